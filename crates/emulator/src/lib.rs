@@ -1,0 +1,1 @@
+//! A CPU implementation of the CUDA driver API that executes PTX.
