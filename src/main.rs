@@ -1,1 +1,3 @@
+//! The `warpgauge` program.
+
 fn main() {}

@@ -1,0 +1,6 @@
+//! The contract: what a caller sends. Wire types and their validation; no I/O.
+
+mod scalar_or_text;
+mod types;
+
+pub use types::*;

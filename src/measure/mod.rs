@@ -1,0 +1,1 @@
+//! Numbers from samples: pure statistics.

@@ -1,0 +1,3 @@
+//! The process boundary: what a device worker is asked, what it answers, and who watches it.
+
+pub mod protocol;
