@@ -21,3 +21,6 @@ pub mod device;
 pub mod worker;
 
 pub mod report;
+
+pub mod config;
+pub mod pipeline;
