@@ -1,5 +1,6 @@
 //! Tensors on the host: element types, shapes, seeded initialisation, encodings.
 
+mod base64_stream;
 mod blob;
 mod dtype;
 pub(crate) mod element;
@@ -10,7 +11,8 @@ mod normal;
 mod philox;
 pub mod shape;
 
-pub use blob::Blob;
+pub use base64_stream::Base64Error;
+pub use blob::{Blob, BlobError};
 pub use dtype::Dtype;
 pub use generator::{Generator, InitError};
 pub use init::{fill, fill_parallel};
