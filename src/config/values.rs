@@ -143,9 +143,12 @@ fn is_log_filter(text: &str) -> bool {
             .any(|level| level.eq_ignore_ascii_case(word.trim()))
     };
     text.split(',').all(|directive| {
-        is_level(directive.rsplit_once('=').map_or(directive, |(_, level)| level))
-    })
-        && tracing_subscriber::EnvFilter::try_new(text).is_ok()
+        is_level(
+            directive
+                .rsplit_once('=')
+                .map_or(directive, |(_, level)| level),
+        )
+    }) && tracing_subscriber::EnvFilter::try_new(text).is_ok()
 }
 
 #[cfg(test)]
