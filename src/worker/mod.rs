@@ -4,5 +4,11 @@
 //! what hangs. [`child`] is the other side: one process, one context, one job at a time.
 
 pub mod child;
+mod fleet;
 pub mod frame;
 pub mod protocol;
+
+pub use fleet::{
+    DeviceChoice, DeviceState, DeviceStatus, Fleet, FleetConfig, FleetError, Lease, LeaseError,
+    RunEvent, SupportSource,
+};

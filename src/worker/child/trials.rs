@@ -57,11 +57,11 @@ impl Run<'_, '_> {
     /// end, restoring included.
     fn warm_up(&mut self, plan: TrialPlan) -> Result<Duration, DeviceError> {
         let start = Instant::now();
-        let (mut count, mut each) = (1usize, Duration::ZERO);
+        let mut count = 1usize;
         loop {
             let batch_start = Instant::now();
             self.batch(count, None, false)?;
-            each = batch_start.elapsed() / count as u32;
+            let each = batch_start.elapsed() / count as u32;
             self.executed.warmup_launches += count as u32;
             let passed = start.elapsed().as_secs_f64();
             let launches = self.executed.warmup_launches;
