@@ -18,6 +18,7 @@ pub mod measure;
 pub mod validate;
 
 pub mod device;
+pub mod queue;
 pub mod worker;
 
 pub mod bind;
