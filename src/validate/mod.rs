@@ -1,9 +1,12 @@
 //! Is the output right? Tolerances and comparison; pure.
 
+use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 /// A tolerance with every default filled in for one element type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct ResolvedTolerance {
     /// Absolute tolerance.
     pub atol: f64,
@@ -17,6 +20,8 @@ pub struct ResolvedTolerance {
 
 /// One element that does not match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct Mismatch {
     /// Index of the element, one number per dimension.
     pub index: Vec<u64>,
@@ -28,6 +33,8 @@ pub struct Mismatch {
 
 /// Outcome of comparing one output with its expectation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct Comparison {
     /// Whether enough elements match.
     pub passed: bool,
