@@ -127,7 +127,7 @@ fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
             ApiError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "unsupported_media_type",
-                format!("bodies may be {taken}; this one is {essence:?}"),
+                format!("Content-Type may be {taken}; this body's is {essence:?}"),
             )
         })
 }

@@ -14,6 +14,7 @@ pub(super) fn repair(document: &mut Value) {
         natural_numbers(schema);
     });
     close_request_objects(document);
+    scalar_values(document);
 }
 
 /// Leaves what client generators can digest: JSON bodies only, and no defaults.
@@ -72,7 +73,7 @@ fn error_example(status: &str) -> Option<Value> {
         }
         "415" => {
             "{status: client_error, code: unsupported_media_type, \
-             error: 'bodies may be application/json, …; this one is \"text/csv\"'}"
+             error: 'Content-Type may be application/json, …; this body''s is \"text/csv\"'}"
         }
         "429" => {
             "{status: client_error, code: queue_full, \
@@ -131,6 +132,19 @@ fn natural_numbers(schema: &mut Mapping) {
     let format = schema.get("format").and_then(Value::as_str);
     if format.is_some_and(|format| format.starts_with("uint")) && !schema.contains_key("minimum") {
         schema.insert("minimum".into(), 0.into());
+    }
+}
+
+/// The value of an argument is any scalar; its Rust type says any JSON.
+fn scalar_values(document: &mut Value) {
+    let value = ["components", "schemas", "ArgSpec", "properties", "value"]
+        .iter()
+        .try_fold(document, |at, key| at.get_mut(*key))
+        .and_then(Value::as_mapping_mut);
+    if let Some(value) = value {
+        let kinds = ["boolean", "number", "string"];
+        let kinds = kinds.map(|kind| Mapping::from_iter([("type".into(), kind.into())]).into());
+        value.insert("oneOf".into(), Value::Sequence(kinds.into()));
     }
 }
 

@@ -11,6 +11,23 @@ use serde_json::Value;
 use crate::contract::{Extent, ReturnOutputs, Sanitize};
 use crate::tensor::Blob;
 
+/// poem-openapi converts defaults with this.
+macro_rules! json_by_serde {
+    ($ty:ty) => {
+        impl ParseFromJSON for $ty {
+            fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+                serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
+            }
+        }
+
+        impl ToJSON for $ty {
+            fn to_json(&self) -> Option<Value> {
+                serde_json::to_value(self).ok()
+            }
+        }
+    };
+}
+
 /// Describes `$ty` as the component `$name` with the schema that `$schema` yields.
 macro_rules! describe {
     ($ty:ty, $name:literal, $schema:expr) => {
@@ -40,17 +57,7 @@ macro_rules! describe {
             }
         }
 
-        impl ParseFromJSON for $ty {
-            fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
-                serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
-            }
-        }
-
-        impl ToJSON for $ty {
-            fn to_json(&self) -> Option<Value> {
-                serde_json::to_value(self).ok()
-            }
-        }
+        json_by_serde!($ty);
     };
 }
 
@@ -110,14 +117,30 @@ describe!(
     }
 );
 
-describe!(
-    Blob,
-    "Base64",
-    MetaSchema {
-        description: Some("Bytes in base64 (RFC 4648, with padding)."),
-        ..MetaSchema::new_with_format("string", "byte")
+/// Inline, as a class of its own would help nobody.
+impl Type for Blob {
+    const IS_REQUIRED: bool = true;
+    type RawValueType = Self;
+    type RawElementValueType = Self;
+
+    fn name() -> Cow<'static, str> {
+        "string_byte".into()
     }
-);
+
+    fn schema_ref() -> MetaSchemaRef {
+        inline(MetaSchema::new_with_format("string", "byte"))
+    }
+
+    fn as_raw_value(&self) -> Option<&Self> {
+        Some(self)
+    }
+
+    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+        Box::new(std::iter::once(self))
+    }
+}
+
+json_by_serde!(Blob);
 
 fn inline(schema: MetaSchema) -> MetaSchemaRef {
     MetaSchemaRef::Inline(Box::new(schema))
