@@ -26,3 +26,5 @@ pub mod report;
 
 pub mod config;
 pub mod pipeline;
+
+pub mod api;

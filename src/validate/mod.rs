@@ -1,5 +1,6 @@
 //! Is the output right? Tolerances and comparison; pure.
 
+use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 mod compare;
@@ -22,6 +23,8 @@ pub const MAX_LISTED_MISMATCHES: usize = 10;
 
 /// A tolerance with every default filled in for one element type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct ResolvedTolerance {
     /// Absolute tolerance.
     pub atol: f64,
@@ -35,6 +38,8 @@ pub struct ResolvedTolerance {
 
 /// One element that does not match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct Mismatch {
     /// Index of the element, one number per dimension.
     pub index: Vec<u64>,
@@ -46,6 +51,8 @@ pub struct Mismatch {
 
 /// Outcome of comparing one output with its expectation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct Comparison {
     /// Whether enough elements match.
     pub passed: bool,
