@@ -24,3 +24,7 @@ pub mod report;
 
 pub mod config;
 pub mod pipeline;
+
+pub mod exit;
+
+pub mod cli;
