@@ -6,7 +6,7 @@ use crate::worker::protocol::DeviceKind;
 /// A time given in milliseconds, in the unit that suits it, with four significant digits.
 pub(super) fn duration_ms(ms: f64) -> String {
     let (value, unit) = match ms.abs() {
-        t if t == 0.0 => return "0 ms".to_owned(),
+        0.0 => return "0 ms".to_owned(),
         t if t < 1e-3 => (ms * 1e6, "ns"),
         t if t < 1.0 => (ms * 1e3, "µs"),
         t if t < 1e3 => (ms, "ms"),

@@ -233,9 +233,9 @@ fn explain(body: &str, status: u16) -> String {
         let part = |name: &str| problem.get(name).and_then(Value::as_str).unwrap_or("?");
         message.push_str(&format!("\n  {}: {}", part("field"), part("message")));
     }
-    match (problems.is_some_and(|list| !list.is_empty()), text("path")) {
-        (false, Some(path)) => message.push_str(&format!("\n  at {path}")),
-        _ => {}
+    let listed = problems.is_some_and(|list| !list.is_empty());
+    if let Some(path) = text("path").filter(|_| !listed) {
+        message.push_str(&format!("\n  at {path}"));
     }
     if status == 401 {
         message.push_str("\n  give the key with --api-key or WARPGAUGE_API_KEY");
