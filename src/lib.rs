@@ -20,6 +20,7 @@ pub mod validate;
 pub mod device;
 pub mod worker;
 
+pub mod bind;
 pub mod report;
 
 pub mod config;
