@@ -87,7 +87,10 @@ pub struct LaunchFault {
 ///
 /// # Errors
 /// The first fault of any thread; memory keeps what was written before it.
-#[expect(clippy::result_large_err, reason = "one fault ends a launch: its size does not matter")]
+#[expect(
+    clippy::result_large_err,
+    reason = "one fault ends a launch: its size does not matter"
+)]
 pub fn launch(
     f: &Function,
     _memory: &Memory,
