@@ -23,7 +23,7 @@ pub struct Core {
     pub device: &'static DeviceInfo,
     /// The first error of work in this context, 0 for none.
     error: AtomicU32,
-    /// Set to make running kernels stop.
+    /// Makes running kernels stop; set when another has failed.
     pub cancel: AtomicBool,
     pub limits: Mutex<Limits>,
     /// What kernels have printed and nobody has waited for yet.
@@ -41,11 +41,12 @@ impl Core {
         }
     }
 
-    /// Marks the context as failed, unless it already is.
+    /// Marks the context as failed, unless it already is, and stops what else runs in it.
     pub fn fail(&self, code: Code) {
         let _ = self
             .error
             .compare_exchange(0, code.0, Ordering::AcqRel, Ordering::Acquire);
+        self.cancel.store(true, Ordering::Release);
     }
 
     pub fn failed(&self) -> Option<Code> {

@@ -198,7 +198,8 @@ impl Fill {
     pub fn check(&self) -> Res {
         let element = u64::from(self.element);
         let row = self.width.checked_mul(element).ok_or(Code::INVALID_VALUE)?;
-        let aligned = self.dst % element == 0 && (self.height == 1 || self.pitch % element == 0);
+        let aligned = self.dst.is_multiple_of(element)
+            && (self.height == 1 || self.pitch.is_multiple_of(element));
         if !aligned || (self.height > 1 && self.pitch < row) {
             return Err(Code::INVALID_VALUE);
         }

@@ -97,11 +97,9 @@ pub fn blocks_per_sm(arch: &Arch, function: &Function, threads: u32, dynamic: u6
     let warps_by_registers = (REGISTERS / 4 / registers_per_warp(function)) * 4;
     let by_registers = warps_by_registers / warps;
     let shared = shared_per_block(arch, function, dynamic);
-    let by_shared = if shared == 0 {
-        u64::MAX
-    } else {
-        u64::from(arch.shared_per_sm) / shared
-    };
+    let by_shared = u64::from(arch.shared_per_sm)
+        .checked_div(shared)
+        .unwrap_or(u64::MAX);
     let most = by_threads.min(by_registers).min(arch.blocks_per_sm);
     u64::from(most).min(by_shared) as u32
 }

@@ -8,6 +8,7 @@
 //! exporting process must outlive the others' use of the memory.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::c_uint;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -98,17 +99,19 @@ fn export(address: Address) -> Res<Bytes<64>> {
     let mut exported = lock(&EXPORTED);
     let files = exported.get_or_insert_default();
     forget_released(files)?;
-    if !files.contains_key(&block.id) {
-        context.drain();
-        let made = registry.ledger.while_quiet(|| {
-            // SAFETY: `Memory` maps an allocation of device memory privately, from a page on,
-            // and only reads, writes and unmaps it; nothing runs, and the host side of this
-            // process does not copy, because copies run as well.
-            unsafe { pages::share(block.base, block.bytes) }
-        });
-        files.insert(block.id, made.map_err(|_| Code::OPERATING_SYSTEM)?);
-    }
-    let file = files.get(&block.id).ok_or(Code::UNKNOWN)?;
+    let file = match files.entry(block.id) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(place) => {
+            context.drain();
+            let made = registry.ledger.while_quiet(|| {
+                // SAFETY: `Memory` maps an allocation of device memory privately, from a page
+                // on, and only reads, writes and unmaps it; nothing runs, and the host side of
+                // this process does not copy, because copies run as well.
+                unsafe { pages::share(block.base, block.bytes) }
+            });
+            place.insert(made.map_err(|_| Code::OPERATING_SYSTEM)?)
+        }
+    };
     let inode = file.metadata().map_err(|_| Code::OPERATING_SYSTEM)?.ino();
     let descriptor = file.as_raw_fd() as u32;
     let process = std::process::id();

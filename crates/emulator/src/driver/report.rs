@@ -280,7 +280,6 @@ mod tests {
         let counts = Counts {
             warp_instructions: 3,
             thread_instructions: 96,
-            ..Counts::default()
         };
         let report = LaunchReport {
             counts,

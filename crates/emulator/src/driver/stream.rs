@@ -192,7 +192,7 @@ api! {
         stream.forbid_capture()?;
         // Work that is still queued goes on: the thread ends after it.
         table.remove(handle)?;
-        Ok(())
+        stream.queue.core.check()
     }
 
     fn cuStreamSynchronize(handle: Handle) {

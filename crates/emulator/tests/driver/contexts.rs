@@ -199,8 +199,10 @@ fn functions_are_found_by_name_and_version() {
     type MaybeStatus = std::mem::MaybeUninit<sys::CUdriverProcAddressQueryResult>;
     let symbol = |name: &CStr| {
         // SAFETY: only the address is used.
-        let found = unsafe { emulator().get::<*mut c_void>(name.to_bytes_with_nul()) };
-        found.unwrap().try_as_raw_ptr().unwrap()
+        unsafe {
+            let found = emulator().get::<*mut c_void>(name.to_bytes_with_nul());
+            found.unwrap().try_as_raw_ptr().unwrap()
+        }
     };
     assert_eq!(find("cuMemAlloc", 13000), (symbol(c"cuMemAlloc_v2"), 0));
     assert_eq!(find("cuCtxCreate", 13000), (symbol(c"cuCtxCreate_v4"), 0));

@@ -121,16 +121,24 @@ fn two_dimensional_copies() {
     context.bind_to_thread().unwrap();
     let base = unsafe { result::malloc_sync(64) }.unwrap();
     let source: Vec<u8> = (0..20).collect();
-    let mut copy: sys::CUDA_MEMCPY2D = unsafe { std::mem::zeroed() };
-    copy.srcMemoryType = sys::CUmemorytype::CU_MEMORYTYPE_HOST;
-    copy.srcHost = source.as_ptr().cast();
-    copy.srcPitch = 5;
-    copy.srcXInBytes = 1;
-    copy.dstMemoryType = sys::CUmemorytype::CU_MEMORYTYPE_DEVICE;
-    copy.dstDevice = base;
-    copy.dstPitch = 16;
-    copy.WidthInBytes = 3;
-    copy.Height = 4;
+    let mut copy = sys::CUDA_MEMCPY2D {
+        srcXInBytes: 1,
+        srcY: 0,
+        srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
+        srcHost: source.as_ptr().cast(),
+        srcDevice: 0,
+        srcArray: std::ptr::null_mut(),
+        srcPitch: 5,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        dstHost: std::ptr::null_mut(),
+        dstDevice: base,
+        dstArray: std::ptr::null_mut(),
+        dstPitch: 16,
+        WidthInBytes: 3,
+        Height: 4,
+    };
     check(unsafe { sys::cuMemcpy2D_v2(&copy) }).unwrap();
     let mut host = [0u8; 64];
     unsafe { result::memcpy_dtoh_sync(&mut host, base) }.unwrap();
