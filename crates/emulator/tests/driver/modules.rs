@@ -51,7 +51,7 @@ fn what_is_wrong_with_an_image_is_in_the_log() {
     let (answer, text, _) = load_with_log(broken.as_bytes_with_nul(), 500);
     assert_eq!(answer, CUDA_ERROR_INVALID_PTX);
     assert!(
-        text.contains("line 28") && text.contains("frobnicate"),
+        text.contains("line 27") && text.contains("frobnicate"),
         "{text}"
     );
     let (answer, text, used) = load_with_log(broken.as_bytes_with_nul(), 8);
