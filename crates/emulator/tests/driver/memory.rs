@@ -218,7 +218,7 @@ fn pointers_are_described() {
     let (mut begin, mut bytes) = (0, 0);
     check(unsafe { sys::cuMemGetAddressRange_v2(&mut begin, &mut bytes, base + 999) }).unwrap();
     assert_eq!((begin, bytes), (base, 1000));
-    let after = check(unsafe { sys::cuMemGetAddressRange_v2(&mut begin, &mut bytes, base + 4096) });
+    let after = check(unsafe { sys::cuMemGetAddressRange_v2(&mut begin, &mut bytes, base + 1000) });
     assert_eq!(code(after), CUDA_ERROR_NOT_FOUND);
 }
 
