@@ -217,3 +217,35 @@ fn priorities_and_flags_are_kept() {
         .unwrap();
     assert_eq!(owner, context.cu_ctx());
 }
+
+#[test]
+fn threads_that_share_a_context_do_not_block_each_other_for_ever() {
+    let context = own_context(0);
+    let threads: Vec<_> = (0..6u32)
+        .map(|own| {
+            let context = context.clone();
+            std::thread::spawn(move || {
+                context.bind_to_thread().unwrap();
+                let raw = result::stream::create(result::stream::StreamKind::Default).unwrap();
+                let blocking = unsafe { context.wrap_borrowed_stream(raw) };
+                let others = [context.default_stream(), blocking, context.per_thread_stream()];
+                let free = context.new_stream().unwrap();
+                for round in 0..200 {
+                    let stream = &others[(own as usize + round) % 3];
+                    let value = own * 1000 + round as u32;
+                    let data = stream.clone_htod(&[value; 33]).unwrap();
+                    free.join(stream).unwrap();
+                    let mut copy = free.alloc_zeros::<u32>(33).unwrap();
+                    free.memcpy_dtod(&data, &mut copy).unwrap();
+                    assert_eq!(free.clone_dtoh(&copy).unwrap(), [value; 33]);
+                    stream.join(&free).unwrap();
+                }
+                unsafe { result::stream::destroy(raw) }.unwrap();
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    context.synchronize().unwrap();
+}
