@@ -28,4 +28,7 @@ pub mod report;
 pub mod config;
 pub mod pipeline;
 
+pub mod exit;
+
 pub mod api;
+pub mod cli;

@@ -65,7 +65,11 @@ pub enum ConfigError {
         message: String,
     },
     /// The file has a key that no setting has.
-    #[error("{origin}: unknown setting `{key}`{}; known: {}", suggest(.suggestion), known.join(", "))]
+    #[error(
+        "{origin}: unknown setting `{key}`{}; known: {}",
+        suggest(.suggestion),
+        known.join(", ")
+    )]
     UnknownKey {
         /// Where.
         origin: Origin,

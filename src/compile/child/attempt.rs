@@ -45,7 +45,6 @@ pub(super) struct Attempts<'a> {
     pub source: &'a SourceText,
     /// Names the caller wants: these must compile.
     pub name_expressions: &'a [String],
-    pub machine_code: bool,
 }
 
 /// Names asked for besides the caller's, and what for.

@@ -86,7 +86,6 @@ fn run(nvrtc: &Nvrtc, work: &NvrtcWork) -> Outcome {
     let attempts = Attempts {
         source: &work.source,
         name_expressions: &work.name_expressions,
-        machine_code: work.arch.machine_code,
     };
     let mut compile = |source: &str, headers: &[(&str, &str)], names: &[String]| {
         nvrtc.compile(&Job {
