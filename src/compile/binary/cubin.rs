@@ -214,3 +214,7 @@ pub(crate) fn max_threads_per_block(registers: u32, bound: Option<u32>) -> u32 {
     let by_registers = (65536 / per_warp * 32).min(1024);
     bound.filter(|&b| b > 0).map_or(by_registers, |b| b.min(by_registers))
 }
+
+#[cfg(test)]
+#[path = "cubin_tests.rs"]
+mod tests;
