@@ -21,7 +21,7 @@ use crate::contract::{KernelCode, KernelMetadata, KernelType};
 /// tests whose names contain that word, which is this one alone. Among the other tests it does
 /// nothing: their standard input is no socket.
 #[test]
-fn child__compile() {
+fn __compile() {
     let is_socket = rustix::fs::fstat(io::stdin().as_fd())
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_socket());
     if is_socket {

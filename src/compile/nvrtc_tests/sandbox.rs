@@ -74,6 +74,20 @@ async fn files_cannot_be_embedded_or_assembled_in() {
 }
 
 #[tokio::test]
+async fn not_even_the_existence_of_a_file_is_told() {
+    let bench = Bench::new();
+    let secret = bench.dir.path().join("secret.txt");
+    std::fs::write(&secret, SECRET).unwrap();
+    for path in [secret.display().to_string(), "/etc/passwd".into(), "/proc/self/environ".into()] {
+        let source = format!(
+            "#if __has_include(\"{path}\") || __has_include(<{path}>)\n#error FOUND\n#endif\n
+             __global__ void k(float* x) {{ x[0] = 1; }}"
+        );
+        bench.built(&source).await;
+    }
+}
+
+#[tokio::test]
 async fn name_expressions_cannot_smuggle_lines_in() {
     let bench = Bench::new();
     let source = "template <class T> __global__ void k(T* x) { x[0] = 1; }";
