@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use crate::compile::Target;
 use crate::worker::protocol::{DeviceInfo, DeviceKind};
 
 /// What a lease needs of its device. The default is content with any.
@@ -15,6 +16,8 @@ pub struct Need {
     pub device: Option<u32>,
     /// A device of this kind.
     pub kind: Option<DeviceKind>,
+    /// A device that runs images compiled for this target.
+    pub target: Option<Target>,
     /// At least this compute capability.
     pub min_compute_capability: Option<(u32, u32)>,
     /// At least this much memory, bytes.
@@ -26,6 +29,7 @@ impl Need {
     pub fn is_met_by(&self, device: &DeviceInfo) -> bool {
         self.device.is_none_or(|ordinal| ordinal == device.ordinal)
             && self.kind.is_none_or(|kind| kind == device.kind)
+            && self.target.is_none_or(|target| target == device.target)
             && self.min_compute_capability.is_none_or(|min| device.target.compute_capability >= min)
             && device.memory_bytes >= self.min_memory_bytes
     }
