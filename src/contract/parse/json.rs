@@ -3,15 +3,56 @@
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
-use super::{ParseError, data_error_code};
+use super::{MAX_VALUES, ParseError, data_error_code, too_many_values};
+
+/// Bytes of a string looked at together.
+const BLOCK: usize = 64;
 
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ParseError> {
+    if separators(bytes) > MAX_VALUES {
+        return Err(too_many_values());
+    }
     // The parser itself refuses nesting beyond 128.
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut deserializer)
         .map_err(|error| describe(error.inner()).at_path(error.path()))?;
     deserializer.end().map_err(|error| describe(&error))?;
     Ok(value)
+}
+
+/// Number of commas and opening brackets outside strings: no fewer than there are values, bar one.
+fn separators(bytes: &[u8]) -> usize {
+    let (mut count, mut position) = (0, 0);
+    while let Some(&byte) = bytes.get(position) {
+        position += 1;
+        match byte {
+            b'"' => position = end_of_string(bytes, position),
+            b',' | b'[' | b'{' => count += 1,
+            _ => (),
+        }
+    }
+    count
+}
+
+/// Offset behind the closing quote of the string whose content starts at `position`.
+fn end_of_string(bytes: &[u8], mut position: usize) -> usize {
+    loop {
+        let rest = bytes.get(position..).unwrap_or_default();
+        // Without branches, so that the compiler looks at many bytes at once.
+        let plain = |block: &&[u8]| {
+            !block
+                .iter()
+                .fold(false, |any, &byte| any | (byte == b'"') | (byte == b'\\'))
+        };
+        position += BLOCK * rest.chunks_exact(BLOCK).take_while(plain).count();
+        let rest = bytes.get(position..).unwrap_or_default();
+        match rest.iter().position(|&byte| byte == b'"' || byte == b'\\') {
+            None => return bytes.len(),
+            Some(offset) if rest[offset] == b'"' => return position + offset + 1,
+            // The character after a backslash is part of the string.
+            Some(offset) => position += offset + 2,
+        }
+    }
 }
 
 fn describe(error: &serde_json::Error) -> ParseError {
