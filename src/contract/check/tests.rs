@@ -140,6 +140,38 @@ fn expect_mistake(pointer: &str, new: &Value, path: &str, code: &str) {
     assert!(errors.iter().all(readable), "{errors:#?}");
 }
 
+/// Clients of the CUDA Evaluation Server send every optional field, as null.
+#[test]
+fn nulls_stand_for_absent_fields() {
+    let mut request = good();
+    let nulls = [
+        ("/kernel", &["binary_b64"][..]),
+        (
+            "/kernel/metadata",
+            &["backend", "jitify", "function_name", "entry_point"],
+        ),
+        (
+            "/kernel/io/launch",
+            &["num_warps", "num_stages", "cluster", "shared_memory_bytes"],
+        ),
+        ("/kernel/io/args/0", &["value", "c_type"]),
+        ("/kernel/io/args/0/tensor_spec", &["data"]),
+        (
+            "/kernel/io/args/0/tensor_spec/init",
+            &["seed", "mean", "low", "fill_value", "step"],
+        ),
+        ("/kernel/io/args/1/tensor_spec", &["init", "data"]),
+        ("/kernel/io/args/2", &["tensor_spec"]),
+        ("", &["tolerance", "work", "profile"]),
+    ];
+    for (place, fields) in nulls {
+        for field in fields {
+            request.pointer_mut(place).unwrap()[field] = Value::Null;
+        }
+    }
+    assert_eq!(errors_of(&request), []);
+}
+
 #[test]
 fn both_sizes_are_named() {
     let errors = errors_of(&changed(
