@@ -18,6 +18,7 @@ pub mod measure;
 pub mod validate;
 
 pub mod device;
+pub mod queue;
 pub mod worker;
 
 pub mod bind;
@@ -28,4 +29,5 @@ pub mod pipeline;
 
 pub mod exit;
 
+pub mod api;
 pub mod cli;
