@@ -23,6 +23,8 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
 }
 
 fn not_built(which: &str) -> ExitCode {
-    write_error_stream(&format!("error: this build of warpgauge has no `{which}` child"));
+    write_error_stream(&format!(
+        "error: this build of warpgauge has no `{which}` child"
+    ));
     Exit::Internal.into()
 }

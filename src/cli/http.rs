@@ -17,7 +17,9 @@ pub(super) async fn serve(
     on_bound: impl FnOnce(SocketAddr) + Send,
 ) -> Result<(), CliError> {
     let _ = (config, service, shutdown, on_bound);
-    Err(CliError::Server("this build of warpgauge has no HTTP server".into()))
+    Err(CliError::Server(
+        "this build of warpgauge has no HTTP server".into(),
+    ))
 }
 
 /// Which specification.
@@ -31,5 +33,7 @@ pub(super) enum Specification {
 
 /// The OpenAPI specification, JSON.
 pub(super) fn specification(_which: Specification) -> Result<String, CliError> {
-    Err(CliError::Server("this build of warpgauge has no HTTP server".into()))
+    Err(CliError::Server(
+        "this build of warpgauge has no HTTP server".into(),
+    ))
 }

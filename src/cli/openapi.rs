@@ -7,7 +7,11 @@ use super::terminal::Terminal;
 use crate::exit::Exit;
 
 pub(super) fn run(args: &OpenapiArgs, terminal: Terminal) -> Result<Exit, CliError> {
-    let which = if args.client { Specification::Client } else { Specification::Whole };
+    let which = if args.client {
+        Specification::Client
+    } else {
+        Specification::Whole
+    };
     let json = specification(which)?;
     let mut text = if args.yaml { to_yaml(&json)? } else { json };
     if !text.ends_with('\n') {
@@ -32,6 +36,9 @@ mod tests {
     #[test]
     fn yaml_keeps_order_and_values() {
         let yaml = to_yaml(r#"{"openapi": "3.0.0", "info": {"title": "x", "a": [1, null]}}"#);
-        assert_eq!(yaml.unwrap(), "openapi: 3.0.0\ninfo:\n  title: x\n  a:\n  - 1\n  - null\n");
+        assert_eq!(
+            yaml.unwrap(),
+            "openapi: 3.0.0\ninfo:\n  title: x\n  a:\n  - 1\n  - null\n"
+        );
     }
 }
