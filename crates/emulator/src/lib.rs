@@ -6,8 +6,10 @@
 pub mod check;
 pub mod counts;
 pub mod exec;
+mod ir;
 pub mod memory;
 pub mod module;
+mod ptx;
 
 pub use check::Finding;
 pub use counts::Counts;
