@@ -12,11 +12,14 @@ async fn keyed() -> Server {
 #[tokio::test]
 async fn whatever_is_not_open_needs_a_key() {
     let server = keyed().await;
-    for path in ["/", "/health", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"] {
+    for path in ["/", "/health", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"]
+    {
         let answer = server.get(path).await;
         assert!(answer.status < 400, "{path}: {}", answer.status);
     }
-    for path in ["/info", "/devices", "/cuda/info", "/capabilities", "/jobs/1", "/job/1", "/nothing"] {
+    for path in
+        ["/info", "/devices", "/cuda/info", "/capabilities", "/jobs/1", "/job/1", "/nothing"]
+    {
         let answer = server.get(path).await;
         answer.expect_error(401, "unauthorized");
         assert_eq!(answer.header("www-authenticate"), Some("Bearer realm=\"warpgauge\""));

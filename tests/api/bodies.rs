@@ -38,7 +38,8 @@ async fn every_media_type_carries_the_same_contract() {
 #[tokio::test]
 async fn other_media_types_and_codings_are_refused_with_a_list() {
     let server = Server::start().await;
-    for media_type in ["text/csv", "application/xml", "multipart/form-data; boundary=x", "yaml", ""] {
+    for media_type in ["text/csv", "application/xml", "multipart/form-data; boundary=x", "yaml", ""]
+    {
         let header = format!("content-type: {media_type}");
         let answer = server.send("POST", "/evaluate", &[&header], CONTRACT).await;
         let error = answer.expect_error(415, "unsupported_media_type");
@@ -56,9 +57,9 @@ async fn other_media_types_and_codings_are_refused_with_a_list() {
 async fn malformed_bodies_say_where() {
     let server = Server::start().await;
     let cases: [(&str, &str, &str, Option<&str>, bool); 6] = [
-        ("application/json", "{\n  \"kernel\": {]\n}", "malformed_json", None, true),
+        ("application/json", "{\n  \"kernel\": {]\n}", "malformed_json", Some("kernel"), true),
         ("application/json", "", "truncated_body", None, false),
-        ("application/json", "{\"kernel\": ", "truncated_body", None, true),
+        ("application/json", "{\"kernel\": ", "truncated_body", Some("kernel"), true),
         ("application/yaml", "kernel:\n  - [", "malformed_yaml", None, true),
         (
             "application/json",
@@ -93,8 +94,7 @@ async fn a_declared_length_over_the_limit_is_refused_before_the_body_comes() {
     let mut config = config();
     config.body_limit_bytes = 1000;
     let server = Server::with(config, FakeService::new()).await;
-    let mut connection =
-        server.open_head("POST", "/evaluate", &["content-length: 1001"]).await;
+    let mut connection = server.open_head("POST", "/evaluate", &["content-length: 1001"]).await;
     // Not one byte of the body was sent.
     let mut head = [0; 12];
     tokio::io::AsyncReadExt::read_exact(&mut connection.0, &mut head).await.unwrap();

@@ -4,7 +4,9 @@ use super::http::{CONTRACT, Server, contract_named};
 async fn request_ids_are_echoed_if_they_can_go_into_a_log_line() {
     let server = Server::start().await;
     let long = "x".repeat(65);
-    for (given, echoed) in [("run-7.a_B", true), ("a b", false), ("é", false), (&long, false), ("", false)] {
+    for (given, echoed) in
+        [("run-7.a_B", true), ("a b", false), ("é", false), (&long, false), ("", false)]
+    {
         let header = format!("x-request-id: {given}");
         let answer = server.send("GET", "/health", &[&header], "").await;
         let id = answer.header("x-request-id").unwrap();

@@ -111,11 +111,7 @@ fn name_of(kernel: &KernelCode) -> &str {
 }
 
 fn problem(path: &str, code: &str, message: &str) -> Problem {
-    Problem {
-        path: path.into(),
-        code: code.into(),
-        message: message.into(),
-    }
+    Problem { path: path.into(), code: code.into(), message: message.into() }
 }
 
 /// Counts what is dropped before it is disarmed.

@@ -100,7 +100,8 @@ impl Server {
     /// Sends the head of a request.
     pub async fn open_head(&self, method: &str, path: &str, headers: &[&str]) -> Connection {
         let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-        let head = format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{headers}\r\n");
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{headers}\r\n");
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(head.as_bytes()).await.unwrap();
         Connection(stream)

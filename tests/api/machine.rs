@@ -19,7 +19,10 @@ async fn a_machine_with_a_gpu_describes_it() {
     assert_eq!(cuda["available"], true);
     assert_eq!(cuda["device_count"], 1);
     let device = &cuda["devices"][0];
-    assert_eq!((&device["device_id"], &device["major"], &device["minor"]), (&json!(0), &json!(9), &json!(0)));
+    assert_eq!(
+        (&device["device_id"], &device["major"], &device["minor"]),
+        (&json!(0), &json!(9), &json!(0))
+    );
     assert_eq!(device["total_memory"], 150_754_820_096_u64);
 
     assert_eq!(server.get("/info").await.json()["body_limit_bytes"], 500_000_000);
