@@ -73,12 +73,9 @@ impl ParseError {
 
     fn at_path(mut self, path: &serde_path_to_error::Path) -> Self {
         let path = path.to_string();
-        // The library writes `.` for the document itself.
-        self.path = if path == "." {
-            String::new()
-        } else {
-            shortened(path)
-        };
+        // The library writes `.` for the document itself, and `?` for a key it could not read.
+        let path = path.trim_end_matches('?').trim_end_matches('.');
+        self.path = shortened(path.to_owned());
         self
     }
 
