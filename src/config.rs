@@ -1,6 +1,19 @@
 //! Configuration: the embedded, commented `default.toml` is both the defaults and the template.
+//!
+//! Embedded defaults < `--config FILE` < environment < command line. [`Config::load`] merges the
+//! four; [`Config::load_with_origins`] also says where each value came from. Every setting is one
+//! line of the table in [`settings`]: its key, its type and range, its environment variable.
+
+mod error;
+mod load;
+pub mod settings;
+mod values;
 
 use serde::{Deserialize, Serialize};
+
+pub use error::{ConfigError, Origin};
+pub use load::{CliOverrides, Effective};
+pub use values::DeviceSelection;
 
 /// The defaults, as shipped.
 pub const DEFAULT_TOML: &str = include_str!("default.toml");

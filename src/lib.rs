@@ -18,6 +18,7 @@ pub mod measure;
 pub mod validate;
 
 pub mod device;
+pub mod queue;
 pub mod worker;
 
 pub mod bind;
@@ -25,3 +26,8 @@ pub mod report;
 
 pub mod config;
 pub mod pipeline;
+
+pub mod exit;
+
+pub mod api;
+pub mod cli;

@@ -1,6 +1,7 @@
 //! What the layers above ask of the pipeline.
 
 use futures_util::future::BoxFuture;
+use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 use super::ServiceError;
@@ -40,6 +41,8 @@ pub trait EvaluationService: Send + Sync + 'static {
 /// What `POST /compile` and `warpgauge compile` take.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct CompileRequest {
     /// The kernel; `io` may be left out.
     pub kernel: KernelCode,
@@ -48,6 +51,7 @@ pub struct CompileRequest {
     pub arch: Option<String>,
     /// Whether the image travels back.
     #[serde(default)]
+    #[oai(default)]
     pub return_image: bool,
 }
 
@@ -76,6 +80,8 @@ pub struct ServiceStatus {
 
 /// A device and its worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct DeviceView {
     /// The device.
     pub device: DeviceReport,

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
 use crate::compile::{Diagnostic, Resources};
@@ -16,6 +17,8 @@ use crate::worker::protocol::{DeviceKind, FunctionFacts};
 
 /// The report of one evaluation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct EvaluateResponse {
     /// Identifies the job at `/jobs/{job_id}`.
     pub job_id: String,
@@ -41,6 +44,7 @@ pub struct EvaluateResponse {
     pub measurement: Option<MeasurementReport>,
     /// Outputs by name: their hash always, their content on request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
     pub outputs: BTreeMap<String, OutputReport>,
     /// Why the run ended early, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,6 +63,8 @@ pub struct EvaluateResponse {
 /// Whether the evaluation ran to an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
 pub enum ResponseStatus {
     /// It did; read the verdict in `kernel_exec_result`.
     Success,
@@ -68,6 +74,8 @@ pub enum ResponseStatus {
 
 /// Verdict and times of one kernel.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct KernelExecResult {
     /// Whether the kernel compiled.
     pub compiled: bool,
@@ -92,6 +100,8 @@ pub struct KernelExecResult {
 
 /// Statistics of launch times, milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct RuntimeStats {
     /// Arithmetic mean.
     pub mean: f64,
@@ -119,6 +129,8 @@ pub struct RuntimeStats {
 
 /// Kernel and device, as the reference response has them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct ExecMetadata {
     /// Ordinal of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,6 +151,8 @@ pub struct ExecMetadata {
 
 /// Wall-clock time by stage, milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct Timings {
     /// Waiting for a device.
     pub queue: f64,
@@ -158,6 +172,8 @@ pub struct Timings {
 
 /// The device that ran the kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct DeviceReport {
     /// CUDA ordinal.
     pub id: u32,
@@ -181,6 +197,8 @@ pub struct DeviceReport {
 
 /// The compilation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct CompileReport {
     /// Compiler and version.
     pub compiler: String,
@@ -200,28 +218,36 @@ pub struct CompileReport {
     pub function: Option<FunctionFacts>,
     /// Errors and warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
     pub diagnostics: Vec<Diagnostic>,
     /// The compiler's whole log, bounded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[oai(default)]
     pub log: String,
 }
 
 /// What was checked.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct ValidationReport {
     /// Overall.
     pub status: ValidationStatus,
     /// Verdict of each checked output, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
     pub outputs: BTreeMap<String, Comparison>,
     /// Outputs that the contract says nothing about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
     pub unchecked: Vec<String>,
 }
 
 /// Outcome of validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Enum)]
+#[oai(rename_all = "snake_case")]
 pub enum ValidationStatus {
     /// Every checked output matches.
     Passed,
@@ -235,6 +261,8 @@ pub enum ValidationStatus {
 
 /// How the times were taken.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct MeasurementReport {
     /// What one sample is, e.g. `cuda_events_per_launch`.
     pub method: String,
@@ -248,6 +276,8 @@ pub struct MeasurementReport {
 
 /// One output.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct OutputReport {
     /// Element type.
     pub dtype: Dtype,
@@ -268,6 +298,8 @@ pub struct OutputReport {
 
 /// Why a run ended early.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct FailureReport {
     /// Stage that failed: `compile`, `bind`, `execute`, `validate`.
     pub stage: String,
@@ -279,6 +311,8 @@ pub struct FailureReport {
 
 /// A capability that was asked for and could not be had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct Availability {
     /// Whether it was done.
     pub available: bool,
@@ -288,6 +322,8 @@ pub struct Availability {
 
 /// Outcome of memory checks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct SanitizeReport {
     /// Whether they ran.
     pub available: bool,
@@ -299,11 +335,14 @@ pub struct SanitizeReport {
     pub source: Option<String>,
     /// Findings, bounded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
     pub findings: Vec<Finding>,
 }
 
 /// One finding of a memory check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct Finding {
     /// Which check: `out_of_bounds`, `misaligned`, `use_after_free`, `uninitialised_read`,
     /// `shared_race`, `divergent_barrier`, `read_only_write`.
@@ -325,6 +364,8 @@ pub struct Finding {
 
 /// Answer of `POST /compile`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct CompileResponse {
     /// Identifies the job.
     pub job_id: String,
@@ -337,6 +378,7 @@ pub struct CompileResponse {
     pub compilation_error: Option<String>,
     /// Errors and warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
     pub diagnostics: Vec<Diagnostic>,
     /// The compilation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -353,6 +395,8 @@ pub struct CompileResponse {
 
 /// Answer of `GET /jobs/{id}`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct JobView {
     /// Identifies the job.
     pub job_id: String,
@@ -379,6 +423,8 @@ pub struct JobView {
 /// Where a job stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Enum)]
+#[oai(rename_all = "snake_case")]
 pub enum JobState {
     /// Accepted.
     Submitted,

@@ -1,0 +1,3 @@
+//! Integration tests: one binary, a file per behaviour.
+
+mod cli;
