@@ -31,8 +31,8 @@ const SETTINGS: [&str; 8] = [
 
 /// The program under test.
 pub fn program() -> Command {
-    let path = std::env::var_os("WARPGAUGE_BIN")
-        .unwrap_or_else(|| env!("CARGO_BIN_EXE_warpgauge").into());
+    let path =
+        std::env::var_os("WARPGAUGE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_warpgauge").into());
     let mut command = Command::new(path);
     for setting in SETTINGS {
         command.env_remove(setting);
