@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use crate::compile::Target;
 use crate::worker::protocol::{DeviceInfo, DeviceKind};
 
 /// What a lease needs of its device. The default is content with any.
@@ -15,6 +16,8 @@ pub struct Need {
     pub device: Option<u32>,
     /// A device of this kind.
     pub kind: Option<DeviceKind>,
+    /// A device that runs images compiled for this target.
+    pub target: Option<Target>,
     /// At least this compute capability.
     pub min_compute_capability: Option<(u32, u32)>,
     /// At least this much memory, bytes.
@@ -26,6 +29,7 @@ impl Need {
     pub fn is_met_by(&self, device: &DeviceInfo) -> bool {
         self.device.is_none_or(|ordinal| ordinal == device.ordinal)
             && self.kind.is_none_or(|kind| kind == device.kind)
+            && self.target.is_none_or(|target| target == device.target)
             && self.min_compute_capability.is_none_or(|min| device.target.compute_capability >= min)
             && device.memory_bytes >= self.min_memory_bytes
     }
@@ -65,21 +69,15 @@ impl<T> WaitQueue<T> {
         self.waiters.is_empty()
     }
 
-    /// Appends a waiter.
-    ///
-    /// # Errors
-    /// The ticket, if the queue is full.
-    pub fn push(&mut self, need: Need, ticket: T, now: Instant) -> Result<(), T> {
-        if self.waiters.len() >= self.capacity {
-            return Err(ticket);
-        }
+    /// Appends a waiter. It may be one more than the capacity for as long as it takes to see
+    /// whether it can be served at once: see [`WaitQueue::pop_surplus`].
+    pub fn push(&mut self, need: Need, ticket: T, now: Instant) {
         self.waiters.push_back(Waiter { need, ticket, since: now });
-        Ok(())
     }
 
-    /// Puts back a waiter that was taken, in front of all.
-    pub fn push_front(&mut self, waiter: Waiter<T>) {
-        self.waiters.push_front(waiter);
+    /// Removes the last waiter if there are more than may wait.
+    pub fn pop_surplus(&mut self) -> Option<Waiter<T>> {
+        if self.waiters.len() > self.capacity { self.waiters.pop_back() } else { None }
     }
 
     /// Removes the first waiter whose need `device` meets.
@@ -90,8 +88,9 @@ impl<T> WaitQueue<T> {
 
     /// Removes every waiter for which `leaves` is true.
     pub fn remove_where(&mut self, mut leaves: impl FnMut(&Waiter<T>) -> bool) -> Vec<Waiter<T>> {
-        let (gone, stay) = self.waiters.drain(..).partition(|waiter| leaves(waiter));
-        self.waiters = stay;
+        let (gone, stay): (Vec<_>, Vec<_>) =
+            self.waiters.drain(..).partition(|waiter| leaves(waiter));
+        self.waiters = stay.into();
         gone
     }
 }
@@ -139,7 +138,7 @@ pub(crate) mod tests {
         let mut queue = WaitQueue::new(8);
         let now = Instant::now();
         for (need, ticket) in [(on(1), 'a'), (Need::default(), 'b'), (on(0), 'c'), (on(1), 'd')] {
-            queue.push(need, ticket, now).unwrap();
+            queue.push(need, ticket, now);
         }
         let mut next = |ordinal| queue.take_for(&device(ordinal)).map(|waiter| waiter.ticket);
         assert_eq!(next(0), Some('b'));
@@ -150,10 +149,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_full_queue_gives_the_ticket_back() {
+    fn what_is_too_much_comes_back_and_the_rest_stays() {
         let mut queue = WaitQueue::new(1);
-        assert_eq!(queue.push(Need::default(), 1, Instant::now()), Ok(()));
-        assert_eq!(queue.push(Need::default(), 2, Instant::now()), Err(2));
+        queue.push(Need::default(), 1, Instant::now());
+        assert!(queue.pop_surplus().is_none());
+        queue.push(Need::default(), 2, Instant::now());
+        assert_eq!(queue.pop_surplus().map(|waiter| waiter.ticket), Some(2));
         assert_eq!(queue.remove_where(|waiter| waiter.ticket == 1).len(), 1);
         assert!(queue.is_empty());
     }

@@ -125,12 +125,9 @@ fn declaration(statement: &str) -> Result<Option<String>, String> {
     // Directives without a semicolon (.version, .target, .address_size) may stand in front.
     let is = |word: &&str| words.contains(word);
     if is(&".extern") && is(&".func") {
-        let name = statement.split('(').rfind(|part| !part.trim().is_empty());
-        let called = HARMLESS_IMPORTS.iter().any(|import| {
-            statement.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| word == *import)
-        });
-        let name = name.unwrap_or_default().trim();
-        return if called { Ok(None) } else { Err(format!("the image uses {name}")) };
+        let name = imported_function(statement);
+        let harmless = HARMLESS_IMPORTS.contains(&name.as_str());
+        return if harmless { Ok(None) } else { Err(format!("the image uses {name}")) };
     }
     let Some(at) = words.iter().position(|word| *word == ".global") else { return Ok(None) };
     if is(&".extern") {
@@ -143,6 +140,21 @@ fn declaration(statement: &str) -> Result<Option<String>, String> {
         Some(name) if !name.starts_with('.') && !declared.contains(',') => Ok(Some(name.to_owned())),
         _ => Err("the image declares variables in a form that is not understood".to_owned()),
     }
+}
+
+/// The last word outside parentheses: `.extern .func (.param .b32 r) name (.param .b64 a)`.
+fn imported_function(statement: &str) -> String {
+    let mut depth = 0usize;
+    let mut outside = String::new();
+    for character in statement.chars() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            other if depth == 0 => outside.push(other),
+            _ => {}
+        }
+    }
+    outside.split_whitespace().next_back().unwrap_or_default().to_owned()
 }
 
 /// Whether `.global` begins a declaration anywhere but in those found: in instructions it follows

@@ -135,7 +135,8 @@ impl Drop for Lease {
         match self.worker.take() {
             Some(mut worker) if worker.is_scrubbing() => {
                 // The device is busy until it is scrubbed.
-                tokio::spawn(async move {
+                let runtime = fleet.runtime.clone();
+                runtime.spawn(async move {
                     let settled = worker.settle().await;
                     if let Err(reason) = &settled {
                         tracing::info!(device = worker.device().ordinal, %reason, "a worker is replaced");

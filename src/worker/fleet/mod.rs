@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
+use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
 use crate::compile::Target;
@@ -196,6 +197,8 @@ pub struct Fleet {
     state: Mutex<State>,
     /// True from the moment at which running jobs are to be stopped.
     stop: watch::Sender<bool>,
+    /// Where a lease that is dropped has its device scrubbed.
+    runtime: Handle,
 }
 
 /// A ticket of the queue: a lease is handed over through it.
@@ -244,7 +247,8 @@ impl Fleet {
             closing: false,
             mean_lease: Duration::from_millis(100),
         });
-        let fleet = Arc::new(Self { state, stop: watch::Sender::new(false) });
+        let stop = watch::Sender::new(false);
+        let fleet = Arc::new(Self { state, stop, runtime: Handle::current() });
         for (index, plan) in plans.into_iter().enumerate() {
             tokio::spawn(slot::keep_staffed(Arc::downgrade(&fleet), index, plan));
         }
@@ -320,12 +324,13 @@ impl State {
         self.check_need(&need)?;
         // Those who gave up do not count.
         self.queue.remove_where(|waiter| waiter.ticket.is_closed());
-        if self.queue.push(need, ticket, now).is_err() {
+        self.queue.push(need, ticket, now);
+        self.dispatch();
+        if self.queue.pop_surplus().is_some() {
             let waiting = self.queue.len();
             let retry_after = retry_after(waiting, self.slots.len(), self.mean_lease);
             return Err(LeaseError::QueueFull { waiting, retry_after });
         }
-        self.dispatch();
         Ok(())
     }
 
@@ -371,10 +376,7 @@ impl State {
                 Err(error) => {
                     let _ = waiter.ticket.send(Err(error));
                 }
-                // Cannot fail: it has just been taken out of the same queue.
-                Ok(()) => {
-                    let _ = self.queue.push(waiter.need, waiter.ticket, waiter.since);
-                }
+                Ok(()) => self.queue.push(waiter.need, waiter.ticket, waiter.since),
             }
         }
     }

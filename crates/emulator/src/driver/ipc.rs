@@ -7,20 +7,17 @@
 //! tells a stale handle from a new file with the same descriptor. As with the real driver, the
 //! exporting process must outlive the others' use of the memory.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::ffi::c_uint;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::sync::Mutex;
 
 use super::abi::{Address, Bytes};
 use super::code::{Code, Res};
 use super::context::current;
-use super::entry::{Out, api, lock};
+use super::entry::{Out, api};
 use super::ledger::{Kind, Request};
-use super::pages::{self, Pages};
+use super::pages::Pages;
 use super::registry::registry;
 use crate::AllocKind;
 
@@ -28,9 +25,6 @@ use crate::AllocKind;
 const MAGIC: [u8; 8] = *b"wgipcmem";
 /// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`.
 const LAZY_PEER: c_uint = 1;
-
-/// The files behind exported allocations, by the id of the allocation.
-static EXPORTED: Mutex<Option<HashMap<u64, File>>> = Mutex::new(None);
 
 /// What a handle says.
 struct Ticket {
@@ -82,13 +76,6 @@ impl Ticket {
     }
 }
 
-/// Forgets the files of allocations that are gone, so that their descriptors are closed.
-fn forget_released(files: &mut HashMap<u64, File>) -> Res {
-    let live = registry()?.ledger.ids();
-    files.retain(|id, _| live.contains(id));
-    Ok(())
-}
-
 fn export(address: Address) -> Res<Bytes<64>> {
     let context = current()?;
     let registry = registry()?;
@@ -96,22 +83,8 @@ fn export(address: Address) -> Res<Bytes<64>> {
     if block.kind != Kind::Device || block.pool != 0 {
         return Err(Code::INVALID_VALUE);
     }
-    let mut exported = lock(&EXPORTED);
-    let files = exported.get_or_insert_default();
-    forget_released(files)?;
-    let file = match files.entry(block.id) {
-        Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(place) => {
-            context.drain();
-            let made = registry.ledger.while_quiet(|| {
-                // SAFETY: `Memory` maps an allocation of device memory privately, from a page
-                // on, and only reads, writes and unmaps it; nothing runs, and the host side of
-                // this process does not copy, because copies run as well.
-                unsafe { pages::share(block.base, block.bytes) }
-            });
-            place.insert(made.map_err(|_| Code::OPERATING_SYSTEM)?)
-        }
-    };
+    context.drain();
+    let file = registry.ledger.share(&block)?;
     let inode = file.metadata().map_err(|_| Code::OPERATING_SYSTEM)?.ino();
     let descriptor = file.as_raw_fd() as u32;
     let process = std::process::id();

@@ -4,14 +4,15 @@
 //! to be released, and how much each device has given out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::abi::Handle;
 use super::code::{Code, Res};
 use super::device::DeviceInfo;
 use super::entry::lock;
-use super::pages::Pages;
+use super::pages::{self, Pages};
 use super::registry::registry;
 use crate::AllocKind;
 
@@ -54,6 +55,8 @@ struct Row {
     block: Block,
     /// Pages that the driver mapped itself; `Memory` owns those it allocated.
     pages: Option<Pages>,
+    /// The file behind the allocation, once it is exported to other processes.
+    shared: Option<Arc<File>>,
 }
 
 /// What runs at present, by start, and pages that wait until nothing that started before their
@@ -77,7 +80,12 @@ impl Book {
         if limited(block.kind) {
             *self.used.entry(block.device).or_default() += block.bytes;
         }
-        self.rows.insert(block.base, Row { block, pages });
+        let row = Row {
+            block,
+            pages,
+            shared: None,
+        };
+        self.rows.insert(block.base, row);
     }
 
     fn remove(&mut self, base: u64) -> Option<Row> {
@@ -136,8 +144,9 @@ impl Ledger {
         }
     }
 
-    /// Calls `act` while nothing runs, waiting for what does.
-    pub fn while_quiet<T>(&self, act: impl FnOnce() -> T) -> T {
+    /// Puts a file that other processes can map behind an allocation of device memory. Waits for
+    /// all work that runs.
+    pub fn share(&self, block: &Block) -> Res<Arc<File>> {
         let mut activity = lock(&self.activity);
         while !activity.running.is_empty() {
             activity = self
@@ -145,7 +154,20 @@ impl Ledger {
                 .wait(activity)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        act()
+        // Both locks are held: nothing starts, and the allocation is not released meanwhile.
+        let mut book = lock(&self.book);
+        let row = book.rows.get_mut(&block.base);
+        let row = row.filter(|row| row.block.id == block.id && row.block.kind == Kind::Device);
+        let row = row.ok_or(Code::INVALID_VALUE)?;
+        if let Some(file) = &row.shared {
+            return Ok(file.clone());
+        }
+        // SAFETY: `Memory` maps an allocation of device memory privately, from a page on, and
+        // only reads, writes and unmaps it. Nothing that could do so runs.
+        let file = unsafe { pages::share(block.base, block.bytes) };
+        let file = Arc::new(file.map_err(|_| Code::OPERATING_SYSTEM)?);
+        row.shared = Some(file.clone());
+        Ok(file)
     }
 
     /// Bytes that a device has given out.
@@ -246,15 +268,6 @@ impl Ledger {
         lock(&self.book).insert(block, pages);
     }
 
-    /// The ids of everything in the book.
-    pub fn ids(&self) -> BTreeSet<u64> {
-        lock(&self.book)
-            .rows
-            .values()
-            .map(|row| row.block.id)
-            .collect()
-    }
-
     /// The allocation that contains an address.
     pub fn find(&self, address: u64) -> Option<Block> {
         let book = lock(&self.book);
@@ -309,6 +322,11 @@ impl Ledger {
     fn give_back(&self, row: Row) -> Res {
         let memory = &registry()?.memory;
         let base = row.block.base;
+        if row.shared.is_some() {
+            // `Memory` may keep the range for a while, which must not keep the file's pages.
+            // SAFETY: the range is still that of the allocation, which is going.
+            unsafe { pages::unshare(base, row.block.bytes) };
+        }
         match row.block.kind {
             Kind::Device | Kind::Graph => memory.free(base),
             _ => memory.unmap(base),

@@ -88,3 +88,14 @@ pub unsafe fn share(base: u64, bytes: u64) -> io::Result<File> {
     std::mem::forget(pages);
     Ok(file)
 }
+
+/// Undoes [`share`]: private zeros take the place of the file. If that fails, the file stays.
+///
+/// # Safety
+/// As for [`share`], except that the range may be accessed meanwhile.
+pub unsafe fn unshare(base: u64, bytes: u64) {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    if let Ok(pages) = Pages::map(base as *mut u8, bytes, flags, -1) {
+        std::mem::forget(pages);
+    }
+}

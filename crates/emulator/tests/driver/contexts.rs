@@ -158,7 +158,11 @@ fn peers_are_enabled_once() {
     unsafe { sys::cuCtxDisablePeerAccess(second.cu_ctx()) }
         .result()
         .unwrap();
-    let data = first.new_stream().unwrap().clone_htod(&[1u16, 2, 3]).unwrap();
+    let data = first
+        .new_stream()
+        .unwrap()
+        .clone_htod(&[1u16, 2, 3])
+        .unwrap();
     let stream = second.new_stream().unwrap();
     let mut copy = stream.alloc_zeros::<u16>(3).unwrap();
     stream.memcpy_dtod(&data, &mut copy).unwrap();

@@ -247,6 +247,12 @@ fn what_cannot_be_captured_spoils_the_capture() {
         | Flags::CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
     assert_eq!(code(stream.end_capture(both)), CUDA_ERROR_INVALID_VALUE);
     assert_eq!(code(stream.end_capture(Flags(0))), CUDA_ERROR_ILLEGAL_STATE);
+}
+
+#[test]
+fn a_capture_is_tied_to_its_thread_and_keeps_the_legacy_stream_out() {
+    let context = own_context(0);
+    context.bind_to_thread().unwrap();
     let legacy = context.default_stream();
     let refused = legacy.begin_capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
     assert_eq!(code(refused), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);

@@ -228,7 +228,11 @@ fn threads_that_share_a_context_do_not_block_each_other_for_ever() {
                 context.bind_to_thread().unwrap();
                 let raw = result::stream::create(result::stream::StreamKind::Default).unwrap();
                 let blocking = unsafe { context.wrap_borrowed_stream(raw) };
-                let others = [context.default_stream(), blocking, context.per_thread_stream()];
+                let others = [
+                    context.default_stream(),
+                    blocking,
+                    context.per_thread_stream(),
+                ];
                 let free = context.new_stream().unwrap();
                 for round in 0..200 {
                     let stream = &others[(own as usize + round) % 3];
