@@ -2,5 +2,11 @@
 
 mod support;
 
+mod bad_input;
 mod cli;
 mod cli_remote;
+mod contracts;
+mod evaluate;
+mod faults;
+mod lifecycle;
+mod server;
