@@ -3,9 +3,6 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use super::terminal::write_error_stream;
-use crate::exit::Exit;
-
 /// First argument of a device worker.
 const WORKER: &str = "__worker";
 
@@ -16,15 +13,8 @@ const COMPILE: &str = "__compile";
 /// their start is on the way of every evaluation.
 pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     match args.get(1)?.to_str()? {
-        WORKER => Some(not_built(WORKER)),
+        WORKER => Some(crate::worker::child::main(args.iter().skip(2).cloned())),
         COMPILE => Some(crate::compile::child::main()),
         _ => None,
     }
-}
-
-fn not_built(which: &str) -> ExitCode {
-    write_error_stream(&format!(
-        "error: this build of warpgauge has no `{which}` child"
-    ));
-    Exit::Internal.into()
 }

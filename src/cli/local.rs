@@ -2,10 +2,11 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::CliError;
 use crate::config::Config;
-use crate::pipeline::{EvaluationService, ServiceError};
+use crate::pipeline::{EvaluationService, Pipeline, ServiceError};
 
 /// Threads that run asynchronous work: it is all supervision and waiting, so two are enough, and
 /// each costs memory.
@@ -18,10 +19,8 @@ const BLOCKING_THREADS: usize = 16;
 ///
 /// # Errors
 /// [`ServiceError::Unavailable`] where this machine lacks what it takes.
-pub(super) fn start(_config: &Config) -> Result<Arc<dyn EvaluationService>, ServiceError> {
-    Err(ServiceError::Unavailable(
-        "this build of warpgauge has no evaluation pipeline; use --server URL".to_owned(),
-    ))
+pub(super) async fn start(config: &Config) -> Result<Arc<dyn EvaluationService>, ServiceError> {
+    Ok(Pipeline::start(config).await?)
 }
 
 /// The runtime of `serve` and of local evaluations.
@@ -45,10 +44,12 @@ where
     W: Future<Output = Result<T, CliError>>,
 {
     runtime()?.block_on(async {
-        let service = start(config)?;
-        tokio::select! {
-            outcome = work(service) => outcome,
+        let service = start(config).await?;
+        let outcome = tokio::select! {
+            outcome = work(Arc::clone(&service)) => outcome,
             _ = tokio::signal::ctrl_c() => Err(CliError::Interrupted),
-        }
+        };
+        service.shutdown(Duration::ZERO).await;
+        outcome
     })
 }

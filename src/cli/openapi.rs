@@ -2,18 +2,17 @@
 
 use super::CliError;
 use super::args::OpenapiArgs;
-use super::http::{Specification, specification};
 use super::terminal::Terminal;
+use crate::api;
 use crate::exit::Exit;
 
 pub(super) fn run(args: &OpenapiArgs, terminal: Terminal) -> Result<Exit, CliError> {
-    let which = if args.client {
-        Specification::Client
-    } else {
-        Specification::Whole
+    let mut text = match (args.client, args.yaml) {
+        (true, false) => api::spec::client_json(),
+        (true, true) => to_yaml(&api::spec::client_json())?,
+        (false, false) => api::spec::full_json(),
+        (false, true) => api::spec::full_yaml(),
     };
-    let json = specification(which)?;
-    let mut text = if args.yaml { to_yaml(&json)? } else { json };
     if !text.ends_with('\n') {
         text.push('\n');
     }

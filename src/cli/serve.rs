@@ -1,6 +1,8 @@
 //! `warpgauge serve`.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::signals::EndSignals;
 use super::terminal::Terminal;
@@ -14,7 +16,7 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
     runtime.block_on(async {
         // Before the pipeline starts: a signal during a slow start must not be lost.
         let signals = EndSignals::listen()?;
-        let service = local::start(&config)?;
+        let service = local::start(&config).await?;
         let status = service.status();
         let announce = move |address: SocketAddr| {
             if !terminal.quiet {
@@ -22,7 +24,11 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
                 let _ = terminal.print(&announcement(address, &status));
             }
         };
-        http::serve(&config.server, service, signals.graceful(), announce).await?;
+        let serving = Arc::clone(&service);
+        let served = http::serve(&config.server, serving, signals.graceful(), announce).await;
+        // Requests had their grace: what still runs now is stopped.
+        service.shutdown(Duration::ZERO).await;
+        served?;
         Ok(Exit::Success)
     })
 }

@@ -6,7 +6,7 @@ mod outputs;
 
 use super::error::{ContractError, Mistakes};
 use super::resolve::resolve_into;
-use super::{EvaluateRequest, KernelType, Limits, Tolerance};
+use super::{EvaluateRequest, KernelCode, KernelType, Limits, Tolerance};
 
 /// Timed launches that a request may ask for.
 const NUM_TRIALS: std::ops::RangeInclusive<u32> = 1..=10_000;
@@ -15,24 +15,15 @@ const TIMEOUT_S: std::ops::RangeInclusive<f64> = 0.1..=600.0;
 const WARMUP_S: std::ops::RangeInclusive<f64> = 0.0..=10.0;
 const MAX_PROFILE_ENTRIES: usize = 256;
 
-/// Checks everything that can be checked without decoding tensor data. All mistakes are reported, up
-/// to `limits.max_errors`.
+/// Checks everything that can be checked without decoding tensor data. All mistakes are reported,
+/// up to `limits.max_errors`.
 pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
     settings(request, &mut mistakes);
     let kernel = &request.kernel;
-    if !kernel.kernel_type.is_device_code() {
-        mistakes.add(
-            "kernel.kernel_type",
-            "unsupported_kernel_type",
-            format!(
-                "`{}` kernels are not served yet; send cuda, ptx, cubin or fatbin",
-                kernel.kernel_type.name()
-            ),
-        );
+    if !served(kernel, limits, &mut mistakes) {
         return mistakes.into_result();
     }
-    code::check(kernel, limits, "kernel", &mut mistakes);
     let Some(io) = &kernel.io else {
         mistakes.add(
             "kernel.io",
@@ -46,6 +37,28 @@ pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<Co
     resolve_into(&io.args, launch, limits, "kernel.io.launch", &mut mistakes);
     outputs::check(request, io, limits, &mut mistakes);
     mistakes.into_result()
+}
+
+/// Checks a kernel that is to be compiled and not run: its `io` may be missing.
+pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<ContractError>> {
+    let mut mistakes = Mistakes::new(limits.max_errors);
+    served(kernel, limits, &mut mistakes);
+    mistakes.into_result()
+}
+
+/// Checks the code; says whether it is of a kind that is served.
+fn served(kernel: &KernelCode, limits: &Limits, mistakes: &mut Mistakes) -> bool {
+    let served = kernel.kernel_type.is_device_code();
+    mistakes.require(served, "kernel.kernel_type", "unsupported_kernel_type", || {
+        format!(
+            "`{}` kernels are not served yet; send cuda, ptx, cubin or fatbin",
+            kernel.kernel_type.name()
+        )
+    });
+    if served {
+        code::check(kernel, limits, "kernel", mistakes);
+    }
+    served
 }
 
 impl KernelType {

@@ -44,15 +44,16 @@ examples() {
     for contract in kernels/*/contract.yaml; do
         name=$(basename "$(dirname "$contract")")
         step "example-$name" sh -c \
-            './warpgauge eval "$1" --device "$2" && ./warpgauge eval "$1" --device "$2" --json >"$3"' \
+            './warpgauge --device "$2" eval "$1" && ./warpgauge --device "$2" eval "$1" --json >"$3"' \
             sh "$contract" "$DEVICE" "$OUT/example-$name.json"
     done
 }
 
 tests() {
-    # The tests take the program and the examples from here, not from where they were built.
+    # The tests take the program and the examples from here, not from where they were built. Those
+    # of the command line alone need no GPU and stay there.
     step tests env WARPGAUGE_BIN="$PWD/warpgauge" WARPGAUGE_TEST_ROOT="$PWD" \
-        WARPGAUGE_TEST_DEVICE="$DEVICE" ./it-tests --test-threads=4
+        WARPGAUGE_TEST_DEVICE="$DEVICE" ./it-tests --test-threads=4 --skip cli::
     grep '^test result' "$OUT/tests.log" | sed 's/^/    /'
 }
 

@@ -60,7 +60,7 @@ pub fn run(options: &Options) -> Result<()> {
 pub fn spec(options: &SpecOptions) -> Result<()> {
     let program = product::build(Profile::Dev)?;
     for (file, arguments) in [
-        ("warpgauge.yaml", &["openapi"][..]),
+        ("warpgauge.yaml", &["openapi", "--yaml"][..]),
         ("warpgauge-client.json", &["openapi", "--client"][..]),
     ] {
         let generated = shell::capture(Command::new(&program).args(arguments))?;

@@ -104,9 +104,9 @@ fn forward(stream: impl Read + Send + 'static, mut log: File, sender: Sender<Str
     });
 }
 
-/// The address in `listening on http://127.0.0.1:8000`.
+/// The address in `warpgauge 0.1.0 listens on http://127.0.0.1:8000`.
 fn address(line: &str) -> Option<String> {
-    let (_, rest) = line.split_once("listening on ")?;
+    let (_, rest) = line.split_once("listens on ")?;
     let url = rest.split([' ', '"', '\'', '\u{1b}']).next()?;
     let url = url.trim_end_matches(['/', '.', ',']);
     url.starts_with("http://").then(|| url.to_owned())
@@ -117,10 +117,10 @@ mod tests {
     use super::address;
 
     #[test]
-    fn finds_the_address_in_a_log_line() {
-        let line = "2026-01-01T00:00:00Z  INFO warpgauge: listening on http://127.0.0.1:41234/";
+    fn finds_the_address_in_the_announcement() {
+        let line = "warpgauge 0.1.0 listens on http://127.0.0.1:41234";
         assert_eq!(address(line).as_deref(), Some("http://127.0.0.1:41234"));
-        assert_eq!(address("listening on nothing"), None);
-        assert_eq!(address("see http://127.0.0.1:1"), None);
+        assert_eq!(address("listens on nothing"), None);
+        assert_eq!(address("  docs     http://127.0.0.1:1/docs"), None);
     }
 }

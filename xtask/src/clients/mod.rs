@@ -70,8 +70,8 @@ struct Checks {
     spec: PathBuf,
     /// Scripts of the checks.
     scripts: PathBuf,
-    /// Generated clients.
-    generated: PathBuf,
+    /// Where the fuzzer may write.
+    reports: PathBuf,
     url: String,
 }
 
@@ -94,9 +94,12 @@ pub fn run(options: &Options) -> Result<()> {
         tools,
         spec: shell::root().join("openapi/warpgauge-client.json"),
         scripts: shell::root().join("xtask/clients"),
-        generated: home.join("generated"),
+        reports: home.join("reports"),
         url,
     };
+    if !context.spec.is_file() {
+        bail!("{} is missing; run `cargo xtask spec --bless`", context.spec.display());
+    }
     let selected = if options.only.is_empty() { &ALL[..] } else { &options.only };
     for check in selected {
         let name = clap::ValueEnum::to_possible_value(check)
@@ -119,75 +122,38 @@ impl Checks {
             Check::Validator => {
                 shell::run(self.tools.python_program("openapi-spec-validator").arg(&self.spec))
             }
-            Check::PythonClient => self.python_client(),
-            Check::Generator => self.generator(),
+            Check::PythonClient => self.python_script("eval_openapi_python_client.py"),
+            Check::Generator => self.python_script("eval_openapi_generator.py"),
             Check::Typescript => self.typescript(),
             Check::Fuzzer => self.fuzzer(),
             Check::Browser => self.browser(),
         }
     }
 
-    fn python_client(&self) -> Result<()> {
-        let home = self.empty("openapi-python-client")?;
-        shell::run(
-            self.tools
-                .python_program("openapi-python-client")
-                .args(["generate", "--meta", "none", "--overwrite", "--path"])
-                .arg(&self.spec)
-                .arg("--output-path")
-                .arg(home.join("warpgauge_client"))
-                .current_dir(&home),
-        )?;
-        self.python_script("eval_openapi_python_client.py", &home)
-    }
-
-    fn generator(&self) -> Result<()> {
-        let home = self.empty("openapi-generator")?;
-        shell::run(
-            self.tools
-                .python_program("openapi-generator-cli")
-                .args(["generate", "-g", "python", "--package-name", "warpgauge_client", "-i"])
-                .arg(&self.spec)
-                .arg("-o")
-                .arg(&home),
-        )?;
-        self.python_script("eval_openapi_generator.py", &home)
-    }
-
-    /// Runs a script that imports the package `warpgauge_client` from a directory.
-    fn python_script(&self, script: &str, package_home: &Path) -> Result<()> {
+    /// A script that generates a Python client from the specification and evaluates through it.
+    fn python_script(&self, script: &str) -> Result<()> {
         shell::run(
             self.tools
                 .python_program("python")
                 .arg(self.scripts.join(script))
-                .arg(&self.url)
-                .env("PYTHONPATH", package_home),
+                .arg(&self.spec)
+                .arg(&self.url),
         )
     }
 
     fn typescript(&self) -> Result<()> {
-        let home = self.empty("openapi-typescript")?;
-        let types = home.join("warpgauge.ts");
-        shell::run(
-            self.tools.node_program("openapi-typescript").arg(&self.spec).arg("-o").arg(&types),
-        )?;
-        shell::run(
-            self.tools
-                .node_program("tsc")
-                .args(["--noEmit", "--strict", "--target", "es2022", "--module", "nodenext"])
-                .arg(&types),
-        )?;
         shell::run(
             self.tools
                 .node()
                 .arg(self.scripts.join("eval_typescript.mjs"))
-                .arg(&self.url)
-                .env("WARPGAUGE_TYPES", &types),
+                .arg(&self.spec)
+                .arg(&self.url),
         )
     }
 
     fn fuzzer(&self) -> Result<()> {
-        let home = self.empty("schemathesis")?;
+        fs::create_dir_all(&self.reports)
+            .with_context(|| format!("cannot create {}", self.reports.display()))?;
         let checks = [
             "not_a_server_error",
             "status_code_conformance",
@@ -204,8 +170,8 @@ impl Checks {
                 .args(["--phases", "examples,coverage,fuzzing", "--max-time", FUZZ_SECONDS])
                 .args(["--request-timeout", "60", "--seed", "1", "--no-shrink"])
                 .args(["--report", "junit", "--report-dir"])
-                .arg(&home)
-                .current_dir(&home),
+                .arg(&self.reports)
+                .current_dir(&self.reports),
         )
     }
 
@@ -214,19 +180,5 @@ impl Checks {
         shell::run(
             self.tools.node().arg(self.scripts.join("browser.mjs")).arg(&self.url).arg(chromium),
         )
-    }
-
-    /// A fresh directory for what a generator writes.
-    fn empty(&self, name: &str) -> Result<PathBuf> {
-        let path = self.generated.join(name);
-        if path.exists() {
-            fs::remove_dir_all(&path)
-                .with_context(|| format!("cannot remove {}", path.display()))?;
-        }
-        fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        if !self.spec.is_file() {
-            bail!("{} is missing; run `cargo xtask spec --bless`", self.spec.display());
-        }
-        Ok(path)
     }
 }

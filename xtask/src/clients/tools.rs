@@ -30,14 +30,18 @@ impl Tools {
         Ok(tools)
     }
 
-    /// A program of the Python environment.
+    /// A program of the Python environment, which finds the others on its path.
     pub fn python_program(&self, name: &str) -> Command {
-        Command::new(self.venv.join("bin").join(name))
-    }
-
-    /// A program of the npm packages.
-    pub fn node_program(&self, name: &str) -> Command {
-        Command::new(self.node_home.join("node_modules/.bin").join(name))
+        let bin = self.venv.join("bin");
+        let mut command = Command::new(bin.join(name));
+        let inherited = std::env::var_os("PATH").unwrap_or_default();
+        let path =
+            std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&inherited)));
+        // Only a directory name with `:` in it cannot be joined.
+        if let Ok(path) = path {
+            command.env("PATH", path);
+        }
+        command
     }
 
     /// Node, started where it finds the npm packages.

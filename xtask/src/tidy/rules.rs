@@ -3,23 +3,30 @@
 use super::{Source, Violation};
 
 /// Most lines of code in one file, comments and blank lines not counted. Tests may be longer.
-const CODE_LINES: usize = 400;
+const CODE_LINES: usize = 450;
 
 /// Where `unsafe` and the CUDA bindings may stand.
 const UNSAFE_HOMES: [&str; 2] = ["src/device/", "crates/emulator/"];
 
 /// What a module of the product must not use: whoever knows less can be tested and changed alone.
-const FORBIDDEN_USES: [(&str, &[&str]); 10] = [
-    ("src/tensor", &["contract", "compile", "worker", "measure", "validate", "report"]),
-    ("src/contract", &["compile", "worker", "measure", "validate", "report"]),
-    ("src/compile", &["worker", "measure", "validate", "report"]),
-    ("src/device", &["report"]),
-    ("src/worker", &["report"]),
-    ("src/measure", &["worker", "device", "report"]),
-    ("src/validate", &["worker", "device", "report"]),
-    ("src/report", &["device"]),
-    ("src/pipeline", &[]),
-    ("src/api", &["device", "cli"]),
+/// ARCHITECTURE.md draws the same picture.
+const FORBIDDEN_USES: [(&str, &[&str]); 13] = [
+    ("tensor", &["bind", "compile", "device", "measure", "queue", "report", "validate", "worker"]),
+    (
+        "contract",
+        &["bind", "compile", "device", "measure", "queue", "report", "validate", "worker"],
+    ),
+    ("sandbox", &["bind", "compile", "contract", "device", "report", "tensor", "worker"]),
+    ("compile", &["bind", "measure", "queue", "report", "validate", "worker"]),
+    ("device", &["bind", "measure", "queue", "report", "validate"]),
+    ("validate", &["bind", "compile", "device", "measure", "queue", "report", "worker"]),
+    ("worker", &["bind", "measure", "report"]),
+    ("queue", &["bind", "device", "measure", "report", "validate"]),
+    ("bind", &["device", "measure", "queue", "report"]),
+    ("measure", &["bind", "compile", "device", "queue", "worker"]),
+    ("report", &["bind", "device", "measure", "queue"]),
+    ("pipeline", &[]),
+    ("api", &["bind", "compile", "device", "measure", "queue"]),
 ];
 
 /// Only these know HTTP or the terminal; everything above in the list is below them.
@@ -42,8 +49,8 @@ pub fn check(source: &Source, violations: &mut Vec<Violation>) {
         if let Some(marker) = unfinished_marker(line) {
             report(format!("`{marker}`: finish it, or describe the limit where users read it"));
         }
-        if (product || source.path.starts_with("tests/")) && waits_blindly(code) {
-            report("a fixed wait is a race: wait for the event itself".to_owned());
+        if waits_blindly(&source.path, in_tests, code) {
+            report("a fixed wait is a race or a block: wait for the event itself".to_owned());
         }
         if product {
             if let Some(word) = unsafe_word(&source.path, code) {
@@ -54,7 +61,7 @@ pub fn check(source: &Source, violations: &mut Vec<Violation>) {
             }
         }
     }
-    if code_lines > CODE_LINES && !source.path.starts_with("tests/") {
+    if code_lines > CODE_LINES && !is_test(&source.path) {
         violations.push(Violation {
             path: source.path.clone(),
             line: 0,
@@ -74,8 +81,19 @@ fn unfinished_marker(line: &str) -> Option<&'static str> {
     MARKERS.into_iter().find(|marker| has_word(line, marker))
 }
 
-fn waits_blindly(code: &str) -> bool {
-    has_word(code, "sleep") && code.contains(concat!("sleep", "("))
+/// Tests never wait for a time; the product may back off, but not block a thread.
+fn waits_blindly(path: &str, in_tests: bool, code: &str) -> bool {
+    let product = path.starts_with("src/") || path.starts_with("crates/");
+    if is_test(path) || (in_tests && product) {
+        has_word(code, "sleep") && code.contains(concat!("sleep", "("))
+    } else {
+        product && code.contains(concat!("thread::", "sleep", "("))
+    }
+}
+
+/// Whether a whole file is tests.
+fn is_test(path: &str) -> bool {
+    path.split('/').any(|part| part == "tests") || path.ends_with("tests.rs")
 }
 
 fn unsafe_word(path: &str, code: &str) -> Option<&'static str> {
@@ -89,10 +107,8 @@ fn unsafe_word(path: &str, code: &str) -> Option<&'static str> {
 /// The first module that this file must not use and does.
 fn forbidden_use(path: &str, code: &str) -> Option<&'static str> {
     let stage = path.strip_prefix("src/")?.split(['/', '.']).next()?;
-    let own = FORBIDDEN_USES
-        .iter()
-        .find(|(home, _)| home.strip_prefix("src/") == Some(stage))
-        .map(|(_, modules)| *modules)?;
+    let own =
+        FORBIDDEN_USES.iter().find(|(home, _)| *home == stage).map(|(_, modules)| *modules)?;
     let outer: &[&str] = match stage {
         "pipeline" => &OUTER[1..],
         "api" => &[],
@@ -148,7 +164,7 @@ mod tests {
     #[test]
     fn stages_do_not_look_up() {
         assert_eq!(messages("src/contract/bind.rs", "use crate::api::Error;\n").len(), 1);
-        assert_eq!(messages("src/tensor/init.rs", "use crate::contract::Dtype;\n").len(), 1);
+        assert_eq!(messages("src/tensor/init.rs", "use crate::report::Report;\n").len(), 1);
         assert_eq!(messages("src/pipeline/mod.rs", "use crate::contract::Dtype;\n").len(), 0);
         assert_eq!(messages("src/pipeline/mod.rs", "use crate::api::Dtype;\n").len(), 1);
         assert_eq!(messages("src/contract/bind.rs", "use crate::apiary::Bee;\n").len(), 0);
@@ -158,13 +174,15 @@ mod tests {
     fn no_fixed_waits_and_no_unfinished_work() {
         let wait = concat!("thread::sleep", "(Duration::from_secs(1));\n");
         assert_eq!(messages("tests/it/faults.rs", wait).len(), 1);
+        assert_eq!(messages("src/worker/fleet.rs", wait).len(), 1);
+        assert_eq!(messages("src/worker/fleet.rs", "tokio::time::sleep(delay).await;\n").len(), 0);
         assert_eq!(messages("xtask/src/bench/load.rs", wait).len(), 0);
         assert_eq!(messages("src/lib.rs", concat!("// TO", "DO: later\n")).len(), 1);
     }
 
     #[test]
     fn long_files_are_two() {
-        assert_eq!(messages("src/a.rs", &"let a = 1;\n".repeat(401)).len(), 1);
+        assert_eq!(messages("src/a.rs", &"let a = 1;\n".repeat(451)).len(), 1);
         assert_eq!(messages("src/a.rs", &"/// Text.\n".repeat(900)).len(), 0);
     }
 }
