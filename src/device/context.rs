@@ -29,7 +29,10 @@ impl Driver {
         api.check(unsafe { (api.init)(0) }, "initialise the CUDA driver")?;
         let mut version = 0;
         // SAFETY: writes one int.
-        api.check(unsafe { (api.driver_version)(&mut version) }, "ask for the driver's version")?;
+        api.check(
+            unsafe { (api.driver_version)(&mut version) },
+            "ask for the driver's version",
+        )?;
         Ok(Self { api, kind, version })
     }
 
@@ -51,12 +54,19 @@ impl Driver {
     /// There is no such device, or the driver fails.
     pub fn device_info(&self, ordinal: u32) -> Result<DeviceInfo, DeviceError> {
         let device = self.device(ordinal)?;
-        let major = self.attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
-        let minor = self.attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        let major = self.attribute(
+            device,
+            Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+        )?;
+        let minor = self.attribute(
+            device,
+            Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+        )?;
         let mut memory_bytes = 0usize;
         // SAFETY: writes one size_t.
         let result = unsafe { (self.api.device_memory)(&mut memory_bytes, device) };
-        self.api.check(result, "ask for the size of device memory")?;
+        self.api
+            .check(result, "ask for the size of device memory")?;
         // Clocks are deprecated attributes: a driver that no longer tells them gives 0.
         let clock = |which| self.attribute(device, which).unwrap_or(0);
         Ok(DeviceInfo {
@@ -77,14 +87,20 @@ impl Driver {
                 .into(),
             clock_khz: clock(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
             memory_clock_khz: clock(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
-            memory_bus_bits: self
-                .attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?,
+            memory_bus_bits: self.attribute(
+                device,
+                Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
+            )?,
             max_shared_optin_bytes: self.attribute(
                 device,
                 Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
             )?,
             pci_bus_id: self
-                .text(device, self.api.device_pci, "ask for the device's PCI address")?
+                .text(
+                    device,
+                    self.api.device_pci,
+                    "ask for the device's PCI address",
+                )?
                 .to_lowercase(),
         })
     }
@@ -98,11 +114,15 @@ impl Driver {
         let mut handle: CUcontext = std::ptr::null_mut();
         // SAFETY: the device is one the driver gave us.
         let result = unsafe { (self.api.context_retain)(&mut handle, device) };
-        self.api.check(result, &format!("create a context on device {ordinal}"))?;
+        self.api
+            .check(result, &format!("create a context on device {ordinal}"))?;
         // SAFETY: the context was just created, and is never released before the process ends.
         let result = unsafe { (self.api.context_set)(handle) };
         self.api.check(result, "make the context current")?;
-        Ok(Context { api: self.api, _thread: PhantomData })
+        Ok(Context {
+            api: self.api,
+            _thread: PhantomData,
+        })
     }
 
     fn device(&self, ordinal: u32) -> Result<CUdevice, DeviceError> {
@@ -141,7 +161,10 @@ impl Driver {
         // SAFETY: writes 16 bytes.
         let result = unsafe { (self.api.device_uuid)(&mut uuid, device) };
         self.api.check(result, "ask for the device's UUID")?;
-        Ok(format!("GPU-{}", uuid::Uuid::from_bytes(uuid.bytes.map(|byte| byte as u8))))
+        Ok(format!(
+            "GPU-{}",
+            uuid::Uuid::from_bytes(uuid.bytes.map(|byte| byte as u8))
+        ))
     }
 }
 
@@ -199,9 +222,14 @@ impl Context {
     /// # Errors
     /// The context is lost.
     pub fn reset_persisting_l2(&self) -> Result<(), DeviceError> {
-        let Some(reset) = self.api.reset_persisting_l2 else { return Ok(()) };
+        let Some(reset) = self.api.reset_persisting_l2 else {
+            return Ok(());
+        };
         // SAFETY: no arguments.
-        match self.api.check(unsafe { reset() }, "reset persisting L2 lines") {
+        match self
+            .api
+            .check(unsafe { reset() }, "reset persisting L2 lines")
+        {
             Err(error) if error.code == "not_supported" => Ok(()),
             other => other,
         }

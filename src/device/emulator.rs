@@ -42,7 +42,11 @@ impl EmulatorControl {
             0 => Ok(()),
             number => {
                 let text = format!("the emulator answered {number}");
-                Err(DeviceError::local("switch the memory checks", "not_supported", text))
+                Err(DeviceError::local(
+                    "switch the memory checks",
+                    "not_supported",
+                    text,
+                ))
             }
         }
     }

@@ -52,11 +52,20 @@ impl Module {
             ImageFormat::Cubin | ImageFormat::Fatbin => image.bytes.as_ptr(),
         };
         let (mut info, mut errors) = (vec![0u8; JIT_LOG_BYTES], vec![0u8; JIT_LOG_BYTES]);
-        let mut options = [JIT_INFO_LOG, JIT_INFO_LOG_BYTES, JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES];
+        let mut options = [
+            JIT_INFO_LOG,
+            JIT_INFO_LOG_BYTES,
+            JIT_ERROR_LOG,
+            JIT_ERROR_LOG_BYTES,
+        ];
         // Sizes travel as values in pointer-sized slots; one byte less keeps a final NUL.
         let size = (JIT_LOG_BYTES - 1) as *mut c_void;
-        let mut values: [*mut c_void; 4] =
-            [info.as_mut_ptr().cast(), size, errors.as_mut_ptr().cast(), size];
+        let mut values: [*mut c_void; 4] = [
+            info.as_mut_ptr().cast(),
+            size,
+            errors.as_mut_ptr().cast(),
+            size,
+        ];
         let mut handle: CUmodule = std::ptr::null_mut();
         // SAFETY: the image was checked to hold what its headers claim (PTX ends with a NUL); the
         // logs outlive the call, and their sizes are given.
@@ -69,14 +78,23 @@ impl Module {
                 values.as_mut_ptr(),
             )
         };
-        context.api().check(result, "load the module").map_err(|mut error| {
-            let log = text(&errors);
-            if !log.is_empty() {
-                error.detail = format!("\n{log}");
-            }
-            error
-        })?;
-        Ok(Self { inner: Rc::new(Loaded { handle, context: context.clone(), log: text(&info) }) })
+        context
+            .api()
+            .check(result, "load the module")
+            .map_err(|mut error| {
+                let log = text(&errors);
+                if !log.is_empty() {
+                    error.detail = format!("\n{log}");
+                }
+                error
+            })?;
+        Ok(Self {
+            inner: Rc::new(Loaded {
+                handle,
+                context: context.clone(),
+                log: text(&info),
+            }),
+        })
     }
 
     /// What the driver's assembler said.
@@ -93,10 +111,19 @@ impl Module {
         let name = c_name(symbol, &operation)?;
         let mut handle: CUfunction = std::ptr::null_mut();
         // SAFETY: the module is loaded; the name is NUL-terminated.
-        let result =
-            unsafe { (self.inner.context.api().module_function)(&mut handle, self.inner.handle, name.as_ptr()) };
+        let result = unsafe {
+            (self.inner.context.api().module_function)(
+                &mut handle,
+                self.inner.handle,
+                name.as_ptr(),
+            )
+        };
         self.inner.context.api().check(result, &operation)?;
-        Ok(Function { handle, symbol: symbol.to_owned(), module: self.clone() })
+        Ok(Function {
+            handle,
+            symbol: symbol.to_owned(),
+            module: self.clone(),
+        })
     }
 
     /// Queues zeroing a global variable. `Ok(false)`: the module has none of that name.
@@ -110,7 +137,12 @@ impl Module {
         // SAFETY: the module is loaded; writes an address and a size.
         let result = unsafe {
             let start: *const c_char = name.as_ptr();
-            (self.inner.context.api().module_global)(&mut address, &mut bytes, self.inner.handle, start)
+            (self.inner.context.api().module_global)(
+                &mut address,
+                &mut bytes,
+                self.inner.handle,
+                start,
+            )
         };
         match self.inner.context.api().check(result, &operation) {
             Err(error) if error.code == "not_found" => return Ok(false),
@@ -118,7 +150,8 @@ impl Module {
         }
         if bytes > 0 {
             // SAFETY: the driver just named this range as the variable's.
-            let result = unsafe { (self.inner.context.api().fill)(address, 0, bytes, stream.handle) };
+            let result =
+                unsafe { (self.inner.context.api().fill)(address, 0, bytes, stream.handle) };
             self.inner.context.api().check(result, &operation)?;
         }
         Ok(true)
@@ -154,7 +187,11 @@ impl Function {
     ///
     /// # Errors
     /// As the driver says.
-    pub fn facts(&self, block_threads: u32, shared_bytes: u32) -> Result<FunctionFacts, DeviceError> {
+    pub fn facts(
+        &self,
+        block_threads: u32,
+        shared_bytes: u32,
+    ) -> Result<FunctionFacts, DeviceError> {
         Ok(FunctionFacts {
             registers: self.attribute(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
             static_shared_bytes: self.attribute(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
@@ -170,14 +207,25 @@ impl Function {
     ///
     /// # Errors
     /// As the driver says.
-    pub fn max_active_blocks(&self, block_threads: u32, shared_bytes: u32) -> Result<u32, DeviceError> {
+    pub fn max_active_blocks(
+        &self,
+        block_threads: u32,
+        shared_bytes: u32,
+    ) -> Result<u32, DeviceError> {
         let mut blocks = 0;
         let threads = c_int::try_from(block_threads).unwrap_or(c_int::MAX);
         // SAFETY: the function is alive; writes one int.
         let result = unsafe {
-            (self.context().api().occupancy)(&mut blocks, self.handle, threads, shared_bytes as usize)
+            (self.context().api().occupancy)(
+                &mut blocks,
+                self.handle,
+                threads,
+                shared_bytes as usize,
+            )
         };
-        self.context().api().check(result, &format!("ask for the occupancy of {}", self.symbol))?;
+        self.context()
+            .api()
+            .check(result, &format!("ask for the occupancy of {}", self.symbol))?;
         Ok(u32::try_from(blocks).unwrap_or(0))
     }
 
@@ -190,12 +238,17 @@ impl Function {
         if bytes <= SHARED_WITHOUT_OPTIN {
             return Ok(());
         }
-        self.set_attribute(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes)
-            .map_err(|mut error| {
-                error.operation =
-                    format!("give {} {bytes} bytes of dynamic shared memory per block", self.symbol);
-                error
-            })
+        self.set_attribute(
+            Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+            bytes,
+        )
+        .map_err(|mut error| {
+            error.operation = format!(
+                "give {} {bytes} bytes of dynamic shared memory per block",
+                self.symbol
+            );
+            error
+        })
     }
 
     /// Allows clusters of more than 8 blocks.
@@ -203,7 +256,10 @@ impl Function {
     /// # Errors
     /// The device has none.
     pub fn allow_large_clusters(&self) -> Result<(), DeviceError> {
-        self.set_attribute(Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
+        self.set_attribute(
+            Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+            1,
+        )
     }
 
     fn attribute(&self, which: Attribute) -> Result<u32, DeviceError> {
@@ -212,7 +268,9 @@ impl Function {
         let result = unsafe {
             (self.context().api().function_attribute)(&mut value, which as c_int, self.handle)
         };
-        self.context().api().check(result, &format!("ask {} for {which:?}", self.symbol))?;
+        self.context()
+            .api()
+            .check(result, &format!("ask {} for {which:?}", self.symbol))?;
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
@@ -222,7 +280,9 @@ impl Function {
         let result = unsafe {
             (self.context().api().function_set_attribute)(self.handle, which as c_int, value)
         };
-        self.context().api().check(result, &format!("set {which:?} of {}", self.symbol))
+        self.context()
+            .api()
+            .check(result, &format!("set {which:?} of {}", self.symbol))
     }
 }
 
@@ -233,7 +293,10 @@ fn c_name(symbol: &str, operation: &str) -> Result<CString, DeviceError> {
 
 /// The text before the first NUL.
 fn text(buffer: &[u8]) -> String {
-    let end = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
+    let end = buffer
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(buffer.len());
     String::from_utf8_lossy(&buffer[..end]).trim().to_owned()
 }
 
@@ -259,7 +322,11 @@ fn check_image(image: &Image) -> Result<(), DeviceError> {
 
 fn field(bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
     let raw = bytes.get(offset..offset.checked_add(size)?)?;
-    Some(raw.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+    Some(
+        raw.iter()
+            .rev()
+            .fold(0, |value, &byte| value << 8 | u64::from(byte)),
+    )
 }
 
 /// Bytes that the headers of an ELF64 file reach.
@@ -280,13 +347,19 @@ fn elf_extent(bytes: &[u8]) -> Option<u64> {
     for index in 0..section_count {
         let header = usize::try_from(sections.checked_add(index * section_size)?).ok()?;
         if field(bytes, header.checked_add(4)?, 4)? != NO_BITS {
-            let (offset, size) = (field(bytes, header + 0x18, 8)?, field(bytes, header + 0x20, 8)?);
+            let (offset, size) = (
+                field(bytes, header + 0x18, 8)?,
+                field(bytes, header + 0x20, 8)?,
+            );
             extent = extent.max(offset.checked_add(size)?);
         }
     }
     for index in 0..program_count {
         let header = usize::try_from(program.checked_add(index * program_size)?).ok()?;
-        let (offset, size) = (field(bytes, header.checked_add(8)?, 8)?, field(bytes, header + 0x20, 8)?);
+        let (offset, size) = (
+            field(bytes, header.checked_add(8)?, 8)?,
+            field(bytes, header + 0x20, 8)?,
+        );
         extent = extent.max(offset.checked_add(size)?);
     }
     Some(extent)
@@ -306,7 +379,10 @@ mod tests {
     use super::*;
 
     fn image(format: ImageFormat, bytes: &[u8]) -> Image {
-        Image { format, bytes: bytes.to_vec() }
+        Image {
+            format,
+            bytes: bytes.to_vec(),
+        }
     }
 
     /// A header and two section headers: the null section and one with 16 bytes at 192.

@@ -63,7 +63,12 @@ impl<'job> JobBuffer<'job> {
         let live = DeviceBuffer::new(tools.context, bytes, &spec.name).map_err(blame)?;
         let copied = repeated && spec.role != Role::Input && !matches!(source, Source::Byte(_));
         let pristine = copied.then(|| DeviceBuffer::new(tools.context, bytes, &spec.name));
-        Ok(Self { spec, live, pristine: pristine.transpose().map_err(blame)?, source })
+        Ok(Self {
+            spec,
+            live,
+            pristine: pristine.transpose().map_err(blame)?,
+            source,
+        })
     }
 
     /// Writes the initial content, and the copy for restoring.
@@ -80,9 +85,7 @@ impl<'job> JobBuffer<'job> {
         let (live, stream) = (&self.live, tools.stream);
         match &self.source {
             Source::Byte(byte) => live.fill(*byte, stream),
-            Source::Device(params) => {
-                tools.support.init(params, self.spec.dtype, 0, live, stream)
-            }
+            Source::Device(params) => tools.support.init(params, self.spec.dtype, 0, live, stream),
             Source::Host(bytes) => live.copy_from_host(0, bytes, stream),
             Source::File(file) => live.copy_from_host(0, file.bytes(), stream),
         }
@@ -119,13 +122,18 @@ impl<'job> JobBuffer<'job> {
                         )?),
                     };
                     let first = (start / self.spec.dtype.size()) as u64;
-                    tools.support.init(params, self.spec.dtype, first, scratch, tools.stream)?;
+                    tools
+                        .support
+                        .init(params, self.spec.dtype, first, scratch, tools.stream)?;
                     let live = self.live.address() + start as u64;
-                    tools.support.first_difference(live, scratch, bytes, tools.stream)?
+                    tools
+                        .support
+                        .first_difference(live, scratch, bytes, tools.stream)?
                 }
                 source => {
                     let mut staging = tools.pinned.take(bytes);
-                    self.live.copy_to_host(start, staging.bytes_mut(), tools.stream)?;
+                    self.live
+                        .copy_to_host(start, staging.bytes_mut(), tools.stream)?;
                     source.first_difference(start, staging.bytes())
                 }
             };
@@ -135,7 +143,6 @@ impl<'job> JobBuffer<'job> {
         }
         Ok(None)
     }
-
 
     /// Gives up what refers to the job and keeps the device memory, for scrubbing.
     pub(super) fn into_memory(self) -> impl Iterator<Item = DeviceBuffer> {
@@ -151,7 +158,9 @@ impl Source {
             Content::Init(init) if init.kind == InitKind::Zeros => Ok(Source::Byte(0)),
             Content::Init(init) if kind == DeviceKind::Cuda && bytes >= DEVICE_INIT_BYTES => {
                 let params = InitParams::new(init, spec.dtype, &spec.name);
-                params.map(Source::Device).map_err(|error| refused(format!("{}: {error}", spec.name)))
+                params
+                    .map(Source::Device)
+                    .map_err(|error| refused(format!("{}: {error}", spec.name)))
             }
             Content::Init(init) => {
                 let mut content = vec![0; bytes as usize];
@@ -173,7 +182,10 @@ impl Source {
     fn first_difference(&self, start: usize, actual: &[u8]) -> Option<u64> {
         let expected = match self {
             Source::Byte(byte) => {
-                return actual.iter().position(|other| other != byte).map(|at| at as u64);
+                return actual
+                    .iter()
+                    .position(|other| other != byte)
+                    .map(|at| at as u64);
             }
             Source::Host(bytes) => bytes.as_slice(),
             Source::File(file) => file.bytes(),
@@ -183,16 +195,28 @@ impl Source {
         if expected == actual {
             return None;
         }
-        actual.iter().zip(expected).position(|(a, b)| a != b).map(|at| at as u64)
+        actual
+            .iter()
+            .zip(expected)
+            .position(|(a, b)| a != b)
+            .map(|at| at as u64)
     }
 }
 
 /// Bytes a buffer takes.
 pub(super) fn bytes_of(spec: &BufferSpec) -> JobResult<u64> {
-    let elements = spec.shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent));
+    let elements = spec
+        .shape
+        .iter()
+        .try_fold(1u64, |product, &extent| product.checked_mul(extent));
     let bytes = elements.and_then(|elements| elements.checked_mul(spec.dtype.size() as u64));
-    bytes.filter(|&bytes| isize::try_from(bytes).is_ok()).ok_or_else(|| {
-        let text = format!("{} of shape {:?} is larger than any memory", spec.name, spec.shape);
-        Failed::new("out_of_memory", text, Blame::Candidate)
-    })
+    bytes
+        .filter(|&bytes| isize::try_from(bytes).is_ok())
+        .ok_or_else(|| {
+            let text = format!(
+                "{} of shape {:?} is larger than any memory",
+                spec.name, spec.shape
+            );
+            Failed::new("out_of_memory", text, Blame::Candidate)
+        })
 }

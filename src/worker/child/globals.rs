@@ -25,7 +25,10 @@ pub(super) struct Variables {
 
 impl Variables {
     fn unprovable(reason: impl Into<String>) -> Self {
-        Self { names: Vec::new(), unprovable: Some(reason.into()) }
+        Self {
+            names: Vec::new(),
+            unprovable: Some(reason.into()),
+        }
     }
 }
 
@@ -75,7 +78,10 @@ fn of_cubin(bytes: &[u8]) -> Variables {
     }
     let unprovable =
         (!uncovered.is_empty()).then(|| "the image has variables without a name".to_owned());
-    Variables { names: names.into_iter().collect(), unprovable }
+    Variables {
+        names: names.into_iter().collect(),
+        unprovable,
+    }
 }
 
 /// Sections of writable variables. Constants are not among them: nothing can write them, and a
@@ -116,7 +122,10 @@ fn of_ptx(bytes: &[u8]) -> Variables {
     if inner_global(&text, &names) {
         return Variables::unprovable("the image declares variables inside functions");
     }
-    Variables { names, unprovable: None }
+    Variables {
+        names,
+        unprovable: None,
+    }
 }
 
 /// Looks at one statement of module scope.
@@ -127,9 +136,15 @@ fn declaration(statement: &str) -> Result<Option<String>, String> {
     if is(&".extern") && is(&".func") {
         let name = imported_function(statement);
         let harmless = HARMLESS_IMPORTS.contains(&name.as_str());
-        return if harmless { Ok(None) } else { Err(format!("the image uses {name}")) };
+        return if harmless {
+            Ok(None)
+        } else {
+            Err(format!("the image uses {name}"))
+        };
     }
-    let Some(at) = words.iter().position(|word| *word == ".global") else { return Ok(None) };
+    let Some(at) = words.iter().position(|word| *word == ".global") else {
+        return Ok(None);
+    };
     if is(&".extern") {
         return Err("the image uses a variable of another".to_owned());
     }
@@ -137,7 +152,9 @@ fn declaration(statement: &str) -> Result<Option<String>, String> {
     let declared = declared.split('=').next().unwrap_or_default();
     let declared = declared.split('[').next().unwrap_or_default();
     match declared.split_whitespace().last() {
-        Some(name) if !name.starts_with('.') && !declared.contains(',') => Ok(Some(name.to_owned())),
+        Some(name) if !name.starts_with('.') && !declared.contains(',') => {
+            Ok(Some(name.to_owned()))
+        }
         _ => Err("the image declares variables in a form that is not understood".to_owned()),
     }
 }
@@ -154,13 +171,20 @@ fn imported_function(statement: &str) -> String {
             _ => {}
         }
     }
-    outside.split_whitespace().next_back().unwrap_or_default().to_owned()
+    outside
+        .split_whitespace()
+        .next_back()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Whether `.global` begins a declaration anywhere but in those found: in instructions it follows
 /// an opcode without a space (`ld.global.f32`).
 fn inner_global(text: &str, names: &[String]) -> bool {
-    let declared = text.split_whitespace().filter(|word| *word == ".global").count();
+    let declared = text
+        .split_whitespace()
+        .filter(|word| *word == ".global")
+        .count();
     declared != names.len()
 }
 
@@ -170,8 +194,14 @@ fn strip_comments(text: &str) -> String {
     while let Some(at) = rest.find("/*").into_iter().chain(rest.find("//")).min() {
         out.push_str(&rest[..at]);
         out.push(' ');
-        let (end, skip) = if rest[at..].starts_with("/*") { ("*/", 2) } else { ("\n", 0) };
-        rest = rest[at + 2..].find(end).map_or("", |end| &rest[at + 2 + end + skip..]);
+        let (end, skip) = if rest[at..].starts_with("/*") {
+            ("*/", 2)
+        } else {
+            ("\n", 0)
+        };
+        rest = rest[at + 2..]
+            .find(end)
+            .map_or("", |end| &rest[at + 2 + end + skip..]);
     }
     out.push_str(rest);
     out
@@ -182,21 +212,22 @@ mod tests {
     use super::*;
 
     fn ptx(text: &str) -> Variables {
-        variables(&Image { bytes: text.as_bytes().to_vec(), format: ImageFormat::Ptx })
+        variables(&Image {
+            bytes: text.as_bytes().to_vec(),
+            format: ImageFormat::Ptx,
+        })
     }
 
     #[test]
     fn ptx_declarations_are_found_and_instructions_are_not() {
-        let found = ptx(
-            ".version 8.0\n.target sm_75\n.address_size 64\n\
+        let found = ptx(".version 8.0\n.target sm_75\n.address_size 64\n\
              // .global .u32 commented;\n\
              .visible .global .align 4 .u32 counter;\n\
              .global .align 8 .b8 table[16] = {1, 2, 3};\n\
              .const .align 4 .f32 pi = 0f40490FDB;\n\
              .extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b)\n;\n\
              .visible .entry k(.param .u64 p) { .reg .b32 %r<2>; ld.global.u32 %r1, [%rd1]; ret; }\n\
-             .global .align 1 .b8 $str[4] = {104, 105, 10};\n",
-        );
+             .global .align 1 .b8 $str[4] = {104, 105, 10};\n");
         assert_eq!(found.names, ["counter", "table", "$str"]);
         assert_eq!(found.unprovable, None);
     }
@@ -205,12 +236,22 @@ mod tests {
     fn what_zeroing_cannot_cover_is_said() {
         let malloc = ptx(".extern .func (.param .b64 r) malloc (.param .b64 n)\n;\n");
         assert!(malloc.unprovable.unwrap().contains("malloc"));
-        assert!(ptx(".visible .entry k() { .global .u32 hidden; ret; }").unprovable.is_some());
+        assert!(
+            ptx(".visible .entry k() { .global .u32 hidden; ret; }")
+                .unprovable
+                .is_some()
+        );
         assert!(ptx(".extern .global .u32 elsewhere;").unprovable.is_some());
         assert!(ptx(".global .u32 a, b;").unprovable.is_some());
-        let fatbin = Image { bytes: Vec::new(), format: ImageFormat::Fatbin };
+        let fatbin = Image {
+            bytes: Vec::new(),
+            format: ImageFormat::Fatbin,
+        };
         assert!(variables(&fatbin).unprovable.is_some());
-        let cubin = Image { bytes: b"\x7fELF rubbish".to_vec(), format: ImageFormat::Cubin };
+        let cubin = Image {
+            bytes: b"\x7fELF rubbish".to_vec(),
+            format: ImageFormat::Cubin,
+        };
         assert!(variables(&cubin).unprovable.is_some());
     }
 }

@@ -38,7 +38,9 @@ pub(super) fn run(args: &WorkerArgs) -> ExitCode {
 
 fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), String> {
     match link.next() {
-        Some(ToWorker::Hello { protocol: PROTOCOL_VERSION }) => {}
+        Some(ToWorker::Hello {
+            protocol: PROTOCOL_VERSION,
+        }) => {}
         Some(ToWorker::Hello { protocol }) => {
             return Err(format!(
                 "the server speaks protocol {protocol}, this worker {PROTOCOL_VERSION}: they are \
@@ -47,10 +49,17 @@ fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), Str
         }
         other => return Err(format!("expected a greeting, got {other:?}")),
     }
-    let loaded = loader::load(&args.choice(), &args.run_dir()).map_err(|error| error.to_string())?;
+    let loaded =
+        loader::load(&args.choice(), &args.run_dir()).map_err(|error| error.to_string())?;
     let mut executor = Executor::open(&loaded, args.device, printed).map_err(|e| e.to_string())?;
     let device = executor.device().clone();
-    send(link, &FromWorker::Ready { protocol: PROTOCOL_VERSION, device })?;
+    send(
+        link,
+        &FromWorker::Ready {
+            protocol: PROTOCOL_VERSION,
+            device,
+        },
+    )?;
     loop {
         match link.next() {
             Some(ToWorker::Support(image)) => load_support(&mut executor, &image, link)?,
@@ -66,7 +75,9 @@ fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), Str
 }
 
 fn load_support(executor: &mut Executor, image: &Image, link: &mut Link) -> Result<(), String> {
-    executor.load_support(image).map_err(|error| format!("load the worker's kernels: {error}"))?;
+    executor
+        .load_support(image)
+        .map_err(|error| format!("load the worker's kernels: {error}"))?;
     send(link, &FromWorker::Idle)
 }
 
@@ -89,5 +100,6 @@ fn run_job(executor: &mut Executor, job: &Job, link: &mut Link) -> Result<bool, 
 }
 
 fn send(link: &mut Link, message: &FromWorker) -> Result<(), String> {
-    link.send(message).map_err(|error: FrameError| format!("answer the server: {error}"))
+    link.send(message)
+        .map_err(|error: FrameError| format!("answer the server: {error}"))
 }

@@ -23,7 +23,14 @@ impl Lease {
     pub(super) fn new(fleet: Arc<Fleet>, grant: Grant, queued: Duration) -> Self {
         let device = grant.worker.device().clone();
         let Grant { slot, worker } = grant;
-        Self { fleet, slot, worker: Some(worker), device, queued, since: Instant::now() }
+        Self {
+            fleet,
+            slot,
+            worker: Some(worker),
+            device,
+            queued,
+            since: Instant::now(),
+        }
     }
 
     /// The device.
@@ -52,7 +59,9 @@ impl Lease {
             return failed(failure);
         }
         let mut stop = self.fleet.stop.subscribe();
-        let Some(worker) = &mut self.worker else { return failed(unavailable()) };
+        let Some(worker) = &mut self.worker else {
+            return failed(unavailable());
+        };
         let outcome = tokio::select! {
             outcome = worker.run(job, time_limit, on_event) => outcome,
             // An error means that the fleet is gone, which holds us: it cannot be.
@@ -111,7 +120,10 @@ impl Lease {
                     return Ok(());
                 }
                 if let Some(reason) = slot.failure() {
-                    return Err(RunFailure { message: reason.to_owned(), ..unavailable() });
+                    return Err(RunFailure {
+                        message: reason.to_owned(),
+                        ..unavailable()
+                    });
                 }
             }
             if changed.changed().await.is_err() {

@@ -18,15 +18,22 @@ pub(super) struct Bench {
     pub fleet: Arc<Fleet>,
     pub device: DeviceInfo,
     image: Image,
+    support: Image,
     folder: tempfile::TempDir,
 }
 
 impl Bench {
-    pub(super) fn new(fleet: Arc<Fleet>, image: Image) -> Result<Self, String> {
+    pub(super) fn new(fleet: Arc<Fleet>, image: Image, support: Image) -> Result<Self, String> {
         let device = fleet.devices().first().map(|device| device.info.clone());
         let device = device.ok_or("the fleet has no device")?;
         let folder = tempfile::tempdir().map_err(|error| format!("create a folder: {error}"))?;
-        Ok(Self { fleet, device, image, folder })
+        Ok(Self {
+            fleet,
+            device,
+            image,
+            support,
+            folder,
+        })
     }
 
     pub(super) fn emulated(&self) -> bool {
@@ -38,7 +45,12 @@ impl Bench {
     }
 
     /// A kernel of the self-test.
-    pub(super) fn launch(&self, symbol: &str, arguments: Vec<Argument>, blocks: u32) -> KernelLaunch {
+    pub(super) fn launch(
+        &self,
+        symbol: &str,
+        arguments: Vec<Argument>,
+        blocks: u32,
+    ) -> KernelLaunch {
         KernelLaunch {
             image: self.image.clone(),
             symbol: symbol.to_owned(),
@@ -48,6 +60,20 @@ impl Bench {
             shared_bytes: 0,
             cluster: None,
             cooperative: false,
+        }
+    }
+
+    /// One of the worker's own kernels.
+    pub(super) fn support(
+        &self,
+        symbol: &str,
+        arguments: Vec<Argument>,
+        blocks: u32,
+    ) -> KernelLaunch {
+        let image = self.support.clone();
+        KernelLaunch {
+            image,
+            ..self.launch(symbol, arguments, blocks)
         }
     }
 
@@ -91,10 +117,20 @@ impl Bench {
 
     /// 32-bit words of a kept output.
     pub(super) fn words(&self, outcome: &RunOutcome, buffer: usize) -> Result<Vec<u32>, String> {
-        let kept = outcome.outputs.iter().find(|output| output.buffer == buffer);
-        let path = kept.and_then(|output| output.file.as_ref()).ok_or("the output was not kept")?;
+        let kept = outcome
+            .outputs
+            .iter()
+            .find(|output| output.buffer == buffer);
+        let path = kept
+            .and_then(|output| output.file.as_ref())
+            .ok_or("the output was not kept")?;
         let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-        Ok(bytes.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)).collect())
+        Ok(bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|&word| u32::from_le_bytes(word))
+            .collect())
     }
 }
 
@@ -121,7 +157,13 @@ pub(super) fn buffer(
     role: Role,
     content: Content,
 ) -> BufferSpec {
-    BufferSpec { name: name.to_owned(), dtype, shape: vec![elements], role, content }
+    BufferSpec {
+        name: name.to_owned(),
+        dtype,
+        shape: vec![elements],
+        role,
+        content,
+    }
 }
 
 /// An output of 32-bit words that starts with zeros.
@@ -137,5 +179,9 @@ pub(super) fn word(value: u32) -> Argument {
 
 /// A plan with little warm-up.
 pub(super) fn plan(trials: u32) -> TrialPlan {
-    TrialPlan { trials, min_warmup_s: 0.02, cache: CacheState::Cold }
+    TrialPlan {
+        trials,
+        min_warmup_s: 0.02,
+        cache: CacheState::Cold,
+    }
 }
