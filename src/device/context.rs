@@ -29,10 +29,8 @@ impl Driver {
         api.check(unsafe { (api.init)(0) }, "initialise the CUDA driver")?;
         let mut version = 0;
         // SAFETY: writes one int.
-        api.check(
-            unsafe { (api.driver_version)(&mut version) },
-            "ask for the driver's version",
-        )?;
+        let result = unsafe { (api.driver_version)(&mut version) };
+        api.check(result, "ask for the driver's version")?;
         Ok(Self { api, kind, version })
     }
 
@@ -226,10 +224,8 @@ impl Context {
             return Ok(());
         };
         // SAFETY: no arguments.
-        match self
-            .api
-            .check(unsafe { reset() }, "reset persisting L2 lines")
-        {
+        let result = unsafe { reset() };
+        match self.api.check(result, "reset persisting L2 lines") {
             Err(error) if error.code == "not_supported" => Ok(()),
             other => other,
         }

@@ -180,10 +180,12 @@ impl Support {
     /// # Errors
     /// As the driver says.
     pub fn scrub_local(&self, bytes: u64, stream: &Stream) -> Result<bool, DeviceError> {
-        let symbol = match bytes {
-            0..=SMALL_LOCAL_SCRUB_BYTES => "wg_scrub_local_small",
-            ..=MAX_LOCAL_SCRUB_BYTES => "wg_scrub_local_large",
-            _ => return Ok(false),
+        let symbol = if bytes <= SMALL_LOCAL_SCRUB_BYTES {
+            "wg_scrub_local_small"
+        } else if bytes <= MAX_LOCAL_SCRUB_BYTES {
+            "wg_scrub_local_large"
+        } else {
+            return Ok(false);
         };
         let resident = self
             .module

@@ -60,10 +60,8 @@ fn of_cubin(bytes: &[u8]) -> Variables {
     for symbol in elf.symbols() {
         let name = symbol.name().unwrap_or_default();
         match symbol.section() {
-            SymbolSection::Undefined if !name.is_empty() => {
-                if !HARMLESS_IMPORTS.contains(&name) {
-                    return Variables::unprovable(format!("the image uses {name}"));
-                }
+            SymbolSection::Undefined if !name.is_empty() && !HARMLESS_IMPORTS.contains(&name) => {
+                return Variables::unprovable(format!("the image uses {name}"));
             }
             SymbolSection::Section(section) if symbol.kind() == SymbolKind::Data => {
                 let home = elf.section_by_index(section);

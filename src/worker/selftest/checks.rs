@@ -9,7 +9,9 @@ use crate::contract::{InitKind, Role, TensorInit};
 use crate::device::support::InitParams;
 use crate::tensor::{self, Dtype};
 use crate::validate::ResolvedTolerance;
-use crate::worker::protocol::{Argument, Blame, Content, Job, ReferenceRun, RunOutcome};
+use crate::worker::protocol::{
+    Argument, Blame, Content, Job, KernelLaunch, ReferenceRun, RunOutcome,
+};
 
 type Outcome<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + 'a>>;
 
@@ -401,30 +403,56 @@ async fn secrets_in_shared_memory(bench: &Bench) -> Result<String, String> {
     let bytes = bench.device.max_shared_optin_bytes;
     let blocks = 4 * bench.device.multiprocessors;
     let arguments = vec![Argument::Buffer(0), word(bytes / 8)];
-    let mut launch = bench.launch("st_hide_shared", arguments, blocks);
-    launch.shared_bytes = bytes;
-    let hidden = bench.job(launch.clone(), vec![counters(blocks.into())]);
-    bench.succeed(hidden).await?;
-    launch.symbol = "st_seek_shared".to_owned();
-    found_nothing(bench, bench.job(launch, vec![counters(1)])).await
+    let mut hide = bench.launch("st_hide_shared", arguments, blocks);
+    hide.shared_bytes = bytes;
+    let mut seek = hide.clone();
+    seek.symbol = "st_seek_shared".to_owned();
+    hidden_from_the_next(bench, hide, seek).await
 }
 
 async fn secrets_in_local_memory(bench: &Bench) -> Result<String, String> {
     let blocks = 16 * bench.device.multiprocessors;
-    let mut launch = bench.launch("st_hide_local", vec![Argument::Buffer(0)], blocks);
+    let hide = bench.launch("st_hide_local", vec![Argument::Buffer(0)], blocks);
+    let mut seek = hide.clone();
+    seek.symbol = "st_seek_local".to_owned();
+    hidden_from_the_next(bench, hide, seek).await
+}
+
+/// A job that runs `seek` sees nothing of a job that ran `hide`. What it would see without
+/// scrubbing is measured too, with `seek` as the reference kernel of the same job.
+async fn hidden_from_the_next(
+    bench: &Bench,
+    hide: KernelLaunch,
+    seek: KernelLaunch,
+) -> Result<String, String> {
+    let words = u64::from(hide.grid[0]);
+    let mut control = bench.job(hide.clone(), vec![counters(words)]);
+    control.references = vec![ReferenceRun {
+        launch: seek.clone(),
+        outputs: vec![0],
+    }];
+    control.tolerances = vec![(0, EXACT)];
+    let control = bench.succeed(control).await?;
+    let seen = control
+        .checks
+        .first()
+        .and_then(|check| check.comparison.first_mismatches.first());
+    let seen = seen
+        .map_or("0", |mismatch| mismatch.expected.as_str())
+        .to_owned();
     bench
-        .succeed(bench.job(launch.clone(), vec![counters(blocks.into())]))
+        .succeed(bench.job(hide, vec![counters(words)]))
         .await?;
-    launch.symbol = "st_seek_local".to_owned();
-    found_nothing(bench, bench.job(launch, vec![counters(1)])).await
+    let text = found_nothing(bench, bench.job(seek, vec![counters(words)])).await?;
+    Ok(format!("{text}; unscrubbed, {seen} words would have been"))
 }
 
 async fn found_nothing(bench: &Bench, job: Job) -> Result<String, String> {
     let before = bench.fleet.devices().first().map(|device| device.restarts);
     let outcome = bench.succeed(job).await?;
-    let found = bench.words(&outcome, 0)?;
-    ensure(found == [0], || {
-        format!("{} words of the job before were seen", found[0])
+    let found = bench.words(&outcome, 0)?.first().copied();
+    ensure(found == Some(0), || {
+        format!("{found:?} words of the job before were seen")
     })?;
     let after = bench.fleet.devices().first().map(|device| device.restarts);
     let same = if before == after {
