@@ -5,13 +5,12 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use super::bench::{Bench, buffer, counters, init, plan, word};
-use crate::contract::{InitKind, Role, TensorInit};
-use crate::device::support::InitParams;
-use crate::tensor::{self, Dtype};
+use super::content::init_bits;
+use super::secrets::{secrets_in_global_memory, secrets_in_local_memory, secrets_in_shared_memory};
+use crate::contract::{InitKind, Role};
+use crate::tensor::Dtype;
 use crate::validate::ResolvedTolerance;
-use crate::worker::protocol::{
-    Argument, Blame, Content, Job, KernelLaunch, ReferenceRun, RunOutcome,
-};
+use crate::worker::protocol::{Argument, Blame, Content, Job, ReferenceRun, RunOutcome};
 
 type Outcome<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + 'a>>;
 
@@ -49,79 +48,8 @@ checks![
     fresh_process,
 ];
 
-fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
+pub(super) fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(otherwise()) }
-}
-
-/// Every element type and kind: the bits of the worker's content and of its kernel, entered in the
-/// middle of a stream, equal the CPU's.
-async fn init_bits(bench: &Bench) -> Result<String, String> {
-    const ELEMENTS: u64 = 100_003;
-    const FIRST: u64 = 12_345_678_900;
-    let mut compared = 0;
-    for dtype in Dtype::ALL {
-        for kind in KINDS {
-            let mut spec = init(kind);
-            spec.fill_value = Some(1.0);
-            spec.start = dtype.is_float().then_some(-1000.5);
-            spec.step = dtype.is_float().then_some(0.37);
-            let Ok(params) = InitParams::new(&spec, dtype, "tensor") else {
-                continue;
-            };
-            let content = Content::Init(spec.clone());
-            let buffers = vec![buffer("tensor", dtype, ELEMENTS, Role::Inout, content)];
-            let launch = bench.launch("st_nothing", vec![Argument::Buffer(0)], 1);
-            let job = bench.job(launch, buffers);
-            has_bits(bench, job, &spec, dtype, 0).await?;
-            let elements = ELEMENTS / 10;
-            let arguments = vec![
-                Argument::Buffer(0),
-                Argument::Scalar(FIRST.to_ne_bytes().to_vec()),
-                Argument::Scalar(elements.to_ne_bytes().to_vec()),
-                Argument::Scalar(bytemuck::bytes_of(&params).to_vec()),
-            ];
-            let launch = bench.support("wg_init", arguments, 4);
-            let undefined = Content::Undefined;
-            let buffers = vec![buffer("tensor", dtype, elements, Role::Output, undefined)];
-            has_bits(bench, bench.job(launch, buffers), &spec, dtype, FIRST).await?;
-            compared += 1;
-        }
-    }
-    Ok(format!("{compared} combinations are equal to the CPU's"))
-}
-
-const KINDS: [InitKind; 7] = [
-    InitKind::Zeros,
-    InitKind::Ones,
-    InitKind::Full,
-    InitKind::Arange,
-    InitKind::Uniform,
-    InitKind::Randn,
-    InitKind::Randint,
-];
-
-/// The job's only buffer ends with the content of `spec` from element `first` on.
-async fn has_bits(
-    bench: &Bench,
-    mut job: Job,
-    spec: &TensorInit,
-    dtype: Dtype,
-    first: u64,
-) -> Result<(), String> {
-    job.keep_outputs.clear();
-    let elements = job.buffers[0].shape[0] as usize;
-    let mut expected = vec![0; elements * dtype.size()];
-    tensor::fill_parallel(spec, dtype, "tensor", first, &mut expected)
-        .map_err(|error| error.to_string())?;
-    let outcome = bench.succeed(job).await?;
-    let actual = outcome.outputs.first().map(|output| output.blake3.as_str());
-    let hash = blake3::hash(&expected).to_hex();
-    ensure(actual == Some(hash.as_str()), || {
-        format!(
-            "{elements} elements of {dtype} {:?} from {first} on differ",
-            spec.kind
-        )
-    })
 }
 
 const N: u32 = 1 << 20;
@@ -152,7 +80,7 @@ fn scale_job(bench: &Bench) -> Job {
     job
 }
 
-const EXACT: ResolvedTolerance = ResolvedTolerance {
+pub(super) const EXACT: ResolvedTolerance = ResolvedTolerance {
     atol: 0.0,
     rtol: 0.0,
     required_matched_ratio: 1.0,
@@ -332,7 +260,7 @@ async fn trap(bench: &Bench) -> Result<String, String> {
 }
 
 /// The job fails with one of `codes`, and the next evaluation works and is not held up.
-async fn fails_with(bench: &Bench, job: Job, codes: &[&str]) -> Result<String, String> {
+pub(super) async fn fails_with(bench: &Bench, job: Job, codes: &[&str]) -> Result<String, String> {
     let failure = bench.run(job).await?.failure.ok_or("it did not fail")?;
     ensure(codes.contains(&failure.code.as_str()), || {
         format!("{}: {}", failure.code, failure.message)
@@ -375,92 +303,6 @@ async fn hang_is_killed(bench: &Bench) -> Result<String, String> {
     Ok(format!(
         "gone after {gone:.1?}; the next evaluation took {ms:.1} ms"
     ))
-}
-
-async fn secrets_in_global_memory(bench: &Bench) -> Result<String, String> {
-    let words = 1u32 << 20;
-    let secret = buffer(
-        "secret",
-        Dtype::Uint64,
-        words.into(),
-        Role::Output,
-        Content::Undefined,
-    );
-    let hide = bench.launch("st_hide_global", vec![Argument::Buffer(0), word(words)], 1);
-    let mut hide = bench.job(hide, vec![secret]);
-    hide.keep_outputs.clear();
-    bench.succeed(hide).await?;
-    let seek = bench.launch("st_seek_global", vec![Argument::Buffer(0)], 1);
-    let seek = bench.job(seek, vec![counters(1)]);
-    if bench.emulated() {
-        // Every access is checked there: looking outside a buffer is a fault.
-        return fails_with(bench, seek, &["illegal_address"]).await;
-    }
-    found_nothing(bench, seek).await
-}
-
-async fn secrets_in_shared_memory(bench: &Bench) -> Result<String, String> {
-    let bytes = bench.device.max_shared_optin_bytes;
-    let blocks = 4 * bench.device.multiprocessors;
-    let arguments = vec![Argument::Buffer(0), word(bytes / 8)];
-    let mut hide = bench.launch("st_hide_shared", arguments, blocks);
-    hide.shared_bytes = bytes;
-    let mut seek = hide.clone();
-    seek.symbol = "st_seek_shared".to_owned();
-    hidden_from_the_next(bench, hide, seek).await
-}
-
-async fn secrets_in_local_memory(bench: &Bench) -> Result<String, String> {
-    let blocks = 16 * bench.device.multiprocessors;
-    let hide = bench.launch("st_hide_local", vec![Argument::Buffer(0)], blocks);
-    let mut seek = hide.clone();
-    seek.symbol = "st_seek_local".to_owned();
-    hidden_from_the_next(bench, hide, seek).await
-}
-
-/// A job that runs `seek` sees nothing of a job that ran `hide`. What it would see without
-/// scrubbing is measured too, with `seek` as the reference kernel of the same job.
-async fn hidden_from_the_next(
-    bench: &Bench,
-    hide: KernelLaunch,
-    seek: KernelLaunch,
-) -> Result<String, String> {
-    let words = u64::from(hide.grid[0]);
-    let mut control = bench.job(hide.clone(), vec![counters(words)]);
-    control.references = vec![ReferenceRun {
-        launch: seek.clone(),
-        outputs: vec![0],
-    }];
-    control.tolerances = vec![(0, EXACT)];
-    let control = bench.succeed(control).await?;
-    let seen = control
-        .checks
-        .first()
-        .and_then(|check| check.comparison.first_mismatches.first());
-    let seen = seen
-        .map_or("0", |mismatch| mismatch.expected.as_str())
-        .to_owned();
-    bench
-        .succeed(bench.job(hide, vec![counters(words)]))
-        .await?;
-    let text = found_nothing(bench, bench.job(seek, vec![counters(words)])).await?;
-    Ok(format!("{text}; unscrubbed, {seen} words would have been"))
-}
-
-async fn found_nothing(bench: &Bench, job: Job) -> Result<String, String> {
-    let before = bench.fleet.devices().first().map(|device| device.restarts);
-    let outcome = bench.succeed(job).await?;
-    let found = bench.words(&outcome, 0)?.first().copied();
-    ensure(found == Some(0), || {
-        format!("{found:?} words of the job before were seen")
-    })?;
-    let after = bench.fleet.devices().first().map(|device| device.restarts);
-    let same = if before == after {
-        ""
-    } else {
-        " (a worker was replaced in between)"
-    };
-    Ok(format!("nothing of the job before was seen{same}"))
 }
 
 async fn fresh_process(bench: &Bench) -> Result<String, String> {

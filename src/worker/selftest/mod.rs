@@ -7,6 +7,8 @@
 
 mod bench;
 mod checks;
+mod content;
+mod secrets;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
