@@ -19,6 +19,16 @@ pub mod validate;
 
 pub mod device;
 pub mod queue;
+pub mod sandbox;
 pub mod worker;
 
+pub mod bind;
 pub mod report;
+
+pub mod config;
+pub mod pipeline;
+
+pub mod exit;
+
+pub mod api;
+pub mod cli;

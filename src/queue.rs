@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use crate::compile::Target;
 use crate::worker::protocol::{DeviceInfo, DeviceKind};
 
 /// What a lease needs of its device. The default is content with any.
@@ -15,6 +16,8 @@ pub struct Need {
     pub device: Option<u32>,
     /// A device of this kind.
     pub kind: Option<DeviceKind>,
+    /// A device that runs images compiled for this target.
+    pub target: Option<Target>,
     /// At least this compute capability.
     pub min_compute_capability: Option<(u32, u32)>,
     /// At least this much memory, bytes.
@@ -26,9 +29,8 @@ impl Need {
     pub fn is_met_by(&self, device: &DeviceInfo) -> bool {
         self.device.is_none_or(|ordinal| ordinal == device.ordinal)
             && self.kind.is_none_or(|kind| kind == device.kind)
-            && self
-                .min_compute_capability
-                .is_none_or(|min| device.target.compute_capability >= min)
+            && self.target.is_none_or(|target| target == device.target)
+            && self.min_compute_capability.is_none_or(|min| device.target.compute_capability >= min)
             && device.memory_bytes >= self.min_memory_bytes
     }
 }
@@ -54,10 +56,7 @@ pub struct Waiter<T> {
 impl<T> WaitQueue<T> {
     /// An empty queue for at most `capacity` waiters.
     pub fn new(capacity: usize) -> Self {
-        Self {
-            waiters: VecDeque::new(),
-            capacity,
-        }
+        Self { waiters: VecDeque::new(), capacity }
     }
 
     /// Waiters there are.
@@ -73,28 +72,17 @@ impl<T> WaitQueue<T> {
     /// Appends a waiter. It may be one more than the capacity for as long as it takes to see
     /// whether it can be served at once: see [`WaitQueue::pop_surplus`].
     pub fn push(&mut self, need: Need, ticket: T, now: Instant) {
-        self.waiters.push_back(Waiter {
-            need,
-            ticket,
-            since: now,
-        });
+        self.waiters.push_back(Waiter { need, ticket, since: now });
     }
 
     /// Removes the last waiter if there are more than may wait.
     pub fn pop_surplus(&mut self) -> Option<Waiter<T>> {
-        if self.waiters.len() > self.capacity {
-            self.waiters.pop_back()
-        } else {
-            None
-        }
+        if self.waiters.len() > self.capacity { self.waiters.pop_back() } else { None }
     }
 
     /// Removes the first waiter whose need `device` meets.
     pub fn take_for(&mut self, device: &DeviceInfo) -> Option<Waiter<T>> {
-        let index = self
-            .waiters
-            .iter()
-            .position(|waiter| waiter.need.is_met_by(device))?;
+        let index = self.waiters.iter().position(|waiter| waiter.need.is_met_by(device))?;
         self.waiters.remove(index)
     }
 
@@ -110,9 +98,7 @@ impl<T> WaitQueue<T> {
 /// When to try again: the time that those ahead will take, between a second and a minute.
 pub fn retry_after(ahead: usize, devices: usize, mean_job: Duration) -> Duration {
     let rounds = ahead.div_ceil(devices.max(1)).max(1) as u32;
-    mean_job
-        .saturating_mul(rounds)
-        .clamp(Duration::from_secs(1), Duration::from_secs(60))
+    mean_job.saturating_mul(rounds).clamp(Duration::from_secs(1), Duration::from_secs(60))
 }
 
 #[cfg(test)]
@@ -127,11 +113,7 @@ pub(crate) mod tests {
             kind: DeviceKind::Emulator,
             name: "test".to_owned(),
             uuid: format!("GPU-{ordinal}"),
-            target: Target {
-                compute_capability: (9, 0),
-                driver_version: 13000,
-                emulated: true,
-            },
+            target: Target { compute_capability: (9, 0), driver_version: 13000, emulated: true },
             multiprocessors: 1,
             memory_bytes: 1000,
             l2_bytes: 0,
@@ -144,22 +126,14 @@ pub(crate) mod tests {
     }
 
     fn on(ordinal: u32) -> Need {
-        Need {
-            device: Some(ordinal),
-            ..Need::default()
-        }
+        Need { device: Some(ordinal), ..Need::default() }
     }
 
     #[test]
     fn first_come_first_served_on_every_device() {
         let mut queue = WaitQueue::new(8);
         let now = Instant::now();
-        for (need, ticket) in [
-            (on(1), 'a'),
-            (Need::default(), 'b'),
-            (on(0), 'c'),
-            (on(1), 'd'),
-        ] {
+        for (need, ticket) in [(on(1), 'a'), (Need::default(), 'b'), (on(0), 'c'), (on(1), 'd')] {
             queue.push(need, ticket, now);
         }
         let mut next = |ordinal| queue.take_for(&device(ordinal)).map(|waiter| waiter.ticket);
@@ -184,22 +158,10 @@ pub(crate) mod tests {
     #[test]
     fn needs_are_checked() {
         let met = |need: Need| need.is_met_by(&device(0));
-        assert!(met(Need {
-            min_compute_capability: Some((9, 0)),
-            ..Need::default()
-        }));
-        assert!(!met(Need {
-            min_compute_capability: Some((10, 0)),
-            ..Need::default()
-        }));
-        assert!(!met(Need {
-            min_memory_bytes: 1001,
-            ..Need::default()
-        }));
-        assert!(!met(Need {
-            kind: Some(DeviceKind::Cuda),
-            ..Need::default()
-        }));
+        assert!(met(Need { min_compute_capability: Some((9, 0)), ..Need::default() }));
+        assert!(!met(Need { min_compute_capability: Some((10, 0)), ..Need::default() }));
+        assert!(!met(Need { min_memory_bytes: 1001, ..Need::default() }));
+        assert!(!met(Need { kind: Some(DeviceKind::Cuda), ..Need::default() }));
     }
 
     #[test]

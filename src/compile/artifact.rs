@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
 /// The machine an image is for.
@@ -141,7 +142,8 @@ pub enum CType {
 }
 
 /// What one thread or block of a kernel takes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct Resources {
     /// 32-bit registers per thread.
     pub registers: u32,
@@ -150,10 +152,13 @@ pub struct Resources {
     /// Local memory per thread, bytes (stack frame and spills).
     pub local_bytes: u32,
     /// Stack frame per thread, bytes, where the compiler said.
+    #[oai(nullable)]
     pub stack_bytes: Option<u32>,
     /// Spill stores, bytes per thread, where the compiler said.
+    #[oai(nullable)]
     pub spill_store_bytes: Option<u32>,
     /// Spill loads, bytes per thread, where the compiler said.
+    #[oai(nullable)]
     pub spill_load_bytes: Option<u32>,
     /// Constant memory, bytes.
     pub const_bytes: u32,
@@ -164,6 +169,8 @@ pub struct Resources {
 /// How bad a diagnostic is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
 pub enum Severity {
     /// Compilation failed.
     Error,
@@ -174,15 +181,19 @@ pub enum Severity {
 }
 
 /// One message of a compiler.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
     /// File as the compiler named it; the submitted source is `kernel.cu`.
+    #[oai(nullable)]
     pub file: Option<String>,
     /// Line, from 1.
+    #[oai(nullable)]
     pub line: Option<u32>,
     /// Column, from 1.
+    #[oai(nullable)]
     pub column: Option<u32>,
     /// What it says.
     pub message: String,

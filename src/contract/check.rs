@@ -6,7 +6,7 @@ mod outputs;
 
 use super::error::{ContractError, Mistakes};
 use super::resolve::resolve_into;
-use super::{EvaluateRequest, KernelType, Limits, Tolerance};
+use super::{EvaluateRequest, KernelCode, KernelType, Limits, Tolerance};
 
 /// Timed launches that a request may ask for.
 const NUM_TRIALS: std::ops::RangeInclusive<u32> = 1..=10_000;
@@ -15,24 +15,15 @@ const TIMEOUT_S: std::ops::RangeInclusive<f64> = 0.1..=600.0;
 const WARMUP_S: std::ops::RangeInclusive<f64> = 0.0..=10.0;
 const MAX_PROFILE_ENTRIES: usize = 256;
 
-/// Checks everything that can be checked without decoding tensor data. All mistakes are reported, up
-/// to `limits.max_errors`.
+/// Checks everything that can be checked without decoding tensor data. All mistakes are reported,
+/// up to `limits.max_errors`.
 pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
     settings(request, &mut mistakes);
     let kernel = &request.kernel;
-    if !kernel.kernel_type.is_device_code() {
-        mistakes.add(
-            "kernel.kernel_type",
-            "unsupported_kernel_type",
-            format!(
-                "`{}` kernels are not served yet; send cuda, ptx, cubin or fatbin",
-                kernel.kernel_type.name()
-            ),
-        );
+    if !served(kernel, limits, &mut mistakes) {
         return mistakes.into_result();
     }
-    code::check(kernel, limits, "kernel", &mut mistakes);
     let Some(io) = &kernel.io else {
         mistakes.add(
             "kernel.io",
@@ -48,13 +39,32 @@ pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<Co
     mistakes.into_result()
 }
 
+/// Checks a kernel that is to be compiled and not run: its `io` may be missing.
+pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<ContractError>> {
+    let mut mistakes = Mistakes::new(limits.max_errors);
+    served(kernel, limits, &mut mistakes);
+    mistakes.into_result()
+}
+
+/// Checks the code; says whether it is of a kind that is served.
+fn served(kernel: &KernelCode, limits: &Limits, mistakes: &mut Mistakes) -> bool {
+    let served = kernel.kernel_type.is_device_code();
+    mistakes.require(served, "kernel.kernel_type", "unsupported_kernel_type", || {
+        format!(
+            "`{}` kernels are not served yet; send cuda, ptx, cubin or fatbin",
+            kernel.kernel_type.name()
+        )
+    });
+    if served {
+        code::check(kernel, limits, "kernel", mistakes);
+    }
+    served
+}
+
 impl KernelType {
     /// Whether it is code for the device, with no host code of its own.
     pub fn is_device_code(self) -> bool {
-        matches!(
-            self,
-            KernelType::Cuda | KernelType::Ptx | KernelType::Cubin | KernelType::Fatbin
-        )
+        matches!(self, KernelType::Cuda | KernelType::Ptx | KernelType::Cubin | KernelType::Fatbin)
     }
 
     /// The name used on the wire.
@@ -80,12 +90,9 @@ fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
         "out_of_range",
         || format!("must be 1 to 10000, not {}", request.num_trials),
     );
-    mistakes.require(
-        TIMEOUT_S.contains(&request.timeout),
-        "timeout",
-        "out_of_range",
-        || format!("must be 0.1 to 600 seconds, not {}", request.timeout),
-    );
+    mistakes.require(TIMEOUT_S.contains(&request.timeout), "timeout", "out_of_range", || {
+        format!("must be 0.1 to 600 seconds, not {}", request.timeout)
+    });
     if let Some(tolerance) = &request.tolerance {
         check_tolerance(tolerance, mistakes);
     }
@@ -105,9 +112,7 @@ fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     if let Some(profile) = &request.profile {
         for (field, names) in [("tools", &profile.tools), ("metrics", &profile.metrics)] {
             let fits = names.len() <= MAX_PROFILE_ENTRIES
-                && names
-                    .iter()
-                    .all(|name| !name.is_empty() && name.len() <= MAX_PROFILE_ENTRIES);
+                && names.iter().all(|name| !name.is_empty() && name.len() <= MAX_PROFILE_ENTRIES);
             mistakes.require(fits, format!("profile.{field}"), "too_large", || {
                 format!(
                     "at most {MAX_PROFILE_ENTRIES} names of 1 to {MAX_PROFILE_ENTRIES} bytes each"
@@ -133,12 +138,9 @@ fn check_tolerance(tolerance: &Tolerance, mistakes: &mut Mistakes) {
 
 fn non_negative(path: &str, value: Option<f64>, mistakes: &mut Mistakes) {
     if let Some(value) = value {
-        mistakes.require(
-            value.is_finite() && value >= 0.0,
-            path,
-            "out_of_range",
-            || format!("must be a finite number of at least 0, not {value}"),
-        );
+        mistakes.require(value.is_finite() && value >= 0.0, path, "out_of_range", || {
+            format!("must be a finite number of at least 0, not {value}")
+        });
     }
 }
 

@@ -10,7 +10,7 @@ mod scalar;
 mod scalar_or_text;
 mod types;
 
-pub use check::validate;
+pub use check::{validate, validate_kernel};
 pub use error::ContractError;
 pub use limits::Limits;
 pub use parse::{BodyFormat, ParseError, parse};

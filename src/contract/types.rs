@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
 use crate::tensor::{Blob, Dtype};
@@ -12,17 +13,25 @@ use crate::tensor::{Blob, Dtype};
 /// What `POST /evaluate` and `warpgauge eval` take.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct EvaluateRequest {
     /// The kernel to evaluate and its IO contract.
     pub kernel: KernelCode,
     /// Timed launches: 1–10000.
     #[serde(default = "default_num_trials")]
+    #[oai(
+        default = "default_num_trials",
+        validator(minimum(value = "1"), maximum(value = "10000"))
+    )]
     pub num_trials: u32,
     /// Seconds the kernel may take once it starts to execute, 0.1–600. Queueing does not count.
     #[serde(default = "default_timeout")]
+    #[oai(default = "default_timeout", validator(minimum(value = "0.1"), maximum(value = "600")))]
     pub timeout: f64,
     /// What each output must hold, by argument name. Without it the verdict is `not_checked`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
     pub expected: BTreeMap<String, Expected>,
     /// How close is close enough. Defaults depend on the element type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,21 +41,26 @@ pub struct EvaluateRequest {
     pub work: Option<Work>,
     /// How to measure.
     #[serde(default)]
+    #[oai(default)]
     pub measure: MeasureSpec,
     /// Hardware metrics to collect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileSpec>,
     /// Memory and race checks to run: `false`, `true`, or a compute-sanitizer tool name.
     #[serde(default)]
+    #[oai(default)]
     pub sanitize: Sanitize,
     /// Which outputs travel back: `none`, `all`, or a list of names.
     #[serde(default)]
+    #[oai(default)]
     pub return_outputs: ReturnOutputs,
     /// Encoding of returned outputs.
     #[serde(default)]
+    #[oai(default)]
     pub output_encoding: OutputEncoding,
     /// `warm`: a running worker; `fresh`: a process of its own.
     #[serde(default)]
+    #[oai(default)]
     pub isolation: Isolation,
 }
 
@@ -61,6 +75,8 @@ fn default_timeout() -> f64 {
 /// A kernel: its code, and how to call it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct KernelCode {
     /// Source text (`cuda`, `ptx`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,6 +97,8 @@ pub struct KernelCode {
 /// What a kernel's code is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Enum)]
+#[oai(rename_all = "snake_case")]
 pub enum KernelType {
     /// CUDA C++ source.
     Cuda,
@@ -103,8 +121,11 @@ pub enum KernelType {
 /// Arguments in the order of the kernel's parameters, and how to launch.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct IoContract {
-    /// Arguments, in parameter order.
+    /// Arguments, in parameter order. None for a kernel in `expected`: it gets the candidate's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<ArgSpec>,
     /// Launch configuration; default: grid 1, block 256.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,11 +135,14 @@ pub struct IoContract {
 /// One kernel argument.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct ArgSpec {
     /// Name: unique in the contract, usable in expressions and in `expected`.
     pub name: String,
     /// Kind of the argument.
     #[serde(rename = "type")]
+    #[oai(rename = "type")]
     pub kind: ArgKind,
     /// Value of a scalar. Floats may also be the strings `inf`, `-inf`, `nan`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,9 +152,11 @@ pub struct ArgSpec {
     pub tensor_spec: Option<TensorSpec>,
     /// Whether the kernel reads it, writes it, or both.
     #[serde(default)]
+    #[oai(default)]
     pub role: Role,
     /// A compile-time constant (Triton), not a run-time argument.
     #[serde(default)]
+    #[oai(default)]
     pub is_meta: bool,
     /// C type of the parameter, for machine code that does not tell it (e.g. `float`, `int64_t`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,6 +166,8 @@ pub struct ArgSpec {
 /// Kind of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
 pub enum ArgKind {
     /// A device buffer, passed as a pointer.
     Tensor,
@@ -156,6 +184,8 @@ pub enum ArgKind {
 /// Direction of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
 pub enum Role {
     /// Read only.
     #[default]
@@ -169,11 +199,14 @@ pub enum Role {
 /// A tensor argument.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct TensorSpec {
     /// Extent of each dimension, slowest first (C order).
     pub shape: Vec<u64>,
     /// Element type.
     #[serde(default)]
+    #[oai(default)]
     pub dtype: Dtype,
     /// Generated content. At most one of `init` and `data`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -186,6 +219,8 @@ pub struct TensorSpec {
 /// Generated tensor content. Equal seeds and names give equal bits everywhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct TensorInit {
     /// Distribution or pattern.
     pub kind: InitKind,
@@ -218,6 +253,8 @@ pub struct TensorInit {
 /// Distribution or pattern of generated content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
 pub enum InitKind {
     /// All zero.
     Zeros,
@@ -238,6 +275,8 @@ pub enum InitKind {
 /// Tensor content on the wire: little-endian, C order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct TensorData {
     /// The bytes, base64.
     pub data_b64: Blob,
@@ -249,15 +288,19 @@ pub struct TensorData {
     pub shape: Option<Vec<u64>>,
     /// Compression under the base64.
     #[serde(default)]
+    #[oai(default)]
     pub compress: Compress,
     /// Raw elements, or a `.npy` file.
     #[serde(default)]
+    #[oai(default)]
     pub format: DataFormat,
 }
 
 /// Compression of tensor bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
 pub enum Compress {
     /// Not compressed.
     #[default]
@@ -271,6 +314,8 @@ pub enum Compress {
 /// Layout of tensor bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
 pub enum DataFormat {
     /// The elements and nothing else.
     #[default]
@@ -282,6 +327,8 @@ pub enum DataFormat {
 /// Launch configuration.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Launch {
     /// Blocks in the grid; default 1×1×1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -297,6 +344,7 @@ pub struct Launch {
     pub cluster: Option<Dim3>,
     /// Cooperative launch: the whole grid is resident and can synchronise.
     #[serde(default)]
+    #[oai(default)]
     pub cooperative: bool,
     /// Warps per block (Triton).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -309,15 +357,20 @@ pub struct Launch {
 /// Three extents; what is not given is 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Dim3 {
     /// Extent in x.
     #[serde(default)]
+    #[oai(default)]
     pub x: Extent,
     /// Extent in y.
     #[serde(default)]
+    #[oai(default)]
     pub y: Extent,
     /// Extent in z.
     #[serde(default)]
+    #[oai(default)]
     pub z: Extent,
 }
 
@@ -339,18 +392,22 @@ impl Default for Extent {
 /// Entry point and compiler settings.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct KernelMetadata {
     /// Name of the kernel to run, as in the source or as in the symbol table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_name: Option<String>,
     /// Options for the compiler.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
     pub compiler_options: Vec<String>,
     /// Compiler: `nvrtc` (default) or `nvcc`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<Backend>,
     /// C++ template instances to compile, e.g. `scale<float>`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
     pub name_expressions: Vec<String>,
     /// Accepted for compatibility; C++ features are always on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -375,6 +432,8 @@ pub struct KernelMetadata {
 /// Compiler of CUDA C++.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
 pub enum Backend {
     /// The run-time compilation library.
     #[default]
@@ -386,6 +445,8 @@ pub enum Backend {
 /// What an output must hold: exactly one of the two.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Expected {
     /// The values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -398,6 +459,8 @@ pub struct Expected {
 /// An element passes if |actual − expected| ≤ atol + rtol·|expected|.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Tolerance {
     /// Absolute tolerance, ≥ 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -410,12 +473,15 @@ pub struct Tolerance {
     pub required_matched_ratio: Option<f64>,
     /// Let NaN match NaN and an infinity match an equal one; default false.
     #[serde(default)]
+    #[oai(default)]
     pub allow_non_finite: bool,
 }
 
 /// The least work any correct implementation does in one launch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Work {
     /// Bytes moved through device memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -428,9 +494,12 @@ pub struct Work {
 /// How to measure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct MeasureSpec {
     /// State of the L2 cache at each timed launch.
     #[serde(default)]
+    #[oai(default)]
     pub cache: CacheState,
     /// Shortest warm-up, in seconds, 0–10; default: the server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -440,6 +509,8 @@ pub struct MeasureSpec {
 /// State of the L2 cache at each timed launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
 pub enum CacheState {
     /// L2 flushed before each launch.
     #[default]
@@ -451,12 +522,16 @@ pub enum CacheState {
 /// Hardware metrics to collect.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct ProfileSpec {
     /// Tools to use, best first; empty: whatever works here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
     pub tools: Vec<String>,
     /// Metric ids, or names of metric sets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
     pub metrics: Vec<String>,
 }
 
@@ -487,18 +562,24 @@ pub enum ReturnOutputs {
 /// Encoding of returned outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct OutputEncoding {
     /// Compression under the base64.
     #[serde(default)]
+    #[oai(default)]
     pub compress: Compress,
     /// Raw elements, or a `.npy` file.
     #[serde(default)]
+    #[oai(default)]
     pub format: DataFormat,
 }
 
 /// Which process runs the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
 pub enum Isolation {
     /// A warm worker, scrubbed between evaluations.
     #[default]

@@ -52,19 +52,14 @@ impl Driver {
     /// There is no such device, or the driver fails.
     pub fn device_info(&self, ordinal: u32) -> Result<DeviceInfo, DeviceError> {
         let device = self.device(ordinal)?;
-        let major = self.attribute(
-            device,
-            Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-        )?;
-        let minor = self.attribute(
-            device,
-            Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-        )?;
+        let major =
+            self.attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+        let minor =
+            self.attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
         let mut memory_bytes = 0usize;
         // SAFETY: writes one size_t.
         let result = unsafe { (self.api.device_memory)(&mut memory_bytes, device) };
-        self.api
-            .check(result, "ask for the size of device memory")?;
+        self.api.check(result, "ask for the size of device memory")?;
         // Clocks are deprecated attributes: a driver that no longer tells them gives 0.
         let clock = |which| self.attribute(device, which).unwrap_or(0);
         Ok(DeviceInfo {
@@ -80,25 +75,17 @@ impl Driver {
             multiprocessors: self
                 .attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             memory_bytes: memory_bytes as u64,
-            l2_bytes: self
-                .attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?
-                .into(),
+            l2_bytes: self.attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
             clock_khz: clock(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
             memory_clock_khz: clock(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
-            memory_bus_bits: self.attribute(
-                device,
-                Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
-            )?,
+            memory_bus_bits: self
+                .attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?,
             max_shared_optin_bytes: self.attribute(
                 device,
                 Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
             )?,
             pci_bus_id: self
-                .text(
-                    device,
-                    self.api.device_pci,
-                    "ask for the device's PCI address",
-                )?
+                .text(device, self.api.device_pci, "ask for the device's PCI address")?
                 .to_lowercase(),
         })
     }
@@ -112,15 +99,11 @@ impl Driver {
         let mut handle: CUcontext = std::ptr::null_mut();
         // SAFETY: the device is one the driver gave us.
         let result = unsafe { (self.api.context_retain)(&mut handle, device) };
-        self.api
-            .check(result, &format!("create a context on device {ordinal}"))?;
+        self.api.check(result, &format!("create a context on device {ordinal}"))?;
         // SAFETY: the context was just created, and is never released before the process ends.
         let result = unsafe { (self.api.context_set)(handle) };
         self.api.check(result, "make the context current")?;
-        Ok(Context {
-            api: self.api,
-            _thread: PhantomData,
-        })
+        Ok(Context { api: self.api, _thread: PhantomData })
     }
 
     fn device(&self, ordinal: u32) -> Result<CUdevice, DeviceError> {
@@ -159,10 +142,7 @@ impl Driver {
         // SAFETY: writes 16 bytes.
         let result = unsafe { (self.api.device_uuid)(&mut uuid, device) };
         self.api.check(result, "ask for the device's UUID")?;
-        Ok(format!(
-            "GPU-{}",
-            uuid::Uuid::from_bytes(uuid.bytes.map(|byte| byte as u8))
-        ))
+        Ok(format!("GPU-{}", uuid::Uuid::from_bytes(uuid.bytes.map(|byte| byte as u8))))
     }
 }
 

@@ -42,11 +42,7 @@ impl EmulatorControl {
             0 => Ok(()),
             number => {
                 let text = format!("the emulator answered {number}");
-                Err(DeviceError::local(
-                    "switch the memory checks",
-                    "not_supported",
-                    text,
-                ))
+                Err(DeviceError::local("switch the memory checks", "not_supported", text))
             }
         }
     }

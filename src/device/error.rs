@@ -49,142 +49,46 @@ type Row = (CUresult, &'static str, bool);
 const ROWS: &[Row] = &[
     (CUresult::CUDA_ERROR_INVALID_VALUE, "invalid_value", false),
     (CUresult::CUDA_ERROR_OUT_OF_MEMORY, "out_of_memory", false),
-    (
-        CUresult::CUDA_ERROR_NOT_INITIALIZED,
-        "not_initialized",
-        true,
-    ),
+    (CUresult::CUDA_ERROR_NOT_INITIALIZED, "not_initialized", true),
     (CUresult::CUDA_ERROR_DEINITIALIZED, "deinitialized", true),
     (CUresult::CUDA_ERROR_STUB_LIBRARY, "stub_library", true),
-    (
-        CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE,
-        "device_unavailable",
-        true,
-    ),
+    (CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE, "device_unavailable", true),
     (CUresult::CUDA_ERROR_NO_DEVICE, "no_device", true),
     (CUresult::CUDA_ERROR_INVALID_DEVICE, "invalid_device", true),
     (CUresult::CUDA_ERROR_INVALID_IMAGE, "invalid_image", false),
-    (
-        CUresult::CUDA_ERROR_INVALID_CONTEXT,
-        "invalid_context",
-        true,
-    ),
-    (
-        CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU,
-        "no_binary_for_gpu",
-        false,
-    ),
-    (
-        CUresult::CUDA_ERROR_ECC_UNCORRECTABLE,
-        "ecc_uncorrectable",
-        true,
-    ),
+    (CUresult::CUDA_ERROR_INVALID_CONTEXT, "invalid_context", true),
+    (CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU, "no_binary_for_gpu", false),
+    (CUresult::CUDA_ERROR_ECC_UNCORRECTABLE, "ecc_uncorrectable", true),
     (CUresult::CUDA_ERROR_INVALID_PTX, "invalid_ptx", false),
-    (
-        CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE,
-        "nvlink_uncorrectable",
-        true,
-    ),
-    (
-        CUresult::CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
-        "jit_compiler_not_found",
-        false,
-    ),
-    (
-        CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-        "unsupported_ptx_version",
-        false,
-    ),
-    (
-        CUresult::CUDA_ERROR_JIT_COMPILATION_DISABLED,
-        "jit_compilation_disabled",
-        false,
-    ),
+    (CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE, "nvlink_uncorrectable", true),
+    (CUresult::CUDA_ERROR_JIT_COMPILER_NOT_FOUND, "jit_compiler_not_found", false),
+    (CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "unsupported_ptx_version", false),
+    (CUresult::CUDA_ERROR_JIT_COMPILATION_DISABLED, "jit_compilation_disabled", false),
     (CUresult::CUDA_ERROR_INVALID_SOURCE, "invalid_source", false),
-    (
-        CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
-        "unresolved_symbol",
-        false,
-    ),
-    (
-        CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED,
-        "shared_object_init_failed",
-        false,
-    ),
-    (
-        CUresult::CUDA_ERROR_OPERATING_SYSTEM,
-        "operating_system",
-        true,
-    ),
+    (CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "unresolved_symbol", false),
+    (CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED, "shared_object_init_failed", false),
+    (CUresult::CUDA_ERROR_OPERATING_SYSTEM, "operating_system", true),
     (CUresult::CUDA_ERROR_INVALID_HANDLE, "invalid_handle", false),
     (CUresult::CUDA_ERROR_NOT_FOUND, "not_found", false),
     (CUresult::CUDA_ERROR_NOT_READY, "not_ready", false),
-    (
-        CUresult::CUDA_ERROR_ILLEGAL_ADDRESS,
-        "illegal_address",
-        true,
-    ),
-    (
-        CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
-        "launch_out_of_resources",
-        false,
-    ),
+    (CUresult::CUDA_ERROR_ILLEGAL_ADDRESS, "illegal_address", true),
+    (CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "launch_out_of_resources", false),
     (CUresult::CUDA_ERROR_LAUNCH_TIMEOUT, "launch_timeout", true),
-    (
-        CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED,
-        "context_is_destroyed",
-        true,
-    ),
+    (CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED, "context_is_destroyed", true),
     (CUresult::CUDA_ERROR_ASSERT, "assert", true),
-    (
-        CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR,
-        "hardware_stack_error",
-        true,
-    ),
-    (
-        CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION,
-        "illegal_instruction",
-        true,
-    ),
-    (
-        CUresult::CUDA_ERROR_MISALIGNED_ADDRESS,
-        "misaligned_address",
-        true,
-    ),
-    (
-        CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE,
-        "invalid_address_space",
-        true,
-    ),
+    (CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR, "hardware_stack_error", true),
+    (CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION, "illegal_instruction", true),
+    (CUresult::CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned_address", true),
+    (CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE, "invalid_address_space", true),
     (CUresult::CUDA_ERROR_INVALID_PC, "invalid_pc", true),
     (CUresult::CUDA_ERROR_LAUNCH_FAILED, "launch_failed", true),
-    (
-        CUresult::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-        "cooperative_launch_too_large",
-        false,
-    ),
-    (
-        CUresult::CUDA_ERROR_TENSOR_MEMORY_LEAK,
-        "tensor_memory_leak",
-        true,
-    ),
+    (CUresult::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "cooperative_launch_too_large", false),
+    (CUresult::CUDA_ERROR_TENSOR_MEMORY_LEAK, "tensor_memory_leak", true),
     (CUresult::CUDA_ERROR_NOT_PERMITTED, "not_permitted", false),
     (CUresult::CUDA_ERROR_NOT_SUPPORTED, "not_supported", false),
-    (
-        CUresult::CUDA_ERROR_SYSTEM_NOT_READY,
-        "system_not_ready",
-        true,
-    ),
-    (
-        CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
-        "driver_mismatch",
-        true,
-    ),
-    (
-        CUresult::CUDA_ERROR_INVALID_CLUSTER_SIZE,
-        "invalid_cluster_size",
-        false,
-    ),
+    (CUresult::CUDA_ERROR_SYSTEM_NOT_READY, "system_not_ready", true),
+    (CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "driver_mismatch", true),
+    (CUresult::CUDA_ERROR_INVALID_CLUSTER_SIZE, "invalid_cluster_size", false),
     (CUresult::CUDA_ERROR_TIMEOUT, "driver_timeout", true),
     (CUresult::CUDA_ERROR_UNKNOWN, "unknown", true),
 ];
@@ -223,12 +127,7 @@ mod tests {
     fn no_code_appears_twice() {
         for (index, row) in ROWS.iter().enumerate() {
             let rest = &ROWS[index + 1..];
-            assert!(
-                rest.iter()
-                    .all(|other| other.0 != row.0 && other.1 != row.1),
-                "{}",
-                row.1
-            );
+            assert!(rest.iter().all(|other| other.0 != row.0 && other.1 != row.1), "{}", row.1);
         }
     }
 }

@@ -26,11 +26,7 @@ pub(super) fn check_image(image: &Image) -> Result<(), DeviceError> {
 
 fn field(bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
     let raw = bytes.get(offset..offset.checked_add(size)?)?;
-    Some(
-        raw.iter()
-            .rev()
-            .fold(0, |value, &byte| value << 8 | u64::from(byte)),
-    )
+    Some(raw.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
 }
 
 /// Bytes that the headers of an ELF64 file reach.
@@ -51,19 +47,14 @@ fn elf_extent(bytes: &[u8]) -> Option<u64> {
     for index in 0..section_count {
         let header = usize::try_from(sections.checked_add(index * section_size)?).ok()?;
         if field(bytes, header.checked_add(4)?, 4)? != NO_BITS {
-            let (offset, size) = (
-                field(bytes, header + 0x18, 8)?,
-                field(bytes, header + 0x20, 8)?,
-            );
+            let (offset, size) = (field(bytes, header + 0x18, 8)?, field(bytes, header + 0x20, 8)?);
             extent = extent.max(offset.checked_add(size)?);
         }
     }
     for index in 0..program_count {
         let header = usize::try_from(program.checked_add(index * program_size)?).ok()?;
-        let (offset, size) = (
-            field(bytes, header.checked_add(8)?, 8)?,
-            field(bytes, header + 0x20, 8)?,
-        );
+        let (offset, size) =
+            (field(bytes, header.checked_add(8)?, 8)?, field(bytes, header + 0x20, 8)?);
         extent = extent.max(offset.checked_add(size)?);
     }
     Some(extent)
@@ -83,10 +74,7 @@ mod tests {
     use super::*;
 
     fn image(format: ImageFormat, bytes: &[u8]) -> Image {
-        Image {
-            format,
-            bytes: bytes.to_vec(),
-        }
+        Image { format, bytes: bytes.to_vec() }
     }
 
     /// A header and two section headers: the null section and one with 16 bytes at 192.

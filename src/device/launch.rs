@@ -42,9 +42,7 @@ impl LaunchShape {
 
     /// Threads per block.
     pub fn block_threads(&self) -> u32 {
-        self.block
-            .iter()
-            .fold(1u32, |product, &extent| product.saturating_mul(extent))
+        self.block.iter().fold(1u32, |product, &extent| product.saturating_mul(extent))
     }
 }
 
@@ -117,18 +115,13 @@ impl PreparedLaunch {
         function.allow_shared(shape.shared_bytes)?;
         let mut attributes = Vec::new();
         if let Some([x, y, z]) = shape.cluster {
-            let blocks = [x, y, z]
-                .iter()
-                .map(|&extent| u64::from(extent))
-                .product::<u64>();
+            let blocks = [x, y, z].iter().map(|&extent| u64::from(extent)).product::<u64>();
             if blocks > PORTABLE_CLUSTER_BLOCKS {
                 function.allow_large_clusters()?;
             }
             attributes.push(attribute(
                 CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-                CUlaunchAttributeValue {
-                    clusterDim: ClusterShape { x, y, z },
-                },
+                CUlaunchAttributeValue { clusterDim: ClusterShape { x, y, z } },
             ));
         }
         if shape.cooperative {
@@ -139,14 +132,7 @@ impl PreparedLaunch {
         }
         let operation = format!("launch {}", function.symbol());
         let pointers = params.pointers();
-        Ok(Self {
-            function,
-            shape,
-            pointers,
-            _params: params,
-            attributes,
-            operation,
-        })
+        Ok(Self { function, shape, pointers, _params: params, attributes, operation })
     }
 
     /// Queues one launch.
@@ -164,12 +150,7 @@ impl PreparedLaunch {
     }
 
     fn launch_plain(&mut self, stream: &Stream) -> c_int {
-        let LaunchShape {
-            grid,
-            block,
-            shared_bytes,
-            ..
-        } = self.shape;
+        let LaunchShape { grid, block, shared_bytes, .. } = self.shape;
         // SAFETY: function and stream are alive; each pointer leads to at least 16 bytes that
         // outlive the call, which copies the arguments. What the kernel then does can reach device
         // memory and page-locked memory, both of which belong to this process alone.
@@ -194,18 +175,9 @@ impl PreparedLaunch {
         let Some(launch) = self.function.context().api().launch_ex else {
             let text = "this driver has no cuLaunchKernelEx: clusters and cooperative launches \
                         need CUDA 11.8 or later";
-            return Err(DeviceError::local(
-                self.operation.clone(),
-                "not_supported",
-                text,
-            ));
+            return Err(DeviceError::local(self.operation.clone(), "not_supported", text));
         };
-        let LaunchShape {
-            grid,
-            block,
-            shared_bytes,
-            ..
-        } = self.shape;
+        let LaunchShape { grid, block, shared_bytes, .. } = self.shape;
         let config = CUlaunchConfig {
             gridDimX: grid[0],
             gridDimY: grid[1],
@@ -220,22 +192,13 @@ impl PreparedLaunch {
         };
         // SAFETY: as for `launch_plain`; the attributes outlive the call too.
         Ok(unsafe {
-            launch(
-                &config,
-                self.function.handle,
-                self.pointers.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
+            launch(&config, self.function.handle, self.pointers.as_mut_ptr(), std::ptr::null_mut())
         })
     }
 }
 
 fn attribute(id: CUlaunchAttributeID, value: CUlaunchAttributeValue) -> CUlaunchAttribute {
-    CUlaunchAttribute {
-        id,
-        pad: [0; 4],
-        value,
-    }
+    CUlaunchAttribute { id, pad: [0; 4], value }
 }
 
 #[cfg(test)]
@@ -245,11 +208,7 @@ mod tests {
     #[test]
     fn arguments_keep_their_bytes_and_are_aligned() {
         let mut params = Params::new();
-        params
-            .push(&[1, 2, 3])
-            .push_address(0x1122_3344_5566_7788)
-            .push(&[])
-            .push(&[9; 40]);
+        params.push(&[1, 2, 3]).push_address(0x1122_3344_5566_7788).push(&[]).push(&[9; 40]);
         let pointers = params.pointers();
         assert_eq!(pointers.len(), 4);
         assert!(pointers.iter().all(|pointer| pointer.addr() % 16 == 0));

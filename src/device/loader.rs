@@ -108,14 +108,8 @@ pub fn find_emulator(explicit: Option<&Path>) -> Option<PathBuf> {
     }
     let program = std::env::current_exe().ok()?;
     let folder = program.parent()?;
-    let places = [
-        folder.join(EMULATOR_FILE),
-        folder.join("../lib/warpgauge").join(EMULATOR_FILE),
-    ];
-    places
-        .into_iter()
-        .find(|path| path.is_file())
-        .map(|path| absolute(&path))
+    let places = [folder.join(EMULATOR_FILE), folder.join("../lib/warpgauge").join(EMULATOR_FILE)];
+    places.into_iter().find(|path| path.is_file()).map(|path| absolute(&path))
 }
 
 fn absolute(path: &Path) -> PathBuf {
@@ -133,10 +127,7 @@ pub fn load(choice: &DriverChoice, run_dir: &Path) -> Result<Loaded, LoadError> 
         Some(_) => return Err(LoadError::AlreadyChosen),
         None => {
             let library = open(choice, run_dir)?;
-            let opened = Opened {
-                choice: choice.clone(),
-                _library: library,
-            };
+            let opened = Opened { choice: choice.clone(), _library: library };
             OPENED.set(opened).map_err(|_| LoadError::AlreadyChosen)?;
         }
     }
@@ -161,10 +152,7 @@ pub fn load(choice: &DriverChoice, run_dir: &Path) -> Result<Loaded, LoadError> 
         let _ = API.set(api);
     }
     let api = API.get().ok_or(LoadError::AlreadyChosen)?;
-    Ok(Loaded {
-        driver: Driver::initialise(api, kind)?,
-        emulator,
-    })
+    Ok(Loaded { driver: Driver::initialise(api, kind)?, emulator })
 }
 
 /// Opens the library first under the name that cudarc will ask for.
@@ -174,10 +162,7 @@ fn open(choice: &DriverChoice, run_dir: &Path) -> Result<Library, LoadError> {
             open_library(Path::new(DRIVER_FILE)).map_err(|reason| LoadError::NoDriver { reason })
         }
         DriverChoice::Emulator(path) => {
-            let fail = |reason| LoadError::Emulator {
-                path: path.clone(),
-                reason,
-            };
+            let fail = |reason| LoadError::Emulator { path: path.clone(), reason };
             if !path.is_file() {
                 let text = "no such file; build it with `cargo build -p warpgauge-emulator`, or \
                             name it in WARPGAUGE_EMULATOR";
@@ -199,10 +184,8 @@ fn renamed_copy(path: &Path, run_dir: &Path) -> Result<PathBuf, LoadError> {
         reason: format!("copy it to {}: {error}", run_dir.display()),
     };
     let bytes = std::fs::read(path).map_err(fail)?;
-    let renamed = shorten_soname(&bytes, FIRST_CANDIDATE).map_err(|source| LoadError::Rename {
-        path: path.to_owned(),
-        source,
-    })?;
+    let renamed = shorten_soname(&bytes, FIRST_CANDIDATE)
+        .map_err(|source| LoadError::Rename { path: path.to_owned(), source })?;
     // A file of its own for each process: another may be running from a shared one.
     let target = run_dir.join(format!("emulator-{}.so", std::process::id()));
     std::fs::write(&target, renamed).map_err(fail)?;
@@ -226,8 +209,6 @@ fn cudarc_library(choice: &DriverChoice) -> Result<&'static Library, LoadError> 
     let library = catch_unwind(|| present().then(|| unsafe { sys::culib() }));
     match library {
         Ok(Some(library)) => Ok(library),
-        _ => Err(LoadError::NoDriver {
-            reason: format!("cudarc finds no library for {choice:?}"),
-        }),
+        _ => Err(LoadError::NoDriver { reason: format!("cudarc finds no library for {choice:?}") }),
     }
 }

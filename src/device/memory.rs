@@ -35,20 +35,13 @@ impl DeviceBuffer {
         let mut address: CUdeviceptr = 0;
         // SAFETY: the context is current on this thread.
         let result = unsafe { (context.api().memory_alloc)(&mut address, size.max(1)) };
-        context
-            .api()
-            .check(result, &operation)
-            .map_err(|mut error| {
-                if let Ok((free, total)) = context.memory_info() {
-                    error.detail = format!("; {free} of {total} bytes are free");
-                }
-                error
-            })?;
-        Ok(Self {
-            address,
-            bytes: size,
-            context: context.clone(),
-        })
+        context.api().check(result, &operation).map_err(|mut error| {
+            if let Ok((free, total)) = context.memory_info() {
+                error.detail = format!("; {free} of {total} bytes are free");
+            }
+            error
+        })?;
+        Ok(Self { address, bytes: size, context: context.clone() })
     }
 
     /// Device address.
@@ -191,17 +184,10 @@ impl PinnedBuffer {
         let mut start: *mut c_void = std::ptr::null_mut();
         // SAFETY: the context is current; 0 are the default flags.
         let result = unsafe { (context.api().host_alloc)(&mut start, bytes.max(1), 0) };
-        context.api().check(
-            result,
-            &format!("allocate {bytes} bytes of page-locked memory"),
-        )?;
+        context.api().check(result, &format!("allocate {bytes} bytes of page-locked memory"))?;
         // SAFETY: the driver just gave us this many bytes.
         unsafe { std::ptr::write_bytes(start.cast::<u8>(), 0, bytes.max(1)) };
-        Ok(Self {
-            start: start.cast(),
-            bytes,
-            context: context.clone(),
-        })
+        Ok(Self { start: start.cast(), bytes, context: context.clone() })
     }
 
     /// The bytes.
@@ -246,23 +232,14 @@ impl PinnedPool {
     /// An empty pool.
     pub fn new(context: &Context, limit_bytes: usize) -> Rc<Self> {
         let state = RefCell::default();
-        Rc::new(Self {
-            context: context.clone(),
-            limit_bytes,
-            state,
-        })
+        Rc::new(Self { context: context.clone(), limit_bytes, state })
     }
 
     /// Lends `bytes` zero bytes.
     pub fn take(self: &Rc<Self>, bytes: usize) -> Staging {
-        let memory = self
-            .pinned(bytes)
-            .map_or_else(|| Memory::Plain(vec![0; bytes]), Memory::Pinned);
-        Staging {
-            memory,
-            bytes,
-            pool: Rc::clone(self),
-        }
+        let memory =
+            self.pinned(bytes).map_or_else(|| Memory::Plain(vec![0; bytes]), Memory::Pinned);
+        Staging { memory, bytes, pool: Rc::clone(self) }
     }
 
     fn pinned(&self, bytes: usize) -> Option<PinnedBuffer> {
@@ -270,15 +247,8 @@ impl PinnedPool {
         // The smallest that is large enough, but not one that would be mostly wasted.
         let fit =
             |buffer: &PinnedBuffer| buffer.bytes >= bytes && buffer.bytes / 4 <= bytes.max(1 << 16);
-        let best = state
-            .free
-            .iter()
-            .enumerate()
-            .filter(|(_, buffer)| fit(buffer));
-        if let Some(index) = best
-            .min_by_key(|(_, buffer)| buffer.bytes)
-            .map(|(index, _)| index)
-        {
+        let best = state.free.iter().enumerate().filter(|(_, buffer)| fit(buffer));
+        if let Some(index) = best.min_by_key(|(_, buffer)| buffer.bytes).map(|(index, _)| index) {
             return Some(state.free.swap_remove(index));
         }
         let size = bytes.max(1 << 16).checked_next_power_of_two()?;
@@ -349,9 +319,7 @@ impl EventPool {
     /// # Errors
     /// As the driver says.
     pub fn new(context: &Context, count: usize) -> Result<Self, DeviceError> {
-        let events = (0..count)
-            .map(|_| Event::new(context))
-            .collect::<Result<_, _>>()?;
+        let events = (0..count).map(|_| Event::new(context)).collect::<Result<_, _>>()?;
         Ok(Self { events })
     }
 

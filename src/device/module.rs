@@ -53,20 +53,11 @@ impl Module {
             ImageFormat::Cubin | ImageFormat::Fatbin => image.bytes.as_ptr(),
         };
         let (mut info, mut errors) = (vec![0u8; JIT_LOG_BYTES], vec![0u8; JIT_LOG_BYTES]);
-        let mut options = [
-            JIT_INFO_LOG,
-            JIT_INFO_LOG_BYTES,
-            JIT_ERROR_LOG,
-            JIT_ERROR_LOG_BYTES,
-        ];
+        let mut options = [JIT_INFO_LOG, JIT_INFO_LOG_BYTES, JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES];
         // Sizes travel as values in pointer-sized slots; one byte less keeps a final NUL.
         let size = (JIT_LOG_BYTES - 1) as *mut c_void;
-        let mut values: [*mut c_void; 4] = [
-            info.as_mut_ptr().cast(),
-            size,
-            errors.as_mut_ptr().cast(),
-            size,
-        ];
+        let mut values: [*mut c_void; 4] =
+            [info.as_mut_ptr().cast(), size, errors.as_mut_ptr().cast(), size];
         let mut handle: CUmodule = std::ptr::null_mut();
         // SAFETY: the image was checked to hold what its headers claim (PTX ends with a NUL); the
         // logs outlive the call, and their sizes are given.
@@ -79,23 +70,14 @@ impl Module {
                 values.as_mut_ptr(),
             )
         };
-        context
-            .api()
-            .check(result, "load the module")
-            .map_err(|mut error| {
-                let log = text(&errors);
-                if !log.is_empty() {
-                    error.detail = format!("\n{log}");
-                }
-                error
-            })?;
-        Ok(Self {
-            inner: Rc::new(Loaded {
-                handle,
-                context: context.clone(),
-                log: text(&info),
-            }),
-        })
+        context.api().check(result, "load the module").map_err(|mut error| {
+            let log = text(&errors);
+            if !log.is_empty() {
+                error.detail = format!("\n{log}");
+            }
+            error
+        })?;
+        Ok(Self { inner: Rc::new(Loaded { handle, context: context.clone(), log: text(&info) }) })
     }
 
     /// What the driver's assembler said.
@@ -120,11 +102,7 @@ impl Module {
             )
         };
         self.inner.context.api().check(result, &operation)?;
-        Ok(Function {
-            handle,
-            symbol: symbol.to_owned(),
-            module: self.clone(),
-        })
+        Ok(Function { handle, symbol: symbol.to_owned(), module: self.clone() })
     }
 
     /// Queues zeroing a global variable. `Ok(false)`: the module has none of that name.
@@ -224,9 +202,7 @@ impl Function {
                 shared_bytes as usize,
             )
         };
-        self.context()
-            .api()
-            .check(result, &format!("ask for the occupancy of {}", self.symbol))?;
+        self.context().api().check(result, &format!("ask for the occupancy of {}", self.symbol))?;
         Ok(u32::try_from(blocks).unwrap_or(0))
     }
 
@@ -239,17 +215,14 @@ impl Function {
         if bytes <= SHARED_WITHOUT_OPTIN {
             return Ok(());
         }
-        self.set_attribute(
-            Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-            bytes,
-        )
-        .map_err(|mut error| {
-            error.operation = format!(
-                "give {} {bytes} bytes of dynamic shared memory per block",
-                self.symbol
-            );
-            error
-        })
+        self.set_attribute(Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes)
+            .map_err(|mut error| {
+                error.operation = format!(
+                    "give {} {bytes} bytes of dynamic shared memory per block",
+                    self.symbol
+                );
+                error
+            })
     }
 
     /// Allows clusters of more than 8 blocks.
@@ -257,10 +230,7 @@ impl Function {
     /// # Errors
     /// The device has none.
     pub fn allow_large_clusters(&self) -> Result<(), DeviceError> {
-        self.set_attribute(
-            Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
-            1,
-        )
+        self.set_attribute(Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
     }
 
     fn attribute(&self, which: Attribute) -> Result<u32, DeviceError> {
@@ -269,9 +239,7 @@ impl Function {
         let result = unsafe {
             (self.context().api().function_attribute)(&mut value, which as c_int, self.handle)
         };
-        self.context()
-            .api()
-            .check(result, &format!("ask {} for {which:?}", self.symbol))?;
+        self.context().api().check(result, &format!("ask {} for {which:?}", self.symbol))?;
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
@@ -281,9 +249,7 @@ impl Function {
         let result = unsafe {
             (self.context().api().function_set_attribute)(self.handle, which as c_int, value)
         };
-        self.context()
-            .api()
-            .check(result, &format!("set {which:?} of {}", self.symbol))
+        self.context().api().check(result, &format!("set {which:?} of {}", self.symbol))
     }
 }
 
@@ -294,9 +260,6 @@ fn c_name(symbol: &str, operation: &str) -> Result<CString, DeviceError> {
 
 /// The text before the first NUL.
 fn text(buffer: &[u8]) -> String {
-    let end = buffer
-        .iter()
-        .position(|&byte| byte == 0)
-        .unwrap_or(buffer.len());
+    let end = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
     String::from_utf8_lossy(&buffer[..end]).trim().to_owned()
 }

@@ -38,21 +38,13 @@ const DT_SONAME: u64 = 14;
 /// # Errors
 /// It is no shared object, has no name, or has one that does not begin with `name`.
 pub fn shorten_soname(elf: &[u8], name: &str) -> Result<Vec<u8>, SonameError> {
-    let at = soname_offset(elf)
-        .ok_or(SonameError::NotSharedObject)?
-        .ok_or(SonameError::NoName)?;
+    let at = soname_offset(elf).ok_or(SonameError::NotSharedObject)?.ok_or(SonameError::NoName)?;
     let tail = elf.get(at..).ok_or(SonameError::NotSharedObject)?;
-    let end = tail
-        .iter()
-        .position(|&byte| byte == 0)
-        .ok_or(SonameError::NotSharedObject)?;
+    let end = tail.iter().position(|&byte| byte == 0).ok_or(SonameError::NotSharedObject)?;
     let old = &tail[..end];
     if !old.starts_with(name.as_bytes()) {
         let old = String::from_utf8_lossy(old).into_owned();
-        return Err(SonameError::NotAPrefix {
-            old,
-            wanted: name.to_owned(),
-        });
+        return Err(SonameError::NotAPrefix { old, wanted: name.to_owned() });
     }
     let mut copy = elf.to_vec();
     copy[at + name.len()..at + end].fill(0);
@@ -82,14 +74,10 @@ fn soname_offset(elf: &[u8]) -> Option<Option<usize>> {
     let address = table?.checked_add(name)?;
     let holds = |segment: &&Segment| {
         segment.kind == PT_LOAD
-            && address
-                .checked_sub(segment.address)
-                .is_some_and(|offset| offset < segment.bytes)
+            && address.checked_sub(segment.address).is_some_and(|offset| offset < segment.bytes)
     };
     let home = segments.iter().find(holds)?;
-    Some(Some(
-        usize::try_from(home.offset.checked_add(address - home.address)?).ok()?,
-    ))
+    Some(Some(usize::try_from(home.offset.checked_add(address - home.address)?).ok()?))
 }
 
 struct Segment {
@@ -132,14 +120,7 @@ mod tests {
         elf[0x36] = 56;
         elf[0x38] = 2;
         let dynamic = elf.len();
-        for value in [
-            DT_STRTAB,
-            0x1000 + dynamic as u64 + 48,
-            DT_SONAME,
-            1,
-            DT_NULL,
-            0,
-        ] {
+        for value in [DT_STRTAB, 0x1000 + dynamic as u64 + 48, DT_SONAME, 1, DT_NULL, 0] {
             elf.extend(value.to_le_bytes());
         }
         elf.push(0);
@@ -153,10 +134,7 @@ mod tests {
             elf[at + 0x20..at + 0x28].copy_from_slice(&fields[3].to_le_bytes());
         };
         segment(64, [PT_LOAD, 0, 0x1000, whole]);
-        segment(
-            64 + 56,
-            [PT_DYNAMIC, dynamic as u64, 0x1000 + dynamic as u64, 48],
-        );
+        segment(64 + 56, [PT_DYNAMIC, dynamic as u64, 0x1000 + dynamic as u64, 48]);
         elf
     }
 
@@ -176,16 +154,10 @@ mod tests {
         assert!(
             matches!(refused, Err(SonameError::NotAPrefix { old, .. }) if old == "libother.so")
         );
-        assert_eq!(
-            shorten_soname(b"#!/bin/sh", "x"),
-            Err(SonameError::NotSharedObject)
-        );
+        assert_eq!(shorten_soname(b"#!/bin/sh", "x"), Err(SonameError::NotSharedObject));
         let whole = shared_object("libcuda.so.1");
         for end in 0..whole.len() - 7 {
-            assert!(
-                shorten_soname(&whole[..end], "libcuda.so").is_err(),
-                "{end} bytes"
-            );
+            assert!(shorten_soname(&whole[..end], "libcuda.so").is_err(), "{end} bytes");
         }
     }
 

@@ -24,10 +24,7 @@ impl Stream {
         // SAFETY: the context is current on this thread (it cannot leave it).
         let result = unsafe { (context.api().stream_create)(&mut handle, NON_BLOCKING) };
         context.api().check(result, "create a stream")?;
-        Ok(Self {
-            handle,
-            context: context.clone(),
-        })
+        Ok(Self { handle, context: context.clone() })
     }
 
     /// The context it belongs to.
@@ -69,10 +66,7 @@ impl Event {
         // SAFETY: the context is current on this thread; 0 are the default flags (timing on).
         let result = unsafe { (context.api().event_create)(&mut handle, 0) };
         context.api().check(result, "create an event")?;
-        Ok(Self {
-            handle,
-            context: context.clone(),
-        })
+        Ok(Self { handle, context: context.clone() })
     }
 
     /// Marks the current end of `stream`.

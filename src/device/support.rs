@@ -71,10 +71,7 @@ impl InitParams {
 
 /// Position in `enum { F64, F32, … }` of support.cu.
 fn dtype_number(dtype: Dtype) -> u32 {
-    Dtype::ALL
-        .iter()
-        .position(|&other| other == dtype)
-        .unwrap_or(0) as u32
+    Dtype::ALL.iter().position(|&other| other == dtype).unwrap_or(0) as u32
 }
 
 /// The loaded kernels.
@@ -121,9 +118,7 @@ impl Support {
         let mut arguments = Params::new();
         arguments.push_address(target.address());
         arguments.push(&first.to_ne_bytes());
-        arguments
-            .push(&count.to_ne_bytes())
-            .push(bytemuck::bytes_of(params));
+        arguments.push(&count.to_ne_bytes()).push(bytemuck::bytes_of(params));
         self.launch("wg_init", self.spread(count.div_ceil(4)), arguments, stream)
     }
 
@@ -141,18 +136,9 @@ impl Support {
     ) -> Result<Option<u64>, DeviceError> {
         self.cell.fill(0xFF, stream)?;
         let mut arguments = Params::new();
-        arguments
-            .push_address(address)
-            .push_address(other.address());
-        arguments
-            .push(&(bytes as u64).to_ne_bytes())
-            .push_address(self.cell.address());
-        self.launch(
-            "wg_differ",
-            self.spread(bytes as u64 / 8 + 1),
-            arguments,
-            stream,
-        )?;
+        arguments.push_address(address).push_address(other.address());
+        arguments.push(&(bytes as u64).to_ne_bytes()).push_address(self.cell.address());
+        self.launch("wg_differ", self.spread(bytes as u64 / 8 + 1), arguments, stream)?;
         let mut first = [0; 8];
         self.cell.copy_to_host(0, &mut first, stream)?;
         let first = u64::from_ne_bytes(first);
@@ -187,15 +173,10 @@ impl Support {
         } else {
             return Ok(false);
         };
-        let resident = self
-            .module
-            .function(symbol)?
-            .max_active_blocks(SCRUB_THREADS, 0)?;
+        let resident = self.module.function(symbol)?.max_active_blocks(SCRUB_THREADS, 0)?;
         self.cell.fill(0, stream)?;
         let mut arguments = Params::new();
-        arguments
-            .push_address(self.cell.address())
-            .push(&0u32.to_ne_bytes());
+        arguments.push_address(self.cell.address()).push(&0u32.to_ne_bytes());
         let mut shape = LaunchShape::linear(self.multiprocessors * resident.max(1), SCRUB_THREADS);
         shape.cooperative = true;
         self.launch(symbol, shape, arguments, stream)?;
@@ -229,16 +210,8 @@ mod tests {
     fn the_parameter_block_has_the_layout_of_the_kernel() {
         assert_eq!(size_of::<InitParams>(), 64);
         let declared = SOURCE.split("enum { F64").nth(1).unwrap();
-        let names: Vec<&str> = declared
-            .split(" }")
-            .next()
-            .unwrap()
-            .split(", ")
-            .skip(1)
-            .collect();
-        let ours = [
-            "F32", "F16", "BF16", "E4M3", "E5M2", "I8", "I16", "I32", "I64", "U8", "U16",
-        ];
+        let names: Vec<&str> = declared.split(" }").next().unwrap().split(", ").skip(1).collect();
+        let ours = ["F32", "F16", "BF16", "E4M3", "E5M2", "I8", "I16", "I32", "I64", "U8", "U16"];
         assert_eq!(names[..11], ours);
         assert_eq!(names.len() + 1, Dtype::ALL.len());
     }

@@ -1,11 +1,14 @@
 //! Element types of tensors.
 
+use poem_openapi::Enum;
 use serde::{Deserialize, Serialize};
 
 /// Element type of a tensor. Names are numpy's and PyTorch's; short forms (`f32`, `bf16`, …) are
 /// accepted on input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
 pub enum Dtype {
     /// IEEE 754 binary64.
     #[serde(alias = "f64", alias = "double")]
@@ -22,9 +25,11 @@ pub enum Dtype {
     Bfloat16,
     /// 8-bit float, 4 exponent bits, no infinities (OCP E4M3, PyTorch `float8_e4m3fn`).
     #[serde(rename = "float8_e4m3", alias = "f8e4m3", alias = "float8_e4m3fn")]
+    #[oai(rename = "float8_e4m3")]
     Float8E4m3,
     /// 8-bit float, 5 exponent bits (OCP E5M2).
     #[serde(rename = "float8_e5m2", alias = "f8e5m2")]
+    #[oai(rename = "float8_e5m2")]
     Float8E5m2,
     /// Signed 8-bit integer.
     #[serde(alias = "i8")]

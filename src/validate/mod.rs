@@ -1,5 +1,6 @@
 //! Is the output right? Tolerances and comparison; pure.
 
+use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 mod compare;
@@ -21,7 +22,8 @@ pub const POISON_BYTE: u8 = 0xFF;
 pub const MAX_LISTED_MISMATCHES: usize = 10;
 
 /// A tolerance with every default filled in for one element type.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct ResolvedTolerance {
     /// Absolute tolerance.
     pub atol: f64,
@@ -34,7 +36,8 @@ pub struct ResolvedTolerance {
 }
 
 /// One element that does not match.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct Mismatch {
     /// Index of the element, one number per dimension.
     pub index: Vec<u64>,
@@ -45,7 +48,8 @@ pub struct Mismatch {
 }
 
 /// Outcome of comparing one output with its expectation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct Comparison {
     /// Whether enough elements match.
     pub passed: bool,

@@ -82,16 +82,11 @@ pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> Result<T, FrameError
     if first == 0 {
         return Err(FrameError::Closed);
     }
-    stream
-        .read_exact(&mut prefix[first..])
-        .map_err(FrameError::Io)?;
+    stream.read_exact(&mut prefix[first..]).map_err(FrameError::Io)?;
     let length = checked_length(prefix)?;
     let mut bytes = Vec::new();
     // Grows as data comes in: a prefix alone reserves nothing.
-    let got = stream
-        .take(length as u64)
-        .read_to_end(&mut bytes)
-        .map_err(FrameError::Io)?;
+    let got = stream.take(length as u64).read_to_end(&mut bytes).map_err(FrameError::Io)?;
     if got < length {
         return Err(FrameError::Io(io::ErrorKind::UnexpectedEof.into()));
     }
@@ -123,10 +118,7 @@ pub async fn receive<S: AsyncRead + Unpin, T: DeserializeOwned>(
     if first == 0 {
         return Err(FrameError::Closed);
     }
-    stream
-        .read_exact(&mut prefix[first..])
-        .await
-        .map_err(FrameError::Io)?;
+    stream.read_exact(&mut prefix[first..]).await.map_err(FrameError::Io)?;
     let length = checked_length(prefix)?;
     let mut bytes = Vec::new();
     let mut body = stream.take(length as u64);
@@ -148,15 +140,9 @@ mod tests {
         let mut bytes = encode(&ToWorker::Hello { protocol: 7 }).unwrap();
         bytes.extend(encode(&ToWorker::Exit).unwrap());
         let mut stream = bytes.as_slice();
-        assert!(matches!(
-            read(&mut stream).unwrap(),
-            ToWorker::Hello { protocol: 7 }
-        ));
+        assert!(matches!(read(&mut stream).unwrap(), ToWorker::Hello { protocol: 7 }));
         assert!(matches!(read(&mut stream).unwrap(), ToWorker::Exit));
-        assert!(matches!(
-            read::<ToWorker>(&mut stream),
-            Err(FrameError::Closed)
-        ));
+        assert!(matches!(read::<ToWorker>(&mut stream), Err(FrameError::Closed)));
         for end in 1..bytes.len() - encode(&ToWorker::Exit).unwrap().len() {
             let broken = read::<ToWorker>(&mut &bytes[..end]);
             assert!(matches!(broken, Err(FrameError::Io(_))), "{end} bytes");
@@ -190,10 +176,7 @@ mod tests {
     #[test]
     fn rubbish_is_an_error() {
         let frame = [3, 0, 0, 0, 0xC1, 0xC1, 0xC1];
-        assert!(matches!(
-            read::<FromWorker>(&mut frame.as_slice()),
-            Err(FrameError::Decode(_))
-        ));
+        assert!(matches!(read::<FromWorker>(&mut frame.as_slice()), Err(FrameError::Decode(_))));
     }
 
     #[tokio::test]
@@ -202,17 +185,8 @@ mod tests {
         write(&mut bytes, &FromWorker::Progress { trials: 3 }).unwrap();
         send(&mut bytes, &FromWorker::Started).await.unwrap();
         let mut stream = bytes.as_slice();
-        assert!(matches!(
-            receive(&mut stream).await.unwrap(),
-            FromWorker::Progress { trials: 3 }
-        ));
-        assert!(matches!(
-            receive(&mut stream).await.unwrap(),
-            FromWorker::Started
-        ));
-        assert!(matches!(
-            receive::<_, FromWorker>(&mut stream).await,
-            Err(FrameError::Closed)
-        ));
+        assert!(matches!(receive(&mut stream).await.unwrap(), FromWorker::Progress { trials: 3 }));
+        assert!(matches!(receive(&mut stream).await.unwrap(), FromWorker::Started));
+        assert!(matches!(receive::<_, FromWorker>(&mut stream).await, Err(FrameError::Closed)));
     }
 }

@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 
+use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
 use crate::compile::{ImageFormat, Target};
@@ -108,6 +109,8 @@ pub struct DeviceInfo {
 /// Where a kernel runs. Times of different kinds are never compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
 pub enum DeviceKind {
     /// A GPU through NVIDIA's driver.
     Cuda,
@@ -317,7 +320,8 @@ pub struct WorkerTimings {
 }
 
 /// A function's facts as the driver reports them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct FunctionFacts {
     /// Registers per thread.
     pub registers: u32,

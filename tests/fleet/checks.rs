@@ -51,18 +51,13 @@ fn config(devices: Vec<u32>, hot_spare: bool) -> FleetConfig {
 
 fn support(bytes: &'static [u8]) -> SupportSource {
     Arc::new(move |_| {
-        let image = Image {
-            bytes: bytes.to_vec(),
-            format: ImageFormat::Cubin,
-        };
+        let image = Image { bytes: bytes.to_vec(), format: ImageFormat::Cubin };
         Box::pin(async move { Ok(image) })
     })
 }
 
 async fn fleet(hot_spare: bool) -> Arc<Fleet> {
-    Fleet::start(config(vec![0], hot_spare), support(b"good"))
-        .await
-        .unwrap()
+    Fleet::start(config(vec![0], hot_spare), support(b"good")).await.unwrap()
 }
 
 async fn lease(fleet: &Arc<Fleet>) -> Lease {
@@ -70,10 +65,7 @@ async fn lease(fleet: &Arc<Fleet>) -> Lease {
 }
 
 fn job(id: &str) -> Job {
-    let image = Image {
-        bytes: vec![1; 100_000],
-        format: ImageFormat::Cubin,
-    };
+    let image = Image { bytes: vec![1; 100_000], format: ImageFormat::Cubin };
     Job {
         id: id.to_owned(),
         directory: std::env::temp_dir(),
@@ -115,9 +107,7 @@ async fn until(fleet: &Fleet, wanted: impl Fn(&warpgauge::worker::DeviceStatus) 
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(LIMIT, reached)
-        .await
-        .expect("the device gets there");
+    tokio::time::timeout(LIMIT, reached).await.expect("the device gets there");
 }
 
 async fn a_worker_is_used_again() {
@@ -132,15 +122,8 @@ async fn events_arrive_in_order() {
     let fleet = fleet(false).await;
     let seen = Mutex::new(Vec::new());
     let record = |event| seen.lock().unwrap().push(event);
-    lease(&fleet)
-        .await
-        .run(job("ok"), LIMIT, false, &record)
-        .await;
-    let expected = [
-        RunEvent::Started,
-        RunEvent::Progress { trials: 1 },
-        RunEvent::Executed,
-    ];
+    lease(&fleet).await.run(job("ok"), LIMIT, false, &record).await;
+    let expected = [RunEvent::Started, RunEvent::Progress { trials: 1 }, RunEvent::Executed];
     assert_eq!(*seen.lock().unwrap(), expected);
 }
 
@@ -150,35 +133,19 @@ async fn a_hanging_job_is_stopped_and_the_spare_takes_over() {
     until(&fleet, |device| device.ready_workers == 2).await;
     let limit = Duration::from_millis(200);
     let start = Instant::now();
-    let outcome = lease(&fleet)
-        .await
-        .run(job("hang"), limit, false, &|_| ())
-        .await;
+    let outcome = lease(&fleet).await.run(job("hang"), limit, false, &|_| ()).await;
     let failure = outcome.failure.unwrap();
-    assert_eq!(
-        (failure.code.as_str(), failure.blame),
-        ("timeout", Blame::Candidate)
-    );
+    assert_eq!((failure.code.as_str(), failure.blame), ("timeout", Blame::Candidate));
     assert!(start.elapsed() >= limit && start.elapsed() < limit + Duration::from_secs(1));
     until_gone(first).await;
     assert_ne!(process(&fleet).await, first);
-    until(&fleet, |device| {
-        device.ready_workers == 2 && device.restarts == 1
-    })
-    .await;
+    until(&fleet, |device| device.ready_workers == 2 && device.restarts == 1).await;
 }
 
 /// Whether a process exists and has not ended.
 fn alive(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
-    stat.is_ok_and(|stat| {
-        !stat
-            .rsplit(')')
-            .next()
-            .unwrap()
-            .trim_start()
-            .starts_with('Z')
-    })
+    stat.is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
 }
 
 async fn until_gone(process: u32) {
@@ -187,30 +154,17 @@ async fn until_gone(process: u32) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(LIMIT, gone)
-        .await
-        .expect("the process ends");
+    tokio::time::timeout(LIMIT, gone).await.expect("the process ends");
 }
 
 async fn a_worker_that_dies_is_reported_with_what_it_said() {
     let fleet = fleet(true).await;
     let failure = run(&fleet, "kill itself").await.failure.unwrap();
-    assert_eq!(
-        (failure.code.as_str(), failure.blame),
-        ("worker_died", Blame::Candidate)
-    );
-    assert!(
-        failure.message.contains("out of patience"),
-        "{}",
-        failure.message
-    );
+    assert_eq!((failure.code.as_str(), failure.blame), ("worker_died", Blame::Candidate));
+    assert!(failure.message.contains("out of patience"), "{}", failure.message);
     assert!(failure.message.contains('7'), "{}", failure.message);
     let failure = run(&fleet, "die while loading").await.failure.unwrap();
-    assert!(
-        failure.message.contains("loading went wrong"),
-        "{}",
-        failure.message
-    );
+    assert!(failure.message.contains("loading went wrong"), "{}", failure.message);
     process(&fleet).await;
 }
 
@@ -277,18 +231,12 @@ async fn leases_are_bounded_and_fair() {
     let second = wait('b');
     until_waiting(&fleet, 2).await;
     match fleet.lease(&Need::default()).await.map(drop) {
-        Err(LeaseError::QueueFull {
-            waiting: 2,
-            retry_after,
-        }) => {
+        Err(LeaseError::QueueFull { waiting: 2, retry_after }) => {
             assert!(retry_after >= Duration::from_secs(1));
         }
         other => panic!("{other:?}"),
     }
-    let elsewhere = Need {
-        device: Some(9),
-        ..Need::default()
-    };
+    let elsewhere = Need { device: Some(9), ..Need::default() };
     let refused = fleet.lease(&elsewhere).await.map(drop);
     assert!(matches!(refused, Err(LeaseError::NoSuchDevice { .. })));
     drop(held);
@@ -303,15 +251,11 @@ async fn until_waiting(fleet: &Fleet, count: usize) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(LIMIT, reached)
-        .await
-        .expect("the waiter arrives");
+    tokio::time::timeout(LIMIT, reached).await.expect("the waiter arrives");
 }
 
 async fn a_device_without_workers_is_failed() {
-    let fleet = Fleet::start(config(vec![0], true), support(b"broken"))
-        .await
-        .unwrap();
+    let fleet = Fleet::start(config(vec![0], true), support(b"broken")).await.unwrap();
     match fleet.lease(&Need::default()).await.map(drop) {
         Err(LeaseError::Failed { device: 0, reason }) => assert!(reason.contains("bad image")),
         other => panic!("{other:?}"),
@@ -343,25 +287,14 @@ async fn shutdown_stops_what_runs() {
 }
 
 async fn devices_are_chosen() {
-    let fleet = Fleet::start(config(vec![1], false), support(b"good"))
-        .await
-        .unwrap();
+    let fleet = Fleet::start(config(vec![1], false), support(b"good")).await.unwrap();
     assert_eq!(lease(&fleet).await.device().ordinal, 1);
-    match Fleet::start(config(vec![0, 5], false), support(b"good"))
-        .await
-        .map(drop)
-    {
-        Err(FleetError::NoSuchDevice {
-            ordinal: 5,
-            there: 2,
-        }) => {}
+    match Fleet::start(config(vec![0, 5], false), support(b"good")).await.map(drop) {
+        Err(FleetError::NoSuchDevice { ordinal: 5, there: 2 }) => {}
         other => panic!("{other:?}"),
     }
     let mut missing = config(vec![0], false);
     missing.program = "/nonexistent/warpgauge".into();
     let refused = Fleet::start(missing, support(b"good")).await.map(drop);
-    assert!(
-        matches!(refused, Err(FleetError::Probe { .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(FleetError::Probe { .. })), "{refused:?}");
 }

@@ -13,9 +13,7 @@ fn main() -> ExitCode {
     }
     // What test runners ask of a test program.
     if args.iter().any(|arg| arg == "--list") {
-        checks::ALL
-            .iter()
-            .for_each(|(name, _)| println!("{name}: test"));
+        checks::ALL.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;
     }
     let filter = args.iter().find(|arg| !arg.starts_with('-'));
@@ -27,9 +25,5 @@ fn main() -> ExitCode {
         failed += usize::from(!passed);
         println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
     }
-    if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

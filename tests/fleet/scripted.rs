@@ -15,10 +15,7 @@ use warpgauge::worker::protocol::{
 
 pub fn main(args: &[String]) -> ExitCode {
     if args.iter().any(|arg| arg == "--probe") {
-        let report = ProbeReport {
-            devices: vec![device(0), device(1)],
-            error: None,
-        };
+        let report = ProbeReport { devices: vec![device(0), device(1)], error: None };
         println!("a line that the driver prints");
         println!("{}", serde_json::to_string(&report).unwrap());
         return ExitCode::SUCCESS;
@@ -35,21 +32,10 @@ pub fn main(args: &[String]) -> ExitCode {
         match message {
             ToWorker::Hello { .. } => {
                 let device = device(ordinal);
-                send(
-                    &mut stream,
-                    &FromWorker::Ready {
-                        protocol: PROTOCOL_VERSION,
-                        device,
-                    },
-                );
+                send(&mut stream, &FromWorker::Ready { protocol: PROTOCOL_VERSION, device });
             }
             ToWorker::Support(image) if image.bytes == b"broken" => {
-                send(
-                    &mut stream,
-                    &FromWorker::Unable {
-                        reason: "bad image".to_owned(),
-                    },
-                );
+                send(&mut stream, &FromWorker::Unable { reason: "bad image".to_owned() });
                 return ExitCode::FAILURE;
             }
             ToWorker::Support(_) => send(&mut stream, &FromWorker::Idle),
@@ -93,10 +79,7 @@ fn play(stream: &mut UnixStream, job: &Job) {
 }
 
 fn scrubbed(retire: Option<String>) -> FromWorker {
-    FromWorker::Scrubbed {
-        scrub_ms: 0.0,
-        retire,
-    }
+    FromWorker::Scrubbed { scrub_ms: 0.0, retire }
 }
 
 /// Waits for something that never comes.
@@ -122,11 +105,7 @@ fn outcome() -> RunOutcome {
 }
 
 fn device(ordinal: u32) -> DeviceInfo {
-    let target = Target {
-        compute_capability: (9, 0),
-        driver_version: 13000,
-        emulated: false,
-    };
+    let target = Target { compute_capability: (9, 0), driver_version: 13000, emulated: false };
     DeviceInfo {
         ordinal,
         kind: DeviceKind::Cuda,

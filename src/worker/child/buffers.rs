@@ -63,12 +63,7 @@ impl<'job> JobBuffer<'job> {
         let live = DeviceBuffer::new(tools.context, bytes, &spec.name).map_err(blame)?;
         let copied = repeated && spec.role != Role::Input && !matches!(source, Source::Byte(_));
         let pristine = copied.then(|| DeviceBuffer::new(tools.context, bytes, &spec.name));
-        Ok(Self {
-            spec,
-            live,
-            pristine: pristine.transpose().map_err(blame)?,
-            source,
-        })
+        Ok(Self { spec, live, pristine: pristine.transpose().map_err(blame)?, source })
     }
 
     /// Writes the initial content, and the copy for restoring.
@@ -122,18 +117,13 @@ impl<'job> JobBuffer<'job> {
                         )?),
                     };
                     let first = (start / self.spec.dtype.size()) as u64;
-                    tools
-                        .support
-                        .init(params, self.spec.dtype, first, scratch, tools.stream)?;
+                    tools.support.init(params, self.spec.dtype, first, scratch, tools.stream)?;
                     let live = self.live.address() + start as u64;
-                    tools
-                        .support
-                        .first_difference(live, scratch, bytes, tools.stream)?
+                    tools.support.first_difference(live, scratch, bytes, tools.stream)?
                 }
                 source => {
                     let mut staging = tools.pinned.take(bytes);
-                    self.live
-                        .copy_to_host(start, staging.bytes_mut(), tools.stream)?;
+                    self.live.copy_to_host(start, staging.bytes_mut(), tools.stream)?;
                     source.first_difference(start, staging.bytes())
                 }
             };
@@ -182,10 +172,7 @@ impl Source {
     fn first_difference(&self, start: usize, actual: &[u8]) -> Option<u64> {
         let expected = match self {
             Source::Byte(byte) => {
-                return actual
-                    .iter()
-                    .position(|other| other != byte)
-                    .map(|at| at as u64);
+                return actual.iter().position(|other| other != byte).map(|at| at as u64);
             }
             Source::Host(bytes) => bytes.as_slice(),
             Source::File(file) => file.bytes(),
@@ -195,28 +182,16 @@ impl Source {
         if expected == actual {
             return None;
         }
-        actual
-            .iter()
-            .zip(expected)
-            .position(|(a, b)| a != b)
-            .map(|at| at as u64)
+        actual.iter().zip(expected).position(|(a, b)| a != b).map(|at| at as u64)
     }
 }
 
 /// Bytes a buffer takes.
 pub(super) fn bytes_of(spec: &BufferSpec) -> JobResult<u64> {
-    let elements = spec
-        .shape
-        .iter()
-        .try_fold(1u64, |product, &extent| product.checked_mul(extent));
+    let elements = spec.shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent));
     let bytes = elements.and_then(|elements| elements.checked_mul(spec.dtype.size() as u64));
-    bytes
-        .filter(|&bytes| isize::try_from(bytes).is_ok())
-        .ok_or_else(|| {
-            let text = format!(
-                "{} of shape {:?} is larger than any memory",
-                spec.name, spec.shape
-            );
-            Failed::new("out_of_memory", text, Blame::Candidate)
-        })
+    bytes.filter(|&bytes| isize::try_from(bytes).is_ok()).ok_or_else(|| {
+        let text = format!("{} of shape {:?} is larger than any memory", spec.name, spec.shape);
+        Failed::new("out_of_memory", text, Blame::Candidate)
+    })
 }

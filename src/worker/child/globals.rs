@@ -25,10 +25,7 @@ pub(super) struct Variables {
 
 impl Variables {
     fn unprovable(reason: impl Into<String>) -> Self {
-        Self {
-            names: Vec::new(),
-            unprovable: Some(reason.into()),
-        }
+        Self { names: Vec::new(), unprovable: Some(reason.into()) }
     }
 }
 
@@ -76,10 +73,7 @@ fn of_cubin(bytes: &[u8]) -> Variables {
     }
     let unprovable =
         (!uncovered.is_empty()).then(|| "the image has variables without a name".to_owned());
-    Variables {
-        names: names.into_iter().collect(),
-        unprovable,
-    }
+    Variables { names: names.into_iter().collect(), unprovable }
 }
 
 /// Sections of writable variables. Constants are not among them: nothing can write them, and a
@@ -120,10 +114,7 @@ fn of_ptx(bytes: &[u8]) -> Variables {
     if inner_global(&text, &names) {
         return Variables::unprovable("the image declares variables inside functions");
     }
-    Variables {
-        names,
-        unprovable: None,
-    }
+    Variables { names, unprovable: None }
 }
 
 /// Looks at one statement of module scope.
@@ -134,11 +125,7 @@ fn declaration(statement: &str) -> Result<Option<String>, String> {
     if is(&".extern") && is(&".func") {
         let name = imported_function(statement);
         let harmless = HARMLESS_IMPORTS.contains(&name.as_str());
-        return if harmless {
-            Ok(None)
-        } else {
-            Err(format!("the image uses {name}"))
-        };
+        return if harmless { Ok(None) } else { Err(format!("the image uses {name}")) };
     }
     let Some(at) = words.iter().position(|word| *word == ".global") else {
         return Ok(None);
@@ -169,20 +156,13 @@ fn imported_function(statement: &str) -> String {
             _ => {}
         }
     }
-    outside
-        .split_whitespace()
-        .next_back()
-        .unwrap_or_default()
-        .to_owned()
+    outside.split_whitespace().next_back().unwrap_or_default().to_owned()
 }
 
 /// Whether `.global` begins a declaration anywhere but in those found: in instructions it follows
 /// an opcode without a space (`ld.global.f32`).
 fn inner_global(text: &str, names: &[String]) -> bool {
-    let declared = text
-        .split_whitespace()
-        .filter(|word| *word == ".global")
-        .count();
+    let declared = text.split_whitespace().filter(|word| *word == ".global").count();
     declared != names.len()
 }
 
@@ -192,14 +172,8 @@ fn strip_comments(text: &str) -> String {
     while let Some(at) = rest.find("/*").into_iter().chain(rest.find("//")).min() {
         out.push_str(&rest[..at]);
         out.push(' ');
-        let (end, skip) = if rest[at..].starts_with("/*") {
-            ("*/", 2)
-        } else {
-            ("\n", 0)
-        };
-        rest = rest[at + 2..]
-            .find(end)
-            .map_or("", |end| &rest[at + 2 + end + skip..]);
+        let (end, skip) = if rest[at..].starts_with("/*") { ("*/", 2) } else { ("\n", 0) };
+        rest = rest[at + 2..].find(end).map_or("", |end| &rest[at + 2 + end + skip..]);
     }
     out.push_str(rest);
     out
@@ -210,10 +184,7 @@ mod tests {
     use super::*;
 
     fn ptx(text: &str) -> Variables {
-        variables(&Image {
-            bytes: text.as_bytes().to_vec(),
-            format: ImageFormat::Ptx,
-        })
+        variables(&Image { bytes: text.as_bytes().to_vec(), format: ImageFormat::Ptx })
     }
 
     #[test]
@@ -234,22 +205,12 @@ mod tests {
     fn what_zeroing_cannot_cover_is_said() {
         let malloc = ptx(".extern .func (.param .b64 r) malloc (.param .b64 n)\n;\n");
         assert!(malloc.unprovable.unwrap().contains("malloc"));
-        assert!(
-            ptx(".visible .entry k() { .global .u32 hidden; ret; }")
-                .unprovable
-                .is_some()
-        );
+        assert!(ptx(".visible .entry k() { .global .u32 hidden; ret; }").unprovable.is_some());
         assert!(ptx(".extern .global .u32 elsewhere;").unprovable.is_some());
         assert!(ptx(".global .u32 a, b;").unprovable.is_some());
-        let fatbin = Image {
-            bytes: Vec::new(),
-            format: ImageFormat::Fatbin,
-        };
+        let fatbin = Image { bytes: Vec::new(), format: ImageFormat::Fatbin };
         assert!(variables(&fatbin).unprovable.is_some());
-        let cubin = Image {
-            bytes: b"\x7fELF rubbish".to_vec(),
-            format: ImageFormat::Cubin,
-        };
+        let cubin = Image { bytes: b"\x7fELF rubbish".to_vec(), format: ImageFormat::Cubin };
         assert!(variables(&cubin).unprovable.is_some());
     }
 }

@@ -36,24 +36,13 @@ pub(super) type JobResult<T> = Result<T, Failed>;
 
 impl Failed {
     pub(super) fn new(code: &str, message: String, blame: Blame) -> Self {
-        let failure = RunFailure {
-            code: code.to_owned(),
-            message,
-            blame,
-        };
-        Self {
-            failure,
-            sticky: false,
-        }
+        let failure = RunFailure { code: code.to_owned(), message, blame };
+        Self { failure, sticky: false }
     }
 
     pub(super) fn device(error: DeviceError, blame: Blame) -> Self {
         let sticky = error.is_sticky();
-        let failure = RunFailure {
-            code: error.code.to_owned(),
-            message: error.to_string(),
-            blame,
-        };
+        let failure = RunFailure { code: error.code.to_owned(), message: error.to_string(), blame };
         Self { failure, sticky }
     }
 }
@@ -164,14 +153,7 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
     let mut outcome = empty_outcome();
     let mut residue = Residue::default();
     let mut buffers = Vec::new();
-    let result = phases(
-        executor,
-        job,
-        link,
-        &mut outcome,
-        &mut residue,
-        &mut buffers,
-    );
+    let result = phases(executor, job, link, &mut outcome, &mut residue, &mut buffers);
     let mut lost = executor.context.synchronize().is_err();
     if let Err(failed) = result {
         lost |= failed.sticky;
@@ -179,32 +161,18 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
     }
     outcome.printed = executor.printed.take();
     residue.take_buffers(buffers);
-    JobEnd {
-        outcome,
-        lost,
-        residue,
-    }
+    JobEnd { outcome, lost, residue }
 }
 
 /// The end of a job in which this program panicked. Nothing of its state can be trusted.
 pub(super) fn panicked(panic: &(dyn Any + Send)) -> JobEnd {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_default();
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     let mut outcome = empty_outcome();
     let message = format!("the worker failed: {text}; this is a defect of warpgauge");
     let code = "internal_error".to_owned();
-    outcome.failure = Some(RunFailure {
-        code,
-        message,
-        blame: Blame::Environment,
-    });
-    JobEnd {
-        outcome,
-        lost: true,
-        residue: Residue::default(),
-    }
+    outcome.failure = Some(RunFailure { code, message, blame: Blame::Environment });
+    JobEnd { outcome, lost: true, residue: Residue::default() }
 }
 
 fn phases<'job>(
@@ -222,13 +190,9 @@ fn phases<'job>(
     if job.trials.is_some() {
         executor.reserve_flush()?;
     }
-    timed(&mut outcome.timings.h2d_ms, || {
-        allocate_and_fill(executor, job, buffers)
-    })?;
+    timed(&mut outcome.timings.h2d_ms, || allocate_and_fill(executor, job, buffers))?;
     let shape = shape_of(&job.launch);
-    outcome.function = function
-        .facts(shape.block_threads(), shape.shared_bytes)
-        .ok();
+    outcome.function = function.facts(shape.block_threads(), shape.shared_bytes).ok();
     residue.note_local_bytes(outcome.function.map_or(0, |facts| facts.local_bytes));
     let mut launch = prepare(function, &job.launch, buffers).map_err(candidate)?;
     // A server that is gone is noticed by the watchdog.
@@ -237,9 +201,7 @@ fn phases<'job>(
         let mut progress = |trials| link.progress(trials);
         trials::execute(executor, job.trials, &mut launch, buffers, &mut progress)
     });
-    outcome.emulator_report = executor
-        .emulator
-        .and_then(|emulator| emulator.take_report());
+    outcome.emulator_report = executor.emulator.and_then(|emulator| emulator.take_report());
     // Reference kernels are not under suspicion.
     executor.arm_checks(false)?;
     let executed = executed?;

@@ -36,21 +36,15 @@ impl Link {
         let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         let mut reader = stream.try_clone()?;
         let (sender, inbox) = sync_channel(INBOX);
-        std::thread::Builder::new()
-            .name("socket".to_owned())
-            .spawn(move || {
-                while let Ok(message) = frame::read::<ToWorker>(&mut reader) {
-                    if sender.send(message).is_err() {
-                        break;
-                    }
+        std::thread::Builder::new().name("socket".to_owned()).spawn(move || {
+            while let Ok(message) = frame::read::<ToWorker>(&mut reader) {
+                if sender.send(message).is_err() {
+                    break;
                 }
-                end_now();
-            })?;
-        Ok(Self {
-            stream,
-            inbox,
-            last_progress: None,
-        })
+            }
+            end_now();
+        })?;
+        Ok(Self { stream, inbox, last_progress: None })
     }
 
     /// The next message; waits for it. `None`: there will be none.
@@ -69,9 +63,7 @@ impl Link {
     /// Tells how many trials are done, but not too often. A server that is gone is the watchdog's
     /// business.
     pub(super) fn progress(&mut self, trials: u32) {
-        let due = self
-            .last_progress
-            .is_none_or(|last| last.elapsed() >= PROGRESS_PERIOD);
+        let due = self.last_progress.is_none_or(|last| last.elapsed() >= PROGRESS_PERIOD);
         if due {
             self.last_progress = Some(Instant::now());
             let _ = self.send(&FromWorker::Progress { trials });

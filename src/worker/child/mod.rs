@@ -97,41 +97,23 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn probe(args: &WorkerArgs) -> ExitCode {
     let report = match list_devices(args) {
-        Ok(devices) => ProbeReport {
-            devices,
-            error: None,
-        },
-        Err(error) => ProbeReport {
-            devices: Vec::new(),
-            error: Some(error),
-        },
+        Ok(devices) => ProbeReport { devices, error: None },
+        Err(error) => ProbeReport { devices: Vec::new(), error: Some(error) },
     };
     let failed = report.error.is_some();
     let written = serde_json::to_string(&report)
         .map_err(std::io::Error::from)
         .and_then(|line| writeln!(std::io::stdout(), "{line}"));
-    if failed || written.is_err() {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    }
+    if failed || written.is_err() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn list_devices(args: &WorkerArgs) -> Result<Vec<DeviceInfo>, String> {
     let loaded =
         loader::load(&args.choice(), &args.run_dir()).map_err(|error| error.to_string())?;
-    let count = loaded
-        .driver
-        .device_count()
-        .map_err(|error| error.to_string())?;
+    let count = loaded.driver.device_count().map_err(|error| error.to_string())?;
     if count == 0 {
         return Err("the CUDA driver finds no device".to_owned());
     }
-    let info = |ordinal| {
-        loaded
-            .driver
-            .device_info(ordinal)
-            .map_err(|error| error.to_string())
-    };
+    let info = |ordinal| loaded.driver.device_info(ordinal).map_err(|error| error.to_string());
     (0..count).map(info).collect()
 }

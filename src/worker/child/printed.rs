@@ -61,10 +61,7 @@ impl Printed {
         let mut state = self.shared.lock();
         if marked.is_ok() {
             let waiting = |state: &mut State| !state.closed && state.tail != mark;
-            let waited = self
-                .shared
-                .changed
-                .wait_timeout_while(state, CATCH_UP, waiting);
+            let waited = self.shared.changed.wait_timeout_while(state, CATCH_UP, waiting);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         let found = state.tail == mark;
@@ -80,9 +77,7 @@ impl Printed {
         }
         let mut text = String::from_utf8_lossy(&kept).into_owned();
         if dropped > 0 {
-            text.push_str(&format!(
-                "\n[{dropped} more bytes were printed and not kept]\n"
-            ));
+            text.push_str(&format!("\n[{dropped} more bytes were printed and not kept]\n"));
         }
         text
     }
@@ -115,8 +110,7 @@ impl State {
         let room = KEPT_BYTES.saturating_sub(self.kept.len()).min(bytes.len());
         self.kept.extend_from_slice(&bytes[..room]);
         self.dropped += (bytes.len() - room) as u64;
-        self.tail
-            .extend_from_slice(&bytes[bytes.len().saturating_sub(MARK_BYTES)..]);
+        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(MARK_BYTES)..]);
         let surplus = self.tail.len().saturating_sub(MARK_BYTES);
         self.tail.drain(..surplus);
     }

@@ -42,8 +42,7 @@ impl Residue {
 
     /// Takes the device memory out of a job's buffers.
     pub(super) fn take_buffers(&mut self, buffers: Vec<JobBuffer<'_>>) {
-        self.memory
-            .extend(buffers.into_iter().flat_map(JobBuffer::into_memory));
+        self.memory.extend(buffers.into_iter().flat_map(JobBuffer::into_memory));
     }
 }
 
@@ -51,13 +50,8 @@ impl Executor {
     /// Removes what a job left.
     pub(super) fn scrub(&mut self, residue: Residue) -> Scrubbed {
         let start = Instant::now();
-        let retire = self
-            .try_scrub(residue)
-            .unwrap_or_else(|error| Some(error.to_string()));
-        Scrubbed {
-            scrub_ms: start.elapsed().as_secs_f64() * 1e3,
-            retire,
-        }
+        let retire = self.try_scrub(residue).unwrap_or_else(|error| Some(error.to_string()));
+        Scrubbed { scrub_ms: start.elapsed().as_secs_f64() * 1e3, retire }
     }
 
     fn try_scrub(&mut self, residue: Residue) -> Result<Option<String>, DeviceError> {
@@ -82,9 +76,7 @@ impl Executor {
             // What a kernel uses beyond its declared frame (recursion) is bounded by the limit.
             let bytes = residue.local_bytes + self.context.stack_limit_bytes()?;
             if !support.scrub_local(bytes, stream)? {
-                retire = Some(format!(
-                    "a kernel had {bytes} bytes of local memory per thread"
-                ));
+                retire = Some(format!("a kernel had {bytes} bytes of local memory per thread"));
             }
         }
         stream.synchronize()?;

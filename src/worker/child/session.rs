@@ -18,10 +18,7 @@ pub(super) fn run(args: &WorkerArgs) -> ExitCode {
     // A second guard beside the watchdog: the kernel kills us with the thread that started us.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     // A worker that a kernel brought down is of no use as a core file of many gigabytes.
-    let none = Rlimit {
-        current: Some(0),
-        maximum: Some(0),
-    };
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
     let _ = setrlimit(Resource::Core, none);
     let link = Link::open().and_then(|link| Ok((link, Printed::start()?)));
     let (mut link, printed) = match link {
@@ -44,9 +41,7 @@ pub(super) fn run(args: &WorkerArgs) -> ExitCode {
 
 fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), String> {
     match link.next() {
-        Some(ToWorker::Hello {
-            protocol: PROTOCOL_VERSION,
-        }) => {}
+        Some(ToWorker::Hello { protocol: PROTOCOL_VERSION }) => {}
         Some(ToWorker::Hello { protocol }) => {
             return Err(format!(
                 "the server speaks protocol {protocol}, this worker {PROTOCOL_VERSION}: they are \
@@ -59,13 +54,7 @@ fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), Str
         loader::load(&args.choice(), &args.run_dir()).map_err(|error| error.to_string())?;
     let mut executor = Executor::open(&loaded, args.device, printed).map_err(|e| e.to_string())?;
     let device = executor.device().clone();
-    send(
-        link,
-        &FromWorker::Ready {
-            protocol: PROTOCOL_VERSION,
-            device,
-        },
-    )?;
+    send(link, &FromWorker::Ready { protocol: PROTOCOL_VERSION, device })?;
     loop {
         match link.next() {
             Some(ToWorker::Support(image)) => load_support(&mut executor, &image, link)?,
@@ -81,9 +70,7 @@ fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), Str
 }
 
 fn load_support(executor: &mut Executor, image: &Image, link: &mut Link) -> Result<(), String> {
-    executor
-        .load_support(image)
-        .map_err(|error| format!("load the worker's kernels: {error}"))?;
+    executor.load_support(image).map_err(|error| format!("load the worker's kernels: {error}"))?;
     send(link, &FromWorker::Idle)
 }
 
@@ -106,6 +93,5 @@ fn run_job(executor: &mut Executor, job: &Job, link: &mut Link) -> Result<bool, 
 }
 
 fn send(link: &mut Link, message: &FromWorker) -> Result<(), String> {
-    link.send(message)
-        .map_err(|error: FrameError| format!("answer the server: {error}"))
+    link.send(message).map_err(|error: FrameError| format!("answer the server: {error}"))
 }

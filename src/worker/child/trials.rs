@@ -36,17 +36,10 @@ pub(super) fn execute(
     buffers: &[JobBuffer<'_>],
     progress: &mut dyn FnMut(u32),
 ) -> JobResult<Executed> {
-    let mut run = Run {
-        executor,
-        launch,
-        buffers,
-        executed: Executed::default(),
-    };
+    let mut run = Run { executor, launch, buffers, executed: Executed::default() };
     let result = match plan {
         None => run.batch(1, None, false).map(drop),
-        Some(plan) => run
-            .warm_up(plan)
-            .and_then(|each| run.trials(plan, each, progress)),
+        Some(plan) => run.warm_up(plan).and_then(|each| run.trials(plan, each, progress)),
     };
     result.map_err(candidate)?;
     Ok(run.executed)
@@ -149,9 +142,7 @@ impl Run<'_, '_> {
 
 /// The first event, the last, and the pairs between.
 fn split(events: &[Event]) -> (&Event, &Event, &[[Event; 2]]) {
-    let ([first, last], pairs) = events
-        .split_first_chunk::<2>()
-        .expect("2 * BATCH + 2 events");
+    let ([first, last], pairs) = events.split_first_chunk::<2>().expect("2 * BATCH + 2 events");
     (first, last, pairs.as_chunks().0)
 }
 
@@ -168,10 +159,7 @@ mod tests {
     #[test]
     fn batches_follow_the_time_a_launch_takes() {
         let size = |each_ms, time_ms| {
-            batch_size(
-                Duration::from_millis(each_ms),
-                Duration::from_millis(time_ms),
-            )
+            batch_size(Duration::from_millis(each_ms), Duration::from_millis(time_ms))
         };
         assert_eq!(size(1, 200), 200);
         assert_eq!(size(0, 200), BATCH);

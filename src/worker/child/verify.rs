@@ -30,12 +30,7 @@ pub(super) fn run(
     residue: &mut Residue,
     outcome: &mut RunOutcome,
 ) -> JobResult<()> {
-    let RunOutcome {
-        timings,
-        outputs,
-        checks,
-        ..
-    } = outcome;
+    let RunOutcome { timings, outputs, checks, .. } = outcome;
     let actual = timed(&mut timings.d2h_ms, || {
         let actual = copy_outputs(executor, buffers)?;
         for output in &actual {
@@ -43,9 +38,7 @@ pub(super) fn run(
         }
         Ok(actual)
     })?;
-    timed(&mut timings.execute_ms, || {
-        inputs_unchanged(executor, buffers)
-    })?;
+    timed(&mut timings.execute_ms, || inputs_unchanged(executor, buffers))?;
     for (buffer, path) in &job.expected_files {
         let check = || compare_with_file(job, buffers, &actual, *buffer, path);
         checks.push(timed(&mut timings.d2h_ms, check)?);
@@ -62,21 +55,12 @@ pub(super) fn run(
 }
 
 fn copy_outputs(executor: &Executor, buffers: &[JobBuffer<'_>]) -> JobResult<Vec<Actual>> {
-    let written = buffers
-        .iter()
-        .enumerate()
-        .filter(|(_, buffer)| buffer.spec.role != Role::Input);
+    let written = buffers.iter().enumerate().filter(|(_, buffer)| buffer.spec.role != Role::Input);
     let copy = |(index, buffer): (usize, &JobBuffer<'_>)| {
         let mut bytes = executor.pinned.take(buffer.live.len());
         let stream = &executor.stream;
-        buffer
-            .live
-            .copy_to_host(0, bytes.bytes_mut(), stream)
-            .map_err(candidate)?;
-        Ok(Actual {
-            buffer: index,
-            bytes,
-        })
+        buffer.live.copy_to_host(0, bytes.bytes_mut(), stream).map_err(candidate)?;
+        Ok(Actual { buffer: index, bytes })
     };
     written.map(copy).collect()
 }
@@ -92,21 +76,13 @@ fn summarise(job: &Job, output: &Actual) -> JobResult<OutputSummary> {
     let kept = job.keep_outputs.contains(&output.buffer);
     let file = kept.then(|| keep(job, output)).transpose()?;
     let blake3 = hasher.finalize().to_hex().to_string();
-    Ok(OutputSummary {
-        buffer: output.buffer,
-        blake3,
-        file,
-    })
+    Ok(OutputSummary { buffer: output.buffer, blake3, file })
 }
 
 fn keep(job: &Job, output: &Actual) -> JobResult<PathBuf> {
     let path = job.directory.join(format!("output_{}.bin", output.buffer));
     std::fs::write(&path, output.bytes.bytes()).map_err(|error| {
-        let text = format!(
-            "write output {} to {}: {error}",
-            output.buffer,
-            path.display()
-        );
+        let text = format!("write output {} to {}: {error}", output.buffer, path.display());
         Failed::new("output_unwritable", text, Blame::Environment)
     })?;
     Ok(path)
@@ -114,10 +90,7 @@ fn keep(job: &Job, output: &Actual) -> JobResult<PathBuf> {
 
 fn inputs_unchanged(executor: &Executor, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
     let tools = executor.tools()?;
-    for buffer in buffers
-        .iter()
-        .filter(|buffer| buffer.spec.role == Role::Input)
-    {
+    for buffer in buffers.iter().filter(|buffer| buffer.spec.role == Role::Input) {
         if let Some(at) = buffer.first_change(tools).map_err(environment)? {
             let element = at / buffer.spec.dtype.size() as u64;
             let text = format!(
@@ -150,9 +123,7 @@ fn run_reference(
     }
     let function = load(executor, &reference.launch, residue, Blame::Reference)?;
     let shape = super::job::shape_of(&reference.launch);
-    let facts = function
-        .facts(shape.block_threads(), shape.shared_bytes)
-        .map_err(blamed)?;
+    let facts = function.facts(shape.block_threads(), shape.shared_bytes).map_err(blamed)?;
     residue.note_local_bytes(facts.local_bytes);
     let mut launch = prepare(function, &reference.launch, buffers).map_err(blamed)?;
     launch.launch(&executor.stream).map_err(blamed)?;
@@ -166,10 +137,7 @@ fn compare_with_file(
     buffer: usize,
     path: &std::path::Path,
 ) -> JobResult<OutputCheck> {
-    let spec = buffers
-        .get(buffer)
-        .map(|buffer| buffer.spec)
-        .ok_or_else(|| unknown(buffer))?;
+    let spec = buffers.get(buffer).map(|buffer| buffer.spec).ok_or_else(|| unknown(buffer))?;
     let expected = MappedFile::open(path, bytes_of(spec)?).map_err(|error| {
         let text = format!("read the expected content of {}: {error}", spec.name);
         Failed::new("expected_unreadable", text, Blame::Environment)
@@ -184,10 +152,7 @@ fn compare_with_reference(
     actual: &[Actual],
     buffer: usize,
 ) -> JobResult<OutputCheck> {
-    let live = buffers
-        .get(buffer)
-        .map(|buffer| &buffer.live)
-        .ok_or_else(|| unknown(buffer))?;
+    let live = buffers.get(buffer).map(|buffer| &buffer.live).ok_or_else(|| unknown(buffer))?;
     let mut expected = executor.pinned.take(live.len());
     live.copy_to_host(0, expected.bytes_mut(), &executor.stream)
         .map_err(|error| Failed::device(error, Blame::Reference))?;

@@ -23,14 +23,7 @@ impl Lease {
     pub(super) fn new(fleet: Arc<Fleet>, grant: Grant, queued: Duration) -> Self {
         let device = grant.worker.device().clone();
         let Grant { slot, worker } = grant;
-        Self {
-            fleet,
-            slot,
-            worker: Some(worker),
-            device,
-            queued,
-            since: Instant::now(),
-        }
+        Self { fleet, slot, worker: Some(worker), device, queued, since: Instant::now() }
     }
 
     /// The device.
@@ -120,10 +113,7 @@ impl Lease {
                     return Ok(());
                 }
                 if let Some(reason) = slot.failure() {
-                    return Err(RunFailure {
-                        message: reason.to_owned(),
-                        ..unavailable()
-                    });
+                    return Err(RunFailure { message: reason.to_owned(), ..unavailable() });
                 }
             }
             if changed.changed().await.is_err() {

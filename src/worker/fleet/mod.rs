@@ -80,11 +80,7 @@ impl Fleet {
         };
         let plans: Vec<StartPlan> = found.devices.iter().map(plan).collect();
         let workers = if config.hot_spare { 2 } else { 1 };
-        let slots = found
-            .devices
-            .into_iter()
-            .map(|device| Slot::new(device, workers))
-            .collect();
+        let slots = found.devices.into_iter().map(|device| Slot::new(device, workers)).collect();
         let state = Mutex::new(State {
             slots,
             queue: WaitQueue::new(config.queue_capacity),
@@ -92,11 +88,7 @@ impl Fleet {
             mean_lease: Duration::from_millis(100),
         });
         let stop = watch::Sender::new(false);
-        let fleet = Arc::new(Self {
-            state,
-            stop,
-            runtime: Handle::current(),
-        });
+        let fleet = Arc::new(Self { state, stop, runtime: Handle::current() });
         for (index, plan) in plans.into_iter().enumerate() {
             tokio::spawn(slot::keep_staffed(Arc::downgrade(&fleet), index, plan));
         }
@@ -138,11 +130,7 @@ impl Fleet {
                 slot.changed.send_modify(|()| ());
                 slot.arrivals.send_modify(|()| ());
             }
-            state
-                .slots
-                .iter()
-                .map(|slot| slot.busy.subscribe())
-                .collect::<Vec<_>>()
+            state.slots.iter().map(|slot| slot.busy.subscribe()).collect::<Vec<_>>()
         };
         let all_free = async {
             for slot in &mut busy {
@@ -151,10 +139,7 @@ impl Fleet {
             }
         };
         if tokio::time::timeout(grace, all_free).await.is_err() {
-            tracing::warn!(
-                ?grace,
-                "jobs still run after the grace period: stopping them"
-            );
+            tracing::warn!(?grace, "jobs still run after the grace period: stopping them");
         }
         self.stop.send_replace(true);
         for slot in &mut self.lock().slots {
@@ -184,20 +169,13 @@ impl State {
         if self.queue.pop_surplus().is_some() {
             let waiting = self.queue.len();
             let retry_after = retry_after(waiting, self.slots.len(), self.mean_lease);
-            return Err(LeaseError::QueueFull {
-                waiting,
-                retry_after,
-            });
+            return Err(LeaseError::QueueFull { waiting, retry_after });
         }
         Ok(())
     }
 
     fn check_need(&self, need: &Need) -> Result<(), LeaseError> {
-        let mut suitable = self
-            .slots
-            .iter()
-            .filter(|slot| need.is_met_by(&slot.info))
-            .peekable();
+        let mut suitable = self.slots.iter().filter(|slot| need.is_met_by(&slot.info)).peekable();
         if suitable.peek().is_none() {
             return Err(LeaseError::NoSuchDevice { need: *need });
         }
@@ -208,9 +186,7 @@ impl State {
                 Some(reason) => failure = Some((slot.info.ordinal, reason.to_owned())),
             }
         }
-        failure.map_or(Ok(()), |(device, reason)| {
-            Err(LeaseError::Failed { device, reason })
-        })
+        failure.map_or(Ok(()), |(device, reason)| Err(LeaseError::Failed { device, reason }))
     }
 
     /// Hands free devices to waiters, in order.
@@ -222,10 +198,7 @@ impl State {
                     slot.put_ready(worker);
                     break;
                 };
-                match waiter.ticket.send(Ok(Grant {
-                    slot: index,
-                    worker,
-                })) {
+                match waiter.ticket.send(Ok(Grant { slot: index, worker })) {
                     Ok(()) => slot.set_busy(true),
                     // The waiter gave up; the next one then.
                     Err(Ok(grant)) => slot.put_ready(grant.worker),

@@ -33,26 +33,15 @@ pub(super) async fn find(config: &FleetConfig) -> Result<Found, FleetError> {
             }
             let there = report.devices.len();
             let chosen = ordinals.iter().map(|&ordinal| {
-                let device = report
-                    .devices
-                    .iter()
-                    .find(|device| device.ordinal == ordinal);
-                device
-                    .cloned()
-                    .ok_or(FleetError::NoSuchDevice { ordinal, there })
+                let device = report.devices.iter().find(|device| device.ordinal == ordinal);
+                device.cloned().ok_or(FleetError::NoSuchDevice { ordinal, there })
             });
-            Ok(Found {
-                devices: chosen.collect::<Result<_, _>>()?,
-                emulator: None,
-            })
+            Ok(Found { devices: chosen.collect::<Result<_, _>>()?, emulator: None })
         }
         DeviceChoice::Auto => {
             let report = probe(config, None).await?;
             let Some(reason) = report.error else {
-                return Ok(Found {
-                    devices: report.devices,
-                    emulator: None,
-                });
+                return Ok(Found { devices: report.devices, emulator: None });
             };
             let Some(emulator) = emulator else {
                 return Err(FleetError::NoDevice { reason });
@@ -68,10 +57,7 @@ async fn emulated(config: &FleetConfig, emulator: PathBuf) -> Result<Found, Flee
     let report = probe(config, Some(&emulator)).await?;
     match report.error {
         Some(reason) => Err(FleetError::Emulator { reason }),
-        None => Ok(Found {
-            devices: report.devices,
-            emulator: Some(emulator),
-        }),
+        None => Ok(Found { devices: report.devices, emulator: Some(emulator) }),
     }
 }
 
@@ -79,23 +65,13 @@ async fn probe(
     config: &FleetConfig,
     emulator: Option<&PathBuf>,
 ) -> Result<ProbeReport, FleetError> {
-    let fail = |reason: String| FleetError::Probe {
-        program: config.program.clone(),
-        reason,
-    };
+    let fail = |reason: String| FleetError::Probe { program: config.program.clone(), reason };
     let mut command = Command::new(&config.program);
-    command
-        .arg("__worker")
-        .arg("--probe")
-        .arg("--run-dir")
-        .arg(&config.run_dir);
+    command.arg("__worker").arg("--probe").arg("--run-dir").arg(&config.run_dir);
     if let Some(path) = emulator {
         command.arg("--emulator").arg(path);
     }
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
     let output = timeout(config.start_timeout, command.output())
         .await
@@ -103,10 +79,7 @@ async fn probe(
         .map_err(|error| fail(error.to_string()))?;
     // A driver may print lines of its own; ours is the last.
     let printed = String::from_utf8_lossy(&output.stdout);
-    let report = printed
-        .lines()
-        .rev()
-        .find_map(|line| serde_json::from_str(line).ok());
+    let report = printed.lines().rev().find_map(|line| serde_json::from_str(line).ok());
     report.ok_or_else(|| {
         let said = String::from_utf8_lossy(&output.stderr);
         let end: String = said.trim().chars().take(2000).collect();

@@ -158,11 +158,7 @@ impl Worker {
     /// Waits until the device is scrubbed. `Err`: the worker cannot take another job, and why.
     pub(super) async fn settle(&mut self) -> Result<(), String> {
         if self.activity != Activity::Scrubbing {
-            return if self.is_idle() {
-                Ok(())
-            } else {
-                Err("the worker ended".to_owned())
-            };
+            return if self.is_idle() { Ok(()) } else { Err("the worker ended".to_owned()) };
         }
         let answer = timeout(SCRUB_TIMEOUT, frame::receive(&mut self.stream)).await;
         let reason = match answer {
@@ -170,10 +166,7 @@ impl Worker {
                 self.activity = Activity::Idle;
                 return Ok(());
             }
-            Ok(Ok(FromWorker::Scrubbed {
-                retire: Some(reason),
-                ..
-            })) => reason,
+            Ok(Ok(FromWorker::Scrubbed { retire: Some(reason), .. })) => reason,
             Ok(Ok(other)) => format!("{other:?} where the end of scrubbing was expected"),
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("scrubbing took longer than {SCRUB_TIMEOUT:?}"),
@@ -192,10 +185,7 @@ impl Worker {
         let seconds = limit.as_secs_f64();
         failed(RunFailure {
             code: "timeout".to_owned(),
-            message: format!(
-                "{} took longer than {seconds} s and was stopped",
-                phase.subject()
-            ),
+            message: format!("{} took longer than {seconds} s and was stopped", phase.subject()),
             blame: phase.blame(has_references),
         })
     }
@@ -205,11 +195,7 @@ impl Worker {
         let message = self.process.post_mortem(error.to_string()).await;
         // Killed from outside: the system ran out of memory, or somebody did it.
         let killed = self.process.signal == Some(Signal::KILL.as_raw());
-        let blame = if killed {
-            Blame::Environment
-        } else {
-            phase.blame(has_references)
-        };
+        let blame = if killed { Blame::Environment } else { phase.blame(has_references) };
         failed(RunFailure {
             code: "worker_died".to_owned(),
             message: format!("{} ended the worker process: {message}", phase.subject()),
@@ -277,19 +263,12 @@ pub(super) fn failed(failure: RunFailure) -> RunOutcome {
 
 async fn greet(stream: &mut UnixStream, plan: &StartPlan) -> Result<DeviceInfo, String> {
     let text = |error: FrameError| error.to_string();
-    let hello = ToWorker::Hello {
-        protocol: PROTOCOL_VERSION,
-    };
+    let hello = ToWorker::Hello { protocol: PROTOCOL_VERSION };
     frame::send(stream, &hello).await.map_err(text)?;
     let device = match frame::receive(stream).await.map_err(text)? {
-        FromWorker::Ready {
-            protocol: PROTOCOL_VERSION,
-            device,
-        } => device,
+        FromWorker::Ready { protocol: PROTOCOL_VERSION, device } => device,
         FromWorker::Ready { protocol, .. } => {
-            return Err(format!(
-                "it speaks protocol {protocol}, not {PROTOCOL_VERSION}"
-            ));
+            return Err(format!("it speaks protocol {protocol}, not {PROTOCOL_VERSION}"));
         }
         FromWorker::Unable { reason } => return Err(reason),
         other => return Err(format!("{other:?} where a greeting was expected")),
@@ -297,9 +276,7 @@ async fn greet(stream: &mut UnixStream, plan: &StartPlan) -> Result<DeviceInfo, 
     let image = (plan.support)(device.target)
         .await
         .map_err(|reason| format!("compile the worker's own kernels: {reason}"))?;
-    frame::send(stream, &ToWorker::Support(image))
-        .await
-        .map_err(text)?;
+    frame::send(stream, &ToWorker::Support(image)).await.map_err(text)?;
     match frame::receive(stream).await.map_err(text)? {
         FromWorker::Idle => Ok(device),
         FromWorker::Unable { reason } => Err(reason),

@@ -19,8 +19,7 @@ pub(super) struct RestartPolicy {
 impl RestartPolicy {
     /// How long to wait before the next start.
     pub(super) fn delay(&self, now: Instant) -> Duration {
-        self.not_before
-            .map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
+        self.not_before.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
     }
 
     /// A worker was started.
@@ -31,9 +30,7 @@ impl RestartPolicy {
     /// A worker could not be started. Returns whether the device counts as failed now. It is still
     /// tried again, so that a repaired one comes back by itself.
     pub(super) fn failed(&mut self, now: Instant) -> bool {
-        let delay = FIRST_DELAY
-            .saturating_mul(1 << self.failures.min(16))
-            .min(LONGEST_DELAY);
+        let delay = FIRST_DELAY.saturating_mul(1 << self.failures.min(16)).min(LONGEST_DELAY);
         self.failures = self.failures.saturating_add(1);
         self.not_before = Some(now + delay);
         self.failures >= FAILURES_UNTIL_FAILED

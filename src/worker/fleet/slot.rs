@@ -51,9 +51,7 @@ impl Slot {
 
     pub(super) fn status(&self) -> DeviceStatus {
         let state = match &self.failure {
-            Some(reason) => DeviceState::Failed {
-                reason: reason.clone(),
-            },
+            Some(reason) => DeviceState::Failed { reason: reason.clone() },
             None if self.started == 0 => DeviceState::Starting,
             None => DeviceState::Ready,
         };
@@ -128,9 +126,8 @@ impl Slot {
 
 /// Starts workers on a device, one after the other, until the fleet is gone.
 pub(super) async fn keep_staffed(fleet: Weak<Fleet>, index: usize, plan: StartPlan) {
-    let Some(mut changed) = fleet
-        .upgrade()
-        .map(|fleet| fleet.lock().slots[index].changed.subscribe())
+    let Some(mut changed) =
+        fleet.upgrade().map(|fleet| fleet.lock().slots[index].changed.subscribe())
     else {
         return;
     };

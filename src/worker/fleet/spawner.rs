@@ -25,15 +25,13 @@ impl Spawner {
     pub(super) fn start() -> io::Result<Self> {
         let (requests, mut inbox) = mpsc::channel::<Request>(BACKLOG);
         let runtime = Handle::current();
-        std::thread::Builder::new()
-            .name("worker-spawner".to_owned())
-            .spawn(move || {
-                let _inside = runtime.enter();
-                while let Some((mut command, reply)) = inbox.blocking_recv() {
-                    // One who no longer waits drops the child, which kills it.
-                    let _ = reply.send(command.spawn());
-                }
-            })?;
+        std::thread::Builder::new().name("worker-spawner".to_owned()).spawn(move || {
+            let _inside = runtime.enter();
+            while let Some((mut command, reply)) = inbox.blocking_recv() {
+                // One who no longer waits drops the child, which kills it.
+                let _ = reply.send(command.spawn());
+            }
+        })?;
         Ok(Self { requests })
     }
 
@@ -42,10 +40,7 @@ impl Spawner {
         command.kill_on_drop(true);
         let gone = || io::Error::other("the thread that starts workers has ended");
         let (reply, answer) = oneshot::channel();
-        self.requests
-            .send((command, reply))
-            .await
-            .map_err(|_| gone())?;
+        self.requests.send((command, reply)).await.map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 }

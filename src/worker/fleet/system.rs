@@ -35,23 +35,16 @@ impl Process {
         let fail = |what: &str, error: std::io::Error| format!("{what}: {error}");
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()
             .map_err(|error| fail("create a socket", error))?;
-        ours.set_nonblocking(true)
-            .map_err(|error| fail("set up a socket", error))?;
+        ours.set_nonblocking(true).map_err(|error| fail("set up a socket", error))?;
         let stream = UnixStream::from_std(ours).map_err(|error| fail("set up a socket", error))?;
         let mut command = Command::new(&plan.program);
-        command
-            .arg("__worker")
-            .arg("--device")
-            .arg(plan.device.to_string());
+        command.arg("__worker").arg("--device").arg(plan.device.to_string());
         command.arg("--run-dir").arg(&plan.run_dir);
         if let Some(emulator) = &plan.emulator {
             command.arg("--emulator").arg(emulator);
         }
         command.stdin(Stdio::from(OwnedFd::from(theirs)));
-        command
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .process_group(0);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let mut child = plan
             .spawner
             .spawn(command)
@@ -62,15 +55,7 @@ impl Process {
         if let Some(pipe) = child.stderr.take() {
             tokio::spawn(keep_tail(pipe, Arc::clone(&stderr)));
         }
-        Ok((
-            Self {
-                child,
-                group,
-                stderr,
-                signal: None,
-            },
-            stream,
-        ))
+        Ok((Self { child, group, stderr, signal: None }, stream))
     }
 
     pub(super) fn is_alive(&mut self) -> bool {

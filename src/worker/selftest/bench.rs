@@ -27,13 +27,7 @@ impl Bench {
         let device = fleet.devices().first().map(|device| device.info.clone());
         let device = device.ok_or("the fleet has no device")?;
         let folder = tempfile::tempdir().map_err(|error| format!("create a folder: {error}"))?;
-        Ok(Self {
-            fleet,
-            device,
-            image,
-            support,
-            folder,
-        })
+        Ok(Self { fleet, device, image, support, folder })
     }
 
     pub(super) fn emulated(&self) -> bool {
@@ -71,10 +65,7 @@ impl Bench {
         blocks: u32,
     ) -> KernelLaunch {
         let image = self.support.clone();
-        KernelLaunch {
-            image,
-            ..self.launch(symbol, arguments, blocks)
-        }
+        KernelLaunch { image, ..self.launch(symbol, arguments, blocks) }
     }
 
     /// A job that launches once, checks nothing and keeps every output.
@@ -117,20 +108,10 @@ impl Bench {
 
     /// 32-bit words of a kept output.
     pub(super) fn words(&self, outcome: &RunOutcome, buffer: usize) -> Result<Vec<u32>, String> {
-        let kept = outcome
-            .outputs
-            .iter()
-            .find(|output| output.buffer == buffer);
-        let path = kept
-            .and_then(|output| output.file.as_ref())
-            .ok_or("the output was not kept")?;
+        let kept = outcome.outputs.iter().find(|output| output.buffer == buffer);
+        let path = kept.and_then(|output| output.file.as_ref()).ok_or("the output was not kept")?;
         let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-        Ok(bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|&word| u32::from_le_bytes(word))
-            .collect())
+        Ok(bytes.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)).collect())
     }
 }
 
@@ -157,13 +138,7 @@ pub(super) fn buffer(
     role: Role,
     content: Content,
 ) -> BufferSpec {
-    BufferSpec {
-        name: name.to_owned(),
-        dtype,
-        shape: vec![elements],
-        role,
-        content,
-    }
+    BufferSpec { name: name.to_owned(), dtype, shape: vec![elements], role, content }
 }
 
 /// An output of 32-bit words that starts with zeros.
@@ -179,9 +154,5 @@ pub(super) fn word(value: u32) -> Argument {
 
 /// A plan with little warm-up.
 pub(super) fn plan(trials: u32) -> TrialPlan {
-    TrialPlan {
-        trials,
-        min_warmup_s: 0.02,
-        cache: CacheState::Cold,
-    }
+    TrialPlan { trials, min_warmup_s: 0.02, cache: CacheState::Cold }
 }

@@ -71,9 +71,6 @@ async fn has_bits(
     let actual = outcome.outputs.first().map(|output| output.blake3.as_str());
     let hash = blake3::hash(&expected).to_hex();
     ensure(actual == Some(hash.as_str()), || {
-        format!(
-            "{elements} elements of {dtype} {:?} from {first} on differ",
-            spec.kind
-        )
+        format!("{elements} elements of {dtype} {:?} from {first} on differ", spec.kind)
     })
 }

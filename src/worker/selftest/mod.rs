@@ -65,9 +65,7 @@ async fn run(images: &Path, emulator: Option<PathBuf>, run_dir: PathBuf) -> Resu
         let image = read_image(&folder, "support", target);
         Box::pin(async move { image })
     });
-    let fleet = Fleet::start(config, support)
-        .await
-        .map_err(|error| error.to_string())?;
+    let fleet = Fleet::start(config, support).await.map_err(|error| error.to_string())?;
     let info = fleet.devices().first().map(|device| device.info.clone());
     let info = info.ok_or("the fleet has no device")?;
     println!(
@@ -99,9 +97,8 @@ async fn run(images: &Path, emulator: Option<PathBuf>, run_dir: PathBuf) -> Resu
 /// The image called `name` that the device can load: machine code if there is some.
 fn read_image(folder: &Path, name: &str, target: Target) -> Result<Image, String> {
     let forms = [("cubin", ImageFormat::Cubin), ("ptx", ImageFormat::Ptx)];
-    let usable = forms
-        .into_iter()
-        .filter(|(_, format)| !target.emulated || *format == ImageFormat::Ptx);
+    let usable =
+        forms.into_iter().filter(|(_, format)| !target.emulated || *format == ImageFormat::Ptx);
     for (extension, format) in usable {
         let path = folder.join(format!("{name}.{extension}"));
         if path.is_file() {
@@ -110,8 +107,5 @@ fn read_image(folder: &Path, name: &str, target: Target) -> Result<Image, String
             return Ok(Image { bytes, format });
         }
     }
-    Err(format!(
-        "no {name} image for this device in {}",
-        folder.display()
-    ))
+    Err(format!("no {name} image for this device in {}", folder.display()))
 }

@@ -8,13 +8,7 @@ use crate::worker::protocol::{Argument, Content, Job, KernelLaunch, ReferenceRun
 
 pub(super) async fn secrets_in_global_memory(bench: &Bench) -> Result<String, String> {
     let words = 1u32 << 20;
-    let secret = buffer(
-        "secret",
-        Dtype::Uint64,
-        words.into(),
-        Role::Output,
-        Content::Undefined,
-    );
+    let secret = buffer("secret", Dtype::Uint64, words.into(), Role::Output, Content::Undefined);
     let hide = bench.launch("st_hide_global", vec![Argument::Buffer(0), word(words)], 1);
     let mut hide = bench.job(hide, vec![secret]);
     hide.keep_outputs.clear();
@@ -56,22 +50,12 @@ async fn hidden_from_the_next(
 ) -> Result<String, String> {
     let words = u64::from(hide.grid[0]);
     let mut control = bench.job(hide.clone(), vec![counters(words)]);
-    control.references = vec![ReferenceRun {
-        launch: seek.clone(),
-        outputs: vec![0],
-    }];
+    control.references = vec![ReferenceRun { launch: seek.clone(), outputs: vec![0] }];
     control.tolerances = vec![(0, EXACT)];
     let control = bench.succeed(control).await?;
-    let seen = control
-        .checks
-        .first()
-        .and_then(|check| check.comparison.first_mismatches.first());
-    let seen = seen
-        .map_or("0", |mismatch| mismatch.expected.as_str())
-        .to_owned();
-    bench
-        .succeed(bench.job(hide, vec![counters(words)]))
-        .await?;
+    let seen = control.checks.first().and_then(|check| check.comparison.first_mismatches.first());
+    let seen = seen.map_or("0", |mismatch| mismatch.expected.as_str()).to_owned();
+    bench.succeed(bench.job(hide, vec![counters(words)])).await?;
     let text = found_nothing(bench, bench.job(seek, vec![counters(words)])).await?;
     Ok(format!("{text}; unscrubbed, {seen} words would have been"))
 }
@@ -80,14 +64,8 @@ async fn found_nothing(bench: &Bench, job: Job) -> Result<String, String> {
     let before = bench.fleet.devices().first().map(|device| device.restarts);
     let outcome = bench.succeed(job).await?;
     let found = bench.words(&outcome, 0)?.first().copied();
-    ensure(found == Some(0), || {
-        format!("{found:?} words of the job before were seen")
-    })?;
+    ensure(found == Some(0), || format!("{found:?} words of the job before were seen"))?;
     let after = bench.fleet.devices().first().map(|device| device.restarts);
-    let same = if before == after {
-        ""
-    } else {
-        " (a worker was replaced in between)"
-    };
+    let same = if before == after { "" } else { " (a worker was replaced in between)" };
     Ok(format!("nothing of the job before was seen{same}"))
 }
