@@ -142,7 +142,8 @@ pub enum CType {
 }
 
 /// What one thread or block of a kernel takes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Resources {
     /// 32-bit registers per thread.
@@ -181,7 +182,8 @@ pub enum Severity {
 }
 
 /// One message of a compiler.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Diagnostic {
     /// How bad it is.

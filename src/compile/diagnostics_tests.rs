@@ -28,18 +28,15 @@ Remark: The warnings can be suppressed with \"-diag-suppress <warning-number>\"
 
 1 error detected in the compilation of \"kernel.cu\".
 ";
-    assert_eq!(
-        places(log),
-        [
-            kernel(Severity::Error, 6, Some(37), "identifier \"undefined_thing\" is undefined"),
-            kernel(
-                Severity::Warning,
-                6,
-                Some(58),
-                "variable \"unused\" was declared but never referenced",
-            ),
-        ]
-    );
+    assert_eq!(places(log), [
+        kernel(Severity::Error, 6, Some(37), "identifier \"undefined_thing\" is undefined"),
+        kernel(
+            Severity::Warning,
+            6,
+            Some(58),
+            "variable \"unused\" was declared but never referenced",
+        ),
+    ]);
 }
 
 #[test]

@@ -109,7 +109,10 @@ impl Environment {
                 list(&mut self.toolchain.nvrtc.iter())
             )
         } else {
-            format!("NVRTC {} does not compile for sm_{arch}", list(&mut fitting.iter().copied()))
+            format!(
+                "NVRTC {} does not compile for sm_{arch}",
+                list(&mut fitting.iter().copied())
+            )
         };
         Err(CompileError::Environment { what, remedy: REMEDY.into() })
     }

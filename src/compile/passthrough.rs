@@ -27,7 +27,10 @@ pub(crate) struct Passthrough {
 
 impl Passthrough {
     /// Takes the image out of a request; `None` for CUDA source.
-    pub(crate) fn new(kernel: &KernelCode, target: &Target) -> Result<Option<Self>, CompileError> {
+    pub(crate) fn new(
+        kernel: &KernelCode,
+        target: &Target,
+    ) -> Result<Option<Self>, CompileError> {
         let code = match kernel.kernel_type {
             KernelType::Cuda => return Ok(None),
             KernelType::Ptx => source_text(kernel)?.as_bytes().to_vec(),
@@ -86,7 +89,11 @@ fn binary(kernel: &KernelCode) -> Result<Vec<u8>, CompileError> {
 }
 
 /// Checks PTX text and describes its kernels.
-fn ptx(text: &str, target: &Target, kernel_name: Option<&str>) -> Result<Artifact, CompileError> {
+fn ptx(
+    text: &str,
+    target: &Target,
+    kernel_name: Option<&str>,
+) -> Result<Artifact, CompileError> {
     let ptx = read_ptx(text).map_err(|e| CompileError::rejected("invalid_ptx", e.to_string()))?;
     check_ptx(&ptx, target)?;
     let knowledge = Knowledge::default();
@@ -269,7 +276,12 @@ fn opaque(
     Ok(artifact(image, ImageFormat::Fatbin, vec![kernel], 0))
 }
 
-fn artifact(image: &[u8], format: ImageFormat, kernels: Vec<KernelInfo>, entry: usize) -> Artifact {
+fn artifact(
+    image: &[u8],
+    format: ImageFormat,
+    kernels: Vec<KernelInfo>,
+    entry: usize,
+) -> Artifact {
     Artifact {
         image: image.into(),
         format,

@@ -125,7 +125,11 @@ pub(crate) enum Outcome {
     /// An image.
     Built(Box<Built>),
     /// The source or an option is at fault.
-    Rejected { code: FailureCode, log: String, diagnostics: Vec<Diagnostic> },
+    Rejected {
+        code: FailureCode,
+        log: String,
+        diagnostics: Vec<Diagnostic>,
+    },
     /// The library does not know the architecture; those it knows.
     UnsupportedArch { supported: Vec<u32> },
     /// Headers are in the job directory.

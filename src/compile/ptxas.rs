@@ -94,16 +94,13 @@ ptxas info    : Used 255 registers, 376 bytes cmem[0]
     #[test]
     fn usage_of_each_kernel() {
         let found = usage(LOG);
-        assert_eq!(
-            found["a"],
-            Usage {
-                registers: Some(14),
-                stack: Some(40),
-                spill_stores: Some(36),
-                spill_loads: Some(44),
-                shared: Some(1028),
-            }
-        );
+        assert_eq!(found["a"], Usage {
+            registers: Some(14),
+            stack: Some(40),
+            spill_stores: Some(36),
+            spill_loads: Some(44),
+            shared: Some(1028),
+        });
         assert_eq!(found["b"].registers, Some(255));
         assert_eq!(found["b"].spill_loads, Some(0));
         assert_eq!(found.len(), 2);

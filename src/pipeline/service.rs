@@ -84,7 +84,8 @@ pub struct ServiceStatus {
 }
 
 /// A device and its worker.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct DeviceView {
     /// The device.

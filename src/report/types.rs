@@ -16,7 +16,8 @@ use crate::validate::Comparison;
 use crate::worker::protocol::{DeviceKind, FunctionFacts};
 
 /// The report of one evaluation.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct EvaluateResponse {
     /// Identifies the job at `/jobs/{job_id}`.
@@ -72,7 +73,8 @@ pub enum ResponseStatus {
 }
 
 /// Verdict and times of one kernel.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct KernelExecResult {
     /// Whether the kernel compiled.
@@ -97,7 +99,8 @@ pub struct KernelExecResult {
 }
 
 /// Statistics of launch times, milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct RuntimeStats {
     /// Arithmetic mean.
@@ -125,7 +128,8 @@ pub struct RuntimeStats {
 }
 
 /// Kernel and device, as the reference response has them.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct ExecMetadata {
     /// Ordinal of the device.
@@ -146,7 +150,8 @@ pub struct ExecMetadata {
 }
 
 /// Wall-clock time by stage, milliseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Timings {
     /// Waiting for a device.
@@ -166,7 +171,8 @@ pub struct Timings {
 }
 
 /// The device that ran the kernel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct DeviceReport {
     /// CUDA ordinal.
@@ -190,7 +196,8 @@ pub struct DeviceReport {
 }
 
 /// The compilation.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct CompileReport {
     /// Compiler and version.
@@ -220,7 +227,8 @@ pub struct CompileReport {
 }
 
 /// What was checked.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct ValidationReport {
     /// Overall.
@@ -252,7 +260,8 @@ pub enum ValidationStatus {
 }
 
 /// How the times were taken.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct MeasurementReport {
     /// What one sample is, e.g. `cuda_events_per_launch`.
@@ -266,7 +275,8 @@ pub struct MeasurementReport {
 }
 
 /// One output.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct OutputReport {
     /// Element type.
@@ -287,7 +297,8 @@ pub struct OutputReport {
 }
 
 /// Why a run ended early.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct FailureReport {
     /// Stage that failed: `compile`, `bind`, `execute`, `validate`.
@@ -299,7 +310,8 @@ pub struct FailureReport {
 }
 
 /// A capability that was asked for and could not be had.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Availability {
     /// Whether it was done.
@@ -309,7 +321,8 @@ pub struct Availability {
 }
 
 /// Outcome of memory checks.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct SanitizeReport {
     /// Whether they ran.
@@ -327,7 +340,8 @@ pub struct SanitizeReport {
 }
 
 /// One finding of a memory check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Finding {
     /// Which check: `out_of_bounds`, `misaligned`, `use_after_free`, `uninitialised_read`,
@@ -349,7 +363,8 @@ pub struct Finding {
 }
 
 /// Answer of `POST /compile`.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct CompileResponse {
     /// Identifies the job.
@@ -379,7 +394,8 @@ pub struct CompileResponse {
 }
 
 /// Answer of `GET /jobs/{id}`.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct JobView {
     /// Identifies the job.

@@ -22,7 +22,8 @@ pub const POISON_BYTE: u8 = 0xFF;
 pub const MAX_LISTED_MISMATCHES: usize = 10;
 
 /// A tolerance with every default filled in for one element type.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct ResolvedTolerance {
     /// Absolute tolerance.
@@ -36,7 +37,8 @@ pub struct ResolvedTolerance {
 }
 
 /// One element that does not match.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Mismatch {
     /// Index of the element, one number per dimension.
@@ -48,7 +50,8 @@ pub struct Mismatch {
 }
 
 /// Outcome of comparing one output with its expectation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Comparison {
     /// Whether enough elements match.

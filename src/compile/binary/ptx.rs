@@ -55,8 +55,7 @@ pub(crate) enum PtxError {
 impl Ptx {
     /// The number in the target, e.g. 90, and its suffix, e.g. `a`.
     pub(crate) fn arch(&self) -> Option<(u32, &str)> {
-        let rest =
-            self.target.strip_prefix("sm_").or_else(|| self.target.strip_prefix("compute_"))?;
+        let rest = self.target.strip_prefix("sm_").or_else(|| self.target.strip_prefix("compute_"))?;
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         Some((rest[..digits].parse().ok()?, &rest[digits..]))
     }
