@@ -18,6 +18,8 @@ pub mod measure;
 pub mod validate;
 
 pub mod device;
+pub mod queue;
+pub mod sandbox;
 pub mod worker;
 
 pub mod bind;
@@ -26,4 +28,7 @@ pub mod report;
 pub mod config;
 pub mod pipeline;
 
+pub mod exit;
+
 pub mod api;
+pub mod cli;

@@ -1,3 +1,5 @@
 //! The `warpgauge` program.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    warpgauge::cli::main(std::env::args_os().collect())
+}

@@ -65,7 +65,11 @@ pub enum ConfigError {
         message: String,
     },
     /// The file has a key that no setting has.
-    #[error("{origin}: unknown setting `{key}`{}; known: {}", suggest(.suggestion), known.join(", "))]
+    #[error(
+        "{origin}: unknown setting `{key}`{}; known: {}",
+        suggest(.suggestion),
+        known.join(", ")
+    )]
     UnknownKey {
         /// Where.
         origin: Origin,
@@ -97,8 +101,5 @@ pub enum ConfigError {
 }
 
 fn suggest(suggestion: &Option<String>) -> String {
-    suggestion
-        .as_ref()
-        .map(|s| format!(" (did you mean `{s}`?)"))
-        .unwrap_or_default()
+    suggestion.as_ref().map(|s| format!(" (did you mean `{s}`?)")).unwrap_or_default()
 }

@@ -127,7 +127,8 @@ pub enum KernelType {
 #[derive(Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct IoContract {
-    /// Arguments, in parameter order.
+    /// Arguments, in parameter order. None for a kernel in `expected`: it gets the candidate's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<ArgSpec>,
     /// Launch configuration; default: grid 1, block 256.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,7 @@
 //! What the layers above ask of the pipeline.
 
+use std::time::Duration;
+
 use futures_util::future::BoxFuture;
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
@@ -36,6 +38,9 @@ pub trait EvaluationService: Send + Sync + 'static {
 
     /// The state of the machine and of the queue.
     fn status(&self) -> ServiceStatus;
+
+    /// Takes no more work, gives what runs `grace` to end, then stops it.
+    fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()>;
 }
 
 /// What `POST /compile` and `warpgauge compile` take.

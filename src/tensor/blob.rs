@@ -88,6 +88,14 @@ impl Blob {
         }
     }
 
+    /// Exact number of decoded bytes.
+    pub fn decoded_len(&self) -> Result<u64, Base64Error> {
+        match &self.payload {
+            Payload::Text(text) => decoded_len(text),
+            Payload::File { bytes, .. } => Ok(*bytes),
+        }
+    }
+
     /// The decoded bytes. Malformed base64 is an [`io::ErrorKind::InvalidData`] error with a
     /// [`Base64Error`] inside.
     pub fn reader(&self) -> Box<dyn Read + Send> {

@@ -4,6 +4,7 @@ mod base64_stream;
 mod blob;
 mod dtype;
 pub(crate) mod element;
+pub mod encoding;
 mod float8;
 mod generator;
 mod init;

@@ -3,6 +3,24 @@
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
+mod compare;
+mod message;
+mod tolerance;
+
+pub use compare::compare;
+pub use message::validation_error;
+pub use tolerance::{default_tolerance, resolve};
+
+/// Byte that fills outputs before a launch, so that elements that are never written are seen.
+///
+/// 0xFF repeated is NaN in every floating-point type (binary64, binary32, binary16, bfloat16, E4M3,
+/// E5M2), so a sum over unwritten memory is NaN; it is no valid bool, and as an integer it is −1 or
+/// the type's largest value, which few kernels are expected to write.
+pub const POISON_BYTE: u8 = 0xFF;
+
+/// Mismatches that a comparison lists.
+pub const MAX_LISTED_MISMATCHES: usize = 10;
+
 /// A tolerance with every default filled in for one element type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[derive(Object)]

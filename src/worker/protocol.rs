@@ -55,8 +55,17 @@ pub enum FromWorker {
         /// Timed trials finished.
         trials: u32,
     },
-    /// The job ended, well or not; the worker scrubbed the device and waits for another.
+    /// The candidate's launches have ended; what follows is verification.
+    Executed,
+    /// The job ended, well or not. The worker scrubs the device now and then sends `Scrubbed`.
     Done(Box<RunOutcome>),
+    /// The device holds nothing of the job any more, as far as could be shown.
+    Scrubbed {
+        /// How long it took, milliseconds of wall clock.
+        scrub_ms: f64,
+        /// Why the worker must not take another job: something could not be shown to be gone.
+        retire: Option<String>,
+    },
     /// The job ended and the context is lost: the worker exits after this frame.
     Lost(Box<RunOutcome>),
     /// The worker could not start.
@@ -302,11 +311,11 @@ pub struct WorkerTimings {
     pub h2d_ms: f64,
     /// Launches: warm-up, trials, flushes, verification runs.
     pub execute_ms: f64,
-    /// Part of `execute_ms` in which the device had work, from events around the phase.
+    /// Part of `execute_ms` in which the device had work, from events around every batch.
     pub device_busy_ms: f64,
     /// Copying outputs back, comparing, hashing.
     pub d2h_ms: f64,
-    /// Scrubbing after the job.
+    /// Scrubbing that the answer waited for: none, it happens after the answer was sent.
     pub scrub_ms: f64,
 }
 

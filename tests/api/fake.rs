@@ -208,6 +208,10 @@ impl EvaluationService for FakeService {
         self.jobs.lock().unwrap().get(job_id).cloned()
     }
 
+    fn shutdown(&self, _grace: std::time::Duration) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+
     fn status(&self) -> ServiceStatus {
         self.status.clone()
     }

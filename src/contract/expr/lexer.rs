@@ -31,7 +31,11 @@ pub(super) struct Lexer<'a> {
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Result<Self, (usize, String)> {
-        let mut lexer = Self { text, position: 0, next: (0, Token::End) };
+        let mut lexer = Self {
+            text,
+            position: 0,
+            next: (0, Token::End),
+        };
         lexer.next = lexer.read()?;
         Ok(lexer)
     }
@@ -55,13 +59,15 @@ impl<'a> Lexer<'a> {
             self.position = start;
             return Ok((start, Token::End));
         };
-        let run = |accept: fn(char) -> bool| {
-            &rest[..rest.find(|c| !accept(c)).unwrap_or(rest.len())]
-        };
+        let run =
+            |accept: fn(char) -> bool| &rest[..rest.find(|c| !accept(c)).unwrap_or(rest.len())];
         let (token, length) = if first.is_ascii_digit() {
             let digits = run(|c| c.is_ascii_alphanumeric() || c == '_');
             let value = digits.parse().map_err(|_| {
-                (start, format!("`{digits}` is not a decimal integer of at most 128 bits"))
+                (
+                    start,
+                    format!("`{digits}` is not a decimal integer of at most 128 bits"),
+                )
             })?;
             (Token::Integer(value), digits.len())
         } else if first.is_ascii_alphabetic() || first == '_' {

@@ -184,3 +184,9 @@ fn bad_parameters_are_named() {
         assert!(fill(&spec, dtype, "a", 0, &mut [0; 8]).is_err());
     }
 }
+
+#[test]
+fn the_documentation_shows_the_program_that_made_the_golden_bytes() {
+    let page = include_str!("../../../docs/seeded-data.md");
+    assert!(page.contains(include_str!("../../../docs/seeded_data.py")));
+}

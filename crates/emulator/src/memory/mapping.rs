@@ -1,0 +1,53 @@
+//! Anonymous memory of this process, backed page by page as it is touched.
+
+use std::io;
+use std::ptr;
+
+/// An anonymous private mapping; unmapped on drop.
+pub(super) struct Mapping {
+    base: *mut libc::c_void,
+    len: usize,
+}
+
+// SAFETY: a mapping is an address range owned by this value; it is only ever accessed through
+// relaxed atomics (`raw`), from whatever thread.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Reserves `len` bytes of zeros.
+    pub(super) fn new(len: usize) -> io::Result<Self> {
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory of
+        // this program.
+        let base = unsafe { libc::mmap(ptr::null_mut(), len, prot, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { base, len })
+    }
+
+    pub(super) fn base(&self) -> u64 {
+        self.base as u64
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Gives the pages back to the system; the range stays reserved and reads as zeros.
+    pub(super) fn discard(&self) {
+        // SAFETY: the range is ours. A failure leaves the pages in place, which is harmless.
+        unsafe { libc::madvise(self.base, self.len, libc::MADV_DONTNEED) };
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range is ours and nobody can reach it any more: tables of running launches
+        // hold the region that holds this mapping.
+        unsafe { libc::munmap(self.base, self.len) };
+    }
+}

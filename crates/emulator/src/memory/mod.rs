@@ -1,0 +1,22 @@
+//! The one address space of all emulated devices.
+//!
+//! Device memory is memory of this process, so an emulated device address is a real address and
+//! a load is a bounds check and a `mov`. Every access, by kernels and by the host side alike, is a
+//! relaxed atomic of the accessed element ([`raw`]), so that blocks which race on an address, as
+//! GPU programs may, are not undefined behaviour of this program.
+//!
+//! A freed allocation stays mapped for as long as a launch that started before holds a
+//! [`Table`] with it, and for a while longer, so that a use after free can be named.
+
+mod error;
+mod heap;
+mod mapping;
+pub(crate) mod raw;
+mod shadow;
+mod space;
+mod table;
+
+pub use error::MemoryError;
+pub(crate) use heap::Heap;
+pub use space::{AllocKind, Allocation, Memory};
+pub(crate) use table::{Region, Table};

@@ -1,0 +1,99 @@
+//! Regions of memory, and a frozen list of them for a launch to search.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::AllocKind;
+use super::mapping::Mapping;
+use super::shadow::Shadow;
+
+/// One allocation.
+pub(crate) struct Region {
+    pub(crate) base: u64,
+    pub(crate) bytes: u64,
+    pub(crate) kind: AllocKind,
+    /// Memory of the region; none where it belongs to somebody else.
+    pub(super) backing: Option<Mapping>,
+    /// Which bytes are written, where that is tracked.
+    pub(crate) shadow: Option<Shadow>,
+    read_only: AtomicBool,
+}
+
+impl Region {
+    pub(super) fn new(
+        base: u64,
+        bytes: u64,
+        kind: AllocKind,
+        backing: Option<Mapping>,
+        shadow: Option<Shadow>,
+    ) -> Self {
+        Self {
+            base,
+            bytes,
+            kind,
+            backing,
+            shadow,
+            read_only: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.base + self.bytes
+    }
+
+    pub(crate) fn read_only(&self) -> bool {
+        self.read_only.load(Relaxed)
+    }
+
+    pub(super) fn set_read_only(&self, on: bool) {
+        self.read_only.store(on, Relaxed);
+    }
+}
+
+/// All allocations at one moment. Keeps them mapped.
+pub(crate) struct Table {
+    /// Sorted by address; disjoint.
+    pub(crate) regions: Vec<Arc<Region>>,
+    /// Ranges freed a short while ago, newest last.
+    pub(crate) freed: Vec<(u64, u64)>,
+}
+
+impl Table {
+    /// The region that contains `va`.
+    pub(crate) fn find(&self, va: u64) -> Option<&Arc<Region>> {
+        let after = self.regions.partition_point(|r| r.base <= va);
+        let region = &self.regions[after.checked_sub(1)?];
+        (va < region.end()).then_some(region)
+    }
+
+    /// The freed range that contains `va`: begin and size.
+    pub(crate) fn freed(&self, va: u64) -> Option<(u64, u64)> {
+        self.freed
+            .iter()
+            .rev()
+            .find(|(base, bytes)| va.wrapping_sub(*base) < *bytes)
+            .copied()
+    }
+
+    /// Where `va` lies in relation to the nearest allocation, for a message.
+    pub(crate) fn describe(&self, va: u64) -> String {
+        if let Some((base, bytes)) = self.freed(va) {
+            return format!("{} bytes into a freed {bytes}-byte allocation", va - base);
+        }
+        let after = self.regions.partition_point(|r| r.base <= va);
+        let below = after.checked_sub(1).map(|i| &self.regions[i]);
+        let above = self.regions.get(after);
+        let gap_below = below.map(|r| va.saturating_sub(r.end()));
+        let gap_above = above.map(|r| r.base - va);
+        match (below, above) {
+            (Some(r), _) if va < r.end() => {
+                format!("{} bytes into a {}-byte allocation", va - r.base, r.bytes)
+            }
+            (Some(r), _) if gap_above.is_none_or(|g| gap_below <= Some(g)) => {
+                format!("{} bytes after a {}-byte allocation", va - r.end(), r.bytes)
+            }
+            (_, Some(r)) => format!("{} bytes before a {}-byte allocation", r.base - va, r.bytes),
+            _ => "and nothing is allocated".into(),
+        }
+    }
+}
