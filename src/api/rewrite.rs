@@ -99,7 +99,8 @@ fn error_example(status: &str) -> Option<Value> {
     serde_yaml::from_str(text).ok()
 }
 
-fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Mapping)) {
+/// Visits every mapping but those in examples.
+pub(super) fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Mapping)) {
     match value {
         Value::Mapping(mapping) => {
             visit(mapping);

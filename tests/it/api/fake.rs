@@ -14,8 +14,8 @@ use warpgauge::pipeline::{
 };
 use warpgauge::report::{CompileResponse, EvaluateResponse, JobState, JobView, ResponseStatus};
 
-const REPORT: &str = include_str!("../../src/api/examples/report.json");
-const STATUS: &str = include_str!("../../src/api/examples/status.json");
+const REPORT: &str = include_str!("../../../src/api/examples/report.json");
+const STATUS: &str = include_str!("../../../src/api/examples/status.json");
 
 /// Kernel names with a meaning of their own.
 pub const HANG: &str = "hang";
