@@ -517,10 +517,45 @@ fn kernels_are_counted_and_checked() {
     let sanitize: libloading::Symbol<unsafe extern "C" fn(u32) -> u32> =
         unsafe { emulator().get(b"wgEmulatorSetSanitize").unwrap() };
     assert_eq!(unsafe { sanitize(1) }, 0);
+    // The sanitiser lists a wrong access, skips it and goes on.
     let bad = function(&context, MANY, "bad_store");
-    assert_eq!(fault(&context, &bad, None), CUDA_ERROR_ILLEGAL_ADDRESS);
+    let launch = || unsafe { stream.launch_builder(&bad).launch(config(2, 1, 0)) }.unwrap();
+    launch();
+    stream.synchronize().unwrap();
     let report = take_report();
-    assert!(report.contains(r#""subject":"bad_store""#), "{report}");
+    assert!(
+        report.contains(r#""check":"out_of_bounds","kernel":"bad_store""#),
+        "{report}"
+    );
+    assert!(report.contains(r#""count":2}"#), "{report}");
+    // SAFETY: the function's type as documented.
+    let protect: libloading::Symbol<unsafe extern "C" fn(u64, u32) -> u32> =
+        unsafe { emulator().get(b"wgEmulatorSetReadOnly").unwrap() };
+    let input = unsafe { result::malloc_sync(4) }.unwrap();
+    unsafe { result::memset_d8_sync(input, 0, 4) }.unwrap();
+    assert_eq!(unsafe { protect(input, 1) }, 0);
+    assert_eq!(unsafe { protect(0x40, 1) }, CUDA_ERROR_INVALID_VALUE as u32);
+    let bump = function(&context, MANY, "bump");
+    unsafe {
+        stream
+            .launch_builder(&bump)
+            .arg(&input)
+            .arg(&1u32)
+            .launch(config(1, 1, 0))
+    }
+    .unwrap();
+    stream.synchronize().unwrap();
+    let report = take_report();
+    assert!(
+        report.contains(r#""check":"read_only_write","kernel":"bump""#),
+        "{report}"
+    );
+    // Without it, the first wrong access ends the kernel.
+    assert_eq!(unsafe { sanitize(0) }, 0);
+    launch();
+    assert_eq!(code(stream.synchronize()), CUDA_ERROR_ILLEGAL_ADDRESS);
+    let report = take_report();
+    assert!(report.contains(r#"{"subject":"bad_store","text":"out of bounds 4-byte write"#));
     assert!(
         report.contains(r#""check":"out_of_bounds","kernel":"bad_store""#),
         "{report}"
