@@ -188,7 +188,12 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let to16 = self.is_16(self.arg(i, 0)?);
         if at.space == Space::Reg {
             for (k, d) in regs.iter().enumerate() {
-                let op = Op::LdParam { width, sext: ty.signed(), wide, to16 };
+                let op = Op::LdParam {
+                    width,
+                    sext: ty.signed(),
+                    wide,
+                    to16,
+                };
                 self.push(op, &[*d], &[], at.offset + k as i64 * i64::from(width));
             }
             return Ok(());
