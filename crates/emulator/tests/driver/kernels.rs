@@ -3,12 +3,12 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use cudarc::driver::{CudaContext, CudaFunction, LaunchConfig, PushKernelArg, result, sys};
+use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg, sys};
 use sys::CUresult::*;
 
 use crate::modules::raw_function;
-use crate::ptx::{MANY, PRINT, VECTOR_ADD};
-use crate::setup::{code, emulator, function, own_context};
+use crate::ptx::{MANY, VECTOR_ADD};
+use crate::setup::{code, function, own_context};
 
 pub fn config(grid: u32, block: u32, shared: u32) -> LaunchConfig {
     LaunchConfig { grid_dim: (grid, 1, 1), block_dim: (block, 1, 1), shared_mem_bytes: shared }
