@@ -33,23 +33,11 @@ pub enum Exit {
 impl Exit {
     /// Every code with its meaning, for `--help` and the documentation.
     pub const TABLE: [(Exit, &'static str); 8] = [
-        (
-            Exit::Success,
-            "success; the outputs are right, or the contract checks none",
-        ),
-        (
-            Exit::Environment,
-            "the environment: no device, no compiler, no server, unwritable file",
-        ),
-        (
-            Exit::Usage,
-            "the command line, the configuration or the contract is not valid",
-        ),
+        (Exit::Success, "success; the outputs are right, or the contract checks none"),
+        (Exit::Environment, "the environment: no device, no compiler, no server, unwritable file"),
+        (Exit::Usage, "the command line, the configuration or the contract is not valid"),
         (Exit::NotCompiled, "the kernel does not compile"),
-        (
-            Exit::KernelFailed,
-            "the kernel is wrong, crashed, hung or ran out of memory",
-        ),
+        (Exit::KernelFailed, "the kernel is wrong, crashed, hung or ran out of memory"),
         (Exit::Busy, "the service is full or going down; try again"),
         (Exit::Internal, "a bug in warpgauge"),
         (Exit::Interrupted, "interrupted"),
@@ -63,10 +51,7 @@ impl Exit {
     /// The code for a report.
     pub fn of_report(report: &EvaluateResponse) -> Exit {
         let result = &report.kernel_exec_result;
-        let failed_stage = report
-            .failure
-            .as_ref()
-            .map(|failure| failure.stage.as_str());
+        let failed_stage = report.failure.as_ref().map(|failure| failure.stage.as_str());
         if report.status == ResponseStatus::Error {
             return Exit::Environment;
         }
@@ -83,11 +68,7 @@ impl Exit {
                 report.validation.status,
                 ValidationStatus::Passed | ValidationStatus::NotChecked
             );
-        if right {
-            Exit::Success
-        } else {
-            Exit::KernelFailed
-        }
+        if right { Exit::Success } else { Exit::KernelFailed }
     }
 
     /// The code where there is no report.
@@ -148,18 +129,9 @@ mod tests {
         let failure = |stage| serde_json::json!({"stage": stage, "code": "c", "message": "m"});
         let cases = [
             (serde_json::json!({}), Exit::Success),
-            (
-                serde_json::json!({"validation": {"status": "not_checked"}}),
-                Exit::Success,
-            ),
-            (
-                serde_json::json!({"validation": {"status": "failed"}}),
-                Exit::KernelFailed,
-            ),
-            (
-                serde_json::json!({"validation": {"status": "not_run"}}),
-                Exit::KernelFailed,
-            ),
+            (serde_json::json!({"validation": {"status": "not_checked"}}), Exit::Success),
+            (serde_json::json!({"validation": {"status": "failed"}}), Exit::KernelFailed),
+            (serde_json::json!({"validation": {"status": "not_run"}}), Exit::KernelFailed),
             (
                 serde_json::json!({"kernel_exec_result":
                     {"compiled": true, "correctness": false, "metadata": {}}}),
@@ -170,10 +142,7 @@ mod tests {
                     "validation": {"status": "not_run"}, "failure": failure("compile")}),
                 Exit::NotCompiled,
             ),
-            (
-                serde_json::json!({"failure": failure("execute")}),
-                Exit::KernelFailed,
-            ),
+            (serde_json::json!({"failure": failure("execute")}), Exit::KernelFailed),
             (serde_json::json!({"failure": failure("bind")}), Exit::Usage),
             (
                 serde_json::json!({"status": "error", "failure": failure("execute")}),
@@ -187,26 +156,12 @@ mod tests {
 
     #[test]
     fn errors_map_to_codes() {
-        let full = ServiceError::QueueFull {
-            waiting: 1,
-            retry_after: Duration::ZERO,
-        };
+        let full = ServiceError::QueueFull { waiting: 1, retry_after: Duration::ZERO };
         assert_eq!(Exit::of_service_error(&full), Exit::Busy);
-        assert_eq!(
-            Exit::of_service_error(&ServiceError::Invalid(vec![])),
-            Exit::Usage
-        );
+        assert_eq!(Exit::of_service_error(&ServiceError::Invalid(vec![])), Exit::Usage);
         let none = ServiceError::Unavailable(String::new());
         assert_eq!(Exit::of_service_error(&none), Exit::Environment);
-        let statuses = [
-            (400, 2),
-            (401, 2),
-            (413, 2),
-            (429, 5),
-            (500, 70),
-            (502, 1),
-            (503, 5),
-        ];
+        let statuses = [(400, 2), (401, 2), (413, 2), (429, 5), (500, 70), (502, 1), (503, 5)];
         for (status, code) in statuses {
             assert_eq!(Exit::of_http_status(status).code(), code, "{status}");
         }

@@ -19,6 +19,7 @@ pub mod validate;
 
 pub mod device;
 pub mod queue;
+pub mod sandbox;
 pub mod worker;
 
 pub mod bind;

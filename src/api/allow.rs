@@ -10,11 +10,7 @@ impl Routes {
     pub(super) fn new(routes: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
         let split = |path: String| path.split('/').map(str::to_owned).collect();
         let routes = routes.into_iter();
-        Self(
-            routes
-                .map(|(path, methods)| (split(path), methods.join(", ")))
-                .collect(),
-        )
+        Self(routes.map(|(path, methods)| (split(path), methods.join(", "))).collect())
     }
 
     pub(super) fn allow(&self, path: &str) -> Option<HeaderValue> {

@@ -8,14 +8,8 @@ use super::body;
 use super::error::ApiError;
 
 /// What is served without a key, to be read only.
-const OPEN: [&str; 6] = [
-    "/",
-    "/health",
-    "/docs",
-    "/openapi.json",
-    "/openapi.yaml",
-    "/openapi-client.json",
-];
+const OPEN: [&str; 6] =
+    ["/", "/health", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
 
 /// The configured keys, hashed: equal lengths compare in constant time, and memory dumps and logs
 /// cannot give the keys away.
@@ -44,9 +38,8 @@ impl Keys {
 
     fn admit(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let key = headers.get("x-api-key").map(|value| value.as_bytes());
-        let bearer = headers
-            .get(header::AUTHORIZATION)
-            .and_then(|value| bearer_token(value.as_bytes()));
+        let bearer =
+            headers.get(header::AUTHORIZATION).and_then(|value| bearer_token(value.as_bytes()));
         let mut given = [key, bearer].into_iter().flatten().peekable();
         if given.peek().is_none() {
             return Err(unauthorized(
@@ -63,9 +56,7 @@ impl Keys {
 
 fn bearer_token(value: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = value.split_at_checked(7)?;
-    scheme
-        .eq_ignore_ascii_case(b"bearer ")
-        .then(|| token.trim_ascii())
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
 fn unauthorized(message: &str) -> ApiError {

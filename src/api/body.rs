@@ -45,10 +45,7 @@ impl BodyLimits {
         let units = (limit_bytes.max(GROWTH_BYTES as u64) / UNIT_BYTES as u64)
             .saturating_mul(BUDGET_BODIES)
             .min(Semaphore::MAX_PERMITS as u64);
-        Self {
-            limit_bytes,
-            budget: Arc::new(Semaphore::new(units as usize)),
-        }
+        Self { limit_bytes, budget: Arc::new(Semaphore::new(units as usize)) }
     }
 }
 
@@ -108,9 +105,7 @@ pub(super) async fn read(
         let grown = if needed as u64 > limits.limit_bytes {
             Err(too_large(limits, None))
         } else {
-            share
-                .cover(needed, limits)
-                .and_then(|()| grow(&mut buffer, needed, declared))
+            share.cover(needed, limits).and_then(|()| grow(&mut buffer, needed, declared))
         };
         if let Err(error) = grown {
             tokio::spawn(drain(stream));
@@ -129,15 +124,13 @@ fn grow(buffer: &mut Vec<u8>, needed: usize, declared: usize) -> Result<(), ApiE
     let doubled = needed.max(2 * buffer.capacity());
     let target = if declared >= needed { declared } else { doubled };
     let target = target.min(step).max(needed);
-    buffer
-        .try_reserve_exact(target - buffer.len())
-        .map_err(|_| {
-            ApiError::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "out_of_memory",
-                format!("the server has no memory for a body of {needed} bytes"),
-            )
-        })
+    buffer.try_reserve_exact(target - buffer.len()).map_err(|_| {
+        ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "out_of_memory",
+            format!("the server has no memory for a body of {needed} bytes"),
+        )
+    })
 }
 
 /// Reads and drops what still comes of a body that is refused.
@@ -178,11 +171,7 @@ fn too_large(limits: &BodyLimits, declared: Option<u64>) -> ApiError {
 
 fn truncated(read: usize, declared: usize, error: &std::io::Error) -> ApiError {
     tracing::debug!(read, declared, %error, "body cut off");
-    let of = if declared > 0 {
-        format!(" of {declared}")
-    } else {
-        String::new()
-    };
+    let of = if declared > 0 { format!(" of {declared}") } else { String::new() };
     ApiError::new(
         StatusCode::BAD_REQUEST,
         "truncated_body",
@@ -194,9 +183,6 @@ fn stalled(read: usize) -> ApiError {
     ApiError::new(
         StatusCode::REQUEST_TIMEOUT,
         "body_timeout",
-        format!(
-            "after {read} bytes of the body nothing more came for {} s",
-            STALL.as_secs()
-        ),
+        format!("after {read} bytes of the body nothing more came for {} s", STALL.as_secs()),
     )
 }

@@ -116,10 +116,7 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
             headers.insert(REQUEST_ID, id);
         }
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.insert(
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        );
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         if let Some(name) = self.gpu.name() {
             headers.insert(GPU_TYPE, name);
         }
@@ -155,22 +152,22 @@ fn request_id(headers: &HeaderMap) -> String {
 
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT_ENCODING).iter();
-    values
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|coding| {
+    values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(
+        |coding| {
             let mut parts = coding.split(';').map(str::trim);
             let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
             let refused = parts
                 .filter_map(|part| part.strip_prefix("q="))
                 .any(|quality| quality.parse() == Ok(0.0));
             named && !refused
-        })
+        },
+    )
 }
 
 /// Gzip at its fastest: brotli, which browsers prefer, takes longer than most kernels.
 fn compressed(response: Response, gzip: bool) -> Response {
-    let large = matches!(response.data::<BodyLength>(), Some(length) if length.0 >= COMPRESS_FROM_BYTES);
+    let large =
+        matches!(response.data::<BodyLength>(), Some(length) if length.0 >= COMPRESS_FROM_BYTES);
     if !(gzip && large) {
         return response;
     }

@@ -174,10 +174,7 @@ impl From<ServiceError> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let body = serde_json::to_vec(&self.body).unwrap_or_default();
-        let mut response = Response::builder()
-            .status(self.status)
-            .content_type(JSON)
-            .body(body);
+        let mut response = Response::builder().status(self.status).content_type(JSON).body(body);
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after_s {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -197,7 +194,12 @@ impl From<ApiError> for poem::Error {
 }
 
 /// What to say of an error that poem or poem-openapi found, which know texts only.
-pub(super) fn framework_error(status: StatusCode, text: &str, method: &str, path: &str) -> ApiError {
+pub(super) fn framework_error(
+    status: StatusCode,
+    text: &str,
+    method: &str,
+    path: &str,
+) -> ApiError {
     match status {
         StatusCode::NOT_FOUND => ApiError::new(
             status,

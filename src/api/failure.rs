@@ -56,9 +56,7 @@ impl<S> From<Fails<S>> for poem::Error {
 
 impl<S: Statuses> ApiResponse for Fails<S> {
     fn meta() -> MetaResponses {
-        MetaResponses {
-            responses: S::LIST.iter().map(|status| describe(*status)).collect(),
-        }
+        MetaResponses { responses: S::LIST.iter().map(|status| describe(*status)).collect() }
     }
 
     fn register(registry: &mut Registry) {
@@ -79,29 +77,23 @@ fn describe(status: u16) -> MetaResponse {
         404 => ("There is no such job, or it is not kept any more.", vec![]),
         408 => ("The body stopped coming.", vec![]),
         413 => ("The body is larger than the server takes.", vec![]),
-        415 => ("The body has a media type that is not taken; the error lists those that are.", vec![]),
+        415 => {
+            ("The body has a media type that is not taken; the error lists those that are.", vec![])
+        }
         429 => (
             "The queue is full.",
-            vec![header(
-                "RETRY-AFTER",
-                "Seconds after which it is worth trying again.",
-                "integer",
-            )],
+            vec![header("RETRY-AFTER", "Seconds after which it is worth trying again.", "integer")],
         ),
-        503 => (
-            "The server is shutting down, or this machine lacks what the request needs.",
-            vec![],
-        ),
+        503 => {
+            ("The server is shutting down, or this machine lacks what the request needs.", vec![])
+        }
         _ => ("A fault of the server; `details` finds it in the log.", vec![]),
     };
     MetaResponse {
         description,
         status: Some(status),
         status_range: None,
-        content: vec![MetaMediaType {
-            content_type: JSON,
-            schema: ErrorBody::schema_ref(),
-        }],
+        content: vec![MetaMediaType { content_type: JSON, schema: ErrorBody::schema_ref() }],
         headers,
     }
 }

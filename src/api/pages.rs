@@ -19,20 +19,12 @@ pub(super) fn add(route: Route) -> Route {
         .at("/docs", get(page("text/html; charset=utf-8", docs)))
         .at("/openapi.json", get(page("application/json", full)))
         .at("/openapi.yaml", get(page("application/yaml", spec::full_yaml())))
-        .at(
-            "/openapi-client.json",
-            get(page("application/json", spec::client_json())),
-        )
+        .at("/openapi-client.json", get(page("application/json", spec::client_json())))
 }
 
 /// The paths that [`add`] adds.
-pub(super) const PATHS: [&str; 5] = [
-    "/",
-    "/docs",
-    "/openapi.json",
-    "/openapi.yaml",
-    "/openapi-client.json",
-];
+pub(super) const PATHS: [&str; 5] =
+    ["/", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
 
 fn page(content_type: &'static str, text: String) -> impl Endpoint<Output = Response> {
     let text = Bytes::from(text);

@@ -48,15 +48,9 @@ impl<'a, T: DeserializeOwned + Type + 'static> ApiExtractor<'a> for Contract<T> 
     }
 
     fn request_meta() -> Option<MetaRequest> {
-        let content = MEDIA_TYPES.map(|(content_type, _)| MetaMediaType {
-            content_type,
-            schema: T::schema_ref(),
-        });
-        Some(MetaRequest {
-            description: None,
-            content: content.into(),
-            required: true,
-        })
+        let content = MEDIA_TYPES
+            .map(|(content_type, _)| MetaMediaType { content_type, schema: T::schema_ref() });
+        Some(MetaRequest { description: None, content: content.into(), required: true })
     }
 
     async fn from_request(
@@ -85,9 +79,8 @@ async fn receive<T: DeserializeOwned + Send + 'static>(
     headers: &HeaderMap,
     limits: &BodyLimits,
 ) -> Result<Contract<T>, ApiError> {
-    let declared = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok()?.parse().ok());
+    let declared =
+        headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let (bytes, share) = body::read(body, declared, limits).await?;
     let value = if bytes.len() > HEAVY_BYTES {
         let parsing = tokio::task::spawn_blocking(move || contract::parse(format, &bytes));
@@ -157,10 +150,7 @@ impl<T: Serialize> Reply<T> {
             tracing::error!(%error, "an answer cannot be written");
             ApiError::internal("reply", "the answer cannot be written as JSON")
         })?;
-        Ok(Self {
-            json,
-            of: PhantomData,
-        })
+        Ok(Self { json, of: PhantomData })
     }
 
     /// As [`Reply::new`], off the async threads where the answer carries `content_bytes` of tensors.
@@ -171,12 +161,10 @@ impl<T: Serialize> Reply<T> {
         if content_bytes <= HEAVY_BYTES {
             return Self::new(&value);
         }
-        tokio::task::spawn_blocking(move || Self::new(&value))
-            .await
-            .map_err(|error| {
-                tracing::error!(%error, "writing an answer panicked");
-                ApiError::internal("reply", "writing the answer failed")
-            })?
+        tokio::task::spawn_blocking(move || Self::new(&value)).await.map_err(|error| {
+            tracing::error!(%error, "writing an answer panicked");
+            ApiError::internal("reply", "writing the answer failed")
+        })?
     }
 }
 
@@ -208,10 +196,7 @@ impl<T: Type> ApiResponse for Reply<T> {
                 description: "The answer.",
                 status: Some(200),
                 status_range: None,
-                content: vec![MetaMediaType {
-                    content_type: JSON,
-                    schema: T::schema_ref(),
-                }],
+                content: vec![MetaMediaType { content_type: JSON, schema: T::schema_ref() }],
                 headers: vec![],
             }],
         }

@@ -59,12 +59,7 @@ impl Api {
     /// kernel that does not compile or is wrong is a result (200), not an HTTP error. With
     /// `wait=false` the answer comes at once and the report is fetched from `/jobs/{job_id}`.
     /// Closing the connection cancels an evaluation that is waited for.
-    #[oai(
-        path = "/evaluate",
-        method = "post",
-        operation_id = "evaluate",
-        tag = "Tag::Kernels"
-    )]
+    #[oai(path = "/evaluate", method = "post", operation_id = "evaluate", tag = "Tag::Kernels")]
     async fn evaluate(
         &self,
         /// Whether to wait for the report.
@@ -88,12 +83,7 @@ impl Api {
     ///
     /// Compiles for a device of this machine or for `arch`, and reports diagnostics and resource
     /// usage. Needs no device. A kernel that does not compile is a result (200).
-    #[oai(
-        path = "/compile",
-        method = "post",
-        operation_id = "compile",
-        tag = "Tag::Kernels"
-    )]
+    #[oai(path = "/compile", method = "post", operation_id = "compile", tag = "Tag::Kernels")]
     async fn compile(
         &self,
         /// The kernel.
@@ -109,12 +99,7 @@ impl Api {
     /// Run a kernel once
     ///
     /// Compiles the kernel, runs it once, untimed, and returns its outputs.
-    #[oai(
-        path = "/execute",
-        method = "post",
-        operation_id = "execute",
-        tag = "Tag::Kernels"
-    )]
+    #[oai(path = "/execute", method = "post", operation_id = "execute", tag = "Tag::Kernels")]
     async fn execute(
         &self,
         /// The kernel and its IO contract.
@@ -129,12 +114,7 @@ impl Api {
     /// Get a job
     ///
     /// Says where a job stands and, once it ended, holds its report.
-    #[oai(
-        path = "/jobs/:job_id",
-        method = "get",
-        operation_id = "get_job",
-        tag = "Tag::Jobs"
-    )]
+    #[oai(path = "/jobs/:job_id", method = "get", operation_id = "get_job", tag = "Tag::Jobs")]
     async fn job(
         &self,
         /// The `job_id` of an earlier answer.
@@ -148,12 +128,7 @@ impl Api {
     /// Get a job's state
     ///
     /// The shape of the CUDA Evaluation Server. `/jobs/{job_id}` holds the report too.
-    #[oai(
-        path = "/job/:job_id",
-        method = "get",
-        operation_id = "get_job_state",
-        tag = "Tag::Jobs"
-    )]
+    #[oai(path = "/job/:job_id", method = "get", operation_id = "get_job_state", tag = "Tag::Jobs")]
     async fn legacy_job(
         &self,
         /// The `job_id` of an earlier answer.
@@ -165,12 +140,7 @@ impl Api {
     /// Check health
     ///
     /// Whether evaluations can run. Needs no key.
-    #[oai(
-        path = "/health",
-        method = "get",
-        operation_id = "health",
-        tag = "Tag::Machine"
-    )]
+    #[oai(path = "/health", method = "get", operation_id = "health", tag = "Tag::Machine")]
     async fn health(&self) -> Result<Reply<Health>, Fails<Open>> {
         Ok(Reply::new(&Health::new(&self.service.status()))?)
     }
@@ -178,12 +148,7 @@ impl Api {
     /// Describe the server
     ///
     /// Version, devices, queue, compilers and limits.
-    #[oai(
-        path = "/info",
-        method = "get",
-        operation_id = "info",
-        tag = "Tag::Machine"
-    )]
+    #[oai(path = "/info", method = "get", operation_id = "info", tag = "Tag::Machine")]
     async fn info(&self) -> Result<Reply<Info>, Fails<TakesNothing>> {
         let info = Info::new(self.service.status(), self.body_limit_bytes);
         Ok(Reply::new(&info)?)
@@ -192,12 +157,7 @@ impl Api {
     /// List devices
     ///
     /// Every device that evaluations can run on, emulated ones included, and its worker.
-    #[oai(
-        path = "/devices",
-        method = "get",
-        operation_id = "devices",
-        tag = "Tag::Machine"
-    )]
+    #[oai(path = "/devices", method = "get", operation_id = "devices", tag = "Tag::Machine")]
     async fn devices(&self) -> Result<Reply<Devices>, Fails<TakesNothing>> {
         let devices = self.service.status().devices;
         Ok(Reply::new(&Devices { devices })?)
@@ -206,12 +166,7 @@ impl Api {
     /// List CUDA GPUs
     ///
     /// The shape of the GPU Tensor Server, and more.
-    #[oai(
-        path = "/cuda/info",
-        method = "get",
-        operation_id = "cuda_info",
-        tag = "Tag::Machine"
-    )]
+    #[oai(path = "/cuda/info", method = "get", operation_id = "cuda_info", tag = "Tag::Machine")]
     async fn cuda_info(&self) -> Result<Reply<CudaInfo>, Fails<TakesNothing>> {
         Ok(Reply::new(&CudaInfo::new(&self.service.status()))?)
     }
@@ -247,7 +202,5 @@ async fn report_reply(report: EvaluateResponse) -> Result<Reply<EvaluateResponse
 /// Bytes of tensor content that a report carries.
 fn content_bytes(report: &EvaluateResponse) -> usize {
     let outputs = report.outputs.values();
-    outputs
-        .map(|output| output.data_b64.as_ref().map_or(0, String::len))
-        .sum()
+    outputs.map(|output| output.data_b64.as_ref().map_or(0, String::len)).sum()
 }

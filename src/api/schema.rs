@@ -105,13 +105,7 @@ describe!(
         ),
         one_of: vec![
             inline(MetaSchema::new("boolean")),
-            inline(words(&[
-                "all",
-                "memcheck",
-                "racecheck",
-                "initcheck",
-                "synccheck"
-            ])),
+            inline(words(&["all", "memcheck", "racecheck", "initcheck", "synccheck"])),
         ],
         ..MetaSchema::ANY
     }

@@ -137,23 +137,18 @@ async fn listen(config: &ServerConfig) -> Result<TcpListener, ServeError> {
     let (host, port) = (config.host.as_str(), config.port);
     let addresses: Vec<SocketAddr> = tokio::net::lookup_host((host, port))
         .await
-        .map_err(|source| ServeError::Resolve {
-            host: host.to_owned(),
-            source,
-        })?
+        .map_err(|source| ServeError::Resolve { host: host.to_owned(), source })?
         .collect();
     if Keys::new(&config.api_keys).is_empty()
         && let Some(address) = addresses.iter().find(|address| !address.ip().is_loopback())
     {
         return Err(ServeError::OpenToOthers { address: *address });
     }
-    TcpListener::bind(addresses.as_slice())
-        .await
-        .map_err(|source| ServeError::Bind {
-            host: host.to_owned(),
-            port,
-            source,
-        })
+    TcpListener::bind(addresses.as_slice()).await.map_err(|source| ServeError::Bind {
+        host: host.to_owned(),
+        port,
+        source,
+    })
 }
 
 async fn accept(

@@ -18,13 +18,14 @@ could not be served, and all have the shape of `ErrorBody`.";
 
 /// The document of everything that is served.
 pub fn full() -> Value {
-    let service = OpenApiService::new(Described::<Api>::new(), "warpgauge", env!("CARGO_PKG_VERSION"))
-        .description(DESCRIPTION)
-        .server("/")
-        .license(
-            poem_openapi::LicenseObject::new("Apache-2.0")
-                .url("https://www.apache.org/licenses/LICENSE-2.0"),
-        );
+    let service =
+        OpenApiService::new(Described::<Api>::new(), "warpgauge", env!("CARGO_PKG_VERSION"))
+            .description(DESCRIPTION)
+            .server("/")
+            .license(
+                poem_openapi::LicenseObject::new("Apache-2.0")
+                    .url("https://www.apache.org/licenses/LICENSE-2.0"),
+            );
     let mut document: Value =
         serde_yaml::from_str(&service.spec()).expect("poem-openapi writes JSON, which is YAML");
     rewrite::repair(&mut document);
@@ -61,10 +62,7 @@ pub(super) fn operations(document: &Value) -> Vec<(String, Vec<String>)> {
         .iter()
         .map(|(path, operations)| {
             let methods = operations.as_mapping().into_iter().flat_map(Mapping::keys);
-            (
-                text(path),
-                methods.map(|method| text(method).to_uppercase()).collect(),
-            )
+            (text(path), methods.map(|method| text(method).to_uppercase()).collect())
         })
         .collect()
 }
@@ -103,7 +101,8 @@ fn add_examples(document: &mut Value) {
         ("/compile", include_str!("examples/compile.json")),
     ] {
         let example = parsed(request);
-        let content = operation(document, path, "post").and_then(|it| descend(it, &["requestBody", "content"]));
+        let content = operation(document, path, "post")
+            .and_then(|it| descend(it, &["requestBody", "content"]));
         for (media_type, body) in content.into_iter().flatten() {
             let text = media_type.as_str().unwrap_or_default();
             if let (false, Some(body)) = (text.ends_with("msgpack"), body.as_mapping_mut()) {
@@ -141,7 +140,9 @@ fn accepted_example(job_id: &Value) -> Value {
 }
 
 fn job_example(report: &Value, job_id: &Value) -> (Value, Value) {
-    let mut job = parsed("{state: completed, status: success, created_at: 1767225600.0, finished_at: 1767225600.5, trials_done: 20}");
+    let mut job = parsed(
+        "{state: completed, status: success, created_at: 1767225600.0, finished_at: 1767225600.5, trials_done: 20}",
+    );
     if let Some(job) = job.as_mapping_mut() {
         job.insert("job_id".into(), job_id.clone());
         job.insert("result".into(), report.clone());
@@ -169,7 +170,11 @@ fn value(example: &impl serde::Serialize) -> Value {
     serde_yaml::to_value(example).expect("the examples can be written")
 }
 
-pub(super) fn operation<'a>(document: &'a mut Value, path: &str, method: &str) -> Option<&'a mut Mapping> {
+pub(super) fn operation<'a>(
+    document: &'a mut Value,
+    path: &str,
+    method: &str,
+) -> Option<&'a mut Mapping> {
     document.get_mut("paths")?.get_mut(path)?.get_mut(method)?.as_mapping_mut()
 }
 

@@ -24,11 +24,7 @@ pub struct Accepted {
 impl Accepted {
     pub(super) fn new(job_id: String) -> Self {
         let status_url = format!("/jobs/{job_id}");
-        Self {
-            job_id,
-            status: JobState::Submitted,
-            status_url,
-        }
+        Self { job_id, status: JobState::Submitted, status_url }
     }
 }
 
@@ -90,11 +86,7 @@ impl Health {
         let gpus = || serving().filter(|view| view.device.kind == DeviceKind::Cuda);
         let all_serve = serving().count() == status.devices.len() && !status.devices.is_empty();
         Self {
-            status: if all_serve {
-                HealthStatus::Healthy
-            } else {
-                HealthStatus::Degraded
-            },
+            status: if all_serve { HealthStatus::Healthy } else { HealthStatus::Degraded },
             gpu_available: gpus().next().is_some(),
             gpu_count: gpus().count(),
             device_count: serving().count(),
@@ -206,20 +198,14 @@ impl CudaInfo {
             .filter(|view| view.device.kind == DeviceKind::Cuda)
             .map(|view| CudaDevice::new(&view.device))
             .collect();
-        Self {
-            available: !devices.is_empty(),
-            device_count: devices.len(),
-            devices,
-        }
+        Self { available: !devices.is_empty(), device_count: devices.len(), devices }
     }
 }
 
 impl CudaDevice {
     fn new(device: &DeviceReport) -> Self {
-        let (major, minor) = device
-            .compute_capability
-            .split_once('.')
-            .unwrap_or((&device.compute_capability, "0"));
+        let (major, minor) =
+            device.compute_capability.split_once('.').unwrap_or((&device.compute_capability, "0"));
         Self {
             device_id: device.id,
             name: device.name.clone(),
@@ -284,10 +270,7 @@ pub struct Capability {
 
 impl Capability {
     fn new(available: bool, reason: impl Into<String>) -> Self {
-        Self {
-            available,
-            reason: reason.into(),
-        }
+        Self { available, reason: reason.into() }
     }
 }
 
@@ -300,11 +283,7 @@ impl Capabilities {
                 compilers: status.compilers.clone(),
                 sandbox: status.compile_sandbox.clone(),
             },
-            devices: status
-                .devices
-                .iter()
-                .map(DeviceCapabilities::new)
-                .collect(),
+            devices: status.devices.iter().map(DeviceCapabilities::new).collect(),
         }
     }
 }

@@ -49,8 +49,8 @@ pub(super) enum Command {
         warpgauge eval contract.yaml --json | jq .kernel_exec_result\n  \
         warpgauge eval contract.yaml --server http://gpu-host:8000 --trials 1000\n  \
         warpgauge eval contract.yaml --return-outputs out/\n\n\
-        In a contract file, `source_file: kernel.cu` beside `kernel_type` stands for the content of \
-        that file, relative to the contract.")]
+        In a contract file, `source_file: kernel.cu` beside `kernel_type` stands for the \
+        content of that file, relative to the contract.")]
     Eval(EvalArgs),
     /// Compile a kernel and show its resources, without running it
     #[command(after_help = "Examples:\n  \
@@ -99,12 +99,7 @@ pub(super) struct Target {
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// API key for the server; better given by the environment, where others cannot list it
-    #[arg(
-        long,
-        value_name = "KEY",
-        env = "WARPGAUGE_API_KEY",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "KEY", env = "WARPGAUGE_API_KEY", hide_env_values = true)]
     pub api_key: Option<String>,
 }
 
@@ -206,8 +201,8 @@ impl Global {
 fn after_help() -> String {
     let mut text = String::from(
         "Examples:\n  \
-         warpgauge serve                       # API and documentation on http://127.0.0.1:8000/docs\n  \
-         warpgauge eval contract.yaml          # evaluate on this machine\n  \
+         warpgauge serve                  # API, documented at http://127.0.0.1:8000/docs\n  \
+         warpgauge eval contract.yaml     # evaluate on this machine\n  \
          warpgauge --device emulator eval contract.yaml   # without a GPU\n\n\
          Exit codes:\n",
     );

@@ -79,15 +79,9 @@ fn request(args: &CompileArgs, limit: u64) -> Result<CompileRequest, CliError> {
         if args.kernel_name.is_some() {
             metadata.kernel_name.clone_from(&args.kernel_name);
         }
-        metadata
-            .compiler_options
-            .extend(args.compiler_option.iter().cloned());
+        metadata.compiler_options.extend(args.compiler_option.iter().cloned());
     }
-    Ok(CompileRequest {
-        kernel,
-        arch: args.arch.clone(),
-        return_image: args.output.is_some(),
-    })
+    Ok(CompileRequest { kernel, arch: args.arch.clone(), return_image: args.output.is_some() })
 }
 
 fn kernel_type_of(path: &Path) -> Option<KernelType> {
@@ -107,13 +101,7 @@ fn kernel_file(path: &Path, kernel_type: KernelType) -> Result<KernelCode, Contr
     } else {
         (Some(read_source(path)?), None)
     };
-    Ok(KernelCode {
-        source_code,
-        binary_b64,
-        kernel_type,
-        io: None,
-        metadata: None,
-    })
+    Ok(KernelCode { source_code, binary_b64, kernel_type, io: None, metadata: None })
 }
 
 fn write_image(response: &CompileResponse, path: &Path) -> Result<(), CliError> {
@@ -122,13 +110,9 @@ fn write_image(response: &CompileResponse, path: &Path) -> Result<(), CliError> 
         .as_deref()
         .map(|text| base64::engine::general_purpose::STANDARD.decode(text));
     match image {
-        Some(Ok(bytes)) => std::fs::write(path, bytes).map_err(|source| CliError::Write {
-            path: path.to_owned(),
-            source,
-        }),
-        Some(Err(error)) => Err(CliError::Internal(format!(
-            "the image is not base64: {error}"
-        ))),
+        Some(Ok(bytes)) => std::fs::write(path, bytes)
+            .map_err(|source| CliError::Write { path: path.to_owned(), source }),
+        Some(Err(error)) => Err(CliError::Internal(format!("the image is not base64: {error}"))),
         None => Err(CliError::Internal("the answer carries no image".to_owned())),
     }
 }
@@ -166,15 +150,7 @@ mod tests {
             json!({"kernel": {"source_code": "code", "kernel_type": "cuda"},
                    "return_image": false})
         );
-        let flags = [
-            "--arch",
-            "sm_90",
-            "-o",
-            "x",
-            "--kernel-name",
-            "k",
-            "--compiler-option=-G",
-        ];
+        let flags = ["--arch", "sm_90", "-o", "x", "--kernel-name", "k", "--compiler-option=-G"];
         let whole = request_json(&[&[source.as_str()], flags.as_slice()].concat());
         assert_eq!(whole["arch"], "sm_90");
         assert_eq!(whole["return_image"], true);

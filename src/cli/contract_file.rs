@@ -1,8 +1,8 @@
 //! Contract files: reading them, and `source_file`.
 //!
-//! The contract itself knows no files: it travels. For people's convenience a contract *file* may say
-//! `source_file: kernel.cu` in a kernel, relative to the contract file; it is replaced by
-//! `source_code` (or by `binary_b64` for machine code) before anything else looks at the contract.
+//! The contract itself knows no files: it travels. For people's convenience a contract *file* may
+//! say `source_file: kernel.cu` in a kernel, relative to the contract file; it is replaced by
+//! `source_code` (or by `binary_b64` for machine code) before anything else looks at it.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,13 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use serde_json::{Map, Value};
 
+use crate::contract::{self, BodyFormat};
+
 /// Largest kernel source, bytes.
 const MAX_SOURCE_BYTES: u64 = 16 << 20;
 
 /// Largest kernel image, bytes.
 const MAX_BINARY_BYTES: u64 = 64 << 20;
-
-/// Deepest nesting a YAML contract may have.
-const MAX_DEPTH: usize = 64;
 
 /// Why a contract file gives no contract.
 #[derive(Debug, thiserror::Error)]
@@ -54,12 +53,10 @@ pub enum ContractFileError {
         path: PathBuf,
     },
     /// It does not parse.
-    #[error("{}: not valid {format}: {message}", path.display())]
+    #[error("{}: {message}", path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// `JSON`, `YAML` or `MessagePack`.
-        format: &'static str,
         /// What the parser says, with line and column where there are any.
         message: String,
     },
@@ -75,13 +72,6 @@ pub enum ContractFileError {
     },
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Json,
-    Yaml,
-    MessagePack,
-}
-
 /// A contract file, parsed, with every `source_file` replaced.
 #[derive(Debug)]
 pub(super) struct ContractFile {
@@ -95,31 +85,16 @@ impl ContractFile {
     pub(super) fn read(path: &Path, limit: u64) -> Result<Self, ContractFileError> {
         let (bytes, format, directory) = if path == Path::new("-") {
             let bytes = read_limited(std::io::stdin().lock(), path, limit)?;
-            let format = if looks_like_json(&bytes) {
-                Format::Json
-            } else {
-                Format::Yaml
-            };
+            let format = if looks_like_json(&bytes) { BodyFormat::Json } else { BodyFormat::Yaml };
             (bytes, format, Path::new(""))
         } else {
             let format = format_of(path)?;
-            (
-                read_file(path, limit)?,
-                format,
-                path.parent().unwrap_or(Path::new("")),
-            )
+            (read_file(path, limit)?, format, path.parent().unwrap_or(Path::new("")))
         };
-        let Value::Object(fields) = parse(&bytes, format, path)? else {
-            return Err(field(
-                path,
-                "the document",
-                "expected a mapping with `kernel` in it",
-            ));
+        let Value::Object(fields) = parsed(&bytes, format, path)? else {
+            return Err(field(path, "the document", "expected a mapping with `kernel` in it"));
         };
-        let mut contract = Self {
-            path: path.to_owned(),
-            fields,
-        };
+        let mut contract = Self { path: path.to_owned(), fields };
         contract.replace_source_files(directory)?;
         Ok(contract)
     }
@@ -176,10 +151,8 @@ fn replace_source_file(
         }
     }
     let path = directory.join(&name);
-    let is_binary = matches!(
-        kernel.get("kernel_type").and_then(Value::as_str),
-        Some("cubin" | "fatbin")
-    );
+    let is_binary =
+        matches!(kernel.get("kernel_type").and_then(Value::as_str), Some("cubin" | "fatbin"));
     if is_binary {
         let bytes = read_file(&path, MAX_BINARY_BYTES)?;
         let text = base64::engine::general_purpose::STANDARD.encode(bytes);
@@ -194,11 +167,7 @@ fn replace_source_file(
 pub(super) fn read_source(path: &Path) -> Result<String, ContractFileError> {
     String::from_utf8(read_file(path, MAX_SOURCE_BYTES)?).map_err(|error| {
         let message = format!("byte {} is not UTF-8", error.utf8_error().valid_up_to());
-        ContractFileError::Syntax {
-            path: path.to_owned(),
-            format: "text",
-            message,
-        }
+        ContractFileError::Syntax { path: path.to_owned(), message }
     })
 }
 
@@ -209,15 +178,10 @@ pub(super) fn read_binary(path: &Path) -> Result<String, ContractFileError> {
 }
 
 fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, ContractFileError> {
-    let failed = |source| ContractFileError::Read {
-        path: path.to_owned(),
-        source,
-    };
+    let failed = |source| ContractFileError::Read { path: path.to_owned(), source };
     // Asked before opening: opening a named pipe would wait for its writer.
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(ContractFileError::NotAFile {
-            path: path.to_owned(),
-        });
+        return Err(ContractFileError::NotAFile { path: path.to_owned() });
     }
     read_limited(std::fs::File::open(path).map_err(failed)?, path, limit)
 }
@@ -226,31 +190,20 @@ fn read_limited(from: impl Read, path: &Path, limit: u64) -> Result<Vec<u8>, Con
     let mut bytes = Vec::new();
     from.take(limit.saturating_add(1))
         .read_to_end(&mut bytes)
-        .map_err(|source| ContractFileError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        .map_err(|source| ContractFileError::Read { path: path.to_owned(), source })?;
     if bytes.len() as u64 > limit {
-        return Err(ContractFileError::TooLarge {
-            path: path.to_owned(),
-            limit,
-        });
+        return Err(ContractFileError::TooLarge { path: path.to_owned(), limit });
     }
     Ok(bytes)
 }
 
-fn format_of(path: &Path) -> Result<Format, ContractFileError> {
-    let extension = path
-        .extension()
-        .and_then(|e| e.to_str())
-        .map(str::to_ascii_lowercase);
+fn format_of(path: &Path) -> Result<BodyFormat, ContractFileError> {
+    let extension = path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
     match extension.as_deref() {
-        Some("json") => Ok(Format::Json),
-        Some("yaml" | "yml") => Ok(Format::Yaml),
-        Some("msgpack" | "mpk") => Ok(Format::MessagePack),
-        _ => Err(ContractFileError::Format {
-            path: path.to_owned(),
-        }),
+        Some("json") => Ok(BodyFormat::Json),
+        Some("yaml" | "yml") => Ok(BodyFormat::Yaml),
+        Some("msgpack" | "mpk") => Ok(BodyFormat::MsgPack),
+        _ => Err(ContractFileError::Format { path: path.to_owned() }),
     }
 }
 
@@ -258,36 +211,10 @@ fn looks_like_json(bytes: &[u8]) -> bool {
     bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
 }
 
-fn parse(bytes: &[u8], format: Format, path: &Path) -> Result<Value, ContractFileError> {
-    let (name, parsed) = match format {
-        Format::Json => (
-            "JSON",
-            serde_json::from_slice(bytes).map_err(|e| e.to_string()),
-        ),
-        Format::Yaml => {
-            // Tensor data make long scalars; the file's size is bounded already.
-            let options = serde_saphyr::options! {
-                budget: serde_saphyr::budget! {
-                    max_total_scalar_bytes: bytes.len(),
-                    max_depth: MAX_DEPTH,
-                },
-            };
-            let parsed = serde_saphyr::from_slice_with_options(bytes, options);
-            // Its messages bring an excerpt, and a label that ours has already.
-            (
-                "YAML",
-                parsed.map_err(|e| e.to_string().trim_start_matches("error: ").to_owned()),
-            )
-        }
-        Format::MessagePack => (
-            "MessagePack",
-            rmp_serde::from_slice(bytes).map_err(|e| e.to_string()),
-        ),
-    };
-    parsed.map_err(|message| ContractFileError::Syntax {
+fn parsed(bytes: &[u8], format: BodyFormat, path: &Path) -> Result<Value, ContractFileError> {
+    contract::parse(format, bytes).map_err(|error| ContractFileError::Syntax {
         path: path.to_owned(),
-        format: name,
-        message,
+        message: error.to_string(),
     })
 }
 

@@ -21,11 +21,7 @@ pub(super) fn run(
         listing(&status.devices)
     };
     terminal.print(&text)?;
-    Ok(if status.devices.is_empty() {
-        Exit::Environment
-    } else {
-        Exit::Success
-    })
+    Ok(if status.devices.is_empty() { Exit::Environment } else { Exit::Success })
 }
 
 fn listing(devices: &[DeviceView]) -> String {
@@ -38,11 +34,7 @@ fn listing(devices: &[DeviceView]) -> String {
         .iter()
         .map(|view| {
             let device = plain(&format::device(&view.device));
-            format!(
-                "{device}\n    {}, {}\n",
-                view.device.uuid,
-                plain(&view.state)
-            )
+            format!("{device}\n    {}, {}\n", view.device.uuid, plain(&view.state))
         })
         .collect()
 }
@@ -66,12 +58,7 @@ mod tests {
             memory_bytes: 8 << 30,
             l2_bytes: 0,
         };
-        let view = DeviceView {
-            device,
-            state: "ready".to_owned(),
-            jobs_done: 0,
-            restarts: 0,
-        };
+        let view = DeviceView { device, state: "ready".to_owned(), jobs_done: 0, restarts: 0 };
         assert_eq!(
             listing(&[view]),
             "emulator (not a GPU: times are of the emulation): 0 warpgauge emulator, compute 9.0, \

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::contract_file::ContractFileError;
 use super::outputs::OutputError;
 use super::remote::RemoteError;
+use crate::api::ServeError;
 use crate::config::ConfigError;
 use crate::exit::Exit;
 use crate::pipeline::ServiceError;
@@ -64,6 +65,12 @@ impl CliError {
             CliError::Config(_) | CliError::Usage(_) | CliError::ContractFile(_) => Exit::Usage,
             CliError::Service(error) => Exit::of_service_error(error),
             CliError::Remote(error) => error.exit(),
+            // What the configuration asks for, not what the machine lacks.
+            CliError::Server(error)
+                if matches!(error.downcast_ref(), Some(ServeError::OpenToOthers { .. })) =>
+            {
+                Exit::Usage
+            }
             CliError::Output(_)
             | CliError::Write { .. }
             | CliError::System { .. }
@@ -96,5 +103,36 @@ impl CliError {
             cause = error.source();
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::Problem;
+
+    #[test]
+    fn causes_are_shown_once_and_problems_one_per_line() {
+        let source = std::io::Error::other("disk full");
+        let write = CliError::Write { path: "a".into(), source };
+        assert_eq!(write.render(), "could not write a\n  because: disk full");
+        let problem = |path: &str| Problem {
+            path: path.to_owned(),
+            code: "c".to_owned(),
+            message: "wrong".to_owned(),
+        };
+        let invalid = ServiceError::Invalid(vec![problem("a"), problem("b")]);
+        assert_eq!(
+            CliError::from(invalid).render(),
+            "the contract is not valid\n  a: wrong\n  b: wrong"
+        );
+    }
+
+    #[test]
+    fn a_server_without_keys_is_the_operators_mistake() {
+        let open = ServeError::OpenToOthers { address: ([0, 0, 0, 0], 1).into() };
+        assert_eq!(CliError::Server(Box::new(open)).exit(), Exit::Usage);
+        let other = std::io::Error::other("x");
+        assert_eq!(CliError::Server(Box::new(other)).exit(), Exit::Environment);
     }
 }

@@ -123,9 +123,7 @@ mod tests {
         let Command::Eval(args) = Cli::parse_from(arguments).command else {
             panic!("parses as eval");
         };
-        let Value::Object(mut fields) = contract else {
-            panic!("an object")
-        };
+        let Value::Object(mut fields) = contract else { panic!("an object") };
         apply_flags(&args, &mut fields);
         Value::Object(fields)
     }
@@ -150,17 +148,9 @@ mod tests {
     #[test]
     fn the_stage_is_that_of_the_running_job() {
         let states = |pairs: &[(&str, u64)]| {
-            stage(
-                &pairs
-                    .iter()
-                    .map(|(state, count)| ((*state).to_owned(), *count))
-                    .collect(),
-            )
+            stage(&pairs.iter().map(|(state, count)| ((*state).to_owned(), *count)).collect())
         };
-        assert_eq!(
-            states(&[("compiling", 1), ("queued", 0)]),
-            Some("compiling")
-        );
+        assert_eq!(states(&[("compiling", 1), ("queued", 0)]), Some("compiling"));
         assert_eq!(states(&[("profiling", 1)]), Some("running on the device"));
         assert_eq!(states(&[("completed", 1)]), None);
     }

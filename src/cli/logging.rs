@@ -52,10 +52,7 @@ mod tests {
         assert_eq!(level(&unset, Verbosity::Service), "info");
         assert_eq!(level(&unset, Verbosity::Command), "warn");
         assert_eq!(level(&unset, Verbosity::Quiet), "error");
-        let flags = CliOverrides {
-            log_level: Some("debug".to_owned()),
-            ..CliOverrides::default()
-        };
+        let flags = CliOverrides { log_level: Some("debug".to_owned()), ..CliOverrides::default() };
         let set = Config::load_with_origins(None, &env, &flags).unwrap();
         for verbosity in [Verbosity::Service, Verbosity::Command, Verbosity::Quiet] {
             assert_eq!(level(&set, verbosity), "debug");

@@ -45,10 +45,7 @@ pub(super) fn write(
     outputs: &BTreeMap<String, OutputReport>,
     directory: &Path,
 ) -> Result<Vec<PathBuf>, OutputError> {
-    let failed = |path: &Path, source| OutputError::Write {
-        path: path.to_owned(),
-        source,
-    };
+    let failed = |path: &Path, source| OutputError::Write { path: path.to_owned(), source };
     std::fs::create_dir_all(directory).map_err(|source| failed(directory, source))?;
     let mut written = Vec::new();
     for (name, output) in outputs {
@@ -58,10 +55,8 @@ pub(super) fn write(
         if !is_safe_name(name) {
             return Err(OutputError::Name { name: name.clone() });
         }
-        let content = decode(output, data).map_err(|what| OutputError::Content {
-            name: name.clone(),
-            what,
-        })?;
+        let content = decode(output, data)
+            .map_err(|what| OutputError::Content { name: name.clone(), what })?;
         let extension = match output.format.unwrap_or_default() {
             DataFormat::Raw => "bin",
             DataFormat::Npy => "npy",
@@ -77,9 +72,7 @@ pub(super) fn write(
 fn is_safe_name(name: &str) -> bool {
     (1..=200).contains(&name.len())
         && !name.starts_with('.')
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
 }
 
 /// Decodes and verifies; the error says what does not fit.
@@ -87,9 +80,7 @@ fn decode(output: &OutputReport, data_b64: &str) -> Result<Vec<u8>, String> {
     let elements = output
         .shape
         .iter()
-        .try_fold(output.dtype.size() as u64, |bytes, extent| {
-            bytes.checked_mul(*extent)
-        })
+        .try_fold(output.dtype.size() as u64, |bytes, extent| bytes.checked_mul(*extent))
         .ok_or("its shape overflows")?;
     let compressed = base64::engine::general_purpose::STANDARD
         .decode(data_b64)
@@ -122,9 +113,7 @@ fn decompress(bytes: Vec<u8>, compress: Compress, limit: u64) -> Result<Vec<u8>,
         .read_to_end(&mut content)
         .map_err(|error| format!("decompression: {error}"))?;
     if content.len() as u64 > limit {
-        return Err(format!(
-            "it is larger than its shape allows ({limit} bytes)"
-        ));
+        return Err(format!("it is larger than its shape allows ({limit} bytes)"));
     }
     Ok(content)
 }
@@ -151,10 +140,7 @@ mod tests {
 
     fn write_one(name: &str, output: OutputReport) -> Result<Vec<u8>, OutputError> {
         let directory = tempfile::tempdir().unwrap();
-        let files = write(
-            &BTreeMap::from([(name.to_owned(), output)]),
-            directory.path(),
-        )?;
+        let files = write(&BTreeMap::from([(name.to_owned(), output)]), directory.path())?;
         Ok(std::fs::read(&files[0]).unwrap())
     }
 
@@ -169,10 +155,7 @@ mod tests {
         let npy: Vec<u8> = [b"\x93NUMPY header".as_slice(), &RAW].concat();
         let cases = [
             (output(&RAW, Compress::None, DataFormat::Raw), RAW.to_vec()),
-            (
-                output(&zlib(&RAW), Compress::Zlib, DataFormat::Raw),
-                RAW.to_vec(),
-            ),
+            (output(&zlib(&RAW), Compress::Zlib, DataFormat::Raw), RAW.to_vec()),
             (
                 output(
                     &zstd::encode_all(npy.as_slice(), 0).unwrap(),
@@ -199,18 +182,12 @@ mod tests {
     fn damage_and_bombs_are_noticed() {
         let cases = [
             (output(&[0; 8], Compress::None, DataFormat::Raw), "blake3"),
-            (
-                output(&RAW[..7], Compress::None, DataFormat::Raw),
-                "7 bytes came, 8 were due",
-            ),
+            (output(&RAW[..7], Compress::None, DataFormat::Raw), "7 bytes came, 8 were due"),
             (
                 output(&zlib(&[0; 100_000]), Compress::Zlib, DataFormat::Raw),
                 "larger than its shape",
             ),
-            (
-                output(b"no zlib", Compress::Zlib, DataFormat::Raw),
-                "decompression",
-            ),
+            (output(b"no zlib", Compress::Zlib, DataFormat::Raw), "decompression"),
             (
                 OutputReport {
                     data_b64: Some("?".into()),
@@ -235,10 +212,7 @@ mod tests {
     #[test]
     fn outputs_without_content_are_left_out() {
         let directory = tempfile::tempdir().unwrap();
-        let bare = OutputReport {
-            data_b64: None,
-            ..output(&RAW, Compress::None, DataFormat::Raw)
-        };
+        let bare = OutputReport { data_b64: None, ..output(&RAW, Compress::None, DataFormat::Raw) };
         let files = write(&BTreeMap::from([("y".to_owned(), bare)]), directory.path()).unwrap();
         assert!(files.is_empty());
     }

@@ -27,19 +27,12 @@ impl Progress {
             bar.enable_steady_tick(TICK);
             bar
         });
-        Self {
-            bar,
-            quiet: terminal.quiet,
-            stage: Mutex::new(String::new()),
-        }
+        Self { bar, quiet: terminal.quiet, stage: Mutex::new(String::new()) }
     }
 
     /// Says that this stage is reached, once however often it is called.
     pub(super) fn stage(&self, text: &str) {
-        let mut current = self
-            .stage
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut current = self.stage.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if *current == text {
             return;
         }

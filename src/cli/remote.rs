@@ -99,31 +99,21 @@ pub(super) fn post<T: DeserializeOwned>(
     body: &Value,
 ) -> Result<(String, T), RemoteError> {
     let url = endpoint(server, route)?;
-    let mut request = agent(&url)
-        .post(&url)
-        .header("Content-Type", "application/json");
+    let mut request = agent(&url).post(&url).header("Content-Type", "application/json");
     if let Some(key) = &target.api_key {
         request = request.header("X-API-Key", key);
     }
-    let response = request
-        .send(body.to_string())
-        .map_err(|source| transport(&url, source))?;
+    let response = request.send(body.to_string()).map_err(|source| transport(&url, source))?;
     let status = response.status().as_u16();
-    let location = response
-        .headers()
-        .get("location")
-        .and_then(|value| value.to_str().ok())
-        .map(str::to_owned);
+    let location =
+        response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
     let text = response
         .into_body()
         .into_with_config()
         .limit(MAX_ANSWER_BYTES)
         .lossy_utf8(true)
         .read_to_string()
-        .map_err(|source| RemoteError::Broken {
-            url: url.clone(),
-            source,
-        })?;
+        .map_err(|source| RemoteError::Broken { url: url.clone(), source })?;
     if status != 200 {
         let message = match location {
             Some(there) if (300..400).contains(&status) => {
@@ -131,32 +121,22 @@ pub(super) fn post<T: DeserializeOwned>(
             }
             _ => explain(&text, status),
         };
-        return Err(RemoteError::Refused {
-            url,
-            status,
-            message,
-        });
+        return Err(RemoteError::Refused { url, status, message });
     }
-    let parsed = serde_json::from_str(&text).map_err(|error| RemoteError::Answer {
-        url,
-        message: error.to_string(),
-    })?;
+    let parsed = serde_json::from_str(&text)
+        .map_err(|error| RemoteError::Answer { url, message: error.to_string() })?;
     Ok((text, parsed))
 }
 
 fn endpoint(server: &str, route: &str) -> Result<String, RemoteError> {
-    let refuse = || RemoteError::Url {
-        url: server.to_owned(),
-    };
+    let refuse = || RemoteError::Url { url: server.to_owned() };
     let base = server.trim_end_matches('/');
     let uri: Uri = base.parse().map_err(|_| refuse())?;
     match (uri.scheme_str(), uri.host()) {
         (Some("http"), Some(host)) if !host.is_empty() && uri.query().is_none() => {
             Ok(format!("{base}{route}"))
         }
-        (Some("https"), _) => Err(RemoteError::Tls {
-            url: server.to_owned(),
-        }),
+        (Some("https"), _) => Err(RemoteError::Tls { url: server.to_owned() }),
         _ => Err(refuse()),
     }
 }
@@ -183,9 +163,7 @@ fn is_loopback(url: &str) -> bool {
     };
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost"
-        || host
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn transport(url: &str, source: ureq::Error) -> RemoteError {
@@ -207,11 +185,7 @@ fn transport(url: &str, source: ureq::Error) -> RemoteError {
 fn explain(body: &str, status: u16) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(body) else {
         let start: String = body.trim().chars().take(300).collect();
-        return if start.is_empty() {
-            "no explanation".to_owned()
-        } else {
-            start
-        };
+        return if start.is_empty() { "no explanation".to_owned() } else { start };
     };
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
     let mut message = text("error")
@@ -222,10 +196,9 @@ fn explain(body: &str, status: u16) -> String {
     if let Some(code) = text("code") {
         message.push_str(&format!(" [{code}]"));
     }
-    if let (Some(line), Some(column)) = (
-        fields.get("line").and_then(Value::as_u64),
-        fields.get("column").and_then(Value::as_u64),
-    ) {
+    if let (Some(line), Some(column)) =
+        (fields.get("line").and_then(Value::as_u64), fields.get("column").and_then(Value::as_u64))
+    {
         message.push_str(&format!(" (line {line}, column {column})"));
     }
     let problems = fields.get("validation_errors").and_then(Value::as_array);
@@ -252,44 +225,20 @@ mod tests {
 
     #[test]
     fn addresses() {
-        assert_eq!(
-            endpoint("http://h:1/", "/evaluate").unwrap(),
-            "http://h:1/evaluate"
-        );
+        assert_eq!(endpoint("http://h:1/", "/evaluate").unwrap(), "http://h:1/evaluate");
         assert_eq!(endpoint("http://h/base", "/x").unwrap(), "http://h/base/x");
-        for wrong in [
-            "h:8000",
-            "",
-            "ftp://h",
-            "http://",
-            "http://h/?q=1",
-            "http://a b",
-        ] {
-            assert!(
-                matches!(endpoint(wrong, "/x"), Err(RemoteError::Url { .. })),
-                "{wrong:?}"
-            );
+        for wrong in ["h:8000", "", "ftp://h", "http://", "http://h/?q=1", "http://a b"] {
+            assert!(matches!(endpoint(wrong, "/x"), Err(RemoteError::Url { .. })), "{wrong:?}");
         }
-        assert!(matches!(
-            endpoint("https://h", "/x"),
-            Err(RemoteError::Tls { .. })
-        ));
+        assert!(matches!(endpoint("https://h", "/x"), Err(RemoteError::Tls { .. })));
     }
 
     #[test]
     fn loopback_is_told_from_the_network() {
-        for url in [
-            "http://localhost:1/x",
-            "http://127.0.0.2/x",
-            "http://[::1]:8000/x",
-        ] {
+        for url in ["http://localhost:1/x", "http://127.0.0.2/x", "http://[::1]:8000/x"] {
             assert!(is_loopback(url), "{url}");
         }
-        for url in [
-            "http://localhost.example/x",
-            "http://10.0.0.1/x",
-            "http://[::2]/x",
-        ] {
+        for url in ["http://localhost.example/x", "http://10.0.0.1/x", "http://[::2]/x"] {
             assert!(!is_loopback(url), "{url}");
         }
     }
@@ -304,17 +253,11 @@ mod tests {
             "the contract is not valid [invalid_contract]\n  kernel.io.args[0].name: empty"
         );
         assert_eq!(
-            explain(
-                r#"{"error": "no", "path": "a.b", "line": 3, "column": 4}"#,
-                400
-            ),
+            explain(r#"{"error": "no", "path": "a.b", "line": 3, "column": 4}"#, 400),
             "no (line 3, column 4)\n  at a.b"
         );
         assert!(explain(r#"{"error": "no key"}"#, 401).contains("WARPGAUGE_API_KEY"));
-        assert_eq!(
-            explain("<html>Bad Gateway</html>", 502),
-            "<html>Bad Gateway</html>"
-        );
+        assert_eq!(explain("<html>Bad Gateway</html>", 502), "<html>Bad Gateway</html>");
         assert_eq!(explain("", 500), "no explanation");
     }
 }

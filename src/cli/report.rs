@@ -1,5 +1,7 @@
 //! Reports for people: the verdict first, then what it rests on.
 
+mod page;
+
 use crate::compile::{Diagnostic, Severity};
 use crate::report::{
     CompileReport, CompileResponse, EvaluateResponse, FailureReport, ResponseStatus, RuntimeStats,
@@ -9,6 +11,7 @@ use crate::validate::Comparison;
 
 use super::format::{bytes, device, duration_ms};
 use super::terminal::plain;
+use page::{Page, Tone};
 
 /// Diagnostics shown.
 const MAX_DIAGNOSTICS: usize = 20;
@@ -16,26 +19,17 @@ const MAX_DIAGNOSTICS: usize = 20;
 /// Mismatches shown for one output.
 const MAX_MISMATCHES: usize = 5;
 
-/// Lines shown of text that a kernel printed or a compiler wrote.
-const MAX_TEXT_LINES: usize = 40;
-
 /// Findings of memory checks shown.
 const MAX_FINDINGS: usize = 10;
 
 /// The report of an evaluation.
 pub(super) fn evaluation(response: &EvaluateResponse, colour: bool) -> String {
-    let mut page = Page {
-        text: String::new(),
-        colour,
-    };
+    let mut page = Page::new(colour);
     verdict(&mut page, response);
     page.text.push('\n');
     let result = &response.kernel_exec_result;
     if !result.compiled {
-        let diagnostics = response
-            .compile
-            .as_ref()
-            .map_or(&[][..], |c| &c.diagnostics);
+        let diagnostics = response.compile.as_ref().map_or(&[][..], |c| &c.diagnostics);
         compile_errors(&mut page, diagnostics, result.compilation_error.as_deref());
     }
     if let Some(stats) = &result.runtime_stats {
@@ -61,35 +55,16 @@ pub(super) fn evaluation(response: &EvaluateResponse, colour: bool) -> String {
 
 /// The report of a compilation.
 pub(super) fn compilation(response: &CompileResponse, colour: bool) -> String {
-    let mut page = Page {
-        text: String::new(),
-        colour,
-    };
-    let tone = if response.compiled {
-        Tone::Good
-    } else {
-        Tone::Bad
-    };
-    page.verdict(
-        tone,
-        if response.compiled {
-            "COMPILED"
-        } else {
-            "DOES NOT COMPILE"
-        },
-        "",
-    );
+    let mut page = Page::new(colour);
+    let tone = if response.compiled { Tone::Good } else { Tone::Bad };
+    page.verdict(tone, if response.compiled { "COMPILED" } else { "DOES NOT COMPILE" }, "");
     page.text.push('\n');
     if response.compiled {
         for diagnostic in response.diagnostics.iter().take(MAX_DIAGNOSTICS) {
             page.line(&located(diagnostic));
         }
     } else {
-        compile_errors(
-            &mut page,
-            &response.diagnostics,
-            response.compilation_error.as_deref(),
-        );
+        compile_errors(&mut page, &response.diagnostics, response.compilation_error.as_deref());
     }
     if let (Some(report), true) = (&response.compile, response.compiled) {
         compiled(&mut page, report, response.total_ms);
@@ -99,19 +74,10 @@ pub(super) fn compilation(response: &CompileResponse, colour: bool) -> String {
 
 fn verdict(page: &mut Page, response: &EvaluateResponse) {
     let result = &response.kernel_exec_result;
-    let name = result
-        .metadata
-        .kernel_name
-        .as_deref()
-        .unwrap_or("the kernel");
+    let name = result.metadata.kernel_name.as_deref().unwrap_or("the kernel");
     let failure = response.failure.as_ref();
     let explain = |f: &FailureReport| format!("{name}: {} [{}]", f.message, f.code);
-    match (
-        response.status,
-        failure,
-        result.compiled,
-        result.correctness,
-    ) {
+    match (response.status, failure, result.compiled, result.correctness) {
         (ResponseStatus::Error, failure, ..) => {
             let why = failure.map_or_else(|| "the service says no more".to_owned(), explain);
             page.verdict(Tone::Doubt, "NO VERDICT", &why);
@@ -120,18 +86,11 @@ fn verdict(page: &mut Page, response: &EvaluateResponse) {
         (_, Some(failure), ..) => page.verdict(Tone::Bad, "FAILED", &explain(failure)),
         (_, _, _, Some(true)) => {
             let checked = response.validation.outputs.len();
-            let what = if checked == 1 {
-                "1 output checked"
-            } else {
-                "all outputs checked"
-            };
+            let what = if checked == 1 { "1 output checked" } else { "all outputs checked" };
             page.verdict(Tone::Good, "CORRECT", &format!("{name}: {what}"));
         }
         (_, _, _, Some(false)) => {
-            let why = result
-                .validation_error
-                .as_deref()
-                .unwrap_or("outputs differ");
+            let why = result.validation_error.as_deref().unwrap_or("outputs differ");
             page.verdict(Tone::Bad, "WRONG", &format!("{name}: {why}"));
         }
         (_, _, _, None) => page.verdict(
@@ -149,10 +108,7 @@ fn runtime(page: &mut Page, stats: &RuntimeStats) {
         }
         _ => "too few samples for a confidence interval".to_owned(),
     };
-    page.row(
-        "runtime",
-        &format!("{} median ({interval})", duration_ms(stats.median)),
-    );
+    page.row("runtime", &format!("{} median ({interval})", duration_ms(stats.median)));
     page.more(&format!(
         "p95 {}, p99 {}, mean {} ± {}",
         duration_ms(stats.percentile_95),
@@ -169,15 +125,8 @@ fn runtime(page: &mut Page, stats: &RuntimeStats) {
 }
 
 fn compiled(page: &mut Page, report: &CompileReport, took_ms: f64) {
-    let cache = if report.cache_hit {
-        ", from the cache"
-    } else {
-        ""
-    };
-    page.row(
-        "compiled",
-        &format!("{} in {}{cache}", report.compiler, duration_ms(took_ms)),
-    );
+    let cache = if report.cache_hit { ", from the cache" } else { "" };
+    page.row("compiled", &format!("{} in {}{cache}", report.compiler, duration_ms(took_ms)));
     if !report.symbol.is_empty() {
         page.more(&format!("kernel {}", report.symbol));
     }
@@ -186,10 +135,7 @@ fn compiled(page: &mut Page, report: &CompileReport, took_ms: f64) {
     };
     let mut parts = vec![
         format!("{} registers", resources.registers),
-        format!(
-            "{} shared memory",
-            bytes(u64::from(resources.static_shared_bytes))
-        ),
+        format!("{} shared memory", bytes(u64::from(resources.static_shared_bytes))),
         format!("{} local memory", bytes(u64::from(resources.local_bytes))),
     ];
     if let (Some(stores), Some(loads)) = (resources.spill_store_bytes, resources.spill_load_bytes) {
@@ -206,11 +152,7 @@ fn compiled(page: &mut Page, report: &CompileReport, took_ms: f64) {
 }
 
 fn check(page: &mut Page, name: &str, comparison: &Comparison) {
-    let tone = if comparison.passed {
-        Tone::Good
-    } else {
-        Tone::Bad
-    };
+    let tone = if comparison.passed { Tone::Good } else { Tone::Bad };
     let word = page.paint(tone, if comparison.passed { "ok" } else { "WRONG" });
     page.row_painted(
         "check",
@@ -249,11 +191,7 @@ fn check(page: &mut Page, name: &str, comparison: &Comparison) {
 
 /// What only some reports have.
 fn extras(page: &mut Page, response: &EvaluateResponse) {
-    if let Some(profile) = response
-        .profile
-        .as_ref()
-        .filter(|profile| !profile.available)
-    {
+    if let Some(profile) = response.profile.as_ref().filter(|profile| !profile.available) {
         page.row("profile", &format!("not available: {}", profile.reason));
     }
     if let Some(sanitize) = &response.sanitize {
@@ -288,10 +226,7 @@ fn compile_errors(page: &mut Page, diagnostics: &[Diagnostic], text: Option<&str
         page.line(&located(diagnostic));
     }
     if diagnostics.len() > MAX_DIAGNOSTICS {
-        page.line(&format!(
-            "… and {} more",
-            diagnostics.len() - MAX_DIAGNOSTICS
-        ));
+        page.line(&format!("… and {} more", diagnostics.len() - MAX_DIAGNOSTICS));
     }
 }
 
@@ -319,15 +254,7 @@ fn located(diagnostic: &Diagnostic) -> String {
 }
 
 fn timings(page: &mut Page, timings: &Timings) {
-    let Timings {
-        queue,
-        compile,
-        h2d,
-        execute,
-        device_busy,
-        d2h,
-        total,
-    } = *timings;
+    let Timings { queue, compile, h2d, execute, device_busy, d2h, total } = *timings;
     page.row(
         "timings",
         &format!(
@@ -344,73 +271,6 @@ fn timings(page: &mut Page, timings: &Timings) {
         duration_ms(device_busy),
         duration_ms(d2h)
     ));
-}
-
-#[derive(Clone, Copy)]
-enum Tone {
-    Good,
-    Bad,
-    Doubt,
-}
-
-/// A page of labelled rows. Everything that comes from elsewhere passes through [`plain`].
-struct Page {
-    text: String,
-    colour: bool,
-}
-
-/// Width of the labels.
-const LABEL: usize = 10;
-
-impl Page {
-    fn paint(&self, tone: Tone, word: &str) -> String {
-        let code = match tone {
-            Tone::Good => 32,
-            Tone::Bad => 31,
-            Tone::Doubt => 33,
-        };
-        if self.colour {
-            format!("\x1b[1;{code}m{word}\x1b[0m")
-        } else {
-            word.to_owned()
-        }
-    }
-
-    fn verdict(&mut self, tone: Tone, word: &str, rest: &str) {
-        let word = self.paint(tone, word);
-        let gap = if rest.is_empty() { "" } else { "  " };
-        self.text.push_str(&format!("{word}{gap}{}\n", plain(rest)));
-    }
-
-    fn row(&mut self, label: &str, content: &str) {
-        let content = plain(content);
-        self.row_painted(label, &content);
-    }
-
-    /// A row whose content is free of foreign control characters already.
-    fn row_painted(&mut self, label: &str, content: &str) {
-        self.text.push_str(&format!("  {label:<LABEL$}{content}\n"));
-    }
-
-    fn more(&mut self, content: &str) {
-        self.row("", content);
-    }
-
-    fn line(&mut self, content: &str) {
-        self.text.push_str(&format!("  {}\n", plain(content)));
-    }
-
-    fn block(&mut self, content: &str) {
-        let lines = content.lines().count();
-        for line in content.lines().take(MAX_TEXT_LINES) {
-            self.text.push_str(&format!("    {}\n", plain(line)));
-        }
-        if lines > MAX_TEXT_LINES {
-            let more = lines - MAX_TEXT_LINES;
-            self.text
-                .push_str(&format!("    … and {more} more lines (all with --json)\n"));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -46,11 +46,7 @@ fn run(cli: Cli) -> Result<Exit, CliError> {
     let terminal = Terminal::detect(global.quiet);
     match command {
         Command::Serve(args) => {
-            let overrides = CliOverrides {
-                host: args.host,
-                port: args.port,
-                ..global.overrides()
-            };
+            let overrides = CliOverrides { host: args.host, port: args.port, ..global.overrides() };
             let effective = load(&global, &overrides)?;
             logging::start(&effective, Verbosity::Service)?;
             serve::run(effective.config, terminal)
@@ -68,11 +64,7 @@ fn run(cli: Cli) -> Result<Exit, CliError> {
 /// The configuration of a single command, with logging started.
 fn configure(global: &Global) -> Result<Config, CliError> {
     let effective = load(global, &global.overrides())?;
-    let verbosity = if global.quiet {
-        Verbosity::Quiet
-    } else {
-        Verbosity::Command
-    };
+    let verbosity = if global.quiet { Verbosity::Quiet } else { Verbosity::Command };
     logging::start(&effective, verbosity)?;
     Ok(effective.config)
 }
@@ -80,9 +72,5 @@ fn configure(global: &Global) -> Result<Config, CliError> {
 fn load(global: &Global, overrides: &CliOverrides) -> Result<Effective, CliError> {
     // What is not UTF-8 is shown with replacement characters by the error that then follows.
     let env = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
-    Ok(Config::load_with_origins(
-        global.config.as_deref(),
-        &env,
-        overrides,
-    )?)
+    Ok(Config::load_with_origins(global.config.as_deref(), &env, overrides)?)
 }

@@ -41,10 +41,7 @@ fn listing(effective: &Effective) -> Result<String, CliError> {
             (_, Some(value)) => format!("{name} = {value}"),
             (_, None) => continue,
         };
-        let origin = effective
-            .origins
-            .get(setting.key)
-            .unwrap_or(&Origin::Default);
+        let origin = effective.origins.get(setting.key).unwrap_or(&Origin::Default);
         text.push_str(&format!("{line:<40} # {origin}\n"));
     }
     Ok(text)
@@ -57,10 +54,7 @@ mod tests {
 
     fn effective(vars: &[(&str, &str)]) -> Effective {
         let env = |name: &str| {
-            let given = vars
-                .iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, v)| (*v).to_owned());
+            let given = vars.iter().find(|(key, _)| *key == name).map(|(_, v)| (*v).to_owned());
             given.or_else(|| (name == "HOME").then(|| "/h".to_owned()))
         };
         Config::load_with_origins(None, &env, &CliOverrides::default()).unwrap()
@@ -73,10 +67,7 @@ mod tests {
         let again: Config = toml::from_str(&text).unwrap();
         assert_eq!(again, effective.config);
         let line = text.lines().find(|line| line.starts_with("port")).unwrap();
-        assert_eq!(
-            line,
-            format!("{:<40} # environment variable PORT", "port = 9001")
-        );
+        assert_eq!(line, format!("{:<40} # environment variable PORT", "port = 9001"));
     }
 
     #[test]

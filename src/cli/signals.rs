@@ -16,10 +16,7 @@ impl EndSignals {
     /// Takes over both signals. Must run inside a runtime.
     pub(super) fn listen() -> Result<Self, CliError> {
         let take = |kind| {
-            signal(kind).map_err(|source| CliError::System {
-                operation: "handle signals",
-                source,
-            })
+            signal(kind).map_err(|source| CliError::System { operation: "handle signals", source })
         };
         Ok(Self {
             interrupt: take(SignalKind::interrupt())?,

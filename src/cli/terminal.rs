@@ -31,10 +31,9 @@ impl Terminal {
     pub(super) fn print(&self, text: &str) -> Result<(), CliError> {
         let mut out = std::io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CliError::System {
-                operation: "write to standard output",
-                source: error,
-            }),
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(CliError::System { operation: "write to standard output", source: error })
+            }
             _ => Ok(()),
         }
     }
@@ -56,13 +55,7 @@ pub(super) fn write_error_stream(text: &str) {
 pub(super) fn plain(text: &str) -> String {
     text.chars()
         .filter(|c| *c != '\r')
-        .map(|c| {
-            if c.is_control() && c != '\n' && c != '\t' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
+        .map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c })
         .collect()
 }
 
@@ -72,9 +65,6 @@ mod tests {
 
     #[test]
     fn text_of_others_cannot_steer_the_terminal() {
-        assert_eq!(
-            plain("a\x1b[2Jb\r\n\tc\u{9b}d"),
-            "a\u{fffd}[2Jb\n\tc\u{fffd}d"
-        );
+        assert_eq!(plain("a\x1b[2Jb\r\n\tc\u{9b}d"), "a\u{fffd}[2Jb\n\tc\u{fffd}d");
     }
 }

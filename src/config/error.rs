@@ -101,8 +101,5 @@ pub enum ConfigError {
 }
 
 fn suggest(suggestion: &Option<String>) -> String {
-    suggestion
-        .as_ref()
-        .map(|s| format!(" (did you mean `{s}`?)"))
-        .unwrap_or_default()
+    suggestion.as_ref().map(|s| format!(" (did you mean `{s}`?)")).unwrap_or_default()
 }

@@ -95,10 +95,7 @@ impl Config {
     /// The parsed `devices.use`.
     pub fn device_selection(&self) -> DeviceSelection {
         // `load` has checked it; a configuration built by hand with nonsense in it means `auto`.
-        self.devices
-            .selection
-            .parse()
-            .unwrap_or(DeviceSelection::Auto)
+        self.devices.selection.parse().unwrap_or(DeviceSelection::Auto)
     }
 
     /// The data directory.
@@ -123,20 +120,12 @@ impl Merged {
     }
 
     fn add_file(&mut self, path: &Path) -> Result<(), ConfigError> {
-        let read = |source| ConfigError::Read {
-            path: path.to_owned(),
-            source,
-        };
+        let read = |source| ConfigError::Read { path: path.to_owned(), source };
         let file = std::fs::File::open(path).map_err(read)?;
         let mut text = String::new();
-        file.take(MAX_FILE_BYTES + 1)
-            .read_to_string(&mut text)
-            .map_err(read)?;
+        file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text).map_err(read)?;
         if text.len() as u64 > MAX_FILE_BYTES {
-            return Err(ConfigError::TooLarge {
-                path: path.to_owned(),
-                limit: MAX_FILE_BYTES,
-            });
+            return Err(ConfigError::TooLarge { path: path.to_owned(), limit: MAX_FILE_BYTES });
         }
         let directory = path.parent().unwrap_or(Path::new(""));
         self.add_toml(&text, path, directory)
@@ -148,10 +137,8 @@ impl Merged {
             line: error.span().map_or(1, |span| line_of(text, span.start)),
             message: error.message().to_owned(),
         })?;
-        let origin = |offset: usize| Origin::File {
-            path: path.to_owned(),
-            line: line_of(text, offset),
-        };
+        let origin =
+            |offset: usize| Origin::File { path: path.to_owned(), line: line_of(text, offset) };
         for (name, entry) in document.get_ref() {
             let table = name.get_ref().as_ref();
             let at = origin(name.span().start);
@@ -160,12 +147,7 @@ impl Merged {
             }
             let DeValue::Table(entries) = entry.get_ref() else {
                 let expected = format!("a table: write `[{table}]` and its settings below");
-                return Err(wrong(
-                    at,
-                    table,
-                    expected,
-                    entry.get_ref().type_str().to_owned(),
-                ));
+                return Err(wrong(at, table, expected, entry.get_ref().type_str().to_owned()));
             };
             for (key, value) in entries {
                 let at = origin(key.span().start);
@@ -240,28 +222,22 @@ impl Merged {
     }
 }
 
-/// The data directory as an absolute path, by the XDG base directory specification if none is given.
+/// The data directory, absolute; by the XDG base directory specification if none is given.
 fn data_dir(given: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, ConfigError> {
     let path = if given.is_empty() {
-        let absolute = |name: &str| {
-            env(name)
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-        };
+        let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let base = absolute("XDG_DATA_HOME")
             .or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
         base.ok_or(ConfigError::NoDataDir)?.join("warpgauge")
     } else {
-        std::path::absolute(given).map_err(|source| ConfigError::Read {
-            path: PathBuf::from(given),
-            source,
-        })?
+        std::path::absolute(given)
+            .map_err(|source| ConfigError::Read { path: PathBuf::from(given), source })?
     };
     Ok(path.to_string_lossy().into_owned())
 }
 
-/// A parsed value without its source spans; `None` for a number that fits no `i64` or `f64`, and for
-/// what no setting is (dates, tables, arrays of anything but strings).
+/// A parsed value without its source spans; `None` for a number that fits no `i64` or `f64`, and
+/// for what no setting is: dates and tables.
 fn plain(value: &DeValue<'_>) -> Option<toml::Value> {
     Some(match value {
         DeValue::String(text) => toml::Value::String(text.to_string()),
@@ -271,10 +247,7 @@ fn plain(value: &DeValue<'_>) -> Option<toml::Value> {
         }
         DeValue::Float(digits) => toml::Value::Float(digits.as_str().parse().ok()?),
         DeValue::Array(items) => toml::Value::Array(
-            items
-                .iter()
-                .map(|item| plain(item.get_ref()))
-                .collect::<Option<_>>()?,
+            items.iter().map(|item| plain(item.get_ref())).collect::<Option<_>>()?,
         ),
         DeValue::Datetime(_) | DeValue::Table(_) => return None,
     })
@@ -309,14 +282,10 @@ fn keys_of(table: &str) -> Vec<&'static str> {
 
 fn unknown(origin: Origin, key: &str, known: Vec<&'static str>) -> ConfigError {
     // A key in the wrong table is as likely as a misspelt one.
-    let elsewhere = SETTINGS
-        .iter()
-        .map(|setting| setting.key)
-        .find(|candidate| {
-            candidate.split_once('.').map(|(_, name)| name)
-                == key.split_once('.').map(|(_, name)| name)
-                && key.contains('.')
-        });
+    let elsewhere = SETTINGS.iter().map(|setting| setting.key).find(|candidate| {
+        candidate.split_once('.').map(|(_, name)| name) == key.split_once('.').map(|(_, name)| name)
+            && key.contains('.')
+    });
     let suggestion = elsewhere.or_else(|| settings::nearest(key, known.iter().copied()));
     ConfigError::UnknownKey {
         origin,
@@ -327,21 +296,11 @@ fn unknown(origin: Origin, key: &str, known: Vec<&'static str>) -> ConfigError {
 }
 
 fn wrong(origin: Origin, key: &str, expected: String, got: String) -> ConfigError {
-    ConfigError::Value {
-        origin,
-        key: key.to_owned(),
-        expected,
-        got,
-    }
+    ConfigError::Value { origin, key: key.to_owned(), expected, got }
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
-    1 + text
-        .as_bytes()
-        .iter()
-        .take(offset)
-        .filter(|byte| **byte == b'\n')
-        .count()
+    1 + text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count()
 }
 
 #[cfg(test)]

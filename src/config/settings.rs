@@ -35,19 +35,11 @@ pub struct Setting {
 }
 
 const fn setting(key: &'static str, kind: Kind) -> Setting {
-    Setting {
-        key,
-        kind,
-        env: None,
-    }
+    Setting { key, kind, env: None }
 }
 
 const fn with_env(key: &'static str, kind: Kind, env: &'static str) -> Setting {
-    Setting {
-        key,
-        kind,
-        env: Some(env),
-    }
+    Setting { key, kind, env: Some(env) }
 }
 
 /// Largest number of bytes a setting may name: 1 PiB.
@@ -65,16 +57,8 @@ pub const SETTINGS: &[Setting] = &[
     with_env("devices.emulator", Kind::Path, "WARPGAUGE_EMULATOR"),
     setting("devices.hot_spare", Kind::Boolean),
     setting("devices.queue_capacity", Kind::Integer(1, 1_000_000)),
-    with_env(
-        "devices.device_metrics",
-        Kind::Boolean,
-        "ENABLE_DEVICE_METRICS",
-    ),
-    with_env(
-        "compile.parallelism",
-        Kind::Integer(0, 1_024),
-        "MAX_WORKERS",
-    ),
+    with_env("devices.device_metrics", Kind::Boolean, "ENABLE_DEVICE_METRICS"),
+    with_env("compile.parallelism", Kind::Integer(0, 1_024), "MAX_WORKERS"),
     setting("compile.timeout_s", Kind::Number(1.0, 3_600.0)),
     setting("compile.cache_max_bytes", Kind::Integer(0, MAX_BYTES)),
     with_env("compile.toolchain", Kind::Text, "WARPGAUGE_TOOLCHAIN"),
@@ -93,11 +77,8 @@ pub fn find(key: &str) -> Option<&'static Setting> {
 
 /// Tables of `default.toml`, in order.
 pub(super) fn tables() -> Vec<&'static str> {
-    let mut tables: Vec<&str> = SETTINGS
-        .iter()
-        .filter_map(|s| s.key.split_once('.'))
-        .map(|(table, _)| table)
-        .collect();
+    let mut tables: Vec<&str> =
+        SETTINGS.iter().filter_map(|s| s.key.split_once('.')).map(|(table, _)| table).collect();
     tables.dedup();
     tables
 }

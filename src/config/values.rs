@@ -142,13 +142,9 @@ fn is_log_filter(text: &str) -> bool {
             .iter()
             .any(|level| level.eq_ignore_ascii_case(word.trim()))
     };
-    text.split(',').all(|directive| {
-        is_level(
-            directive
-                .rsplit_once('=')
-                .map_or(directive, |(_, level)| level),
-        )
-    }) && tracing_subscriber::EnvFilter::try_new(text).is_ok()
+    text.split(',')
+        .all(|directive| is_level(directive.rsplit_once('=').map_or(directive, |(_, level)| level)))
+        && tracing_subscriber::EnvFilter::try_new(text).is_ok()
 }
 
 #[cfg(test)]
@@ -168,13 +164,7 @@ mod tests {
 
     #[test]
     fn log_filters() {
-        for right in [
-            "info",
-            "WARN",
-            "off",
-            "info,warpgauge=debug",
-            "warpgauge::api=trace",
-        ] {
+        for right in ["info", "WARN", "off", "info,warpgauge=debug", "warpgauge::api=trace"] {
             assert!(is_log_filter(right), "{right:?}");
         }
         for wrong in ["", "inof", "info,", "warpgauge=loud", "info debug"] {
@@ -185,18 +175,10 @@ mod tests {
     #[test]
     fn booleans_from_text() {
         for text in ["true", "1", "YES", "on"] {
-            assert_eq!(
-                Kind::Boolean.parse(text),
-                Some(toml::Value::Boolean(true)),
-                "{text}"
-            );
+            assert_eq!(Kind::Boolean.parse(text), Some(toml::Value::Boolean(true)), "{text}");
         }
         for text in ["false", "0", "No", "off"] {
-            assert_eq!(
-                Kind::Boolean.parse(text),
-                Some(toml::Value::Boolean(false)),
-                "{text}"
-            );
+            assert_eq!(Kind::Boolean.parse(text), Some(toml::Value::Boolean(false)), "{text}");
         }
         assert_eq!(Kind::Boolean.parse("maybe"), None);
     }
@@ -205,10 +187,7 @@ mod tests {
     fn numbers_must_be_in_range_and_finite() {
         let kind = Kind::Number(0.0, 10.0);
         assert_eq!(kind.parse("2.5"), Some(toml::Value::Float(2.5)));
-        assert_eq!(
-            kind.check(toml::Value::Integer(3)),
-            Some(toml::Value::Float(3.0))
-        );
+        assert_eq!(kind.check(toml::Value::Integer(3)), Some(toml::Value::Float(3.0)));
         for wrong in ["-1", "10.1", "nan", "inf", "1s", ""] {
             assert_eq!(kind.parse(wrong), None, "{wrong:?}");
         }

@@ -15,8 +15,8 @@ const TIMEOUT_S: std::ops::RangeInclusive<f64> = 0.1..=600.0;
 const WARMUP_S: std::ops::RangeInclusive<f64> = 0.0..=10.0;
 const MAX_PROFILE_ENTRIES: usize = 256;
 
-/// Checks everything that can be checked without decoding tensor data. All mistakes are reported, up
-/// to `limits.max_errors`.
+/// Checks everything that can be checked without decoding tensor data. All mistakes are reported,
+/// up to `limits.max_errors`.
 pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
     settings(request, &mut mistakes);

@@ -1,5 +1,5 @@
-//! Arithmetic in launch dimensions, e.g. `ceil_div(n, 256)`. Total: every expression ends in a value
-//! or an error after a number of steps bounded by its length.
+//! Arithmetic in launch dimensions, e.g. `ceil_div(n, 256)`. Total: every expression ends in a
+//! value or an error after a number of steps bounded by its length.
 //!
 //! ```text
 //! sum     := product (("+" | "-") product)*

@@ -11,6 +11,10 @@ mod yaml;
 /// Deepest nesting of a body. The contract itself nests 9 deep.
 const MAX_DEPTH: usize = 64;
 
+/// Most values (list elements, fields) in a body. In memory a value takes up to some hundred times
+/// the bytes that it takes in a body, so their number must be bounded, not only the body's length.
+const MAX_VALUES: usize = 250_000;
+
 /// Longest message or path that an error carries, bytes: both may quote the body.
 const MAX_ERROR_TEXT: usize = 2000;
 
@@ -69,12 +73,9 @@ impl ParseError {
 
     fn at_path(mut self, path: &serde_path_to_error::Path) -> Self {
         let path = path.to_string();
-        // The library writes `.` for the document itself.
-        self.path = if path == "." {
-            String::new()
-        } else {
-            shortened(path)
-        };
+        // The library writes `.` for the document itself, and `?` for a key it could not read.
+        let path = path.trim_end_matches('?').trim_end_matches('.');
+        self.path = shortened(path.to_owned());
         self
     }
 
@@ -118,6 +119,14 @@ pub fn parse<T: DeserializeOwned>(format: BodyFormat, bytes: &[u8]) -> Result<T,
         BodyFormat::Yaml => yaml::parse(bytes),
         BodyFormat::MsgPack => msgpack::parse(bytes),
     }
+}
+
+fn too_many_values() -> ParseError {
+    let message = format!(
+        "the body has more than {MAX_VALUES} values; send large arrays as base64 in \
+         `tensor_spec.data`"
+    );
+    ParseError::new("too_large", message)
 }
 
 /// Code of an error of the data model, told by serde's fixed wording.

@@ -4,13 +4,15 @@ use std::ffi::c_uint;
 
 use libloading::Library;
 
+use super::DeviceError;
+
 /// Largest report that is read, bytes.
-const MAX_REPORT_BYTES: usize = 4 << 20;
+const MAX_REPORT_BYTES: usize = 16 << 20;
 
 /// The emulator's own switches.
 #[derive(Clone, Copy)]
 pub struct EmulatorControl {
-    set_sanitize: unsafe extern "C" fn(c_uint),
+    set_sanitize: unsafe extern "C" fn(c_uint) -> c_uint,
     take_report: unsafe extern "C" fn(*mut u8, usize) -> usize,
 }
 
@@ -29,16 +31,31 @@ impl EmulatorControl {
         }
     }
 
-    /// Turns the checks that do not stop a kernel on or off.
-    pub fn set_sanitize(&self, on: bool) {
+    /// Turns the checks that do not stop a kernel on or off, for launches and allocations from now
+    /// on.
+    ///
+    /// # Errors
+    /// The emulator's answer, a `CUresult`.
+    pub fn set_sanitize(&self, on: bool) -> Result<(), DeviceError> {
         // SAFETY: any number is accepted.
-        unsafe { (self.set_sanitize)(c_uint::from(on)) };
+        match unsafe { (self.set_sanitize)(c_uint::from(on)) } {
+            0 => Ok(()),
+            number => {
+                let text = format!("the emulator answered {number}");
+                Err(DeviceError::local("switch the memory checks", "not_supported", text))
+            }
+        }
     }
 
     /// Counts and findings since the last call, which are forgotten with it. `None`: there is no
-    /// report, or it is not JSON.
+    /// report, it is larger than 16 MiB, or it is not JSON.
     pub fn take_report(&self) -> Option<serde_json::Value> {
-        let mut buffer = vec![0u8; MAX_REPORT_BYTES];
+        // SAFETY: with no buffer, the emulator only tells the length.
+        let bytes = unsafe { (self.take_report)(std::ptr::null_mut(), 0) };
+        if bytes > MAX_REPORT_BYTES {
+            return None;
+        }
+        let mut buffer = vec![0u8; bytes];
         // SAFETY: the emulator writes at most the length given.
         let bytes = unsafe { (self.take_report)(buffer.as_mut_ptr(), buffer.len()) };
         serde_json::from_slice(buffer.get(..bytes)?).ok()

@@ -195,7 +195,10 @@ fn renamed_copy(path: &Path, run_dir: &Path) -> Result<PathBuf, LoadError> {
 fn open_library(path: &Path) -> Result<Library, String> {
     // SAFETY: opening runs the library's initialisers. The path is the driver's well-known name or
     // a file that the operator named or installed beside this program.
-    unsafe { Library::new(path) }.map_err(|error| error.to_string())
+    unsafe { Library::new(path) }.map_err(|error| {
+        // Its own text is "dlopen failed"; what the system said is the source.
+        std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
+    })
 }
 
 /// The library that cudarc found. Gated and caught, because cudarc panics where there is none.

@@ -33,3 +33,5 @@ pub use module::{Function, Module};
 pub use soname::{SonameError, shorten_soname};
 pub use stdio::flush_c_streams;
 pub use stream::{Event, Stream};
+
+pub mod nvrtc;

@@ -48,9 +48,7 @@ pub fn lag1_autocorrelation(samples: &[f64]) -> Option<f64> {
     }
     let centre = mean(samples)?;
     let total = compensated_sum(samples.iter().map(|x| (x - centre) * (x - centre)));
-    let products = samples
-        .windows(2)
-        .map(|pair| (pair[0] - centre) * (pair[1] - centre));
+    let products = samples.windows(2).map(|pair| (pair[0] - centre) * (pair[1] - centre));
     (total > 0.0).then(|| compensated_sum(products) / total)
 }
 
@@ -146,11 +144,7 @@ fn compensated_sum(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
     for value in values {
         let next = sum + value;
-        lost += if sum.abs() >= value.abs() {
-            (sum - next) + value
-        } else {
-            (value - next) + sum
-        };
+        lost += if sum.abs() >= value.abs() { (sum - next) + value } else { (value - next) + sum };
         sum = next;
     }
     sum + lost
@@ -180,10 +174,7 @@ mod tests {
         // Σ = 39; Σ(x − 3.9)² = 207 − 10·3.9² = 54.9.
         close(mean(&TEN).unwrap(), 3.9);
         close(sample_std(&TEN).unwrap(), (54.9_f64 / 9.0).sqrt());
-        close(
-            coefficient_of_variation(&TEN).unwrap(),
-            (54.9_f64 / 9.0).sqrt() / 3.9,
-        );
+        close(coefficient_of_variation(&TEN).unwrap(), (54.9_f64 / 9.0).sqrt() / 3.9);
         let s = sorted(&TEN);
         assert_eq!((s.min(), s.max()), (1.0, 9.0));
         // Sorted: 1 1 2 3 3 4 5 5 6 9; numpy.percentile gives the same.
@@ -198,15 +189,9 @@ mod tests {
     #[test]
     fn lag1_of_known_series() {
         // Differences −2 −1 0 1 2: products 2 0 0 2, squares 10.
-        close(
-            lag1_autocorrelation(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap(),
-            0.4,
-        );
+        close(lag1_autocorrelation(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap(), 0.4);
         // Alternating ±1: three products of −1, squares 4.
-        close(
-            lag1_autocorrelation(&[1.0, -1.0, 1.0, -1.0]).unwrap(),
-            -0.75,
-        );
+        close(lag1_autocorrelation(&[1.0, -1.0, 1.0, -1.0]).unwrap(), -0.75);
         assert_eq!(lag1_autocorrelation(&[2.0; 5]), None);
         assert_eq!(lag1_autocorrelation(&[1.0, 2.0]), None);
     }
@@ -249,40 +234,25 @@ mod tests {
         for (n, rank) in table {
             let ranks: Vec<f64> = (1..=n).map(f64::from).collect();
             let (low, high) = sorted(&ranks).median_ci95().expect("enough samples");
-            assert_eq!(
-                (low, high),
-                (f64::from(rank), f64::from(n + 1 - rank)),
-                "n = {n}"
-            );
+            assert_eq!((low, high), (f64::from(rank), f64::from(n + 1 - rank)), "n = {n}");
         }
     }
 
     #[test]
     fn the_report_of_one_and_of_six_samples() {
         let one = runtime_stats(&[0.5]).unwrap();
-        assert_eq!(
-            (one.mean, one.std, one.median, one.samples),
-            (0.5, 0.0, 0.5, 1)
-        );
+        assert_eq!((one.mean, one.std, one.median, one.samples), (0.5, 0.0, 0.5, 1));
         assert_eq!((one.percentile_99, one.median_ci_low), (0.5, None));
         let six = runtime_stats(&[6.0, 5.0, 4.0, 3.0, 2.0, 1.0]).unwrap();
-        assert_eq!(
-            (six.median_ci_low, six.median_ci_high),
-            (Some(1.0), Some(6.0))
-        );
-        assert_eq!(
-            (six.min, six.max, six.median, six.samples),
-            (1.0, 6.0, 3.5, 6)
-        );
+        assert_eq!((six.median_ci_low, six.median_ci_high), (Some(1.0), Some(6.0)));
+        assert_eq!((six.min, six.max, six.median, six.samples), (1.0, 6.0, 3.5, 6));
     }
 
     /// Exact coverage of ranks `low..=high` among `n`, summed term by term in logarithms.
     fn coverage(n: usize, low: usize) -> f64 {
         let ln_choose =
             |k: usize| -> f64 { (1..=k).map(|i| ((n - k + i) as f64 / i as f64).ln()).sum() };
-        let tail: f64 = (0..low)
-            .map(|k| (ln_choose(k) - n as f64 * 2.0_f64.ln()).exp())
-            .sum();
+        let tail: f64 = (0..low).map(|k| (ln_choose(k) - n as f64 * 2.0_f64.ln()).exp()).sum();
         1.0 - 2.0 * tail
     }
 
@@ -302,7 +272,9 @@ mod tests {
 
         #[test]
         fn percentiles_are_monotone_in_p(
-            samples in prop::collection::vec(-1e3..1e3_f64, 1..50), a in 0.0..100.0_f64, b in 0.0..100.0_f64,
+            samples in prop::collection::vec(-1e3..1e3_f64, 1..50),
+            a in 0.0..100.0_f64,
+            b in 0.0..100.0_f64,
         ) {
             let s = sorted(&samples);
             prop_assert!(s.percentile(f64::min(a, b)) <= s.percentile(f64::max(a, b)) + 1e-9);
@@ -310,7 +282,9 @@ mod tests {
 
         #[test]
         fn shift_and_scale(
-            samples in prop::collection::vec(0.0..100.0_f64, 2..100), by in 0.0..100.0_f64, times in 0.5..4.0_f64,
+            samples in prop::collection::vec(0.0..100.0_f64, 2..100),
+            by in 0.0..100.0_f64,
+            times in 0.5..4.0_f64,
         ) {
             let moved: Vec<f64> = samples.iter().map(|x| x * times + by).collect();
             let (s, t) = (sample_std(&samples).unwrap(), sample_std(&moved).unwrap());

@@ -211,7 +211,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn round_trip(bytes in proptest::collection::vec(any::<u8>(), 0..300_000), every in 1..90usize) {
+        fn round_trip(
+            bytes in proptest::collection::vec(any::<u8>(), 0..300_000),
+            every in 1..90usize,
+        ) {
             let plain = encode(&bytes);
             prop_assert_eq!(decoded_len(&plain), Ok(bytes.len() as u64));
             let mut broken = String::new();

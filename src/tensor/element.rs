@@ -188,22 +188,25 @@ fn float_text(value: impl std::fmt::Display + std::fmt::LowerExp) -> String {
 /// `for_dtype!(dtype, function(arguments))` calls `function::<T>(arguments)`.
 macro_rules! for_dtype {
     ($dtype:expr, $function:ident ( $($argument:expr),* $(,)? )) => {
-        match $dtype {
-            $crate::tensor::Dtype::Float64 => $function::<f64>($($argument),*),
-            $crate::tensor::Dtype::Float32 => $function::<f32>($($argument),*),
-            $crate::tensor::Dtype::Float16 => $function::<half::f16>($($argument),*),
-            $crate::tensor::Dtype::Bfloat16 => $function::<half::bf16>($($argument),*),
-            $crate::tensor::Dtype::Float8E4m3 => $function::<$crate::tensor::element::E4m3>($($argument),*),
-            $crate::tensor::Dtype::Float8E5m2 => $function::<$crate::tensor::element::E5m2>($($argument),*),
-            $crate::tensor::Dtype::Int8 => $function::<i8>($($argument),*),
-            $crate::tensor::Dtype::Int16 => $function::<i16>($($argument),*),
-            $crate::tensor::Dtype::Int32 => $function::<i32>($($argument),*),
-            $crate::tensor::Dtype::Int64 => $function::<i64>($($argument),*),
-            $crate::tensor::Dtype::Uint8 => $function::<u8>($($argument),*),
-            $crate::tensor::Dtype::Uint16 => $function::<u16>($($argument),*),
-            $crate::tensor::Dtype::Uint32 => $function::<u32>($($argument),*),
-            $crate::tensor::Dtype::Uint64 => $function::<u64>($($argument),*),
-            $crate::tensor::Dtype::Bool => $function::<$crate::tensor::element::Boolean>($($argument),*),
+        {
+            use $crate::tensor::{Dtype as Kind, element as types};
+            match $dtype {
+                Kind::Float64 => $function::<f64>($($argument),*),
+                Kind::Float32 => $function::<f32>($($argument),*),
+                Kind::Float16 => $function::<half::f16>($($argument),*),
+                Kind::Bfloat16 => $function::<half::bf16>($($argument),*),
+                Kind::Float8E4m3 => $function::<types::E4m3>($($argument),*),
+                Kind::Float8E5m2 => $function::<types::E5m2>($($argument),*),
+                Kind::Int8 => $function::<i8>($($argument),*),
+                Kind::Int16 => $function::<i16>($($argument),*),
+                Kind::Int32 => $function::<i32>($($argument),*),
+                Kind::Int64 => $function::<i64>($($argument),*),
+                Kind::Uint8 => $function::<u8>($($argument),*),
+                Kind::Uint16 => $function::<u16>($($argument),*),
+                Kind::Uint32 => $function::<u32>($($argument),*),
+                Kind::Uint64 => $function::<u64>($($argument),*),
+                Kind::Bool => $function::<types::Boolean>($($argument),*),
+            }
         }
     };
 }

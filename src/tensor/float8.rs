@@ -1,7 +1,7 @@
 //! The two 8-bit floating-point formats of the Open Compute Project (OFP8, revision 1.0).
 //!
-//! Conversion rounds to nearest, ties to even, and saturates: what is too large, infinities included,
-//! becomes the largest finite number, as CUDA's `__NV_SATFINITE` does.
+//! Conversion rounds to nearest, ties to even, and saturates: what is too large, infinities
+//! included, becomes the largest finite number, as CUDA's `__NV_SATFINITE` does.
 
 /// Layout of one 8-bit format.
 struct Format {

@@ -195,8 +195,8 @@ fn integers(init: &TensorInit, dtype: Dtype) -> Result<Generator, InitError> {
     Ok(Generator::Integers { low, span })
 }
 
-/// Integers have no normal distribution here: like the CUDA Evaluation Server, the full range of the
-/// type, and one million for 64 bits.
+/// Integers have no normal distribution here: like the CUDA Evaluation Server, the full range of
+/// the type, and one million for 64 bits.
 fn integer_normal(dtype: Dtype) -> Generator {
     const MILLION: i128 = 1_000_000;
     let (low, end) = match dtype {

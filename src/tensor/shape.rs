@@ -11,7 +11,9 @@ pub const MAX_RANK: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ShapeError {
     /// A dimension is zero.
-    #[error("dimension {dimension} of shape {} is zero; every extent must be at least 1", shown(.shape))]
+    #[error(
+        "dimension {dimension} of shape {} is zero; every extent must be at least 1", shown(.shape)
+    )]
     Zero {
         /// Which dimension, from 0.
         dimension: usize,

@@ -15,11 +15,11 @@ const CHUNK: usize = 1 << 15;
 /// Compares raw little-endian elements: element `i` matches if
 /// |actual − expected| ≤ atol + rtol·|expected|.
 ///
-/// Differences are computed in binary64, those of 64-bit integers exactly. A NaN or infinity matches
-/// only if the tolerance allows it and the expectation is NaN or the same infinity. `poison` is the
-/// pattern of one element with which the output was filled before the launch: mismatching elements
-/// that still hold it count as unwritten. Should the buffers not have the size that `dtype` and
-/// `shape` give, the missing or surplus elements are mismatches.
+/// Differences are computed in binary64, those of 64-bit integers exactly. A NaN or infinity
+/// matches only if the tolerance allows it and the expectation is NaN or the same infinity.
+/// `poison` is the pattern of one element with which the output was filled before the launch:
+/// mismatching elements that still hold it count as unwritten. Should the buffers not have the size
+/// that `dtype` and `shape` give, the missing or surplus elements are mismatches.
 pub fn compare(
     dtype: Dtype,
     shape: &[u64],

@@ -16,8 +16,8 @@ use crate::tensor::Dtype;
 /// | float8_e5m2 | 2⁻⁶ | 1/4 | neighbours are up to 1/4 apart: one step |
 /// | integers, bool | 0 | 0 | exact |
 ///
-/// The absolute parts are for results near zero, where cancellation leaves no relative accuracy; they
-/// assume values of order 1. A contract whose values are much smaller must give its own.
+/// The absolute parts are for results near zero, where cancellation leaves no relative accuracy;
+/// they assume values of order 1. A contract whose values are much smaller must give its own.
 pub fn default_tolerance(dtype: Dtype) -> (f64, f64) {
     match dtype {
         Dtype::Float64 => (1e-9, 1e-9),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Semaphore, watch};
 use warpgauge::contract::{EvaluateRequest, KernelCode, ReturnOutputs};
 use warpgauge::pipeline::{
     CompileRequest, EvaluationService, Problem, ServiceError, ServiceStatus,
@@ -30,8 +30,8 @@ pub struct FakeService {
     pub started: watch::Sender<usize>,
     /// Evaluations whose future was dropped before its end.
     pub cancelled: watch::Sender<usize>,
-    /// Lets kernels named `hang` go on.
-    pub release: Notify,
+    /// Lets as many kernels named `hang` go on as it gets permits.
+    pub release: Semaphore,
     status: ServiceStatus,
 }
 
@@ -44,7 +44,7 @@ impl FakeService {
             next: AtomicU64::new(1),
             started: watch::Sender::new(0),
             cancelled: watch::Sender::new(0),
-            release: Notify::new(),
+            release: Semaphore::new(0),
             status,
         }
     }
@@ -111,11 +111,7 @@ fn name_of(kernel: &KernelCode) -> &str {
 }
 
 fn problem(path: &str, code: &str, message: &str) -> Problem {
-    Problem {
-        path: path.into(),
-        code: code.into(),
-        message: message.into(),
-    }
+    Problem { path: path.into(), code: code.into(), message: message.into() }
 }
 
 /// Counts what is dropped before it is disarmed.
@@ -139,7 +135,7 @@ impl EvaluationService for FakeService {
             if name_of(&request.kernel) == HANG {
                 let mut guard = CancelGuard(Some(&self.cancelled));
                 self.started.send_modify(|count| *count += 1);
-                self.release.notified().await;
+                self.release.acquire().await.unwrap().forget();
                 guard.0 = None;
             }
             Ok(self.report(&request, self.new_id()))

@@ -7,8 +7,10 @@ pub mod check;
 pub mod counts;
 mod driver;
 pub mod exec;
+mod ir;
 pub mod memory;
 pub mod module;
+mod ptx;
 mod soname;
 
 pub use check::Finding;

@@ -22,9 +22,7 @@ impl Files {
     fn refusal(&self, name: &str) -> String {
         let directory = format!("{}/", self.0.path().display());
         let error = match self.read(name) {
-            Ok(contract) => contract
-                .typed::<EvaluateRequest>()
-                .expect_err("must be refused"),
+            Ok(contract) => contract.typed::<EvaluateRequest>().expect_err("must be refused"),
             Err(error) => error,
         };
         error.to_string().replace(&directory, "")
@@ -37,14 +35,8 @@ fn the_three_formats_mean_the_same() {
                                    "num_trials": 7});
     let files = Files::new(&[
         ("c.json", value.to_string().as_bytes()),
-        (
-            "c.yaml",
-            b"kernel: {source_code: x, kernel_type: cuda}\nnum_trials: 7\n",
-        ),
-        (
-            "c.msgpack",
-            &rmp_serde::to_vec_named(&value).expect("encodes"),
-        ),
+        ("c.yaml", b"kernel: {source_code: x, kernel_type: cuda}\nnum_trials: 7\n"),
+        ("c.msgpack", &rmp_serde::to_vec_named(&value).expect("encodes")),
     ]);
     for name in ["c.json", "c.yaml", "c.msgpack"] {
         let contract = files.read(name).expect(name);
@@ -76,10 +68,7 @@ fn source_files_are_replaced_in_kernels_and_references() {
 #[test]
 fn wrong_source_files_are_refused_with_their_path() {
     let cases: &[(&str, &str)] = &[
-        (
-            "kernel: {source_file: 3}",
-            "c.yaml: kernel.source_file: expected the name of a file",
-        ),
+        ("kernel: {source_file: 3}", "c.yaml: kernel.source_file: expected the name of a file"),
         (
             "kernel: {source_file: /etc/hostname}",
             "c.yaml: kernel.source_file: expected a path relative to the contract file",
@@ -94,17 +83,11 @@ fn wrong_source_files_are_refused_with_their_path() {
         ),
         ("kernel: {source_file: none.cu}", "could not read none.cu"),
         ("kernel: {source_file: .}", ". is not a regular file"),
-        (
-            "kernel: {source_file: bad.cu}",
-            "bad.cu: not valid text: byte 1 is not UTF-8",
-        ),
+        ("kernel: {source_file: bad.cu}", "bad.cu: byte 1 is not UTF-8"),
     ];
     for (contract, expected) in cases {
-        let files = Files::new(&[
-            ("c.yaml", contract.as_bytes()),
-            ("k.cu", b"k"),
-            ("bad.cu", b"a\xffb"),
-        ]);
+        let files =
+            Files::new(&[("c.yaml", contract.as_bytes()), ("k.cu", b"k"), ("bad.cu", b"a\xffb")]);
         assert_eq!(files.refusal("c.yaml"), *expected, "{contract}");
     }
 }
@@ -116,10 +99,7 @@ fn a_large_source_is_refused() {
         ("k.cu", &large),
         ("c.yaml", b"kernel: {source_file: k.cu, kernel_type: cuda}"),
     ]);
-    assert_eq!(
-        files.refusal("c.yaml"),
-        "k.cu is larger than 16777216 bytes"
-    );
+    assert_eq!(files.refusal("c.yaml"), "k.cu is larger than 16777216 bytes");
 }
 
 #[test]
@@ -130,45 +110,23 @@ fn files_that_are_no_contract() {
         ("broken.json", b"{\n \"a\": ,}"),
         ("broken.yaml", b"a: [1,\nb: }"),
         ("cut.msgpack", &[0x82, 0xa1]),
-        (
-            "unknown.json",
-            br#"{"kernel": {"kernel_type": "cuda", "colour": 1}}"#,
-        ),
+        ("unknown.json", br#"{"kernel": {"kernel_type": "cuda", "colour": 1}}"#),
         ("large.json", &vec![b' '; LIMIT as usize + 1]),
     ]);
-    assert!(
-        files
-            .refusal("c.txt")
-            .starts_with("c.txt: cannot tell the format")
-    );
+    assert!(files.refusal("c.txt").starts_with("c.txt: cannot tell the format"));
     assert_eq!(
         files.refusal("list.json"),
         "list.json: the document: expected a mapping with `kernel` in it"
     );
     let json = files.refusal("broken.json");
-    assert!(
-        json.contains("not valid JSON") && json.contains("line 2 column 7"),
-        "{json}"
-    );
+    assert!(json.starts_with("broken.json: ") && json.contains("(line 2, column 7)"), "{json}");
     let yaml = files.refusal("broken.yaml");
-    assert!(
-        yaml.contains("not valid YAML") && yaml.contains("line 1 column 4"),
-        "{yaml}"
-    );
-    assert!(
-        files
-            .refusal("cut.msgpack")
-            .contains("not valid MessagePack")
-    );
+    assert!(yaml.contains("not YAML") && yaml.contains("(line 1, column 4)"), "{yaml}");
+    let cut = files.refusal("cut.msgpack");
+    assert!(cut.starts_with("cut.msgpack: ") && cut.contains("byte"), "{cut}");
     let unknown = files.refusal("unknown.json");
-    assert!(
-        unknown.contains("kernel.colour: unknown field `colour`"),
-        "{unknown}"
-    );
-    assert_eq!(
-        files.refusal("large.json"),
-        "large.json is larger than 1048576 bytes"
-    );
+    assert!(unknown.contains("kernel.colour: unknown field `colour`"), "{unknown}");
+    assert_eq!(files.refusal("large.json"), "large.json is larger than 1048576 bytes");
     assert_eq!(files.refusal("none.json"), "could not read none.json");
 }
 
@@ -181,7 +139,7 @@ fn a_yaml_alias_bomb_is_refused() {
     }
     let files = Files::new(&[("c.yaml", bomb.as_bytes())]);
     let message = files.refusal("c.yaml");
-    assert!(message.contains("not valid YAML"), "{message}");
+    assert!(message.contains("alias"), "{message}");
 }
 
 #[test]
@@ -189,8 +147,5 @@ fn long_scalars_are_accepted() {
     let data = "A".repeat(900_000);
     let yaml = format!("kernel: {{source_code: \"{data}\", kernel_type: cuda}}\n");
     let files = Files::new(&[("c.yaml", yaml.as_bytes())]);
-    assert_eq!(
-        files.read("c.yaml").expect("valid").fields["kernel"]["source_code"],
-        data
-    );
+    assert_eq!(files.read("c.yaml").expect("valid").fields["kernel"]["source_code"], data);
 }

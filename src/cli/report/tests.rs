@@ -71,17 +71,11 @@ fn a_wrong_one_shows_its_first_mismatches() {
         })),
         false,
     );
-    assert!(
-        text.starts_with("WRONG  k: 2 of 8 elements differ\n"),
-        "{text}"
-    );
+    assert!(text.starts_with("WRONG  k: 2 of 8 elements differ\n"), "{text}");
     assert!(text.contains("c WRONG: 6 of 8 elements match"), "{text}");
     assert!(text.contains("c[1, 2] is 3, expected 4"), "{text}");
     assert!(text.contains("1 element was never written"), "{text}");
-    assert!(
-        !text.contains("runtime"),
-        "a wrong kernel has no time: {text}"
-    );
+    assert!(!text.contains("runtime"), "a wrong kernel has no time: {text}");
 }
 
 #[test]
@@ -90,18 +84,12 @@ fn every_verdict_comes_first() {
     let result = |correctness: Value| json!({"compiled": true, "correctness": correctness, "metadata": {"kernel_name": "k"}});
     let cases = [
         (json!({}), "CORRECT  vector_add: 1 output checked\n"),
-        (
-            json!({"kernel_exec_result": result(Value::Null)}),
-            "NOT CHECKED  k ran; the contract",
-        ),
+        (json!({"kernel_exec_result": result(Value::Null)}), "NOT CHECKED  k ran; the contract"),
         (
             json!({"failure": failure, "kernel_exec_result": result(Value::Null)}),
             "FAILED  k: still running [timeout]\n",
         ),
-        (
-            json!({"failure": failure, "status": "error"}),
-            "NO VERDICT  vector_add: still running",
-        ),
+        (json!({"failure": failure, "status": "error"}), "NO VERDICT  vector_add: still running"),
         (
             json!({"kernel_exec_result": {"compiled": false, "metadata": {}}}),
             "DOES NOT COMPILE  the kernel\n",
@@ -122,10 +110,7 @@ fn compile_errors_are_located() {
     let changes = json!({"kernel_exec_result": {"compiled": false, "metadata": {}},
                          "compile": compile});
     let text = evaluation(&response(changes), false);
-    assert!(
-        text.contains("  kernel.cu:3:5: error: identifier \"x\" is undefined\n"),
-        "{text}"
-    );
+    assert!(text.contains("  kernel.cu:3:5: error: identifier \"x\" is undefined\n"), "{text}");
 }
 
 #[test]
@@ -150,16 +135,10 @@ fn compilations() {
             "kernels": ["a"], "symbol": "a"}}))
     .expect("a response");
     let text = compilation(&compiled, false);
-    assert_eq!(
-        text,
-        "COMPILED\n\n  compiled  nvrtc 13.0.88 in 12.00 ms\n            kernel a\n"
-    );
+    assert_eq!(text, "COMPILED\n\n  compiled  nvrtc 13.0.88 in 12.00 ms\n            kernel a\n");
     let failed: CompileResponse = serde_json::from_value(json!({
         "job_id": "j", "status": "success", "compiled": false, "total_ms": 12.0,
         "compilation_error": "boom"}))
     .expect("a response");
-    assert_eq!(
-        compilation(&failed, false),
-        "DOES NOT COMPILE\n\n    boom\n"
-    );
+    assert_eq!(compilation(&failed, false), "DOES NOT COMPILE\n\n    boom\n");
 }

@@ -26,9 +26,7 @@ fn load_with(
 
 /// The message of a refused configuration, without the temporary directory in it.
 fn refusal(file: &str) -> String {
-    let message = load(Some(file), &[])
-        .expect_err("must be refused")
-        .to_string();
+    let message = load(Some(file), &[]).expect_err("must be refused").to_string();
     match message.split_once("warpgauge.toml") {
         Some((_, rest)) => format!("warpgauge.toml{rest}"),
         None => message,
@@ -39,21 +37,9 @@ fn refusal(file: &str) -> String {
 fn defaults_are_complete_and_in_range() {
     let effective = load(None, &[]).expect("the defaults are valid");
     assert_eq!(effective.config.server.port, 8000);
-    assert_eq!(
-        effective.config.storage.data_dir,
-        "/home/someone/.local/share/warpgauge"
-    );
-    assert_eq!(
-        effective.origins.len(),
-        SETTINGS.len(),
-        "default.toml sets every setting"
-    );
-    assert!(
-        effective
-            .origins
-            .values()
-            .all(|origin| *origin == Origin::Default)
-    );
+    assert_eq!(effective.config.storage.data_dir, "/home/someone/.local/share/warpgauge");
+    assert_eq!(effective.origins.len(), SETTINGS.len(), "default.toml sets every setting");
+    assert!(effective.origins.values().all(|origin| *origin == Origin::Default));
     // And `Config` has no field that the table of settings does not know.
     let value = toml::Value::try_from(&effective.config).expect("serialises");
     let fields: usize = value
@@ -80,70 +66,31 @@ fn every_environment_variable_is_honoured() {
     let cases: &[(&str, &str, Read, &str)] = &[
         ("HOST", "0.0.0.0", |c| c.server.host.clone(), "0.0.0.0"),
         ("PORT", "9001", |c| c.server.port.to_string(), "9001"),
-        (
-            "WARPGAUGE_API_KEYS",
-            "a,b",
-            |c| c.server.api_keys.join("+"),
-            "a+b",
-        ),
-        (
-            "GPU_DEVICE",
-            "1,0",
-            |c| format!("{:?}", c.device_selection()),
-            "Ordinals([1, 0])",
-        ),
+        ("WARPGAUGE_API_KEYS", "a,b", |c| c.server.api_keys.join("+"), "a+b"),
+        ("GPU_DEVICE", "1,0", |c| format!("{:?}", c.device_selection()), "Ordinals([1, 0])"),
         (
             "WARPGAUGE_EMULATOR",
             "/opt/libcuda.so",
             |c| c.devices.emulator.clone(),
             "/opt/libcuda.so",
         ),
-        (
-            "ENABLE_DEVICE_METRICS",
-            "true",
-            |c| c.devices.device_metrics.to_string(),
-            "true",
-        ),
-        (
-            "MAX_WORKERS",
-            "3",
-            |c| c.compile.parallelism.to_string(),
-            "3",
-        ),
-        (
-            "WARPGAUGE_TOOLCHAIN",
-            "/a:/b",
-            |c| c.compile.toolchain.clone(),
-            "/a:/b",
-        ),
-        (
-            "WARPGAUGE_DATA_DIR",
-            "/data",
-            |c| c.storage.data_dir.clone(),
-            "/data",
-        ),
+        ("ENABLE_DEVICE_METRICS", "true", |c| c.devices.device_metrics.to_string(), "true"),
+        ("MAX_WORKERS", "3", |c| c.compile.parallelism.to_string(), "3"),
+        ("WARPGAUGE_TOOLCHAIN", "/a:/b", |c| c.compile.toolchain.clone(), "/a:/b"),
+        ("WARPGAUGE_DATA_DIR", "/data", |c| c.storage.data_dir.clone(), "/data"),
         ("LOG_LEVEL", "debug", |c| c.log.level.clone(), "debug"),
     ];
     for (name, text, read, expected) in cases {
         let effective = load(None, &[(name, text)]).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(read(&effective.config), *expected, "{name}");
-        let setting = SETTINGS
-            .iter()
-            .find(|s| s.env == Some(name))
-            .expect("in the table");
-        let from_env: Vec<_> = effective
-            .origins
-            .iter()
-            .filter(|(_, o)| **o != Origin::Default)
-            .collect();
+        let setting = SETTINGS.iter().find(|s| s.env == Some(name)).expect("in the table");
+        let from_env: Vec<_> =
+            effective.origins.iter().filter(|(_, o)| **o != Origin::Default).collect();
         let (name, expected_key) = (setting.env.expect("has one"), setting.key);
         assert_eq!(from_env, [(&expected_key, &Origin::Environment(name))]);
     }
     let tested = cases.len();
-    let known = SETTINGS
-        .iter()
-        .filter(|setting| setting.env.is_some())
-        .count();
+    let known = SETTINGS.iter().filter(|setting| setting.env.is_some()).count();
     assert_eq!(tested, known, "a case for every variable");
 }
 
@@ -151,27 +98,15 @@ fn every_environment_variable_is_honoured() {
 fn each_layer_overrides_the_one_before() {
     let file = "[server]\nport = 1\nhost = \"file\"\n[log]\nlevel = \"warn\"\n";
     let vars = [("PORT", "2"), ("LOG_LEVEL", "error")];
-    let flags = CliOverrides {
-        port: Some("3".to_owned()),
-        ..CliOverrides::default()
-    };
+    let flags = CliOverrides { port: Some("3".to_owned()), ..CliOverrides::default() };
     let effective = load_with(Some(file), &vars, &flags).expect("valid");
     assert_eq!(effective.config.server.port, 3);
     assert_eq!(effective.config.log.level, "error");
     assert_eq!(effective.config.server.host, "file");
-    assert_eq!(
-        effective.config.server.jobs_kept, 1000,
-        "a partial file keeps the other defaults"
-    );
+    assert_eq!(effective.config.server.jobs_kept, 1000, "a partial file keeps the other defaults");
     assert_eq!(effective.origins["server.port"], Origin::Flag("--port"));
-    assert_eq!(
-        effective.origins["log.level"],
-        Origin::Environment("LOG_LEVEL")
-    );
-    assert!(matches!(
-        effective.origins["server.host"],
-        Origin::File { line: 3, .. }
-    ));
+    assert_eq!(effective.origins["log.level"], Origin::Environment("LOG_LEVEL"));
+    assert!(matches!(effective.origins["server.host"], Origin::File { line: 3, .. }));
 }
 
 #[test]
@@ -197,24 +132,14 @@ fn an_empty_variable_counts_as_not_set() {
 
 #[test]
 fn wrong_variables_and_flags_name_themselves() {
-    let message = load(None, &[("PORT", "80 80")])
-        .expect_err("refused")
-        .to_string();
+    let message = load(None, &[("PORT", "80 80")]).expect_err("refused").to_string();
     assert_eq!(
         message,
         "environment variable PORT: `server.port` must be a whole number from 0 to 65535; got \"80 80\""
     );
-    let flags = CliOverrides {
-        device: Some("gpu".to_owned()),
-        ..CliOverrides::default()
-    };
-    let message = load_with(None, &[], &flags)
-        .expect_err("refused")
-        .to_string();
-    assert!(
-        message.starts_with("flag --device: `devices.use` must be `auto`"),
-        "{message}"
-    );
+    let flags = CliOverrides { device: Some("gpu".to_owned()), ..CliOverrides::default() };
+    let message = load_with(None, &[], &flags).expect_err("refused").to_string();
+    assert!(message.starts_with("flag --device: `devices.use` must be `auto`"), "{message}");
 }
 
 #[test]
@@ -267,26 +192,18 @@ fn wrong_files_say_where_and_what() {
 fn api_keys_never_reach_a_message() {
     let message = refusal("[server]\napi_keys = [\"top secret\"]\n");
     assert!(!message.contains("secret"), "{message}");
-    let message = load(None, &[("WARPGAUGE_API_KEYS", "top secret")])
-        .expect_err("refused")
-        .to_string();
+    let message =
+        load(None, &[("WARPGAUGE_API_KEYS", "top secret")]).expect_err("refused").to_string();
     assert!(!message.contains("top secret"), "{message}");
 }
 
 #[test]
 fn a_file_that_is_not_there_or_too_large_is_an_error() {
     let env = |_: &str| Some("/tmp".to_owned());
-    let missing = Config::load(
-        Some(Path::new("/no/such.toml")),
-        &env,
-        &CliOverrides::default(),
-    );
+    let missing = Config::load(Some(Path::new("/no/such.toml")), &env, &CliOverrides::default());
     assert!(matches!(missing, Err(ConfigError::Read { .. })));
     let large = "#".repeat(MAX_FILE_BYTES as usize + 1);
-    assert!(matches!(
-        load(Some(&large), &[]),
-        Err(ConfigError::TooLarge { .. })
-    ));
+    assert!(matches!(load(Some(&large), &[]), Err(ConfigError::TooLarge { .. })));
 }
 
 #[test]
@@ -309,8 +226,5 @@ fn paths_in_a_file_are_relative_to_the_file() {
     let Origin::File { path, .. } = &effective.origins["storage.data_dir"] else {
         panic!("comes from the file");
     };
-    assert_eq!(
-        effective.config.data_dir(),
-        path.parent().expect("has one").join("data")
-    );
+    assert_eq!(effective.config.data_dir(), path.parent().expect("has one").join("data"));
 }

@@ -133,7 +133,9 @@ proptest! {
     }
 
     #[test]
-    fn any_text_gives_a_value_or_an_error_inside_it(text in "[n0-9x.shape\\[\\]()+*/%, min-]{0,80}") {
+    fn any_text_gives_a_value_or_an_error_inside_it(
+        text in "[n0-9x.shape\\[\\]()+*/%, min-]{0,80}"
+    ) {
         if let Err(error) = value(&text) {
             prop_assert!(error.position <= text.len());
         }

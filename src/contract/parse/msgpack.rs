@@ -5,7 +5,7 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{MAX_DEPTH, ParseError, data_error_code};
+use super::{MAX_DEPTH, MAX_VALUES, ParseError, data_error_code, too_many_values};
 
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ParseError> {
     let end = scan(bytes)?;
@@ -67,7 +67,7 @@ struct Item {
 
 /// Offset just behind the first value.
 fn scan(bytes: &[u8]) -> Result<usize, ParseError> {
-    let mut position = 0;
+    let (mut position, mut values) = (0, 0);
     // Values still to come at each open level.
     let mut open = vec![1u64];
     while let Some(pending) = open.last_mut() {
@@ -77,6 +77,10 @@ fn scan(bytes: &[u8]) -> Result<usize, ParseError> {
         }
         *pending -= 1;
         let start = position;
+        values += 1;
+        if values > MAX_VALUES {
+            return Err(at_offset(too_many_values(), start));
+        }
         let item = item(bytes, &mut position).map_err(|error| at_offset(error, start))?;
         let left = (bytes.len() - position) as u64;
         // Every child takes a byte at least.

@@ -263,7 +263,8 @@ fn alias_bombs_are_refused() {
         "*k, ".repeat(5000)
     );
     let options = format!(
-        "kernel:\n  kernel_type: cuda\n  source_code: &s {}\n  metadata: {{compiler_options: [{}]}}\n",
+        "kernel:\n  kernel_type: cuda\n  source_code: &s {}\n  \
+         metadata: {{compiler_options: [{}]}}\n",
         "x".repeat(200_000),
         "*s, ".repeat(5000)
     );
@@ -276,6 +277,30 @@ fn alias_bombs_are_refused() {
         refused(BodyFormat::Yaml, options.as_bytes()).code,
         "too_large"
     );
+}
+
+#[test]
+fn bodies_that_would_grow_in_memory_are_refused() {
+    let json = format!(
+        "{{\"kernel\": {{\"value\": [{}1]}}}}",
+        "1,".repeat(MAX_VALUES)
+    );
+    let yaml = format!("kernel:\n  value:\n{}", "  - 1\n".repeat(MAX_VALUES));
+    let msgpack = rmp_serde::to_vec(&vec![0u8; MAX_VALUES]).unwrap();
+    for (format, body) in [
+        (BodyFormat::Json, json.as_bytes()),
+        (BodyFormat::Yaml, yaml.as_bytes()),
+        (BodyFormat::MsgPack, &msgpack),
+    ] {
+        let error = parse::<serde_json::Value>(format, body).unwrap_err();
+        assert_eq!(error.code, "too_large", "{format}: {error:?}");
+    }
+    // Commas and brackets in strings are no values, whatever is escaped there.
+    for filler in [",", "[", "\\\",{", "\\\\,", ",\\n\\\\\\\"[["] {
+        let text = format!("\"{}\"", filler.repeat(MAX_VALUES));
+        let parsed: String = parse(BodyFormat::Json, text.as_bytes()).unwrap();
+        assert!(parsed.len() >= MAX_VALUES);
+    }
 }
 
 #[test]
@@ -308,4 +333,51 @@ fn infinities_in_yaml_reach_scalars_as_text() {
         request.kernel.io.unwrap().args[0].value,
         Some(serde_json::json!("-.inf"))
     );
+}
+
+/// Run on its own, with `--ignored --nocapture`.
+#[test]
+#[ignore = "a measurement, not a check"]
+fn memory_of_a_body_of_300_megabytes() {
+    let peak = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmHWM"))
+            .unwrap()
+            .to_owned();
+        line.split_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            / 1024
+    };
+    let mut body = with_spec(r#"{"shape": [56250000], "data": {"data_b64": "HERE"}}"#).into_bytes();
+    let at = body
+        .windows(4)
+        .position(|window| window == b"HERE")
+        .unwrap();
+    let tail = body.split_off(at);
+    body.reserve_exact(300_000_100);
+    body.extend(std::iter::repeat_n(b"QUJD", 75_000_000).flatten());
+    body.extend(&tail[4..]);
+    for format in [BodyFormat::Json, BodyFormat::Yaml] {
+        let (before, start) = (peak(), std::time::Instant::now());
+        let request: EvaluateRequest = parse(format, &body).unwrap();
+        let time = start.elapsed();
+        println!(
+            "{format}: {time:?}, peak {before} MB before, {} MB after",
+            peak()
+        );
+        let io = request.kernel.io.unwrap();
+        let data = io.args[0]
+            .tensor_spec
+            .as_ref()
+            .unwrap()
+            .data
+            .as_ref()
+            .unwrap();
+        assert_eq!(data.data_b64.decoded_len(), Ok(225_000_000));
+    }
 }

@@ -4,11 +4,11 @@ use serde::de::DeserializeOwned;
 use serde_saphyr::options::AliasLimits;
 use serde_saphyr::{Budget, Error, NonFiniteFloatPolicy, Options};
 
-use super::{MAX_DEPTH, ParseError, data_error_code};
+use super::{MAX_DEPTH, MAX_VALUES, ParseError, data_error_code};
 
 /// Bytes that aliases may repeat. An alias can repeat at most the whole document, so the number of
-/// repeated nodes is this divided by the document's length: plenty for a hand-written contract, none
-/// for one of more than 32 MB.
+/// repeated nodes is this divided by the document's length: plenty for a hand-written contract,
+/// none for one of more than 32 MB.
 const MAX_REPEATED_BYTES: usize = 32 << 20;
 
 /// Most repeated nodes, however short the document.
@@ -42,6 +42,7 @@ fn options(length: usize) -> Options {
     budget.max_depth = MAX_DEPTH;
     budget.flow_nesting_limit = MAX_DEPTH;
     budget.max_documents = 1;
+    budget.max_nodes = MAX_VALUES;
     budget.max_aliases = repeated;
     budget.max_recorded_anchor_events = MAX_REPEATED_NODES;
     budget.max_recorded_anchor_bytes = MAX_REPEATED_BYTES;

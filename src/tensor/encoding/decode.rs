@@ -78,8 +78,8 @@ impl DecodeError {
     }
 }
 
-/// Writes the raw little-endian elements of a tensor to `out` and returns their number of bytes, which
-/// is exactly what `shape` and `dtype` need. Compressed data is never expanded beyond that.
+/// Writes the raw little-endian elements of a tensor to `out` and returns their number of bytes,
+/// which is exactly what `shape` and `dtype` need. Compressed data is never expanded beyond that.
 pub fn decode(
     data: &TensorData,
     dtype: Dtype,

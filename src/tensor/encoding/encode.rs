@@ -30,8 +30,8 @@ pub struct EncodedTensor {
     pub blake3: String,
 }
 
-/// Encodes raw little-endian elements as they are read. `raw` must hold exactly the tensor; memory is
-/// the size of the result.
+/// Encodes raw little-endian elements as they are read. `raw` must hold exactly the tensor; memory
+/// is the size of the result.
 pub fn encode(
     mut raw: impl Read,
     dtype: Dtype,

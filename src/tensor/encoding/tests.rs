@@ -276,7 +276,8 @@ proptest! {
         let size = (rows * columns) as usize * dtype.size();
         let raw: Vec<u8> = (0..size).map(|i| (i as u8).wrapping_mul(seed)).collect();
         let shape = [rows, columns];
-        let sent = encode(raw.as_slice(), dtype, &shape, OutputEncoding { compress, format }).unwrap();
+        let encoding = OutputEncoding { compress, format };
+        let sent = encode(raw.as_slice(), dtype, &shape, encoding).unwrap();
         prop_assert_eq!(&sent.blake3, &blake3::hash(&raw).to_hex().to_string());
         // What is returned can be sent again, hash aside.
         let mut json = serde_json::to_value(&sent).unwrap();

@@ -41,8 +41,8 @@ struct Running {
     mismatches: [u64; LANES],
     max_abs: [f64; LANES],
     max_rel: f64,
-    /// A little below `max_rel`: an element needs the division only if its error is larger than this
-    /// share of the expectation.
+    /// A little below `max_rel`: an element needs the division only if its error is larger than
+    /// this share of the expectation.
     interesting: f64,
 }
 

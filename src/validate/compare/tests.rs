@@ -57,7 +57,8 @@ fn the_bound_is_inclusive_and_relative_to_the_expectation() {
     let result = f32s(&[3.0, 100.0], &[1.0, 100.0], &t);
     assert_eq!((result.passed, result.matched), (false, 1));
     assert_eq!((result.max_abs_error, result.max_rel_error), (2.0, 2.0));
-    // Symmetric in neither argument: 4 is within a quarter of 5, 5 is not within a quarter of 4 − ….
+    // Symmetric in neither argument: 4 is within a quarter of 5, 5 is not within a quarter of 4 −
+    // ….
     assert!(f32s(&[4.0], &[5.0], &tolerance(0.0, 0.2)).passed);
     assert!(!f32s(&[5.0], &[4.0], &tolerance(0.0, 0.2)).passed);
 }

@@ -123,6 +123,15 @@ impl Executor {
         })
     }
 
+    /// Sets the emulator's checks and forgets what it has seen so far.
+    fn arm_checks(&self, on: bool) -> JobResult<()> {
+        if let Some(emulator) = self.emulator {
+            emulator.set_sanitize(on).map_err(environment)?;
+            let _ = emulator.take_report();
+        }
+        Ok(())
+    }
+
     fn reserve_flush(&mut self) -> JobResult<()> {
         // The emulated device has no cache to flush.
         if self.flush.is_none() && self.device.kind == DeviceKind::Cuda && self.device.l2_bytes > 0 {
@@ -139,11 +148,6 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
     let mut outcome = empty_outcome();
     let mut residue = Residue::default();
     let mut buffers = Vec::new();
-    if let Some(emulator) = &executor.emulator {
-        emulator.set_sanitize(job.sanitize);
-        // What a job before left behind belongs to nobody.
-        let _ = emulator.take_report();
-    }
     let result = phases(executor, job, link, &mut outcome, &mut residue, &mut buffers);
     let mut lost = executor.context.synchronize().is_err();
     if let Err(failed) = result {
@@ -174,6 +178,7 @@ fn phases<'job>(
     residue: &mut Residue,
     buffers: &mut Vec<JobBuffer<'job>>,
 ) -> JobResult<()> {
+    executor.arm_checks(job.sanitize)?;
     let function = timed(&mut outcome.timings.load_ms, || {
         load(executor, &job.launch, residue, Blame::Candidate)
     })?;
@@ -191,11 +196,9 @@ fn phases<'job>(
         let mut progress = |trials| link.progress(trials);
         trials::execute(executor, job.trials, &mut launch, buffers, &mut progress)
     });
-    if let Some(emulator) = &executor.emulator {
-        outcome.emulator_report = emulator.take_report();
-        // Reference kernels are not under suspicion.
-        emulator.set_sanitize(false);
-    }
+    outcome.emulator_report = executor.emulator.and_then(|emulator| emulator.take_report());
+    // Reference kernels are not under suspicion.
+    executor.arm_checks(false)?;
     let executed = executed?;
     outcome.samples_ms = executed.samples_ms;
     outcome.warmup_launches = executed.warmup_launches;

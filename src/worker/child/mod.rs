@@ -24,6 +24,7 @@ use clap::Parser;
 use serde::{Deserialize, Serialize};
 
 use super::protocol::DeviceInfo;
+use super::selftest;
 use crate::device::DriverChoice;
 use crate::device::loader;
 
@@ -43,6 +44,12 @@ pub struct WorkerArgs {
     /// Print the devices as JSON and end.
     #[arg(long)]
     pub probe: bool,
+    /// Check the worker on the device at hand, print a table and end.
+    #[arg(long, requires = "images")]
+    pub self_test: bool,
+    /// Folder with the images that the self-test needs.
+    #[arg(long)]
+    pub images: Option<PathBuf>,
 }
 
 impl WorkerArgs {
@@ -78,7 +85,13 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     // Foreign code is behind every call: a panic here must end this process with a message, and
     // nothing else.
-    let run = || if args.probe { probe(&args) } else { session::run(&args) };
+    let run = || match &args.images {
+        Some(images) if args.self_test => {
+            selftest::main(images, args.emulator.clone(), args.run_dir())
+        }
+        _ if args.probe => probe(&args),
+        _ => session::run(&args),
+    };
     catch_unwind(AssertUnwindSafe(run)).unwrap_or(ExitCode::from(101))
 }
 

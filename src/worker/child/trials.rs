@@ -6,7 +6,7 @@ use super::buffers::JobBuffer;
 use super::job::{Executor, JobResult, candidate};
 use crate::contract::CacheState;
 use crate::device::{DeviceBuffer, DeviceError, Event, PreparedLaunch};
-use crate::worker::protocol::TrialPlan;
+use crate::worker::protocol::{DeviceKind, TrialPlan};
 
 /// Most trials that are queued before the device is waited for.
 pub(super) const BATCH: usize = 256;
@@ -65,7 +65,10 @@ impl Run<'_, '_> {
             self.executed.warmup_launches += count as u32;
             let passed = start.elapsed().as_secs_f64();
             let launches = self.executed.warmup_launches;
-            let enough = passed >= plan.min_warmup_s && launches >= MIN_WARMUP_LAUNCHES;
+            // The emulated device has neither clocks nor caches to warm, and its counts repeat only
+            // if the number of launches does.
+            let emulated = self.executor.device.kind == DeviceKind::Emulator;
+            let enough = passed >= plan.min_warmup_s && launches >= MIN_WARMUP_LAUNCHES || emulated;
             if enough || passed >= plan.min_warmup_s + WARMUP_GRACE_S {
                 return Ok(each);
             }

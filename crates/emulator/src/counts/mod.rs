@@ -1,12 +1,185 @@
 //! What a launch did, counted.
+//!
+//! Instructions are those of the PTX, before `ptxas` has optimised them; memory traffic is what
+//! the addresses imply. All of it depends on the program and its data alone, so that it is the
+//! same on every run and on every machine — except that a loop which waits for another block goes
+//! round as often as it happens to.
 
-/// Event counts of one launch.
-///
-/// Every field is a sum over blocks, so that the order in which blocks run cannot change it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+mod fold;
+mod traffic;
+
+pub(crate) use traffic::{Traffic, distinct, wavefronts};
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Event counts of one launch.
+        ///
+        /// Every field is a sum over blocks, so that the order in which blocks run cannot change
+        /// it.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct Counts {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counts {
+            /// Adds another launch's, or another worker's.
+            pub fn add(&mut self, other: &Counts) {
+                $(self.$name += other.$name;)*
+            }
+
+            /// All counts with their names, in the order of the fields.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name),)*].into_iter()
+            }
+        }
+    };
+}
+
+counts! {
     /// Instructions issued, one for each warp.
-    pub warp_instructions: u64,
+    warp_instructions,
     /// Instructions executed, one for each thread whose guard held.
-    pub thread_instructions: u64,
+    thread_instructions,
+    /// Warp instructions: integer arithmetic, comparison and logic.
+    warp_integer,
+    /// Warp instructions: f16 and bf16 arithmetic.
+    warp_fp16,
+    /// Warp instructions: f32 arithmetic.
+    warp_fp32,
+    /// Warp instructions: f64 arithmetic.
+    warp_fp64,
+    /// Warp instructions: approximated functions (`ex2`, `rsqrt`, `sin`, …).
+    warp_special,
+    /// Warp instructions: conversions.
+    warp_conversion,
+    /// Warp instructions: moves, selections, special registers and addresses of spaces.
+    warp_move,
+    /// Warp instructions: branches, calls, returns, exits.
+    warp_control,
+    /// Warp instructions: loads, stores and copies.
+    warp_memory,
+    /// Warp instructions: atomics and reductions on memory.
+    warp_atomic,
+    /// Warp instructions: shuffles, votes, matches and reductions within a warp.
+    warp_exchange,
+    /// Warp instructions: barriers and fences.
+    warp_synchronisation,
+    /// Warp instructions: matrix instructions.
+    warp_tensor,
+    /// Thread instructions: integer arithmetic, comparison and logic.
+    thread_integer,
+    /// Thread instructions: f16 and bf16 arithmetic.
+    thread_fp16,
+    /// Thread instructions: f32 arithmetic.
+    thread_fp32,
+    /// Thread instructions: f64 arithmetic.
+    thread_fp64,
+    /// Thread instructions: approximated functions.
+    thread_special,
+    /// Thread instructions: conversions.
+    thread_conversion,
+    /// Thread instructions: moves and selections.
+    thread_move,
+    /// Thread instructions: branches, calls, returns, exits.
+    thread_control,
+    /// Thread instructions: loads, stores and copies.
+    thread_memory,
+    /// Thread instructions: atomics and reductions on memory.
+    thread_atomic,
+    /// Thread instructions: exchange within a warp.
+    thread_exchange,
+    /// Thread instructions: barriers and fences.
+    thread_synchronisation,
+    /// Thread instructions: matrix instructions.
+    thread_tensor,
+    /// f32 additions and subtractions of threads.
+    fadd,
+    /// f32 multiplications of threads.
+    fmul,
+    /// f32 fused multiply-adds of threads; each is two operations.
+    ffma,
+    /// f64 additions and subtractions of threads.
+    dadd,
+    /// f64 multiplications of threads.
+    dmul,
+    /// f64 fused multiply-adds of threads; each is two operations.
+    dfma,
+    /// f16 and bf16 additions and subtractions; a packed instruction does two.
+    hadd,
+    /// f16 and bf16 multiplications; a packed instruction does two.
+    hmul,
+    /// f16 and bf16 fused multiply-adds; a packed instruction does two, each two operations.
+    hfma,
+    /// Operations (multiplications and additions) of matrix instructions on f16 and bf16.
+    tensor_half_ops,
+    /// Operations of matrix instructions on tf32.
+    tensor_tf32_ops,
+    /// Operations of matrix instructions on f64.
+    tensor_double_ops,
+    /// Operations of matrix instructions on 8-bit floats.
+    tensor_fp8_ops,
+    /// Operations of matrix instructions on integers and bits.
+    tensor_integer_ops,
+    /// Branches of warps, taken or not.
+    branches,
+    /// Branches at which the lanes of a warp parted.
+    divergent_branches,
+    /// Barrier instructions of warps.
+    barriers,
+    /// Loads from global memory by warps.
+    global_load_requests,
+    /// Sectors of 32 bytes that those loads touch, each once for a load.
+    global_load_sectors,
+    /// Bytes that the threads of those loads asked for.
+    global_load_bytes,
+    /// Lines of 128 bytes that those loads touch, each once for a load.
+    global_load_lines,
+    /// Stores to global memory by warps.
+    global_store_requests,
+    /// Sectors of 32 bytes that those stores touch.
+    global_store_sectors,
+    /// Bytes that the threads of those stores wrote.
+    global_store_bytes,
+    /// Lines of 128 bytes that those stores touch.
+    global_store_lines,
+    /// Atomics on global memory by warps.
+    global_atomic_requests,
+    /// Atomics on global memory by threads.
+    global_atomic_operations,
+    /// Sectors that those atomics touch.
+    global_atomic_sectors,
+    /// Loads from constant memory by warps.
+    constant_requests,
+    /// Bytes of the different sectors that were read in the whole launch: what a perfect cache
+    /// would fetch.
+    ideal_read_bytes,
+    /// Bytes of the different sectors that were written in the whole launch.
+    ideal_write_bytes,
+    /// Loads from shared memory by warps.
+    shared_load_requests,
+    /// Passes that those loads take: one for each set of words without a bank conflict.
+    shared_load_wavefronts,
+    /// Passes beyond those that the width of the access takes.
+    shared_load_conflicts,
+    /// Stores to shared memory by warps.
+    shared_store_requests,
+    /// Passes that those stores take.
+    shared_store_wavefronts,
+    /// Passes beyond those that the width of the access takes.
+    shared_store_conflicts,
+    /// Atomics on shared memory by warps.
+    shared_atomic_requests,
+    /// Loads from local memory by warps.
+    local_load_requests,
+    /// Stores to local memory by warps.
+    local_store_requests,
+    /// Bytes that threads read from and wrote to local memory.
+    local_bytes,
+}
+
+impl Counts {
+    /// Threads that an instruction executed in, on average, of the 32 of a warp.
+    pub fn threads_per_instruction(&self) -> f64 {
+        self.thread_instructions as f64 / self.warp_instructions.max(1) as f64
+    }
 }

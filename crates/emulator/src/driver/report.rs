@@ -20,23 +20,11 @@ const MAX_MESSAGES: usize = 64;
 /// The longest message that is kept, in bytes.
 const MAX_TEXT: usize = 4096;
 
-/// The fields of `Counts`, by name. A new field that is missing here does not compile.
-macro_rules! fields {
-    ($($name:ident)*) => {
-        fn fields(counts: &Counts) -> Vec<(&'static str, u64)> {
-            let Counts { $($name),* } = *counts;
-            vec![$((stringify!($name), $name)),*]
-        }
-    };
-}
-
-fields! { warp_instructions thread_instructions }
-
 /// The launches of one kernel, summed.
 struct Kernel {
     name: String,
     launches: u64,
-    counts: Vec<(&'static str, u64)>,
+    counts: Counts,
 }
 
 /// What is kept.
@@ -104,11 +92,9 @@ impl Kept {
     fn count(&mut self, name: &str, counts: &Counts) {
         if let Some(kernel) = self.kernels.iter_mut().find(|kernel| kernel.name == name) {
             kernel.launches += 1;
-            for (sum, (_, more)) in kernel.counts.iter_mut().zip(fields(counts)) {
-                sum.1 = sum.1.saturating_add(more);
-            }
+            kernel.counts.add(counts);
         } else if self.kernels.len() < MAX_KERNELS {
-            let (name, counts) = (name.to_owned(), fields(counts));
+            let (name, counts) = (name.to_owned(), *counts);
             self.kernels.push(Kernel {
                 name,
                 launches: 1,
@@ -280,6 +266,7 @@ mod tests {
         let counts = Counts {
             warp_instructions: 3,
             thread_instructions: 96,
+            ..Counts::default()
         };
         let report = LaunchReport {
             counts,

@@ -1,5 +1,30 @@
 //! Runs a grid of blocks on the CPU.
 
+mod alu;
+mod approx;
+mod atomic;
+mod block;
+mod call;
+mod check;
+mod collective;
+mod cvt;
+mod fault;
+mod float;
+mod grid;
+mod half;
+mod int;
+mod memory;
+mod printf;
+mod race;
+mod regs;
+mod runtime;
+pub(crate) mod soft;
+mod special;
+mod step;
+mod tensor;
+mod traffic;
+mod warp;
+
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -83,7 +108,58 @@ pub struct LaunchFault {
     pub finding: Option<Finding>,
 }
 
+/// Most threads of a block.
+const MAX_THREADS: u64 = 1024;
+/// Most shared memory of a block, in bytes: what the largest supported device has.
+const MAX_SHARED: u64 = 227 << 10;
+/// Most blocks in x; in y and z they are fewer.
+const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
+
+/// Whether the device could run a block of that shape.
+fn check_shape(f: &Function, cfg: &LaunchConfig, params: &[u8]) -> Result<(), String> {
+    let name = f.name();
+    let threads = cfg.block.iter().map(|n| u64::from(*n)).product::<u64>();
+    let [x, y, z] = cfg.grid;
+    if [x, y, z]
+        .iter()
+        .zip(MAX_GRID)
+        .any(|(n, most)| *n == 0 || *n > most)
+    {
+        return Err(format!(
+            "{name}: a grid of {x} × {y} × {z} blocks is not possible"
+        ));
+    }
+    if cfg.block.contains(&0) || threads > MAX_THREADS || cfg.block[2] > 64 {
+        let [x, y, z] = cfg.block;
+        return Err(format!(
+            "{name}: a block of {x} × {y} × {z} threads is not possible"
+        ));
+    }
+    if threads > f.max_threads().into() {
+        return Err(format!(
+            "{name}: {threads} threads; it is compiled for {}",
+            f.max_threads()
+        ));
+    }
+    let shared = u64::from(f.static_shared_bytes()) + u64::from(cfg.dynamic_shared_bytes);
+    if shared > MAX_SHARED {
+        return Err(format!(
+            "{name}: {shared} bytes of shared memory; {MAX_SHARED} are possible"
+        ));
+    }
+    if params.len() < f.param_bytes() {
+        let (have, want) = (params.len(), f.param_bytes());
+        return Err(format!(
+            "{name}: {have} bytes of parameters instead of {want}"
+        ));
+    }
+    Ok(())
+}
+
 /// Runs every block of the grid and returns when all have ended.
+///
+/// With [`LaunchOptions::sanitize`] wrong accesses are not faults: they are skipped, and listed in
+/// the report.
 ///
 /// # Errors
 /// The first fault of any thread; memory keeps what was written before it.
@@ -93,14 +169,30 @@ pub struct LaunchFault {
 )]
 pub fn launch(
     f: &Function,
-    _memory: &Memory,
-    _cfg: &LaunchConfig,
-    _params: &[u8],
-    _opts: &LaunchOptions,
+    memory: &Memory,
+    cfg: &LaunchConfig,
+    params: &[u8],
+    opts: &LaunchOptions<'_>,
 ) -> Result<LaunchReport, LaunchFault> {
-    Err(LaunchFault {
-        kind: FaultKind::IllegalInstruction,
-        message: format!("{}: no executor yet", f.name()),
+    let program = f.program();
+    let refuse = |message| LaunchFault {
+        kind: FaultKind::LaunchResources,
+        message,
         finding: None,
-    })
+    };
+    check_shape(f, cfg, params).map_err(refuse)?;
+    if program.uses_heap {
+        memory.heap().prepare(memory, opts.device);
+    }
+    let grid = grid::Grid::new(
+        &program.code,
+        f.name(),
+        &program.files,
+        &program.index,
+        *cfg,
+        opts,
+        params,
+        memory,
+    );
+    grid::run(&grid).map_err(|fault| *fault)
 }

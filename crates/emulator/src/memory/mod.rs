@@ -9,6 +9,7 @@
 //! [`Table`] with it, and for a while longer, so that a use after free can be named.
 
 mod error;
+mod heap;
 mod mapping;
 pub(crate) mod raw;
 mod shadow;
@@ -16,5 +17,6 @@ mod space;
 mod table;
 
 pub use error::MemoryError;
+pub(crate) use heap::Heap;
 pub use space::{AllocKind, Allocation, Memory};
 pub(crate) use table::{Region, Table};

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use super::mapping::Mapping;
 use super::shadow::Shadow;
 use super::table::{Region, Table};
-use super::{MemoryError, raw};
+use super::{Heap, MemoryError, raw};
 
 /// How many freed allocations are remembered, and stay reserved, to name a use after free.
 const QUARANTINE: usize = 256;
@@ -43,6 +43,7 @@ pub struct Allocation {
 pub struct Memory {
     state: RwLock<State>,
     track: AtomicBool,
+    heap: Heap,
 }
 
 #[derive(Default)]
@@ -296,6 +297,22 @@ impl Memory {
         unsafe { raw::fill(va, pattern, bytes) };
         mark(&r, va, bytes);
         Ok(())
+    }
+
+    /// The heap of device-side `malloc`.
+    pub(crate) fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
+    /// Sets the size of the heap of device-side `malloc`, in bytes (`cudaLimitMallocHeapSize`);
+    /// false when a kernel that uses it has already been launched.
+    pub fn set_heap_limit(&self, bytes: u64) -> bool {
+        self.heap.set_limit(bytes)
+    }
+
+    /// The size of the heap of device-side `malloc`, in bytes.
+    pub fn heap_limit(&self) -> u64 {
+        self.heap.limit()
     }
 
     /// All allocations as they are now.

@@ -1,8 +1,15 @@
 //! Loaded PTX modules and their functions.
 
+mod globals;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::ir::lower::{self, Env};
+use crate::ir::{Builtin, Code, Op};
 use crate::memory::Memory;
+use crate::ptx::{self, Func, FuncKind, Space, Unit};
+use globals::Globals;
 
 /// A PTX text that could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +47,30 @@ pub struct ParamLayout {
 /// A loaded PTX module: functions ready to run, global variables in memory.
 pub struct Module {
     functions: Vec<Arc<Function>>,
+    globals: Arc<Globals>,
+}
+
+/// What a kernel needs to run.
+pub(crate) struct Program {
+    pub(crate) code: Code,
+    /// Function of the module to function of the code.
+    pub(crate) index: Vec<(usize, u32)>,
+    pub(crate) files: Arc<Vec<(u32, String)>>,
+    pub(crate) uses_heap: bool,
+}
+
+/// A kernel, ready to run.
+pub struct Function {
+    name: String,
+    params: Vec<ParamLayout>,
+    param_bytes: usize,
+    max_threads: u32,
+    const_bytes: u32,
+    ptx_version: u32,
+    target_sm: u32,
+    program: Program,
+    /// Keeps the variables that the code refers to.
+    _globals: Arc<Globals>,
 }
 
 impl Module {
@@ -47,12 +78,56 @@ impl Module {
     ///
     /// # Errors
     /// The first line that is not PTX, or that asks for something the emulator does not support.
-    pub fn load(_ptx: &str, _memory: &Arc<Memory>, _device: u32) -> Result<Module, LoadError> {
-        Err(LoadError {
-            line: 0,
-            instruction: String::new(),
-            reason: "no parser yet".into(),
-        })
+    pub fn load(ptx: &str, memory: &Arc<Memory>, device: u32) -> Result<Module, LoadError> {
+        let unit = ptx::parse(ptx)?;
+        let funcs = index_functions(&unit)?;
+        let globals = Arc::new(Globals::place(&unit, &funcs, memory, device)?);
+        let addresses = unit
+            .vars
+            .iter()
+            .filter_map(|v| Some((v.name, globals.get(v.name)?.0)));
+        let addresses: HashMap<&str, u64> = addresses.collect();
+        let env = Env {
+            unit: &unit,
+            globals: &addresses,
+            funcs: &funcs,
+        };
+        let files = Arc::new(unit.files.clone());
+        let consts = unit.vars.iter().filter(|v| v.space == Space::Const);
+        let const_bytes = consts.map(|v| v.bytes).sum::<u64>().min(u32::MAX.into()) as u32;
+        let (mut functions, mut reached) = (Vec::new(), vec![false; unit.funcs.len()]);
+        for (i, f) in unit.funcs.iter().enumerate() {
+            if f.kind != FuncKind::Entry || f.body.is_none() {
+                continue;
+            }
+            let lowered = lower::lower(&env, i)?;
+            lowered.index.iter().for_each(|(m, _)| reached[*m] = true);
+            let heap = Op::Builtin(Builtin::Malloc);
+            let uses_heap = lowered.code.insts.iter().any(|i| i.op == heap);
+            let (params, param_bytes) = lower::param_layout(f);
+            functions.push(Arc::new(Function {
+                name: f.name.to_string(),
+                params,
+                param_bytes,
+                max_threads: f.max_threads.map_or(1024, |n| n.clamp(1, 1024)),
+                const_bytes,
+                ptx_version: unit.version,
+                target_sm: unit.target,
+                program: Program {
+                    code: lowered.code,
+                    index: lowered.index,
+                    files: files.clone(),
+                    uses_heap,
+                },
+                _globals: globals.clone(),
+            }));
+        }
+        for (i, f) in unit.funcs.iter().enumerate() {
+            if f.kind == FuncKind::Func && f.body.is_some() && !reached[i] {
+                lower::check(&env, i)?;
+            }
+        }
+        Ok(Module { functions, globals })
     }
 
     /// The kernel of that name.
@@ -66,15 +141,31 @@ impl Module {
     }
 
     /// Address and size in bytes of the global or constant variable of that name.
-    pub fn global(&self, _name: &str) -> Option<(u64, u64)> {
-        None
+    pub fn global(&self, name: &str) -> Option<(u64, u64)> {
+        self.globals.get(name)
     }
 }
 
-/// A kernel, ready to run.
-pub struct Function {
-    name: String,
-    params: Vec<ParamLayout>,
+/// Functions by name: a definition wins over declarations, and two definitions are an error.
+fn index_functions<'a>(unit: &Unit<'a>) -> Result<HashMap<&'a str, usize>, LoadError> {
+    let mut out: HashMap<&str, usize> = HashMap::new();
+    for (i, f) in unit.funcs.iter().enumerate() {
+        if let Some(old) = out.get(f.name) {
+            let old: &Func<'_> = &unit.funcs[*old];
+            if f.body.is_none() {
+                continue;
+            }
+            if old.body.is_some() {
+                return Err(LoadError {
+                    line: f.line,
+                    instruction: f.name.to_string(),
+                    reason: format!("function `{}` is defined twice", f.name),
+                });
+            }
+        }
+        out.insert(f.name, i);
+    }
+    Ok(out)
 }
 
 impl Function {
@@ -82,40 +173,63 @@ impl Function {
     pub fn name(&self) -> &str {
         &self.name
     }
+
     /// Parameters in order.
     pub fn params(&self) -> &[ParamLayout] {
         &self.params
     }
+
     /// Size of the parameter buffer, in bytes.
     pub fn param_bytes(&self) -> usize {
-        0
+        self.param_bytes
     }
+
     /// Statically declared shared memory of a block, in bytes.
     pub fn static_shared_bytes(&self) -> u32 {
-        0
+        self.program.code.shared_static
     }
-    /// Local memory of a thread, in bytes.
+
+    /// Local memory of a thread, in bytes: that of the deepest frame of each function it reaches
+    /// is not known, so it is that of the kernel itself.
     pub fn local_bytes(&self) -> u32 {
-        0
+        self.program.code.funcs.first().map_or(0, |f| f.local)
     }
-    /// An estimate of the 32-bit registers of a thread, for occupancy.
+
+    /// An estimate of the 32-bit registers of a thread, for occupancy: those that hold values at
+    /// the same time, and some for addresses, in steps of 8 as the hardware gives them.
     pub fn registers(&self) -> u32 {
-        0
+        let most = self
+            .program
+            .code
+            .funcs
+            .iter()
+            .map(|f| f.n32 + 2 * f.n64)
+            .max()
+            .unwrap_or(0);
+        (most + 4).next_multiple_of(8).clamp(16, 255)
     }
+
     /// Largest block: `.maxntid`, or 1024.
     pub fn max_threads(&self) -> u32 {
-        1024
+        self.max_threads
     }
+
     /// Constant memory of the module, in bytes.
     pub fn const_bytes(&self) -> u32 {
-        0
+        self.const_bytes
     }
+
     /// PTX version, major × 10 + minor.
     pub fn ptx_version(&self) -> u32 {
-        0
+        self.ptx_version
     }
+
     /// Target architecture, for example 80.
     pub fn target_sm(&self) -> u32 {
-        0
+        self.target_sm
+    }
+
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
     }
 }

@@ -505,7 +505,9 @@ fn kernels_are_counted_and_checked() {
     };
     let instructions = number(&first, "thread_instructions");
     assert_eq!(instructions % 2048, 0, "each of the threads does the same");
-    assert_eq!(number(&first, "warp_instructions") * 32, instructions);
+    // All warps are full; the guard of the one branch holds for no thread.
+    let issued = number(&first, "warp_instructions") * 32;
+    assert_eq!(issued, instructions + 2048);
     run(1024);
     assert_eq!(
         number(&take_report(), "thread_instructions") * 2,

@@ -1,0 +1,232 @@
+//! Blocks: shared memory, barriers, and turns for the warps.
+
+use super::fault::{Where, fault, found};
+use super::grid::{Grid, Worker};
+use super::step::{Turn, run};
+use super::warp::{State, Warp};
+use super::{FaultKind, LaunchFault};
+use crate::check::Finding;
+
+/// Instructions that a block may execute before another gets its worker.
+const SLICE: u64 = 1 << 20;
+
+/// One of the 16 barriers of a block.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Barrier {
+    arrived: u32,
+    /// Threads to wait for, if the instruction says; 0 for all.
+    expected: u32,
+    pub(super) generation: u32,
+    popc: u32,
+    all: bool,
+    any: bool,
+    /// Results of the generation that is complete: count, conjunction, disjunction.
+    pub(super) result: (u32, bool, bool),
+}
+
+/// What the warps of a block share.
+pub(super) struct Cta {
+    pub(super) id: [u32; 3],
+    pub(super) index: u64,
+    /// Shared memory, in words.
+    pub(super) shared: Vec<u32>,
+    pub(super) shared_bytes: u32,
+    pub(super) barriers: [Barrier; 16],
+    /// Threads that have not exited.
+    pub(super) alive: u32,
+    /// Last accesses to shared memory, when races are looked for.
+    pub(super) races: Option<super::race::Races>,
+}
+
+/// A block, between any two instructions of its warps.
+pub(super) struct Block {
+    pub(super) cta: Cta,
+    warps: Vec<Warp>,
+    next: usize,
+}
+
+/// Why a block stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slice {
+    Done,
+    /// It waits for another block, or goes round a loop for long.
+    Spinning,
+    /// Its time is up.
+    Expired,
+}
+
+impl Cta {
+    /// `threads` arrive at barrier `id`, of which `yes` have a true predicate.
+    pub(super) fn arrive(&mut self, id: u8, threads: u32, lanes: u32, yes: u32, expected: u32) {
+        let b = &mut self.barriers[id as usize];
+        if b.arrived == 0 {
+            (b.popc, b.all, b.any) = (0, true, false);
+        }
+        b.arrived += threads;
+        b.expected = expected;
+        b.popc += yes;
+        b.all &= yes == lanes;
+        b.any |= yes != 0;
+        self.complete(id);
+    }
+
+    fn complete(&mut self, id: u8) {
+        let b = &mut self.barriers[id as usize];
+        let want = if b.expected == 0 {
+            self.alive
+        } else {
+            b.expected
+        };
+        if b.arrived != 0 && b.arrived >= want {
+            b.arrived = 0;
+            b.generation = b.generation.wrapping_add(1);
+            b.result = (b.popc, b.all, b.any);
+        }
+    }
+
+    /// `threads` exit: barriers do not wait for them.
+    pub(super) fn exit(&mut self, threads: u32) {
+        self.alive -= threads;
+        (0..16).for_each(|id| self.complete(id));
+    }
+}
+
+impl Block {
+    /// Block number `index` of the grid.
+    pub(super) fn new(grid: &Grid<'_>, index: u64) -> Self {
+        let [gx, gy, _] = grid.cfg.grid.map(u64::from);
+        let id = [
+            (index % gx) as u32,
+            (index / gx % gy) as u32,
+            (index / gx / gy) as u32,
+        ];
+        let [bx, by, bz] = grid.cfg.block;
+        let threads = bx * by * bz;
+        let warps = (0..threads.div_ceil(32)).map(|w| {
+            let thread = |l: usize| w * 32 + l as u32;
+            let tid = [
+                std::array::from_fn(|l| thread(l) % bx),
+                std::array::from_fn(|l| thread(l) / bx % by),
+                std::array::from_fn(|l| thread(l) / bx / by),
+            ];
+            let count = (threads - w * 32).min(32);
+            let lanes = if count == 32 {
+                u32::MAX
+            } else {
+                (1 << count) - 1
+            };
+            Warp::new(w, lanes, tid, grid.code)
+        });
+        let bytes = grid.shared_bytes;
+        let cta = Cta {
+            id,
+            index,
+            shared: vec![0; bytes.div_ceil(4) as usize],
+            shared_bytes: bytes,
+            barriers: [Barrier::default(); 16],
+            alive: threads,
+            races: grid.opts.sanitize.then(|| super::race::Races::new(bytes)),
+        };
+        Self {
+            warps: warps.collect(),
+            cta,
+            next: 0,
+        }
+    }
+
+    /// Runs until the block ends, waits for others or has used up its time.
+    pub(super) fn run(&mut self, worker: &mut Worker<'_>) -> Result<Slice, Box<LaunchFault>> {
+        let end = worker.executed + SLICE;
+        let mut idle = 0;
+        let mut spinning = false;
+        loop {
+            if self.warps.iter().all(|w| w.alive == 0) {
+                return Ok(Slice::Done);
+            }
+            let n = self.warps.len();
+            let warp = &mut self.warps[self.next];
+            self.next = (self.next + 1) % n;
+            let before = worker.executed;
+            let turn = if warp.alive == 0 {
+                Turn::Done
+            } else {
+                run(worker, &mut self.cta, warp)?
+            };
+            worker.grid.check_time()?;
+            match turn {
+                Turn::Expired => (idle, spinning) = (0, false),
+                Turn::Spinning => {
+                    spinning = true;
+                    idle += 1;
+                }
+                Turn::Blocked | Turn::Done if worker.executed == before => idle += 1,
+                Turn::Blocked | Turn::Done => (idle, spinning) = (0, false),
+            }
+            if idle >= 2 * n {
+                if spinning {
+                    return Ok(Slice::Spinning);
+                }
+                return Err(self.deadlock(worker.grid));
+            }
+            if worker.executed >= end {
+                return Ok(Slice::Expired);
+            }
+        }
+    }
+
+    /// Every thread waits at a barrier for one that will not come.
+    fn deadlock(&self, grid: &Grid<'_>) -> Box<LaunchFault> {
+        let waiting = self
+            .warps
+            .iter()
+            .flat_map(|w| w.groups.iter().map(move |g| (w, g)));
+        let at = waiting
+            .filter(|(_, g)| matches!(g.state, State::Barrier { .. }))
+            .next();
+        let Some((warp, group)) = at else {
+            return fault(
+                FaultKind::DivergentBarrierDeadlock,
+                "no warp can go on".into(),
+            );
+        };
+        let who = Where::new(
+            grid,
+            self.cta.id,
+            warp,
+            group.mask.trailing_zeros(),
+            group.pc,
+        );
+        let id = if let State::Barrier { id, .. } = group.state {
+            id
+        } else {
+            0
+        };
+        let b = &self.cta.barriers[id as usize];
+        let want = if b.expected == 0 {
+            self.cta.alive
+        } else {
+            b.expected
+        };
+        let message = format!(
+            "deadlock: barrier {id} has {} of {want} threads, and no other thread can arrive; \
+             waiting {}{}",
+            b.arrived,
+            who.who(),
+            who.place()
+        );
+        found(
+            FaultKind::DivergentBarrierDeadlock,
+            Finding {
+                check: "divergent_barrier",
+                kernel: grid.kernel.to_string(),
+                block: who.block,
+                thread: who.thread,
+                address: 0,
+                bytes: 0,
+                source: who.source,
+                message,
+                count: 1,
+            },
+        )
+    }
+}

@@ -1,0 +1,284 @@
+//! Wrong accesses: what is wrong, and whether to stop.
+
+use super::block::Cta;
+use super::fault::{Where, fault, found};
+use super::grid::Worker;
+use super::memory::Kind;
+use super::step::At;
+use super::warp::{State, Warp};
+use super::{FaultKind, LaunchFault};
+use crate::check::Finding;
+
+type Done = Result<(), Box<LaunchFault>>;
+
+/// One wrong access.
+struct Wrong {
+    check: &'static str,
+    kind: FaultKind,
+    address: u64,
+    bytes: u32,
+    /// "out of bounds 4-byte write at 0x…", and what follows who it was.
+    what: String,
+    detail: String,
+}
+
+/// Reports a wrong access: a fault, or with the sanitiser a finding.
+fn report(
+    worker: &mut Worker<'_>,
+    cta: &Cta,
+    warp: &Warp,
+    pc: u32,
+    lane: u32,
+    wrong: Wrong,
+    go_on: bool,
+) -> Done {
+    let who = Where::new(worker.grid, cta.id, warp, lane, pc);
+    let message = format!(
+        "{} {}{}{}",
+        wrong.what,
+        who.who(),
+        wrong.detail,
+        who.place()
+    );
+    let finding = Finding {
+        check: wrong.check,
+        kernel: worker.grid.kernel.to_string(),
+        block: who.block,
+        thread: who.thread,
+        address: wrong.address,
+        bytes: wrong.bytes,
+        source: who.source,
+        message,
+        count: 1,
+    };
+    if go_on {
+        worker.findings.add(pc, wrong.check, || finding);
+        return Ok(());
+    }
+    Err(found(wrong.kind, finding))
+}
+
+fn verb(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Read => "read",
+        Kind::Write => "write",
+        Kind::Atomic => "atomic",
+    }
+}
+
+/// What is wrong with one access to global memory, if anything. Marks what is written.
+fn examine(worker: &mut Worker<'_>, va: u64, bytes: u32, kind: Kind) -> Option<Wrong> {
+    let size = u64::from(bytes);
+    let name = verb(kind);
+    let wrong = |check, fault, what: &str, detail| Wrong {
+        check,
+        kind: fault,
+        address: va,
+        bytes,
+        what: format!("{what} {bytes}-byte {name} at {va:#x}"),
+        detail,
+    };
+    if va & (size - 1) != 0 {
+        let detail = format!(", which is not a multiple of {bytes}");
+        return Some(wrong(
+            "misaligned",
+            FaultKind::MisalignedAddress,
+            "misaligned",
+            detail,
+        ));
+    }
+    let sanitize = worker.grid.opts.sanitize;
+    let table = worker.grid.table.clone();
+    match worker.region(va, va.checked_add(size)?) {
+        None => {
+            let detail = format!(", {}", table.describe(va));
+            let (check, what) = match table.freed(va) {
+                Some(_) => ("use_after_free", "use after free:"),
+                None => ("out_of_bounds", "out of bounds"),
+            };
+            Some(wrong(check, FaultKind::IllegalAddress, what, detail))
+        }
+        Some(r) if kind != Kind::Read && r.read_only() => {
+            let detail = format!(", {} bytes into a {}-byte input", va - r.base, r.bytes);
+            let what = "forbidden";
+            Some(wrong(
+                "read_only_write",
+                FaultKind::IllegalAddress,
+                what,
+                detail,
+            ))
+        }
+        Some(r) => {
+            let shadow = r.shadow.as_ref()?;
+            let offset = va - r.base;
+            let missing = kind != Kind::Write && sanitize && !shadow.written(offset, size);
+            if kind != Kind::Read {
+                shadow.mark(offset, size);
+            }
+            let detail = format!(", {offset} bytes into a {}-byte allocation", r.bytes);
+            missing.then(|| {
+                wrong(
+                    "uninitialised_read",
+                    FaultKind::IllegalAddress,
+                    "uninitialised",
+                    detail,
+                )
+            })
+        }
+    }
+}
+
+/// Examines the lanes of a global access one by one. Wrong ones leave the mask, except that an
+/// uninitialised read goes on.
+#[expect(clippy::too_many_arguments, reason = "the parts of an access")]
+pub(super) fn each_lane(
+    worker: &mut Worker<'_>,
+    cta: &Cta,
+    warp: &Warp,
+    at: &mut At,
+    a: &[u64; 32],
+    bytes: u32,
+    kind: Kind,
+    go_on: bool,
+) -> Done {
+    for lane in (0..32)
+        .filter(|l| at.active >> l & 1 == 1)
+        .collect::<Vec<u32>>()
+    {
+        let va = a[lane as usize];
+        if let Some(wrong) = examine(worker, va, bytes, kind) {
+            let skip = wrong.check != "uninitialised_read";
+            report(worker, cta, warp, at.pc, lane, wrong, go_on)?;
+            if skip {
+                at.active &= !(1 << lane);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reports the first wrong access to a space that is not global; the wrong ones leave the mask.
+#[expect(clippy::too_many_arguments, reason = "the parts of an access")]
+pub(super) fn windowed(
+    worker: &mut Worker<'_>,
+    cta: &Cta,
+    warp: &Warp,
+    at: &mut At,
+    a: &[u64; 32],
+    bytes: u32,
+    kind: Kind,
+    space: &str,
+) -> Done {
+    let size = match space {
+        "shared" => u64::from(cta.shared_bytes),
+        "local" => warp.local.len() as u64 * 4,
+        _ => worker.grid.params.len() as u64,
+    };
+    let go_on = worker.grid.opts.sanitize;
+    for lane in (0..32)
+        .filter(|l| at.active >> l & 1 == 1)
+        .collect::<Vec<u32>>()
+    {
+        let va = a[lane as usize];
+        let outside = va.checked_add(bytes.into()).is_none_or(|end| end > size);
+        let name = verb(kind);
+        let wrong = if va & u64::from(bytes - 1) != 0 {
+            Wrong {
+                check: "misaligned",
+                kind: FaultKind::MisalignedAddress,
+                address: va,
+                bytes,
+                what: format!("misaligned {bytes}-byte {name} at {va:#x} of {space} memory"),
+                detail: format!(", which is not a multiple of {bytes}"),
+            }
+        } else if outside || (space == "parameter" && kind != Kind::Read) {
+            Wrong {
+                check: "out_of_bounds",
+                kind: FaultKind::IllegalAddress,
+                address: va,
+                bytes,
+                what: format!("out of bounds {bytes}-byte {name} at {va:#x} of {space} memory"),
+                detail: format!(", which has {size} bytes"),
+            }
+        } else {
+            continue;
+        };
+        report(worker, cta, warp, at.pc, lane, wrong, go_on)?;
+        at.active &= !(1 << lane);
+    }
+    Ok(())
+}
+
+/// Looks for races on shared memory.
+pub(super) fn race(
+    worker: &mut Worker<'_>,
+    cta: &mut Cta,
+    warp: &Warp,
+    at: &At,
+    a: &[u64; 32],
+    bytes: u32,
+    kind: Kind,
+) {
+    let epoch = cta
+        .barriers
+        .iter()
+        .fold(0u32, |e, b| e.wrapping_add(b.generation));
+    let Some(mut races) = cta.races.take() else {
+        return;
+    };
+    for lane in (0..32).filter(|l| at.active >> l & 1 == 1) {
+        let va = a[lane as usize];
+        let Some((other, wrote)) = races.access(va, bytes, warp.id, lane, epoch, kind) else {
+            continue;
+        };
+        let (me, them) = (verb(kind), if wrote { "write" } else { "read" });
+        let wrong = Wrong {
+            check: "shared_race",
+            kind: FaultKind::IllegalInstruction,
+            address: va,
+            bytes,
+            what: format!("race: {bytes}-byte {me} at {va:#x} of shared memory"),
+            detail: format!(
+                ", after a {them} by warp {} lane {} with no barrier between",
+                other / 32,
+                other % 32
+            ),
+        };
+        // A race is a finding, never a fault: with the sanitiser off nobody looks for it.
+        let _ = report(worker, cta, warp, at.pc, lane, wrong, true);
+    }
+    cta.races = Some(races);
+}
+
+/// Lanes of one warp at different barrier instructions, or at one while others have exited.
+pub(super) fn divergent_barrier(worker: &mut Worker<'_>, cta: &Cta, warp: &Warp, at: &At, id: u8) {
+    let elsewhere = warp.groups.iter().enumerate().find(|(i, g)| {
+        let waits = matches!(g.state, State::Barrier { id: other, .. } if other == id);
+        *i != at.group && waits && g.pc != at.pc
+    });
+    let Some((_, g)) = elsewhere else { return };
+    let lane = at.active.trailing_zeros();
+    let other = worker.grid.code.lines[g.pc as usize].0;
+    let wrong = Wrong {
+        check: "divergent_barrier",
+        kind: FaultKind::IllegalInstruction,
+        address: 0,
+        bytes: 0,
+        what: format!(
+            "divergent barrier {id}: lanes {:#010x} of warp {}",
+            at.active, warp.id
+        ),
+        detail: format!(", while lanes {:#010x} wait at PTX line {other}", g.mask),
+    };
+    let _ = report(worker, cta, warp, at.pc, lane, wrong, true);
+}
+
+/// A kernel that reads more parameters than the launch has.
+pub(super) fn bad_param(worker: &Worker<'_>, offset: i64, width: u8) -> Box<LaunchFault> {
+    let have = worker.grid.params.len();
+    let message = format!(
+        "{}: reads {width} bytes of parameters at {offset}, but the launch has {have} bytes",
+        worker.grid.kernel
+    );
+    fault(FaultKind::IllegalAddress, message)
+}

@@ -1,0 +1,120 @@
+//! Faults and findings: what is said about an access that is wrong.
+
+use super::grid::Grid;
+use super::warp::Warp;
+use super::{FaultKind, LaunchFault};
+use crate::check::Finding;
+use crate::ir::SourceLine;
+
+/// Most different findings of one launch.
+const MAX_FINDINGS: usize = 256;
+
+/// Who and where: everything a message about a thread needs.
+pub(super) struct Where {
+    pub(super) block: [u32; 3],
+    pub(super) thread: [u32; 3],
+    pub(super) source: Option<(String, u32)>,
+    pub(super) ptx_line: u32,
+}
+
+impl Where {
+    pub(super) fn new(grid: &Grid<'_>, block: [u32; 3], warp: &Warp, lane: u32, pc: u32) -> Self {
+        let l = lane as usize % 32;
+        let (ptx_line, at, _) = grid.code.lines[pc as usize];
+        Self {
+            block,
+            thread: [warp.tid[0][l], warp.tid[1][l], warp.tid[2][l]],
+            source: source(grid, at),
+            ptx_line,
+        }
+    }
+
+    /// "by block (0,0,0) thread (5,0,0)"
+    pub(super) fn who(&self) -> String {
+        let ([x, y, z], [a, b, c]) = (self.block, self.thread);
+        format!("by block ({x},{y},{z}) thread ({a},{b},{c})")
+    }
+
+    /// "; foo.cu:12", or the line in the PTX.
+    pub(super) fn place(&self) -> String {
+        match &self.source {
+            Some((file, line)) => format!("; {file}:{line}"),
+            None => format!("; PTX line {}", self.ptx_line),
+        }
+    }
+}
+
+fn source(grid: &Grid<'_>, at: SourceLine) -> Option<(String, u32)> {
+    if at.line == 0 {
+        return None;
+    }
+    let file = grid.files.iter().find(|(n, _)| *n == at.file)?;
+    Some((file.1.clone(), at.line))
+}
+
+/// A fault without a finding.
+pub(super) fn fault(kind: FaultKind, message: String) -> Box<LaunchFault> {
+    Box::new(LaunchFault {
+        kind,
+        message,
+        finding: None,
+    })
+}
+
+/// A fault that the sanitiser has a name for.
+pub(super) fn found(kind: FaultKind, finding: Finding) -> Box<LaunchFault> {
+    Box::new(LaunchFault {
+        kind,
+        message: finding.message.clone(),
+        finding: Some(finding),
+    })
+}
+
+/// Findings by instruction and check, the first of each with the number of all.
+#[derive(Default)]
+pub(super) struct Findings {
+    list: Vec<(u32, Finding)>,
+}
+
+impl Findings {
+    /// Adds an occurrence. `make` describes the first one.
+    pub(super) fn add(&mut self, pc: u32, check: &'static str, make: impl FnOnce() -> Finding) {
+        let known = self
+            .list
+            .iter_mut()
+            .find(|(p, f)| *p == pc && f.check == check);
+        if let Some((_, f)) = known {
+            f.count += 1;
+        } else if self.list.len() < MAX_FINDINGS {
+            self.list.push((pc, make()));
+        }
+    }
+
+    pub(super) fn absorb(&mut self, other: Findings) {
+        for (pc, f) in other.list {
+            let room = self.list.len() < MAX_FINDINGS;
+            match self
+                .list
+                .iter_mut()
+                .find(|(p, g)| *p == pc && g.check == f.check)
+            {
+                Some((_, g)) => {
+                    let count = g.count + f.count;
+                    // Which worker saw it first does not matter: the first block does.
+                    if (f.block, f.thread) < (g.block, g.thread) {
+                        *g = f;
+                    }
+                    g.count = count;
+                }
+                None if room => self.list.push((pc, f)),
+                None => {}
+            }
+        }
+    }
+
+    /// In the order of the program.
+    pub(super) fn into_vec(mut self) -> Vec<Finding> {
+        self.list.sort_by_key(|(pc, f)| (*pc, f.check));
+        self.list.into_iter().map(|(_, f)| f).collect()
+    }
+}

@@ -1,0 +1,203 @@
+//! Registers of a frame, and the shapes of loops over lanes.
+//!
+//! All lanes are computed, whatever the mask: operations on lanes cannot fail, and loops without
+//! branches become vector instructions. Only the store looks at the mask.
+
+use crate::ir::{Consts, Inst, K, Row32, Row64};
+
+/// Every lane.
+pub(crate) const ALL: u32 = u32::MAX;
+
+/// The registers of one frame.
+#[derive(Default)]
+pub(crate) struct Regs {
+    pub(crate) r32: Vec<Row32>,
+    pub(crate) r64: Vec<Row64>,
+    pub(crate) p: Vec<u32>,
+}
+
+impl Regs {
+    /// Makes room for a function's registers; what they hold does not matter.
+    pub(crate) fn resize(&mut self, n32: u32, n64: u32, np: u32) {
+        self.r32.resize(n32 as usize, Row32([0; 32]));
+        self.r64.resize(n64 as usize, Row64([0; 32]));
+        self.p.resize(np as usize, 0);
+    }
+
+    #[inline(always)]
+    pub(crate) fn s32<'a>(&'a self, k: &'a Consts, n: u32) -> &'a [u32; 32] {
+        if n & K == 0 {
+            &self.r32[n as usize].0
+        } else {
+            &k.k32[(n & !K) as usize].0
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn s64<'a>(&'a self, k: &'a Consts, n: u32) -> &'a [u64; 32] {
+        if n & K == 0 {
+            &self.r64[n as usize].0
+        } else {
+            &k.k64[(n & !K) as usize].0
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn sp(&self, n: u32) -> u32 {
+        if n & K == 0 {
+            self.p[n as usize]
+        } else {
+            0u32.wrapping_sub(n & 1)
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn put32(&mut self, n: u32, v: &[u32; 32], mask: u32) {
+        let d = &mut self.r32[n as usize].0;
+        if mask == ALL {
+            *d = *v;
+        } else {
+            for l in 0..32 {
+                d[l] = if mask >> l & 1 != 0 { v[l] } else { d[l] };
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn put64(&mut self, n: u32, v: &[u64; 32], mask: u32) {
+        let d = &mut self.r64[n as usize].0;
+        if mask == ALL {
+            *d = *v;
+        } else {
+            for l in 0..32 {
+                d[l] = if mask >> l & 1 != 0 { v[l] } else { d[l] };
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn putp(&mut self, n: u32, v: u32, mask: u32) {
+        let d = &mut self.p[n as usize];
+        *d = (*d & !mask) | (v & mask);
+    }
+
+    /// d = f(a)
+    #[inline(always)]
+    pub(crate) fn u32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u32) -> u32) {
+        let a = self.s32(k, i.a);
+        let mut o = [0; 32];
+        for l in 0..32 {
+            o[l] = f(a[l]);
+        }
+        self.put32(i.d, &o, m);
+    }
+
+    /// d = f(a, b)
+    #[inline(always)]
+    pub(crate) fn b32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u32, u32) -> u32) {
+        let (a, b) = (self.s32(k, i.a), self.s32(k, i.b));
+        let mut o = [0; 32];
+        for l in 0..32 {
+            o[l] = f(a[l], b[l]);
+        }
+        self.put32(i.d, &o, m);
+    }
+
+    /// d = f(a, b, c)
+    #[inline(always)]
+    pub(crate) fn t32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u32, u32, u32) -> u32) {
+        let (a, b, c) = (self.s32(k, i.a), self.s32(k, i.b), self.s32(k, i.c));
+        let mut o = [0; 32];
+        for l in 0..32 {
+            o[l] = f(a[l], b[l], c[l]);
+        }
+        self.put32(i.d, &o, m);
+    }
+
+    #[inline(always)]
+    pub(crate) fn u64(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u64) -> u64) {
+        let a = self.s64(k, i.a);
+        let mut o = [0; 32];
+        for l in 0..32 {
+            o[l] = f(a[l]);
+        }
+        self.put64(i.d, &o, m);
+    }
+
+    #[inline(always)]
+    pub(crate) fn b64(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u64, u64) -> u64) {
+        let (a, b) = (self.s64(k, i.a), self.s64(k, i.b));
+        let mut o = [0; 32];
+        for l in 0..32 {
+            o[l] = f(a[l], b[l]);
+        }
+        self.put64(i.d, &o, m);
+    }
+
+    #[inline(always)]
+    pub(crate) fn t64(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u64, u64, u64) -> u64) {
+        let (a, b, c) = (self.s64(k, i.a), self.s64(k, i.b), self.s64(k, i.c));
+        let mut o = [0; 32];
+        for l in 0..32 {
+            o[l] = f(a[l], b[l], c[l]);
+        }
+        self.put64(i.d, &o, m);
+    }
+
+    /// 64 bits from 64 and 32.
+    #[inline(always)]
+    pub(crate) fn b64_32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u64, u32) -> u64) {
+        let (a, b) = (self.s64(k, i.a), self.s32(k, i.b));
+        let mut o = [0; 32];
+        for l in 0..32 {
+            o[l] = f(a[l], b[l]);
+        }
+        self.put64(i.d, &o, m);
+    }
+
+    /// 64 bits from 32.
+    #[inline(always)]
+    pub(crate) fn u64_32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u32) -> u64) {
+        let a = self.s32(k, i.a);
+        let mut o = [0; 32];
+        for l in 0..32 {
+            o[l] = f(a[l]);
+        }
+        self.put64(i.d, &o, m);
+    }
+
+    /// 32 bits from 64.
+    #[inline(always)]
+    pub(crate) fn u32_64(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u64) -> u32) {
+        let a = self.s64(k, i.a);
+        let mut o = [0; 32];
+        for l in 0..32 {
+            o[l] = f(a[l]);
+        }
+        self.put32(i.d, &o, m);
+    }
+
+    /// A predicate from two 32-bit values.
+    #[inline(always)]
+    pub(crate) fn c32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u32, u32) -> bool) {
+        let (a, b) = (self.s32(k, i.a), self.s32(k, i.b));
+        let mut bits = [0u32; 32];
+        for l in 0..32 {
+            bits[l] = u32::from(f(a[l], b[l])) << l;
+        }
+        let v = bits.iter().fold(0, |x, y| x | y);
+        self.putp(i.d, v, m);
+    }
+
+    /// A predicate from two 64-bit values.
+    #[inline(always)]
+    pub(crate) fn c64(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u64, u64) -> bool) {
+        let (a, b) = (self.s64(k, i.a), self.s64(k, i.b));
+        let mut bits = [0u32; 32];
+        for l in 0..32 {
+            bits[l] = u32::from(f(a[l], b[l])) << l;
+        }
+        let v = bits.iter().fold(0, |x, y| x | y);
+        self.putp(i.d, v, m);
+    }
+}

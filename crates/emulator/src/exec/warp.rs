@@ -1,0 +1,276 @@
+//! Warps: frames, groups of lanes, and which group runs next.
+//!
+//! Lanes that are at the same instruction of the same frame run together as a *group*. Where a
+//! branch diverges the group splits; groups merge when they meet. The group deepest in calls, and
+//! there the one furthest behind, runs first, which brings lanes back together as early as
+//! possible. A group that goes round a loop for long steps back for the others, so that a lane
+//! which waits for another lane of its warp does not wait for ever.
+
+use super::regs::Regs;
+use crate::ir::{Code, Row32};
+
+/// No frame.
+pub(super) const NONE: u32 = u32::MAX;
+/// Deepest nesting of calls.
+pub(super) const MAX_DEPTH: u32 = 2048;
+/// Local memory of a thread beyond that of the kernel's own frame, in bytes.
+pub(super) const STACK: u32 = 64 << 10;
+
+/// A function's registers for the lanes that entered it from one call site.
+pub(super) struct Frame {
+    pub(super) regs: Regs,
+    pub(super) func: u32,
+    pub(super) parent: u32,
+    /// The call instruction in the parent.
+    pub(super) call: u32,
+    /// Lanes that have not returned.
+    pub(super) lanes: u32,
+    pub(super) depth: u32,
+    /// Where the frame's local memory begins and, after `alloca`, ends.
+    pub(super) local: u32,
+    pub(super) top: u32,
+}
+
+/// Whether a group can run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Ready,
+    /// At barrier `id`, since its generation `since`.
+    Barrier {
+        id: u8,
+        since: u32,
+    },
+    /// At an instruction that needs lanes which are elsewhere.
+    Sync,
+}
+
+/// Lanes at one place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Group {
+    pub(super) pc: u32,
+    pub(super) frame: u32,
+    pub(super) mask: u32,
+    pub(super) state: State,
+    /// It has stepped back for the others.
+    pub(super) yielded: bool,
+    /// It runs its synchronising instruction without the lanes that cannot come.
+    pub(super) forced: bool,
+}
+
+/// 32 threads, or the last ones of a block.
+pub(super) struct Warp {
+    pub(super) id: u32,
+    /// Lanes that have not exited.
+    pub(super) alive: u32,
+    /// Lanes that exist.
+    pub(super) lanes: u32,
+    pub(super) groups: Vec<Group>,
+    pub(super) frames: Vec<Frame>,
+    free: Vec<u32>,
+    /// Local memory: word `n` of all lanes.
+    pub(super) local: Vec<Row32>,
+    pub(super) tid: [[u32; 32]; 3],
+    /// Instructions that it has executed, its clock.
+    pub(super) clock: u64,
+}
+
+/// What a warp has to run.
+pub(super) enum Pick {
+    /// The group at this index.
+    Run(usize),
+    /// All groups that could run have stepped back once.
+    Spinning,
+    /// All wait at barriers.
+    Blocked,
+    /// All lanes have exited.
+    Done,
+}
+
+impl Warp {
+    pub(super) fn new(id: u32, lanes: u32, tid: [[u32; 32]; 3], code: &Code) -> Self {
+        let mut warp = Self {
+            id,
+            alive: lanes,
+            lanes,
+            groups: Vec::with_capacity(4),
+            frames: Vec::new(),
+            free: Vec::new(),
+            local: Vec::new(),
+            tid,
+            clock: 0,
+        };
+        let frame = warp.new_frame(code, 0, NONE, 0, lanes);
+        warp.groups.push(Group {
+            pc: code.funcs[0].entry,
+            frame,
+            mask: lanes,
+            state: State::Ready,
+            yielded: false,
+            forced: false,
+        });
+        warp
+    }
+
+    /// A frame of `func`, called at `call` of `parent`.
+    pub(super) fn new_frame(
+        &mut self,
+        code: &Code,
+        func: u32,
+        parent: u32,
+        call: u32,
+        lanes: u32,
+    ) -> u32 {
+        let info = &code.funcs[func as usize];
+        let (depth, local) = match self.frames.get(parent as usize) {
+            Some(p) => (p.depth + 1, p.top),
+            None => (0, 0),
+        };
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.frames.push(Frame {
+                regs: Regs::default(),
+                func: 0,
+                parent: NONE,
+                call: 0,
+                lanes: 0,
+                depth: 0,
+                local: 0,
+                top: 0,
+            });
+            self.frames.len() as u32 - 1
+        });
+        let f = &mut self.frames[index as usize];
+        f.regs.resize(info.n32, info.n64, info.np);
+        (f.func, f.parent, f.call, f.lanes) = (func, parent, call, lanes);
+        (f.depth, f.local, f.top) = (depth, local, local + info.local);
+        let rows = (f.top / 4) as usize;
+        if self.local.len() < rows {
+            self.local.resize(rows, Row32([0; 32]));
+        }
+        index
+    }
+
+    /// A frame that other lanes of this call site are in.
+    pub(super) fn shared_frame(&self, parent: u32, call: u32, func: u32) -> Option<u32> {
+        if self.groups.len() == 1 {
+            return None;
+        }
+        let same =
+            |f: &Frame| f.lanes != 0 && f.parent == parent && f.call == call && f.func == func;
+        self.frames.iter().position(same).map(|i| i as u32)
+    }
+
+    /// Lanes leave a frame.
+    pub(super) fn leave(&mut self, frame: u32, lanes: u32) {
+        let f = &mut self.frames[frame as usize];
+        f.lanes &= !lanes;
+        if f.lanes == 0 {
+            self.free.push(frame);
+        }
+    }
+
+    /// Lanes exit the kernel from a frame.
+    pub(super) fn exit(&mut self, mut frame: u32, lanes: u32) {
+        self.alive &= !lanes;
+        while frame != NONE {
+            let parent = self.frames[frame as usize].parent;
+            self.leave(frame, lanes);
+            frame = parent;
+        }
+    }
+
+    /// Merges groups that have met.
+    fn merge(&mut self) {
+        let mut i = 0;
+        while i < self.groups.len() {
+            let g = self.groups[i];
+            if g.mask == 0 {
+                self.groups.swap_remove(i);
+                continue;
+            }
+            if !matches!(g.state, State::Barrier { .. }) {
+                let mut j = i + 1;
+                while j < self.groups.len() {
+                    let h = self.groups[j];
+                    let open = !matches!(h.state, State::Barrier { .. });
+                    if open && h.pc == g.pc && h.frame == g.frame {
+                        self.groups[i].mask |= h.mask;
+                        self.groups[i].state = State::Ready;
+                        self.groups[i].yielded &= h.yielded;
+                        self.groups.swap_remove(j);
+                    } else {
+                        j += 1;
+                    }
+                }
+            }
+            i += 1;
+        }
+    }
+
+    /// The group to run now.
+    pub(super) fn pick(&mut self) -> Pick {
+        if let [g] = &self.groups[..]
+            && g.state == State::Ready
+            && !g.yielded
+            && g.mask != 0
+        {
+            return Pick::Run(0);
+        }
+        self.merge();
+        let order = |g: &Group| (std::cmp::Reverse(self.frames[g.frame as usize].depth), g.pc);
+        let ready = |g: &&(usize, &Group)| g.1.state == State::Ready && !g.1.yielded;
+        let best = self.groups.iter().enumerate();
+        let best = best
+            .filter(|g| ready(&g))
+            .min_by_key(|(_, g)| order(g))
+            .map(|(i, _)| i);
+        if let Some(i) = best {
+            return Pick::Run(i);
+        }
+        if self.groups.iter().any(|g| g.state == State::Ready) {
+            self.groups.iter_mut().for_each(|g| g.yielded = false);
+            return Pick::Spinning;
+        }
+        // Lanes that others wait for cannot come: go on without.
+        let waiting = self
+            .groups
+            .iter()
+            .enumerate()
+            .filter(|(_, g)| g.state == State::Sync);
+        if let Some(i) = waiting.min_by_key(|(_, g)| order(g)).map(|(i, _)| i) {
+            self.groups[i].state = State::Ready;
+            self.groups[i].forced = true;
+            return Pick::Run(i);
+        }
+        if self.groups.is_empty() {
+            Pick::Done
+        } else {
+            Pick::Blocked
+        }
+    }
+
+    /// The nearest instruction ahead of group `i` at which it may meet another.
+    pub(super) fn limit(&self, i: usize, pc: u32) -> u32 {
+        if self.groups.len() == 1 {
+            return u32::MAX;
+        }
+        let frame = self.groups[i].frame;
+        let others = self.groups.iter().enumerate().filter(|(j, g)| {
+            *j != i && g.frame == frame && g.pc > pc && !matches!(g.state, State::Barrier { .. })
+        });
+        others.map(|(_, g)| g.pc).min().unwrap_or(u32::MAX)
+    }
+
+    /// Whether a group other than `i` could run.
+    pub(super) fn others_ready(&self, i: usize) -> bool {
+        self.groups
+            .iter()
+            .enumerate()
+            .any(|(j, g)| j != i && g.state == State::Ready && !g.yielded)
+    }
+
+    /// Rows of registers and local memory, for the memory budget.
+    pub(super) fn estimate(code: &Code) -> usize {
+        let f = &code.funcs[0];
+        f.n32 as usize * 128 + f.n64 as usize * 256 + f.local as usize * 32
+    }
+}

@@ -1,0 +1,114 @@
+//! Instructions and the code of a kernel.
+
+use super::Op;
+
+/// Marks a register number as an index into the constants.
+pub(crate) const K: u32 = 1 << 31;
+/// The guard of an instruction without one.
+pub(crate) const NO_GUARD: u32 = u32::MAX;
+
+/// 32 lanes of a 32-bit register.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Row32(pub(crate) [u32; 32]);
+
+/// 32 lanes of a 64-bit register.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Row64(pub(crate) [u64; 32]);
+
+/// One instruction. Which fields are registers, and of which file, the operation says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Inst {
+    pub(crate) op: Op,
+    /// Predicate register times 2, plus 1 if negated; or [`NO_GUARD`].
+    pub(crate) guard: u32,
+    /// Results.
+    pub(crate) d: u32,
+    pub(crate) e: u32,
+    /// Operands.
+    pub(crate) a: u32,
+    pub(crate) b: u32,
+    pub(crate) c: u32,
+    pub(crate) s: u32,
+    /// A constant: offset, target, index of a list.
+    pub(crate) imm: i64,
+}
+
+/// The file of a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Class {
+    /// 32 bits or less.
+    W32,
+    /// 64 bits.
+    W64,
+    /// One bit.
+    P,
+}
+
+/// What a field of an instruction is, while registers are being allocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Not a register.
+    None,
+    /// Written.
+    Def(Class),
+    /// Read.
+    Use(Class),
+}
+
+/// Where in the source an instruction comes from: file number and line; 0 for unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct SourceLine {
+    pub(crate) file: u32,
+    pub(crate) line: u32,
+}
+
+/// Constants, one value in all lanes.
+#[derive(Debug, Default)]
+pub(crate) struct Consts {
+    pub(crate) k32: Vec<Row32>,
+    pub(crate) k64: Vec<Row64>,
+}
+
+/// One function of a kernel's code.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FuncInfo {
+    pub(crate) name: String,
+    /// First instruction.
+    pub(crate) entry: u32,
+    /// Registers in each file.
+    pub(crate) n32: u32,
+    pub(crate) n64: u32,
+    pub(crate) np: u32,
+    /// Local memory of a frame, in bytes, a multiple of 16.
+    pub(crate) local: u32,
+    /// Local offset and size of each parameter and result, a multiple of 4 each.
+    pub(crate) params: Vec<(u32, u32)>,
+    pub(crate) rets: Vec<(u32, u32)>,
+}
+
+/// A call: the function and the caller's local offsets of arguments and results.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CallSite {
+    /// Index of the function; unused for an indirect call.
+    pub(crate) func: u32,
+    pub(crate) args: Vec<(u32, u32)>,
+    pub(crate) rets: Vec<(u32, u32)>,
+}
+
+/// Everything a kernel can execute.
+#[derive(Debug, Default)]
+pub(crate) struct Code {
+    pub(crate) insts: Vec<Inst>,
+    /// For each instruction: the line in the PTX text, its source line, and 1 if it begins a PTX
+    /// instruction.
+    pub(crate) lines: Vec<(u32, SourceLine, u8)>,
+    pub(crate) consts: Consts,
+    /// The kernel is the first.
+    pub(crate) funcs: Vec<FuncInfo>,
+    pub(crate) calls: Vec<CallSite>,
+    /// Registers of vectors and targets of tables.
+    pub(crate) lists: Vec<Vec<u32>>,
+    pub(crate) shared_static: u32,
+}

@@ -1,0 +1,239 @@
+//! Lowering: from the syntax tree to code.
+//!
+//! Every kernel gets its own code, which holds copies of the functions it can reach, so that the
+//! offsets of shared variables are constants. All of a module is lowered when it is loaded, so
+//! that what is not supported is refused then, with its line.
+
+mod arith;
+mod convert;
+mod float;
+mod flow;
+mod func;
+mod integer;
+mod matrix;
+mod memory;
+mod mods;
+mod moves;
+mod names;
+mod warp;
+
+pub(crate) use func::Draft;
+
+use std::collections::HashMap;
+
+use super::{Class, Code, Consts, FuncInfo, K, Row32, Row64};
+use crate::module::LoadError;
+use crate::ptx::{Func, Unit, Var};
+
+/// Result of lowering one instruction: the reason for which it cannot be.
+pub(crate) type Reason<T> = Result<T, String>;
+
+/// Generic addresses of functions begin here; 16 for each function of the module.
+pub(crate) const FUNCTION_WINDOW: u64 = 0x0400_0000_0000_0000;
+/// Generic addresses of kernel parameters begin here.
+pub(crate) const PARAM_WINDOW: u64 = 0x0300_0000_0000_0000;
+/// Generic addresses of local memory begin here.
+pub(crate) const LOCAL_WINDOW: u64 = 0x0200_0000_0000_0000;
+/// Generic addresses of shared memory begin here.
+pub(crate) const SHARED_WINDOW: u64 = 0x0100_0000_0000_0000;
+/// Bytes of each window.
+pub(crate) const WINDOW: u64 = 1 << 32;
+
+/// Most functions that one kernel may reach.
+const MAX_FUNCS: usize = 4096;
+/// Most shared memory declared by one kernel, in bytes.
+const MAX_SHARED: u64 = 1 << 20;
+
+/// What all kernels of a module share.
+pub(crate) struct Env<'u, 'a> {
+    pub(crate) unit: &'u Unit<'a>,
+    /// Addresses of variables of module scope in global and constant memory.
+    pub(crate) globals: &'u HashMap<&'a str, u64>,
+    /// Functions by name: those with a body win over declarations.
+    pub(crate) funcs: &'u HashMap<&'a str, usize>,
+}
+
+/// Code of one kernel while it is made.
+struct Kernel<'e, 'u, 'a> {
+    env: &'e Env<'u, 'a>,
+    code: Code,
+    k32: HashMap<u32, u32>,
+    k64: HashMap<u64, u32>,
+    /// Function of the module to function of the code.
+    index: HashMap<usize, u32>,
+    /// Functions of the module in the order of the code.
+    order: Vec<usize>,
+    /// Shared variables of module scope that have a place.
+    shared: HashMap<&'a str, u32>,
+    shared_bytes: u64,
+    dynamic_align: u32,
+    /// Constants to which the begin of dynamic shared memory is to be added.
+    patches: Vec<(Class, u32)>,
+    indirect: bool,
+}
+
+/// The code of a kernel, and the functions of the module by their index in it.
+pub(crate) struct Lowered {
+    pub(crate) code: Code,
+    /// `(function of the module, function of the code)`.
+    pub(crate) index: Vec<(usize, u32)>,
+}
+
+/// Lowers the kernel `entry` (an index into the functions of the module).
+pub(crate) fn lower(env: &Env<'_, '_>, entry: usize) -> Result<Lowered, LoadError> {
+    let mut kernel = Kernel {
+        env,
+        code: Code {
+            consts: Consts::default(),
+            ..Code::default()
+        },
+        k32: HashMap::new(),
+        k64: HashMap::new(),
+        index: HashMap::new(),
+        order: Vec::new(),
+        shared: HashMap::new(),
+        shared_bytes: 0,
+        dynamic_align: 16,
+        patches: Vec::new(),
+        indirect: false,
+    };
+    kernel.function(entry);
+    let mut done = 0;
+    while done < kernel.order.len() {
+        let func = &env.unit.funcs[kernel.order[done]];
+        func::lower(&mut kernel, func, done)?;
+        done += 1;
+        if done == kernel.order.len() && kernel.indirect {
+            kernel.every_function();
+        }
+        if done > MAX_FUNCS {
+            let reason = format!("`{}` calls more than {MAX_FUNCS} functions", func.name);
+            return Err(LoadError {
+                line: func.line,
+                instruction: String::new(),
+                reason,
+            });
+        }
+    }
+    kernel.finish()
+}
+
+/// Lowers a device function on its own, to find what is not supported in it.
+pub(crate) fn check(env: &Env<'_, '_>, func: usize) -> Result<(), LoadError> {
+    lower(env, func).map(drop)
+}
+
+impl<'a> Kernel<'_, '_, 'a> {
+    /// The code's index of a function of the module, which is lowered in its turn.
+    fn function(&mut self, module_index: usize) -> u32 {
+        if let Some(&i) = self.index.get(&module_index) {
+            return i;
+        }
+        let i = self.order.len() as u32;
+        self.index.insert(module_index, i);
+        self.order.push(module_index);
+        self.code.funcs.push(FuncInfo::default());
+        i
+    }
+
+    /// With an indirect call any device function may be reached.
+    fn every_function(&mut self) {
+        for (i, f) in self.env.unit.funcs.iter().enumerate() {
+            if f.body.is_some() && f.kind == crate::ptx::FuncKind::Func {
+                self.function(i);
+            }
+        }
+    }
+
+    fn k32(&mut self, value: u32) -> u32 {
+        let rows = &mut self.code.consts.k32;
+        K | *self.k32.entry(value).or_insert_with(|| {
+            rows.push(Row32([value; 32]));
+            rows.len() as u32 - 1
+        })
+    }
+
+    fn k64(&mut self, value: u64) -> u32 {
+        let rows = &mut self.code.consts.k64;
+        K | *self.k64.entry(value).or_insert_with(|| {
+            rows.push(Row64([value; 32]));
+            rows.len() as u32 - 1
+        })
+    }
+
+    /// A constant that becomes the begin of dynamic shared memory plus `offset`.
+    fn dynamic_shared(&mut self, class: Class, offset: i64) -> u32 {
+        let index = if class == Class::W64 {
+            self.code.consts.k64.push(Row64([offset as u64; 32]));
+            self.code.consts.k64.len() - 1
+        } else {
+            self.code.consts.k32.push(Row32([offset as u32; 32]));
+            self.code.consts.k32.len() - 1
+        };
+        self.patches.push((class, index as u32));
+        K | index as u32
+    }
+
+    /// Gives a shared variable its place.
+    fn place_shared(&mut self, var: &Var<'_>) -> Reason<u32> {
+        let align = u64::from(var.align.max(1));
+        let at = self.shared_bytes.next_multiple_of(align);
+        self.shared_bytes = at + var.bytes;
+        if self.shared_bytes > MAX_SHARED {
+            return Err(format!("more than {MAX_SHARED} bytes of shared memory"));
+        }
+        Ok(at as u32)
+    }
+
+    fn finish(mut self) -> Result<Lowered, LoadError> {
+        let base = (self.shared_bytes as u32).next_multiple_of(self.dynamic_align);
+        // Without dynamic variables nothing needs the alignment.
+        let used = if self.patches.is_empty() {
+            self.shared_bytes as u32
+        } else {
+            base
+        };
+        self.code.shared_static = used;
+        for (class, i) in &self.patches {
+            if *class == Class::W64 {
+                let row = &mut self.code.consts.k64[*i as usize];
+                row.0 = row.0.map(|v| v.wrapping_add(u64::from(base)));
+            } else {
+                let row = &mut self.code.consts.k32[*i as usize];
+                row.0 = row.0.map(|v| v.wrapping_add(base));
+            }
+        }
+        Ok(Lowered {
+            code: self.code,
+            index: self.index.into_iter().collect(),
+        })
+    }
+}
+
+/// Where the parameters of a function stand in the caller's and callee's buffers: offset of each,
+/// and the size of all.
+pub(crate) fn layout(vars: &[Var<'_>]) -> (Vec<usize>, usize) {
+    let (mut offsets, mut at) = (Vec::with_capacity(vars.len()), 0usize);
+    for v in vars {
+        at = at.next_multiple_of(v.align.max(1) as usize);
+        offsets.push(at);
+        at = at.saturating_add(v.bytes as usize);
+    }
+    (offsets, at)
+}
+
+/// The kernel's parameters, for those who fill the buffer.
+pub(crate) fn param_layout(func: &Func<'_>) -> (Vec<crate::module::ParamLayout>, usize) {
+    let (offsets, bytes) = layout(&func.params);
+    let params = func
+        .params
+        .iter()
+        .zip(offsets)
+        .map(|(v, offset)| crate::module::ParamLayout {
+            name: v.name.to_string(),
+            offset,
+            bytes: v.bytes as usize,
+            align: v.align as usize,
+        });
+    (params.collect(), bytes)
+}

@@ -1,0 +1,91 @@
+//! Modifiers of an instruction, ticked off as they are understood.
+
+use super::Reason;
+use crate::exec::soft::Round;
+use crate::ir::Mode;
+use crate::ptx::Type;
+
+/// The dotted parts of an opcode after the first. What nobody took is an error.
+pub(super) struct Mods<'a> {
+    list: &'a [&'a str],
+    taken: u64,
+}
+
+impl<'a> Mods<'a> {
+    pub(super) fn new(list: &'a [&'a str]) -> Reason<Self> {
+        if list.len() > 64 {
+            return Err("more than 64 modifiers".into());
+        }
+        Ok(Self { list, taken: 0 })
+    }
+
+    /// The modifiers that nobody took yet.
+    pub(super) fn rest(&self) -> impl Iterator<Item = (usize, &'a str)> + '_ {
+        let taken = self.taken;
+        self.list
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(move |(i, _)| taken >> i & 1 == 0)
+    }
+
+    pub(super) fn take(&mut self, name: &str) -> bool {
+        let found = self.rest().find(|(_, m)| *m == name).map(|(i, _)| i);
+        if let Some(i) = found {
+            self.taken |= 1 << i;
+        }
+        found.is_some()
+    }
+
+    /// The first of `names` that is there.
+    pub(super) fn one_of<T: Copy>(&mut self, names: &[(&str, T)]) -> Option<T> {
+        names.iter().find(|(n, _)| self.take(n)).map(|(_, v)| *v)
+    }
+
+    /// Takes everything for which `f` holds.
+    pub(super) fn drop_if(&mut self, f: impl Fn(&str) -> bool) {
+        let hits: Vec<usize> = self.rest().filter(|(_, m)| f(m)).map(|(i, _)| i).collect();
+        for i in hits {
+            self.taken |= 1 << i;
+        }
+    }
+
+    /// The next modifier that is a type.
+    pub(super) fn maybe_ty(&mut self) -> Option<Type> {
+        let (i, ty) = self.rest().find_map(|(i, m)| Some((i, Type::parse(m)?)))?;
+        self.taken |= 1 << i;
+        Some(ty)
+    }
+
+    pub(super) fn ty(&mut self) -> Reason<Type> {
+        self.maybe_ty()
+            .ok_or_else(|| "it has no supported type".to_string())
+    }
+
+    /// Rounding of floating-point results.
+    pub(super) fn round(&mut self) -> Option<Round> {
+        self.one_of(&[
+            ("rn", Round::Rn),
+            ("rz", Round::Rz),
+            ("rm", Round::Rm),
+            ("rp", Round::Rp),
+            ("rna", Round::Rna),
+        ])
+    }
+
+    pub(super) fn mode(&mut self) -> Mode {
+        Mode {
+            round: self.round().unwrap_or_default(),
+            ftz: self.take("ftz"),
+            sat: self.take("sat"),
+            relu: self.take("relu"),
+        }
+    }
+
+    pub(super) fn finish(self) -> Reason<()> {
+        match self.rest().next() {
+            None => Ok(()),
+            Some((_, m)) => Err(format!("modifier `.{m}` is not supported here")),
+        }
+    }
+}

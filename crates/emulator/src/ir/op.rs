@@ -1,0 +1,624 @@
+//! Operations of the intermediate form.
+//!
+//! An operation says what to do and on which width; registers are in the fields of
+//! [`Inst`](super::Inst). Narrow integers live zero-extended in 32-bit registers.
+
+use crate::exec::soft::Round;
+use crate::ptx::{Space, Type};
+
+/// Binary operations on integers of 16, 32 or 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum I2 {
+    Add,
+    Sub,
+    Mul,
+    MulHiS,
+    MulHiU,
+    Mul24S,
+    Mul24U,
+    Mul24HiS,
+    Mul24HiU,
+    DivS,
+    DivU,
+    RemS,
+    RemU,
+    MinS,
+    MinU,
+    MaxS,
+    MaxU,
+    And,
+    Or,
+    Xor,
+    Shl,
+    ShrS,
+    ShrU,
+    AddSat,
+    SubSat,
+    MinRelu,
+    MaxRelu,
+    BmskClamp,
+    BmskWrap,
+    SzextSClamp,
+    SzextSWrap,
+    SzextUClamp,
+    SzextUWrap,
+    MinS16x2,
+    MinU16x2,
+    MaxS16x2,
+    MaxU16x2,
+    Add16x2,
+    AddSatS16x2,
+    AddSatU16x2,
+}
+
+/// Unary operations on integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum I1 {
+    Not,
+    Cnot,
+    Neg,
+    Abs,
+    Popc,
+    Clz,
+    Brev,
+    BfindS,
+    BfindU,
+    BfindShiftS,
+    BfindShiftU,
+}
+
+/// Operations on three 32- or 64-bit integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum I3 {
+    Mad,
+    MadHiS,
+    MadHiU,
+    MadHiSatS,
+    Mad24S,
+    Mad24U,
+    Mad24HiS,
+    Mad24HiU,
+    SadS,
+    SadU,
+    BfeS,
+    BfeU,
+    /// The fourth operand is `s`.
+    Bfi,
+    /// The table is `imm`.
+    Lop3,
+    Prmt,
+    PrmtF4e,
+    PrmtB4e,
+    PrmtRc8,
+    PrmtEcl,
+    PrmtEcr,
+    PrmtRc16,
+    ShfLClamp,
+    ShfLWrap,
+    ShfRClamp,
+    ShfRWrap,
+    Dp4aSS,
+    Dp4aSU,
+    Dp4aUS,
+    Dp4aUU,
+    Dp2aLoSS,
+    Dp2aLoSU,
+    Dp2aLoUS,
+    Dp2aLoUU,
+    Dp2aHiSS,
+    Dp2aHiSU,
+    Dp2aHiUS,
+    Dp2aHiUU,
+    Fns,
+}
+
+/// Comparisons. The floating-point ones that end in `U` hold for NaN as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Cmp {
+    Eq,
+    Ne,
+    LtS,
+    LeS,
+    GtS,
+    GeS,
+    LtU,
+    LeU,
+    GtU,
+    GeU,
+}
+
+/// Comparisons of floating-point numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum FCmp {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Equ,
+    Neu,
+    Ltu,
+    Leu,
+    Gtu,
+    Geu,
+    Num,
+    Nan,
+}
+
+/// Binary operations on floating-point numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum F2 {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    DivApprox,
+    Min,
+    Max,
+    MinNan,
+    MaxNan,
+    MinXorAbs,
+    MaxXorAbs,
+    MinNanXorAbs,
+    MaxNanXorAbs,
+    Copysign,
+}
+
+/// Unary operations on floating-point numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum F1 {
+    Neg,
+    Abs,
+    Sqrt,
+    Rcp,
+    SqrtApprox,
+    RcpApprox,
+    RsqrtApprox,
+    Sin,
+    Cos,
+    Ex2,
+    Lg2,
+    Tanh,
+}
+
+/// Rounding, flushing and clamping of a floating-point operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Mode {
+    pub(crate) round: Round,
+    /// Subnormal inputs and results become zeros.
+    pub(crate) ftz: bool,
+    /// The result is clamped to [0, 1]; NaN becomes 0.
+    pub(crate) sat: bool,
+    /// Negative results and, in `min`/`max`/`fma`, NaN handling of `.relu`.
+    pub(crate) relu: bool,
+}
+
+/// A floating-point format of registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Fp {
+    F16,
+    F16x2,
+    Bf16,
+    Bf16x2,
+    F32,
+    F64,
+}
+
+/// Special registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Sreg {
+    TidX,
+    TidY,
+    TidZ,
+    NtidX,
+    NtidY,
+    NtidZ,
+    CtaidX,
+    CtaidY,
+    CtaidZ,
+    NctaidX,
+    NctaidY,
+    NctaidZ,
+    LaneId,
+    WarpId,
+    NWarpId,
+    SmId,
+    NSmId,
+    GridId,
+    LanemaskEq,
+    LanemaskLe,
+    LanemaskLt,
+    LanemaskGe,
+    LanemaskGt,
+    Clock,
+    ClockHi,
+    Clock64,
+    GlobalTimer,
+    GlobalTimerLo,
+    GlobalTimerHi,
+    DynamicSmem,
+    TotalSmem,
+    AggrSmem,
+    Zero,
+    One,
+}
+
+/// Arithmetic on a carry flag: `e` is the flag out, `s` the flag in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Carry {
+    Add,
+    Sub,
+    MadLo,
+    MadHiS,
+    MadHiU,
+}
+
+/// What an atomic operation does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Rmw {
+    And,
+    Or,
+    Xor,
+    Exch,
+    Cas,
+    Add,
+    Inc,
+    Dec,
+    MinS,
+    MinU,
+    MaxS,
+    MaxU,
+    AddF32,
+    AddF32Ftz,
+    AddF64,
+    AddF16,
+    AddBf16,
+    AddF16x2,
+    AddBf16x2,
+    MinF16x2,
+    MaxF16x2,
+}
+
+/// An access to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) space: Space,
+    /// Bytes of an element: 1, 2, 4 or 8.
+    pub(crate) width: u8,
+    /// Elements: 1, 2, 4 or 8. More than one are listed at `imm` in the register lists.
+    pub(crate) count: u8,
+    /// A loaded narrow value is sign-extended.
+    pub(crate) sext: bool,
+    /// The data registers have 64 bits.
+    pub(crate) wide: bool,
+    /// The base register has 64 bits.
+    pub(crate) base64: bool,
+    /// Volatile, relaxed, acquire or release: a loop around it may wait for another thread.
+    pub(crate) strong: bool,
+    /// A sign-extended value goes to a register of 16 bits.
+    pub(crate) to16: bool,
+}
+
+/// How the lanes of `shfl` exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Shfl {
+    Up,
+    Down,
+    Bfly,
+    Idx,
+}
+
+/// What a vote computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Vote {
+    All,
+    Any,
+    Uni,
+    Ballot,
+}
+
+/// What `redux` computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Redux {
+    Add,
+    MinS,
+    MaxS,
+    MinU,
+    MaxU,
+    And,
+    Or,
+    Xor,
+}
+
+/// What a barrier does beside waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Bar {
+    Sync,
+    Arrive,
+    Popc,
+    And,
+    Or,
+}
+
+/// Functions that the device runtime provides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Builtin {
+    Vprintf,
+    AssertFail,
+    Malloc,
+    Free,
+}
+
+/// Kinds of `mbarrier` operations on the 64-bit object in shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Mbar {
+    Init,
+    Inval,
+    Arrive,
+    ArriveDrop,
+    TestWait,
+    TestWaitParity,
+    TryWait,
+    TryWaitParity,
+    PendingCount,
+    AsyncArrive,
+}
+
+/// An operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Op {
+    Nop,
+    Mov32,
+    Mov64,
+    MovP,
+    /// A special register into a 32-bit register.
+    Sreg(Sreg),
+    /// A special register into a 64-bit register.
+    Sreg64(Sreg),
+    /// The local address of byte `imm` of the frame.
+    FrameAddr,
+    I16(I2),
+    I32(I2),
+    I64(I2),
+    I16x1(I1),
+    I32x1(I1),
+    I64x1(I1),
+    I16x3(I3),
+    I32x3(I3),
+    I64x3(I3),
+    /// 64 bits from two 32-bit factors, plus 64 bits with `add`.
+    MulWide {
+        signed: bool,
+        add: bool,
+    },
+    /// 32 bits from two 16-bit factors, plus 32 bits with `add`.
+    MulWide16 {
+        signed: bool,
+        add: bool,
+    },
+    Carry32(Carry),
+    Carry64(Carry),
+    Cmp16(Cmp),
+    Cmp32(Cmp),
+    Cmp64(Cmp),
+    FCmp {
+        fp: Fp,
+        cmp: FCmp,
+        ftz: bool,
+    },
+    AndP,
+    OrP,
+    XorP,
+    NotP,
+    Sel32,
+    Sel64,
+    /// `c >= 0 ? a : b` on 32 or 64 bits; `c` is an s32 or, with `float`, an f32.
+    Slct {
+        wide: bool,
+        float: bool,
+        ftz: bool,
+    },
+    F1 {
+        fp: Fp,
+        op: F1,
+        mode: Mode,
+    },
+    F2 {
+        fp: Fp,
+        op: F2,
+        mode: Mode,
+    },
+    Fma {
+        fp: Fp,
+        mode: Mode,
+    },
+    /// Class of a number: bits of `imm` select finite, infinite, number, NaN, normal, subnormal.
+    Testp {
+        fp: Fp,
+        class: Testp,
+    },
+    Cvt(Cvt),
+    /// Two f32 (`a` high, `b` low) to a packed pair.
+    CvtPack {
+        to: Type,
+        mode: Mode,
+        satfinite: bool,
+    },
+    /// A packed pair of 8-bit floats to f16x2.
+    CvtUnpack {
+        from: Type,
+        relu: bool,
+    },
+    Pack64,
+    Unpack64,
+    /// Kernel parameter at byte `imm`.
+    LdParam {
+        width: u8,
+        sext: bool,
+        wide: bool,
+        to16: bool,
+    },
+    Ld(Access),
+    St(Access),
+    Atom {
+        rmw: Rmw,
+        access: Access,
+        result: bool,
+    },
+    /// A local or shared address to a generic one, or back.
+    Cvta {
+        space: Space,
+        to: bool,
+        wide: bool,
+    },
+    Isspacep(Space),
+    CpAsync {
+        bytes: u8,
+        src_size: bool,
+    },
+    Ldmatrix {
+        count: u8,
+        trans: bool,
+        space: Space,
+    },
+    Stmatrix {
+        count: u8,
+        trans: bool,
+        space: Space,
+    },
+    Mma(Mma),
+    Wmma(Wmma),
+    Shfl(Shfl),
+    Vote(Vote),
+    Match {
+        all: bool,
+        wide: bool,
+    },
+    Redux(Redux),
+    Activemask,
+    Elect,
+    SyncWarp,
+    Bar(Bar),
+    Mbar(Mbar),
+    Fence,
+    Nanosleep,
+    Alloca,
+    StackSave,
+    StackRestore,
+    /// To instruction `imm`.
+    Bra,
+    /// To one of the targets listed at `imm`.
+    BrxIdx,
+    /// Call site `imm`.
+    Call,
+    CallIndirect,
+    Builtin(Builtin),
+    Ret,
+    Exit,
+    Trap,
+}
+
+/// Classes of `testp`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Testp {
+    Finite,
+    Infinite,
+    Number,
+    NotANumber,
+    Normal,
+    Subnormal,
+}
+
+/// A conversion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cvt {
+    pub(crate) to: Type,
+    pub(crate) from: Type,
+    pub(crate) mode: Mode,
+    /// Rounds to an integral value (`.rni`, `.rzi`, …).
+    pub(crate) integral: bool,
+    /// Overflow gives the largest finite number, NaN stays.
+    pub(crate) satfinite: bool,
+}
+
+/// An `mma.sync`: shape and element types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mma {
+    pub(crate) m: u8,
+    pub(crate) n: u8,
+    pub(crate) k: u16,
+    pub(crate) d: Type,
+    pub(crate) a: Elem,
+    pub(crate) b: Elem,
+    pub(crate) c: Type,
+    /// Integer results saturate.
+    pub(crate) satfinite: bool,
+}
+
+/// Element types of matrix operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Elem {
+    F16,
+    Bf16,
+    Tf32,
+    F64,
+    S8,
+    U8,
+    S4,
+    U4,
+    B1Xor,
+    B1And,
+    E4m3,
+    E5m2,
+    F32,
+    S32,
+}
+
+/// A `wmma` instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wmma {
+    pub(crate) kind: WmmaKind,
+    pub(crate) m: u8,
+    pub(crate) n: u8,
+    pub(crate) k: u8,
+    /// Layout of A in `mma`, of the matrix in `load` and `store`: row by row.
+    pub(crate) row: bool,
+    /// Layout of B in `mma`.
+    pub(crate) row_b: bool,
+    pub(crate) elem: Elem,
+    pub(crate) space: Space,
+    pub(crate) d: Elem,
+    pub(crate) c: Elem,
+}
+
+/// What a `wmma` instruction does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum WmmaKind {
+    LoadA,
+    LoadB,
+    LoadC,
+    StoreD,
+    Mma,
+}

@@ -1,0 +1,127 @@
+//! The heap of device-side `malloc`.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{AllocKind, Memory};
+
+/// Alignment and least size of a block, in bytes.
+const ALIGN: u64 = 16;
+/// Size of the heap unless [`Memory::set_heap_limit`] says otherwise, as on a GPU.
+const DEFAULT: u64 = 8 << 20;
+
+/// A heap within one allocation of device memory, made when a kernel that needs it is launched.
+#[derive(Default)]
+pub(crate) struct Heap {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    base: u64,
+    bytes: u64,
+    limit: Option<u64>,
+    /// Free blocks: offset to size. No two touch.
+    free: BTreeMap<u64, u64>,
+    used: BTreeMap<u64, u64>,
+}
+
+impl Heap {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The size of the heap, in bytes; false once there is one.
+    pub(super) fn set_limit(&self, bytes: u64) -> bool {
+        let mut s = self.lock();
+        if s.bytes == 0 {
+            s.limit = Some(bytes.max(ALIGN));
+        }
+        s.bytes == 0
+    }
+
+    pub(super) fn limit(&self) -> u64 {
+        self.lock().limit.unwrap_or(DEFAULT)
+    }
+
+    /// Makes the heap, if there is none yet and there is memory.
+    pub(crate) fn prepare(&self, memory: &Memory, device: u32) {
+        let mut s = self.lock();
+        let bytes = s.limit.unwrap_or(DEFAULT);
+        if s.bytes == 0
+            && let Ok(base) = memory.alloc(bytes, AllocKind::Device(device))
+        {
+            (s.base, s.bytes) = (base, bytes);
+            s.free.insert(0, bytes);
+        }
+    }
+
+    /// The address of `bytes` new bytes, or 0.
+    pub(crate) fn alloc(&self, bytes: u64) -> u64 {
+        let mut s = self.lock();
+        let Some(want) = bytes.max(1).checked_next_multiple_of(ALIGN) else {
+            return 0;
+        };
+        let Some((at, have)) = s
+            .free
+            .iter()
+            .find(|(_, n)| **n >= want)
+            .map(|(a, n)| (*a, *n))
+        else {
+            return 0;
+        };
+        s.free.remove(&at);
+        if have > want {
+            s.free.insert(at + want, have - want);
+        }
+        s.used.insert(at, want);
+        s.base + at
+    }
+
+    /// Gives back what `alloc` returned; nothing for 0.
+    pub(crate) fn free(&self, va: u64) -> Result<(), String> {
+        if va == 0 {
+            return Ok(());
+        }
+        let mut s = self.lock();
+        let at = va.wrapping_sub(s.base);
+        let Some(bytes) = s.used.remove(&at) else {
+            return Err(format!(
+                "free of {va:#x}, which malloc did not return or was freed before"
+            ));
+        };
+        let (mut from, mut to) = (at, at + bytes);
+        if let Some((a, n)) = s.free.range(..at).next_back().map(|(a, n)| (*a, *n))
+            && a + n == at
+        {
+            s.free.remove(&a);
+            from = a;
+        }
+        if let Some(n) = s.free.remove(&to) {
+            to += n;
+        }
+        s.free.insert(from, to - from);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_reused_and_joined() {
+        let memory = Memory::new();
+        let heap = Heap::default();
+        assert!(heap.set_limit(256));
+        heap.prepare(&memory, 0);
+        let a: Vec<u64> = (0..16).map(|_| heap.alloc(10)).collect();
+        assert!(a.iter().all(|v| *v != 0 && v % 16 == 0));
+        assert_eq!(heap.alloc(1), 0);
+        for v in a.iter().step_by(2).chain(a.iter().skip(1).step_by(2)) {
+            heap.free(*v).unwrap();
+        }
+        assert!(heap.free(a[3]).is_err());
+        assert_ne!(heap.alloc(256), 0);
+    }
+}

@@ -1,0 +1,170 @@
+//! The syntax tree of a module.
+
+use super::{Space, Type};
+
+/// A module.
+#[derive(Debug, Default)]
+pub(crate) struct Unit<'a> {
+    /// Major × 10 + minor.
+    pub(crate) version: u32,
+    /// Number of the target architecture, for example 80.
+    pub(crate) target: u32,
+    /// Source files by number.
+    pub(crate) files: Vec<(u32, String)>,
+    /// Variables of module scope.
+    pub(crate) vars: Vec<Var<'a>>,
+    pub(crate) funcs: Vec<Func<'a>>,
+}
+
+/// A declared variable or parameter.
+#[derive(Debug, Clone)]
+pub(crate) struct Var<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) space: Space,
+    pub(crate) ty: Type,
+    /// In bytes; at least that of the type.
+    pub(crate) align: u32,
+    /// In bytes; 0 for an array without a size.
+    pub(crate) bytes: u64,
+    /// Declared `.extern`, or an array without a size.
+    pub(crate) external: bool,
+    pub(crate) init: Option<Init<'a>>,
+    pub(crate) line: u32,
+}
+
+/// An initialiser: the flattened list of elements, each at its place.
+#[derive(Debug, Clone)]
+pub(crate) struct Init<'a> {
+    pub(crate) items: Vec<InitItem<'a>>,
+}
+
+/// One element of an initialiser.
+pub(crate) type InitItem<'a> = (u64, InitValue<'a>);
+
+/// The value of an element.
+#[derive(Debug, Clone)]
+pub(crate) enum InitValue<'a> {
+    /// A number's bits, of the type of the variable.
+    Bits(u64),
+    /// The address of a variable or function.
+    Symbol(Symbol<'a>),
+}
+
+/// A name plus a constant.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Symbol<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) offset: i64,
+    /// `generic(name)`.
+    pub(crate) generic: bool,
+}
+
+/// What kind of function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FuncKind {
+    /// `.entry`: a kernel.
+    Entry,
+    /// `.func`.
+    Func,
+}
+
+/// A function, or the declaration of one.
+#[derive(Debug)]
+pub(crate) struct Func<'a> {
+    pub(crate) kind: FuncKind,
+    pub(crate) name: &'a str,
+    pub(crate) rets: Vec<Var<'a>>,
+    pub(crate) params: Vec<Var<'a>>,
+    /// Product of `.maxntid` or `.reqntid`.
+    pub(crate) max_threads: Option<u32>,
+    pub(crate) line: u32,
+    /// None for a declaration.
+    pub(crate) body: Option<Vec<Stmt<'a>>>,
+}
+
+/// A statement and its line.
+#[derive(Debug)]
+pub(crate) struct Stmt<'a> {
+    pub(crate) line: u32,
+    pub(crate) kind: StmtKind<'a>,
+}
+
+/// A statement of a function body.
+#[derive(Debug)]
+pub(crate) enum StmtKind<'a> {
+    /// `{`
+    Open,
+    /// `}`
+    Close,
+    Label(&'a str),
+    /// Registers: a name, or a prefix and how many.
+    Reg {
+        ty: Type,
+        vector: u32,
+        names: Vec<(&'a str, Option<u32>)>,
+    },
+    Var(Var<'a>),
+    /// Source position: file number and line.
+    Loc {
+        file: u32,
+        line: u32,
+    },
+    /// `name: .branchtargets a, b;` or `.calltargets`.
+    Targets {
+        name: &'a str,
+        labels: Vec<&'a str>,
+    },
+    Prototype(Prototype<'a>),
+    Instr(Instr<'a>),
+}
+
+/// `name: .callprototype (…) _ (…);`
+#[derive(Debug)]
+pub(crate) struct Prototype<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) rets: Vec<Var<'a>>,
+    pub(crate) params: Vec<Var<'a>>,
+}
+
+/// An instruction.
+#[derive(Debug)]
+pub(crate) struct Instr<'a> {
+    /// Register of the guard, and whether it is negated.
+    pub(crate) guard: Option<(&'a str, bool)>,
+    /// The first part of the opcode.
+    pub(crate) op: &'a str,
+    /// The other parts, without dots.
+    pub(crate) mods: Vec<&'a str>,
+    pub(crate) operands: Vec<Operand<'a>>,
+    /// The text, for messages.
+    pub(crate) text: &'a str,
+}
+
+/// An operand.
+#[derive(Debug, Clone)]
+pub(crate) enum Operand<'a> {
+    /// A register, a variable, a function or a label.
+    Name(&'a str),
+    /// A part of one: `%tid.x`.
+    Part(&'a str, &'a str),
+    /// A name plus a constant.
+    Symbol(Symbol<'a>),
+    /// An integer.
+    Int(i128),
+    /// `0f…`: bits of an f32.
+    F32(u32),
+    /// `0d…` or a decimal fraction: bits of an f64.
+    F64(u64),
+    /// `{a, b}`
+    Vector(Vec<Operand<'a>>),
+    /// `[a]`, `[a+8]`, `[8]`
+    Address { base: Option<&'a str>, offset: i64 },
+    /// `(a, b)`, in calls.
+    List(Vec<Operand<'a>>),
+    /// `!p`
+    Not(&'a str),
+    /// `d|p`
+    Pair(&'a str, &'a str),
+    /// `_`
+    Sink,
+}

@@ -1,0 +1,18 @@
+//! PTX text to a syntax tree.
+//!
+//! The parser knows the shape of PTX — directives, declarations, labels, instructions with guard,
+//! dotted modifiers and operands — and nothing of what instructions mean: that is lowering's
+//! business (`ir`). It never recurses deeper than [`parse::MAX_DEPTH`], and keeps nothing larger
+//! than the text.
+
+mod ast;
+mod cursor;
+mod decl;
+mod lex;
+mod operand;
+mod parse;
+mod types;
+
+pub(crate) use ast::{Func, FuncKind, InitValue, Instr, Operand, Stmt, StmtKind, Unit, Var};
+pub(crate) use parse::parse;
+pub(crate) use types::{Space, Type};

@@ -1,0 +1,194 @@
+//! Operands and numbers.
+
+use super::Operand;
+use super::ast::Symbol;
+use super::cursor::{Cursor, Result};
+use super::lex::Kind;
+
+/// The value of an integer literal without a sign.
+pub(super) fn integer(text: &str) -> Option<i128> {
+    let text = text.strip_suffix(['U', 'u']).unwrap_or(text);
+    let lower = |p: &str, q: &str| text.strip_prefix(p).or_else(|| text.strip_prefix(q));
+    let value = if let Some(hex) = lower("0x", "0X") {
+        u64::from_str_radix(hex, 16).ok()?
+    } else if let Some(bin) = lower("0b", "0B") {
+        u64::from_str_radix(bin, 2).ok()?
+    } else if text.len() > 1 && text.starts_with('0') {
+        u64::from_str_radix(text, 8).ok()?
+    } else {
+        text.parse::<u64>().ok()?
+    };
+    Some(i128::from(value))
+}
+
+/// A literal of any kind, or nothing.
+fn literal(text: &str) -> Option<Operand<'static>> {
+    if !text.as_bytes().first()?.is_ascii_digit() {
+        return None;
+    }
+    let bits = |p: [&str; 2], digits: usize| {
+        let hex = text
+            .strip_prefix(p[0])
+            .or_else(|| text.strip_prefix(p[1]))?;
+        (hex.len() == digits).then(|| u64::from_str_radix(hex, 16).ok())?
+    };
+    if let Some(v) = bits(["0f", "0F"], 8) {
+        return Some(Operand::F32(v as u32));
+    }
+    if let Some(v) = bits(["0d", "0D"], 16) {
+        return Some(Operand::F64(v));
+    }
+    if text.contains('.') {
+        return text.parse::<f64>().ok().map(|v| Operand::F64(v.to_bits()));
+    }
+    integer(text).map(Operand::Int)
+}
+
+fn negate(operand: Operand<'_>) -> Operand<'_> {
+    match operand {
+        Operand::Int(v) => Operand::Int(-v),
+        Operand::F32(v) => Operand::F32(v ^ 1 << 31),
+        Operand::F64(v) => Operand::F64(v ^ 1 << 63),
+        other => other,
+    }
+}
+
+impl<'a> Cursor<'a> {
+    /// A number with an optional sign.
+    pub(super) fn number(&mut self) -> Result<Operand<'a>> {
+        let minus = self.eat(b'-');
+        if !minus {
+            self.eat(b'+');
+        }
+        let Some(value) = literal(self.now.text).filter(|_| self.now.kind == Kind::Word) else {
+            return self.error("expected a number");
+        };
+        self.next();
+        Ok(if minus { negate(value) } else { value })
+    }
+
+    /// `+8`, `-8`, `+-8`, or nothing.
+    pub(super) fn offset(&mut self) -> Result<i64> {
+        if !self.is(b'+') && !self.is(b'-') {
+            return Ok(0);
+        }
+        if self.is(b'+') && self.then.kind == Kind::Punct(b'-') {
+            self.next();
+        }
+        match self.number()? {
+            Operand::Int(v) => match i64::try_from(v) {
+                Ok(v) => Ok(v),
+                Err(_) => self.error("an offset that does not fit 64 bits"),
+            },
+            _ => self.error("an offset must be an integer"),
+        }
+    }
+
+    pub(super) fn operand(&mut self) -> Result<Operand<'a>> {
+        match self.now.kind {
+            Kind::Punct(b'{') => Ok(Operand::Vector(self.operands(b'{', b'}')?)),
+            Kind::Punct(b'(') => Ok(Operand::List(self.operands(b'(', b')')?)),
+            Kind::Punct(b'[') => self.address(),
+            Kind::Punct(b'!') => {
+                self.next();
+                Ok(Operand::Not(self.word()?))
+            }
+            Kind::Punct(b'-' | b'+') => self.number(),
+            Kind::Word if self.now.text.as_bytes()[0].is_ascii_digit() => self.number(),
+            _ => self.name_operand(),
+        }
+    }
+
+    fn name_operand(&mut self) -> Result<Operand<'a>> {
+        let name = self.word()?;
+        if name == "_" {
+            return Ok(Operand::Sink);
+        }
+        if self.is(b'.') {
+            return Ok(Operand::Part(name, self.dotted()?));
+        }
+        if self.eat(b'|') {
+            return Ok(Operand::Pair(name, self.word()?));
+        }
+        if self.is(b'+') || self.is(b'-') {
+            let offset = self.offset()?;
+            return Ok(Operand::Symbol(Symbol {
+                name,
+                offset,
+                generic: false,
+            }));
+        }
+        if self.eat(b'[') {
+            let offset = i64::from(self.u32()?);
+            self.expect(b']')?;
+            return Ok(Operand::Symbol(Symbol {
+                name,
+                offset,
+                generic: false,
+            }));
+        }
+        Ok(Operand::Name(name))
+    }
+
+    fn operands(&mut self, open: u8, close: u8) -> Result<Vec<Operand<'a>>> {
+        self.nested(|c| {
+            c.expect(open)?;
+            let mut out = Vec::new();
+            while !c.eat(close) {
+                if !out.is_empty() {
+                    c.expect(b',')?;
+                }
+                out.push(c.operand()?);
+            }
+            Ok(out)
+        })
+    }
+
+    fn address(&mut self) -> Result<Operand<'a>> {
+        self.expect(b'[')?;
+        let numeric = self.is(b'-')
+            || self
+                .now
+                .text
+                .bytes()
+                .next()
+                .is_some_and(|b| b.is_ascii_digit());
+        let (base, offset) = if numeric {
+            match self.number()? {
+                Operand::Int(v) => (None, v as i64),
+                _ => return self.error("an address must be an integer"),
+            }
+        } else {
+            let name = self.word()?;
+            (Some(name), self.offset()?)
+        };
+        if self.is(b',') {
+            return self.error("an address with coordinates (textures, tensors) is not supported");
+        }
+        self.expect(b']')?;
+        Ok(Operand::Address { base, offset })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals() {
+        assert_eq!(integer("0x1fU"), Some(31));
+        assert_eq!(integer("017"), Some(15));
+        assert_eq!(integer("0b101"), Some(5));
+        assert_eq!(integer("18446744073709551615"), Some(u64::MAX.into()));
+        assert_eq!(integer("18446744073709551616"), None);
+        assert!(matches!(
+            literal("0f3F800000"),
+            Some(Operand::F32(0x3f80_0000))
+        ));
+        assert!(
+            matches!(literal("0d3FF0000000000000"), Some(Operand::F64(v)) if v == 1f64.to_bits())
+        );
+        assert!(matches!(literal("2.5"), Some(Operand::F64(v)) if v == 2.5f64.to_bits()));
+        assert!(literal("9z").is_none());
+    }
+}

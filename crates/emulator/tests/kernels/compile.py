@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Compiles the kernels of this folder to ../ptx with NVRTC, for every architecture the tests use.
+
+    compile.py LIBNVRTC [-I FOLDER]... [NAME.cu]...
+
+Without names all kernels are compiled. The folders are those of the CUDA headers (`cuda_fp16.h`,
+`mma.h`, …). Paths in the line information are cut to file names.
+"""
+import ctypes
+import os
+import re
+import sys
+
+ARCHS = ["75", "80", "90"]
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def compile_ptx(lib, source, arch, options):
+    program = ctypes.c_void_p()
+    name = os.path.basename(source).encode()
+    with open(source, "rb") as f:
+        text = f.read()
+    lib.nvrtcCreateProgram(ctypes.byref(program), text, name, 0, None, None)
+    args = [f"--gpu-architecture=compute_{arch}", "-lineinfo", "--std=c++17"] + options
+    argv = (ctypes.c_char_p * len(args))(*[a.encode() for a in args])
+    result = lib.nvrtcCompileProgram(program, len(args), argv)
+    size = ctypes.c_size_t()
+    lib.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    lib.nvrtcGetProgramLog(program, log)
+    if result:
+        sys.exit(f"{source} for {arch}:\n{log.value.decode()}")
+    lib.nvrtcGetPTXSize(program, ctypes.byref(size))
+    ptx = ctypes.create_string_buffer(size.value)
+    lib.nvrtcGetPTX(program, ptx)
+    return re.sub(r'(\.file\s+\d+\s+")[^"]*/', r"\1", ptx.value.decode())
+
+
+def main():
+    args = sys.argv[1:]
+    lib = ctypes.CDLL(args.pop(0))
+    options, names = [], []
+    while args:
+        arg = args.pop(0)
+        if arg == "-I":
+            options.append("-I" + args.pop(0))
+        else:
+            names.append(arg)
+    names = names or sorted(n for n in os.listdir(HERE) if n.endswith(".cu"))
+    for name in names:
+        for arch in ARCHS:
+            ptx = compile_ptx(lib, os.path.join(HERE, name), arch, options)
+            with open(os.path.join(HERE, "..", "ptx", f"{name[:-3]}.{arch}.ptx"), "w") as f:
+                f.write(ptx)
+
+
+main()

@@ -1,0 +1,157 @@
+//! Compilation with NVRTC, inside the child.
+
+use std::path::{Path, PathBuf};
+
+use super::attempt::{AttemptError, Attempts, Finished};
+use super::confine;
+use crate::compile::protocol::{NvrtcWork, Outcome, Request};
+use crate::device::nvrtc::{Job, LoadedLibrary, Nvrtc, NvrtcError};
+use crate::sandbox::{Enforcement, FileAccess};
+
+/// Compiles the request's source.
+pub(super) fn compile(
+    request: &Request,
+    work: &NvrtcWork,
+    sandbox: &mut Option<Enforcement>,
+) -> Outcome {
+    open(request, &work.library, &work.include_dirs, sandbox)
+        .and_then(|nvrtc| check(&nvrtc, work).map(|()| nvrtc))
+        .map_or_else(|outcome| outcome, |nvrtc| run(&nvrtc, work))
+}
+
+/// Opens the library, confines the process, binds the library.
+fn open(
+    request: &Request,
+    library: &Path,
+    include_dirs: &[PathBuf],
+    sandbox: &mut Option<Enforcement>,
+) -> Result<Nvrtc, Outcome> {
+    let toolchain = |e: NvrtcError| Outcome::Toolchain { what: e.to_string() };
+    let loaded = LoadedLibrary::open(library).map_err(toolchain)?;
+    let read = library_files(library).into_iter().chain(include_dirs.iter().cloned()).collect();
+    confine(request, FileAccess { read, ..FileAccess::default() }, sandbox)?;
+    loaded.bind().map_err(toolchain)
+}
+
+/// The library and its built-ins, which it opens by itself when it first compiles. Files, not their
+/// directory: that may be the system's.
+fn library_files(library: &Path) -> Vec<PathBuf> {
+    let real = library.canonicalize().unwrap_or_else(|_| library.into());
+    let mut files = vec![library.to_owned(), real.clone()];
+    for directory in [library.parent(), real.parent()].into_iter().flatten() {
+        let Ok(entries) = directory.read_dir() else { continue };
+        let builtins = entries.flatten().map(|entry| entry.path()).filter(|path| {
+            let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
+            path.exists() && name.is_some_and(|n| n.starts_with("libnvrtc-builtins"))
+        });
+        files.extend(builtins);
+    }
+    files.sort();
+    files.dedup();
+    files
+}
+
+/// Version and architecture must be what the parent counts on.
+fn check(nvrtc: &Nvrtc, work: &NvrtcWork) -> Result<(), Outcome> {
+    let toolchain = |e: NvrtcError| Outcome::Toolchain { what: e.to_string() };
+    let version = nvrtc.version().map_err(toolchain)?;
+    if version != work.version {
+        let what = format!(
+            "{} was found as NVRTC {}.{} and loads as {}.{}; another library of that name is in the way",
+            work.library.display(),
+            work.version.0,
+            work.version.1,
+            version.0,
+            version.1
+        );
+        return Err(Outcome::Toolchain { what });
+    }
+    let supported = nvrtc.supported_archs().map_err(toolchain)?;
+    if !supported.contains(&work.arch.number) {
+        return Err(Outcome::UnsupportedArch { supported });
+    }
+    Ok(())
+}
+
+fn run(nvrtc: &Nvrtc, work: &NvrtcWork) -> Outcome {
+    let mut options = vec![format!("-arch={}", work.arch.value())];
+    options.extend(work.include_dirs.iter().map(|dir| format!("-I{}", dir.display())));
+    options.extend(work.options.iter().cloned());
+    if work.lineinfo {
+        options.push("-lineinfo".into());
+    }
+    if work.arch.machine_code {
+        options.push("--ptxas-options=-v".into());
+    }
+    let attempts = Attempts {
+        source: &work.source,
+        name_expressions: &work.name_expressions,
+    };
+    let mut compile = |source: &str, headers: &[(&str, &str)], names: &[String]| {
+        nvrtc.compile(&Job {
+            source,
+            file_name: crate::compile::prelude::SOURCE_NAME,
+            headers,
+            options: &options,
+            name_expressions: names,
+            cubin: work.arch.machine_code,
+        })
+    };
+    match attempts.run(&mut compile) {
+        Ok(Finished::Built(built)) => Outcome::Built(built),
+        Ok(Finished::Rejected { code, log, diagnostics }) => {
+            Outcome::Rejected { code, log, diagnostics }
+        }
+        Err(AttemptError::Library(NvrtcError::Nul { what })) => Outcome::Rejected {
+            code: crate::compile::error::FailureCode::CompilationFailed,
+            log: format!("{what} contains a NUL byte"),
+            diagnostics: Vec::new(),
+        },
+        Err(e) => Outcome::Failed { what: e.to_string() },
+    }
+}
+
+/// Says what a library is.
+pub(super) fn describe(
+    request: &Request,
+    library: &Path,
+    sandbox: &mut Option<Enforcement>,
+) -> Outcome {
+    let toolchain = |e: NvrtcError| Outcome::Toolchain { what: e.to_string() };
+    let look = |nvrtc: Nvrtc| Ok((nvrtc.version()?, nvrtc.supported_archs()?));
+    match open(request, library, &[], sandbox).map(|nvrtc| look(nvrtc).map_err(toolchain)) {
+        Ok(Ok((version, archs))) => Outcome::Description { version, archs },
+        Ok(Err(outcome)) | Err(outcome) => outcome,
+    }
+}
+
+/// Has NVRTC 13.3 or newer unpack the headers it carries: it does so when it first compiles with
+/// them.
+pub(super) fn unpack_headers(
+    request: &Request,
+    library: &Path,
+    sandbox: &mut Option<Enforcement>,
+) -> Outcome {
+    let nvrtc = match open(request, library, &[], sandbox) {
+        Ok(nvrtc) => nvrtc,
+        Err(outcome) => return outcome,
+    };
+    let directory = request.job_dir.join("include");
+    let job = Job {
+        source: "#include <cuda_fp16.h>\n__global__ void k() {}\n",
+        file_name: "headers.cu",
+        headers: &[],
+        options: &[format!("--use-bundled-headers={}", directory.display())],
+        name_expressions: &[],
+        cubin: false,
+    };
+    match nvrtc.compile(&job) {
+        Ok(outcome) if outcome.built.is_ok() && directory.join("cuda_fp16.h").is_file() => {
+            Outcome::HeadersUnpacked
+        }
+        Ok(outcome) => Outcome::Toolchain {
+            what: format!("NVRTC did not unpack its headers: {}", outcome.log.trim()),
+        },
+        Err(e) => Outcome::Failed { what: e.to_string() },
+    }
+}
