@@ -166,7 +166,10 @@ impl Environment {
             .prefix(".new-")
             .tempdir_in(&self.headers_dir)
             .map_err(|e| failed("prepare", &e))?;
-        let work = Work::UnpackHeaders { library: install.path.clone() };
+        let work = Work::UnpackHeaders {
+            library: install.path.clone(),
+            version: install.version,
+        };
         match self.run_child_in(work, staging.path(), UNPACK_TIMEOUT).await?.result {
             Outcome::HeadersUnpacked => {}
             Outcome::Toolchain { what } | Outcome::Failed { what } => {

@@ -145,9 +145,9 @@ fn name_expressions(
     let mut names: Vec<String> = Vec::new();
     let wanted = kernel_name.filter(|name| name.contains('<'));
     for name in given.iter().map(String::as_str).chain(wanted) {
-        let name = squeezed(check_name("metadata.name_expressions", name)?);
-        if !name.is_empty() && !names.contains(&name) {
-            names.push(name);
+        let name = check_name("metadata.name_expressions", name)?.trim();
+        if !name.is_empty() && !names.iter().any(|known| squeezed(known) == squeezed(name)) {
+            names.push(name.to_owned());
         }
     }
     Ok(names)

@@ -39,11 +39,15 @@ pub(crate) enum Work {
     UnpackHeaders {
         /// The library.
         library: PathBuf,
+        /// Its version as discovery found it.
+        version: (u32, u32),
     },
     /// Open the library and say what it is.
     Describe {
         /// The library.
         library: PathBuf,
+        /// Its version as discovery found it.
+        version: (u32, u32),
     },
 }
 

@@ -36,6 +36,22 @@ pub(crate) async fn run(
     }
 }
 
+/// Like [`run`], for callers outside of an asynchronous runtime.
+pub(crate) fn run_blocking(
+    program: &Path,
+    request: &Request,
+    timeout: Duration,
+) -> Result<Reply, CompileError> {
+    let internal = |e: io::Error| CompileError::internal(format!("cannot start a child: {e}"));
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+    // On a thread of its own: the caller's may belong to another runtime.
+    std::thread::scope(|scope| {
+        let work = || runtime().map_err(internal)?.block_on(run(program, request, timeout));
+        let thread = scope.spawn(work);
+        thread.join().unwrap_or_else(|_| Err(CompileError::internal("the supervisor panicked")))
+    })
+}
+
 struct Running {
     child: Child,
     socket: UnixStream,
@@ -73,20 +89,28 @@ impl Running {
             receive_frame(&mut from).await
         };
         let drain = drain(self.child.stdout.take(), self.child.stderr.take());
-        tokio::pin!(exchange);
-        tokio::select! {
-            reply = &mut exchange => reply,
-            output = drain => match exchange.await {
-                Ok(reply) => Ok(reply),
-                Err(e) => Err(io::Error::new(e.kind(), output)),
-            },
-        }
+        tokio::pin!(exchange, drain);
+        let (reply, output) = tokio::select! {
+            reply = &mut exchange => (reply, None),
+            output = &mut drain => (exchange.await, Some(output)),
+        };
+        let error = match reply {
+            Ok(reply) => return Ok(reply),
+            Err(error) => error,
+        };
+        // The child is ending or broken: what it wrote tells why.
+        kill(&mut self.group);
+        let output = match output {
+            Some(output) => output,
+            None => drain.await,
+        };
+        Err(io::Error::new(error.kind(), output))
     }
 
     /// Why the child ended without a reply.
     async fn explain(&mut self, error: &io::Error) -> CompileError {
         let log = error.to_string();
-        self.kill_group();
+        kill(&mut self.group);
         match self.child.wait().await {
             Ok(status) => CompileError::Crashed {
                 signal: status.signal(),
@@ -99,18 +123,19 @@ impl Running {
         }
     }
 
-    /// Kills the child with all it started. The child is not reaped before, so its id is its own.
-    fn kill_group(&mut self) {
-        if let Some(group) = self.group.take() {
-            // It may have ended by itself: then there is nothing to kill.
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
+}
+
+/// Kills a child with all it started. The child is not reaped before, so its id is its own.
+fn kill(group: &mut Option<rustix::process::Pid>) {
+    if let Some(group) = group.take() {
+        // It may have ended by itself: then there is nothing to kill, and its status stands.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.kill_group();
+        kill(&mut self.group);
     }
 }
 

@@ -42,21 +42,29 @@ pub enum NvrtcError {
     },
 }
 
-/// Holds the chosen library open.
+/// Holds the chosen library open, and the one it opens itself when it first compiles.
 #[derive(Debug)]
 pub struct LoadedLibrary {
     path: PathBuf,
     _library: libloading::Library,
+    _builtins: Option<libloading::Library>,
 }
 
 impl LoadedLibrary {
-    /// Opens the library at `path` (absolute). Call before the sandbox closes the file system.
-    pub fn open(path: &Path) -> Result<Self, NvrtcError> {
+    /// Opens the library at `path` (absolute), of this version, with its built-ins. Call before the
+    /// sandbox closes the file system: afterwards nothing of the library has to be read any more.
+    pub fn open(path: &Path, (major, minor): (u32, u32)) -> Result<Self, NvrtcError> {
         // SAFETY: loading runs the library's initialisers. The path comes from toolchain discovery
         // (the operator's installation), never from a request, and the process does nothing else yet.
         let library = unsafe { libloading::Library::new(path) }
             .map_err(|e| NvrtcError::Load { path: path.into(), reason: error_chain(&e) })?;
-        Ok(Self { path: path.into(), _library: library })
+        let real = path.canonicalize().unwrap_or_else(|_| path.into());
+        let directories = [path.parent(), real.parent()].into_iter().flatten();
+        let name = format!("libnvrtc-builtins.so.{major}.{minor}");
+        let builtins = directories.map(|directory| directory.join(&name)).find(|p| p.is_file());
+        // SAFETY: as above. Where it is missing or does not load, NVRTC itself says so.
+        let builtins = builtins.and_then(|p| unsafe { libloading::Library::new(p) }.ok());
+        Ok(Self { path: path.into(), _library: library, _builtins: builtins })
     }
 
     /// Binds cudarc to the opened library. Call after the sandbox closed the file system: then no

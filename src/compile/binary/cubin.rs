@@ -17,6 +17,9 @@ const MAX_KERNELS: usize = 4096;
 /// Most parameters of one kernel.
 const MAX_PARAMS: usize = 4096;
 
+/// Shared memory that the system takes at the start of a block, where it does.
+const RESERVED_SHARED: u32 = 1024;
+
 /// Flag of a function symbol that is a kernel (`STO_CUDA_ENTRY`).
 const ENTRY: u8 = 0x10;
 
@@ -171,6 +174,14 @@ impl<'a> Module<'a> {
             .and_then(|a| a.u32(1))
     }
 
+    /// From sm_90 on, the first 1024 bytes are the system's; the section counts them, ptxas and the
+    /// driver's function attribute do not.
+    fn static_shared(&self, symbol: &str) -> u32 {
+        let reserved =
+            if self.sizes.contains_key(".nv.shared.reserved.0") { RESERVED_SHARED } else { 0 };
+        self.size(&format!(".nv.shared.{symbol}")).saturating_sub(reserved)
+    }
+
     fn kernel(&self, symbol: String, index: u32) -> RawKernel {
         let own = format!(".nv.info.{symbol}");
         let mut params: Vec<_> = self.info(&own).filter_map(|a| a.param()).take(MAX_PARAMS).collect();
@@ -194,7 +205,7 @@ impl<'a> Module<'a> {
             params,
             resources: Resources {
                 registers,
-                static_shared_bytes: self.size(&format!(".nv.shared.{symbol}")),
+                static_shared_bytes: self.static_shared(&symbol),
                 local_bytes: stack.max(frame),
                 stack_bytes: Some(frame),
                 spill_store_bytes: None,
@@ -214,3 +225,7 @@ pub(crate) fn max_threads_per_block(registers: u32, bound: Option<u32>) -> u32 {
     let by_registers = (65536 / per_warp * 32).min(1024);
     bound.filter(|&b| b > 0).map_or(by_registers, |b| b.min(by_registers))
 }
+
+#[cfg(test)]
+#[path = "cubin_tests.rs"]
+mod tests;

@@ -86,8 +86,14 @@ fn answer(request: &Request, sandbox: &mut Option<Enforcement>) -> Outcome {
     match &request.work {
         Work::Nvrtc(work) => nvrtc::compile(request, work, sandbox),
         Work::Nvcc(work) => nvcc::compile(request, work, sandbox),
-        Work::UnpackHeaders { library } => nvrtc::unpack_headers(request, library, sandbox),
-        Work::Describe { library } => nvrtc::describe(request, library, sandbox),
+        Work::UnpackHeaders { library, version } => {
+            let library = nvrtc::Library { path: library, version: *version };
+            nvrtc::unpack_headers(request, library, sandbox)
+        }
+        Work::Describe { library, version } => {
+            let library = nvrtc::Library { path: library, version: *version };
+            nvrtc::describe(request, library, sandbox)
+        }
     }
 }
 

@@ -14,41 +14,34 @@ pub(super) fn compile(
     work: &NvrtcWork,
     sandbox: &mut Option<Enforcement>,
 ) -> Outcome {
-    open(request, &work.library, &work.include_dirs, sandbox)
+    open(request, library_of(work), &work.include_dirs, sandbox)
         .and_then(|nvrtc| check(&nvrtc, work).map(|()| nvrtc))
         .map_or_else(|outcome| outcome, |nvrtc| run(&nvrtc, work))
+}
+
+/// A library as discovery found it.
+#[derive(Clone, Copy)]
+pub(super) struct Library<'a> {
+    pub path: &'a Path,
+    pub version: (u32, u32),
+}
+
+fn library_of(work: &NvrtcWork) -> Library<'_> {
+    Library { path: &work.library, version: work.version }
 }
 
 /// Opens the library, confines the process, binds the library.
 fn open(
     request: &Request,
-    library: &Path,
+    library: Library<'_>,
     include_dirs: &[PathBuf],
     sandbox: &mut Option<Enforcement>,
 ) -> Result<Nvrtc, Outcome> {
     let toolchain = |e: NvrtcError| Outcome::Toolchain { what: e.to_string() };
-    let loaded = LoadedLibrary::open(library).map_err(toolchain)?;
-    let read = library_files(library).into_iter().chain(include_dirs.iter().cloned()).collect();
-    confine(request, FileAccess { read, ..FileAccess::default() }, sandbox)?;
+    let loaded = LoadedLibrary::open(library.path, library.version).map_err(toolchain)?;
+    let access = FileAccess { read: include_dirs.to_vec(), ..FileAccess::default() };
+    confine(request, access, sandbox)?;
     loaded.bind().map_err(toolchain)
-}
-
-/// The library and its built-ins, which it opens by itself when it first compiles. Files, not their
-/// directory: that may be the system's.
-fn library_files(library: &Path) -> Vec<PathBuf> {
-    let real = library.canonicalize().unwrap_or_else(|_| library.into());
-    let mut files = vec![library.to_owned(), real.clone()];
-    for directory in [library.parent(), real.parent()].into_iter().flatten() {
-        let Ok(entries) = directory.read_dir() else { continue };
-        let builtins = entries.flatten().map(|entry| entry.path()).filter(|path| {
-            let name = path.file_name().map(|n| n.to_string_lossy().into_owned());
-            path.exists() && name.is_some_and(|n| n.starts_with("libnvrtc-builtins"))
-        });
-        files.extend(builtins);
-    }
-    files.sort();
-    files.dedup();
-    files
 }
 
 /// Version and architecture must be what the parent counts on.
@@ -114,7 +107,7 @@ fn run(nvrtc: &Nvrtc, work: &NvrtcWork) -> Outcome {
 /// Says what a library is.
 pub(super) fn describe(
     request: &Request,
-    library: &Path,
+    library: Library<'_>,
     sandbox: &mut Option<Enforcement>,
 ) -> Outcome {
     let toolchain = |e: NvrtcError| Outcome::Toolchain { what: e.to_string() };
@@ -129,7 +122,7 @@ pub(super) fn describe(
 /// them.
 pub(super) fn unpack_headers(
     request: &Request,
-    library: &Path,
+    library: Library<'_>,
     sandbox: &mut Option<Enforcement>,
 ) -> Outcome {
     let nvrtc = match open(request, library, &[], sandbox) {

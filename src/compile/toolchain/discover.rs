@@ -34,9 +34,17 @@ struct Place {
 
 /// Looks in all places, the explicit ones first.
 pub fn discover(search: &ToolchainSearch) -> Toolchain {
-    let places = places(search);
+    discover_at(&places(search))
+}
+
+/// Looks in one place only.
+pub(super) fn discover_in(directory: &Path) -> Toolchain {
+    discover_at(&[Place { path: directory.to_owned(), source: Source::Cache }])
+}
+
+fn discover_at(places: &[Place]) -> Toolchain {
     let mut nvrtc: Vec<NvrtcInstall> = Vec::new();
-    for place in &places {
+    for place in places {
         for install in nvrtc_in(place) {
             // The first place that has a version wins.
             if nvrtc.iter().all(|known| known.version != install.version) {
@@ -45,13 +53,13 @@ pub fn discover(search: &ToolchainSearch) -> Toolchain {
         }
     }
     nvrtc.sort_by_key(|install| std::cmp::Reverse(install.version));
-    lend_headers(&mut nvrtc, &places);
+    lend_headers(&mut nvrtc, places);
     let tool = |name: &str, extra: &[PathBuf]| {
-        program(&places, name, extra).map(|(path, _)| Tool { version: installed_version(&path), path })
+        program(places, name, extra).map(|(path, _)| Tool { version: installed_version(&path), path })
     };
     Toolchain {
         nvrtc,
-        nvcc: nvcc_in(&places),
+        nvcc: nvcc_in(places),
         cuobjdump: tool("cuobjdump", &[]),
         ncu: tool("ncu", &nsight("/opt/nvidia/nsight-compute", "")),
         nsys: tool("nsys", &nsight("/opt/nvidia/nsight-systems", "bin")),
@@ -86,7 +94,11 @@ fn places(search: &ToolchainSearch) -> Vec<Place> {
     });
     places.extend(local.map(|path| Place { path, source: Source::UsrLocal }));
     places.extend(loader_dirs().into_iter().map(|path| Place { path, source: Source::Path }));
-    let cached = entries(&search.cache_dir.join("toolchain")).into_iter();
+    // What begins with a dot is being installed or removed.
+    let hidden = |path: &PathBuf| {
+        path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'))
+    };
+    let cached = entries(&search.cache_dir.join("toolchain")).into_iter().filter(|p| !hidden(p));
     places.extend(cached.map(|path| Place { path, source: Source::Cache }));
     places.retain(|place| place.path.is_absolute() && place.path.exists());
     places
