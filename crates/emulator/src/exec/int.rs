@@ -120,12 +120,6 @@ fn i32_2_rare(r: &mut Regs, k: &Consts, i: &Inst, op: I2, m: u32) {
         I2::MinU16x2 => r.b32(k, i, m, |a, b| halves(a, b, u16::min)),
         I2::MaxU16x2 => r.b32(k, i, m, |a, b| halves(a, b, u16::max)),
         I2::Add16x2 => r.b32(k, i, m, |a, b| halves(a, b, u16::wrapping_add)),
-        I2::AddSatS16x2 => {
-            r.b32(k, i, m, |a, b| {
-                halves(a, b, |x, y| (x as i16).saturating_add(y as i16) as u16)
-            });
-        }
-        I2::AddSatU16x2 => r.b32(k, i, m, |a, b| halves(a, b, u16::saturating_add)),
         _ => {}
     }
 }

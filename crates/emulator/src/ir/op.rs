@@ -48,8 +48,6 @@ pub(crate) enum I2 {
     MaxS16x2,
     MaxU16x2,
     Add16x2,
-    AddSatS16x2,
-    AddSatU16x2,
 }
 
 /// Unary operations on integers.
@@ -249,6 +247,9 @@ pub(crate) enum Sreg {
     DynamicSmem,
     TotalSmem,
     AggrSmem,
+    /// High and low half of the address of a cooperative launch's workspace.
+    WorkspaceHigh,
+    WorkspaceLow,
     Zero,
     One,
 }
@@ -287,8 +288,6 @@ pub(crate) enum Rmw {
     AddBf16,
     AddF16x2,
     AddBf16x2,
-    MinF16x2,
-    MaxF16x2,
 }
 
 /// An access to memory.

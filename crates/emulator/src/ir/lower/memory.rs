@@ -569,7 +569,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             (_, Some(o)) => self.source(o, Type::U32)?,
             (_, None) => one,
         };
-        let d = d.as_ref().map(std::slice::from_ref).unwrap_or_default();
+        let d = d.as_slice();
         // A 64-bit state and a 32-bit count are operands of their own.
         let uses = if extra.0 == Class::W64 {
             vec![base, one, extra]
