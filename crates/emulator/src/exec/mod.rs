@@ -3,10 +3,12 @@
 mod alu;
 mod approx;
 mod atomic;
+mod bits;
 mod block;
 mod call;
 mod check;
 mod collective;
+mod copy;
 mod cvt;
 mod fault;
 mod float;
