@@ -193,3 +193,18 @@ fn barriers_with_results() {
     d.run("count_barriers", 1, 200, &Params::default().arg(p));
     assert_eq!(d.download::<i32>(p, 200), [100 * 100 + 11; 200]);
 }
+
+/// A launch that fills every worker does not keep another launch, for which it waits, from running.
+#[test]
+fn launches_wait_for_each_other() {
+    let d = device();
+    let flag = d.upload(&[0i32]);
+    let lock = d.upload(&[0i32]);
+    std::thread::scope(|s| {
+        s.spawn(|| d.run("forever", 64, 128, &Params::default().arg(flag)));
+        s.spawn(|| d.run("forever", 8, 32, &Params::default().arg(flag)));
+        // 200 increments by a lock; any of them lets the others go.
+        d.run("spin_lock", 2, 100, &Params::default().arg(lock).arg(flag));
+    });
+    assert_eq!(d.download::<i32>(flag, 1)[0], 200);
+}

@@ -7,8 +7,11 @@ use crate::ir::{Consts, Fp, Inst, Op, Row32, Row64, Testp};
 /// Executes an arithmetic instruction in the lanes of a mask; false if it is none.
 pub(super) type Alu = fn(&mut Regs, &Consts, &Inst, u32) -> bool;
 
-/// The fastest version that this processor can run.
-pub(super) fn select() -> Alu {
+/// Least address of a warp, greatest, and all bits that any has.
+pub(super) type Span = fn(&[u64; 32]) -> (u64, u64, u64);
+
+/// The fastest versions that this processor can run.
+pub(super) fn select() -> (Alu, Span) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
@@ -17,9 +20,12 @@ pub(super) fn select() -> Alu {
         && is_x86_feature_detected!("lzcnt")
     {
         // SAFETY: the processor has just said that it has these features.
-        return |r, k, i, m| unsafe { alu_avx2(r, k, i, m) };
+        return (
+            |r, k, i, m| unsafe { alu_avx2(r, k, i, m) },
+            |a| unsafe { span_avx2(a) },
+        );
     }
-    alu
+    (alu, span)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -30,6 +36,23 @@ fn alu_avx2(r: &mut Regs, k: &Consts, i: &Inst, m: u32) -> bool {
 
 fn alu(r: &mut Regs, k: &Consts, i: &Inst, m: u32) -> bool {
     alu_inline(r, k, i, m)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn span_avx2(a: &[u64; 32]) -> (u64, u64, u64) {
+    span(a)
+}
+
+#[inline(always)]
+fn span(a: &[u64; 32]) -> (u64, u64, u64) {
+    let (mut low, mut high, mut bits) = (a[0], a[0], 0);
+    for v in a {
+        low = low.min(*v);
+        high = high.max(*v);
+        bits |= v;
+    }
+    (low, high, bits)
 }
 
 #[inline(always)]
@@ -62,6 +85,11 @@ fn alu_inline(r: &mut Regs, k: &Consts, i: &Inst, m: u32) -> bool {
         } => float::f64_cmp(r, k, i, cmp, m),
         Op::Cvt(c) => cvt::cvt(r, k, i, c, m),
         Op::MulWide { signed, add } => mul_wide(r, k, i, signed, add, m),
+        Op::F1 {
+            fp: Fp::F32,
+            op,
+            mode,
+        } => float::f32_1(r, k, i, op, mode, m),
         Op::Mov32 => r.u32(k, i, m, |a| a),
         Op::Mov64 => r.u64(k, i, m, |a| a),
         Op::Sel32 => select32(r, k, i, m),
@@ -89,11 +117,6 @@ fn rare(r: &mut Regs, k: &Consts, i: &Inst, m: u32) -> bool {
         Op::Carry32(op) => int::carry32(r, k, i, op, m),
         Op::Carry64(op) => int::carry64(r, k, i, op, m),
         Op::MulWide16 { signed, add } => mul_wide16(r, k, i, signed, add, m),
-        Op::F1 {
-            fp: Fp::F32,
-            op,
-            mode,
-        } => float::f32_1(r, k, i, op, mode, m),
         Op::F1 {
             fp: Fp::F64,
             op,

@@ -93,8 +93,6 @@ fn apply(rmw: Rmw, width: u8, ftz: bool, old: u64, b: u64, c: u64) -> u64 {
         Rmw::AddBf16 => half::add(soft::BF16, old as u16, b as u16).into(),
         Rmw::AddF16x2 => halves(o, x, |p, q| half::add(soft::F16, p, q)).into(),
         Rmw::AddBf16x2 => halves(o, x, |p, q| half::add(soft::BF16, p, q)).into(),
-        Rmw::MinF16x2 => halves(o, x, |p, q| half::min_max(soft::F16, p, q, false)).into(),
-        Rmw::MaxF16x2 => halves(o, x, |p, q| half::min_max(soft::F16, p, q, true)).into(),
     }
 }
 

@@ -55,6 +55,26 @@ pub(super) enum Slice {
     Expired,
 }
 
+/// Coordinates of block `index`.
+fn place(grid: &Grid<'_>, index: u64) -> [u32; 3] {
+    let [x, y, _] = grid.cfg.grid.map(u64::from);
+    [
+        (index % x) as u32,
+        (index / x % y) as u32,
+        (index / x / y) as u32,
+    ]
+}
+
+/// Lanes of warp `w` of a block.
+fn lanes(threads: u32, w: u32) -> u32 {
+    let count = (threads - w * 32).min(32);
+    if count == 32 {
+        u32::MAX
+    } else {
+        (1 << count) - 1
+    }
+}
+
 impl Cta {
     /// `threads` arrive at barrier `id`, of which `yes` have a true predicate.
     pub(super) fn arrive(&mut self, id: u8, threads: u32, lanes: u32, yes: u32, expected: u32) {
@@ -94,12 +114,6 @@ impl Cta {
 impl Block {
     /// Block number `index` of the grid.
     pub(super) fn new(grid: &Grid<'_>, index: u64) -> Self {
-        let [gx, gy, _] = grid.cfg.grid.map(u64::from);
-        let id = [
-            (index % gx) as u32,
-            (index / gx % gy) as u32,
-            (index / gx / gy) as u32,
-        ];
         let [bx, by, bz] = grid.cfg.block;
         let threads = bx * by * bz;
         let warps = (0..threads.div_ceil(32)).map(|w| {
@@ -109,17 +123,11 @@ impl Block {
                 std::array::from_fn(|l| thread(l) / bx % by),
                 std::array::from_fn(|l| thread(l) / bx / by),
             ];
-            let count = (threads - w * 32).min(32);
-            let lanes = if count == 32 {
-                u32::MAX
-            } else {
-                (1 << count) - 1
-            };
-            Warp::new(w, lanes, tid, grid.code)
+            Warp::new(w, lanes(threads, w), tid, grid.code)
         });
         let bytes = grid.shared_bytes;
         let cta = Cta {
-            id,
+            id: place(grid, index),
             index,
             shared: vec![0; bytes.div_ceil(4) as usize],
             shared_bytes: bytes,
@@ -132,6 +140,23 @@ impl Block {
             cta,
             next: 0,
         }
+    }
+
+    /// Makes a block that is done into block `index`, in the same memory.
+    pub(super) fn renew(&mut self, grid: &Grid<'_>, index: u64) {
+        let threads = grid.cfg.block.iter().product();
+        let cta = &mut self.cta;
+        (cta.id, cta.index, cta.alive) = (place(grid, index), index, threads);
+        cta.shared.fill(0);
+        cta.barriers = [Barrier::default(); 16];
+        cta.races = grid
+            .opts
+            .sanitize
+            .then(|| super::race::Races::new(cta.shared_bytes));
+        for (w, warp) in self.warps.iter_mut().enumerate() {
+            warp.begin(lanes(threads, w as u32), grid.code);
+        }
+        self.next = 0;
     }
 
     /// Runs until the block ends, waits for others or has used up its time.
@@ -176,13 +201,11 @@ impl Block {
 
     /// Every thread waits at a barrier for one that will not come.
     fn deadlock(&self, grid: &Grid<'_>) -> Box<LaunchFault> {
-        let waiting = self
+        let mut all = self
             .warps
             .iter()
             .flat_map(|w| w.groups.iter().map(move |g| (w, g)));
-        let at = waiting
-            .filter(|(_, g)| matches!(g.state, State::Barrier { .. }))
-            .next();
+        let at = all.find(|(_, g)| matches!(g.state, State::Barrier { .. }));
         let Some((warp, group)) = at else {
             return fault(
                 FaultKind::DivergentBarrierDeadlock,

@@ -179,7 +179,23 @@ pub(super) fn f32_fma(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32) {
     }
 }
 
+#[inline(always)]
 pub(super) fn f32_1(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: Mode, m: u32) {
+    let ftz = mode.ftz;
+    let near = |a: u32, f: fn(f32) -> f32| finish(f(input(a, ftz)), ftz, false);
+    if mode.sat || mode.round != Round::Rn {
+        return f32_1_rare(r, k, i, op, mode, m);
+    }
+    match op {
+        F1::Sqrt | F1::SqrtApprox => r.u32(k, i, m, |a| near(a, f32::sqrt)),
+        F1::Rcp | F1::RcpApprox => r.u32(k, i, m, |a| near(a, f32::recip)),
+        F1::RsqrtApprox => r.u32(k, i, m, |a| near(a, approx::rsqrt)),
+        F1::Ex2 => r.u32(k, i, m, |a| near(a, approx::ex2)),
+        _ => f32_1_rare(r, k, i, op, mode, m),
+    }
+}
+
+fn f32_1_rare(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: Mode, m: u32) {
     let x = |v: u32| if mode.ftz { flush(v) } else { v };
     let of =
         |f: fn(f32) -> f32| move |a: u32| u64::from(finish(f(f32::from_bits(a)), false, false));

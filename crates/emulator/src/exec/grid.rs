@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::alu::{self, Alu};
+use super::alu::{self, Alu, Span};
 use super::block::{Block, Slice};
 use super::fault::{Findings, fault};
 use super::warp::Warp;
@@ -43,8 +43,11 @@ pub(super) struct Grid<'a> {
     /// Function of the module to function of the code.
     pub(super) index: &'a [(usize, u32)],
     pub(super) id: u64,
+    /// Memory for the barrier of the grid, of a cooperative launch; else 0.
+    pub(super) workspace: u64,
     pub(super) begin: Instant,
     pub(super) alu: Alu,
+    pub(super) span: Span,
     pub(super) traffic: Traffic,
     stop: AtomicBool,
 }
@@ -173,6 +176,7 @@ impl Shared<'_> {
     fn work(&self, polite: bool) {
         let mut worker = Worker::new(self.grid);
         let begin = Instant::now();
+        let mut spare: Option<Box<Block>> = None;
         self.lock().working += 1;
         loop {
             let mut q = self.lock();
@@ -180,7 +184,13 @@ impl Shared<'_> {
             drop(q);
             let mut block = match item {
                 Ok(block) => block,
-                Err(index) => Box::new(Block::new(self.grid, index)),
+                Err(index) => match spare.take() {
+                    Some(mut block) => {
+                        block.renew(self.grid, index);
+                        block
+                    }
+                    None => Box::new(Block::new(self.grid, index)),
+                },
             };
             let result = block.run(&mut worker);
             let mut q = self.lock();
@@ -188,6 +198,7 @@ impl Shared<'_> {
                 Ok(Slice::Done) => {
                     q.finished += 1;
                     q.begun -= 1;
+                    spare = Some(block);
                 }
                 Ok(Slice::Spinning | Slice::Expired) => q.paused.push_back(block),
                 Err(fault) => {
@@ -293,12 +304,6 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
     })
 }
 
-/// Parts of a grid that are made anew for every launch.
-pub(super) fn fresh() -> (u64, Instant, Alu, AtomicBool) {
-    let id = GRIDS.fetch_add(1, Ordering::Relaxed);
-    (id, Instant::now(), alu::select(), AtomicBool::new(false))
-}
-
 impl<'a> Grid<'a> {
     /// A launch of `code` that has not begun.
     #[expect(
@@ -314,8 +319,10 @@ impl<'a> Grid<'a> {
         opts: &'a LaunchOptions<'a>,
         params: &'a [u8],
         memory: &'a Memory,
+        workspace: u64,
     ) -> Self {
-        let (id, begin, alu, stop) = fresh();
+        let id = GRIDS.fetch_add(1, Ordering::Relaxed);
+        let (alu, span) = alu::select();
         let table = memory.snapshot();
         let traffic = Traffic::new(opts.count, &table);
         Self {
@@ -330,10 +337,12 @@ impl<'a> Grid<'a> {
             shared_bytes: code.shared_static.saturating_add(cfg.dynamic_shared_bytes),
             index,
             id,
-            begin,
+            workspace,
+            begin: Instant::now(),
             alu,
+            span,
             traffic,
-            stop,
+            stop: AtomicBool::new(false),
         }
     }
 }

@@ -214,11 +214,6 @@ pub(super) fn add(f: Format, a: u16, b: u16) -> u16 {
     binary(f, F2::Add, Mode::default(), a, b)
 }
 
-/// Atomic minimum's and maximum's.
-pub(super) fn min_max(f: Format, a: u16, b: u16, max: bool) -> u16 {
-    pick(f, if max { F2::Max } else { F2::Min }, a, b)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,10 +3,12 @@
 mod alu;
 mod approx;
 mod atomic;
+mod bits;
 mod block;
 mod call;
 mod check;
 mod collective;
+mod copy;
 mod cvt;
 mod fault;
 mod float;
@@ -30,7 +32,7 @@ use std::time::Instant;
 
 use crate::check::Finding;
 use crate::counts::Counts;
-use crate::memory::Memory;
+use crate::memory::{AllocKind, Memory, MemoryError};
 use crate::module::Function;
 
 /// Shape of a launch.
@@ -156,6 +158,41 @@ fn check_shape(f: &Function, cfg: &LaunchConfig, params: &[u8]) -> Result<(), St
     Ok(())
 }
 
+/// Size of the workspace of a cooperative launch, in bytes.
+const WORKSPACE: u32 = 256;
+
+/// Memory in which cooperative groups keep the barrier of the grid: its size in the first word,
+/// the count of arrivals in the second.
+struct Workspace<'a> {
+    memory: &'a Memory,
+    va: u64,
+}
+
+impl<'a> Workspace<'a> {
+    fn new(memory: &'a Memory, wanted: bool, device: u32) -> Result<Self, String> {
+        let mut out = Self { memory, va: 0 };
+        if wanted {
+            let make = || {
+                let va = memory.alloc(WORKSPACE.into(), AllocKind::Device(device))?;
+                memory.fill(va, &[0], WORKSPACE.into())?;
+                memory.write(va, &WORKSPACE.to_le_bytes())?;
+                Ok::<_, MemoryError>(va)
+            };
+            out.va = make().map_err(|e| format!("no workspace for a cooperative launch: {e}"))?;
+        }
+        Ok(out)
+    }
+}
+
+impl Drop for Workspace<'_> {
+    fn drop(&mut self) {
+        if self.va != 0 {
+            // It can only fail if the memory is gone already.
+            let _ = self.memory.free(self.va);
+        }
+    }
+}
+
 /// Runs every block of the grid and returns when all have ended.
 ///
 /// With [`LaunchOptions::sanitize`] wrong accesses are not faults: they are skipped, and listed in
@@ -184,6 +221,7 @@ pub fn launch(
     if program.uses_heap {
         memory.heap().prepare(memory, opts.device);
     }
+    let workspace = Workspace::new(memory, cfg.cooperative, opts.device).map_err(refuse)?;
     let grid = grid::Grid::new(
         &program.code,
         f.name(),
@@ -193,6 +231,7 @@ pub fn launch(
         opts,
         params,
         memory,
+        workspace.va,
     );
     grid::run(&grid).map_err(|fault| *fault)
 }

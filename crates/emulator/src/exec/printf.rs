@@ -341,7 +341,7 @@ mod tests {
             zero: true,
             ..Spec::default()
         };
-        assert_eq!(show(&wide, b'f', -3.14159), "-0003.14");
+        assert_eq!(show(&wide, b'f', -2.71), "-0002.71");
         let left = Spec {
             width: 6,
             left: true,

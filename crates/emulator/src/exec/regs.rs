@@ -24,6 +24,13 @@ impl Regs {
         self.p.resize(np as usize, 0);
     }
 
+    /// Forgets all values: a kernel that reads what it never wrote gets the same on every run.
+    pub(crate) fn clear(&mut self) {
+        self.r32.clear();
+        self.r64.clear();
+        self.p.clear();
+    }
+
     #[inline(always)]
     pub(crate) fn s32<'a>(&'a self, k: &'a Consts, n: u32) -> &'a [u32; 32] {
         if n & K == 0 {

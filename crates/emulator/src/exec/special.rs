@@ -119,6 +119,8 @@ fn lanes(worker: &Worker<'_>, cta: &Cta, warp: &Warp, s: Sreg) -> [u64; 32] {
         Sreg::GlobalTimerHi => nanoseconds() >> 32,
         Sreg::DynamicSmem => grid.cfg.dynamic_shared_bytes.into(),
         Sreg::TotalSmem | Sreg::AggrSmem => grid.shared_bytes.into(),
+        Sreg::WorkspaceHigh => grid.workspace >> 32,
+        Sreg::WorkspaceLow => grid.workspace & 0xffff_ffff,
         Sreg::Zero => 0,
         Sreg::One => 1,
     };

@@ -4,7 +4,7 @@ use super::block::Cta;
 use super::fault::{Where, fault};
 use super::grid::Worker;
 use super::warp::{Pick, State, Warp};
-use super::{FaultKind, LaunchFault, call, collective, memory, runtime, special, tensor};
+use super::{FaultKind, LaunchFault, call, collective, copy, memory, runtime, special, tensor};
 use crate::ir::{Bar, Code, Inst, NO_GUARD, Op};
 
 /// Instructions of one turn.
@@ -216,7 +216,7 @@ fn other(worker: &mut Worker<'_>, cta: &mut Cta, warp: &mut Warp, at: &At, inst:
         Op::Ldmatrix { .. } | Op::Stmatrix { .. } | Op::Mma(_) | Op::Wmma(_) => {
             return tensor::run(worker, cta, warp, at, inst);
         }
-        Op::CpAsync { bytes, .. } => memory::cp_async(worker, cta, warp, at, inst, bytes)?,
+        Op::CpAsync { bytes, .. } => copy::cp_async(worker, cta, warp, at, inst, bytes)?,
         Op::Mbar(kind) => super::atomic::mbarrier(worker, cta, warp, at, inst, kind)?,
         Op::Bar(kind) => return Ok(barrier(worker, cta, warp, at, inst, kind)),
         Op::Fence => std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst),

@@ -62,8 +62,6 @@ pub(super) struct Warp {
     pub(super) id: u32,
     /// Lanes that have not exited.
     pub(super) alive: u32,
-    /// Lanes that exist.
-    pub(super) lanes: u32,
     pub(super) groups: Vec<Group>,
     pub(super) frames: Vec<Frame>,
     free: Vec<u32>,
@@ -90,8 +88,7 @@ impl Warp {
     pub(super) fn new(id: u32, lanes: u32, tid: [[u32; 32]; 3], code: &Code) -> Self {
         let mut warp = Self {
             id,
-            alive: lanes,
-            lanes,
+            alive: 0,
             groups: Vec::with_capacity(4),
             frames: Vec::new(),
             free: Vec::new(),
@@ -99,8 +96,20 @@ impl Warp {
             tid,
             clock: 0,
         };
-        let frame = warp.new_frame(code, 0, NONE, 0, lanes);
-        warp.groups.push(Group {
+        warp.begin(lanes, code);
+        warp
+    }
+
+    /// Puts `lanes` at the begin of the kernel, as if nothing had ever run.
+    pub(super) fn begin(&mut self, lanes: u32, code: &Code) {
+        (self.alive, self.clock) = (lanes, 0);
+        self.groups.clear();
+        self.local.iter_mut().for_each(|r| r.0 = [0; 32]);
+        self.frames.iter_mut().for_each(|f| f.regs.clear());
+        self.free.clear();
+        self.free.extend((0..self.frames.len() as u32).rev());
+        let frame = self.new_frame(code, 0, NONE, 0, lanes);
+        self.groups.push(Group {
             pc: code.funcs[0].entry,
             frame,
             mask: lanes,
@@ -108,7 +117,6 @@ impl Warp {
             yielded: false,
             forced: false,
         });
-        warp
     }
 
     /// A frame of `func`, called at `call` of `parent`.
@@ -258,14 +266,6 @@ impl Warp {
             *j != i && g.frame == frame && g.pc > pc && !matches!(g.state, State::Barrier { .. })
         });
         others.map(|(_, g)| g.pc).min().unwrap_or(u32::MAX)
-    }
-
-    /// Whether a group other than `i` could run.
-    pub(super) fn others_ready(&self, i: usize) -> bool {
-        self.groups
-            .iter()
-            .enumerate()
-            .any(|(j, g)| j != i && g.state == State::Ready && !g.yielded)
     }
 
     /// Rows of registers and local memory, for the memory budget.

@@ -163,21 +163,10 @@ impl<'a> Cursor<'a> {
                 let inner = self.offset()?;
                 self.expect(b')')?;
                 let offset = inner.wrapping_add(self.offset()?);
-                return Ok((
-                    InitValue::Symbol(Symbol {
-                        name,
-                        offset,
-                        generic: true,
-                    }),
-                    bytes,
-                ));
+                return Ok((InitValue::Symbol(Symbol { name, offset }), bytes));
             }
             Operand::Name(name) => {
-                let symbol = Symbol {
-                    name,
-                    offset: 0,
-                    generic: false,
-                };
+                let symbol = Symbol { name, offset: 0 };
                 return Ok((InitValue::Symbol(symbol), bytes));
             }
             Operand::Symbol(symbol) => return Ok((InitValue::Symbol(symbol), bytes)),

@@ -112,20 +112,12 @@ impl<'a> Cursor<'a> {
         }
         if self.is(b'+') || self.is(b'-') {
             let offset = self.offset()?;
-            return Ok(Operand::Symbol(Symbol {
-                name,
-                offset,
-                generic: false,
-            }));
+            return Ok(Operand::Symbol(Symbol { name, offset }));
         }
         if self.eat(b'[') {
             let offset = i64::from(self.u32()?);
             self.expect(b']')?;
-            return Ok(Operand::Symbol(Symbol {
-                name,
-                offset,
-                generic: false,
-            }));
+            return Ok(Operand::Symbol(Symbol { name, offset }));
         }
         Ok(Operand::Name(name))
     }

@@ -18,6 +18,7 @@ pub struct Device {
     pub sanitize: bool,
     pub count: bool,
     pub seconds: u64,
+    pub cooperative: bool,
 }
 
 /// Plain values that have bytes.
@@ -71,6 +72,7 @@ impl Device {
             sanitize: false,
             count: false,
             seconds: 60,
+            cooperative: false,
         }
     }
 
@@ -109,7 +111,7 @@ impl Device {
             grid,
             block,
             dynamic_shared_bytes: shared,
-            cooperative: false,
+            cooperative: self.cooperative,
         };
         let print = |text: &[u8]| self.printed.lock().unwrap().extend_from_slice(text);
         let opts = LaunchOptions {

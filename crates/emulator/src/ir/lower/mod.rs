@@ -5,6 +5,7 @@
 //! that what is not supported is refused then, with its line.
 
 mod arith;
+mod asynchronous;
 mod convert;
 mod float;
 mod flow;

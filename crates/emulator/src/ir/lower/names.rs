@@ -347,6 +347,10 @@ fn plain_special(name: &str) -> Option<Sreg> {
         "%reserved_smem_offset_begin" | "%reserved_smem_offset_end" => Sreg::Zero,
         "%reserved_smem_offset_cap" | "%cluster_ctarank" | "%is_explicit_cluster" => Sreg::Zero,
         "%cluster_nctarank" => Sreg::One,
+        // Where cooperative groups look for the workspace of the grid.
+        "%envreg1" => Sreg::WorkspaceHigh,
+        "%envreg2" => Sreg::WorkspaceLow,
+        _ if name.starts_with("%envreg") => Sreg::Zero,
         _ => return None,
     })
 }
