@@ -8,7 +8,7 @@ use std::sync::Arc;
 use warpgauge::api;
 use warpgauge::config::{Config, DEFAULT_TOML};
 
-#[path = "../tests/api/fake.rs"]
+#[path = "../tests/it/api/fake.rs"]
 mod fake;
 
 #[tokio::main]

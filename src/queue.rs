@@ -113,11 +113,7 @@ pub(crate) mod tests {
             kind: DeviceKind::Emulator,
             name: "test".to_owned(),
             uuid: format!("GPU-{ordinal}"),
-            target: Target {
-                compute_capability: (9, 0),
-                driver_version: 13000,
-                emulated: true,
-            },
+            target: Target { compute_capability: (9, 0), driver_version: 13000, emulated: true },
             multiprocessors: 1,
             memory_bytes: 1000,
             l2_bytes: 0,

@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -126,8 +126,8 @@ fn grant(
     path: &Path,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, SandboxError> {
-    let fd = PathFd::new(path)
-        .map_err(|source| SandboxError::Path { path: path.into(), source })?;
+    let fd =
+        PathFd::new(path).map_err(|source| SandboxError::Path { path: path.into(), source })?;
     // A file takes no directory rights; asking for them would be an error, not a no-op.
     let access = if path.is_dir() { access } else { access & AccessFs::from_file(ABI_WRITTEN_FOR) };
     Ok(rules.add_rule(PathBeneath::new(fd, access))?)

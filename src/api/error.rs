@@ -71,7 +71,7 @@ pub struct ValidationError {
 pub(super) struct ApiError {
     status: StatusCode,
     retry_after_s: Option<u64>,
-    body: ErrorBody,
+    body: Box<ErrorBody>,
 }
 
 impl ApiError {
@@ -79,7 +79,7 @@ impl ApiError {
         Self {
             status,
             retry_after_s: None,
-            body: ErrorBody {
+            body: Box::new(ErrorBody {
                 status: if status.is_client_error() && status != StatusCode::NOT_FOUND {
                     ErrorStatus::ClientError
                 } else {
@@ -93,7 +93,7 @@ impl ApiError {
                 validation_errors: Vec::new(),
                 job_id: None,
                 details: None,
-            },
+            }),
         }
     }
 
@@ -173,7 +173,7 @@ impl From<ServiceError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = serde_json::to_vec(&self.body).unwrap_or_default();
+        let body = serde_json::to_vec(&*self.body).unwrap_or_default();
         let mut response = Response::builder().status(self.status).content_type(JSON).body(body);
         let headers = response.headers_mut();
         if let Some(seconds) = self.retry_after_s {

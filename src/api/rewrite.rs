@@ -8,19 +8,26 @@ use super::error::JSON;
 
 /// Makes the document valid and exact.
 pub(super) fn repair(document: &mut Value) {
+    describe_requests(document);
     walk(document, &mut |schema| {
         plain_references(schema);
         drop_empty_defaults(schema);
         natural_numbers(schema);
     });
-    close_request_objects(document);
     scalar_values(document);
 }
 
-/// Leaves what client generators can digest: JSON bodies only, and no defaults.
+/// Leaves what client generators can digest: JSON bodies only, and neither defaults nor nulls, which
+/// generated clients would send.
 pub(super) fn for_generators(document: &mut Value) {
     walk(document, &mut |mapping| {
         mapping.shift_remove("default");
+        if mapping.get("additionalProperties") == Some(&Value::Bool(false)) {
+            let properties = mapping.get_mut("properties").and_then(Value::as_mapping_mut);
+            for (_, property) in properties.into_iter().flatten() {
+                property.as_mapping_mut().map(|property| property.shift_remove("nullable"));
+            }
+        }
         if let Some(body) = mapping.get_mut("requestBody")
             && let Some(content) = body.get_mut("content").and_then(Value::as_mapping_mut)
         {
@@ -92,7 +99,8 @@ fn error_example(status: &str) -> Option<Value> {
     serde_yaml::from_str(text).ok()
 }
 
-fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Mapping)) {
+/// Visits every mapping but those in examples.
+pub(super) fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Mapping)) {
     match value {
         Value::Mapping(mapping) => {
             visit(mapping);
@@ -142,14 +150,16 @@ fn scalar_values(document: &mut Value) {
         .try_fold(document, |at, key| at.get_mut(*key))
         .and_then(Value::as_mapping_mut);
     if let Some(value) = value {
-        let kinds = ["boolean", "number", "string"];
+        // Integers first: generated clients take the first that fits, and would send 1.0 for 1.
+        let kinds = ["boolean", "integer", "number", "string"];
         let kinds = kinds.map(|kind| Mapping::from_iter([("type".into(), kind.into())]).into());
-        value.insert("oneOf".into(), Value::Sequence(kinds.into()));
+        value.insert("anyOf".into(), Value::Sequence(kinds.into()));
     }
 }
 
-/// Objects of requests take no unknown fields; those of answers may grow.
-fn close_request_objects(document: &mut Value) {
+/// Objects of requests take no unknown fields (those of answers may grow), and `null` where a field may
+/// be left out. Fields with a default, which tells them from the optional ones, do not.
+fn describe_requests(document: &mut Value) {
     let mut names = BTreeSet::new();
     let mut new = BTreeSet::new();
     if let Some(paths) = document.get_mut("paths") {
@@ -180,6 +190,26 @@ fn close_request_objects(document: &mut Value) {
             && schema.contains_key("properties")
         {
             schema.insert("additionalProperties".into(), false.into());
+            take_null(schema);
+        }
+    }
+}
+
+fn take_null(schema: &mut Mapping) {
+    let required = schema.get("required").cloned().unwrap_or_default();
+    let required = required.as_sequence().cloned().unwrap_or_default();
+    let properties = schema.get_mut("properties").and_then(Value::as_mapping_mut);
+    for (name, property) in properties.into_iter().flatten() {
+        if required.contains(name) || property.get("default").is_some() {
+            continue;
+        }
+        if let Some(property) = property.as_mapping_mut() {
+            // A sibling of `$ref` would be ignored.
+            if let Some(reference) = property.shift_remove("$ref") {
+                let reference = Mapping::from_iter([("$ref".into(), reference)]);
+                property.insert("allOf".into(), vec![Value::Mapping(reference)].into());
+            }
+            property.insert("nullable".into(), true.into());
         }
     }
 }

@@ -95,12 +95,11 @@ fn add_security(document: &mut Value) {
 
 fn add_examples(document: &mut Value) {
     let report = parsed(include_str!("examples/report.json"));
-    for (path, request) in [
-        ("/evaluate", include_str!("examples/evaluate.json")),
-        ("/execute", include_str!("examples/execute.json")),
-        ("/compile", include_str!("examples/compile.json")),
+    for (path, example) in [
+        ("/evaluate", vector_add()),
+        ("/execute", parsed(include_str!("examples/execute.json"))),
+        ("/compile", parsed(include_str!("examples/compile.json"))),
     ] {
-        let example = parsed(request);
         let content = operation(document, path, "post")
             .and_then(|it| descend(it, &["requestBody", "content"]));
         for (media_type, body) in content.into_iter().flatten() {
@@ -133,6 +132,21 @@ fn add_examples(document: &mut Value) {
         }
     }
     rewrite::error_examples(document);
+}
+
+/// The contract of `kernels/vector_add` with its sources in place of their files' names.
+fn vector_add() -> Value {
+    let mut contract = parsed(include_str!("../../kernels/vector_add/contract.yaml"));
+    rewrite::walk(&mut contract, &mut |kernel| {
+        let source = match kernel.get("source_file").and_then(Value::as_str) {
+            Some("kernel.cu") => include_str!("../../kernels/vector_add/kernel.cu"),
+            Some("reference.cu") => include_str!("../../kernels/vector_add/reference.cu"),
+            _ => return,
+        };
+        kernel.shift_remove("source_file");
+        kernel.insert("source_code".into(), source.into());
+    });
+    contract
 }
 
 fn accepted_example(job_id: &Value) -> Value {

@@ -142,8 +142,7 @@ pub enum CType {
 }
 
 /// What one thread or block of a kernel takes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Resources {
     /// 32-bit registers per thread.
@@ -182,8 +181,7 @@ pub enum Severity {
 }
 
 /// One message of a compiler.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Diagnostic {
     /// How bad it is.

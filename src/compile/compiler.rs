@@ -10,8 +10,8 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::artifact::{Artifact, CompileTimings, Target};
 use super::cache::{Cache, Key};
-use super::error::{CompileError, CompileSetupError};
 use super::environment::{Environment, REMEDY};
+use super::error::{CompileError, CompileSetupError};
 use super::job::{Attempt, SourceJob};
 use super::passthrough::Passthrough;
 use super::toolchain::Toolchain;
@@ -224,11 +224,7 @@ impl Compiler {
         result.map(|artifact| (artifact, Origin::Compiled))
     }
 
-    async fn build(
-        &self,
-        key: &Key,
-        attempt: &Attempt<'_>,
-    ) -> Result<Arc<Artifact>, CompileError> {
+    async fn build(&self, key: &Key, attempt: &Attempt<'_>) -> Result<Arc<Artifact>, CompileError> {
         let permit = self.permits.acquire().await;
         let _permit = permit.map_err(|_| CompileError::internal("the compile stage is closed"))?;
         let _running = Running::new(&self.counters.running);

@@ -48,11 +48,8 @@ impl Knowledge<'_> {
 
     /// Describes a kernel of a PTX module.
     pub(crate) fn ptx(&self, kernel: PtxKernel) -> KernelInfo {
-        let place = |p: super::binary::PtxParam| Place {
-            bytes: p.bytes,
-            offset: p.offset,
-            ctype: p.ctype,
-        };
+        let place =
+            |p: super::binary::PtxParam| Place { bytes: p.bytes, offset: p.offset, ctype: p.ctype };
         let places = kernel.params.into_iter().map(place).collect();
         self.kernel(kernel.symbol, Some(places), None)
     }

@@ -1,8 +1,8 @@
 //! Compiler logs turned into structured messages.
 //!
-//! Understood: NVRTC and nvcc (`kernel.cu(12): error: …`, with a caret line for the column), gcc and
-//! clang style (`file:12:5: error: …`), ptxas (`ptxas kernel.ptx, line 7; error : …`, `ptxas error : …`)
-//! and NVRTC's own (`nvrtc: error: …`).
+//! Understood: NVRTC and nvcc (`kernel.cu(12): error: …`, with a caret line for the column), gcc
+//! and clang style (`file:12:5: error: …`), ptxas (`ptxas kernel.ptx, line 7; error : …`,
+//! `ptxas error : …`) and NVRTC's own (`nvrtc: error: …`).
 
 use super::artifact::{Diagnostic, Severity};
 
@@ -19,10 +19,16 @@ const MAX_MESSAGE_BYTES: usize = 2048;
 pub(crate) fn bound_log(mut log: String) -> String {
     if log.len() > MAX_LOG_BYTES {
         let dropped = log.len() - MAX_LOG_BYTES;
-        log.truncate(log.floor_char_boundary(MAX_LOG_BYTES));
+        log.truncate(boundary_before(&log, MAX_LOG_BYTES));
         log.push_str(&format!("\n[{dropped} further bytes of the log were dropped]\n"));
     }
     log
+}
+
+/// The last character boundary of `text` at or before `at`.
+pub(crate) fn boundary_before(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
 /// Messages of a log, in order.
@@ -133,7 +139,7 @@ fn diagnostic(
     column: Option<u32>,
     message: &str,
 ) -> Diagnostic {
-    let end = message.floor_char_boundary(MAX_MESSAGE_BYTES.min(message.len()));
+    let end = boundary_before(message, MAX_MESSAGE_BYTES);
     Diagnostic { severity, file, line, column, message: message[..end].to_owned() }
 }
 

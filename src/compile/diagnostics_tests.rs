@@ -1,15 +1,12 @@
 use super::*;
 
-fn places(log: &str) -> Vec<(Severity, Option<String>, Option<u32>, Option<u32>, String)> {
+type Place = (Severity, Option<String>, Option<u32>, Option<u32>, String);
+
+fn places(log: &str) -> Vec<Place> {
     parse(log).into_iter().map(|d| (d.severity, d.file, d.line, d.column, d.message)).collect()
 }
 
-fn kernel(
-    severity: Severity,
-    line: u32,
-    column: Option<u32>,
-    message: &str,
-) -> (Severity, Option<String>, Option<u32>, Option<u32>, String) {
+fn kernel(severity: Severity, line: u32, column: Option<u32>, message: &str) -> Place {
     (severity, Some("kernel.cu".into()), Some(line), column, message.into())
 }
 
@@ -28,15 +25,18 @@ Remark: The warnings can be suppressed with \"-diag-suppress <warning-number>\"
 
 1 error detected in the compilation of \"kernel.cu\".
 ";
-    assert_eq!(places(log), [
-        kernel(Severity::Error, 6, Some(37), "identifier \"undefined_thing\" is undefined"),
-        kernel(
-            Severity::Warning,
-            6,
-            Some(58),
-            "variable \"unused\" was declared but never referenced",
-        ),
-    ]);
+    assert_eq!(
+        places(log),
+        [
+            kernel(Severity::Error, 6, Some(37), "identifier \"undefined_thing\" is undefined"),
+            kernel(
+                Severity::Warning,
+                6,
+                Some(58),
+                "variable \"unused\" was declared but never referenced",
+            ),
+        ]
+    );
 }
 
 #[test]

@@ -109,10 +109,7 @@ impl Environment {
                 list(&mut self.toolchain.nvrtc.iter())
             )
         } else {
-            format!(
-                "NVRTC {} does not compile for sm_{arch}",
-                list(&mut fitting.iter().copied())
-            )
+            format!("NVRTC {} does not compile for sm_{arch}", list(&mut fitting.iter().copied()))
         };
         Err(CompileError::Environment { what, remedy: REMEDY.into() })
     }
@@ -166,10 +163,7 @@ impl Environment {
             .prefix(".new-")
             .tempdir_in(&self.headers_dir)
             .map_err(|e| failed("prepare", &e))?;
-        let work = Work::UnpackHeaders {
-            library: install.path.clone(),
-            version: install.version,
-        };
+        let work = Work::UnpackHeaders { library: install.path.clone(), version: install.version };
         match self.run_child_in(work, staging.path(), UNPACK_TIMEOUT).await?.result {
             Outcome::HeadersUnpacked => {}
             Outcome::Toolchain { what } | Outcome::Failed { what } => {

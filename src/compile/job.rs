@@ -9,9 +9,7 @@ use super::environment::{Environment, Headers};
 use super::error::{CompileError, CompileFailure, FailureCode};
 use super::options::{self, CheckedOptions};
 use super::prelude::{self, Needs, PRELUDE};
-use super::protocol::{
-    ArchOption, NvccWork, NvrtcWork, Outcome, Reply, SourceText, Work,
-};
+use super::protocol::{ArchOption, NvccWork, NvrtcWork, Outcome, Reply, SourceText, Work};
 use super::select::{select, squeezed};
 use super::source::find_kernels;
 use super::toolchain::{NvccInstall, NvrtcInstall};
@@ -87,9 +85,10 @@ impl<'a> SourceJob<'a> {
 fn no_nvcc() -> CompileError {
     CompileError::Environment {
         what: "the nvcc backend was asked for and no nvcc was found".into(),
-        remedy: "run `warpgauge toolchain install --with nvcc`, set CUDA_HOME to a CUDA toolkit, or \
+        remedy:
+            "run `warpgauge toolchain install --with nvcc`, set CUDA_HOME to a CUDA toolkit, or \
             leave metadata.backend out to compile with NVRTC"
-            .into(),
+                .into(),
     }
 }
 
@@ -123,9 +122,8 @@ pub(crate) fn kernel_name(metadata: Option<&KernelMetadata>) -> Result<Option<&s
 
 fn check_name<'n>(field: &str, name: &'n str) -> Result<&'n str, CompileError> {
     if name.len() > MAX_NAME_BYTES || name.contains(|c: char| c.is_control()) {
-        let message = format!(
-            "{field} must be at most {MAX_NAME_BYTES} bytes without control characters"
-        );
+        let message =
+            format!("{field} must be at most {MAX_NAME_BYTES} bytes without control characters");
         return Err(CompileError::rejected("invalid_kernel_name", message));
     }
     Ok(name)
@@ -138,8 +136,7 @@ fn name_expressions(
 ) -> Result<Vec<String>, CompileError> {
     let given = metadata.map_or(&[][..], |m| &m.name_expressions);
     if given.len() > MAX_NAMES {
-        let message =
-            format!("{} name expressions; at most {MAX_NAMES} are compiled", given.len());
+        let message = format!("{} name expressions; at most {MAX_NAMES} are compiled", given.len());
         return Err(CompileError::rejected("too_many_name_expressions", message));
     }
     let mut names: Vec<String> = Vec::new();
@@ -317,16 +314,11 @@ impl Attempt<'_> {
 }
 
 /// The first error in one line.
-fn summary(
-    code: FailureCode,
-    diagnostics: &[super::artifact::Diagnostic],
-    log: &str,
-) -> String {
+fn summary(code: FailureCode, diagnostics: &[super::artifact::Diagnostic], log: &str) -> String {
     if code == FailureCode::OutOfMemory {
         return "the compiler ran out of memory".into();
     }
-    let mut errors =
-        diagnostics.iter().filter(|d| d.severity == super::artifact::Severity::Error);
+    let mut errors = diagnostics.iter().filter(|d| d.severity == super::artifact::Severity::Error);
     let Some(first) = errors.next() else {
         let line = log.lines().find(|line| !line.trim().is_empty());
         return format!("compilation failed: {}", line.unwrap_or("the compiler gave no reason"));

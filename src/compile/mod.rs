@@ -1,4 +1,4 @@
-//! Source to artifact: NVRTC, nvcc, or passthrough, in a killable sandboxed child, cached by content.
+//! Source to artifact: NVRTC, nvcc or passthrough, in a killable, sandboxed child; cached.
 //!
 //! [`Compiler::compile`] looks into the [`cache`], else starts a [`child`] that may read the
 //! toolchain and its own directory and nothing else. PTX, cubins and fatbins are checked

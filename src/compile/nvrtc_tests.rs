@@ -17,8 +17,8 @@ use super::toolchain::{Toolchain, ToolchainSearch, discover};
 use super::*;
 use crate::contract::{KernelCode, KernelMetadata, KernelType};
 
-/// The child of these tests is this test program itself: started as `PROGRAM __compile`, it runs the
-/// tests whose names contain that word, which is this one alone. Among the other tests it does
+/// The child of these tests is this test program itself: started as `PROGRAM __compile`, it runs
+/// the tests whose names contain that word, which is this one alone. Among the other tests it does
 /// nothing: their standard input is no socket.
 #[test]
 fn __compile() {
@@ -31,7 +31,8 @@ fn __compile() {
 }
 
 const H100: Target = Target { compute_capability: (9, 0), driver_version: 13000, emulated: false };
-const EMULATED: Target = Target { compute_capability: (8, 0), driver_version: 13000, emulated: true };
+const EMULATED: Target =
+    Target { compute_capability: (8, 0), driver_version: 13000, emulated: true };
 
 fn toolchain() -> Toolchain {
     let env = |name: &str| std::env::var(name).ok();

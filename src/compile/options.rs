@@ -94,48 +94,75 @@ const RULES: &[Rule] = &[
     rule(&["--ptxas-options", "-Xptxas"], Value::Yes, Action::Ptxas),
     rule(&["--gpu-architecture", "-arch", "--arch"], Value::Yes, Action::Arch),
     rule(&["--gpu-code", "-code", "-gencode", "--generate-code"], Value::Yes, Action::Arch),
-    rule(&["--default-device", "-default-device"], Value::No, Action::Refuse(
-        "it would make host code compile for the device and change what the kernel means",
-    )),
+    rule(
+        &["--default-device", "-default-device"],
+        Value::No,
+        Action::Refuse(
+            "it would make host code compile for the device and change what the kernel means",
+        ),
+    ),
     rule(&["--expt-relaxed-constexpr", "-expt-relaxed-constexpr"], Value::No, Action::NvccOnly),
     rule(&["--expt-extended-lambda", "-expt-extended-lambda"], Value::No, Action::NvccOnly),
     rule(&["--extended-lambda", "-extended-lambda"], Value::No, Action::NvccOnly),
     rule(&["-O0", "-O1", "-O2", "-O3"], Value::No, Action::NvccOnly),
     rule(&["--optimize", "-O"], Value::Yes, Action::NvccOnly),
     rule(&["--Werror", "-Werror"], Value::Maybe, Action::NvccOnly),
-    rule(&["-Wall", "-Wextra"], Value::No, Action::Refuse(
-        "it is an option of the host compiler, and there is no host code",
-    )),
+    rule(
+        &["-Wall", "-Wextra"],
+        Value::No,
+        Action::Refuse("it is an option of the host compiler, and there is no host code"),
+    ),
     rule(&["--machine", "-m"], Value::Yes, Action::NvccOnly),
     rule(&["-m64"], Value::No, Action::NvccOnly),
     rule(&["--debug", "-g"], Value::No, Action::NvccOnly),
-    rule(&["-dlto", "--dlink-time-opt", "-lto", "--gen-opt-lto"], Value::No, Action::Refuse(
-        "link-time optimisation yields no loadable image here",
-    )),
-    rule(&["-rdc", "--relocatable-device-code"], Value::Yes, Action::Refuse(
-        "relocatable code is not loadable; put all code into one source",
-    )),
-    rule(&["-dc", "--device-c", "-dw", "--device-w"], Value::No, Action::Refuse(
-        "relocatable code is not loadable; put all code into one source",
-    )),
+    rule(
+        &["-dlto", "--dlink-time-opt", "-lto", "--gen-opt-lto"],
+        Value::No,
+        Action::Refuse("link-time optimisation yields no loadable image here"),
+    ),
+    rule(
+        &["-rdc", "--relocatable-device-code"],
+        Value::Yes,
+        Action::Refuse("relocatable code is not loadable; put all code into one source"),
+    ),
+    rule(
+        &["-dc", "--device-c", "-dw", "--device-w"],
+        Value::No,
+        Action::Refuse("relocatable code is not loadable; put all code into one source"),
+    ),
     rule(&["-I", "--include-path", "-isystem"], Value::Joined, Action::Refuse(FILES)),
     rule(&["-include", "--pre-include"], Value::Yes, Action::Refuse(FILES)),
     rule(&["-optf", "--options-file"], Value::Yes, Action::Refuse(FILES)),
     rule(&["-L", "-l", "--library", "--library-path"], Value::Joined, Action::Refuse(FILES)),
     rule(&["--use-bundled-headers"], Value::Yes, Action::Refuse(FILES)),
-    rule(&["--pch", "-pch", "--create-pch", "--use-pch", "--pch-dir"], Value::Maybe,
-        Action::Refuse(OUTPUT)),
-    rule(&["-o", "--output-file", "-odir", "--output-directory"], Value::Yes,
-        Action::Refuse(OUTPUT)),
+    rule(
+        &["--pch", "-pch", "--create-pch", "--use-pch", "--pch-dir"],
+        Value::Maybe,
+        Action::Refuse(OUTPUT),
+    ),
+    rule(
+        &["-o", "--output-file", "-odir", "--output-directory"],
+        Value::Yes,
+        Action::Refuse(OUTPUT),
+    ),
     rule(&["--time", "-time"], Value::Yes, Action::Refuse(OUTPUT)),
     rule(&["--fdevice-time-trace", "-fdevice-time-trace"], Value::Yes, Action::Refuse(OUTPUT)),
-    rule(&["-c", "-ptx", "-cubin", "-fatbin", "--ptx", "--cubin", "--fatbin", "-E", "-run"],
-        Value::No, Action::Refuse(OUTPUT)),
-    rule(&["-keep", "--keep", "--dryrun", "-dryrun", "--fdevice-syntax-only"], Value::No,
-        Action::Refuse(OUTPUT)),
+    rule(
+        &["-c", "-ptx", "-cubin", "-fatbin", "--ptx", "--cubin", "--fatbin", "-E", "-run"],
+        Value::No,
+        Action::Refuse(OUTPUT),
+    ),
+    rule(
+        &["-keep", "--keep", "--dryrun", "-dryrun", "--fdevice-syntax-only"],
+        Value::No,
+        Action::Refuse(OUTPUT),
+    ),
     rule(&["-keep-dir", "--keep-dir"], Value::Yes, Action::Refuse(OUTPUT)),
-    rule(&["-Xcompiler", "--compiler-options", "-Xlinker", "-Xnvlink"], Value::Yes,
-        Action::Refuse(TOOLS)),
+    rule(
+        &["-Xcompiler", "--compiler-options", "-Xlinker", "-Xnvlink"],
+        Value::Yes,
+        Action::Refuse(TOOLS),
+    ),
     rule(&["-ccbin", "--compiler-bindir"], Value::Yes, Action::Refuse(TOOLS)),
     rule(&["-x", "--x"], Value::Yes, Action::Refuse(TOOLS)),
 ];
@@ -175,14 +202,17 @@ pub(crate) fn check(
     arch: u32,
 ) -> Result<CheckedOptions, CompileError> {
     if options.len() > MAX_OPTIONS {
-        let message = format!("{} compiler options; at most {MAX_OPTIONS} are allowed", options.len());
+        let message =
+            format!("{} compiler options; at most {MAX_OPTIONS} are allowed", options.len());
         return Err(CompileError::rejected("too_many_compiler_options", message));
     }
     let mut words = Vec::new();
     for option in options {
         if option.len() > MAX_OPTION_BYTES || option.contains('\0') {
-            let message = format!("a compiler option is longer than {MAX_OPTION_BYTES} bytes or \
-                contains a NUL byte");
+            let message = format!(
+                "a compiler option is longer than {MAX_OPTION_BYTES} bytes or \
+                contains a NUL byte"
+            );
             return Err(CompileError::rejected("invalid_compiler_option", message));
         }
         // `-D` may define to a text with spaces; elsewhere a space separates.
@@ -290,10 +320,14 @@ fn arch_suffix(word: &str, value: Option<&str>, arch: u32) -> Result<Option<char
 }
 
 fn wrong_arch(word: &str, value: &str, arch: u32) -> CompileError {
-    let asked = if word.contains('=') || value.is_empty() { word.to_owned() } else { format!("{word} {value}") };
+    let asked = if word.contains('=') || value.is_empty() {
+        word.to_owned()
+    } else {
+        format!("{word} {value}")
+    };
     let message = format!(
-        "compiler option {asked:?} asks for another architecture than the device's sm_{arch}; leave \
-         it out, the service compiles for the device"
+        "compiler option {asked:?} asks for another architecture than the device's sm_{arch}; \
+         leave it out, the service compiles for the device"
     );
     CompileError::rejected("wrong_architecture", message)
 }

@@ -26,11 +26,10 @@ fn allowed_options_reach_the_compiler_in_one_spelling() {
         (&["-std=c++17"], &["--std=c++17"]),
         (&["--fmad", "false"], &["--fmad=false"]),
         (&["-maxrregcount 32"], &["--maxrregcount=32"]),
-        (&["-DN=4", "-D", "M=5", "-UX"], &[
-            "--define-macro=N=4",
-            "--define-macro=M=5",
-            "--undefine-macro=X",
-        ]),
+        (
+            &["-DN=4", "-D", "M=5", "-UX"],
+            &["--define-macro=N=4", "--define-macro=M=5", "--undefine-macro=X"],
+        ),
         (&["-DTEXT=\"a b\""], &["--define-macro=TEXT=\"a b\""]),
         (&["-Xptxas", "-O3,-v"], &["--ptxas-options=-O3,-v"]),
         (&["--expt-relaxed-constexpr", "-g", "-m64"], &[]),
@@ -46,7 +45,10 @@ fn the_architecture_must_be_the_devices() {
         assert_eq!(checked(same).unwrap(), CheckedOptions::default(), "{same:?}");
     }
     assert_eq!(checked(&["-arch=sm_90a"]).unwrap().arch_suffix, Some('a'));
-    assert_eq!(checked(&["-gencode", "arch=compute_90a,code=sm_90a"]).unwrap().arch_suffix, Some('a'));
+    assert_eq!(
+        checked(&["-gencode", "arch=compute_90a,code=sm_90a"]).unwrap().arch_suffix,
+        Some('a')
+    );
     for other in [&["-arch=sm_80"][..], &["-gencode=arch=compute_80,code=sm_80"], &["-arch", "x"]] {
         refused(other, "wrong_architecture", &["sm_90"]);
     }

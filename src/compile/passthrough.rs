@@ -27,10 +27,7 @@ pub(crate) struct Passthrough {
 
 impl Passthrough {
     /// Takes the image out of a request; `None` for CUDA source.
-    pub(crate) fn new(
-        kernel: &KernelCode,
-        target: &Target,
-    ) -> Result<Option<Self>, CompileError> {
+    pub(crate) fn new(kernel: &KernelCode, target: &Target) -> Result<Option<Self>, CompileError> {
         let code = match kernel.kernel_type {
             KernelType::Cuda => return Ok(None),
             KernelType::Ptx => source_text(kernel)?.as_bytes().to_vec(),
@@ -89,11 +86,7 @@ fn binary(kernel: &KernelCode) -> Result<Vec<u8>, CompileError> {
 }
 
 /// Checks PTX text and describes its kernels.
-fn ptx(
-    text: &str,
-    target: &Target,
-    kernel_name: Option<&str>,
-) -> Result<Artifact, CompileError> {
+fn ptx(text: &str, target: &Target, kernel_name: Option<&str>) -> Result<Artifact, CompileError> {
     let ptx = read_ptx(text).map_err(|e| CompileError::rejected("invalid_ptx", e.to_string()))?;
     check_ptx(&ptx, target)?;
     let knowledge = Knowledge::default();
@@ -171,8 +164,8 @@ fn cubin(
     }
     if !runs_on(cubin.arch, device) {
         let message = format!(
-            "the cubin is for sm_{} and the device is sm_{device}; compile for sm_{device}, or send \
-             PTX or CUDA source",
+            "the cubin is for sm_{} and the device is sm_{device}; compile for sm_{device}, or \
+             send PTX or CUDA source",
             cubin.arch
         );
         return Err(CompileError::rejected("wrong_architecture", message));
@@ -276,12 +269,7 @@ fn opaque(
     Ok(artifact(image, ImageFormat::Fatbin, vec![kernel], 0))
 }
 
-fn artifact(
-    image: &[u8],
-    format: ImageFormat,
-    kernels: Vec<KernelInfo>,
-    entry: usize,
-) -> Artifact {
+fn artifact(image: &[u8], format: ImageFormat, kernels: Vec<KernelInfo>, entry: usize) -> Artifact {
     Artifact {
         image: image.into(),
         format,

@@ -17,7 +17,12 @@ fn emulated() -> Target {
     Target { emulated: true, ..device(9, 0) }
 }
 
-fn kernel(kind: KernelType, text: Option<&str>, bytes: Option<&[u8]>, name: Option<&str>) -> KernelCode {
+fn kernel(
+    kind: KernelType,
+    text: Option<&str>,
+    bytes: Option<&[u8]>,
+    name: Option<&str>,
+) -> KernelCode {
     KernelCode {
         source_code: text.map(str::to_owned),
         binary_b64: bytes.map(Blob::from_bytes),
@@ -49,7 +54,8 @@ fn refused(kernel: &KernelCode, target: &Target, code: &str, words: &[&str]) {
 
 #[test]
 fn ptx_is_passed_with_the_types_it_tells() {
-    let artifact = checked(&kernel(KernelType::Ptx, Some(PTX), None, Some("k")), &device(9, 0)).unwrap();
+    let artifact =
+        checked(&kernel(KernelType::Ptx, Some(PTX), None, Some("k")), &device(9, 0)).unwrap();
     assert_eq!((artifact.format, artifact.compiler.as_str()), (ImageFormat::Ptx, "passthrough"));
     assert_eq!(&*artifact.image, PTX.as_bytes());
     let types = |at: usize| -> Vec<CType> {
@@ -94,7 +100,12 @@ fn cubins_are_checked_against_the_device() {
     refused(&cubin(cut), &device(9, 0), "invalid_cubin", &["123", "missing"]);
     refused(&cubin(b"\x00\x01\x02\x03\x04"), &device(9, 0), "invalid_cubin", &["ELF"]);
     refused(&cubin(b""), &device(9, 0), "missing_binary", &["binary_b64"]);
-    refused(&kernel(KernelType::Cubin, Some("x"), None, None), &device(9, 0), "missing_binary", &[]);
+    refused(
+        &kernel(KernelType::Cubin, Some("x"), None, None),
+        &device(9, 0),
+        "missing_binary",
+        &[],
+    );
     let unnamed = kernel(KernelType::Cubin, None, Some(CUBIN), None);
     refused(&unnamed, &device(9, 0), "ambiguous_kernel", &["mixed", "plain", "big"]);
 }
@@ -116,7 +127,12 @@ fn a_fatbin_is_searched_for_the_device() {
         assert_eq!(artifact.entry_kernel().symbol, "k");
         assert_eq!(artifact.entry_kernel().params.as_ref().unwrap().len(), 2);
     }
-    refused(&fatbin(FATBIN), &device(7, 5), "wrong_architecture", &["sm_75", "sm_80", "compute_90"]);
+    refused(
+        &fatbin(FATBIN),
+        &device(7, 5),
+        "wrong_architecture",
+        &["sm_75", "sm_80", "compute_90"],
+    );
     let artifact = checked(&fatbin(FATBIN), &emulated()).unwrap();
     assert_eq!(artifact.format, ImageFormat::Ptx);
     assert!(artifact.image.starts_with(b".version") || artifact.image.starts_with(b"\n"));

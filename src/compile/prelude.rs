@@ -118,7 +118,9 @@ pub(crate) fn needs_of(source: &str) -> Needs {
         }
         match token.text {
             "half" => half |= is_used_as_type(&code, at),
-            "half2" | "__half" | "__half2" | "half_raw" | "__half_raw" | "__float2half" => half = true,
+            "half2" | "__half" | "__half2" | "half_raw" | "__half_raw" | "__float2half" => {
+                half = true
+            }
             word if word.contains("bfloat16") => bf16 = true,
             word if word.starts_with("__nv_fp8") => fp8 = true,
             _ => {}

@@ -11,7 +11,8 @@ use super::artifact::{Diagnostic, ImageFormat, KernelInfo};
 use super::error::FailureCode;
 use crate::sandbox::Enforcement;
 
-/// Version of these messages; parent and child are the same program, this guards an upgrade in place.
+/// Version of these messages. Parent and child are the same program, unless it was upgraded in
+/// place.
 pub(crate) const PROTOCOL_VERSION: u32 = 1;
 
 /// Largest frame, in bytes: machine code is the largest thing that travels.
@@ -129,11 +130,7 @@ pub(crate) enum Outcome {
     /// An image.
     Built(Box<Built>),
     /// The source or an option is at fault.
-    Rejected {
-        code: FailureCode,
-        log: String,
-        diagnostics: Vec<Diagnostic>,
-    },
+    Rejected { code: FailureCode, log: String, diagnostics: Vec<Diagnostic> },
     /// The library does not know the architecture; those it knows.
     UnsupportedArch { supported: Vec<u32> },
     /// Headers are in the job directory.

@@ -33,19 +33,20 @@ pub(crate) fn usage(log: &str) -> HashMap<&str, Usage> {
             properties_of = Some(symbol);
         } else if let Some((_, rest)) = line.split_once("Compiling entry function '") {
             entry = rest.split_once('\'').map(|(symbol, _)| symbol);
-        } else if line.contains("bytes stack frame") {
-            if let Some(symbol) = properties_of.take() {
-                let usage = found.entry(symbol).or_default();
-                usage.stack = number_before(line, " bytes stack frame");
-                usage.spill_stores = number_before(line, " bytes spill stores");
-                usage.spill_loads = number_before(line, " bytes spill loads");
-            }
-        } else if line.contains(" registers") && line.contains("Used ") {
-            if let Some(symbol) = entry.take() {
-                let usage = found.entry(symbol).or_default();
-                usage.registers = number_before(line, " registers");
-                usage.shared = Some(number_before(line, " bytes smem").unwrap_or(0));
-            }
+        } else if line.contains("bytes stack frame")
+            && let Some(symbol) = properties_of.take()
+        {
+            let usage = found.entry(symbol).or_default();
+            usage.stack = number_before(line, " bytes stack frame");
+            usage.spill_stores = number_before(line, " bytes spill stores");
+            usage.spill_loads = number_before(line, " bytes spill loads");
+        } else if line.contains("Used ")
+            && line.contains(" registers")
+            && let Some(symbol) = entry.take()
+        {
+            let usage = found.entry(symbol).or_default();
+            usage.registers = number_before(line, " registers");
+            usage.shared = Some(number_before(line, " bytes smem").unwrap_or(0));
         }
     }
     found
@@ -94,13 +95,16 @@ ptxas info    : Used 255 registers, 376 bytes cmem[0]
     #[test]
     fn usage_of_each_kernel() {
         let found = usage(LOG);
-        assert_eq!(found["a"], Usage {
-            registers: Some(14),
-            stack: Some(40),
-            spill_stores: Some(36),
-            spill_loads: Some(44),
-            shared: Some(1028),
-        });
+        assert_eq!(
+            found["a"],
+            Usage {
+                registers: Some(14),
+                stack: Some(40),
+                spill_stores: Some(36),
+                spill_loads: Some(44),
+                shared: Some(1028),
+            }
+        );
         assert_eq!(found["b"].registers, Some(255));
         assert_eq!(found["b"].spill_loads, Some(0));
         assert_eq!(found.len(), 2);

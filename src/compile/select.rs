@@ -168,7 +168,11 @@ mod tests {
             assert_eq!(select(&all, Some(wanted), &[]).unwrap(), at, "{wanted}");
         }
         refused(select(&all, Some("scale"), &[]), "ambiguous_kernel", &["scale<float>", "scale<u"]);
-        refused(select(&all, Some("b"), &[]), "unknown_kernel", &["\"b\"", "ns::a", "scale<float>"]);
+        refused(
+            select(&all, Some("b"), &[]),
+            "unknown_kernel",
+            &["\"b\"", "ns::a", "scale<float>"],
+        );
         refused(select(&all, None, &[]), "ambiguous_kernel", &["ns::a", "c"]);
     }
 

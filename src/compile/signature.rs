@@ -1,8 +1,8 @@
 //! Parameter types of kernels whose symbols carry none, asked of the compiler itself.
 //!
 //! A template instantiated with the type of a kernel has that type in its own symbol. So behind the
-//! source stands the template below, and for each kernel an instance of it is asked for by name; the
-//! symbol of the instance, demangled, gives the parameter types after typedefs and macros.
+//! source stands the template below, and for each kernel an instance of it is asked for by name;
+//! the symbol of the instance, demangled, gives the parameter types after typedefs and macros.
 
 use super::artifact::CType;
 use super::demangle::{Type, demangle};

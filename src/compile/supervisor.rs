@@ -122,7 +122,6 @@ impl Running {
             Err(e) => CompileError::internal(format!("cannot wait for the compile child: {e}")),
         }
     }
-
 }
 
 /// Kills a child with all it started. The child is not reaped before, so its id is its own.

@@ -129,6 +129,7 @@ pub enum KernelType {
 pub struct IoContract {
     /// Arguments, in parameter order. None for a kernel in `expected`: it gets the candidate's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
     pub args: Vec<ArgSpec>,
     /// Launch configuration; default: grid 1, block 256.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -29,7 +29,8 @@ impl Driver {
         api.check(unsafe { (api.init)(0) }, "initialise the CUDA driver")?;
         let mut version = 0;
         // SAFETY: writes one int.
-        api.check(unsafe { (api.driver_version)(&mut version) }, "ask for the driver's version")?;
+        let result = unsafe { (api.driver_version)(&mut version) };
+        api.check(result, "ask for the driver's version")?;
         Ok(Self { api, kind, version })
     }
 
@@ -51,8 +52,10 @@ impl Driver {
     /// There is no such device, or the driver fails.
     pub fn device_info(&self, ordinal: u32) -> Result<DeviceInfo, DeviceError> {
         let device = self.device(ordinal)?;
-        let major = self.attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
-        let minor = self.attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+        let major =
+            self.attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+        let minor =
+            self.attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
         let mut memory_bytes = 0usize;
         // SAFETY: writes one size_t.
         let result = unsafe { (self.api.device_memory)(&mut memory_bytes, device) };
@@ -72,9 +75,7 @@ impl Driver {
             multiprocessors: self
                 .attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             memory_bytes: memory_bytes as u64,
-            l2_bytes: self
-                .attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?
-                .into(),
+            l2_bytes: self.attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into(),
             clock_khz: clock(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
             memory_clock_khz: clock(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
             memory_bus_bits: self
@@ -199,9 +200,12 @@ impl Context {
     /// # Errors
     /// The context is lost.
     pub fn reset_persisting_l2(&self) -> Result<(), DeviceError> {
-        let Some(reset) = self.api.reset_persisting_l2 else { return Ok(()) };
+        let Some(reset) = self.api.reset_persisting_l2 else {
+            return Ok(());
+        };
         // SAFETY: no arguments.
-        match self.api.check(unsafe { reset() }, "reset persisting L2 lines") {
+        let result = unsafe { reset() };
+        match self.api.check(result, "reset persisting L2 lines") {
             Err(error) if error.code == "not_supported" => Ok(()),
             other => other,
         }

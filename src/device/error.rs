@@ -22,7 +22,11 @@ pub struct DeviceError {
 
 impl DeviceError {
     /// A failure that this layer found itself, before or after asking the driver.
-    pub fn local(operation: impl Into<String>, code: &'static str, text: impl Into<String>) -> Self {
+    pub fn local(
+        operation: impl Into<String>,
+        code: &'static str,
+        text: impl Into<String>,
+    ) -> Self {
         Self {
             operation: operation.into(),
             code,

@@ -192,12 +192,7 @@ impl PreparedLaunch {
         };
         // SAFETY: as for `launch_plain`; the attributes outlive the call too.
         Ok(unsafe {
-            launch(
-                &config,
-                self.function.handle,
-                self.pointers.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
+            launch(&config, self.function.handle, self.pointers.as_mut_ptr(), std::ptr::null_mut())
         })
     }
 }

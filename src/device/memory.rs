@@ -26,7 +26,11 @@ impl DeviceBuffer {
     pub fn new(context: &Context, bytes: u64, what: &str) -> Result<Self, DeviceError> {
         let operation = format!("allocate {bytes} bytes of device memory for {what}");
         let Ok(size) = usize::try_from(bytes) else {
-            return Err(DeviceError::local(operation, "out_of_memory", "more than this machine can address"));
+            return Err(DeviceError::local(
+                operation,
+                "out_of_memory",
+                "more than this machine can address",
+            ));
         };
         let mut address: CUdeviceptr = 0;
         // SAFETY: the context is current on this thread.
@@ -61,8 +65,9 @@ impl DeviceBuffer {
     /// As the driver says.
     pub fn fill(&self, value: u8, stream: &Stream) -> Result<(), DeviceError> {
         // SAFETY: the range is ours.
-        let result =
-            unsafe { (self.context.api().fill)(self.address, value, self.bytes.max(1), stream.handle) };
+        let result = unsafe {
+            (self.context.api().fill)(self.address, value, self.bytes.max(1), stream.handle)
+        };
         self.context.api().check(result, "fill device memory")
     }
 
@@ -70,7 +75,11 @@ impl DeviceBuffer {
     ///
     /// # Errors
     /// Sizes differ, or as the driver says.
-    pub fn copy_from_device(&self, source: &DeviceBuffer, stream: &Stream) -> Result<(), DeviceError> {
+    pub fn copy_from_device(
+        &self,
+        source: &DeviceBuffer,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
         check_range("copy on the device", 0, source.bytes, self.bytes)?;
         if source.bytes == 0 {
             return Ok(());
@@ -228,14 +237,16 @@ impl PinnedPool {
 
     /// Lends `bytes` zero bytes.
     pub fn take(self: &Rc<Self>, bytes: usize) -> Staging {
-        let memory = self.pinned(bytes).map_or_else(|| Memory::Plain(vec![0; bytes]), Memory::Pinned);
+        let memory =
+            self.pinned(bytes).map_or_else(|| Memory::Plain(vec![0; bytes]), Memory::Pinned);
         Staging { memory, bytes, pool: Rc::clone(self) }
     }
 
     fn pinned(&self, bytes: usize) -> Option<PinnedBuffer> {
         let mut state = self.state.borrow_mut();
         // The smallest that is large enough, but not one that would be mostly wasted.
-        let fit = |buffer: &PinnedBuffer| buffer.bytes >= bytes && buffer.bytes / 4 <= bytes.max(1 << 16);
+        let fit =
+            |buffer: &PinnedBuffer| buffer.bytes >= bytes && buffer.bytes / 4 <= bytes.max(1 << 16);
         let best = state.free.iter().enumerate().filter(|(_, buffer)| fit(buffer));
         if let Some(index) = best.min_by_key(|(_, buffer)| buffer.bytes).map(|(index, _)| index) {
             return Some(state.free.swap_remove(index));
@@ -288,7 +299,9 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         let used = self.bytes;
-        if let Memory::Pinned(mut buffer) = std::mem::replace(&mut self.memory, Memory::Plain(Vec::new())) {
+        if let Memory::Pinned(mut buffer) =
+            std::mem::replace(&mut self.memory, Memory::Plain(Vec::new()))
+        {
             buffer.bytes_mut()[..used].fill(0);
             self.pool.state.borrow_mut().free.push(buffer);
         }

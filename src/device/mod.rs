@@ -12,6 +12,7 @@ mod api;
 mod context;
 mod emulator;
 mod error;
+mod image;
 mod launch;
 pub mod loader;
 mod mapped;

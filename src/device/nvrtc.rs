@@ -1,7 +1,7 @@
 //! NVRTC: the run-time compilation library, opened from a path we chose.
 //!
-//! cudarc finds its library by name through the loader. Opening the chosen file first and keeping it
-//! open makes the loader answer cudarc's request by SONAME with that very file, so neither
+//! cudarc finds its library by name through the loader. Opening the chosen file first and keeping
+//! it open makes the loader answer cudarc's request by SONAME with that very file, so neither
 //! `LD_LIBRARY_PATH` nor the machine's configuration decides which version compiles.
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -55,7 +55,7 @@ impl LoadedLibrary {
     /// sandbox closes the file system: afterwards nothing of the library has to be read any more.
     pub fn open(path: &Path, (major, minor): (u32, u32)) -> Result<Self, NvrtcError> {
         // SAFETY: loading runs the library's initialisers. The path comes from toolchain discovery
-        // (the operator's installation), never from a request, and the process does nothing else yet.
+        // (the operator's installation), never from a request, and nothing else runs yet.
         let library = unsafe { libloading::Library::new(path) }
             .map_err(|e| NvrtcError::Load { path: path.into(), reason: error_chain(&e) })?;
         let real = path.canonicalize().unwrap_or_else(|_| path.into());
@@ -180,8 +180,7 @@ impl Nvrtc {
         let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
         let count = c_int::try_from(pointers.len()).unwrap_or(c_int::MAX);
         // SAFETY: `pointers` holds `count` NUL-terminated texts that outlive the call.
-        let code =
-            unsafe { sys::nvrtcCompileProgram(program.handle, count, pointers.as_ptr()) };
+        let code = unsafe { sys::nvrtcCompileProgram(program.handle, count, pointers.as_ptr()) };
         let log = program.log()?;
         let fault = match code {
             sys::nvrtcResult::NVRTC_SUCCESS => None,

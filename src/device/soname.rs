@@ -151,7 +151,9 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let refused = shorten_soname(&shared_object("libother.so"), "libcuda.so");
-        assert!(matches!(refused, Err(SonameError::NotAPrefix { old, .. }) if old == "libother.so"));
+        assert!(
+            matches!(refused, Err(SonameError::NotAPrefix { old, .. }) if old == "libother.so")
+        );
         assert_eq!(shorten_soname(b"#!/bin/sh", "x"), Err(SonameError::NotSharedObject));
         let whole = shared_object("libcuda.so.1");
         for end in 0..whole.len() - 7 {

@@ -1,6 +1,5 @@
 //! Streams and timing events.
 
-
 use cudarc::driver::sys::{CUevent, CUstream};
 
 use super::DeviceError;

@@ -88,7 +88,11 @@ impl Support {
     ///
     /// # Errors
     /// The image is not for this device, or there is no memory.
-    pub fn load(context: &Context, image: &Image, device: &DeviceInfo) -> Result<Self, DeviceError> {
+    pub fn load(
+        context: &Context,
+        image: &Image,
+        device: &DeviceInfo,
+    ) -> Result<Self, DeviceError> {
         Ok(Self {
             module: Module::load(context, image)?,
             multiprocessors: device.multiprocessors,
@@ -162,10 +166,12 @@ impl Support {
     /// # Errors
     /// As the driver says.
     pub fn scrub_local(&self, bytes: u64, stream: &Stream) -> Result<bool, DeviceError> {
-        let symbol = match bytes {
-            0..=SMALL_LOCAL_SCRUB_BYTES => "wg_scrub_local_small",
-            ..=MAX_LOCAL_SCRUB_BYTES => "wg_scrub_local_large",
-            _ => return Ok(false),
+        let symbol = if bytes <= SMALL_LOCAL_SCRUB_BYTES {
+            "wg_scrub_local_small"
+        } else if bytes <= MAX_LOCAL_SCRUB_BYTES {
+            "wg_scrub_local_large"
+        } else {
+            return Ok(false);
         };
         let resident = self.module.function(symbol)?.max_active_blocks(SCRUB_THREADS, 0)?;
         self.cell.fill(0, stream)?;

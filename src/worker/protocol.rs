@@ -320,8 +320,7 @@ pub struct WorkerTimings {
 }
 
 /// A function's facts as the driver reports them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct FunctionFacts {
     /// Registers per thread.

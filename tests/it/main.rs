@@ -2,6 +2,7 @@
 
 mod support;
 
+mod api;
 mod bad_input;
 mod cli;
 mod cli_remote;

@@ -100,8 +100,7 @@ pub(crate) fn read_cubin(bytes: &[u8]) -> Result<Cubin, CubinError> {
             module.infos.insert(name, data);
         }
     }
-    let symbols =
-        sections.symbols(endian, bytes, object::elf::SHT_SYMTAB).map_err(damaged)?;
+    let symbols = sections.symbols(endian, bytes, object::elf::SHT_SYMTAB).map_err(damaged)?;
     let mut kernels = Vec::new();
     for (index, symbol) in symbols.iter().enumerate() {
         let is_kernel = symbol.st_type() == STT_FUNC && symbol.st_other() & ENTRY != 0;
@@ -184,7 +183,8 @@ impl<'a> Module<'a> {
 
     fn kernel(&self, symbol: String, index: u32) -> RawKernel {
         let own = format!(".nv.info.{symbol}");
-        let mut params: Vec<_> = self.info(&own).filter_map(|a| a.param()).take(MAX_PARAMS).collect();
+        let mut params: Vec<_> =
+            self.info(&own).filter_map(|a| a.param()).take(MAX_PARAMS).collect();
         params.sort_by_key(|p| p.ordinal);
         let in_order = params.iter().enumerate().all(|(at, p)| usize::from(p.ordinal) == at);
         let params = (in_order && self.infos.contains_key(&own)).then(|| {

@@ -1,7 +1,10 @@
 use super::*;
 
+/// Name, image, architecture, and the registers of each kernel.
+type Image = (&'static str, &'static [u8], u32, [(&'static str, u32); 3]);
+
 /// The images of tests/fixtures/cubin/kernels.cu, and the registers ptxas reported for its kernels.
-const IMAGES: [(&str, &[u8], u32, [(&str, u32); 3]); 4] = [
+const IMAGES: [Image; 4] = [
     (
         "CUDA 13, sm_90",
         include_bytes!("../../../tests/fixtures/cubin/cuda13_sm90.cubin"),

@@ -86,10 +86,13 @@ mod tests {
         ];
         let new = [0x04, 0x45, 0x0c, 0, 0, 0, 0, 0, 1, 0, 8, 0, 0xe0, 0x2e, 0, 0];
         let params: Vec<_> = attributes(&[old, new].concat()).map(|a| a.param()).collect();
-        assert_eq!(params, [
-            Some(ParamInfo { ordinal: 3, offset: 24, bytes: 8 }),
-            Some(ParamInfo { ordinal: 1, offset: 8, bytes: 12000 }),
-        ]);
+        assert_eq!(
+            params,
+            [
+                Some(ParamInfo { ordinal: 3, offset: 24, bytes: 8 }),
+                Some(ParamInfo { ordinal: 1, offset: 8, bytes: 12000 }),
+            ]
+        );
     }
 
     #[test]

@@ -10,11 +10,10 @@ fn images_of_a_fatbin_with_and_without_compression() {
         let entries = read_fatbin(bytes).unwrap();
         let mut kinds: Vec<_> = entries.iter().map(|e| (e.kind, e.arch)).collect();
         kinds.sort_by_key(|(kind, arch)| (*kind != FatbinKind::Ptx, *arch));
-        assert_eq!(kinds, [
-            (FatbinKind::Ptx, 90),
-            (FatbinKind::Cubin, 80),
-            (FatbinKind::Cubin, 90),
-        ]);
+        assert_eq!(
+            kinds,
+            [(FatbinKind::Ptx, 90), (FatbinKind::Cubin, 80), (FatbinKind::Cubin, 90),]
+        );
         for entry in &entries {
             let image = entry.image().unwrap();
             if entry.kind == FatbinKind::Ptx {

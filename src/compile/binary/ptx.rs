@@ -1,6 +1,7 @@
 //! PTX: version, target and kernels with their parameters, read off the text.
 
 use crate::compile::artifact::CType;
+use crate::compile::diagnostics::boundary_before;
 use crate::compile::source::{Token, TokenKind, tokenize};
 
 /// Most kernels that are looked at.
@@ -55,7 +56,8 @@ pub(crate) enum PtxError {
 impl Ptx {
     /// The number in the target, e.g. 90, and its suffix, e.g. `a`.
     pub(crate) fn arch(&self) -> Option<(u32, &str)> {
-        let rest = self.target.strip_prefix("sm_").or_else(|| self.target.strip_prefix("compute_"))?;
+        let rest =
+            self.target.strip_prefix("sm_").or_else(|| self.target.strip_prefix("compute_"))?;
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         Some((rest[..digits].parse().ok()?, &rest[digits..]))
     }
@@ -192,7 +194,7 @@ impl<'a> Reader<'_, 'a> {
         let to = (self.at + 6).min(self.tokens.len());
         let words: Vec<&str> = self.tokens[from..to].iter().map(|t| t.text).collect();
         let mut text = words.join(" ");
-        text.truncate(text.floor_char_boundary(80));
+        text.truncate(boundary_before(&text, 80));
         text
     }
 }

@@ -70,7 +70,7 @@ fn versions_belong_to_releases() {
 proptest::proptest! {
     #[test]
     fn any_text_is_survived(
-        text in "(\\.version 8\\.0|\\.target sm_90|\\.entry|\\.param|\\.align| \\.u64|[\\[\\](),{}]| [0-9]| k){0,40}",
+        text in "(\\.(version 8\\.0|target sm_90|entry|param|align| u64)|[\\[\\](),{}]| [0-9]| k){0,40}",
     ) {
         let _ = read_ptx(&text);
     }

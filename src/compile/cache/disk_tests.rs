@@ -72,8 +72,10 @@ fn the_bound_holds_and_the_least_recently_used_go() {
     assert!(store.get(&key("a")).is_some(), "reading makes it recent");
     let (key_f, artifact) = stored("f", 10_000);
     store.put(&key_f, &artifact).unwrap();
-    let left: Vec<&str> =
-        ["a", "b", "c", "d", "e", "f"].into_iter().filter(|n| store.path(&key(n)).exists()).collect();
+    let left: Vec<&str> = ["a", "b", "c", "d", "e", "f"]
+        .into_iter()
+        .filter(|n| store.path(&key(n)).exists())
+        .collect();
     assert_eq!(left, ["a", "c", "d", "e", "f"].map(|n| n)[..]);
     let total: u64 = list(dir.path()).unwrap().iter().map(|f| f.bytes).sum();
     assert!(total <= 60_000, "{total}");

@@ -45,7 +45,8 @@ impl Front {
         self.bytes += bytes;
         self.entries.insert(key, Entry { artifact, used: self.clock, bytes });
         while self.bytes > self.max_bytes {
-            let oldest = self.entries.iter().min_by_key(|(_, e)| e.used).map(|(key, _)| key.clone());
+            let oldest =
+                self.entries.iter().min_by_key(|(_, e)| e.used).map(|(key, _)| key.clone());
             match oldest {
                 Some(key) => self.remove(&key),
                 None => break,

@@ -1,4 +1,4 @@
-//! The artifact cache: content-addressed, bounded, shared by processes, with a small front in memory.
+//! The artifact cache: content-addressed, bounded, shared by processes, its hot part in memory.
 
 mod disk;
 mod key;

@@ -197,9 +197,8 @@ impl Extra {
 
 /// C linkage that the source scan did not see, e.g. behind a macro.
 fn is_untyped(kernel: &KernelInfo) -> bool {
-    let unknown = |p: &crate::compile::artifact::Param| {
-        matches!(p.ctype, CType::Unknown | CType::Integer)
-    };
+    let unknown =
+        |p: &crate::compile::artifact::Param| matches!(p.ctype, CType::Unknown | CType::Integer);
     !kernel.symbol.starts_with("_Z") && kernel.params.iter().flatten().any(unknown)
 }
 

@@ -13,9 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use super::protocol::{
-    Outcome, PROTOCOL_VERSION, Reply, Request, Work, read_frame, write_frame,
-};
+use super::protocol::{Outcome, PROTOCOL_VERSION, Reply, Request, Work, read_frame, write_frame};
 use crate::sandbox::{self, Enforcement, FileAccess, Limits, SandboxError};
 
 /// Address space of a compilation. NVRTC itself maps about 1 GiB; cub takes 1 GiB more.
@@ -119,7 +117,8 @@ fn confine(
             Ok(())
         }
         Err(e) => {
-            let source = std::error::Error::source(&e).map(|s| format!(": {s}")).unwrap_or_default();
+            let source =
+                std::error::Error::source(&e).map(|s| format!(": {s}")).unwrap_or_default();
             Err(Outcome::Failed { what: format!("cannot confine the compiler: {e}{source}") })
         }
     }

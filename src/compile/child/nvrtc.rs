@@ -50,7 +50,8 @@ fn check(nvrtc: &Nvrtc, work: &NvrtcWork) -> Result<(), Outcome> {
     let version = nvrtc.version().map_err(toolchain)?;
     if version != work.version {
         let what = format!(
-            "{} was found as NVRTC {}.{} and loads as {}.{}; another library of that name is in the way",
+            "{} was found as NVRTC {}.{} and loads as {}.{}; another library of that name \
+             is in the way",
             work.library.display(),
             work.version.0,
             work.version.1,
@@ -76,10 +77,7 @@ fn run(nvrtc: &Nvrtc, work: &NvrtcWork) -> Outcome {
     if work.arch.machine_code {
         options.push("--ptxas-options=-v".into());
     }
-    let attempts = Attempts {
-        source: &work.source,
-        name_expressions: &work.name_expressions,
-    };
+    let attempts = Attempts { source: &work.source, name_expressions: &work.name_expressions };
     let mut compile = |source: &str, headers: &[(&str, &str)], names: &[String]| {
         nvrtc.compile(&Job {
             source,

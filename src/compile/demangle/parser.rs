@@ -155,7 +155,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `<source-name> ::= <length> <identifier>`; the marker of an unnamed namespace is spelled out.
+    /// `<source-name> ::= <length> <identifier>`; unnamed namespaces are spelled out.
     fn source_name(&mut self) -> Option<String> {
         self.eat("L");
         let length = self.number()?;

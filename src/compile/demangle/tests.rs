@@ -36,24 +36,22 @@ fn built_in_types() {
 
 #[test]
 fn pointers() {
-    check("_Z1kPfPKfPvPPf", "k", &[
-        ptr(CType::F32),
-        const_ptr(CType::F32),
-        void_ptr(),
-        ptr(ptr(CType::F32)),
-    ]);
+    check(
+        "_Z1kPfPKfPvPPf",
+        "k",
+        &[ptr(CType::F32), const_ptr(CType::F32), void_ptr(), ptr(ptr(CType::F32))],
+    );
     check("_Z1kPVKi", "k", &[const_ptr(CType::I32)]);
     check("_Z1kPFvPfE", "k", &[void_ptr()]);
 }
 
 #[test]
 fn substitutions_refer_to_what_came_before() {
-    check("_Z4axpyPKfS0_Pff", "axpy", &[
-        const_ptr(CType::F32),
-        const_ptr(CType::F32),
-        ptr(CType::F32),
-        CType::F32,
-    ]);
+    check(
+        "_Z4axpyPKfS0_Pff",
+        "axpy",
+        &[const_ptr(CType::F32), const_ptr(CType::F32), ptr(CType::F32), CType::F32],
+    );
     check("_Z1k1PS_PS_S0_", "k", &[named("P"), named("P"), ptr(named("P")), ptr(named("P"))]);
     check("_Z1kN2ns1PENS_1QEPS0_", "k", &[named("ns::P"), named("ns::Q"), ptr(named("ns::P"))]);
     check("_ZN2ns1kENS_1PEPKS0_", "ns::k", &[named("ns::P"), const_ptr(named("ns::P"))]);
@@ -83,15 +81,18 @@ fn the_signature_probe_tells_the_parameters_of_another_function() {
     let function = demangle("_Z22__warpgauge_signature_IPFvPKfPfjdb1PyEEvv").unwrap();
     let params = function.template_args[0].function_params().unwrap();
     let found: Vec<CType> = params.iter().map(Type::ctype).collect();
-    assert_eq!(found, [
-        const_ptr(CType::F32),
-        ptr(CType::F32),
-        CType::U32,
-        CType::F64,
-        CType::Bool,
-        named("P"),
-        CType::U64,
-    ]);
+    assert_eq!(
+        found,
+        [
+            const_ptr(CType::F32),
+            ptr(CType::F32),
+            CType::U32,
+            CType::F64,
+            CType::Bool,
+            named("P"),
+            CType::U64,
+        ]
+    );
 }
 
 #[test]
@@ -102,9 +103,27 @@ fn references_are_not_given_a_type() {
 #[test]
 fn what_is_not_understood_is_refused() {
     for symbol in [
-        "k", "", "_Z", "_Z1", "_Z9k", "_Z0f", "_ZN1kE", "_Z1kT_", "_Z1kS_", "_Z1kS9_", "_Z1kM1Pf",
-        "_ZZ1fvE1kPf", "_Z1kIXadL_Z1gvEEEvv", "_Z1kIfEvT0_", "_Z1kP", "_Z1kA", "_Z1kAx_f", "_Z1kD",
-        "_Z1kIf", "_Z99999999999999999999kf", "_Z1kDTfE",
+        "k",
+        "",
+        "_Z",
+        "_Z1",
+        "_Z9k",
+        "_Z0f",
+        "_ZN1kE",
+        "_Z1kT_",
+        "_Z1kS_",
+        "_Z1kS9_",
+        "_Z1kM1Pf",
+        "_ZZ1fvE1kPf",
+        "_Z1kIXadL_Z1gvEEEvv",
+        "_Z1kIfEvT0_",
+        "_Z1kP",
+        "_Z1kA",
+        "_Z1kAx_f",
+        "_Z1kD",
+        "_Z1kIf",
+        "_Z99999999999999999999kf",
+        "_Z1kDTfE",
     ] {
         let found = demangle(symbol);
         let harmless = found.as_ref().is_none_or(|f| symbol == "_ZN1kE" && f.params.is_empty());

@@ -6,7 +6,8 @@ use super::*;
 use crate::compile::toolchain::Toolchain;
 
 /// Compiles for a very long time: nested templates double with each level.
-const ENDLESS: &str = "template <int N, int M> struct F { static constexpr long v = F<N - 1, M>::v + F<N - 1, M + (1 << N % 30)>::v; };
+const ENDLESS: &str = "template <int N, int M> struct F {
+        static constexpr long v = F<N - 1, M>::v + F<N - 1, M + (1 << N % 30)>::v; };
     template <int M> struct F<0, M> { static constexpr long v = M; };
     __global__ void k(long* x) { x[0] = F<26, 0>::v; }";
 
@@ -100,9 +101,9 @@ async fn a_second_request_and_a_restart_find_the_artifact() {
     let artifacts = bench.dir.path().join("cache/artifacts");
     wait_until(|| {
         let shards = std::fs::read_dir(&artifacts).unwrap().flatten();
-        shards.flat_map(|s| std::fs::read_dir(s.path()).unwrap().flatten()).any(|f| {
-            f.path().extension().is_some_and(|e| e == "artifact")
-        })
+        shards
+            .flat_map(|s| std::fs::read_dir(s.path()).unwrap().flatten())
+            .any(|f| f.path().extension().is_some_and(|e| e == "artifact"))
     })
     .await;
     let config = CompilerConfig {
@@ -159,10 +160,9 @@ async fn volta_is_served_by_cuda_12_and_a_driver_12_gets_no_code_of_13() {
     assert!(majors.contains(&12), "these tests need NVRTC 12 and 13, found {majors:?}");
     let bench = Bench::new();
     let kernel = cuda("__global__ void k(float* x) { x[0] = 1; }");
-    for target in [
-        Target { compute_capability: (7, 0), ..H100 },
-        Target { driver_version: 12040, ..H100 },
-    ] {
+    for target in
+        [Target { compute_capability: (7, 0), ..H100 }, Target { driver_version: 12040, ..H100 }]
+    {
         let artifact = bench.compiler.compile(&kernel, &target, CompileOptions::default()).await;
         let artifact = artifact.unwrap();
         assert!(artifact.compiler.starts_with("nvrtc 12."), "{}", artifact.compiler);
@@ -174,7 +174,9 @@ async fn volta_is_served_by_cuda_12_and_a_driver_12_gets_no_code_of_13() {
     let bench = Bench::with(only_13, Duration::from_secs(60));
     let target = Target { driver_version: 12040, ..H100 };
     let refused = bench.compiler.compile(&kernel, &target, CompileOptions::default()).await;
-    assert!(matches!(&refused, Err(CompileError::Environment { what, .. }) if what.contains("12.4")));
+    assert!(
+        matches!(&refused, Err(CompileError::Environment { what, .. }) if what.contains("12.4"))
+    );
 }
 
 #[tokio::test]
@@ -203,7 +205,9 @@ async fn a_program_that_is_no_compile_child_is_a_crash_with_its_words() {
     let compiler = Compiler::new(config).unwrap();
     let kernel = cuda("__global__ void k() {}");
     match compiler.compile(&kernel, &H100, CompileOptions::default()).await {
-        Err(CompileError::Crashed { signal: None, log }) => assert!(log.contains("__compile"), "{log}"),
+        Err(CompileError::Crashed { signal: None, log }) => {
+            assert!(log.contains("__compile"), "{log}")
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -1,4 +1,4 @@
-//! How long things take, against the program itself: `cargo test --lib figures -- --ignored --nocapture`.
+//! How long things take: `cargo test --lib figures -- --ignored --nocapture`.
 
 use std::time::Instant;
 
@@ -30,7 +30,8 @@ async fn compile_times() {
         let (mut total, mut inside) = (Vec::new(), Vec::new());
         for round in 0..11 {
             let kernel = cuda(&format!("{text}\n// {round}\n"));
-            let artifact = compiler.compile(&kernel, &H100, CompileOptions::default()).await.unwrap();
+            let artifact =
+                compiler.compile(&kernel, &H100, CompileOptions::default()).await.unwrap();
             total.push(artifact.timings.total_ms);
             inside.push(artifact.timings.compiler_ms);
         }
@@ -49,4 +50,26 @@ async fn compile_times() {
             median(hits)
         );
     }
+}
+
+#[test]
+#[ignore = "downloads several hundred megabytes; needs a network"]
+fn installation() {
+    use crate::compile::toolchain::{InstallRequest, install};
+    let dir = tempfile::tempdir().unwrap();
+    let request = InstallRequest {
+        program: std::env::current_exe().unwrap(),
+        cache_dir: dir.path().to_owned(),
+        cuda: vec![12, 13],
+        nvcc: true,
+    };
+    let started = Instant::now();
+    install(&request, &mut |line| println!("{line}")).unwrap();
+    println!("installed in {:.0} s", started.elapsed().as_secs_f64());
+    let search = ToolchainSearch { explicit: None, cache_dir: dir.path().to_owned() };
+    let found = discover(&search);
+    let versions: Vec<u32> = found.nvrtc.iter().map(|i| i.version.0).collect();
+    assert!(versions.contains(&12) && versions.contains(&13), "{found:?}");
+    assert!(found.nvrtc.iter().all(|i| !i.include_dirs.is_empty()), "{found:?}");
+    assert!(found.nvcc.is_some());
 }

@@ -4,7 +4,8 @@ use super::*;
 use crate::compile::ptxas;
 
 const VECTOR_ADD: &str = "extern \"C\" __global__ void vector_add(const float* a, const float* b, \
-    float* c, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) c[i] = a[i] + b[i]; }";
+    float* c, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; \
+    if (i < n) c[i] = a[i] + b[i]; }";
 
 #[tokio::test]
 async fn a_kernel_with_c_linkage() {
@@ -39,33 +40,38 @@ async fn types_are_seen_through_typedefs_and_macros() {
         enum Mode { A, B };
         extern \"C\" __global__ void k(const float* x, float** y, index_t n, REAL s, bool f, P p,
             unsigned long long q, signed char c, short h, uint8_t u, int64_t l, size_t z,
-            void* v, const P* pp, Mode m) { y[0][0] = x[n] * s + f + p.a + q + c + h + u + l + z; }";
+            void* v, const P* pp, Mode m) {
+            y[0][0] = x[n] * s + f + p.a + q + c + h + u + l + z; }";
     let source = source.replace("; #define", ";\n#define");
     let artifact = bench.built(&source).await;
     let void = CType::Pointer { pointee: None, is_const: false };
-    assert_eq!(types(artifact.entry_kernel()), [
-        const_pointer(CType::F32),
-        pointer(pointer(CType::F32)),
-        CType::U32,
-        CType::F64,
-        CType::Bool,
-        CType::Aggregate("P".into()),
-        CType::U64,
-        CType::I8,
-        CType::I16,
-        CType::U8,
-        CType::I64,
-        CType::U64,
-        void,
-        const_pointer(CType::Aggregate("P".into())),
-        CType::Aggregate("Mode".into()),
-    ]);
+    assert_eq!(
+        types(artifact.entry_kernel()),
+        [
+            const_pointer(CType::F32),
+            pointer(pointer(CType::F32)),
+            CType::U32,
+            CType::F64,
+            CType::Bool,
+            CType::Aggregate("P".into()),
+            CType::U64,
+            CType::I8,
+            CType::I16,
+            CType::U8,
+            CType::I64,
+            CType::U64,
+            void,
+            const_pointer(CType::Aggregate("P".into())),
+            CType::Aggregate("Mode".into()),
+        ]
+    );
 }
 
 #[tokio::test]
 async fn c_linkage_behind_a_macro_is_asked_about_afterwards() {
     let bench = Bench::new();
-    let source = "#define KERNEL extern \"C\" __global__ void\nKERNEL k(float* x, unsigned n) { x[n] = 1; }";
+    let source =
+        "#define KERNEL extern \"C\" __global__ void\nKERNEL k(float* x, unsigned n) { x[n] = 1; }";
     let artifact = bench.built(source).await;
     assert_eq!(types(artifact.entry_kernel()), [pointer(CType::F32), CType::U32]);
     assert_eq!(artifact.kernels.len(), 1);
@@ -74,7 +80,8 @@ async fn c_linkage_behind_a_macro_is_asked_about_afterwards() {
 #[tokio::test]
 async fn cpp_kernels_templates_and_namespaces() {
     let bench = Bench::new();
-    let source = "template <class T, int N> __global__ void scale(T* x, T by) { x[threadIdx.x] *= by + N; }
+    let source =
+        "template <class T, int N> __global__ void scale(T* x, T by) { x[threadIdx.x] *= by + N; }
         template <class T> struct Traits { using type = int; };
         template <class T> __global__ void odd(typename Traits<T>::type n, T* x) { x[n] = 0; }
         namespace a { namespace { __global__ void hidden(double* x) { x[0] = 1; } } }
@@ -114,7 +121,8 @@ async fn a_template_instance_as_kernel_name_needs_no_name_expression() {
 #[tokio::test]
 async fn several_kernels_need_a_name() {
     let bench = Bench::new();
-    let source = "__global__ void one(int* x) { *x = 1; } extern \"C\" __global__ void two(int* x) { *x = 2; }";
+    let source = "__global__ void one(int* x) { *x = 1; }
+        extern \"C\" __global__ void two(int* x) { *x = 2; }";
     let failure = bench.rejected(&cuda(source)).await;
     assert_eq!(failure.code, "ambiguous_kernel");
     assert!(failure.message.contains("one") && failure.message.contains("two"));
@@ -182,7 +190,8 @@ async fn resources_agree_with_what_the_assembler_prints() {
 async fn large_parameters_are_placed() {
     let bench = Bench::new();
     let source = "struct Big { float x[3000]; };
-        extern \"C\" __global__ void k(char c, Big b, double d) { b.x[0] = c; if (b.x[1] > d) __trap(); }";
+        extern \"C\" __global__ void k(char c, Big b, double d) {
+            b.x[0] = c; if (b.x[1] > d) __trap(); }";
     let artifact = bench.built(source).await;
     let params = artifact.entry_kernel().params.as_ref().unwrap();
     let places: Vec<_> = params.iter().map(|p| (p.offset, p.bytes)).collect();

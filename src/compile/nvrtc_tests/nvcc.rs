@@ -26,7 +26,8 @@ async fn nvcc(bench: &Bench, kernel: &KernelCode) -> Option<Result<Artifact, Com
 async fn kernels_types_and_resources() {
     let bench = Bench::new();
     let source = "#include <cstdint>\n
-        extern \"C\" __global__ void k(const float* x, uint32_t n, double d) { if (n > d) __trap(); }
+        extern \"C\" __global__ void k(const float* x, uint32_t n, double d) {
+            if (n > d) __trap(); }
         template <class T> __global__ void scale(T* x, T by) { x[0] *= by; }";
     let metadata = KernelMetadata { name_expressions: vec!["scale<float>".into()], ..metadata() };
     let mut kernel = cuda_with(source, metadata);

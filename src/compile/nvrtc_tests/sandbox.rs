@@ -14,7 +14,11 @@ fn visible(failure: &CompileFailure) -> String {
 }
 
 fn assert_closed(bench: &Bench) {
-    assert_eq!(bench.compiler.sandbox(), &Enforcement::Full, "this machine's kernel lacks landlock");
+    assert_eq!(
+        bench.compiler.sandbox(),
+        &Enforcement::Full,
+        "this machine's kernel lacks landlock"
+    );
 }
 
 #[tokio::test]
@@ -59,7 +63,10 @@ async fn files_cannot_be_embedded_or_assembled_in() {
     std::fs::write(&secret, SECRET).unwrap();
     let path = secret.display();
     for source in [
-        format!("__device__ const unsigned char s[] = {{\n#embed \"{path}\"\n}};\n__global__ void k(unsigned char* x) {{ x[0] = s[0]; }}"),
+        format!(
+            "__device__ const unsigned char s[] = {{\n#embed \"{path}\"\n}};
+             __global__ void k(unsigned char* x) {{ x[0] = s[0]; }}"
+        ),
         format!("__global__ void k() {{ asm(\".include \\\"{path}\\\"\"); }}"),
         format!("asm(\".incbin \\\"{path}\\\"\");\n__global__ void k() {{}}"),
         format!("#pragma include(\"{path}\")\n#include_next \"{path}\"\n__global__ void k() {{}}"),
@@ -91,7 +98,8 @@ async fn not_even_the_existence_of_a_file_is_told() {
 async fn name_expressions_cannot_smuggle_lines_in() {
     let bench = Bench::new();
     let source = "template <class T> __global__ void k(T* x) { x[0] = 1; }";
-    let failure = bench.rejected(&cuda_with(source, named("k<float>\n#include \"/etc/passwd\"\n"))).await;
+    let failure =
+        bench.rejected(&cuda_with(source, named("k<float>\n#include \"/etc/passwd\"\n"))).await;
     assert_eq!(failure.code, "invalid_kernel_name");
 }
 

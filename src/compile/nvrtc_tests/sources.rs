@@ -16,7 +16,8 @@ async fn what_nvcc_defines_is_defined() {
             long long i = (long long)INT_MAX + INT_MIN + UINT_MAX + LLONG_MAX + CHAR_BIT + SIZE_MAX;
             constexpr float top = std::numeric_limits<float>::max();
             constexpr int low = std::numeric_limits<int>::lowest();
-            x[0] = std::max(a, top) + std::min(x[1], 2.0f) + low + i + b + std::sqrt(x[2]) + std::abs(x[3]);
+            x[0] = std::max(a, top) + std::min(x[1], 2.0f) + low + i + b + std::sqrt(x[2])
+                + std::abs(x[3]);
             std::swap(x[4], x[5]);
             x[6] = std::numeric_limits<double>::infinity() + n + m + u + s + c + p;
             assert(n > 0); printf(\"%d\", n);
@@ -28,15 +29,17 @@ async fn what_nvcc_defines_is_defined() {
 async fn sources_that_define_such_names_themselves_still_compile() {
     let bench = Bench::new();
     for source in [
-        "#define INFINITY __int_as_float(0x7f800000)\n#define INT_MAX 2147483647\n#define M_PI 3.14\n
+        "#define INFINITY __int_as_float(0x7f800000)\n#define INT_MAX 2147483647
+#define M_PI 3.14\n
          __global__ void k(float* x) { x[0] = INFINITY + INT_MAX + M_PI; }",
-        "typedef unsigned long long uint64_t; typedef unsigned char uint8_t; using int64_t = long long;
+        "typedef unsigned long long uint64_t; typedef unsigned char uint8_t;
+         using int64_t = long long;
          __global__ void k(uint64_t* x, int64_t y, uint8_t z) { x[0] = y + z; }",
         "const float FLT_MAX = 1e38f; constexpr double M_PI = 3.14; typedef unsigned int uint;
          __global__ void k(float* x) { x[0] = 1; }",
         "namespace std { template <class T> __device__ T max(T a, T b) { return a > b ? a : b; } }
          __global__ void k(float* x) { x[0] = std::max(x[1], x[2]); }",
-        "__global__ void k(float* x, int n) { int half = n / 2; x[half] = x[half * 2]; } // no newline",
+        "__global__ void k(float* x, int n) { int half = n / 2; x[half] = x[half * 2]; } // end",
         "__global__ void k(float* x) { x[0] = 1; } /* ends in a comment */",
     ] {
         bench.built(source).await;
@@ -49,12 +52,15 @@ async fn half_precision_without_an_include() {
     let source = "__global__ void k(const half* x, __nv_bfloat16* y, half2* z, half by) {
         y[0] = __float2bfloat16(__half2float(__hadd(x[0], by))); z[0] = __float2half2_rn(1.0f); }";
     let artifact = bench.built(source).await;
-    assert_eq!(types(artifact.entry_kernel()), [
-        const_pointer(CType::F16),
-        pointer(CType::Bf16),
-        pointer(CType::Aggregate("__half2".into())),
-        CType::F16,
-    ]);
+    assert_eq!(
+        types(artifact.entry_kernel()),
+        [
+            const_pointer(CType::F16),
+            pointer(CType::Bf16),
+            pointer(CType::Aggregate("__half2".into())),
+            CType::F16,
+        ]
+    );
 }
 
 #[tokio::test]
@@ -77,7 +83,8 @@ async fn toolkit_headers_with_the_prelude() {
 #[tokio::test]
 async fn errors_carry_the_callers_lines_and_columns() {
     let bench = Bench::new();
-    let source = "// one\nextern \"C\" __global__ void k(float* x) {\n    x[0] = undefined_thing;\n}\n";
+    let source =
+        "// one\nextern \"C\" __global__ void k(float* x) {\n    x[0] = undefined_thing;\n}\n";
     let failure = bench.rejected(&cuda(source)).await;
     assert_eq!(failure.code, "compilation_failed");
     let first = &failure.diagnostics[0];
@@ -127,12 +134,24 @@ async fn name_expressions_that_do_not_exist_are_the_callers_fault() {
 async fn options_reach_the_compiler_and_unknown_ones_are_named() {
     let bench = Bench::new();
     let with = |options: &[&str]| {
-        let source = "#if N != 4\n#error N\n#endif\n__global__ void k(float* x) { x[0] = expf(x[1]); }";
+        let source =
+            "#if N != 4\n#error N\n#endif\n__global__ void k(float* x) { x[0] = expf(x[1]); }";
         let compiler_options = options.iter().map(|o| (*o).to_owned()).collect();
         cuda_with(source, KernelMetadata { compiler_options, ..KernelMetadata::default() })
     };
-    let options = ["-DN=4", "--use_fast_math", "-std=c++20", "-O3", "-arch=sm_90", "-lineinfo",
-        "-maxrregcount=32", "-Xptxas -O2", "--fmad=false", "--ftz", "true"];
+    let options = [
+        "-DN=4",
+        "--use_fast_math",
+        "-std=c++20",
+        "-O3",
+        "-arch=sm_90",
+        "-lineinfo",
+        "-maxrregcount=32",
+        "-Xptxas -O2",
+        "--fmad=false",
+        "--ftz",
+        "true",
+    ];
     bench.compile(&with(&options)).await.unwrap();
     assert_eq!(bench.rejected(&with(&["--frobnicate"])).await.code, "unknown_compiler_option");
     let failure = bench.rejected(&with(&["-arch=sm_80"])).await;

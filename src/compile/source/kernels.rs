@@ -245,7 +245,8 @@ fn param_name(tokens: &[Token<'_>]) -> Option<String> {
     let (last, before) = tokens[..end].split_last()?;
     let typed = before.last().is_some_and(|t| t.text != "::")
         && before.iter().any(|t| t.kind == TokenKind::Word && !is_qualifier(t.text));
-    let plain = last.kind == TokenKind::Word && !is_type_word(last.text) && !is_qualifier(last.text);
+    let plain =
+        last.kind == TokenKind::Word && !is_type_word(last.text) && !is_qualifier(last.text);
     (plain && typed).then(|| last.text.to_owned())
 }
 
@@ -270,8 +271,18 @@ fn is_qualifier(word: &str) -> bool {
 fn is_type_word(word: &str) -> bool {
     matches!(
         word,
-        "void" | "bool" | "char" | "short" | "int" | "long" | "float" | "double" | "signed"
-            | "unsigned" | "auto" | "wchar_t"
+        "void"
+            | "bool"
+            | "char"
+            | "short"
+            | "int"
+            | "long"
+            | "float"
+            | "double"
+            | "signed"
+            | "unsigned"
+            | "auto"
+            | "wchar_t"
     )
 }
 

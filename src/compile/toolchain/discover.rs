@@ -55,7 +55,8 @@ fn discover_at(places: &[Place]) -> Toolchain {
     nvrtc.sort_by_key(|install| std::cmp::Reverse(install.version));
     lend_headers(&mut nvrtc, places);
     let tool = |name: &str, extra: &[PathBuf]| {
-        program(places, name, extra).map(|(path, _)| Tool { version: installed_version(&path), path })
+        program(places, name, extra)
+            .map(|(path, _)| Tool { version: installed_version(&path), path })
     };
     Toolchain {
         nvrtc,
@@ -89,15 +90,14 @@ fn places(search: &ToolchainSearch) -> Vec<Place> {
             places.push(Place { path, source: Source::CudaHome });
         }
     }
-    let local = entries(Path::new("/usr/local")).into_iter().filter(|path| {
-        path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("cuda"))
-    });
+    let local = entries(Path::new("/usr/local"))
+        .into_iter()
+        .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("cuda")));
     places.extend(local.map(|path| Place { path, source: Source::UsrLocal }));
     places.extend(loader_dirs().into_iter().map(|path| Place { path, source: Source::Path }));
     // What begins with a dot is being installed or removed.
-    let hidden = |path: &PathBuf| {
-        path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'))
-    };
+    let hidden =
+        |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
     let cached = entries(&search.cache_dir.join("toolchain")).into_iter().filter(|p| !hidden(p));
     places.extend(cached.map(|path| Place { path, source: Source::Cache }));
     places.retain(|place| place.path.is_absolute() && place.path.exists());
@@ -137,9 +137,9 @@ fn loader_dirs() -> Vec<PathBuf> {
 /// Directories of the NVRTC lines in `ldconfig -p`.
 fn ldconfig_dirs(listing: &str) -> Vec<PathBuf> {
     let paths = listing.lines().filter(|line| line.trim_start().starts_with("libnvrtc.so"));
-    let paths = paths.filter_map(|line| line.split_once(" => ")).map(|(_, path)| Path::new(path.trim()));
-    let unique: BTreeSet<PathBuf> =
-        paths.filter_map(Path::parent).map(Path::to_owned).collect();
+    let paths =
+        paths.filter_map(|line| line.split_once(" => ")).map(|(_, path)| Path::new(path.trim()));
+    let unique: BTreeSet<PathBuf> = paths.filter_map(Path::parent).map(Path::to_owned).collect();
     unique.into_iter().collect()
 }
 
@@ -188,11 +188,8 @@ fn nvrtc_at(library: &Path, place: &Place) -> Option<NvrtcInstall> {
         .as_deref()
         .and_then(major_minor)
         .or_else(|| builtins_version(directory, major))?;
-    let include_dirs = library
-        .parent()
-        .and_then(Path::parent)
-        .map(include_dirs)
-        .unwrap_or_default();
+    let include_dirs =
+        library.parent().and_then(Path::parent).map(include_dirs).unwrap_or_default();
     let path = std::path::absolute(library).ok()?;
     Some(NvrtcInstall { path, version, full_version, source: place.source, include_dirs })
 }
@@ -263,7 +260,8 @@ fn header_version(directory: &Path) -> Option<u32> {
         .find_map(|name| std::fs::read_to_string(directory.join(name)).ok())?;
     let defined = text.lines().find_map(|line| {
         let rest = line.trim().strip_prefix("#define")?.trim_start();
-        let value = rest.strip_prefix("CUDA_VERSION").or_else(|| rest.strip_prefix("CUDART_VERSION"))?;
+        let value =
+            rest.strip_prefix("CUDA_VERSION").or_else(|| rest.strip_prefix("CUDART_VERSION"))?;
         value.split_whitespace().next()?.parse::<u32>().ok()
     })?;
     Some(defined / 1000)
@@ -307,8 +305,8 @@ fn installed_version(program: &Path) -> Option<String> {
     real.ancestors().skip(1).find_map(|dir| {
         let name = dir.file_name()?.to_string_lossy().into_owned();
         let version = name.rsplit('-').next()?.to_owned();
-        let numeric = version.contains('.')
-            && version.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        let numeric =
+            version.contains('.') && version.bytes().all(|b| b.is_ascii_digit() || b == b'.');
         numeric.then_some(version)
     })
 }

@@ -63,10 +63,10 @@ fn headers_of_separate_packages_are_brought_together() {
     ]);
     let dirs = found(site.path()).remove(0).include_dirs;
     let names: Vec<_> = dirs.iter().map(|d| d.strip_prefix(site.path()).unwrap()).collect();
-    assert_eq!(names, [
-        Path::new("nvidia/cuda_runtime/include"),
-        Path::new("nvidia/cuda_cccl/include")
-    ]);
+    assert_eq!(
+        names,
+        [Path::new("nvidia/cuda_runtime/include"), Path::new("nvidia/cuda_cccl/include")]
+    );
 }
 
 #[test]
@@ -83,9 +83,7 @@ fn explicit_places_come_first_and_installed_ones_are_found() {
         cache_dir: cache.path().to_owned(),
     };
     let toolchain = discover(&search);
-    let source = |version| {
-        toolchain.nvrtc.iter().find(|i| i.version == version).map(|i| i.source)
-    };
+    let source = |version| toolchain.nvrtc.iter().find(|i| i.version == version).map(|i| i.source);
     assert_eq!(source((12, 9)), Some(Source::Explicit));
     assert_eq!(source((13, 1)), Some(Source::Cache));
     assert_eq!(toolchain.nvcc.unwrap().source, Source::Explicit);

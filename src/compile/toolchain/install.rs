@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use super::discover::{ToolchainSearch, discover_in};
 use super::types::Toolchain;
+use crate::compile::diagnostics::boundary_before;
 use crate::compile::protocol::{Outcome, PROTOCOL_VERSION, Request, Work};
 use crate::compile::supervisor::run_blocking;
 
@@ -213,7 +214,7 @@ fn download(
     if status.success() {
         return Ok(());
     }
-    let from = log.ceil_char_boundary(log.len().saturating_sub(MAX_PIP_LOG));
+    let from = boundary_before(&log, log.len().saturating_sub(MAX_PIP_LOG));
     Err(InstallError::Pip {
         packages: packages.join(" "),
         remedy: remedy_for(&log),
@@ -222,8 +223,14 @@ fn download(
 }
 
 fn remedy_for(log: &str) -> &'static str {
-    let network = ["Temporary failure in name resolution", "NewConnectionError", "ProxyError",
-        "ConnectTimeout", "Network is unreachable", "Failed to establish"];
+    let network = [
+        "Temporary failure in name resolution",
+        "NewConnectionError",
+        "ProxyError",
+        "ConnectTimeout",
+        "Network is unreachable",
+        "Failed to establish",
+    ];
     if network.iter().any(|sign| log.contains(sign)) {
         return "the package index cannot be reached: check the network, set PIP_INDEX_URL to a \
             mirror, or install a CUDA toolkit and set CUDA_HOME";
@@ -265,7 +272,7 @@ fn follow(child: &mut Child, progress: &mut dyn FnMut(&str)) -> Result<String, I
                 log.push_str(&line);
                 log.push('\n');
                 if log.len() > 16 * MAX_PIP_LOG {
-                    let from = log.ceil_char_boundary(log.len() - 4 * MAX_PIP_LOG);
+                    let from = boundary_before(&log, log.len() - 4 * MAX_PIP_LOG);
                     log.drain(..from);
                 }
             }
@@ -301,8 +308,7 @@ fn tidy(directory: &Path) -> std::io::Result<()> {
 
 /// Looks for the part in what was downloaded, and loads the library.
 fn verify(request: &InstallRequest, part: &Part, staging: &Path) -> Result<(), InstallError> {
-    let broken =
-        |what: String| InstallError::Broken { part: part.name.clone(), what };
+    let broken = |what: String| InstallError::Broken { part: part.name.clone(), what };
     let found = discover_in(staging);
     if !part.is_nvrtc {
         return match found.nvcc {

@@ -113,8 +113,8 @@ pub struct Tool {
 impl Toolchain {
     /// NVRTC installations that can serve a driver, best first.
     ///
-    /// Machine code of a CUDA major version needs a driver of that major version or newer; within one
-    /// major version any minor version's code runs on any driver. For PTX (emulated devices) every
+    /// Machine code of a CUDA major version needs a driver of that major version or newer; within
+    /// one major version any minor version's code runs on any driver. For PTX (emulated devices) every
     /// installation serves.
     pub(crate) fn nvrtc_for(&self, driver_version: i32, machine_code: bool) -> Vec<&NvrtcInstall> {
         let major = u32::try_from(driver_version / 1000).unwrap_or(0);

@@ -80,9 +80,7 @@ impl<'job> JobBuffer<'job> {
         let (live, stream) = (&self.live, tools.stream);
         match &self.source {
             Source::Byte(byte) => live.fill(*byte, stream),
-            Source::Device(params) => {
-                tools.support.init(params, self.spec.dtype, 0, live, stream)
-            }
+            Source::Device(params) => tools.support.init(params, self.spec.dtype, 0, live, stream),
             Source::Host(bytes) => live.copy_from_host(0, bytes, stream),
             Source::File(file) => live.copy_from_host(0, file.bytes(), stream),
         }
@@ -136,7 +134,6 @@ impl<'job> JobBuffer<'job> {
         Ok(None)
     }
 
-
     /// Gives up what refers to the job and keeps the device memory, for scrubbing.
     pub(super) fn into_memory(self) -> impl Iterator<Item = DeviceBuffer> {
         [Some(self.live), self.pristine].into_iter().flatten()
@@ -151,7 +148,9 @@ impl Source {
             Content::Init(init) if init.kind == InitKind::Zeros => Ok(Source::Byte(0)),
             Content::Init(init) if kind == DeviceKind::Cuda && bytes >= DEVICE_INIT_BYTES => {
                 let params = InitParams::new(init, spec.dtype, &spec.name);
-                params.map(Source::Device).map_err(|error| refused(format!("{}: {error}", spec.name)))
+                params
+                    .map(Source::Device)
+                    .map_err(|error| refused(format!("{}: {error}", spec.name)))
             }
             Content::Init(init) => {
                 let mut content = vec![0; bytes as usize];

@@ -57,10 +57,8 @@ fn of_cubin(bytes: &[u8]) -> Variables {
     for symbol in elf.symbols() {
         let name = symbol.name().unwrap_or_default();
         match symbol.section() {
-            SymbolSection::Undefined if !name.is_empty() => {
-                if !HARMLESS_IMPORTS.contains(&name) {
-                    return Variables::unprovable(format!("the image uses {name}"));
-                }
+            SymbolSection::Undefined if !name.is_empty() && !HARMLESS_IMPORTS.contains(&name) => {
+                return Variables::unprovable(format!("the image uses {name}"));
             }
             SymbolSection::Section(section) if symbol.kind() == SymbolKind::Data => {
                 let home = elf.section_by_index(section);
@@ -129,7 +127,9 @@ fn declaration(statement: &str) -> Result<Option<String>, String> {
         let harmless = HARMLESS_IMPORTS.contains(&name.as_str());
         return if harmless { Ok(None) } else { Err(format!("the image uses {name}")) };
     }
-    let Some(at) = words.iter().position(|word| *word == ".global") else { return Ok(None) };
+    let Some(at) = words.iter().position(|word| *word == ".global") else {
+        return Ok(None);
+    };
     if is(&".extern") {
         return Err("the image uses a variable of another".to_owned());
     }
@@ -137,7 +137,9 @@ fn declaration(statement: &str) -> Result<Option<String>, String> {
     let declared = declared.split('=').next().unwrap_or_default();
     let declared = declared.split('[').next().unwrap_or_default();
     match declared.split_whitespace().last() {
-        Some(name) if !name.starts_with('.') && !declared.contains(',') => Ok(Some(name.to_owned())),
+        Some(name) if !name.starts_with('.') && !declared.contains(',') => {
+            Ok(Some(name.to_owned()))
+        }
         _ => Err("the image declares variables in a form that is not understood".to_owned()),
     }
 }
@@ -187,16 +189,14 @@ mod tests {
 
     #[test]
     fn ptx_declarations_are_found_and_instructions_are_not() {
-        let found = ptx(
-            ".version 8.0\n.target sm_75\n.address_size 64\n\
+        let found = ptx(".version 8.0\n.target sm_75\n.address_size 64\n\
              // .global .u32 commented;\n\
              .visible .global .align 4 .u32 counter;\n\
              .global .align 8 .b8 table[16] = {1, 2, 3};\n\
              .const .align 4 .f32 pi = 0f40490FDB;\n\
              .extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b)\n;\n\
              .visible .entry k(.param .u64 p) { .reg .b32 %r<2>; ld.global.u32 %r1, [%rd1]; ret; }\n\
-             .global .align 1 .b8 $str[4] = {104, 105, 10};\n",
-        );
+             .global .align 1 .b8 $str[4] = {104, 105, 10};\n");
         assert_eq!(found.names, ["counter", "table", "$str"]);
         assert_eq!(found.unprovable, None);
     }

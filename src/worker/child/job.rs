@@ -81,7 +81,11 @@ pub(super) struct Executor {
 
 impl Executor {
     /// Creates the context.
-    pub(super) fn open(loaded: &Loaded, ordinal: u32, printed: Printed) -> Result<Self, DeviceError> {
+    pub(super) fn open(
+        loaded: &Loaded,
+        ordinal: u32,
+        printed: Printed,
+    ) -> Result<Self, DeviceError> {
         let device = loaded.driver.device_info(ordinal)?;
         let context = loaded.driver.open(ordinal)?;
         Ok(Self {
@@ -134,7 +138,8 @@ impl Executor {
 
     fn reserve_flush(&mut self) -> JobResult<()> {
         // The emulated device has no cache to flush.
-        if self.flush.is_none() && self.device.kind == DeviceKind::Cuda && self.device.l2_bytes > 0 {
+        if self.flush.is_none() && self.device.kind == DeviceKind::Cuda && self.device.l2_bytes > 0
+        {
             let bytes = 2 * self.device.l2_bytes;
             let flush = DeviceBuffer::new(&self.context, bytes, "flushing L2");
             self.flush = Some(flush.map_err(environment)?);

@@ -108,7 +108,8 @@ fn probe(args: &WorkerArgs) -> ExitCode {
 }
 
 fn list_devices(args: &WorkerArgs) -> Result<Vec<DeviceInfo>, String> {
-    let loaded = loader::load(&args.choice(), &args.run_dir()).map_err(|error| error.to_string())?;
+    let loaded =
+        loader::load(&args.choice(), &args.run_dir()).map_err(|error| error.to_string())?;
     let count = loaded.driver.device_count().map_err(|error| error.to_string())?;
     if count == 0 {
         return Err("the CUDA driver finds no device".to_owned());

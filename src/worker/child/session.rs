@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
 use super::WorkerArgs;
 use super::job::{self, Executor};
@@ -17,6 +17,9 @@ use crate::worker::protocol::{FromWorker, Image, Job, PROTOCOL_VERSION, ToWorker
 pub(super) fn run(args: &WorkerArgs) -> ExitCode {
     // A second guard beside the watchdog: the kernel kills us with the thread that started us.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    // A worker that a kernel brought down is of no use as a core file of many gigabytes.
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    let _ = setrlimit(Resource::Core, none);
     let link = Link::open().and_then(|link| Ok((link, Printed::start()?)));
     let (mut link, printed) = match link {
         Ok(both) => both,
@@ -47,7 +50,8 @@ fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), Str
         }
         other => return Err(format!("expected a greeting, got {other:?}")),
     }
-    let loaded = loader::load(&args.choice(), &args.run_dir()).map_err(|error| error.to_string())?;
+    let loaded =
+        loader::load(&args.choice(), &args.run_dir()).map_err(|error| error.to_string())?;
     let mut executor = Executor::open(&loaded, args.device, printed).map_err(|e| e.to_string())?;
     let device = executor.device().clone();
     send(link, &FromWorker::Ready { protocol: PROTOCOL_VERSION, device })?;

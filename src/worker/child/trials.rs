@@ -73,7 +73,8 @@ impl Run<'_, '_> {
                 return Ok(each);
             }
             let rest = Duration::from_secs_f64((plan.min_warmup_s - passed).max(0.0));
-            count = batch_size(each, rest).max((MIN_WARMUP_LAUNCHES.saturating_sub(launches)) as usize);
+            count =
+                batch_size(each, rest).max((MIN_WARMUP_LAUNCHES.saturating_sub(launches)) as usize);
         }
     }
 

@@ -6,16 +6,12 @@
 use std::path::PathBuf;
 
 use super::buffers::{JobBuffer, POISON, bytes_of};
-use super::job::{
-    Executor, Failed, JobResult, candidate, environment, load, prepare, timed,
-};
+use super::job::{Executor, Failed, JobResult, candidate, environment, load, prepare, timed};
 use super::scrub::Residue;
 use crate::contract::Role;
 use crate::device::{MappedFile, Staging};
 use crate::validate;
-use crate::worker::protocol::{
-    Blame, Job, OutputCheck, OutputSummary, ReferenceRun, RunOutcome,
-};
+use crate::worker::protocol::{Blame, Job, OutputCheck, OutputSummary, ReferenceRun, RunOutcome};
 
 /// Outputs of this size and up are hashed on all cores.
 const PARALLEL_HASH_BYTES: usize = 256 << 10;
@@ -181,8 +177,7 @@ fn compare(
     let poison = [POISON; 8];
     let poison = compared.is_poisoned().then(|| &poison[..spec.dtype.size()]);
     let bytes = actual.bytes.bytes();
-    let comparison =
-        validate::compare(spec.dtype, &spec.shape, bytes, expected, poison, tolerance);
+    let comparison = validate::compare(spec.dtype, &spec.shape, bytes, expected, poison, tolerance);
     Ok(OutputCheck { buffer, comparison })
 }
 

@@ -52,7 +52,9 @@ impl Lease {
             return failed(failure);
         }
         let mut stop = self.fleet.stop.subscribe();
-        let Some(worker) = &mut self.worker else { return failed(unavailable()) };
+        let Some(worker) = &mut self.worker else {
+            return failed(unavailable());
+        };
         let outcome = tokio::select! {
             outcome = worker.run(job, time_limit, on_event) => outcome,
             // An error means that the fleet is gone, which holds us: it cannot be.

@@ -43,7 +43,9 @@ pub(super) async fn find(config: &FleetConfig) -> Result<Found, FleetError> {
             let Some(reason) = report.error else {
                 return Ok(Found { devices: report.devices, emulator: None });
             };
-            let Some(emulator) = emulator else { return Err(FleetError::NoDevice { reason }) };
+            let Some(emulator) = emulator else {
+                return Err(FleetError::NoDevice { reason });
+            };
             let library = emulator.display();
             tracing::warn!(%reason, %library, "no GPU: kernels run on the emulated device");
             emulated(config, emulator).await
@@ -59,7 +61,10 @@ async fn emulated(config: &FleetConfig, emulator: PathBuf) -> Result<Found, Flee
     }
 }
 
-async fn probe(config: &FleetConfig, emulator: Option<&PathBuf>) -> Result<ProbeReport, FleetError> {
+async fn probe(
+    config: &FleetConfig,
+    emulator: Option<&PathBuf>,
+) -> Result<ProbeReport, FleetError> {
     let fail = |reason: String| FleetError::Probe { program: config.program.clone(), reason };
     let mut command = Command::new(&config.program);
     command.arg("__worker").arg("--probe").arg("--run-dir").arg(&config.run_dir);

@@ -126,7 +126,8 @@ impl Slot {
 
 /// Starts workers on a device, one after the other, until the fleet is gone.
 pub(super) async fn keep_staffed(fleet: Weak<Fleet>, index: usize, plan: StartPlan) {
-    let Some(mut changed) = fleet.upgrade().map(|fleet| fleet.lock().slots[index].changed.subscribe())
+    let Some(mut changed) =
+        fleet.upgrade().map(|fleet| fleet.lock().slots[index].changed.subscribe())
     else {
         return;
     };

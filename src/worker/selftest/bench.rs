@@ -18,15 +18,16 @@ pub(super) struct Bench {
     pub fleet: Arc<Fleet>,
     pub device: DeviceInfo,
     image: Image,
+    support: Image,
     folder: tempfile::TempDir,
 }
 
 impl Bench {
-    pub(super) fn new(fleet: Arc<Fleet>, image: Image) -> Result<Self, String> {
+    pub(super) fn new(fleet: Arc<Fleet>, image: Image, support: Image) -> Result<Self, String> {
         let device = fleet.devices().first().map(|device| device.info.clone());
         let device = device.ok_or("the fleet has no device")?;
         let folder = tempfile::tempdir().map_err(|error| format!("create a folder: {error}"))?;
-        Ok(Self { fleet, device, image, folder })
+        Ok(Self { fleet, device, image, support, folder })
     }
 
     pub(super) fn emulated(&self) -> bool {
@@ -38,7 +39,12 @@ impl Bench {
     }
 
     /// A kernel of the self-test.
-    pub(super) fn launch(&self, symbol: &str, arguments: Vec<Argument>, blocks: u32) -> KernelLaunch {
+    pub(super) fn launch(
+        &self,
+        symbol: &str,
+        arguments: Vec<Argument>,
+        blocks: u32,
+    ) -> KernelLaunch {
         KernelLaunch {
             image: self.image.clone(),
             symbol: symbol.to_owned(),
@@ -49,6 +55,17 @@ impl Bench {
             cluster: None,
             cooperative: false,
         }
+    }
+
+    /// One of the worker's own kernels.
+    pub(super) fn support(
+        &self,
+        symbol: &str,
+        arguments: Vec<Argument>,
+        blocks: u32,
+    ) -> KernelLaunch {
+        let image = self.support.clone();
+        KernelLaunch { image, ..self.launch(symbol, arguments, blocks) }
     }
 
     /// A job that launches once, checks nothing and keeps every output.

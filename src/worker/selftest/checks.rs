@@ -5,8 +5,10 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use super::bench::{Bench, buffer, counters, init, plan, word};
+use super::content::init_bits;
+use super::secrets::{secrets_in_global_memory, secrets_in_local_memory, secrets_in_shared_memory};
 use crate::contract::{InitKind, Role};
-use crate::tensor::{self, Dtype, Generator};
+use crate::tensor::Dtype;
 use crate::validate::ResolvedTolerance;
 use crate::worker::protocol::{Argument, Blame, Content, Job, ReferenceRun, RunOutcome};
 
@@ -46,46 +48,8 @@ checks![
     fresh_process,
 ];
 
-fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
+pub(super) fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(otherwise()) }
-}
-
-/// Every element type and kind: the device's bits equal the CPU's.
-async fn init_bits(bench: &Bench) -> Result<String, String> {
-    const ELEMENTS: u64 = 100_003;
-    let kinds = [
-        InitKind::Zeros,
-        InitKind::Ones,
-        InitKind::Full,
-        InitKind::Arange,
-        InitKind::Uniform,
-        InitKind::Randn,
-        InitKind::Randint,
-    ];
-    let mut compared = 0;
-    for dtype in Dtype::ALL {
-        for kind in kinds {
-            let mut spec = init(kind);
-            spec.fill_value = Some(1.0);
-            spec.start = dtype.is_float().then_some(-1000.5);
-            spec.step = dtype.is_float().then_some(0.37);
-            if Generator::new(&spec, dtype).is_err() {
-                continue;
-            }
-            let mut expected = vec![0; ELEMENTS as usize * dtype.size()];
-            tensor::fill_parallel(&spec, dtype, "tensor", 0, &mut expected)
-                .map_err(|error| error.to_string())?;
-            let content = Content::Init(spec);
-            let buffers = vec![buffer("tensor", dtype, ELEMENTS, Role::Inout, content)];
-            let launch = bench.launch("st_nothing", vec![Argument::Buffer(0)], 1);
-            let outcome = bench.succeed(bench.job(launch, buffers)).await?;
-            let actual = outcome.outputs.first().map(|output| output.blake3.as_str());
-            let hash = blake3::hash(&expected).to_hex();
-            ensure(actual == Some(hash.as_str()), || format!("{dtype} {kind:?} differ"))?;
-            compared += 1;
-        }
-    }
-    Ok(format!("{compared} combinations of {ELEMENTS} elements are equal to the CPU's"))
 }
 
 const N: u32 = 1 << 20;
@@ -107,7 +71,7 @@ fn scale_job(bench: &Bench) -> Job {
     job
 }
 
-const EXACT: ResolvedTolerance = ResolvedTolerance {
+pub(super) const EXACT: ResolvedTolerance = ResolvedTolerance {
     atol: 0.0,
     rtol: 0.0,
     required_matched_ratio: 1.0,
@@ -140,7 +104,9 @@ async fn inout_is_restored(bench: &Bench) -> Result<String, String> {
     let outcome = bench.succeed(job).await?;
     let words = bench.words(&outcome, 0)?;
     let two = 2f32.to_bits();
-    ensure(words.iter().all(|&bits| bits == two), || "launches saw each other's result".to_owned())?;
+    ensure(words.iter().all(|&bits| bits == two), || {
+        "launches saw each other's result".to_owned()
+    })?;
     Ok("20 launches in place each saw the same data".to_owned())
 }
 
@@ -233,7 +199,7 @@ async fn trap(bench: &Bench) -> Result<String, String> {
 }
 
 /// The job fails with one of `codes`, and the next evaluation works and is not held up.
-async fn fails_with(bench: &Bench, job: Job, codes: &[&str]) -> Result<String, String> {
+pub(super) async fn fails_with(bench: &Bench, job: Job, codes: &[&str]) -> Result<String, String> {
     let failure = bench.run(job).await?.failure.ok_or("it did not fail")?;
     ensure(codes.contains(&failure.code.as_str()), || {
         format!("{}: {}", failure.code, failure.message)
@@ -261,52 +227,6 @@ async fn hang_is_killed(bench: &Bench) -> Result<String, String> {
     ensure(gone < limit + Duration::from_secs(1), || format!("it took {gone:?}"))?;
     let ms = next_evaluation(bench).await?;
     Ok(format!("gone after {gone:.1?}; the next evaluation took {ms:.1} ms"))
-}
-
-async fn secrets_in_global_memory(bench: &Bench) -> Result<String, String> {
-    let words = 1u32 << 20;
-    let secret = buffer("secret", Dtype::Uint64, words.into(), Role::Output, Content::Undefined);
-    let hide = bench.launch("st_hide_global", vec![Argument::Buffer(0), word(words)], 1);
-    let mut hide = bench.job(hide, vec![secret]);
-    hide.keep_outputs.clear();
-    bench.succeed(hide).await?;
-    let seek = bench.launch("st_seek_global", vec![Argument::Buffer(0)], 1);
-    let seek = bench.job(seek, vec![counters(1)]);
-    if bench.emulated() {
-        // Every access is checked there: looking outside a buffer is a fault.
-        return fails_with(bench, seek, &["illegal_address"]).await;
-    }
-    found_nothing(bench, seek).await
-}
-
-async fn secrets_in_shared_memory(bench: &Bench) -> Result<String, String> {
-    let bytes = bench.device.max_shared_optin_bytes;
-    let blocks = 4 * bench.device.multiprocessors;
-    let arguments = vec![Argument::Buffer(0), word(bytes / 8)];
-    let mut launch = bench.launch("st_hide_shared", arguments, blocks);
-    launch.shared_bytes = bytes;
-    let hidden = bench.job(launch.clone(), vec![counters(blocks.into())]);
-    bench.succeed(hidden).await?;
-    launch.symbol = "st_seek_shared".to_owned();
-    found_nothing(bench, bench.job(launch, vec![counters(1)])).await
-}
-
-async fn secrets_in_local_memory(bench: &Bench) -> Result<String, String> {
-    let blocks = 16 * bench.device.multiprocessors;
-    let mut launch = bench.launch("st_hide_local", vec![Argument::Buffer(0)], blocks);
-    bench.succeed(bench.job(launch.clone(), vec![counters(blocks.into())])).await?;
-    launch.symbol = "st_seek_local".to_owned();
-    found_nothing(bench, bench.job(launch, vec![counters(1)])).await
-}
-
-async fn found_nothing(bench: &Bench, job: Job) -> Result<String, String> {
-    let before = bench.fleet.devices().first().map(|device| device.restarts);
-    let outcome = bench.succeed(job).await?;
-    let found = bench.words(&outcome, 0)?;
-    ensure(found == [0], || format!("{} words of the job before were seen", found[0]))?;
-    let after = bench.fleet.devices().first().map(|device| device.restarts);
-    let same = if before == after { "" } else { " (a worker was replaced in between)" };
-    Ok(format!("nothing of the job before was seen{same}"))
 }
 
 async fn fresh_process(bench: &Bench) -> Result<String, String> {

@@ -7,6 +7,8 @@
 
 mod bench;
 mod checks;
+mod content;
+mod secrets;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -66,10 +68,13 @@ async fn run(images: &Path, emulator: Option<PathBuf>, run_dir: PathBuf) -> Resu
     let fleet = Fleet::start(config, support).await.map_err(|error| error.to_string())?;
     let info = fleet.devices().first().map(|device| device.info.clone());
     let info = info.ok_or("the fleet has no device")?;
-    println!("{} ({}), sm_{}{}", info.name, info.uuid, info.target.compute_capability.0,
-        info.target.compute_capability.1);
+    println!(
+        "{} ({}), sm_{}{}",
+        info.name, info.uuid, info.target.compute_capability.0, info.target.compute_capability.1
+    );
     let image = read_image(images, "selftest", info.target)?;
-    let bench = Bench::new(Arc::clone(&fleet), image)?;
+    let own = read_image(images, "support", info.target)?;
+    let bench = Bench::new(Arc::clone(&fleet), image, own)?;
     let mut failures = 0;
     for check in checks::ALL {
         let start = Instant::now();
@@ -92,7 +97,8 @@ async fn run(images: &Path, emulator: Option<PathBuf>, run_dir: PathBuf) -> Resu
 /// The image called `name` that the device can load: machine code if there is some.
 fn read_image(folder: &Path, name: &str, target: Target) -> Result<Image, String> {
     let forms = [("cubin", ImageFormat::Cubin), ("ptx", ImageFormat::Ptx)];
-    let usable = forms.into_iter().filter(|(_, format)| !target.emulated || *format == ImageFormat::Ptx);
+    let usable =
+        forms.into_iter().filter(|(_, format)| !target.emulated || *format == ImageFormat::Ptx);
     for (extension, format) in usable {
         let path = folder.join(format!("{name}.{extension}"));
         if path.is_file() {

@@ -58,16 +58,36 @@ fn kind(op: &Op) -> Kind {
     }
 }
 
+/// How often one instruction ran.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Executed {
+    /// Issued by warps.
+    pub(crate) warps: u64,
+    /// Active lanes at that, whatever the guard.
+    pub(crate) active: u64,
+    /// Lanes whose guard held.
+    pub(crate) threads: u64,
+}
+
+impl Executed {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.warps += other.warps;
+        self.active += other.active;
+        self.threads += other.threads;
+    }
+}
+
 impl Counts {
     /// Adds `profile`: for each instruction how often warps and threads executed it. Of the
     /// instructions that stand for one PTX instruction only the first counts.
-    pub(crate) fn fold(&mut self, code: &Code, profile: &[(u64, u64)]) {
-        for ((inst, line), (warps, threads)) in code.insts.iter().zip(&code.lines).zip(profile) {
-            if line.2 == 0 || *warps == 0 {
+    pub(crate) fn fold(&mut self, code: &Code, profile: &[Executed]) {
+        for ((inst, line), ran) in code.insts.iter().zip(&code.lines).zip(profile) {
+            if line.2 == 0 || ran.warps == 0 {
                 continue;
             }
-            self.class(&inst.op, *warps, *threads);
-            self.flops(&inst.op, *threads);
+            self.active_threads += ran.active;
+            self.class(&inst.op, ran.warps, ran.threads);
+            self.flops(&inst.op, ran.threads);
         }
     }
 

@@ -8,6 +8,7 @@
 mod fold;
 mod traffic;
 
+pub(crate) use fold::Executed;
 pub(crate) use traffic::{Traffic, distinct, wavefronts};
 
 macro_rules! counts {
@@ -40,6 +41,8 @@ counts! {
     warp_instructions,
     /// Instructions executed, one for each thread whose guard held.
     thread_instructions,
+    /// Threads that were at the instructions issued, whether or not the guard held.
+    active_threads,
     /// Warp instructions: integer arithmetic, comparison and logic.
     warp_integer,
     /// Warp instructions: f16 and bf16 arithmetic.
@@ -178,8 +181,8 @@ counts! {
 }
 
 impl Counts {
-    /// Threads that an instruction executed in, on average, of the 32 of a warp.
+    /// Threads at an instruction, on average, of the 32 of a warp.
     pub fn threads_per_instruction(&self) -> f64 {
-        self.thread_instructions as f64 / self.warp_instructions.max(1) as f64
+        self.active_threads as f64 / self.warp_instructions.max(1) as f64
     }
 }

@@ -30,8 +30,11 @@
 //! # Beside the driver API
 //! Functions to look up by symbol; their presence tells the emulator from a real driver:
 //! - `const char *wgEmulatorVersion(void)`
-//! - `CUresult wgEmulatorSetSanitize(unsigned on)`: check every access, from the next launch on.
-//!   Uninitialised reads are found in memory that is allocated after this.
+//! - `CUresult wgEmulatorSetSanitize(unsigned on)`: from the next launch on, list wrong accesses
+//!   and go on, instead of stopping at the first, and look for what is no fault: races, reads of
+//!   memory that nobody wrote (if it was allocated after this call), divergent barriers.
+//! - `CUresult wgEmulatorSetReadOnly(CUdeviceptr address, unsigned on)`: kernels may not write to
+//!   the allocation.
 //! - `CUresult wgEmulatorSetCounting(unsigned on)`: memory counts, which cost time; on by default.
 //! - `size_t wgEmulatorTakeReport(uint8_t *buffer, size_t room)`: the counts by kernel, findings,
 //!   and messages (load errors, faults) since the last call, as JSON:

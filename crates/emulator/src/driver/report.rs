@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::abi::Address;
 use super::code::Code;
 use super::entry::{Out, guard, lock};
 use super::json::{list, quoted};
@@ -204,6 +205,19 @@ pub extern "C" fn wgEmulatorSetSanitize(on: c_uint) -> u32 {
         registry.reports.sanitize.store(on != 0, Ordering::Release);
         registry.memory.track_initialisation(on != 0);
         Ok(())
+    })
+}
+
+/// Protects the allocation of device memory that contains an address from writes by kernels
+/// (`on` not 0), or no longer. A write is a fault, or with the sanitiser a finding. Answers a
+/// `CUresult`.
+#[unsafe(no_mangle)]
+pub extern "C" fn wgEmulatorSetReadOnly(address: Address, on: c_uint) -> u32 {
+    guard("wgEmulatorSetReadOnly", || {
+        let memory = &registry()?.memory;
+        memory
+            .set_read_only(address, on != 0)
+            .map_err(|_| Code::INVALID_VALUE)
     })
 }
 

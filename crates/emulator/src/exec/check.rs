@@ -197,8 +197,10 @@ pub(super) fn windowed(
                 kind: FaultKind::IllegalAddress,
                 address: va,
                 bytes,
-                what: format!("out of bounds {bytes}-byte {name} at {va:#x} of {space} memory"),
-                detail: format!(", which has {size} bytes"),
+                what: format!(
+                    "out of bounds {bytes}-byte {name} at {va:#x} of {size} bytes of {space} memory"
+                ),
+                detail: String::new(),
             }
         } else {
             continue;

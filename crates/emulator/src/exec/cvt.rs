@@ -290,6 +290,12 @@ fn from_eight(ty: Type, v: u8) -> u16 {
     sign | half::from_f32(soft::F16, x)
 }
 
+/// The value of an 8-bit float, e5m2 or else e4m3.
+pub(super) fn eight_bits(e5m2: bool, v: u8) -> f64 {
+    let ty = if e5m2 { Type::E5m2x2 } else { Type::E4m3x2 };
+    half::to_f32(soft::F16, from_eight(ty, v)).into()
+}
+
 /// Two f32 to a packed pair: `a` is the high half.
 pub(super) fn pack(r: &mut Regs, k: &Consts, i: &Inst, to: Type, mode: Mode, sat: bool, m: u32) {
     if matches!(to, Type::E4m3x2 | Type::E5m2x2) {

@@ -15,7 +15,7 @@ use super::block::{Block, Slice};
 use super::fault::{Findings, fault};
 use super::warp::Warp;
 use super::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, LaunchReport};
-use crate::counts::{Counts, Traffic};
+use crate::counts::{Counts, Executed, Traffic};
 use crate::ir::Code;
 use crate::memory::{Memory, Region, Table};
 
@@ -82,8 +82,8 @@ pub(super) struct Worker<'a> {
     pub(super) victim: usize,
     /// Warp instructions so far.
     pub(super) executed: u64,
-    /// For each instruction: how often by a warp, and by a thread.
-    pub(super) profile: Vec<(u64, u64)>,
+    /// How often each instruction ran.
+    pub(super) profile: Vec<Executed>,
     pub(super) counts: Counts,
     pub(super) findings: Findings,
 }
@@ -95,7 +95,7 @@ impl<'a> Worker<'a> {
             recent: [const { None }; 4],
             victim: 0,
             executed: 0,
-            profile: vec![(0, 0); grid.code.insts.len()],
+            profile: vec![Executed::default(); grid.code.insts.len()],
             counts: Counts::default(),
             findings: Findings::default(),
         }
@@ -133,7 +133,7 @@ struct Queue {
     fault: Option<Box<LaunchFault>>,
     counts: Counts,
     findings: Findings,
-    profile: Vec<(u64, u64)>,
+    profile: Vec<Executed>,
 }
 
 struct Shared<'a> {
@@ -209,8 +209,7 @@ impl Shared<'_> {
             q.profile = worker.profile;
         } else {
             for (sum, own) in q.profile.iter_mut().zip(worker.profile) {
-                sum.0 += own.0;
-                sum.1 += own.1;
+                sum.add(own);
             }
         }
         drop(q);

@@ -126,8 +126,9 @@ fn run_group(
             active &= p ^ 0u32.wrapping_sub(inst.guard & 1);
         }
         let profile = &mut worker.profile[pc as usize];
-        profile.0 += 1;
-        profile.1 += u64::from(active.count_ones());
+        profile.warps += 1;
+        profile.active += u64::from(mask.count_ones());
+        profile.threads += u64::from(active.count_ones());
         *fuel -= 1;
         let mut next = pc + 1;
         if inst.op == Op::Bra {

@@ -567,10 +567,10 @@ pub(crate) struct Mma {
     pub(crate) m: u8,
     pub(crate) n: u8,
     pub(crate) k: u16,
-    pub(crate) d: Type,
+    pub(crate) d: Elem,
     pub(crate) a: Elem,
     pub(crate) b: Elem,
-    pub(crate) c: Type,
+    pub(crate) c: Elem,
     /// Integer results saturate.
     pub(crate) satfinite: bool,
 }
@@ -595,21 +595,21 @@ pub(crate) enum Elem {
     S32,
 }
 
-/// A `wmma` instruction.
+/// A `wmma` instruction: loads and stores of fragments, and their product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wmma {
     pub(crate) kind: WmmaKind,
     pub(crate) m: u8,
     pub(crate) n: u8,
     pub(crate) k: u8,
-    /// Layout of A in `mma`, of the matrix in `load` and `store`: row by row.
+    /// Whether the matrix in memory is stored row by row.
     pub(crate) row: bool,
-    /// Layout of B in `mma`.
-    pub(crate) row_b: bool,
+    /// Elements of A and B, or of the matrix in memory.
     pub(crate) elem: Elem,
     pub(crate) space: Space,
     pub(crate) d: Elem,
     pub(crate) c: Elem,
+    pub(crate) satfinite: bool,
 }
 
 /// What a `wmma` instruction does.

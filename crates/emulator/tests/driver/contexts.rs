@@ -13,10 +13,7 @@ use crate::setup::{DEVICES, code, emulator, own_context};
 fn devices_are_listed_and_described() {
     emulator();
     assert_eq!(CudaContext::device_count().unwrap(), DEVICES as i32);
-    assert_eq!(
-        code(result::device::get(DEVICES as i32)),
-        CUDA_ERROR_INVALID_DEVICE
-    );
+    assert_eq!(code(result::device::get(DEVICES as i32)), CUDA_ERROR_INVALID_DEVICE);
     let context = CudaContext::new(1).unwrap();
     assert_eq!(context.name().unwrap(), "warpgauge emulator (CPU)");
     assert_eq!(context.compute_capability().unwrap(), (9, 0));
@@ -27,10 +24,7 @@ fn devices_are_listed_and_described() {
         (CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32),
         (CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 4 << 20),
         (CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10),
-        (
-            CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
-            227 << 10,
-        ),
+        (CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 227 << 10),
         (CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048),
         (CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, i32::MAX),
         (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0),
@@ -38,18 +32,12 @@ fn devices_are_listed_and_described() {
         (CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1),
     ];
     for (attribute, value) in expected {
-        assert_eq!(
-            context.attribute(attribute).unwrap(),
-            value,
-            "{attribute:?}"
-        );
+        assert_eq!(context.attribute(attribute).unwrap(), value, "{attribute:?}");
     }
     let none = context.attribute(CU_DEVICE_ATTRIBUTE_MAX);
     assert_eq!(code(none), CUDA_ERROR_INVALID_VALUE);
     let mut version = 0;
-    unsafe { sys::cuDriverGetVersion(&mut version) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuDriverGetVersion(&mut version) }.result().unwrap();
     assert_eq!(version, 13000);
 }
 
@@ -59,33 +47,21 @@ fn contexts_nest_by_thread() {
     let current = || result::ctx::get_current().unwrap();
     first.bind_to_thread().unwrap();
     assert_eq!(current(), Some(first.cu_ctx()));
-    unsafe { sys::cuCtxPushCurrent_v2(second.cu_ctx()) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuCtxPushCurrent_v2(second.cu_ctx()) }.result().unwrap();
     let mut device = -1;
-    unsafe { sys::cuCtxGetDevice(&mut device) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuCtxGetDevice(&mut device) }.result().unwrap();
     assert_eq!(device, 1);
     let mut popped = null_mut();
-    unsafe { sys::cuCtxPopCurrent_v2(&mut popped) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuCtxPopCurrent_v2(&mut popped) }.result().unwrap();
     assert_eq!((popped, current()), (second.cu_ctx(), Some(first.cu_ctx())));
     let elsewhere = std::thread::spawn(|| {
         let none = result::ctx::get_current().unwrap().is_none();
         (none, result::ctx::synchronize().err().map(|error| error.0))
     });
-    assert_eq!(
-        elsewhere.join().unwrap(),
-        (true, Some(CUDA_ERROR_INVALID_CONTEXT))
-    );
+    assert_eq!(elsewhere.join().unwrap(), (true, Some(CUDA_ERROR_INVALID_CONTEXT)));
     let gone = first.cu_ctx();
     drop(first);
-    assert_eq!(
-        code(unsafe { result::ctx::set_current(gone) }),
-        CUDA_ERROR_INVALID_CONTEXT
-    );
+    assert_eq!(code(unsafe { result::ctx::set_current(gone) }), CUDA_ERROR_INVALID_CONTEXT);
 }
 
 #[test]
@@ -111,9 +87,7 @@ fn the_primary_context_is_counted() {
     assert_eq!(code(more), CUDA_ERROR_INVALID_CONTEXT);
     let third = unsafe { result::primary_ctx::retain(device) }.unwrap();
     assert_eq!(third, first);
-    unsafe { sys::cuDevicePrimaryCtxReset_v2(device) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuDevicePrimaryCtxReset_v2(device) }.result().unwrap();
     assert_eq!(state().1, 0);
 }
 
@@ -121,10 +95,7 @@ fn the_primary_context_is_counted() {
 fn limits_have_defaults_and_bounds() {
     let context = own_context(0);
     use sys::CUlimit::*;
-    assert_eq!(
-        context.get_limit(CU_LIMIT_PRINTF_FIFO_SIZE).unwrap(),
-        1 << 20
-    );
+    assert_eq!(context.get_limit(CU_LIMIT_PRINTF_FIFO_SIZE).unwrap(), 1 << 20);
     context.set_limit(CU_LIMIT_PRINTF_FIFO_SIZE, 4096).unwrap();
     assert_eq!(context.get_limit(CU_LIMIT_PRINTF_FIFO_SIZE).unwrap(), 4096);
     context.set_limit(CU_LIMIT_STACK_SIZE, 64 << 10).unwrap();
@@ -132,15 +103,11 @@ fn limits_have_defaults_and_bounds() {
     assert_eq!(code(deep), CUDA_ERROR_INVALID_VALUE);
     let other = context.get_limit(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH);
     assert_eq!(code(other), CUDA_ERROR_UNSUPPORTED_LIMIT);
-    context
-        .set_cache_config(sys::CUfunc_cache::CU_FUNC_CACHE_PREFER_L1)
-        .unwrap();
+    context.set_cache_config(sys::CUfunc_cache::CU_FUNC_CACHE_PREFER_L1).unwrap();
     let kept = context.get_cache_config().unwrap();
     assert_eq!(kept, sys::CUfunc_cache::CU_FUNC_CACHE_PREFER_L1);
     context.set_blocking_synchronize().unwrap();
-    unsafe { sys::cuCtxResetPersistingL2Cache() }
-        .result()
-        .unwrap();
+    unsafe { sys::cuCtxResetPersistingL2Cache() }.result().unwrap();
 }
 
 #[test]
@@ -155,14 +122,8 @@ fn peers_are_enabled_once() {
     let enable = || unsafe { sys::cuCtxEnablePeerAccess(second.cu_ctx(), 0) };
     enable().result().unwrap();
     assert_eq!(enable(), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
-    unsafe { sys::cuCtxDisablePeerAccess(second.cu_ctx()) }
-        .result()
-        .unwrap();
-    let data = first
-        .new_stream()
-        .unwrap()
-        .clone_htod(&[1u16, 2, 3])
-        .unwrap();
+    unsafe { sys::cuCtxDisablePeerAccess(second.cu_ctx()) }.result().unwrap();
+    let data = first.new_stream().unwrap().clone_htod(&[1u16, 2, 3]).unwrap();
     let stream = second.new_stream().unwrap();
     let mut copy = stream.alloc_zeros::<u16>(3).unwrap();
     stream.memcpy_dtod(&data, &mut copy).unwrap();
@@ -174,10 +135,7 @@ fn every_code_has_a_name_and_a_text() {
     emulator();
     let error = result::DriverError(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
     let name = error.error_name().unwrap();
-    assert_eq!(
-        name.to_str().unwrap(),
-        "CUDA_ERROR_STREAM_CAPTURE_ISOLATION"
-    );
+    assert_eq!(name.to_str().unwrap(), "CUDA_ERROR_STREAM_CAPTURE_ISOLATION");
     assert!(!error.error_string().unwrap().is_empty());
     assert!(result::DriverError(CUDA_ERROR_UNKNOWN).error_name().is_ok());
     let mut text = c"untouched".as_ptr();
@@ -220,12 +178,7 @@ fn functions_are_found_by_name_and_version() {
 fn wrong_handles_are_told_from_right_ones() {
     let context = own_context(0);
     context.bind_to_thread().unwrap();
-    let wrong = [
-        0x77usize,
-        0xdead_beef,
-        usize::MAX,
-        context.cu_ctx() as usize,
-    ];
+    let wrong = [0x77usize, 0xdead_beef, usize::MAX, context.cu_ctx() as usize];
     for handle in wrong.map(|handle| handle as *mut c_void) {
         let codes = unsafe {
             [

@@ -12,11 +12,8 @@ use sys::CUstreamCaptureStatus::*;
 use crate::ptx::MANY;
 use crate::setup::{code, function, own_context};
 
-const ONE: LaunchConfig = LaunchConfig {
-    grid_dim: (1, 1, 1),
-    block_dim: (1, 1, 1),
-    shared_mem_bytes: 0,
-};
+const ONE: LaunchConfig =
+    LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
 
 #[test]
 fn a_captured_graph_repeats_its_work() {
@@ -28,51 +25,28 @@ fn a_captured_graph_repeats_its_work() {
     let mut cells = stream.clone_htod(&[1u32; 8]).unwrap();
     let mut copy = stream.alloc_zeros::<u32>(8).unwrap();
     stream.synchronize().unwrap();
-    stream
-        .begin_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-        .unwrap();
-    assert_eq!(
-        stream.capture_status().unwrap(),
-        CU_STREAM_CAPTURE_STATUS_ACTIVE
-    );
+    stream.begin_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).unwrap();
+    assert_eq!(stream.capture_status().unwrap(), CU_STREAM_CAPTURE_STATUS_ACTIVE);
     {
         // The parameters are read now, not at replay.
         let by = 10u32;
-        unsafe {
-            stream
-                .launch_builder(&bump)
-                .arg(&mut cells)
-                .arg(&by)
-                .launch(ONE)
-        }
-        .unwrap();
+        unsafe { stream.launch_builder(&bump).arg(&mut cells).arg(&by).launch(ONE) }.unwrap();
     }
     stream.memcpy_dtod(&cells, &mut copy).unwrap();
     stream.memset_zeros(&mut cells.slice_mut(4..8)).unwrap();
     let graph = stream.end_capture(Flags(0)).unwrap().unwrap();
-    assert_eq!(
-        stream.capture_status().unwrap(),
-        CU_STREAM_CAPTURE_STATUS_NONE
-    );
-    assert_eq!(
-        stream.clone_dtoh(&cells).unwrap(),
-        [1; 8],
-        "nothing has run"
-    );
+    assert_eq!(stream.capture_status().unwrap(), CU_STREAM_CAPTURE_STATUS_NONE);
+    assert_eq!(stream.clone_dtoh(&cells).unwrap(), [1; 8], "nothing has run");
 
     let mut count = 0;
-    unsafe { sys::cuGraphGetNodes(graph.cu_graph(), null_mut(), &mut count) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuGraphGetNodes(graph.cu_graph(), null_mut(), &mut count) }.result().unwrap();
     assert_eq!(count, 3);
     let mut nodes = [null_mut(); 3];
     let asked = unsafe { sys::cuGraphGetNodes(graph.cu_graph(), nodes.as_mut_ptr(), &mut count) };
     asked.result().unwrap();
     let kinds = nodes.map(|node| {
         let mut kind = sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_EMPTY;
-        unsafe { sys::cuGraphNodeGetType(node, &mut kind) }
-            .result()
-            .unwrap();
+        unsafe { sys::cuGraphNodeGetType(node, &mut kind) }.result().unwrap();
         kind as u32
     });
     assert_eq!(kinds, [0, 1, 2], "kernel, copy, memset");
@@ -96,104 +70,33 @@ fn streams_fork_and_join_in_a_capture() {
     let (left, right) = (cells.slice(0..1), cells.slice(1..2));
     first.synchronize().unwrap();
     first.begin_capture(CU_STREAM_CAPTURE_MODE_GLOBAL).unwrap();
-    unsafe {
-        first
-            .launch_builder(&bump)
-            .arg(&left)
-            .arg(&1u32)
-            .launch(ONE)
-    }
-    .unwrap();
+    unsafe { first.launch_builder(&bump).arg(&left).arg(&1u32).launch(ONE) }.unwrap();
     second.join(&first).unwrap();
-    assert_eq!(
-        second.capture_status().unwrap(),
-        CU_STREAM_CAPTURE_STATUS_ACTIVE
-    );
-    unsafe {
-        second
-            .launch_builder(&bump)
-            .arg(&right)
-            .arg(&2u32)
-            .launch(ONE)
-    }
-    .unwrap();
-    unsafe {
-        first
-            .launch_builder(&bump)
-            .arg(&left)
-            .arg(&4u32)
-            .launch(ONE)
-    }
-    .unwrap();
+    assert_eq!(second.capture_status().unwrap(), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    unsafe { second.launch_builder(&bump).arg(&right).arg(&2u32).launch(ONE) }.unwrap();
+    unsafe { first.launch_builder(&bump).arg(&left).arg(&4u32).launch(ONE) }.unwrap();
     let early = first.end_capture(Flags(0));
     assert_eq!(code(early), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
-    assert_eq!(
-        second.capture_status().unwrap(),
-        CU_STREAM_CAPTURE_STATUS_NONE
-    );
+    assert_eq!(second.capture_status().unwrap(), CU_STREAM_CAPTURE_STATUS_NONE);
 
     first.begin_capture(CU_STREAM_CAPTURE_MODE_GLOBAL).unwrap();
-    unsafe {
-        first
-            .launch_builder(&bump)
-            .arg(&left)
-            .arg(&1u32)
-            .launch(ONE)
-    }
-    .unwrap();
+    unsafe { first.launch_builder(&bump).arg(&left).arg(&1u32).launch(ONE) }.unwrap();
     second.join(&first).unwrap();
-    unsafe {
-        second
-            .launch_builder(&bump)
-            .arg(&right)
-            .arg(&2u32)
-            .launch(ONE)
-    }
-    .unwrap();
+    unsafe { second.launch_builder(&bump).arg(&right).arg(&2u32).launch(ONE) }.unwrap();
     let unmatched = second.end_capture(Flags(0));
     assert_eq!(code(unmatched), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
-    assert_eq!(
-        code(first.end_capture(Flags(0))),
-        CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-    );
+    assert_eq!(code(first.end_capture(Flags(0))), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 
     first.begin_capture(CU_STREAM_CAPTURE_MODE_GLOBAL).unwrap();
     second.join(&first).unwrap();
-    unsafe {
-        second
-            .launch_builder(&bump)
-            .arg(&right)
-            .arg(&2u32)
-            .launch(ONE)
-    }
-    .unwrap();
-    unsafe {
-        first
-            .launch_builder(&bump)
-            .arg(&left)
-            .arg(&1u32)
-            .launch(ONE)
-    }
-    .unwrap();
+    unsafe { second.launch_builder(&bump).arg(&right).arg(&2u32).launch(ONE) }.unwrap();
+    unsafe { first.launch_builder(&bump).arg(&left).arg(&1u32).launch(ONE) }.unwrap();
     first.join(&second).unwrap();
-    unsafe {
-        first
-            .launch_builder(&bump)
-            .arg(&right)
-            .arg(&10u32)
-            .launch(ONE)
-    }
-    .unwrap();
+    unsafe { first.launch_builder(&bump).arg(&right).arg(&10u32).launch(ONE) }.unwrap();
     let graph = first.end_capture(Flags(0)).unwrap().unwrap();
     let mut edges = 0;
     let asked = unsafe {
-        sys::cuGraphGetEdges_v2(
-            graph.cu_graph(),
-            null_mut(),
-            null_mut(),
-            null_mut(),
-            &mut edges,
-        )
+        sys::cuGraphGetEdges_v2(graph.cu_graph(), null_mut(), null_mut(), null_mut(), &mut edges)
     };
     asked.result().unwrap();
     assert_eq!(edges, 2);
@@ -209,33 +112,14 @@ fn what_cannot_be_captured_spoils_the_capture() {
     unsafe { context.disable_event_tracking() };
     let stream = context.new_stream().unwrap();
     let outside = context.new_stream().unwrap().record_event(None).unwrap();
-    let begin = || {
-        stream
-            .begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED)
-            .unwrap()
-    };
+    let begin = || stream.begin_capture(CU_STREAM_CAPTURE_MODE_RELAXED).unwrap();
     begin();
-    assert_eq!(
-        code(stream.synchronize()),
-        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-    );
-    assert_eq!(
-        stream.capture_status().unwrap(),
-        CU_STREAM_CAPTURE_STATUS_INVALIDATED
-    );
-    assert_eq!(
-        code(stream.end_capture(Flags(0))),
-        CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-    );
+    assert_eq!(code(stream.synchronize()), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    assert_eq!(stream.capture_status().unwrap(), CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+    assert_eq!(code(stream.end_capture(Flags(0))), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     begin();
-    assert_eq!(
-        code(stream.wait(&outside)),
-        CUDA_ERROR_STREAM_CAPTURE_ISOLATION
-    );
-    assert_eq!(
-        code(stream.end_capture(Flags(0))),
-        CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-    );
+    assert_eq!(code(stream.wait(&outside)), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    assert_eq!(code(stream.end_capture(Flags(0))), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     begin();
     let inside = stream.record_event(None).unwrap();
     assert_eq!(code(inside.synchronize()), CUDA_ERROR_CAPTURED_EVENT);
@@ -263,10 +147,7 @@ fn a_capture_is_tied_to_its_thread_and_keeps_the_legacy_stream_out() {
     let implied = legacy.clone_htod(&[1u8]);
     assert_eq!(code(implied), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     // cudarc remembers that it could not release the slice either.
-    assert_eq!(
-        code(context.check_err()),
-        CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
-    );
+    assert_eq!(code(context.check_err()), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     let elsewhere = std::thread::spawn({
         let (context, raw) = (context.clone(), raw as usize);
         move || {
@@ -274,16 +155,10 @@ fn a_capture_is_tied_to_its_thread_and_keeps_the_legacy_stream_out() {
             code(unsafe { result::stream::end_capture(raw as sys::CUstream) })
         }
     });
-    assert_eq!(
-        elsewhere.join().unwrap(),
-        CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
-    );
+    assert_eq!(elsewhere.join().unwrap(), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     let empty = unsafe { result::stream::end_capture(raw) }.unwrap();
     unsafe { result::graph::destroy(empty) }.unwrap();
-    assert_eq!(
-        code(unsafe { result::graph::destroy(empty) }),
-        CUDA_ERROR_INVALID_HANDLE
-    );
+    assert_eq!(code(unsafe { result::graph::destroy(empty) }), CUDA_ERROR_INVALID_HANDLE);
     unsafe { result::stream::destroy(raw) }.unwrap();
 }
 
@@ -296,19 +171,10 @@ fn memory_allocated_in_a_capture_belongs_to_the_graph() {
     let bump = function(&context, MANY, "bump");
     let mut out = stream.alloc_zeros::<u32>(1).unwrap();
     stream.synchronize().unwrap();
-    stream
-        .begin_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-        .unwrap();
+    stream.begin_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).unwrap();
     {
         let mut scratch = stream.alloc_zeros::<u32>(1).unwrap();
-        unsafe {
-            stream
-                .launch_builder(&bump)
-                .arg(&mut scratch)
-                .arg(&9u32)
-                .launch(ONE)
-        }
-        .unwrap();
+        unsafe { stream.launch_builder(&bump).arg(&mut scratch).arg(&9u32).launch(ONE) }.unwrap();
         stream.memcpy_dtod(&scratch, &mut out).unwrap();
     }
     let graph = stream.end_capture(Flags(0)).unwrap().unwrap();
@@ -324,9 +190,7 @@ fn graphs_are_built_by_hand() {
     context.bind_to_thread().unwrap();
     let cell = unsafe { result::malloc_sync(16) }.unwrap();
     let mut graph = null_mut();
-    unsafe { sys::cuGraphCreate(&mut graph, 0) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuGraphCreate(&mut graph, 0) }.result().unwrap();
     let memset = |value, width| sys::CUDA_MEMSET_NODE_PARAMS {
         dst: cell,
         pitch: 0,
@@ -381,13 +245,9 @@ fn host_functions_run_at_replay() {
     let context = own_context(0);
     let stream = context.new_stream().unwrap();
     let mut counter = 0u32;
-    stream
-        .begin_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-        .unwrap();
+    stream.begin_capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).unwrap();
     let data = (&raw mut counter).cast();
-    unsafe { sys::cuLaunchHostFunc(stream.cu_stream(), Some(add_one), data) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuLaunchHostFunc(stream.cu_stream(), Some(add_one), data) }.result().unwrap();
     let graph = stream.end_capture(Flags(0)).unwrap().unwrap();
     graph.launch().unwrap();
     graph.launch().unwrap();

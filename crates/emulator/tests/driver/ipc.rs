@@ -13,9 +13,7 @@ const HANDLE: &str = "WARPGAUGE_TEST_IPC_HANDLE";
 const LAZY: u32 = 1;
 
 fn open(bytes: [u8; 64]) -> Result<u64, result::DriverError> {
-    let handle = sys::CUipcMemHandle {
-        reserved: bytes.map(|byte| byte as i8),
-    };
+    let handle = sys::CUipcMemHandle { reserved: bytes.map(|byte| byte as i8) };
     let mut address = 0;
     unsafe { sys::cuIpcOpenMemHandle_v2(&mut address, handle, LAZY) }.result()?;
     Ok(address)
@@ -39,24 +37,12 @@ fn memory_is_shared_between_processes() {
     let before: Vec<u8> = (0..bytes).map(|index| index as u8).collect();
     unsafe { result::memcpy_htod_sync(base, &before) }.unwrap();
     let handle = export(base + 100).unwrap();
-    assert_eq!(
-        export(base).unwrap(),
-        handle,
-        "a handle is the allocation's"
-    );
-    assert_eq!(
-        code(open(handle)),
-        CUDA_ERROR_INVALID_CONTEXT,
-        "not in the same process"
-    );
+    assert_eq!(export(base).unwrap(), handle, "a handle is the allocation's");
+    assert_eq!(code(open(handle)), CUDA_ERROR_INVALID_CONTEXT, "not in the same process");
     let text: String = handle.iter().map(|byte| format!("{byte:02x}")).collect();
 
     let mut other = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "ipc::memory_is_shared_between_processes",
-            "--nocapture",
-        ])
+        .args(["--exact", "ipc::memory_is_shared_between_processes", "--nocapture"])
         .env(HANDLE, text)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -89,17 +75,11 @@ fn child(text: &str) {
     assert_eq!(code(open(stale)), CUDA_ERROR_MAP_FAILED);
     let base = open(bytes).unwrap();
     let (mut begin, mut size) = (0, 0);
-    unsafe { sys::cuMemGetAddressRange_v2(&mut begin, &mut size, base + 5) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuMemGetAddressRange_v2(&mut begin, &mut size, base + 5) }.result().unwrap();
     assert_eq!((begin, size), (base, 3 * 4096 + 40));
     let mut host = vec![0u8; size];
     unsafe { result::memcpy_dtoh_sync(&mut host, base) }.unwrap();
-    assert!(
-        host.iter()
-            .enumerate()
-            .all(|(index, &byte)| byte == index as u8)
-    );
+    assert!(host.iter().enumerate().all(|(index, &byte)| byte == index as u8));
     unsafe { result::memcpy_htod_sync(base, &[0xAAu8]) }.unwrap();
     unsafe { result::memcpy_htod_sync(base + size as u64 - 1, &[0xBBu8]) }.unwrap();
     println!("child has written");

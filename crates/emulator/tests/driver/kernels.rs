@@ -1,23 +1,17 @@
-//! Launches: results, checks, faults and what they leave, printing, reports.
+//! Launches: results, and the checks before them.
 
 use std::ffi::c_void;
-use std::process::Command;
 use std::ptr::null_mut;
-use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaFunction, LaunchConfig, PushKernelArg, result, sys};
+use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg, sys};
 use sys::CUresult::*;
 
 use crate::modules::raw_function;
-use crate::ptx::{MANY, PRINT, VECTOR_ADD};
-use crate::setup::{code, emulator, function, own_context};
+use crate::ptx::{MANY, VECTOR_ADD};
+use crate::setup::{code, function, own_context};
 
-fn config(grid: u32, block: u32, shared: u32) -> LaunchConfig {
-    LaunchConfig {
-        grid_dim: (grid, 1, 1),
-        block_dim: (block, 1, 1),
-        shared_mem_bytes: shared,
-    }
+pub fn config(grid: u32, block: u32, shared: u32) -> LaunchConfig {
+    LaunchConfig { grid_dim: (grid, 1, 1), block_dim: (block, 1, 1), shared_mem_bytes: shared }
 }
 
 #[test]
@@ -28,23 +22,14 @@ fn vectors_are_added() {
         let n = 100_001u32;
         let a: Vec<f32> = (0..n).map(|index| index as f32 * 0.5).collect();
         let b: Vec<f32> = (0..n).map(|index| 1.0 / (index as f32 + 1.0)).collect();
-        let (left, right) = (
-            stream.clone_htod(&a).unwrap(),
-            stream.clone_htod(&b).unwrap(),
-        );
+        let (left, right) = (stream.clone_htod(&a).unwrap(), stream.clone_htod(&b).unwrap());
         let mut out = stream.alloc_zeros::<f32>(n as usize).unwrap();
         let mut launch = stream.launch_builder(&add);
         launch.arg(&left).arg(&right).arg(&mut out).arg(&n);
         launch.record_kernel_launch(sys::CUevent_flags::CU_EVENT_DEFAULT);
-        let events = unsafe { launch.launch(LaunchConfig::for_num_elems(n)) }
-            .unwrap()
-            .unwrap();
+        let events = unsafe { launch.launch(LaunchConfig::for_num_elems(n)) }.unwrap().unwrap();
         let sum = stream.clone_dtoh(&out).unwrap();
-        assert!(
-            sum.iter()
-                .zip(a.iter().zip(&b))
-                .all(|(sum, (a, b))| *sum == a + b)
-        );
+        assert!(sum.iter().zip(a.iter().zip(&b)).all(|(sum, (a, b))| *sum == a + b));
         assert!(events.0.elapsed_ms(&events.1).unwrap() > 0.0);
     }
 }
@@ -54,9 +39,7 @@ fn dynamic_shared_memory_is_limited_as_set() {
     let context = own_context(0);
     let stream = context.default_stream();
     let sum = function(&context, MANY, "block_sum");
-    let input = stream
-        .clone_htod(&(1..=128u32).collect::<Vec<_>>())
-        .unwrap();
+    let input = stream.clone_htod(&(1..=128u32).collect::<Vec<_>>()).unwrap();
     let mut out = stream.alloc_zeros::<u32>(1).unwrap();
     let mut run = |shared| {
         let mut launch = stream.launch_builder(&sum);
@@ -77,11 +60,7 @@ fn impossible_launches_are_refused_and_harm_nothing() {
     let stream = context.default_stream();
     let bounded = function(&context, MANY, "bounded");
     let try_it = |grid, block| {
-        let config = LaunchConfig {
-            grid_dim: grid,
-            block_dim: block,
-            shared_mem_bytes: 0,
-        };
+        let config = LaunchConfig { grid_dim: grid, block_dim: block, shared_mem_bytes: 0 };
         unsafe { stream.launch_builder(&bounded).launch(config) }
     };
     for (grid, block) in [
@@ -92,16 +71,9 @@ fn impossible_launches_are_refused_and_harm_nothing() {
         ((1, 1, 1), (1, 1, 65)),
         ((1, 1, 1), (32, 33, 1)),
     ] {
-        assert_eq!(
-            code(try_it(grid, block)),
-            CUDA_ERROR_INVALID_VALUE,
-            "{grid:?} {block:?}"
-        );
+        assert_eq!(code(try_it(grid, block)), CUDA_ERROR_INVALID_VALUE, "{grid:?} {block:?}");
     }
-    assert_eq!(
-        code(try_it((1, 1, 1), (65, 1, 1))),
-        CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
-    );
+    assert_eq!(code(try_it((1, 1, 1), (65, 1, 1))), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     try_it((3, 2, 1), (64, 1, 1)).unwrap();
     stream.synchronize().unwrap();
     let raw = unsafe { raw_function(&context, VECTOR_ADD, c"vector_add") };
@@ -141,13 +113,7 @@ fn parameters_may_come_packed() {
     packed[..8].copy_from_slice(&cell.device_ptr(&stream).0.to_le_bytes());
     packed[8..].copy_from_slice(&5u32.to_le_bytes());
     let launch = |size: usize| {
-        let mut extra = [
-            1,
-            packed.as_ptr() as usize,
-            2,
-            (&raw const size) as usize,
-            0,
-        ];
+        let mut extra = [1, packed.as_ptr() as usize, 2, (&raw const size) as usize, 0];
         let (none, extra) = (null_mut(), extra.as_mut_ptr().cast());
         unsafe { sys::cuLaunchKernel(raw, 1, 1, 1, 1, 1, 1, 0, null_mut(), none, extra) }
     };
@@ -183,22 +149,12 @@ fn extended_launches_know_their_attributes() {
         let mut pad = [0; 64];
         pad[..12].copy_from_slice(&words.map(|byte| byte as i8));
         let value = sys::CUlaunchAttributeValue { pad };
-        sys::CUlaunchAttribute {
-            id,
-            pad: [0; 4],
-            value,
-        }
+        sys::CUlaunchAttribute { id, pad: [0; 4], value }
     };
-    let cooperative = with(
-        CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
-        [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-    );
+    let cooperative = with(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     // 16 multiprocessors with 32 blocks of 64 threads.
     launch_ex(&context, 512, cooperative).result().unwrap();
-    assert_eq!(
-        launch_ex(&context, 513, cooperative),
-        CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
-    );
+    assert_eq!(launch_ex(&context, 513, cooperative), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     let single = [1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0];
     let cluster = with(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, single);
     launch_ex(&context, 600, cluster).result().unwrap();
@@ -207,323 +163,8 @@ fn extended_launches_know_their_attributes() {
     assert_eq!(launch_ex(&context, 600, cluster), CUDA_ERROR_NOT_SUPPORTED);
     let bounded = function(&context, MANY, "bounded");
     let stream = context.default_stream();
-    unsafe {
-        stream
-            .launch_builder(&bounded)
-            .launch_cooperative(config(512, 64, 0))
-    }
-    .unwrap();
-    let large = unsafe {
-        stream
-            .launch_builder(&bounded)
-            .launch_cooperative(config(513, 64, 0))
-    };
+    unsafe { stream.launch_builder(&bounded).launch_cooperative(config(512, 64, 0)) }.unwrap();
+    let large = unsafe { stream.launch_builder(&bounded).launch_cooperative(config(513, 64, 0)) };
     assert_eq!(code(large), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     context.synchronize().unwrap();
-}
-
-fn fault(context: &Arc<CudaContext>, kernel: &CudaFunction, at: Option<u64>) -> sys::CUresult {
-    let stream = context.default_stream();
-    let mut launch = stream.launch_builder(kernel);
-    if let Some(at) = &at {
-        launch.arg(at);
-    }
-    unsafe { launch.launch(config(1, 1, 0)) }.unwrap();
-    code(stream.synchronize())
-}
-
-#[test]
-fn a_fault_stays_with_its_context() {
-    let healthy = own_context(0);
-    for (name, expected) in [
-        ("bad_store", CUDA_ERROR_ILLEGAL_ADDRESS),
-        ("misaligned", CUDA_ERROR_MISALIGNED_ADDRESS),
-        ("stop", CUDA_ERROR_LAUNCH_FAILED),
-    ] {
-        let context = own_context(0);
-        let kernel = function(&context, MANY, name);
-        context.bind_to_thread().unwrap();
-        let held = unsafe { result::malloc_sync(64) }.unwrap();
-        let event = context.new_event(None).unwrap();
-        assert_eq!(
-            fault(&context, &kernel, (name == "misaligned").then_some(held)),
-            expected
-        );
-        // From now on everything fails alike.
-        let stream = context.default_stream();
-        assert_eq!(code(context.synchronize()), expected, "{name}");
-        assert_eq!(code(stream.clone_htod(&[1u8])), expected);
-        assert_eq!(code(unsafe { result::malloc_sync(4) }), expected);
-        assert_eq!(code(unsafe { result::free_sync(held) }), expected);
-        assert_eq!(code(event.record(&stream)), expected);
-        assert_eq!(code(event.try_is_complete()), expected);
-        assert_eq!(
-            code(unsafe { stream.launch_builder(&kernel).launch(config(1, 1, 0)) }),
-            expected
-        );
-        assert_eq!(code(context.new_stream()), expected);
-        // What does not need the context works, and so do other contexts.
-        assert_eq!(
-            context.cu_ctx(),
-            result::ctx::get_current().unwrap().unwrap()
-        );
-        let other = healthy.default_stream();
-        let data = other.clone_htod(&[1u8, 2]).unwrap();
-        assert_eq!(other.clone_dtoh(&data).unwrap(), [1, 2]);
-    }
-}
-
-#[test]
-fn a_failed_primary_context_is_replaced_by_a_new_one() {
-    const ROLE: &str = "WARPGAUGE_TEST_PRIMARY";
-    if std::env::var_os(ROLE).is_none() {
-        // Alone in a process: nobody else holds the primary context.
-        again(
-            "kernels::a_failed_primary_context_is_replaced_by_a_new_one",
-            (ROLE, "1"),
-        );
-        return;
-    }
-    emulator();
-    let context = CudaContext::new(0).unwrap();
-    let kernel = function(&context, MANY, "stop");
-    assert_eq!(fault(&context, &kernel, None), CUDA_ERROR_LAUNCH_FAILED);
-    assert_eq!(
-        code(CudaContext::new(0).unwrap().synchronize()),
-        CUDA_ERROR_LAUNCH_FAILED
-    );
-    drop(kernel);
-    drop(context);
-    let context = CudaContext::new(0).unwrap();
-    let stream = context.default_stream();
-    let data = stream.clone_htod(&[4u8, 2]).unwrap();
-    assert_eq!(stream.clone_dtoh(&data).unwrap(), [4, 2]);
-}
-
-#[test]
-fn work_after_a_fault_is_not_done() {
-    let context = own_context(0);
-    let kernel = function(&context, MANY, "bad_store");
-    let bump = function(&context, MANY, "bump");
-    let stream = context.new_stream().unwrap();
-    let mut pinned = unsafe { context.alloc_pinned::<u32>(1) }.unwrap();
-    pinned.as_mut_slice().unwrap()[0] = 1;
-    let at = pinned.as_mut_ptr().unwrap();
-    unsafe { stream.launch_builder(&kernel).launch(config(1, 1, 0)) }.unwrap();
-    // May be refused already, if the fault has come to light.
-    let (address, by) = (at as u64, 1u32);
-    let later = unsafe {
-        stream
-            .launch_builder(&bump)
-            .arg(&address)
-            .arg(&by)
-            .launch(config(1, 1, 0))
-    };
-    if let Err(error) = later {
-        assert_eq!(error.0, CUDA_ERROR_ILLEGAL_ADDRESS);
-    }
-    assert_eq!(code(stream.synchronize()), CUDA_ERROR_ILLEGAL_ADDRESS);
-    // SAFETY: pinned memory lives until its context ends; nothing runs any more.
-    assert_eq!(unsafe { at.read_volatile() }, 1);
-}
-
-#[test]
-fn a_kernel_runs_while_the_host_goes_on() {
-    let context = own_context(0);
-    let stream = context.new_stream().unwrap();
-    let kernel = function(&context, MANY, "forever");
-    let mut pinned = unsafe { context.alloc_pinned::<u32>(1) }.unwrap();
-    pinned.as_mut_slice().unwrap()[0] = 0;
-    let at = pinned.as_mut_ptr().unwrap();
-    let address = at as u64;
-    unsafe {
-        stream
-            .launch_builder(&kernel)
-            .arg(&address)
-            .launch(config(1, 32, 0))
-    }
-    .unwrap();
-    let event = stream.record_event(None).unwrap();
-    assert!(!event.is_complete());
-    // Another stream works meanwhile.
-    let other = context.new_stream().unwrap();
-    let data = other.clone_htod(&[5u32; 100]).unwrap();
-    assert_eq!(other.clone_dtoh(&data).unwrap(), [5; 100]);
-    assert!(!event.is_complete());
-    // SAFETY: pinned memory that the kernel polls.
-    unsafe { at.write_volatile(1) };
-    event.synchronize().unwrap();
-}
-
-/// Runs this test program again with one test and an environment, and returns what it printed.
-fn again(test: &str, variable: (&str, &str)) -> String {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env(variable.0, variable.1)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success(),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    text
-}
-
-#[test]
-fn a_runaway_kernel_ends_at_the_time_limit() {
-    const LIMIT: &str = "WARPGAUGE_EMULATOR_TIMEOUT_MS";
-    if std::env::var_os(LIMIT).is_none() {
-        again(
-            "kernels::a_runaway_kernel_ends_at_the_time_limit",
-            (LIMIT, "50"),
-        );
-        return;
-    }
-    let context = own_context(0);
-    let kernel = function(&context, MANY, "forever");
-    context.bind_to_thread().unwrap();
-    let cell = unsafe { result::malloc_sync(4) }.unwrap();
-    unsafe { result::memset_d8_sync(cell, 0, 4) }.unwrap();
-    assert_eq!(
-        fault(&context, &kernel, Some(cell)),
-        CUDA_ERROR_LAUNCH_TIMEOUT
-    );
-}
-
-#[test]
-fn a_process_ends_with_a_kernel_running() {
-    const ROLE: &str = "WARPGAUGE_TEST_EXIT";
-    if std::env::var_os(ROLE).is_none() {
-        again("kernels::a_process_ends_with_a_kernel_running", (ROLE, "1"));
-        return;
-    }
-    let context = own_context(0);
-    let kernel = function(&context, MANY, "forever");
-    context.bind_to_thread().unwrap();
-    let cell = unsafe { result::malloc_sync(4) }.unwrap();
-    unsafe { result::memset_d8_sync(cell, 0, 4) }.unwrap();
-    let stream = context.new_stream().unwrap();
-    unsafe {
-        stream
-            .launch_builder(&kernel)
-            .arg(&cell)
-            .launch(config(64, 256, 0))
-    }
-    .unwrap();
-    std::process::exit(0);
-}
-
-#[test]
-fn kernels_print_to_standard_output_when_somebody_waits() {
-    const ROLE: &str = "WARPGAUGE_TEST_PRINT";
-    if std::env::var_os(ROLE).is_none() {
-        let text = again(
-            "kernels::kernels_print_to_standard_output_when_somebody_waits",
-            (ROLE, "1"),
-        );
-        let at = |needle: &str| {
-            text.find(needle)
-                .unwrap_or_else(|| panic!("{needle}: {text}"))
-        };
-        assert!(at("before waiting") < at("value is 41"));
-        assert!(at("value is 41") < at("value is 42"));
-        // The buffer holds two lines; the third was dropped.
-        assert!(!text.contains("value is 43"), "{text}");
-        assert!(at("value is 42") < at("value is 44"));
-        return;
-    }
-    let context = own_context(0);
-    context
-        .set_limit(sys::CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE, 30)
-        .unwrap();
-    let say = function(&context, PRINT, "say");
-    let stream = context.new_stream().unwrap();
-    let run = |value: u32| {
-        unsafe {
-            stream
-                .launch_builder(&say)
-                .arg(&value)
-                .launch(config(1, 1, 0))
-        }
-        .unwrap();
-    };
-    run(41);
-    run(42);
-    run(43);
-    println!("before waiting");
-    stream.synchronize().unwrap();
-    run(44);
-    context.synchronize().unwrap();
-}
-
-/// The report since the last call.
-fn take_report() -> String {
-    // SAFETY: the function's type as documented.
-    let take: libloading::Symbol<unsafe extern "C" fn(*mut u8, usize) -> usize> =
-        unsafe { emulator().get(b"wgEmulatorTakeReport").unwrap() };
-    let needed = unsafe { take(null_mut(), 0) };
-    let mut text = vec![0; needed + 1024];
-    let length = unsafe { take(text.as_mut_ptr(), text.len()) };
-    text.truncate(length);
-    String::from_utf8(text).unwrap()
-}
-
-#[test]
-fn kernels_are_counted_and_checked() {
-    const ROLE: &str = "WARPGAUGE_TEST_REPORT";
-    if std::env::var_os(ROLE).is_none() {
-        // Alone in a process: the report is the process's.
-        again("kernels::kernels_are_counted_and_checked", (ROLE, "1"));
-        return;
-    }
-    let context = own_context(0);
-    let add = function(&context, VECTOR_ADD, "vector_add");
-    let stream = context.default_stream();
-    let run = |n: u32| {
-        let mut out = stream.alloc_zeros::<f32>(1024).unwrap();
-        let input = stream.clone_htod(&[1.0f32; 1024]).unwrap();
-        let mut launch = stream.launch_builder(&add);
-        launch.arg(&input).arg(&input).arg(&mut out).arg(&n);
-        unsafe { launch.launch(config(8, 128, 0)) }.unwrap();
-        stream.synchronize().unwrap();
-    };
-    run(1024);
-    run(1024);
-    let first = take_report();
-    assert!(
-        first.contains(r#""name":"vector_add","launches":2,"#),
-        "{first}"
-    );
-    let number = |text: &str, name: &str| {
-        let at = text
-            .find(&format!("\"{name}\":"))
-            .unwrap_or_else(|| panic!("{name}: {text}"));
-        let digits = text[at + name.len() + 3..].split(|letter: char| !letter.is_ascii_digit());
-        digits.into_iter().next().unwrap().parse::<u64>().unwrap()
-    };
-    let instructions = number(&first, "thread_instructions");
-    assert_eq!(instructions % 2048, 0, "each of the threads does the same");
-    // All warps are full; the guard of the one branch holds for no thread.
-    let issued = number(&first, "warp_instructions") * 32;
-    assert_eq!(issued, instructions + 2048);
-    run(1024);
-    assert_eq!(
-        number(&take_report(), "thread_instructions") * 2,
-        instructions
-    );
-    // SAFETY: the function's type as documented.
-    let sanitize: libloading::Symbol<unsafe extern "C" fn(u32) -> u32> =
-        unsafe { emulator().get(b"wgEmulatorSetSanitize").unwrap() };
-    assert_eq!(unsafe { sanitize(1) }, 0);
-    let bad = function(&context, MANY, "bad_store");
-    assert_eq!(fault(&context, &bad, None), CUDA_ERROR_ILLEGAL_ADDRESS);
-    let report = take_report();
-    assert!(report.contains(r#""subject":"bad_store""#), "{report}");
-    assert!(
-        report.contains(r#""check":"out_of_bounds","kernel":"bad_store""#),
-        "{report}"
-    );
-    assert!(take_report().contains(r#""messages":[]"#));
 }

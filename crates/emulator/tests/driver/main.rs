@@ -7,6 +7,7 @@
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 mod contexts;
+mod faults;
 mod graphs;
 mod ipc;
 mod kernels;

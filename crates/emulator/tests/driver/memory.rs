@@ -52,15 +52,8 @@ fn a_full_device_says_so_and_memory_comes_back() {
     drop(stream);
     drop(context);
     let context = own_context(DEVICES - 1);
-    assert_eq!(
-        context.mem_get_info().unwrap().0,
-        total,
-        "a context frees what it leaves"
-    );
-    assert_eq!(
-        code(unsafe { result::free_sync(held) }),
-        CUDA_ERROR_INVALID_VALUE
-    );
+    assert_eq!(context.mem_get_info().unwrap().0, total, "a context frees what it leaves");
+    assert_eq!(code(unsafe { result::free_sync(held) }), CUDA_ERROR_INVALID_VALUE);
 }
 
 #[test]
@@ -73,19 +66,10 @@ fn wrong_addresses_are_refused_before_anything_runs() {
     assert_eq!(code(beyond), CUDA_ERROR_INVALID_VALUE);
     let nowhere = unsafe { result::memcpy_htod_sync(0x10, &host) };
     assert_eq!(code(nowhere), CUDA_ERROR_INVALID_VALUE);
-    assert_eq!(
-        code(unsafe { result::malloc_sync(0) }),
-        CUDA_ERROR_INVALID_VALUE
-    );
-    assert_eq!(
-        code(unsafe { result::free_sync(base + 4) }),
-        CUDA_ERROR_INVALID_VALUE
-    );
+    assert_eq!(code(unsafe { result::malloc_sync(0) }), CUDA_ERROR_INVALID_VALUE);
+    assert_eq!(code(unsafe { result::free_sync(base + 4) }), CUDA_ERROR_INVALID_VALUE);
     unsafe { result::free_sync(base) }.unwrap();
-    assert_eq!(
-        code(unsafe { result::free_sync(base) }),
-        CUDA_ERROR_INVALID_VALUE
-    );
+    assert_eq!(code(unsafe { result::free_sync(base) }), CUDA_ERROR_INVALID_VALUE);
     context.synchronize().unwrap();
 }
 
@@ -105,10 +89,7 @@ fn memsets_of_all_widths_and_pitches() {
     assert_eq!(read()[..13], [1, 1, 2, 3, 2, 3, 1, 1, 4, 5, 6, 7, 1]);
     check(unsafe { sys::cuMemsetD2D8_v2(base, 16, 9, 2, 3) }).unwrap();
     let host = read();
-    assert_eq!(
-        [host[0], host[1], host[16], host[17], host[33], host[34]],
-        [9, 9, 9, 9, 9, 1]
-    );
+    assert_eq!([host[0], host[1], host[16], host[17], host[33], host[34]], [9, 9, 9, 9, 9, 1]);
     let odd = check(unsafe { sys::cuMemsetD32_v2(base + 1, 0, 1) });
     assert_eq!(code(odd), CUDA_ERROR_INVALID_VALUE);
     let long = check(unsafe { sys::cuMemsetD2D8_v2(base, 32, 9, 2, 3) });
@@ -145,10 +126,7 @@ fn two_dimensional_copies() {
     assert_eq!(host[..4], [1, 2, 3, 0]);
     assert_eq!(host[48..52], [16, 17, 18, 0]);
     copy.Height = 5;
-    assert_eq!(
-        code(check(unsafe { sys::cuMemcpy2D_v2(&copy) })),
-        CUDA_ERROR_INVALID_VALUE
-    );
+    assert_eq!(code(check(unsafe { sys::cuMemcpy2D_v2(&copy) })), CUDA_ERROR_INVALID_VALUE);
 }
 
 #[test]
@@ -207,14 +185,8 @@ fn pointers_are_described() {
     assert_eq!(ask(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL).unwrap(), 1);
     assert_eq!(ask(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR).unwrap(), base);
     assert_eq!(ask(CU_POINTER_ATTRIBUTE_RANGE_SIZE).unwrap(), 1000);
-    assert_eq!(
-        ask(CU_POINTER_ATTRIBUTE_CONTEXT).unwrap(),
-        context.cu_ctx() as u64
-    );
-    assert_eq!(
-        code(ask(CU_POINTER_ATTRIBUTE_HOST_POINTER)),
-        CUDA_ERROR_INVALID_VALUE
-    );
+    assert_eq!(ask(CU_POINTER_ATTRIBUTE_CONTEXT).unwrap(), context.cu_ctx() as u64);
+    assert_eq!(code(ask(CU_POINTER_ATTRIBUTE_HOST_POINTER)), CUDA_ERROR_INVALID_VALUE);
     let (mut begin, mut bytes) = (0, 0);
     check(unsafe { sys::cuMemGetAddressRange_v2(&mut begin, &mut bytes, base + 999) }).unwrap();
     assert_eq!((begin, bytes), (base, 1000));
@@ -252,13 +224,7 @@ fn pools_count_what_they_give_out() {
     assert_eq!(used(CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
     assert_eq!(used(CU_MEMPOOL_ATTR_USED_MEM_HIGH), 4096);
     let default = unsafe { result::device::get_default_mem_pool(device) }.unwrap();
-    assert_eq!(
-        code(check(unsafe { sys::cuMemPoolDestroy(default) })),
-        CUDA_ERROR_INVALID_VALUE
-    );
+    assert_eq!(code(check(unsafe { sys::cuMemPoolDestroy(default) })), CUDA_ERROR_INVALID_VALUE);
     check(unsafe { sys::cuMemPoolDestroy(pool) }).unwrap();
-    assert_eq!(
-        code(check(unsafe { sys::cuMemPoolDestroy(pool) })),
-        CUDA_ERROR_INVALID_HANDLE
-    );
+    assert_eq!(code(check(unsafe { sys::cuMemPoolDestroy(pool) })), CUDA_ERROR_INVALID_HANDLE);
 }

@@ -38,10 +38,7 @@ fn what_is_wrong_with_an_image_is_in_the_log() {
     context.bind_to_thread().unwrap();
     let (answer, text, used) = load_with_log(b"\x7fELF\x02\x01\x01\x33", 200);
     assert_eq!(answer, CUDA_ERROR_NO_BINARY_FOR_GPU);
-    assert!(
-        text.contains("the emulator executes PTX; give it PTX, not a cubin"),
-        "{text}"
-    );
+    assert!(text.contains("the emulator executes PTX; give it PTX, not a cubin"), "{text}");
     assert_eq!(used, text.len() + 1);
     let (answer, text, _) = load_with_log(&0xba55_ed50u32.to_le_bytes(), 200);
     assert_eq!(answer, CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -50,10 +47,7 @@ fn what_is_wrong_with_an_image_is_in_the_log() {
     let broken = CString::new(broken).unwrap();
     let (answer, text, _) = load_with_log(broken.as_bytes_with_nul(), 500);
     assert_eq!(answer, CUDA_ERROR_INVALID_PTX);
-    assert!(
-        text.contains("line 27") && text.contains("frobnicate"),
-        "{text}"
-    );
+    assert!(text.contains("line 27") && text.contains("frobnicate"), "{text}");
     let (answer, text, used) = load_with_log(broken.as_bytes_with_nul(), 8);
     assert_eq!((answer, text.len(), used), (CUDA_ERROR_INVALID_PTX, 7, 8));
     let (answer, text, _) = load_with_log(b"\0", 100);
@@ -75,12 +69,7 @@ fn modules_come_from_text_and_from_files() {
     let first = module.load_function("vector_add").unwrap();
     let missing = module.load_function("vector_sub");
     assert_eq!(code(missing), CUDA_ERROR_NOT_FOUND);
-    assert_eq!(
-        first
-            .get_attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
-            .unwrap(),
-        1024
-    );
+    assert_eq!(first.get_attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK).unwrap(), 1024);
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(VECTOR_ADD.as_bytes()).unwrap();
     let module = context.load_module(Ptx::from_file(file.path())).unwrap();
@@ -111,18 +100,14 @@ fn globals_have_addresses_and_initial_values() {
     unsafe { result::memcpy_htod_sync(address, &[70u32]) }.unwrap();
     assert_eq!(code(global(c"missing")), CUDA_ERROR_NOT_FOUND);
     let mut count = 0;
-    unsafe { sys::cuModuleGetFunctionCount(&mut count, module) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuModuleGetFunctionCount(&mut count, module) }.result().unwrap();
     assert_eq!(count, 7);
     let mut functions = [null_mut(); 7];
     let listed = unsafe { sys::cuModuleEnumerateFunctions(functions.as_mut_ptr(), count, module) };
     listed.result().unwrap();
     let names = functions.map(|function| {
         let mut name = std::ptr::null();
-        unsafe { sys::cuFuncGetName(&mut name, function) }
-            .result()
-            .unwrap();
+        unsafe { sys::cuFuncGetName(&mut name, function) }.result().unwrap();
         unsafe { CStr::from_ptr(name) }.to_str().unwrap().to_owned()
     });
     assert_eq!(names[0], "bump");
@@ -166,26 +151,14 @@ fn shared_memory_needs_opting_in() {
     assert_eq!(sum.get_attribute(limit).unwrap(), 48 << 10);
     sum.set_attribute(limit, 227 << 10).unwrap();
     assert_eq!(sum.get_attribute(limit).unwrap(), 227 << 10);
-    assert_eq!(
-        code(sum.set_attribute(limit, (227 << 10) + 1)),
-        CUDA_ERROR_INVALID_VALUE
-    );
+    assert_eq!(code(sum.set_attribute(limit, (227 << 10) + 1)), CUDA_ERROR_INVALID_VALUE);
     assert_eq!(code(sum.set_attribute(limit, -1)), CUDA_ERROR_INVALID_VALUE);
-    sum.set_function_cache_config(sys::CUfunc_cache::CU_FUNC_CACHE_PREFER_SHARED)
-        .unwrap();
+    sum.set_function_cache_config(sys::CUfunc_cache::CU_FUNC_CACHE_PREFER_SHARED).unwrap();
     let bounded = function(&context, MANY, "bounded");
-    let threads = bounded
-        .get_attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
-        .unwrap();
+    let threads = bounded.get_attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK).unwrap();
     assert_eq!(threads, 64);
-    assert_eq!(
-        sum.get_attribute(CU_FUNC_ATTRIBUTE_BINARY_VERSION).unwrap(),
-        90
-    );
-    assert_eq!(
-        sum.get_attribute(CU_FUNC_ATTRIBUTE_PTX_VERSION).unwrap(),
-        80
-    );
+    assert_eq!(sum.get_attribute(CU_FUNC_ATTRIBUTE_BINARY_VERSION).unwrap(), 90);
+    assert_eq!(sum.get_attribute(CU_FUNC_ATTRIBUTE_PTX_VERSION).unwrap(), 80);
 }
 
 #[test]
@@ -193,8 +166,7 @@ fn occupancy_follows_from_threads_and_shared_memory() {
     let context = own_context(0);
     let add = function(&context, VECTOR_ADD, "vector_add");
     let blocks = |threads, shared| {
-        add.occupancy_max_active_blocks_per_multiprocessor(threads, shared, None)
-            .unwrap()
+        add.occupancy_max_active_blocks_per_multiprocessor(threads, shared, None).unwrap()
     };
     // 2048 threads, 32 blocks, 228 KiB of which 1 KiB is kept for each block.
     assert_eq!(blocks(256, 0), 8);
@@ -206,13 +178,9 @@ fn occupancy_follows_from_threads_and_shared_memory() {
     extern "C" fn none(_: std::ffi::c_int) -> usize {
         0
     }
-    let (grid, block) = add
-        .occupancy_max_potential_block_size(none, 0, 0, None)
-        .unwrap();
+    let (grid, block) = add.occupancy_max_potential_block_size(none, 0, 0, None).unwrap();
     assert_eq!((grid, block), (32, 1024));
-    let left = add
-        .occupancy_available_dynamic_smem_per_block(4, 128)
-        .unwrap();
+    let left = add.occupancy_available_dynamic_smem_per_block(4, 128).unwrap();
     assert_eq!(left, (228 << 10) / 4 - 1024);
     let clusters = add.occupancy_max_active_clusters(
         cudarc::driver::LaunchConfig::for_num_elems(1024),
@@ -241,19 +209,13 @@ fn libraries_load_where_they_are_used() {
     };
     loaded.result().unwrap();
     let (mut kernel, mut count) = (null_mut(), 0);
-    unsafe { sys::cuLibraryGetKernelCount(&mut count, library) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuLibraryGetKernelCount(&mut count, library) }.result().unwrap();
     assert_eq!(count, 7);
-    unsafe { sys::cuLibraryGetKernel(&mut kernel, library, c"bump".as_ptr()) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuLibraryGetKernel(&mut kernel, library, c"bump".as_ptr()) }.result().unwrap();
     let in_context = |context: &CudaContext| {
         context.bind_to_thread().unwrap();
         let mut function = null_mut();
-        unsafe { sys::cuKernelGetFunction(&mut function, kernel) }
-            .result()
-            .unwrap();
+        unsafe { sys::cuKernelGetFunction(&mut function, kernel) }.result().unwrap();
         function
     };
     let (one, two) = (in_context(&first), in_context(&second));
@@ -261,10 +223,7 @@ fn libraries_load_where_they_are_used() {
     assert_eq!(one, in_context(&first));
     unsafe { sys::cuLibraryUnload(library) }.result().unwrap();
     assert_eq!(unsafe { sys::cuFuncLoad(one) }, CUDA_ERROR_INVALID_HANDLE);
-    assert_eq!(
-        unsafe { sys::cuLibraryUnload(library) },
-        CUDA_ERROR_INVALID_HANDLE
-    );
+    assert_eq!(unsafe { sys::cuLibraryUnload(library) }, CUDA_ERROR_INVALID_HANDLE);
 }
 
 #[test]

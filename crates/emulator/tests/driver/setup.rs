@@ -35,10 +35,7 @@ pub fn emulator() -> &'static Library {
         let library = unsafe { Library::new(path).unwrap() };
         result::init().unwrap();
         let name = result::device::get_name(0).unwrap();
-        assert_eq!(
-            name, "warpgauge emulator (CPU)",
-            "cudarc found another driver"
-        );
+        assert_eq!(name, "warpgauge emulator (CPU)", "cudarc found another driver");
         library
     })
 }

@@ -45,9 +45,7 @@ fn note(stream: &CudaStream, list: &'static Mutex<Vec<u32>>, number: u32) {
         note.0.lock().unwrap().push(note.1);
     }
     let data = Box::into_raw(Box::new((list, number))).cast();
-    unsafe { sys::cuLaunchHostFunc(stream.cu_stream(), Some(push), data) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuLaunchHostFunc(stream.cu_stream(), Some(push), data) }.result().unwrap();
 }
 
 #[test]
@@ -67,9 +65,7 @@ fn work_is_asynchronous_and_in_order() {
     let before = stream.record_event(None).unwrap();
     assert!(!before.is_complete());
     // Another stream goes on meanwhile.
-    other
-        .memcpy_htod(&[1u32; 16], &mut other.alloc_zeros::<u32>(16).unwrap())
-        .unwrap();
+    other.memcpy_htod(&[1u32; 16], &mut other.alloc_zeros::<u32>(16).unwrap()).unwrap();
     other.synchronize().unwrap();
     assert!(!before.is_complete());
     gate.open();
@@ -204,17 +200,11 @@ fn priorities_and_flags_are_kept() {
     let context = own_context(0);
     let stream = context.new_stream_with_priority(-3).unwrap();
     let (mut priority, mut flags) = (0, 0);
-    unsafe { sys::cuStreamGetPriority(stream.cu_stream(), &mut priority) }
-        .result()
-        .unwrap();
-    unsafe { sys::cuStreamGetFlags(stream.cu_stream(), &mut flags) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuStreamGetPriority(stream.cu_stream(), &mut priority) }.result().unwrap();
+    unsafe { sys::cuStreamGetFlags(stream.cu_stream(), &mut flags) }.result().unwrap();
     assert_eq!((priority, flags), (-3, 1));
     let mut owner = std::ptr::null_mut();
-    unsafe { sys::cuStreamGetCtx(stream.cu_stream(), &mut owner) }
-        .result()
-        .unwrap();
+    unsafe { sys::cuStreamGetCtx(stream.cu_stream(), &mut owner) }.result().unwrap();
     assert_eq!(owner, context.cu_ctx());
 }
 
@@ -228,11 +218,7 @@ fn threads_that_share_a_context_do_not_block_each_other_for_ever() {
                 context.bind_to_thread().unwrap();
                 let raw = result::stream::create(result::stream::StreamKind::Default).unwrap();
                 let blocking = unsafe { context.wrap_borrowed_stream(raw) };
-                let others = [
-                    context.default_stream(),
-                    blocking,
-                    context.per_thread_stream(),
-                ];
+                let others = [context.default_stream(), blocking, context.per_thread_stream()];
                 let free = context.new_stream().unwrap();
                 for round in 0..200 {
                     let stream = &others[(own as usize + round) % 3];

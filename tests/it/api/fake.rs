@@ -14,8 +14,8 @@ use warpgauge::pipeline::{
 };
 use warpgauge::report::{CompileResponse, EvaluateResponse, JobState, JobView, ResponseStatus};
 
-const REPORT: &str = include_str!("../../src/api/examples/report.json");
-const STATUS: &str = include_str!("../../src/api/examples/status.json");
+const REPORT: &str = include_str!("../../../src/api/examples/report.json");
+const STATUS: &str = include_str!("../../../src/api/examples/status.json");
 
 /// Kernel names with a meaning of their own.
 pub const HANG: &str = "hang";
@@ -86,6 +86,21 @@ impl FakeService {
         }
     }
 
+    fn check_ranges(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
+        self.check(&request.kernel)?;
+        if !(1..=10_000).contains(&request.num_trials) {
+            return Err(ServiceError::Invalid(vec![problem(
+                "num_trials",
+                "out_of_range",
+                "1–10000",
+            )]));
+        }
+        if !(0.1..=600.0).contains(&request.timeout) {
+            return Err(ServiceError::Invalid(vec![problem("timeout", "out_of_range", "0.1–600")]));
+        }
+        Ok(())
+    }
+
     fn report(&self, request: &EvaluateRequest, job_id: String) -> EvaluateResponse {
         let mut report: EvaluateResponse = serde_json::from_str(REPORT).unwrap();
         report.job_id = job_id;
@@ -131,7 +146,7 @@ impl EvaluationService for FakeService {
         request: EvaluateRequest,
     ) -> BoxFuture<'_, Result<EvaluateResponse, ServiceError>> {
         async move {
-            self.check(&request.kernel)?;
+            self.check_ranges(&request)?;
             if name_of(&request.kernel) == HANG {
                 let mut guard = CancelGuard(Some(&self.cancelled));
                 self.started.send_modify(|count| *count += 1);
@@ -151,7 +166,7 @@ impl EvaluationService for FakeService {
     }
 
     fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError> {
-        self.check(&request.kernel)?;
+        self.check_ranges(&request)?;
         let id = self.new_id();
         let job = JobView {
             job_id: id.clone(),

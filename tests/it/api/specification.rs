@@ -15,7 +15,7 @@ fn check_file(name: &str, generated: &str) {
     assert!(
         stored == generated,
         "openapi/{name} is not what the code serves (line {:?}); to update it, run \
-         WARPGAUGE_UPDATE_SPEC=1 cargo test --test api specification",
+         WARPGAUGE_UPDATE_SPEC=1 cargo test --test it api::specification",
         line.map(|line| line + 1),
     );
 }

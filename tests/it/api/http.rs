@@ -14,7 +14,7 @@ use warpgauge::config::{Config, DEFAULT_TOML, ServerConfig};
 use super::fake::FakeService;
 
 /// The example contract.
-pub const CONTRACT: &str = include_str!("../../src/api/examples/evaluate.json");
+pub const CONTRACT: &str = include_str!("contract.json");
 
 /// The example contract with a kernel of this name, which tells the fake service what to do.
 pub fn contract_named(name: &str) -> String {
