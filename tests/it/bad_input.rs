@@ -210,7 +210,8 @@ fn kernels() -> Vec<Case> {
     let no_name =
         |contract: Value| changed_from(contract, "/kernel/metadata/kernel_name", Value::Null);
     let option = |option: &str| changed("/kernel/metadata/compiler_options", json!([option]));
-    let with_n = |value: Value| changed("/kernel/io/args/2/value", value);
+    // A fixed grid, so that the value itself is what does not fit.
+    let with_n = |n: Value| changed_from(with_grid(json!(4)), "/kernel/io/args/2/value", n);
     let case = |name, body, outcome, says| Case { name, body, outcome, says };
     vec![
         case(
@@ -239,7 +240,7 @@ fn kernels() -> Vec<Case> {
             RefusedOrFailed,
             &["first", "second"],
         ),
-        case("value beyond int", with_n(json!(1u64 << 40)), RefusedOrFailed, &["n", "int"]),
+        case("value beyond int", with_n(json!(1u64 << 40)), RefusedOrFailed, &["`n`", "int"]),
         case(
             "scalar for a pointer",
             changed("/kernel/io/args/0", json!({"name": "in", "type": "int", "value": 1})),

@@ -279,10 +279,10 @@ impl Bench<'_> {
 
     fn devices(&self) -> Result<usize> {
         let health = self.client.get("/health")?.body;
-        health["gpu_count"]
+        health["device_count"]
             .as_u64()
             .map(|count| count as usize)
-            .with_context(|| format!("/health has no gpu_count: {health}"))
+            .with_context(|| format!("/health has no device_count: {health}"))
     }
 
     /// What the figures belong to.
