@@ -1,8 +1,8 @@
 //! `warpgauge toolchain`: the one place where the command line asks for compilers.
 
+use super::CliError;
 use super::args::{ToolchainCommand, ToolchainInstall};
 use super::terminal::Terminal;
-use super::CliError;
 use crate::compile::toolchain::{self, InstallRequest, Toolchain};
 use crate::config::Config;
 use crate::exit::Exit;
@@ -38,9 +38,8 @@ fn install(
         nvcc: args.with.iter().any(|part| part == "nvcc"),
     };
     let mut progress = |line: &str| terminal.note(line);
-    toolchain::install(&request, &mut progress).map_err(|error| {
-        CliError::Service(ServiceError::Unavailable(error_chain(&error)))
-    })
+    toolchain::install(&request, &mut progress)
+        .map_err(|error| CliError::Service(ServiceError::Unavailable(error_chain(&error))))
 }
 
 /// What was found, a line each, best first.
@@ -63,7 +62,9 @@ fn shown(found: &Toolchain) -> String {
         ("compute-sanitizer", &found.compute_sanitizer),
     ] {
         match tool {
-            Some(tool) => text += &line(name, tool.version.as_deref().unwrap_or(""), &tool.path, ""),
+            Some(tool) => {
+                text += &line(name, tool.version.as_deref().unwrap_or(""), &tool.path, "")
+            }
             None => text += &format!("{name:<18} not found\n"),
         }
     }

@@ -17,8 +17,8 @@ use crate::compile::toolchain::{self, Toolchain, ToolchainSearch};
 use crate::compile::{Compiler, CompilerConfig};
 use crate::config::{Config, DeviceSelection};
 use crate::contract::{EvaluateRequest, Limits};
-use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 use crate::report::{CompileResponse, EvaluateResponse, JobView};
+use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 
 /// The service: compilers, devices, and the jobs between them.
 #[derive(Clone)]
