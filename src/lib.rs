@@ -1,1 +1,34 @@
-//! warpgauge
+//! warpgauge evaluates GPU kernels: it compiles them, checks them, times them honestly and explains
+//! the result.
+//!
+//! One way through, each stage a module that imports only what stands above it in this list:
+//!
+//! `contract` → `tensor` → `compile` → `worker` → `measure` → `validate` → `report` → `pipeline`
+//!
+//! [`pipeline`] alone knows the order of the stages; [`api`] and [`cli`] alone know HTTP and the
+//! terminal; [`device`] alone touches CUDA and contains the crate's only `unsafe` code.
+
+pub mod tensor;
+
+pub mod contract;
+
+pub mod compile;
+
+pub mod measure;
+pub mod validate;
+
+pub mod device;
+pub mod queue;
+pub mod sandbox;
+pub mod worker;
+
+pub mod bind;
+pub mod report;
+
+pub mod config;
+pub mod pipeline;
+
+pub mod exit;
+
+pub mod api;
+pub mod cli;

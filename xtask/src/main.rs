@@ -1,1 +1,70 @@
-fn main() {}
+//! Development commands: `cargo xtask <command>`.
+//!
+//! `demo` and `test` are all that a new user needs. `bench` needs no cargo at run time, so that the
+//! same binary runs on a GPU host that has no Rust (see `bundle`).
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod bench;
+mod bundle;
+mod ci;
+mod clients;
+mod contract;
+mod demo;
+mod http;
+mod product;
+mod server;
+mod shell;
+mod test;
+mod tidy;
+
+/// Development commands of warpgauge.
+#[derive(Parser)]
+#[command(name = "cargo xtask", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build, start a server, evaluate an example kernel over HTTP and show the verdict.
+    Demo(demo::Options),
+    /// Run every test; arguments go to the test runner.
+    Test(test::Options),
+    /// Run the checks beyond the tests: format, lints, specifications, licences, real clients.
+    Ci(ci::Options),
+    /// Check that `openapi/` is what the program generates.
+    Spec(ci::SpecOptions),
+    /// Use the HTTP API through generated clients, a fuzzer and a browser.
+    Clients(clients::Options),
+    /// Check the rules that the repository's text can show.
+    Tidy,
+    /// Measure the service.
+    #[command(subcommand)]
+    Bench(bench::Command),
+    /// Pack what a GPU host without Rust needs to run the tests and benchmarks.
+    Bundle(bundle::Options),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Task::Demo(options) => demo::run(&options),
+        Task::Test(options) => test::run(&options),
+        Task::Ci(options) => ci::run(&options),
+        Task::Spec(options) => ci::spec(&options),
+        Task::Clients(options) => clients::run(&options),
+        Task::Tidy => tidy::run(),
+        Task::Bench(command) => bench::run(&command),
+        Task::Bundle(options) => bundle::run(&options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

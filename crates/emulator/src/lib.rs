@@ -5,14 +5,17 @@
 
 pub mod check;
 pub mod counts;
+mod driver;
 pub mod exec;
 mod ir;
 pub mod memory;
 pub mod module;
 mod ptx;
+mod soname;
 
 pub use check::Finding;
 pub use counts::Counts;
 pub use exec::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, LaunchReport, launch};
 pub use memory::{AllocKind, Allocation, Memory, MemoryError};
 pub use module::{Function, LoadError, Module, ParamLayout};
+pub use soname::soname_alias;

@@ -1,0 +1,53 @@
+# warpgauge in a container.
+#
+#   docker build -t warpgauge .
+#   docker run --gpus all -p 127.0.0.1:8000:8000 -e WARPGAUGE_API_KEYS=secret warpgauge
+#
+# NVRTC, NVIDIA's run-time compiler, is proprietary. The image contains it only if you ask for it,
+# and then NVIDIA's EULA (https://docs.nvidia.com/cuda/eula/) applies to you, above all if you
+# pass the image on:
+#
+#   docker build --build-arg INSTALL_NVRTC=1 -t warpgauge .
+#
+# Without it, mount a CUDA toolkit at /usr/local/cuda, or run `warpgauge toolchain install` once
+# with a volume at /var/lib/warpgauge.
+
+FROM rust:1-slim-bookworm AS builder
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /source
+COPY . .
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/source/target \
+    cargo build --release --locked -p warpgauge -p warpgauge-emulator \
+    && mkdir /out \
+    && cp target/release/warpgauge target/release/libwarpgauge_emulator.so /out/
+
+FROM debian:bookworm-slim
+ARG INSTALL_NVRTC=0
+# python3 and pip bring NVRTC (`warpgauge toolchain install`); curl asks for the server's health.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates curl python3-minimal python3-pip \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --system --uid 10001 --home-dir /var/lib/warpgauge --create-home warpgauge
+# The program finds the emulator beside itself.
+COPY --from=builder /out/ /opt/warpgauge/
+COPY kernels/ /opt/warpgauge/kernels/
+RUN ln -s /opt/warpgauge/warpgauge /usr/local/bin/warpgauge
+
+USER warpgauge
+WORKDIR /var/lib/warpgauge
+ENV WARPGAUGE_DATA_DIR=/var/lib/warpgauge \
+    HOST=0.0.0.0 \
+    PORT=8000 \
+    NVIDIA_VISIBLE_DEVICES=all \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility
+RUN if [ "$INSTALL_NVRTC" = 1 ]; then warpgauge toolchain install; fi
+
+VOLUME /var/lib/warpgauge
+EXPOSE 8000
+HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
+    CMD curl --fail --silent --show-error "http://127.0.0.1:${PORT}/health" >/dev/null || exit 1
+ENTRYPOINT ["warpgauge"]
+CMD ["serve"]

@@ -1,0 +1,69 @@
+//! The device attribute table (`CUdevice_attribute`).
+
+use std::ffi::{c_int, c_uint};
+
+use super::device::{DeviceInfo, SM_COUNT};
+
+/// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`.
+pub const CC_MAJOR: c_uint = 75;
+/// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`.
+pub const CC_MINOR: c_uint = 76;
+/// Threads per block of any kernel.
+pub const MAX_THREADS_PER_BLOCK: u32 = 1024;
+/// Shared memory per block without opting in, in bytes.
+pub const SHARED_PER_BLOCK: u32 = 48 << 10;
+/// Registers per multiprocessor and per block.
+pub const REGISTERS: u32 = 65536;
+
+/// The value of an attribute; `None` for a number that is no attribute.
+///
+/// Textures, surfaces and clusters are not emulated: their limits are 0.
+pub fn value(device: &DeviceInfo, attribute: c_uint) -> Option<c_int> {
+    let arch = &device.arch;
+    Some(match attribute {
+        0 | 148.. => return None,
+        1..=3 => MAX_THREADS_PER_BLOCK as c_int,
+        4 => 64,
+        5 => c_int::MAX,
+        6 | 7 => 65535,
+        8 => SHARED_PER_BLOCK as c_int,
+        9 => 64 << 10,
+        10 => 32,
+        11 => c_int::MAX,
+        12 | 82 => REGISTERS as c_int,
+        // Nominal clocks in kHz, and a nominal bus width in bits.
+        13 | 36 => 1_000_000,
+        37 => 512,
+        14 => 512,
+        15 | 31 | 41 => 1,
+        16 => SM_COUNT as c_int,
+        19 => 1,
+        30 => 512,
+        33 => device.ordinal as c_int + 1,
+        38 => 4 << 20,
+        39 => arch.threads_per_sm as c_int,
+        40 => 2,
+        51 => 32,
+        CC_MAJOR => arch.major as c_int,
+        CC_MINOR => arch.minor as c_int,
+        78..=80 => 1,
+        81 => arch.shared_per_sm as c_int,
+        83 => 1,
+        // Host atomics are native (one memory), managed memory may be used by both sides at once.
+        86 | 89 => 1,
+        87 => 2,
+        90 | 91 => 1,
+        95 => 1,
+        97 => arch.shared_optin as c_int,
+        98 | 99 => 1,
+        101 => 1,
+        106 => arch.blocks_per_sm as c_int,
+        111 => arch.shared_reserved as c_int,
+        113 => 1,
+        115 => 1,
+        126 => 1,
+        // NUMA node of the device's memory and of its host: none.
+        131 | 134 => -1,
+        _ => 0,
+    })
+}

@@ -1,0 +1,136 @@
+"""Seeded tensor content of warpgauge in numpy, bit for bit (see seeded-data.md)."""
+import numpy as np
+
+INT_TYPES = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split()
+
+
+def words(seed, name, first, n):
+    """Words first .. first+n-1 of the argument's random stream; element i uses word i."""
+    h = 0xCBF29CE484222325  # FNV-1a of the argument's name
+    for byte in name.encode():
+        h = ((h ^ byte) * 0x100000001B3) % 2**64
+    bits = np.random.Philox(key=np.array([seed, h], dtype=np.uint64), counter=first // 4)
+    return bits.random_raw(first % 4 + n)[first % 4 :]
+
+
+def ln(x):
+    m, e = np.frexp(x)
+    low = m < 0.7071067811865476
+    m, e = np.where(low, m * 2, m), np.where(low, e - 1, e).astype(np.float64)
+    s = (m - 1) / (m + 1)
+    t, p = s * s, np.full_like(s, 1 / 21)
+    for k in (19, 17, 15, 13, 11, 9, 7, 5, 3, 1):
+        p = p * t + 1 / k
+    return e * 0.6931471805599453 + 2 * s * p
+
+
+def rational(pair, r):
+    n, d = (np.full_like(r, c[7]) for c in pair)
+    for k in range(6, -1, -1):
+        n, d = n * r + pair[0][k], d * r + pair[1][k]
+    return n, d
+
+
+CENTRE = [[3.387132872796366608, 133.14166789178437745, 1971.5909503065514427,
+           13731.693765509461125, 45921.953931549871457, 67265.770927008700853,
+           33430.575583588128105, 2509.0809287301226727],
+          [1.0, 42.313330701600911252, 687.18700749205790830, 5394.1960214247511077,
+           21213.794301586595867, 39307.895800092710610, 28729.085735721942674,
+           5226.4952788528545610]]
+TAIL = [[1.42343711074968357734, 4.63033784615654529590, 5.76949722146069140550,
+         3.64784832476320460504, 1.27045825245236838258, 2.41780725177450611770e-1,
+         2.27238449892691845833e-2, 7.74545014278341407640e-4],
+        [1.0, 2.05319162663775882187, 1.67638483018380384940, 6.89767334985100004550e-1,
+         1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4,
+         1.05075007164441684324e-9]]
+FAR = [[6.65790464350110377720, 5.46378491116411436990, 1.78482653991729133580,
+        2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
+        2.71155556874348757815e-5, 2.01033439929228813265e-7],
+       [1.0, 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
+        7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7,
+        2.04426310338993978564e-15]]
+
+
+def standard_normal(w):
+    p = np.minimum((w >> 11).astype(np.float64) * 2.0**-53 + 2.0**-54, 1 - 2.0**-53)
+    q = p - 0.5
+    r = np.sqrt(-ln(np.where(q < 0, p, 1 - p)))
+    n, d = rational(CENTRE, 0.180625 - q * q)
+    (tn, td), (fn, fd) = rational(TAIL, r - 1.6), rational(FAR, r - 5)
+    tail = np.where(r <= 5, tn / td, fn / fd)
+    return np.where(np.abs(q) <= 0.425, q * n / d, np.where(q < 0, -tail, tail))
+
+
+def integers(w, low, high):
+    span = high - low
+    if span <= 2**32:
+        offset = ((w >> 32) * np.uint64(span)) >> 32
+    else:
+        offset = np.array([(int(x) * span) >> 64 for x in w], dtype=np.uint64)
+    return offset + np.uint64(low % 2**64)  # two's complement: the low bits are the element
+
+
+def float8(x, mantissa_bits, bias, largest):
+    a = np.abs(x.astype(np.float64))
+    e = np.maximum(np.frexp(np.where(a == 0, 1e-30, a))[1] - 1, 1 - bias)
+    steps = np.rint(a * 2.0 ** (mantissa_bits - e))
+    code = np.minimum((e - 1 + bias) * 2**mantissa_bits + steps, largest)
+    return np.where(np.isnan(x), 127, code).astype(np.uint8) | (np.signbit(x) * np.uint8(128))
+
+
+def convert(x, dtype):
+    """float64 to the bytes of a dtype."""
+    if dtype in INT_TYPES:
+        info = np.iinfo("uint8" if dtype == "bool" else dtype)
+        low, high = (0, 1) if dtype == "bool" else (info.min, info.max)
+        x = np.trunc(np.nan_to_num(x, nan=0.0, posinf=1e300, neginf=-1e300))
+        inside = np.where((x > low) & (x < high), x, 0).astype(info.dtype)
+        top = np.where(x >= high, info.dtype.type(high), info.dtype.type(low))
+        return np.where((x > low) & (x < high), inside, top).astype(info.dtype).tobytes()
+    if dtype == "float64":
+        return x.tobytes()
+    with np.errstate(over="ignore"):
+        single = x.astype(np.float32)
+        if dtype == "bfloat16":
+            u = single.view(np.uint32)
+            rounded = (u + 0x7FFF + ((u >> 16) & 1)) >> 16
+            return np.where(np.isnan(single), (u >> 16) | 0x40, rounded).astype(np.uint16).tobytes()
+        if dtype == "float8_e4m3":
+            return float8(single, 3, 7, 0x7E).tobytes()
+        if dtype == "float8_e5m2":
+            return float8(single, 2, 15, 0x7B).tobytes()
+        return single.astype(dtype).tobytes()
+
+
+def tensor(kind, dtype, name, n, seed=0, first=0, mean=0.0, std=1.0, low=None, high=None,
+           fill_value=None, start=0.0, step=1.0):
+    """Bytes of elements first .. first+n-1 of the tensor argument `name`."""
+    is_int = dtype in INT_TYPES
+    if kind in ("zeros", "ones", "full"):
+        value = {"zeros": 0.0, "ones": 1.0, "full": fill_value}[kind]
+        return convert(np.full(n, value, dtype=np.float64), dtype)
+    if kind == "arange":
+        return convert(start + np.arange(first, first + n).astype(np.float64) * step, dtype)
+    w = words(seed, name, first, n)
+    if is_int:
+        if kind == "randn":
+            info = np.iinfo("uint8" if dtype == "bool" else dtype)
+            low, high = int(info.min), int(info.max) + 1
+            low, high = {"bool": (0, 2), "int64": (-10**6, 10**6),
+                         "uint64": (0, 10**6)}.get(dtype, (low, high))
+        low = 0 if low is None else low
+        high = (2 if dtype == "bool" else 100) if high is None else high
+        as_type = np.uint8 if dtype == "bool" else np.dtype(dtype)
+        return integers(w, int(low), int(high)).astype(as_type).tobytes()
+    if kind == "uniform":
+        low, high = (0.0 if low is None else low), (1.0 if high is None else high)
+        u = (w >> 11).astype(np.float64) * 2.0**-53
+        return convert(low + u * (high - low), dtype)
+    if kind == "randn":
+        return convert(mean + std * standard_normal(w), dtype)
+    raise ValueError(f"{kind} of {dtype}")
+
+
+if __name__ == "__main__":
+    x = np.frombuffer(tensor("randn", "float32", "x", 1000, seed=42), dtype=np.float32)
+    print(x[:4], "mean", x.mean(), "std", x.std())

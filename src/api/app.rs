@@ -1,0 +1,56 @@
+//! Puts the parts together: pages and operations, guarded, in their envelope.
+
+use std::sync::{Arc, OnceLock};
+
+use poem::endpoint::BoxEndpoint;
+use poem::{Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Request, Response, Route};
+use poem_openapi::OpenApiService;
+use tokio::sync::watch;
+
+use super::allow::Routes;
+use super::auth::{Guard, Keys};
+use super::body::BodyLimits;
+use super::envelope::{Envelope, GpuType};
+use super::routes::Api;
+use super::server::Phase;
+use super::{pages, spec};
+use crate::config::ServerConfig;
+use crate::pipeline::EvaluationService;
+
+/// The application, ready to answer requests.
+pub(super) fn app(
+    config: &ServerConfig,
+    service: Arc<dyn EvaluationService>,
+    phase: watch::Receiver<Phase>,
+) -> impl Endpoint<Output = Response> + use<> {
+    let api = Api { service: Arc::clone(&service), body_limit_bytes: config.body_limit_bytes };
+    let operations = OpenApiService::new(api, "warpgauge", env!("CARGO_PKG_VERSION"));
+    let operations = operations.into_endpoint();
+    let routes = Split { pages: pages::add(Route::new()), operations }
+        .data(BodyLimits::new(config.body_limit_bytes))
+        .map_to_response();
+    let pages = pages::PATHS.map(|path| (path.to_owned(), vec!["GET".to_owned()]));
+    Envelope {
+        inner: Guard { keys: Keys::new(&config.api_keys), inner: routes },
+        routes: Routes::new(spec::operations(&spec::full()).into_iter().chain(pages)),
+        phase,
+        gpu: GpuType { service, known: OnceLock::new() },
+    }
+}
+
+/// Pages and operations side by side: nested at `/`, operations would hide the front page.
+struct Split {
+    pages: Route,
+    operations: BoxEndpoint<'static>,
+}
+
+impl Endpoint for Split {
+    type Output = Response;
+
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        if pages::PATHS.contains(&request.uri().path()) {
+            return Ok(self.pages.call(request).await?.into_response());
+        }
+        self.operations.call(request).await
+    }
+}

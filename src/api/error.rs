@@ -1,0 +1,223 @@
+//! Errors as callers see them, and the one place that gives each its HTTP status.
+
+use poem::http::{HeaderValue, StatusCode, header};
+use poem::{IntoResponse, Response};
+use poem_openapi::Object;
+use serde::{Deserialize, Serialize};
+
+use crate::pipeline::{Problem, ServiceError};
+
+/// Media type of every answer but pages and the YAML specification.
+pub(super) const JSON: &str = "application/json";
+
+/// What every error answer holds. `error`, `status`, `validation_errors`, `job_id` and `details` are
+/// the reference fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct ErrorBody {
+    /// Who has to act: the caller (`client_error`), or whoever runs the server (`error`).
+    pub status: ErrorStatus,
+    /// Stable code, for programs.
+    pub code: String,
+    /// What happened, where, and what to do, for people.
+    pub error: String,
+    /// JSON path of the field at fault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Line of the body, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// Column of the body, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u64>,
+    /// Every problem found in the request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub validation_errors: Vec<ValidationError>,
+    /// The job, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<String>,
+    /// More, such as the id under which the log knows an internal error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
+}
+
+/// Who has to act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, poem_openapi::Enum)]
+#[serde(rename_all = "snake_case")]
+#[oai(rename_all = "snake_case")]
+pub enum ErrorStatus {
+    /// The caller.
+    ClientError,
+    /// Whoever runs the server.
+    Error,
+}
+
+/// One problem in a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
+pub struct ValidationError {
+    /// JSON path of the field.
+    pub field: String,
+    /// What was expected, what came, what to do.
+    pub message: String,
+    /// Stable code.
+    #[serde(rename = "type")]
+    #[oai(rename = "type")]
+    pub kind: String,
+}
+
+/// A request that failed: its HTTP status and its body.
+#[derive(Debug, Clone)]
+pub(super) struct ApiError {
+    status: StatusCode,
+    retry_after_s: Option<u64>,
+    body: Box<ErrorBody>,
+}
+
+impl ApiError {
+    pub(super) fn new(status: StatusCode, code: &str, error: impl Into<String>) -> Self {
+        Self {
+            status,
+            retry_after_s: None,
+            body: Box::new(ErrorBody {
+                status: if status.is_client_error() && status != StatusCode::NOT_FOUND {
+                    ErrorStatus::ClientError
+                } else {
+                    ErrorStatus::Error
+                },
+                code: code.to_owned(),
+                error: error.into(),
+                path: None,
+                line: None,
+                column: None,
+                validation_errors: Vec::new(),
+                job_id: None,
+                details: None,
+            }),
+        }
+    }
+
+    /// One field of the request is wrong.
+    pub(super) fn field(path: &str, code: &str, error: impl Into<String>) -> Self {
+        let mut this = Self::new(StatusCode::BAD_REQUEST, code, error);
+        this.body.path = Some(path.to_owned());
+        this.body.validation_errors = vec![ValidationError {
+            field: path.to_owned(),
+            message: this.body.error.clone(),
+            kind: code.to_owned(),
+        }];
+        this
+    }
+
+    /// Where in the body the problem is, counted from 1.
+    pub(super) fn at(mut self, line: Option<u64>, column: Option<u64>) -> Self {
+        self.body.line = line;
+        self.body.column = column;
+        self
+    }
+
+    /// When it is worth trying again.
+    pub(super) fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after_s = Some(seconds.max(1));
+        self
+    }
+
+    /// Something of ours broke: `id` finds the log line that says what.
+    pub(super) fn internal(id: &str, error: impl Into<String>) -> Self {
+        let mut this = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error);
+        this.body.details = Some(format!("the server's log has more under id {id}"));
+        this
+    }
+
+    /// The server is going down.
+    pub(super) fn shutting_down() -> Self {
+        ServiceError::ShuttingDown.into()
+    }
+
+    fn invalid(problems: Vec<Problem>) -> Self {
+        let message = ServiceError::Invalid(problems.clone()).to_string();
+        let mut this = Self::new(StatusCode::BAD_REQUEST, "invalid_contract", message);
+        this.body.path = problems.first().map(|problem| problem.path.clone());
+        this.body.validation_errors = problems
+            .into_iter()
+            .map(|problem| ValidationError {
+                field: problem.path,
+                message: problem.message,
+                kind: problem.code,
+            })
+            .collect();
+        this
+    }
+}
+
+impl From<ServiceError> for ApiError {
+    fn from(error: ServiceError) -> Self {
+        let text = error.to_string();
+        match error {
+            ServiceError::Invalid(problems) => Self::invalid(problems),
+            ServiceError::QueueFull { retry_after, .. } => {
+                let seconds = retry_after.as_secs_f64().ceil() as u64;
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "queue_full", text).retry_after(seconds)
+            }
+            ServiceError::NoSuchJob(_) => Self::new(StatusCode::NOT_FOUND, "no_such_job", text),
+            ServiceError::ShuttingDown => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", text)
+            }
+            ServiceError::Unavailable(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", text)
+            }
+            ServiceError::Internal { id, .. } => Self::internal(&id, text),
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = serde_json::to_vec(&*self.body).unwrap_or_default();
+        let mut response = Response::builder().status(self.status).content_type(JSON).body(body);
+        let headers = response.headers_mut();
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Bearer realm=\"warpgauge\"");
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+impl From<ApiError> for poem::Error {
+    fn from(error: ApiError) -> Self {
+        poem::Error::from_response(error.into_response())
+    }
+}
+
+/// What to say of an error that poem or poem-openapi found, which know texts only.
+pub(super) fn framework_error(
+    status: StatusCode,
+    text: &str,
+    method: &str,
+    path: &str,
+) -> ApiError {
+    match status {
+        StatusCode::NOT_FOUND => ApiError::new(
+            status,
+            "not_found",
+            format!("there is nothing at {path}; /docs lists what there is"),
+        ),
+        StatusCode::METHOD_NOT_ALLOWED => ApiError::new(
+            status,
+            "method_not_allowed",
+            format!("{path} does not take {method}; the Allow header lists what it takes"),
+        ),
+        StatusCode::BAD_REQUEST => {
+            let name = text.split('`').nth(1).unwrap_or("request");
+            ApiError::field(name, "invalid_parameter", text)
+        }
+        status => {
+            let code = status.canonical_reason().unwrap_or("error").to_lowercase();
+            ApiError::new(status, &code.replace([' ', '-'], "_"), text)
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Which errors an operation declares in the OpenAPI document.
+
+use std::marker::PhantomData;
+
+use poem_openapi::ApiResponse;
+use poem_openapi::registry::{
+    MetaHeader, MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry,
+};
+use poem_openapi::types::Type;
+
+use super::error::{ApiError, ErrorBody, JSON};
+
+/// An [`ApiError`] of an operation that declares the statuses of `S`.
+pub(super) struct Fails<S>(ApiError, PhantomData<S>);
+
+/// A set of HTTP statuses.
+pub(super) trait Statuses: Send + Sync + 'static {
+    const LIST: &'static [u16];
+}
+
+/// Errors of operations that take a contract.
+pub(super) struct TakesBody;
+impl Statuses for TakesBody {
+    const LIST: &'static [u16] = &[400, 401, 408, 413, 415, 429, 500, 503];
+}
+
+/// Errors of operations that look up a job.
+pub(super) struct TakesJob;
+impl Statuses for TakesJob {
+    const LIST: &'static [u16] = &[401, 404, 500, 503];
+}
+
+/// Errors of operations that take nothing.
+pub(super) struct TakesNothing;
+impl Statuses for TakesNothing {
+    const LIST: &'static [u16] = &[401, 500, 503];
+}
+
+/// Errors of operations that take nothing and ask for no key.
+pub(super) struct Open;
+impl Statuses for Open {
+    const LIST: &'static [u16] = &[500, 503];
+}
+
+impl<S, E: Into<ApiError>> From<E> for Fails<S> {
+    fn from(error: E) -> Self {
+        Self(error.into(), PhantomData)
+    }
+}
+
+impl<S> From<Fails<S>> for poem::Error {
+    fn from(failure: Fails<S>) -> Self {
+        failure.0.into()
+    }
+}
+
+impl<S: Statuses> ApiResponse for Fails<S> {
+    fn meta() -> MetaResponses {
+        MetaResponses { responses: S::LIST.iter().map(|status| describe(*status)).collect() }
+    }
+
+    fn register(registry: &mut Registry) {
+        ErrorBody::register(registry);
+    }
+}
+
+fn describe(status: u16) -> MetaResponse {
+    let (description, headers) = match status {
+        400 => (
+            "The request is not valid: `code` says why, `path`, `line` and `column` say where.",
+            vec![],
+        ),
+        401 => (
+            "No key, or a wrong one.",
+            vec![header("WWW-AUTHENTICATE", "How to send a key.", "string")],
+        ),
+        404 => ("There is no such job, or it is not kept any more.", vec![]),
+        408 => ("The body stopped coming.", vec![]),
+        413 => ("The body is larger than the server takes.", vec![]),
+        415 => {
+            ("The body has a media type that is not taken; the error lists those that are.", vec![])
+        }
+        429 => (
+            "The queue is full.",
+            vec![header("RETRY-AFTER", "Seconds after which it is worth trying again.", "integer")],
+        ),
+        503 => {
+            ("The server is shutting down, or this machine lacks what the request needs.", vec![])
+        }
+        _ => ("A fault of the server; `details` finds it in the log.", vec![]),
+    };
+    MetaResponse {
+        description,
+        status: Some(status),
+        status_range: None,
+        content: vec![MetaMediaType { content_type: JSON, schema: ErrorBody::schema_ref() }],
+        headers,
+    }
+}
+
+fn header(name: &str, description: &str, ty: &'static str) -> MetaHeader {
+    MetaHeader {
+        name: name.to_owned(),
+        description: Some(description.to_owned()),
+        required: true,
+        deprecated: false,
+        schema: MetaSchemaRef::Inline(Box::new(MetaSchema::new(ty))),
+    }
+}

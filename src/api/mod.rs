@@ -1,0 +1,30 @@
+//! The HTTP API: OpenAPI-described operations over an [`EvaluationService`].
+//!
+//! A request passes `server` (connections) → `envelope` (id, errors, headers) → `auth` → `routes`, whose
+//! bodies `payload` and `body` read. Nothing here knows devices, and nothing below knows HTTP.
+//!
+//! [`EvaluationService`]: crate::pipeline::EvaluationService
+
+mod allow;
+mod app;
+mod auth;
+mod body;
+mod described;
+mod envelope;
+mod error;
+mod failure;
+mod pages;
+mod payload;
+mod rewrite;
+mod routes;
+mod schema;
+mod server;
+pub mod spec;
+mod views;
+
+pub use error::{ErrorBody, ErrorStatus, ValidationError};
+pub use server::{ServeError, serve};
+pub use views::{
+    Accepted, Capabilities, Capability, CompileCapability, CudaDevice, CudaInfo,
+    DeviceCapabilities, Devices, GpuManager, Health, HealthStatus, Info, JobStats, LegacyJob,
+};

@@ -1,0 +1,61 @@
+//! Pages and documents: Swagger UI, the specifications, the front page. Nothing is fetched from
+//! elsewhere.
+
+use bytes::Bytes;
+use poem::endpoint::make_sync;
+use poem::http::{StatusCode, header};
+use poem::{Endpoint, Response, Route, get};
+use poem_openapi::OpenApiService;
+
+use super::payload::BodyLength;
+use super::spec;
+
+/// Adds the pages to `route`.
+pub(super) fn add(route: Route) -> Route {
+    let full = spec::full_json();
+    let docs = swagger_page(&full);
+    route
+        .at("/", get(make_sync(|_| to_docs())))
+        .at("/docs", get(page("text/html; charset=utf-8", docs)))
+        .at("/openapi.json", get(page("application/json", full)))
+        .at("/openapi.yaml", get(page("application/yaml", spec::full_yaml())))
+        .at("/openapi-client.json", get(page("application/json", spec::client_json())))
+}
+
+/// The paths that [`add`] adds.
+pub(super) const PATHS: [&str; 5] =
+    ["/", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
+
+fn page(content_type: &'static str, text: String) -> impl Endpoint<Output = Response> {
+    let text = Bytes::from(text);
+    make_sync(move |_| {
+        let mut response = Response::builder().content_type(content_type).finish();
+        response.set_data(BodyLength(text.len()));
+        response.set_body(text.clone());
+        response
+    })
+}
+
+fn to_docs() -> Response {
+    Response::builder()
+        .status(StatusCode::TEMPORARY_REDIRECT)
+        .header(header::LOCATION, "/docs")
+        .finish()
+}
+
+/// poem-openapi's page with the corrected document in place of its own.
+fn swagger_page(document: &str) -> String {
+    let empty = OpenApiService::new((), "", "");
+    // In a script element, `</` could end it early.
+    let document = document.replace("</", "<\\/");
+    empty
+        .swagger_ui_html()
+        .replacen(&empty.spec(), &document, 1)
+        .replacen("<html charset=\"UTF-8\">", "<!DOCTYPE html>\n<html lang=\"en\">", 1)
+        .replacen("<title>Swagger UI</title>", "<title>warpgauge API</title>", 1)
+        .replacen(
+            "deepLinking: true,",
+            "deepLinking: true,\n        persistAuthorization: true,",
+            1,
+        )
+}

@@ -1,0 +1,206 @@
+//! The operations.
+
+use std::sync::Arc;
+
+use poem_openapi::param::{Path, Query};
+use poem_openapi::{ApiResponse, OpenApi, Tags};
+
+use super::error::ApiError;
+use super::failure::{Fails, Open, TakesBody, TakesJob, TakesNothing};
+use super::payload::{Contract, Reply};
+use super::views::{Accepted, Capabilities, CudaInfo, Devices, Health, Info, LegacyJob};
+use crate::contract::EvaluateRequest;
+use crate::pipeline::{CompileRequest, EvaluationService, ServiceError};
+use crate::report::{CompileResponse, EvaluateResponse, JobView};
+
+/// The operations over a service.
+pub(super) struct Api {
+    pub(super) service: Arc<dyn EvaluationService>,
+    pub(super) body_limit_bytes: u64,
+}
+
+/// Groups of operations.
+#[derive(Tags)]
+enum Tag {
+    /// Compile, run, check and time kernels.
+    Kernels,
+    /// Watch jobs and fetch their reports.
+    Jobs,
+    /// What this machine is and can do.
+    Machine,
+}
+
+/// Answers of `POST /evaluate`.
+#[derive(ApiResponse)]
+enum Evaluated {
+    /// The evaluation ran to an end: the report says whether the kernel compiled, whether it is
+    /// right, and how fast it is.
+    #[oai(status = 200)]
+    Report(Reply<EvaluateResponse>),
+    /// The evaluation was accepted (`wait=false`) and can be watched.
+    #[oai(status = 202)]
+    Accepted(
+        Reply<Accepted>,
+        /// Where the job is.
+        #[oai(header = "Location")]
+        String,
+    ),
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[OpenApi]
+impl Api {
+    /// Evaluate a kernel
+    ///
+    /// Compiles the kernel, runs it on seeded or given inputs, checks its outputs and times it. A
+    /// kernel that does not compile or is wrong is a result (200), not an HTTP error. With
+    /// `wait=false` the answer comes at once and the report is fetched from `/jobs/{job_id}`.
+    /// Closing the connection cancels an evaluation that is waited for.
+    #[oai(path = "/evaluate", method = "post", operation_id = "evaluate", tag = "Tag::Kernels")]
+    async fn evaluate(
+        &self,
+        /// Whether to wait for the report.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
+        /// The kernel and its IO contract.
+        request: Contract<EvaluateRequest>,
+    ) -> Result<Evaluated, Fails<TakesBody>> {
+        let Contract { value, share } = request;
+        if !wait.0 {
+            let accepted = Accepted::new(self.service.submit(value)?);
+            let location = accepted.status_url.clone();
+            return Ok(Evaluated::Accepted(Reply::new(&accepted)?, location));
+        }
+        let report = self.service.evaluate(value).await?;
+        drop(share);
+        Ok(Evaluated::Report(report_reply(report).await?))
+    }
+
+    /// Compile a kernel
+    ///
+    /// Compiles for a device of this machine or for `arch`, and reports diagnostics and resource
+    /// usage. Needs no device. A kernel that does not compile is a result (200).
+    #[oai(path = "/compile", method = "post", operation_id = "compile", tag = "Tag::Kernels")]
+    async fn compile(
+        &self,
+        /// The kernel.
+        request: Contract<CompileRequest>,
+    ) -> Result<Reply<CompileResponse>, Fails<TakesBody>> {
+        let Contract { value, share } = request;
+        let report = self.service.compile(value).await?;
+        drop(share);
+        let content_bytes = report.image_b64.as_ref().map_or(0, String::len);
+        Ok(Reply::with_content(report, content_bytes).await?)
+    }
+
+    /// Run a kernel once
+    ///
+    /// Compiles the kernel, runs it once, untimed, and returns its outputs.
+    #[oai(path = "/execute", method = "post", operation_id = "execute", tag = "Tag::Kernels")]
+    async fn execute(
+        &self,
+        /// The kernel and its IO contract.
+        request: Contract<EvaluateRequest>,
+    ) -> Result<Reply<EvaluateResponse>, Fails<TakesBody>> {
+        let Contract { value, share } = request;
+        let report = self.service.execute(value).await?;
+        drop(share);
+        Ok(report_reply(report).await?)
+    }
+
+    /// Get a job
+    ///
+    /// Says where a job stands and, once it ended, holds its report.
+    #[oai(path = "/jobs/:job_id", method = "get", operation_id = "get_job", tag = "Tag::Jobs")]
+    async fn job(
+        &self,
+        /// The `job_id` of an earlier answer.
+        job_id: Path<String>,
+    ) -> Result<Reply<JobView>, Fails<TakesJob>> {
+        let job = self.find(&job_id)?;
+        let content_bytes = job.result.as_ref().map_or(0, content_bytes);
+        Ok(Reply::with_content(job, content_bytes).await?)
+    }
+
+    /// Get a job's state
+    ///
+    /// The shape of the CUDA Evaluation Server. `/jobs/{job_id}` holds the report too.
+    #[oai(path = "/job/:job_id", method = "get", operation_id = "get_job_state", tag = "Tag::Jobs")]
+    async fn legacy_job(
+        &self,
+        /// The `job_id` of an earlier answer.
+        job_id: Path<String>,
+    ) -> Result<Reply<LegacyJob>, Fails<TakesJob>> {
+        Ok(Reply::new(&LegacyJob::new(self.find(&job_id)?))?)
+    }
+
+    /// Check health
+    ///
+    /// Whether evaluations can run. Needs no key.
+    #[oai(path = "/health", method = "get", operation_id = "health", tag = "Tag::Machine")]
+    async fn health(&self) -> Result<Reply<Health>, Fails<Open>> {
+        Ok(Reply::new(&Health::new(&self.service.status()))?)
+    }
+
+    /// Describe the server
+    ///
+    /// Version, devices, queue, compilers and limits.
+    #[oai(path = "/info", method = "get", operation_id = "info", tag = "Tag::Machine")]
+    async fn info(&self) -> Result<Reply<Info>, Fails<TakesNothing>> {
+        let info = Info::new(self.service.status(), self.body_limit_bytes);
+        Ok(Reply::new(&info)?)
+    }
+
+    /// List devices
+    ///
+    /// Every device that evaluations can run on, emulated ones included, and its worker.
+    #[oai(path = "/devices", method = "get", operation_id = "devices", tag = "Tag::Machine")]
+    async fn devices(&self) -> Result<Reply<Devices>, Fails<TakesNothing>> {
+        let devices = self.service.status().devices;
+        Ok(Reply::new(&Devices { devices })?)
+    }
+
+    /// List CUDA GPUs
+    ///
+    /// The shape of the GPU Tensor Server, and more.
+    #[oai(path = "/cuda/info", method = "get", operation_id = "cuda_info", tag = "Tag::Machine")]
+    async fn cuda_info(&self) -> Result<Reply<CudaInfo>, Fails<TakesNothing>> {
+        Ok(Reply::new(&CudaInfo::new(&self.service.status()))?)
+    }
+
+    /// List capabilities
+    ///
+    /// What each device and tool can do here and, where it cannot, why.
+    #[oai(
+        path = "/capabilities",
+        method = "get",
+        operation_id = "capabilities",
+        tag = "Tag::Machine"
+    )]
+    async fn capabilities(&self) -> Result<Reply<Capabilities>, Fails<TakesNothing>> {
+        Ok(Reply::new(&Capabilities::new(&self.service.status()))?)
+    }
+}
+
+impl Api {
+    fn find(&self, job_id: &str) -> Result<JobView, ServiceError> {
+        self.service.job(job_id).ok_or_else(|| {
+            // An id is 36 characters; what is longer is not one, and is not echoed whole.
+            ServiceError::NoSuchJob(job_id.chars().take(64).collect())
+        })
+    }
+}
+
+async fn report_reply(report: EvaluateResponse) -> Result<Reply<EvaluateResponse>, ApiError> {
+    let content_bytes = content_bytes(&report);
+    Reply::with_content(report, content_bytes).await
+}
+
+/// Bytes of tensor content that a report carries.
+fn content_bytes(report: &EvaluateResponse) -> usize {
+    let outputs = report.outputs.values();
+    outputs.map(|output| output.data_b64.as_ref().map_or(0, String::len)).sum()
+}

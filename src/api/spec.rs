@@ -1,0 +1,201 @@
+//! The OpenAPI documents: the full one, and one for client generators.
+//!
+//! poem-openapi describes types and operations; what it leaves out or writes in a form that validators
+//! or generators reject is put right here.
+
+use poem_openapi::OpenApiService;
+use serde_yaml::{Mapping, Value};
+
+use super::routes::Api;
+use super::views::{Capabilities, CudaInfo, Devices, Health};
+use super::{described::Described, rewrite};
+use crate::pipeline::ServiceStatus;
+
+const DESCRIPTION: &str = "Send a GPU kernel and a contract; get back a verdict you can trust: does it \
+compile, is it right, how fast is it.\n\nRequest bodies may be JSON, YAML or MessagePack; answers are \
+JSON. A kernel that does not compile or is wrong is a result (200); errors are for requests that \
+could not be served, and all have the shape of `ErrorBody`.";
+
+/// The document of everything that is served.
+pub fn full() -> Value {
+    let service =
+        OpenApiService::new(Described::<Api>::new(), "warpgauge", env!("CARGO_PKG_VERSION"))
+            .description(DESCRIPTION)
+            .server("/")
+            .license(
+                poem_openapi::LicenseObject::new("Apache-2.0")
+                    .url("https://www.apache.org/licenses/LICENSE-2.0"),
+            );
+    let mut document: Value =
+        serde_yaml::from_str(&service.spec()).expect("poem-openapi writes JSON, which is YAML");
+    rewrite::repair(&mut document);
+    add_security(&mut document);
+    add_examples(&mut document);
+    document
+}
+
+/// [`full`] as YAML.
+pub fn full_yaml() -> String {
+    serde_yaml::to_string(&full()).expect("a YAML value can be written as YAML")
+}
+
+/// [`full`] as JSON.
+pub fn full_json() -> String {
+    json(&full())
+}
+
+/// The document for client generators, as JSON: bodies in JSON only, and no defaults, which
+/// generators turn into values that are sent.
+pub fn client_json() -> String {
+    let mut document = full();
+    rewrite::for_generators(&mut document);
+    json(&document)
+}
+
+/// Path templates of the document with their methods in capitals.
+pub(super) fn operations(document: &Value) -> Vec<(String, Vec<String>)> {
+    let Some(paths) = document.get("paths").and_then(Value::as_mapping) else {
+        return Vec::new();
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    paths
+        .iter()
+        .map(|(path, operations)| {
+            let methods = operations.as_mapping().into_iter().flat_map(Mapping::keys);
+            (text(path), methods.map(|method| text(method).to_uppercase()).collect())
+        })
+        .collect()
+}
+
+fn json(document: &Value) -> String {
+    let mut text =
+        serde_json::to_string_pretty(document).expect("the document has nothing but string keys");
+    text.push('\n');
+    text
+}
+
+/// Keys are needed where the server has any, which the document cannot know: hence the empty
+/// alternative.
+fn add_security(document: &mut Value) {
+    let schemes = parsed(
+        "ApiKey: {type: apiKey, in: header, name: X-API-Key}\n\
+         Bearer: {type: http, scheme: bearer}",
+    );
+    let any_of = parsed("[{ApiKey: []}, {Bearer: []}, {}]");
+    if let Some(components) = document.get_mut("components").and_then(Value::as_mapping_mut) {
+        components.insert("securitySchemes".into(), schemes);
+    }
+    if let Some(root) = document.as_mapping_mut() {
+        root.insert("security".into(), any_of);
+    }
+    if let Some(health) = operation(document, "/health", "get") {
+        health.insert("security".into(), Value::Sequence(Vec::new()));
+    }
+}
+
+fn add_examples(document: &mut Value) {
+    let report = parsed(include_str!("examples/report.json"));
+    for (path, example) in [
+        ("/evaluate", vector_add()),
+        ("/execute", parsed(include_str!("examples/execute.json"))),
+        ("/compile", parsed(include_str!("examples/compile.json"))),
+    ] {
+        let content = operation(document, path, "post")
+            .and_then(|it| descend(it, &["requestBody", "content"]));
+        for (media_type, body) in content.into_iter().flatten() {
+            let text = media_type.as_str().unwrap_or_default();
+            if let (false, Some(body)) = (text.ends_with("msgpack"), body.as_mapping_mut()) {
+                body.insert("example".into(), example.clone());
+            }
+        }
+    }
+    let status: ServiceStatus = serde_json::from_str(include_str!("examples/status.json"))
+        .expect("examples/status.json is a ServiceStatus");
+    let job_id = report.get("job_id").cloned().unwrap_or_default();
+    let job = job_example(&report, &job_id);
+    for (path, method, code, example) in [
+        ("/evaluate", "post", "200", report.clone()),
+        ("/evaluate", "post", "202", accepted_example(&job_id)),
+        ("/execute", "post", "200", report.clone()),
+        ("/compile", "post", "200", compile_example(&report)),
+        ("/jobs/{job_id}", "get", "200", job.0),
+        ("/job/{job_id}", "get", "200", job.1),
+        ("/health", "get", "200", value(&Health::new(&status))),
+        ("/cuda/info", "get", "200", value(&CudaInfo::new(&status))),
+        ("/capabilities", "get", "200", value(&Capabilities::new(&status))),
+        ("/devices", "get", "200", value(&Devices { devices: status.devices.clone() })),
+        ("/info", "get", "200", value(&super::views::Info::new(status.clone(), 500_000_000))),
+    ] {
+        let media = ["responses", code, "content", super::error::JSON];
+        if let Some(media) = operation(document, path, method).and_then(|it| descend(it, &media)) {
+            media.insert("example".into(), example);
+        }
+    }
+    rewrite::error_examples(document);
+}
+
+/// The contract of `kernels/vector_add` with its sources in place of their files' names.
+fn vector_add() -> Value {
+    let mut contract = parsed(include_str!("../../kernels/vector_add/contract.yaml"));
+    rewrite::walk(&mut contract, &mut |kernel| {
+        let source = match kernel.get("source_file").and_then(Value::as_str) {
+            Some("kernel.cu") => include_str!("../../kernels/vector_add/kernel.cu"),
+            Some("reference.cu") => include_str!("../../kernels/vector_add/reference.cu"),
+            _ => return,
+        };
+        kernel.shift_remove("source_file");
+        kernel.insert("source_code".into(), source.into());
+    });
+    contract
+}
+
+fn accepted_example(job_id: &Value) -> Value {
+    value(&super::views::Accepted::new(job_id.as_str().unwrap_or_default().to_owned()))
+}
+
+fn job_example(report: &Value, job_id: &Value) -> (Value, Value) {
+    let mut job = parsed(
+        "{state: completed, status: success, created_at: 1767225600.0, finished_at: 1767225600.5, trials_done: 20}",
+    );
+    if let Some(job) = job.as_mapping_mut() {
+        job.insert("job_id".into(), job_id.clone());
+        job.insert("result".into(), report.clone());
+    }
+    let view: crate::report::JobView =
+        serde_yaml::from_value(job.clone()).expect("the example is a JobView");
+    (job, value(&super::views::LegacyJob::new(view)))
+}
+
+fn compile_example(report: &Value) -> Value {
+    let mut answer = parsed("{status: success, compiled: true, total_ms: 41.5}");
+    if let Some(answer) = answer.as_mapping_mut() {
+        answer.insert("job_id".into(), report.get("job_id").cloned().unwrap_or_default());
+        answer.insert("compile".into(), report.get("compile").cloned().unwrap_or_default());
+    }
+    answer
+}
+
+/// Constants of this file and its examples; the tests read each.
+fn parsed(text: &str) -> Value {
+    serde_yaml::from_str(text).expect("the examples are valid")
+}
+
+fn value(example: &impl serde::Serialize) -> Value {
+    serde_yaml::to_value(example).expect("the examples can be written")
+}
+
+pub(super) fn operation<'a>(
+    document: &'a mut Value,
+    path: &str,
+    method: &str,
+) -> Option<&'a mut Mapping> {
+    document.get_mut("paths")?.get_mut(path)?.get_mut(method)?.as_mapping_mut()
+}
+
+pub(super) fn descend<'a>(from: &'a mut Mapping, keys: &[&str]) -> Option<&'a mut Mapping> {
+    let mut at = from;
+    for key in keys {
+        at = at.get_mut(*key)?.as_mapping_mut()?;
+    }
+    Some(at)
+}

@@ -1,0 +1,247 @@
+//! The command line as clap sees it.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+use crate::config::CliOverrides;
+use crate::exit::Exit;
+
+/// Evaluate GPU kernels: compile them, check them, time them honestly, explain the result.
+#[derive(Debug, Parser)]
+#[command(name = "warpgauge", version, max_term_width = 100, after_help = after_help())]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Global {
+    /// Configuration file (TOML); see `warpgauge config --defaults` for a commented template
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// error, warn, info, debug or trace, or a filter such as `info,warpgauge=debug`
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub log_level: Option<String>,
+    /// auto, emulator, or device ordinals such as 0,1
+    #[arg(long, global = true, value_name = "WHICH")]
+    pub device: Option<String>,
+    /// Print results and errors only
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Serve the HTTP API
+    #[command(after_help = "Examples:\n  \
+        warpgauge serve\n  \
+        warpgauge serve --port 9000 --device 0,1\n  \
+        WARPGAUGE_API_KEYS=secret warpgauge serve --host 0.0.0.0\n\n\
+        The first SIGINT or SIGTERM lets running evaluations finish, a second one ends at once.")]
+    Serve(ServeArgs),
+    /// Evaluate a kernel: compile, run, check, time
+    #[command(after_help = "Examples:\n  \
+        warpgauge eval kernels/vector_add/contract.yaml\n  \
+        warpgauge eval contract.yaml --json | jq .kernel_exec_result\n  \
+        warpgauge eval contract.yaml --server http://gpu-host:8000 --trials 1000\n  \
+        warpgauge eval contract.yaml --return-outputs out/\n\n\
+        In a contract file, `source_file: kernel.cu` beside `kernel_type` stands for the \
+        content of that file, relative to the contract.")]
+    Eval(EvalArgs),
+    /// Compile a kernel and show its resources, without running it
+    #[command(after_help = "Examples:\n  \
+        warpgauge compile kernel.cu --arch sm_90\n  \
+        warpgauge compile contract.yaml -o kernel.cubin\n  \
+        warpgauge compile kernel.cu --kernel-name saxpy --compiler-option=-use_fast_math")]
+    Compile(CompileArgs),
+    /// List the devices that evaluations can use
+    #[command(after_help = "Examples:\n  warpgauge devices\n  warpgauge devices --json")]
+    Devices(DevicesArgs),
+    /// Show or install the CUDA compilers
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  \
+        warpgauge toolchain show\n  \
+        warpgauge toolchain install\n  \
+        warpgauge toolchain install --cuda 12 --with nvcc"
+    )]
+    Toolchain(ToolchainCommand),
+    /// Print the OpenAPI specification
+    #[command(after_help = "Examples:\n  \
+        warpgauge openapi --yaml\n  \
+        warpgauge openapi --client > warpgauge-client.json")]
+    Openapi(OpenapiArgs),
+    /// Print the configuration in effect, and where each value comes from
+    #[command(after_help = "Examples:\n  \
+        warpgauge config\n  \
+        warpgauge config --defaults > warpgauge.toml")]
+    Config(ConfigArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ServeArgs {
+    /// Address to listen on; beyond loopback an API key is required
+    #[arg(long)]
+    pub host: Option<String>,
+    /// Port to listen on; 0: any free one
+    #[arg(long)]
+    pub port: Option<String>,
+}
+
+/// Where a command is carried out.
+#[derive(Debug, Args)]
+pub(super) struct Target {
+    /// Use the server at this address instead of this machine
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+    /// API key for the server; better given by the environment, where others cannot list it
+    #[arg(long, value_name = "KEY", env = "WARPGAUGE_API_KEY", hide_env_values = true)]
+    pub api_key: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EvalArgs {
+    /// Contract: .yaml, .json or .msgpack; `-`: YAML or JSON from standard input
+    pub contract: PathBuf,
+    /// Print the response as JSON, exactly as the service gave it
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: Target,
+    /// Timed launches, in place of the contract's `num_trials`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub trials: Option<u32>,
+    /// Write the outputs into this directory: .npy unless the contract says otherwise
+    #[arg(long, value_name = "DIR")]
+    pub return_outputs: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompileArgs {
+    /// Kernel (.cu, .ptx, .cubin, .fatbin) or contract (.yaml, .json, .msgpack)
+    pub file: PathBuf,
+    /// Architecture, e.g. sm_90; default: the first device's
+    #[arg(long, value_name = "SM")]
+    pub arch: Option<String>,
+    /// Write the image to this file
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Kernel to report on, if the file has several
+    #[arg(long, value_name = "NAME")]
+    pub kernel_name: Option<String>,
+    /// Option for the compiler; may be repeated
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true, action = ArgAction::Append)]
+    pub compiler_option: Vec<String>,
+    /// Print the response as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DevicesArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(super) enum ToolchainCommand {
+    /// List the compilers found, best first, and where
+    Show,
+    /// Install NVRTC into the data directory, with pip
+    Install(ToolchainInstall),
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct ToolchainInstall {
+    /// Major version of CUDA; default: the one the driver serves
+    #[arg(long, value_parser = clap::value_parser!(u32).range(12..=13))]
+    pub cuda: Option<u32>,
+    /// More to install
+    #[arg(long = "with", value_name = "TOOL", value_parser = ["nvcc"])]
+    pub with: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct OpenapiArgs {
+    /// The client-friendly variant: JSON bodies only, for generators
+    #[arg(long)]
+    pub client: bool,
+    /// As YAML
+    #[arg(long, conflicts_with = "json")]
+    pub yaml: bool,
+    /// As JSON (the default)
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ConfigArgs {
+    /// Print the embedded, commented defaults instead: a template for a file
+    #[arg(long)]
+    pub defaults: bool,
+}
+
+impl Global {
+    pub(super) fn overrides(&self) -> CliOverrides {
+        CliOverrides {
+            device: self.device.clone(),
+            log_level: self.log_level.clone(),
+            ..CliOverrides::default()
+        }
+    }
+}
+
+fn after_help() -> String {
+    let mut text = String::from(
+        "Examples:\n  \
+         warpgauge serve                  # API, documented at http://127.0.0.1:8000/docs\n  \
+         warpgauge eval contract.yaml     # evaluate on this machine\n  \
+         warpgauge --device emulator eval contract.yaml   # without a GPU\n\n\
+         Exit codes:\n",
+    );
+    for (exit, meaning) in Exit::TABLE {
+        text.push_str(&format!("  {:>3}  {meaning}\n", exit.code()));
+    }
+    text.push_str(
+        "\nEnvironment: HOST, PORT, GPU_DEVICE, MAX_WORKERS, ENABLE_DEVICE_METRICS, LOG_LEVEL,\n",
+    );
+    text.push_str(
+        "WARPGAUGE_API_KEYS, WARPGAUGE_TOOLCHAIN, WARPGAUGE_DATA_DIR, WARPGAUGE_EMULATOR.",
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::config::settings::SETTINGS;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_names_every_environment_variable_of_the_configuration() {
+        let help = Cli::command().render_long_help().to_string();
+        for name in SETTINGS.iter().filter_map(|setting| setting.env) {
+            assert!(help.contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn global_flags_may_stand_after_the_command() {
+        let cli = Cli::parse_from(["warpgauge", "eval", "c.yaml", "--quiet", "--device", "0"]);
+        assert!(cli.global.quiet);
+        assert_eq!(cli.global.device.as_deref(), Some("0"));
+    }
+}

@@ -1,0 +1,20 @@
+//! Hidden subcommands: this binary, re-executed as a child of the service.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// First argument of a device worker.
+const WORKER: &str = "__worker";
+
+/// First argument of a compile child.
+const COMPILE: &str = "__compile";
+
+/// Runs a child if the first argument asks for one. Children do not see the command-line parser:
+/// their start is on the way of every evaluation.
+pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
+    match args.get(1)?.to_str()? {
+        WORKER => Some(crate::worker::child::main(args.iter().skip(2).cloned())),
+        COMPILE => Some(crate::compile::child::main()),
+        _ => None,
+    }
+}

@@ -1,0 +1,179 @@
+//! `warpgauge compile`.
+
+use std::path::Path;
+
+use base64::Engine;
+
+use super::args::CompileArgs;
+use super::contract_file::{ContractFile, ContractFileError, read_binary, read_source};
+use super::progress::Progress;
+use super::terminal::Terminal;
+use super::{CliError, local, remote, report};
+use crate::config::Config;
+use crate::contract::{KernelCode, KernelMetadata, KernelType};
+use crate::exit::Exit;
+use crate::pipeline::CompileRequest;
+use crate::report::{CompileResponse, ResponseStatus};
+use crate::tensor::Blob;
+
+pub(super) fn run(
+    args: &CompileArgs,
+    config: &Config,
+    terminal: Terminal,
+) -> Result<Exit, CliError> {
+    let progress = Progress::start(terminal);
+    let request = request(args, config.server.body_limit_bytes)?;
+    let (text, response): (String, CompileResponse) = match &args.target.server {
+        Some(server) => {
+            progress.stage(&format!("compiling at {server}"));
+            let body = serde_json::to_value(&request)
+                .map_err(|error| CliError::Internal(format!("request to JSON: {error}")))?;
+            remote::post(&args.target, server, "/compile", &body)?
+        }
+        None => {
+            progress.stage("compiling");
+            let response = local::with_service(config, |service| async move {
+                Ok(service.compile(request).await?)
+            })?;
+            let text = serde_json::to_string(&response)
+                .map_err(|error| CliError::Internal(format!("report to JSON: {error}")))?;
+            (text, response)
+        }
+    };
+    drop(progress);
+    if args.json {
+        terminal.print(&format!("{}\n", text.trim_end()))?;
+    } else {
+        terminal.print(&report::compilation(&response, terminal.colour))?;
+    }
+    if let Some(path) = &args.output
+        && response.compiled
+    {
+        write_image(&response, path)?;
+        terminal.note(&format!("wrote {}", path.display()));
+    }
+    Ok(match (response.status, response.compiled) {
+        (_, true) => Exit::Success,
+        (ResponseStatus::Success, false) => Exit::NotCompiled,
+        (ResponseStatus::Error, false) => Exit::Environment,
+    })
+}
+
+/// The request for a kernel file or for the kernel of a contract.
+fn request(args: &CompileArgs, limit: u64) -> Result<CompileRequest, CliError> {
+    let mut kernel = match kernel_type_of(&args.file) {
+        Some(kind) => kernel_file(&args.file, kind)?,
+        None => {
+            let mut contract = ContractFile::read(&args.file, limit)?;
+            // Only the kernel matters here: the rest of the contract may be unfinished.
+            contract.fields.retain(|name, _| name == "kernel");
+            #[derive(serde::Deserialize)]
+            struct OnlyKernel {
+                kernel: KernelCode,
+            }
+            contract.typed::<OnlyKernel>()?.kernel
+        }
+    };
+    if args.kernel_name.is_some() || !args.compiler_option.is_empty() {
+        let metadata = kernel.metadata.get_or_insert_with(KernelMetadata::default);
+        if args.kernel_name.is_some() {
+            metadata.kernel_name.clone_from(&args.kernel_name);
+        }
+        metadata.compiler_options.extend(args.compiler_option.iter().cloned());
+    }
+    Ok(CompileRequest { kernel, arch: args.arch.clone(), return_image: args.output.is_some() })
+}
+
+fn kernel_type_of(path: &Path) -> Option<KernelType> {
+    match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+        "cu" | "cuh" => Some(KernelType::Cuda),
+        "ptx" => Some(KernelType::Ptx),
+        "cubin" => Some(KernelType::Cubin),
+        "fatbin" => Some(KernelType::Fatbin),
+        _ => None,
+    }
+}
+
+fn kernel_file(path: &Path, kernel_type: KernelType) -> Result<KernelCode, ContractFileError> {
+    let is_binary = matches!(kernel_type, KernelType::Cubin | KernelType::Fatbin);
+    let (source_code, binary_b64) = if is_binary {
+        (None, Some(Blob::from_base64(read_binary(path)?)))
+    } else {
+        (Some(read_source(path)?), None)
+    };
+    Ok(KernelCode { source_code, binary_b64, kernel_type, io: None, metadata: None })
+}
+
+fn write_image(response: &CompileResponse, path: &Path) -> Result<(), CliError> {
+    let image = response
+        .image_b64
+        .as_deref()
+        .map(|text| base64::engine::general_purpose::STANDARD.decode(text));
+    match image {
+        Some(Ok(bytes)) => std::fs::write(path, bytes)
+            .map_err(|source| CliError::Write { path: path.to_owned(), source }),
+        Some(Err(error)) => Err(CliError::Internal(format!("the image is not base64: {error}"))),
+        None => Err(CliError::Internal("the answer carries no image".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::{Value, json};
+
+    use super::super::args::{Cli, Command};
+    use super::*;
+
+    /// The request as a server would get it.
+    fn request_json(arguments: &[&str]) -> Value {
+        let arguments = ["warpgauge", "compile"].iter().chain(arguments);
+        let Command::Compile(args) = Cli::parse_from(arguments).command else {
+            panic!("parses as compile");
+        };
+        let request = request(&args, 1 << 20).expect("a request");
+        serde_json::to_value(request).expect("JSON")
+    }
+
+    fn file(directory: &tempfile::TempDir, name: &str, content: &[u8]) -> String {
+        let path = directory.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn kernel_files_and_flags() {
+        let directory = tempfile::tempdir().unwrap();
+        let source = file(&directory, "k.cu", b"code");
+        assert_eq!(
+            request_json(&[&source]),
+            json!({"kernel": {"source_code": "code", "kernel_type": "cuda"},
+                   "return_image": false})
+        );
+        let flags = ["--arch", "sm_90", "-o", "x", "--kernel-name", "k", "--compiler-option=-G"];
+        let whole = request_json(&[&[source.as_str()], flags.as_slice()].concat());
+        assert_eq!(whole["arch"], "sm_90");
+        assert_eq!(whole["return_image"], true);
+        assert_eq!(
+            whole["kernel"]["metadata"],
+            json!({"kernel_name": "k", "compiler_options": ["-G"]})
+        );
+        let cubin = file(&directory, "k.cubin", &[0, 1]);
+        assert_eq!(
+            request_json(&[&cubin])["kernel"],
+            json!({"binary_b64": "AAE=", "kernel_type": "cubin"})
+        );
+    }
+
+    #[test]
+    fn the_kernel_of_a_contract_is_enough() {
+        let directory = tempfile::tempdir().unwrap();
+        file(&directory, "k.cu", b"code");
+        let contract = file(
+            &directory,
+            "c.yaml",
+            b"kernel: {source_file: k.cu, kernel_type: cuda}\nunfinished: yes\n",
+        );
+        assert_eq!(request_json(&[&contract])["kernel"]["source_code"], "code");
+    }
+}

@@ -1,0 +1,230 @@
+//! Contract files: reading them, and `source_file`.
+//!
+//! The contract itself knows no files: it travels. For people's convenience a contract *file* may
+//! say `source_file: kernel.cu` in a kernel, relative to the contract file; it is replaced by
+//! `source_code` (or by `binary_b64` for machine code) before anything else looks at it.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use serde_json::{Map, Value};
+
+use crate::contract::{self, BodyFormat};
+
+/// Largest kernel source, bytes.
+const MAX_SOURCE_BYTES: u64 = 16 << 20;
+
+/// Largest kernel image, bytes.
+const MAX_BINARY_BYTES: u64 = 64 << 20;
+
+/// Why a contract file gives no contract.
+#[derive(Debug, thiserror::Error)]
+pub enum ContractFileError {
+    /// The file cannot be read.
+    #[error("could not read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// It is a directory, a device or a pipe.
+    #[error("{} is not a regular file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It is larger than what is accepted.
+    #[error("{} is larger than {limit} bytes", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The limit, bytes.
+        limit: u64,
+    },
+    /// The name says nothing about the format.
+    #[error(
+        "{}: cannot tell the format from the name; expected .yaml, .yml, .json, .msgpack or .mpk",
+        path.display()
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It does not parse.
+    #[error("{}: {message}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// What the parser says, with line and column where there are any.
+        message: String,
+    },
+    /// It parses, but is no contract.
+    #[error("{}: {at}: {message}", path.display())]
+    Field {
+        /// The file.
+        path: PathBuf,
+        /// Path of the field.
+        at: String,
+        /// What was expected, what came.
+        message: String,
+    },
+}
+
+/// A contract file, parsed, with every `source_file` replaced.
+#[derive(Debug)]
+pub(super) struct ContractFile {
+    path: PathBuf,
+    /// The contract as it goes to the service; an object.
+    pub fields: Map<String, Value>,
+}
+
+impl ContractFile {
+    /// Reads `path`, or standard input if it is `-`; at most `limit` bytes.
+    pub(super) fn read(path: &Path, limit: u64) -> Result<Self, ContractFileError> {
+        let (bytes, format, directory) = if path == Path::new("-") {
+            let bytes = read_limited(std::io::stdin().lock(), path, limit)?;
+            let format = if looks_like_json(&bytes) { BodyFormat::Json } else { BodyFormat::Yaml };
+            (bytes, format, Path::new(""))
+        } else {
+            let format = format_of(path)?;
+            (read_file(path, limit)?, format, path.parent().unwrap_or(Path::new("")))
+        };
+        let Value::Object(fields) = parsed(&bytes, format, path)? else {
+            return Err(field(path, "the document", "expected a mapping with `kernel` in it"));
+        };
+        let mut contract = Self { path: path.to_owned(), fields };
+        contract.replace_source_files(directory)?;
+        Ok(contract)
+    }
+
+    /// The contract as a typed request.
+    pub(super) fn typed<T: serde::de::DeserializeOwned>(self) -> Result<T, ContractFileError> {
+        let path = self.path;
+        serde_path_to_error::deserialize(Value::Object(self.fields)).map_err(|error| {
+            let at = match error.path().to_string() {
+                root if root == "." => "the document".to_owned(),
+                at => at,
+            };
+            field(&path, &at, &error.inner().to_string())
+        })
+    }
+
+    fn replace_source_files(&mut self, directory: &Path) -> Result<(), ContractFileError> {
+        if let Some(Value::Object(kernel)) = self.fields.get_mut("kernel") {
+            replace_source_file(kernel, "kernel", directory, &self.path)?;
+        }
+        let Some(Value::Object(expected)) = self.fields.get_mut("expected") else {
+            return Ok(());
+        };
+        for (output, expectation) in expected {
+            if let Some(Value::Object(kernel)) = expectation.get_mut("kernel") {
+                let at = format!("expected.{output}.kernel");
+                replace_source_file(kernel, &at, directory, &self.path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn replace_source_file(
+    kernel: &mut Map<String, Value>,
+    at: &str,
+    directory: &Path,
+    contract: &Path,
+) -> Result<(), ContractFileError> {
+    let Some(name) = kernel.remove("source_file") else {
+        return Ok(());
+    };
+    let at = format!("{at}.source_file");
+    let refuse = |message: &str| Err(field(contract, &at, message));
+    let Value::String(name) = name else {
+        return refuse("expected the name of a file");
+    };
+    if name.is_empty() || Path::new(&name).is_absolute() {
+        return refuse("expected a path relative to the contract file");
+    }
+    for other in ["source_code", "binary_b64"] {
+        if kernel.contains_key(other) {
+            return refuse(&format!("`{other}` is given too; give one of them"));
+        }
+    }
+    let path = directory.join(&name);
+    let is_binary =
+        matches!(kernel.get("kernel_type").and_then(Value::as_str), Some("cubin" | "fatbin"));
+    if is_binary {
+        let bytes = read_file(&path, MAX_BINARY_BYTES)?;
+        let text = base64::engine::general_purpose::STANDARD.encode(bytes);
+        kernel.insert("binary_b64".to_owned(), Value::String(text));
+    } else {
+        kernel.insert("source_code".to_owned(), Value::String(read_source(&path)?));
+    }
+    Ok(())
+}
+
+/// A kernel source as text.
+pub(super) fn read_source(path: &Path) -> Result<String, ContractFileError> {
+    String::from_utf8(read_file(path, MAX_SOURCE_BYTES)?).map_err(|error| {
+        let message = format!("byte {} is not UTF-8", error.utf8_error().valid_up_to());
+        ContractFileError::Syntax { path: path.to_owned(), message }
+    })
+}
+
+/// A kernel image, base64.
+pub(super) fn read_binary(path: &Path) -> Result<String, ContractFileError> {
+    let bytes = read_file(path, MAX_BINARY_BYTES)?;
+    Ok(base64::engine::general_purpose::STANDARD.encode(bytes))
+}
+
+fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, ContractFileError> {
+    let failed = |source| ContractFileError::Read { path: path.to_owned(), source };
+    // Asked before opening: opening a named pipe would wait for its writer.
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(ContractFileError::NotAFile { path: path.to_owned() });
+    }
+    read_limited(std::fs::File::open(path).map_err(failed)?, path, limit)
+}
+
+fn read_limited(from: impl Read, path: &Path, limit: u64) -> Result<Vec<u8>, ContractFileError> {
+    let mut bytes = Vec::new();
+    from.take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(|source| ContractFileError::Read { path: path.to_owned(), source })?;
+    if bytes.len() as u64 > limit {
+        return Err(ContractFileError::TooLarge { path: path.to_owned(), limit });
+    }
+    Ok(bytes)
+}
+
+fn format_of(path: &Path) -> Result<BodyFormat, ContractFileError> {
+    let extension = path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
+    match extension.as_deref() {
+        Some("json") => Ok(BodyFormat::Json),
+        Some("yaml" | "yml") => Ok(BodyFormat::Yaml),
+        Some("msgpack" | "mpk") => Ok(BodyFormat::MsgPack),
+        _ => Err(ContractFileError::Format { path: path.to_owned() }),
+    }
+}
+
+fn looks_like_json(bytes: &[u8]) -> bool {
+    bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+}
+
+fn parsed(bytes: &[u8], format: BodyFormat, path: &Path) -> Result<Value, ContractFileError> {
+    contract::parse(format, bytes).map_err(|error| ContractFileError::Syntax {
+        path: path.to_owned(),
+        message: error.to_string(),
+    })
+}
+
+fn field(path: &Path, at: &str, message: &str) -> ContractFileError {
+    ContractFileError::Field {
+        path: path.to_owned(),
+        at: at.to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

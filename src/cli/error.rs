@@ -1,0 +1,138 @@
+//! What can keep a command from doing its work, and whose fault it is.
+
+use std::path::PathBuf;
+
+use super::contract_file::ContractFileError;
+use super::outputs::OutputError;
+use super::remote::RemoteError;
+use crate::api::ServeError;
+use crate::config::ConfigError;
+use crate::exit::Exit;
+use crate::pipeline::ServiceError;
+
+/// Why a command did not do its work. `Display` says what and where, `source` why.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The configuration is not valid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The contract file cannot be read or is not a contract.
+    #[error(transparent)]
+    ContractFile(#[from] ContractFileError),
+    /// The local service did not give a report.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    /// The remote service did not give a report.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// Returned outputs cannot be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// A file cannot be written.
+    #[error("could not write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The operating system refuses something.
+    #[error("could not {operation}")]
+    System {
+        /// What was tried.
+        operation: &'static str,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The HTTP server failed.
+    #[error("the HTTP server failed")]
+    Server(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// An option of this command does not fit the others or the machine.
+    #[error("{0}")]
+    Usage(String),
+    /// SIGINT.
+    #[error("interrupted")]
+    Interrupted,
+    /// A bug in warpgauge.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl CliError {
+    /// The exit code.
+    pub fn exit(&self) -> Exit {
+        match self {
+            CliError::Config(_) | CliError::Usage(_) | CliError::ContractFile(_) => Exit::Usage,
+            CliError::Service(error) => Exit::of_service_error(error),
+            CliError::Remote(error) => error.exit(),
+            // What the configuration asks for, not what the machine lacks.
+            CliError::Server(error)
+                if matches!(error.downcast_ref(), Some(ServeError::OpenToOthers { .. })) =>
+            {
+                Exit::Usage
+            }
+            CliError::Output(_)
+            | CliError::Write { .. }
+            | CliError::System { .. }
+            | CliError::Server(_) => Exit::Environment,
+            CliError::Interrupted => Exit::Interrupted,
+            CliError::Internal(_) => Exit::Internal,
+        }
+    }
+
+    /// The error and its causes, one per line, for standard error.
+    pub(super) fn render(&self) -> String {
+        use std::error::Error;
+        let mut text = match self {
+            CliError::Service(ServiceError::Invalid(problems)) => {
+                let mut text = "the contract is not valid".to_owned();
+                for problem in problems {
+                    text.push_str(&format!("\n  {}: {}", problem.path, problem.message));
+                }
+                text
+            }
+            other => other.to_string(),
+        };
+        // A wrapper whose text is its cause's says nothing twice.
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let line = error.to_string();
+            if !text.contains(&line) {
+                text.push_str(&format!("\n  because: {line}"));
+            }
+            cause = error.source();
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::Problem;
+
+    #[test]
+    fn causes_are_shown_once_and_problems_one_per_line() {
+        let source = std::io::Error::other("disk full");
+        let write = CliError::Write { path: "a".into(), source };
+        assert_eq!(write.render(), "could not write a\n  because: disk full");
+        let problem = |path: &str| Problem {
+            path: path.to_owned(),
+            code: "c".to_owned(),
+            message: "wrong".to_owned(),
+        };
+        let invalid = ServiceError::Invalid(vec![problem("a"), problem("b")]);
+        assert_eq!(
+            CliError::from(invalid).render(),
+            "the contract is not valid\n  a: wrong\n  b: wrong"
+        );
+    }
+
+    #[test]
+    fn a_server_without_keys_is_the_operators_mistake() {
+        let open = ServeError::OpenToOthers { address: ([0, 0, 0, 0], 1).into() };
+        assert_eq!(CliError::Server(Box::new(open)).exit(), Exit::Usage);
+        let other = std::io::Error::other("x");
+        assert_eq!(CliError::Server(Box::new(other)).exit(), Exit::Environment);
+    }
+}

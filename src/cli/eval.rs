@@ -1,0 +1,157 @@
+//! `warpgauge eval`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::args::EvalArgs;
+use super::contract_file::ContractFile;
+use super::progress::{Progress, TICK};
+use super::terminal::Terminal;
+use super::{CliError, local, outputs, remote, report};
+use crate::config::Config;
+use crate::contract::EvaluateRequest;
+use crate::exit::Exit;
+use crate::pipeline::EvaluationService;
+use crate::report::EvaluateResponse;
+
+pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
+    let progress = Progress::start(terminal);
+    let mut contract = ContractFile::read(&args.contract, config.server.body_limit_bytes)?;
+    apply_flags(args, &mut contract.fields);
+    let (text, response) = match &args.target.server {
+        Some(server) => {
+            progress.stage(&format!("evaluating at {server}"));
+            let body = Value::Object(contract.fields);
+            remote::post(&args.target, server, "/evaluate", &body)?
+        }
+        None => {
+            progress.stage("starting");
+            let request: EvaluateRequest = contract.typed()?;
+            let response =
+                local::with_service(config, |service| evaluate(service, request, &progress))?;
+            let text = serde_json::to_string(&response)
+                .map_err(|error| CliError::Internal(format!("report to JSON: {error}")))?;
+            (text, response)
+        }
+    };
+    drop(progress);
+    finish(args, &text, &response, terminal)
+}
+
+/// Puts the flags into the contract, where the service looks for them.
+fn apply_flags(args: &EvalArgs, fields: &mut serde_json::Map<String, Value>) {
+    if let Some(trials) = args.trials {
+        fields.insert("num_trials".to_owned(), json!(trials));
+    }
+    if args.return_outputs.is_some() {
+        // A contract that names some outputs, or an encoding, keeps its say.
+        let wants_none = matches!(fields.get("return_outputs"), None | Some(Value::Null));
+        if wants_none || fields["return_outputs"] == "none" {
+            fields.insert("return_outputs".to_owned(), json!("all"));
+        }
+        fields
+            .entry("output_encoding")
+            .or_insert_with(|| json!({"compress": "zstd", "format": "npy"}));
+    }
+}
+
+/// Evaluates in this process, showing the stage meanwhile.
+async fn evaluate(
+    service: Arc<dyn EvaluationService>,
+    request: EvaluateRequest,
+    progress: &Progress,
+) -> Result<EvaluateResponse, CliError> {
+    let mut ticks = tokio::time::interval(TICK);
+    let evaluation = service.evaluate(request);
+    tokio::pin!(evaluation);
+    loop {
+        tokio::select! {
+            outcome = &mut evaluation => return Ok(outcome?),
+            _ = ticks.tick() => {
+                if let Some(stage) = stage(&service.status().jobs_by_state) {
+                    progress.stage(stage);
+                }
+            }
+        }
+    }
+}
+
+/// The stage of the only job of this process, by the states of the jobs.
+fn stage(jobs_by_state: &BTreeMap<String, u64>) -> Option<&'static str> {
+    let any = |state: &str| jobs_by_state.get(state).is_some_and(|count| *count > 0);
+    [
+        ("profiling", "running on the device"),
+        ("compiling", "compiling"),
+        ("queued", "waiting for a device"),
+    ]
+    .into_iter()
+    .find(|(state, _)| any(state))
+    .map(|(_, text)| text)
+}
+
+fn finish(
+    args: &EvalArgs,
+    text: &str,
+    response: &EvaluateResponse,
+    terminal: Terminal,
+) -> Result<Exit, CliError> {
+    // The report first: a full disk must not cost it.
+    if args.json {
+        terminal.print(&format!("{}\n", text.trim_end()))?;
+    } else {
+        terminal.print(&report::evaluation(response, terminal.colour))?;
+    }
+    if let Some(directory) = &args.return_outputs {
+        for path in outputs::write(&response.outputs, directory)? {
+            terminal.note(&format!("wrote {}", path.display()));
+        }
+    }
+    Ok(Exit::of_report(response))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::args::{Cli, Command};
+    use super::*;
+
+    fn fields_with(flags: &[&str], contract: Value) -> Value {
+        let arguments = ["warpgauge", "eval", "c.yaml"].iter().chain(flags);
+        let Command::Eval(args) = Cli::parse_from(arguments).command else {
+            panic!("parses as eval");
+        };
+        let Value::Object(mut fields) = contract else { panic!("an object") };
+        apply_flags(&args, &mut fields);
+        Value::Object(fields)
+    }
+
+    #[test]
+    fn flags_reach_the_contract() {
+        assert_eq!(fields_with(&[], json!({})), json!({}));
+        assert_eq!(
+            fields_with(&["--trials", "9"], json!({"num_trials": 3})),
+            json!({"num_trials": 9})
+        );
+        let out = ["--return-outputs", "out"];
+        let npy = json!({"compress": "zstd", "format": "npy"});
+        assert_eq!(
+            fields_with(&out, json!({"return_outputs": "none"})),
+            json!({"return_outputs": "all", "output_encoding": npy})
+        );
+        let own = json!({"return_outputs": ["y"], "output_encoding": {"format": "raw"}});
+        assert_eq!(fields_with(&out, own.clone()), own);
+    }
+
+    #[test]
+    fn the_stage_is_that_of_the_running_job() {
+        let states = |pairs: &[(&str, u64)]| {
+            stage(&pairs.iter().map(|(state, count)| ((*state).to_owned(), *count)).collect())
+        };
+        assert_eq!(states(&[("compiling", 1), ("queued", 0)]), Some("compiling"));
+        assert_eq!(states(&[("profiling", 1)]), Some("running on the device"));
+        assert_eq!(states(&[("completed", 1)]), None);
+    }
+}

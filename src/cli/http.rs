@@ -1,0 +1,23 @@
+//! The one place where the command line starts the HTTP server.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::CliError;
+use crate::api;
+use crate::config::ServerConfig;
+use crate::pipeline::EvaluationService;
+
+/// Serves until `shutdown` resolves; then finishes what runs, for as long as the configuration
+/// grants. `on_bound` gets the address once the socket listens.
+pub(super) async fn serve(
+    config: &ServerConfig,
+    service: Arc<dyn EvaluationService>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+    on_bound: impl FnOnce(SocketAddr) + Send,
+) -> Result<(), CliError> {
+    api::serve(config, service, shutdown, on_bound)
+        .await
+        .map_err(|error| CliError::Server(Box::new(error)))
+}

@@ -1,0 +1,55 @@
+//! The one place where the command line starts the pipeline in this process.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::CliError;
+use crate::config::Config;
+use crate::pipeline::{EvaluationService, Pipeline, ServiceError};
+
+/// Threads that run asynchronous work: it is all supervision and waiting, so two are enough, and
+/// each costs memory.
+const RUNTIME_THREADS: usize = 2;
+
+/// Most threads for blocking file access.
+const BLOCKING_THREADS: usize = 16;
+
+/// Starts the pipeline: finds devices and compilers, starts workers. Must run inside a runtime.
+///
+/// # Errors
+/// [`ServiceError::Unavailable`] where this machine lacks what it takes.
+pub(super) async fn start(config: &Config) -> Result<Arc<dyn EvaluationService>, ServiceError> {
+    Ok(Pipeline::start(config).await?)
+}
+
+/// The runtime of `serve` and of local evaluations.
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(RUNTIME_THREADS)
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_name("warpgauge")
+        .enable_all()
+        .build()
+        .map_err(|source| CliError::System {
+            operation: "start the runtime",
+            source,
+        })
+}
+
+/// Starts the pipeline and runs `work` on it; SIGINT drops the work, which cancels it.
+pub(super) fn with_service<T, F, W>(config: &Config, work: F) -> Result<T, CliError>
+where
+    F: FnOnce(Arc<dyn EvaluationService>) -> W,
+    W: Future<Output = Result<T, CliError>>,
+{
+    runtime()?.block_on(async {
+        let service = start(config).await?;
+        let outcome = tokio::select! {
+            outcome = work(Arc::clone(&service)) => outcome,
+            _ = tokio::signal::ctrl_c() => Err(CliError::Interrupted),
+        };
+        service.shutdown(Duration::ZERO).await;
+        outcome
+    })
+}

@@ -1,0 +1,61 @@
+//! Logs: text on standard error.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+
+use super::CliError;
+use crate::config::{Effective, Origin};
+
+/// Which default level a command has where nobody sets one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verbosity {
+    /// The configuration's.
+    Service,
+    /// Warnings: logs would drown the result of a single command.
+    Command,
+    /// Errors.
+    Quiet,
+}
+
+/// Starts logging. Call once, before anything is worth logging.
+pub(super) fn start(effective: &Effective, verbosity: Verbosity) -> Result<(), CliError> {
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let filter = EnvFilter::try_new(level(effective, verbosity))
+        .map_err(|error| CliError::Internal(format!("the log filter does not parse: {error}")))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal() && !no_colour)
+        .try_init()
+        .map_err(|error| CliError::Internal(format!("could not start logging: {error}")))
+}
+
+fn level(effective: &Effective, verbosity: Verbosity) -> &str {
+    let nobody_set_it = effective.origins.get("log.level") == Some(&Origin::Default);
+    match (nobody_set_it, verbosity) {
+        (true, Verbosity::Command) => "warn",
+        (true, Verbosity::Quiet) => "error",
+        _ => &effective.config.log.level,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{CliOverrides, Config};
+
+    #[test]
+    fn commands_are_quiet_unless_somebody_sets_a_level() {
+        let env = |name: &str| (name == "HOME").then(|| "/h".to_owned());
+        let unset = Config::load_with_origins(None, &env, &CliOverrides::default()).unwrap();
+        assert_eq!(level(&unset, Verbosity::Service), "info");
+        assert_eq!(level(&unset, Verbosity::Command), "warn");
+        assert_eq!(level(&unset, Verbosity::Quiet), "error");
+        let flags = CliOverrides { log_level: Some("debug".to_owned()), ..CliOverrides::default() };
+        let set = Config::load_with_origins(None, &env, &flags).unwrap();
+        for verbosity in [Verbosity::Service, Verbosity::Command, Verbosity::Quiet] {
+            assert_eq!(level(&set, verbosity), "debug");
+        }
+    }
+}

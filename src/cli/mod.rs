@@ -1,0 +1,31 @@
+//! The command line.
+//!
+//! [`main`] dispatches hidden subcommands (`__worker`, `__compile`: the children of the process
+//! model) before anything else, then parses the visible ones. One file per command; [`local`] and
+//! [`http`] are the two places that join the command line to the pipeline and to the HTTP server.
+
+mod args;
+mod children;
+mod compile;
+mod contract_file;
+mod devices;
+mod error;
+mod eval;
+mod format;
+mod http;
+mod local;
+mod logging;
+mod openapi;
+mod outputs;
+mod progress;
+mod remote;
+mod report;
+mod run;
+mod serve;
+mod show_config;
+mod signals;
+mod terminal;
+mod toolchain;
+
+pub use error::CliError;
+pub use run::main;

@@ -1,0 +1,219 @@
+//! Returned outputs to files.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+
+use crate::contract::{Compress, DataFormat};
+use crate::report::OutputReport;
+
+/// Room for the header of a `.npy` file, bytes.
+const MAX_NPY_HEADER_BYTES: u64 = 64 << 10;
+
+/// Why an output cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// Its name could name a file elsewhere.
+    #[error("output {name:?} has a name that is not safe as a file name; it was not written")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// Its content is not what its dtype, shape and hash say.
+    #[error("output `{name}` came damaged: {what}")]
+    Content {
+        /// The output.
+        name: String,
+        /// What does not fit.
+        what: String,
+    },
+    /// The directory or file cannot be written.
+    #[error("could not write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+/// Writes every output that has content into `directory`, made if need be: `NAME.npy` or, for raw
+/// elements, `NAME.bin`. Gives the files written.
+pub(super) fn write(
+    outputs: &BTreeMap<String, OutputReport>,
+    directory: &Path,
+) -> Result<Vec<PathBuf>, OutputError> {
+    let failed = |path: &Path, source| OutputError::Write { path: path.to_owned(), source };
+    std::fs::create_dir_all(directory).map_err(|source| failed(directory, source))?;
+    let mut written = Vec::new();
+    for (name, output) in outputs {
+        let Some(data) = &output.data_b64 else {
+            continue;
+        };
+        if !is_safe_name(name) {
+            return Err(OutputError::Name { name: name.clone() });
+        }
+        let content = decode(output, data)
+            .map_err(|what| OutputError::Content { name: name.clone(), what })?;
+        let extension = match output.format.unwrap_or_default() {
+            DataFormat::Raw => "bin",
+            DataFormat::Npy => "npy",
+        };
+        let path = directory.join(format!("{name}.{extension}"));
+        std::fs::write(&path, content).map_err(|source| failed(&path, source))?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// Names come in a server's answer: none may lead out of the directory or hide in it.
+fn is_safe_name(name: &str) -> bool {
+    (1..=200).contains(&name.len())
+        && !name.starts_with('.')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+}
+
+/// Decodes and verifies; the error says what does not fit.
+fn decode(output: &OutputReport, data_b64: &str) -> Result<Vec<u8>, String> {
+    let elements = output
+        .shape
+        .iter()
+        .try_fold(output.dtype.size() as u64, |bytes, extent| bytes.checked_mul(*extent))
+        .ok_or("its shape overflows")?;
+    let compressed = base64::engine::general_purpose::STANDARD
+        .decode(data_b64)
+        .map_err(|error| format!("base64: {error}"))?;
+    let is_npy = output.format.unwrap_or_default() == DataFormat::Npy;
+    let limit = elements.saturating_add(if is_npy { MAX_NPY_HEADER_BYTES } else { 0 });
+    let content = decompress(compressed, output.compress.unwrap_or_default(), limit)?;
+    let raw = match (content.len() as u64).checked_sub(elements) {
+        Some(header) if is_npy || header == 0 => &content[header as usize..],
+        _ => return Err(format!("{} bytes came, {elements} were due", content.len())),
+    };
+    let hash = blake3::hash(raw).to_hex();
+    if !hash.eq_ignore_ascii_case(&output.blake3) {
+        return Err(format!("its blake3 is {hash}, not {}", output.blake3));
+    }
+    Ok(content)
+}
+
+fn decompress(bytes: Vec<u8>, compress: Compress, limit: u64) -> Result<Vec<u8>, String> {
+    let mut reader: Box<dyn Read + '_> = match compress {
+        Compress::None => Box::new(bytes.as_slice()),
+        Compress::Zlib => Box::new(flate2::read::ZlibDecoder::new(bytes.as_slice())),
+        Compress::Zstd => Box::new(
+            zstd::stream::read::Decoder::new(bytes.as_slice()).map_err(|e| format!("zstd: {e}"))?,
+        ),
+    };
+    let mut content = Vec::new();
+    (&mut reader)
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut content)
+        .map_err(|error| format!("decompression: {error}"))?;
+    if content.len() as u64 > limit {
+        return Err(format!("it is larger than its shape allows ({limit} bytes)"));
+    }
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::tensor::Dtype;
+
+    const RAW: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+
+    fn output(content: &[u8], compress: Compress, format: DataFormat) -> OutputReport {
+        OutputReport {
+            dtype: Dtype::Float32,
+            shape: vec![2],
+            blake3: blake3::hash(&RAW).to_hex().to_string(),
+            data_b64: Some(base64::engine::general_purpose::STANDARD.encode(content)),
+            compress: Some(compress),
+            format: Some(format),
+        }
+    }
+
+    fn write_one(name: &str, output: OutputReport) -> Result<Vec<u8>, OutputError> {
+        let directory = tempfile::tempdir().unwrap();
+        let files = write(&BTreeMap::from([(name.to_owned(), output)]), directory.path())?;
+        Ok(std::fs::read(&files[0]).unwrap())
+    }
+
+    fn zlib(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), Default::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn every_encoding_is_undone_and_verified() {
+        let npy: Vec<u8> = [b"\x93NUMPY header".as_slice(), &RAW].concat();
+        let cases = [
+            (output(&RAW, Compress::None, DataFormat::Raw), RAW.to_vec()),
+            (output(&zlib(&RAW), Compress::Zlib, DataFormat::Raw), RAW.to_vec()),
+            (
+                output(
+                    &zstd::encode_all(npy.as_slice(), 0).unwrap(),
+                    Compress::Zstd,
+                    DataFormat::Npy,
+                ),
+                npy,
+            ),
+        ];
+        for (output, expected) in cases {
+            assert_eq!(write_one("y", output).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn names_cannot_leave_the_directory() {
+        for name in ["../y", "/y", "a/b", ".hidden", "", "a\0b", "y\n"] {
+            let refused = write_one(name, output(&RAW, Compress::None, DataFormat::Raw));
+            assert!(matches!(refused, Err(OutputError::Name { .. })), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn damage_and_bombs_are_noticed() {
+        let cases = [
+            (output(&[0; 8], Compress::None, DataFormat::Raw), "blake3"),
+            (output(&RAW[..7], Compress::None, DataFormat::Raw), "7 bytes came, 8 were due"),
+            (
+                output(&zlib(&[0; 100_000]), Compress::Zlib, DataFormat::Raw),
+                "larger than its shape",
+            ),
+            (output(b"no zlib", Compress::Zlib, DataFormat::Raw), "decompression"),
+            (
+                OutputReport {
+                    data_b64: Some("?".into()),
+                    ..output(&[], Compress::None, DataFormat::Raw)
+                },
+                "base64",
+            ),
+            (
+                OutputReport {
+                    shape: vec![u64::MAX, 3],
+                    ..output(&RAW, Compress::None, DataFormat::Raw)
+                },
+                "overflows",
+            ),
+        ];
+        for (output, expected) in cases {
+            let message = write_one("y", output).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn outputs_without_content_are_left_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let bare = OutputReport { data_b64: None, ..output(&RAW, Compress::None, DataFormat::Raw) };
+        let files = write(&BTreeMap::from([("y".to_owned(), bare)]), directory.path()).unwrap();
+        assert!(files.is_empty());
+    }
+}

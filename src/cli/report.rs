@@ -1,0 +1,277 @@
+//! Reports for people: the verdict first, then what it rests on.
+
+mod page;
+
+use crate::compile::{Diagnostic, Severity};
+use crate::report::{
+    CompileReport, CompileResponse, EvaluateResponse, FailureReport, ResponseStatus, RuntimeStats,
+    Timings,
+};
+use crate::validate::Comparison;
+
+use super::format::{bytes, device, duration_ms};
+use super::terminal::plain;
+use page::{Page, Tone};
+
+/// Diagnostics shown.
+const MAX_DIAGNOSTICS: usize = 20;
+
+/// Mismatches shown for one output.
+const MAX_MISMATCHES: usize = 5;
+
+/// Findings of memory checks shown.
+const MAX_FINDINGS: usize = 10;
+
+/// The report of an evaluation.
+pub(super) fn evaluation(response: &EvaluateResponse, colour: bool) -> String {
+    let mut page = Page::new(colour);
+    verdict(&mut page, response);
+    page.text.push('\n');
+    let result = &response.kernel_exec_result;
+    if !result.compiled {
+        let diagnostics = response.compile.as_ref().map_or(&[][..], |c| &c.diagnostics);
+        compile_errors(&mut page, diagnostics, result.compilation_error.as_deref());
+    }
+    if let Some(stats) = &result.runtime_stats {
+        runtime(&mut page, stats);
+    }
+    if let Some(report) = &response.device {
+        page.row("device", &device(report));
+    }
+    if let (Some(report), true) = (&response.compile, result.compiled) {
+        compiled(&mut page, report, response.timings.compile);
+    }
+    for (name, comparison) in &response.validation.outputs {
+        check(&mut page, name, comparison);
+    }
+    if !response.validation.unchecked.is_empty() {
+        page.row("unchecked", &response.validation.unchecked.join(", "));
+    }
+    extras(&mut page, response);
+    timings(&mut page, &response.timings);
+    page.row("job", &response.job_id);
+    page.text
+}
+
+/// The report of a compilation.
+pub(super) fn compilation(response: &CompileResponse, colour: bool) -> String {
+    let mut page = Page::new(colour);
+    let tone = if response.compiled { Tone::Good } else { Tone::Bad };
+    page.verdict(tone, if response.compiled { "COMPILED" } else { "DOES NOT COMPILE" }, "");
+    page.text.push('\n');
+    if response.compiled {
+        for diagnostic in response.diagnostics.iter().take(MAX_DIAGNOSTICS) {
+            page.line(&located(diagnostic));
+        }
+    } else {
+        compile_errors(&mut page, &response.diagnostics, response.compilation_error.as_deref());
+    }
+    if let (Some(report), true) = (&response.compile, response.compiled) {
+        compiled(&mut page, report, response.total_ms);
+    }
+    page.text
+}
+
+fn verdict(page: &mut Page, response: &EvaluateResponse) {
+    let result = &response.kernel_exec_result;
+    let name = result.metadata.kernel_name.as_deref().unwrap_or("the kernel");
+    let failure = response.failure.as_ref();
+    let explain = |f: &FailureReport| format!("{name}: {} [{}]", f.message, f.code);
+    match (response.status, failure, result.compiled, result.correctness) {
+        (ResponseStatus::Error, failure, ..) => {
+            let why = failure.map_or_else(|| "the service says no more".to_owned(), explain);
+            page.verdict(Tone::Doubt, "NO VERDICT", &why);
+        }
+        (_, _, false, _) => page.verdict(Tone::Bad, "DOES NOT COMPILE", name),
+        (_, Some(failure), ..) => page.verdict(Tone::Bad, "FAILED", &explain(failure)),
+        (_, _, _, Some(true)) => {
+            let checked = response.validation.outputs.len();
+            let what = if checked == 1 { "1 output checked" } else { "all outputs checked" };
+            page.verdict(Tone::Good, "CORRECT", &format!("{name}: {what}"));
+        }
+        (_, _, _, Some(false)) => {
+            let why = result.validation_error.as_deref().unwrap_or("outputs differ");
+            page.verdict(Tone::Bad, "WRONG", &format!("{name}: {why}"));
+        }
+        (_, _, _, None) => page.verdict(
+            Tone::Doubt,
+            "NOT CHECKED",
+            &format!("{name} ran; the contract does not say what its outputs must be (`expected`)"),
+        ),
+    }
+}
+
+fn runtime(page: &mut Page, stats: &RuntimeStats) {
+    let interval = match (stats.median_ci_low, stats.median_ci_high) {
+        (Some(low), Some(high)) => {
+            format!("95 % CI {} to {}", duration_ms(low), duration_ms(high))
+        }
+        _ => "too few samples for a confidence interval".to_owned(),
+    };
+    page.row("runtime", &format!("{} median ({interval})", duration_ms(stats.median)));
+    page.more(&format!(
+        "p95 {}, p99 {}, mean {} ± {}",
+        duration_ms(stats.percentile_95),
+        duration_ms(stats.percentile_99),
+        duration_ms(stats.mean),
+        duration_ms(stats.std)
+    ));
+    page.more(&format!(
+        "min {}, max {}, n = {}",
+        duration_ms(stats.min),
+        duration_ms(stats.max),
+        stats.samples
+    ));
+}
+
+fn compiled(page: &mut Page, report: &CompileReport, took_ms: f64) {
+    let cache = if report.cache_hit { ", from the cache" } else { "" };
+    page.row("compiled", &format!("{} in {}{cache}", report.compiler, duration_ms(took_ms)));
+    if !report.symbol.is_empty() {
+        page.more(&format!("kernel {}", report.symbol));
+    }
+    let Some(resources) = &report.resources else {
+        return;
+    };
+    let mut parts = vec![
+        format!("{} registers", resources.registers),
+        format!("{} shared memory", bytes(u64::from(resources.static_shared_bytes))),
+        format!("{} local memory", bytes(u64::from(resources.local_bytes))),
+    ];
+    if let (Some(stores), Some(loads)) = (resources.spill_store_bytes, resources.spill_load_bytes) {
+        parts.push(if stores + loads == 0 {
+            "no spills".to_owned()
+        } else {
+            format!("spills {stores} B stored, {loads} B loaded")
+        });
+    }
+    if let Some(function) = &report.function {
+        parts.push(format!("{} blocks per SM", function.max_active_blocks));
+    }
+    page.more(&parts.join(", "));
+}
+
+fn check(page: &mut Page, name: &str, comparison: &Comparison) {
+    let tone = if comparison.passed { Tone::Good } else { Tone::Bad };
+    let word = page.paint(tone, if comparison.passed { "ok" } else { "WRONG" });
+    page.row_painted(
+        "check",
+        &format!(
+            "{} {word}: {} of {} elements match",
+            plain(name),
+            comparison.matched,
+            comparison.elements
+        ),
+    );
+    let tolerance = &comparison.tolerance;
+    page.more(&format!(
+        "largest error {:.3e} absolute, {:.3e} relative; tolerance atol {:e}, rtol {:e}",
+        comparison.max_abs_error, comparison.max_rel_error, tolerance.atol, tolerance.rtol
+    ));
+    match comparison.unwritten {
+        0 => {}
+        1 => page.more("1 element was never written"),
+        n => page.more(&format!("{n} elements were never written")),
+    }
+    match comparison.non_finite {
+        0 => {}
+        1 => page.more("1 element is NaN or infinite"),
+        n => page.more(&format!("{n} elements are NaN or infinite")),
+    }
+    for mismatch in comparison.first_mismatches.iter().take(MAX_MISMATCHES) {
+        let index: Vec<String> = mismatch.index.iter().map(u64::to_string).collect();
+        page.more(&format!(
+            "{name}[{}] is {}, expected {}",
+            index.join(", "),
+            mismatch.actual,
+            mismatch.expected
+        ));
+    }
+}
+
+/// What only some reports have.
+fn extras(page: &mut Page, response: &EvaluateResponse) {
+    if let Some(profile) = response.profile.as_ref().filter(|profile| !profile.available) {
+        page.row("profile", &format!("not available: {}", profile.reason));
+    }
+    if let Some(sanitize) = &response.sanitize {
+        if let Some(reason) = &sanitize.reason {
+            page.row("sanitize", &format!("not available: {reason}"));
+        } else if sanitize.findings.is_empty() {
+            page.row("sanitize", "no findings");
+        }
+        for finding in sanitize.findings.iter().take(MAX_FINDINGS) {
+            let place = finding.source.as_deref().unwrap_or("unknown line");
+            page.row(
+                "sanitize",
+                &format!(
+                    "{} at {place}, block {:?}, thread {:?}, {} times: {}",
+                    finding.check, finding.block, finding.thread, finding.count, finding.message
+                ),
+            );
+        }
+    }
+    if let Some(printed) = response.printed.as_deref().filter(|text| !text.is_empty()) {
+        page.row("printed", "by the kernel:");
+        page.block(printed);
+    }
+}
+
+fn compile_errors(page: &mut Page, diagnostics: &[Diagnostic], text: Option<&str>) {
+    if diagnostics.is_empty() {
+        page.block(text.unwrap_or("the compiler said nothing"));
+        return;
+    }
+    for diagnostic in diagnostics.iter().take(MAX_DIAGNOSTICS) {
+        page.line(&located(diagnostic));
+    }
+    if diagnostics.len() > MAX_DIAGNOSTICS {
+        page.line(&format!("… and {} more", diagnostics.len() - MAX_DIAGNOSTICS));
+    }
+}
+
+/// `file:line:column: severity: message`, as compilers write it and editors read it.
+fn located(diagnostic: &Diagnostic) -> String {
+    let mut text = String::new();
+    for part in [
+        diagnostic.file.clone(),
+        diagnostic.line.map(|line| line.to_string()),
+        diagnostic.column.map(|column| column.to_string()),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        text.push_str(&part);
+        text.push(':');
+    }
+    let severity = match diagnostic.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    };
+    let gap = if text.is_empty() { "" } else { " " };
+    format!("{text}{gap}{severity}: {}", diagnostic.message)
+}
+
+fn timings(page: &mut Page, timings: &Timings) {
+    let Timings { queue, compile, h2d, execute, device_busy, d2h, total } = *timings;
+    page.row(
+        "timings",
+        &format!(
+            "{} in all: queue {}, compile {}, inputs {}",
+            duration_ms(total),
+            duration_ms(queue),
+            duration_ms(compile),
+            duration_ms(h2d)
+        ),
+    );
+    page.more(&format!(
+        "execute {} (device busy {}), outputs {}",
+        duration_ms(execute),
+        duration_ms(device_busy),
+        duration_ms(d2h)
+    ));
+}
+
+#[cfg(test)]
+mod tests;

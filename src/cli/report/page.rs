@@ -1,0 +1,73 @@
+//! Laying out a report: a verdict, then labelled rows.
+
+use super::super::terminal::plain;
+
+/// Lines shown of text that a kernel printed or a compiler wrote.
+const MAX_TEXT_LINES: usize = 40;
+
+/// How a word is meant.
+#[derive(Clone, Copy)]
+pub(super) enum Tone {
+    Good,
+    Bad,
+    Doubt,
+}
+
+/// A page of labelled rows. Everything that comes from elsewhere passes through [`plain`].
+pub(super) struct Page {
+    pub text: String,
+    colour: bool,
+}
+
+/// Width of the labels.
+const LABEL: usize = 10;
+
+impl Page {
+    pub(super) fn new(colour: bool) -> Self {
+        Self { text: String::new(), colour }
+    }
+
+    pub(super) fn paint(&self, tone: Tone, word: &str) -> String {
+        let code = match tone {
+            Tone::Good => 32,
+            Tone::Bad => 31,
+            Tone::Doubt => 33,
+        };
+        if self.colour { format!("\x1b[1;{code}m{word}\x1b[0m") } else { word.to_owned() }
+    }
+
+    pub(super) fn verdict(&mut self, tone: Tone, word: &str, rest: &str) {
+        let word = self.paint(tone, word);
+        let gap = if rest.is_empty() { "" } else { "  " };
+        self.text.push_str(&format!("{word}{gap}{}\n", plain(rest)));
+    }
+
+    pub(super) fn row(&mut self, label: &str, content: &str) {
+        let content = plain(content);
+        self.row_painted(label, &content);
+    }
+
+    /// A row whose content is free of foreign control characters already.
+    pub(super) fn row_painted(&mut self, label: &str, content: &str) {
+        self.text.push_str(&format!("  {label:<LABEL$}{content}\n"));
+    }
+
+    pub(super) fn more(&mut self, content: &str) {
+        self.row("", content);
+    }
+
+    pub(super) fn line(&mut self, content: &str) {
+        self.text.push_str(&format!("  {}\n", plain(content)));
+    }
+
+    pub(super) fn block(&mut self, content: &str) {
+        let lines = content.lines().count();
+        for line in content.lines().take(MAX_TEXT_LINES) {
+            self.text.push_str(&format!("    {}\n", plain(line)));
+        }
+        if lines > MAX_TEXT_LINES {
+            let more = lines - MAX_TEXT_LINES;
+            self.text.push_str(&format!("    … and {more} more lines (all with --json)\n"));
+        }
+    }
+}

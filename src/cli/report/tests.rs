@@ -1,0 +1,144 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A passed evaluation; `changes` replaces top-level fields.
+fn response(changes: Value) -> EvaluateResponse {
+    let mut whole = json!({
+        "job_id": "job-1", "status": "success",
+        "kernel_exec_result": {
+            "compiled": true, "correctness": true, "runtime": 0.0125,
+            "runtime_stats": {"mean": 0.0125, "std": 0.0001, "min": 0.0121, "max": 0.014,
+                "median": 0.0124, "percentile_95": 0.0131, "percentile_99": 0.0139, "samples": 100,
+                "median_ci_low": 0.0123, "median_ci_high": 0.0126},
+            "metadata": {"kernel_name": "vector_add"}},
+        "timings": {"queue": 0.1, "compile": 52.0, "h2d": 1.0, "execute": 12.0,
+            "device_busy": 8.0, "d2h": 2.0, "total": 67.5},
+        "device": {"id": 0, "kind": "emulator", "name": "CPU", "uuid": "GPU-0",
+            "compute_capability": "9.0", "cuda_version": "13.0", "multiprocessors": 2,
+            "memory_bytes": 1_073_741_824, "l2_bytes": 0},
+        "compile": {"compiler": "nvrtc 13.0.88", "cache_hit": true, "key": "k",
+            "kernels": ["vector_add"], "symbol": "vector_add",
+            "resources": {"registers": 16, "static_shared_bytes": 2048, "local_bytes": 0,
+                "stack_bytes": 0, "spill_store_bytes": 0, "spill_load_bytes": 0,
+                "const_bytes": 0, "max_threads_per_block": 1024}},
+        "validation": {"status": "passed", "outputs": {"c": comparison(true)}},
+    });
+    for (key, value) in changes.as_object().expect("an object") {
+        whole[key] = value.clone();
+    }
+    serde_json::from_value(whole).expect("a response")
+}
+
+fn comparison(passed: bool) -> Value {
+    let mismatch = json!({"index": [1, 2], "actual": "3", "expected": "4"});
+    json!({"passed": passed, "elements": 8, "matched": if passed { 8 } else { 6 },
+        "non_finite": 0, "unwritten": if passed { 0 } else { 1 }, "max_abs_error": 0.25,
+        "max_rel_error": 0.125,
+        "tolerance": {"atol": 1e-6, "rtol": 1e-5, "required_matched_ratio": 1.0,
+            "allow_non_finite": false},
+        "first_mismatches": if passed { json!([]) } else { json!([mismatch]) }})
+}
+
+#[test]
+fn a_passed_evaluation() {
+    insta::assert_snapshot!(evaluation(&response(json!({})), false), @r"
+CORRECT  vector_add: 1 output checked
+
+  runtime   12.40 µs median (95 % CI 12.30 µs to 12.60 µs)
+            p95 13.10 µs, p99 13.90 µs, mean 12.50 µs ± 100.0 ns
+            min 12.10 µs, max 14.00 µs, n = 100
+  device    emulator (not a GPU: times are of the emulation): 0 CPU, compute 9.0, 2 SMs, 1.0 GiB, CUDA 13.0
+  compiled  nvrtc 13.0.88 in 52.00 ms, from the cache
+            kernel vector_add
+            16 registers, 2.0 KiB shared memory, 0 B local memory, no spills
+  check     c ok: 8 of 8 elements match
+            largest error 2.500e-1 absolute, 1.250e-1 relative; tolerance atol 1e-6, rtol 1e-5
+  timings   67.50 ms in all: queue 100.0 µs, compile 52.00 ms, inputs 1.000 ms
+            execute 12.00 ms (device busy 8.000 ms), outputs 2.000 ms
+  job       job-1
+    ");
+}
+
+#[test]
+fn a_wrong_one_shows_its_first_mismatches() {
+    let text = evaluation(
+        &response(json!({
+            "kernel_exec_result": {"compiled": true, "correctness": false,
+                "validation_error": "2 of 8 elements differ",
+                "metadata": {"kernel_name": "k"}},
+            "validation": {"status": "failed", "outputs": {"c": comparison(false)}},
+        })),
+        false,
+    );
+    assert!(text.starts_with("WRONG  k: 2 of 8 elements differ\n"), "{text}");
+    assert!(text.contains("c WRONG: 6 of 8 elements match"), "{text}");
+    assert!(text.contains("c[1, 2] is 3, expected 4"), "{text}");
+    assert!(text.contains("1 element was never written"), "{text}");
+    assert!(!text.contains("runtime"), "a wrong kernel has no time: {text}");
+}
+
+#[test]
+fn every_verdict_comes_first() {
+    let failure = json!({"stage": "execute", "code": "timeout", "message": "still running"});
+    let result = |correctness: Value| json!({"compiled": true, "correctness": correctness, "metadata": {"kernel_name": "k"}});
+    let cases = [
+        (json!({}), "CORRECT  vector_add: 1 output checked\n"),
+        (json!({"kernel_exec_result": result(Value::Null)}), "NOT CHECKED  k ran; the contract"),
+        (
+            json!({"failure": failure, "kernel_exec_result": result(Value::Null)}),
+            "FAILED  k: still running [timeout]\n",
+        ),
+        (json!({"failure": failure, "status": "error"}), "NO VERDICT  vector_add: still running"),
+        (
+            json!({"kernel_exec_result": {"compiled": false, "metadata": {}}}),
+            "DOES NOT COMPILE  the kernel\n",
+        ),
+    ];
+    for (changes, expected) in cases {
+        let text = evaluation(&response(changes), false);
+        assert!(text.starts_with(expected), "{expected:?} in\n{text}");
+    }
+}
+
+#[test]
+fn compile_errors_are_located() {
+    let diagnostic = json!({"severity": "error", "file": "kernel.cu", "line": 3, "column": 5,
+                            "message": "identifier \"x\" is undefined"});
+    let compile = json!({"compiler": "nvrtc", "cache_hit": false, "key": "", "kernels": [],
+                         "symbol": "", "diagnostics": [diagnostic]});
+    let changes = json!({"kernel_exec_result": {"compiled": false, "metadata": {}},
+                         "compile": compile});
+    let text = evaluation(&response(changes), false);
+    assert!(text.contains("  kernel.cu:3:5: error: identifier \"x\" is undefined\n"), "{text}");
+}
+
+#[test]
+fn kernels_cannot_steer_the_terminal_or_flood_it() {
+    let printed = format!("\x1b]0;title\x07{}", "line\n".repeat(100));
+    let text = evaluation(&response(json!({"printed": printed})), false);
+    assert!(!text.contains('\x1b') && !text.contains('\x07'), "{text}");
+    assert!(text.contains("… and 60 more lines"), "{text}");
+}
+
+#[test]
+fn colour_is_an_option() {
+    assert!(evaluation(&response(json!({})), true).starts_with("\x1b[1;32mCORRECT\x1b[0m"));
+    assert!(!evaluation(&response(json!({})), false).contains('\x1b'));
+}
+
+#[test]
+fn compilations() {
+    let compiled: CompileResponse = serde_json::from_value(json!({
+        "job_id": "j", "status": "success", "compiled": true, "total_ms": 12.0,
+        "compile": {"compiler": "nvrtc 13.0.88", "cache_hit": false, "key": "k",
+            "kernels": ["a"], "symbol": "a"}}))
+    .expect("a response");
+    let text = compilation(&compiled, false);
+    assert_eq!(text, "COMPILED\n\n  compiled  nvrtc 13.0.88 in 12.00 ms\n            kernel a\n");
+    let failed: CompileResponse = serde_json::from_value(json!({
+        "job_id": "j", "status": "success", "compiled": false, "total_ms": 12.0,
+        "compilation_error": "boom"}))
+    .expect("a response");
+    assert_eq!(compilation(&failed, false), "DOES NOT COMPILE\n\n    boom\n");
+}

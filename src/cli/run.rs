@@ -1,0 +1,76 @@
+//! From arguments to an exit code.
+
+use std::ffi::OsString;
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use super::args::{Cli, Command, Global};
+use super::logging::{self, Verbosity};
+use super::terminal::{Terminal, plain, write_error_stream};
+use super::{CliError, children, compile, devices, eval, openapi, serve, show_config, toolchain};
+use crate::config::{CliOverrides, Config, Effective};
+use crate::exit::Exit;
+
+/// Runs the program with `args`, the first of which is its own name.
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    if let Some(code) = children::dispatch(&args) {
+        return code;
+    }
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version come this way too; a closed stream leaves nobody to tell.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code()));
+        }
+    };
+    // A panic is a bug, and has an exit code of its own. Its message is on standard error already.
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| run(cli)));
+    match outcome {
+        Ok(Ok(exit)) => exit.into(),
+        Ok(Err(error)) => {
+            write_error_stream(&format!("error: {}", plain(&error.render())));
+            error.exit().into()
+        }
+        Err(_) => {
+            write_error_stream("error: this is a bug in warpgauge; please report the lines above");
+            Exit::Internal.into()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<Exit, CliError> {
+    let Cli { global, command } = cli;
+    let terminal = Terminal::detect(global.quiet);
+    match command {
+        Command::Serve(args) => {
+            let overrides = CliOverrides { host: args.host, port: args.port, ..global.overrides() };
+            let effective = load(&global, &overrides)?;
+            logging::start(&effective, Verbosity::Service)?;
+            serve::run(effective.config, terminal)
+        }
+        Command::Eval(args) => eval::run(&args, &configure(&global)?, terminal),
+        Command::Compile(args) => compile::run(&args, &configure(&global)?, terminal),
+        Command::Devices(args) => devices::run(&args, &configure(&global)?, terminal),
+        Command::Toolchain(command) => toolchain::run(&command, &configure(&global)?, terminal),
+        Command::Openapi(args) => openapi::run(&args, terminal),
+        Command::Config(args) if args.defaults => show_config::defaults(terminal),
+        Command::Config(_) => show_config::run(&load(&global, &global.overrides())?, terminal),
+    }
+}
+
+/// The configuration of a single command, with logging started.
+fn configure(global: &Global) -> Result<Config, CliError> {
+    let effective = load(global, &global.overrides())?;
+    let verbosity = if global.quiet { Verbosity::Quiet } else { Verbosity::Command };
+    logging::start(&effective, verbosity)?;
+    Ok(effective.config)
+}
+
+fn load(global: &Global, overrides: &CliOverrides) -> Result<Effective, CliError> {
+    // What is not UTF-8 is shown with replacement characters by the error that then follows.
+    let env = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
+    Ok(Config::load_with_origins(global.config.as_deref(), &env, overrides)?)
+}

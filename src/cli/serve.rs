@@ -1,0 +1,84 @@
+//! `warpgauge serve`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::signals::EndSignals;
+use super::terminal::Terminal;
+use super::{CliError, format, http, local};
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::pipeline::ServiceStatus;
+
+pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> {
+    let runtime = local::runtime()?;
+    runtime.block_on(async {
+        // Before the pipeline starts: a signal during a slow start must not be lost.
+        let signals = EndSignals::listen()?;
+        let service = local::start(&config).await?;
+        let status = service.status();
+        let announce = move |address: SocketAddr| {
+            if !terminal.quiet {
+                // Standard output is a convenience here; the server does not depend on a reader.
+                let _ = terminal.print(&announcement(address, &status));
+            }
+        };
+        let serving = Arc::clone(&service);
+        let served = http::serve(&config.server, serving, signals.graceful(), announce).await;
+        // Requests had their grace: what still runs now is stopped.
+        service.shutdown(Duration::ZERO).await;
+        served?;
+        Ok(Exit::Success)
+    })
+}
+
+/// What a person wants to know when the server is up.
+fn announcement(address: SocketAddr, status: &ServiceStatus) -> String {
+    let mut text = format!(
+        "warpgauge {} listens on http://{address}\n  docs     http://{address}/docs\n",
+        status.version
+    );
+    for view in &status.devices {
+        text.push_str(&format!("  device   {}\n", format::device(&view.device)));
+    }
+    if status.devices.is_empty() {
+        text.push_str("  device   none: kernels can be compiled, not run\n");
+    }
+    for compiler in &status.compilers {
+        text.push_str(&format!("  compiler {compiler}\n"));
+    }
+    if status.compilers.is_empty() {
+        text.push_str("  compiler none: `warpgauge toolchain install` gets one\n");
+    }
+    text.push_str(&format!("  sandbox  {}\n", status.compile_sandbox));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_announcement_says_what_is_missing() {
+        let status = ServiceStatus {
+            version: "9.9.9".to_owned(),
+            uptime_s: 0.0,
+            devices: Vec::new(),
+            queue_depth: 0,
+            queue_capacity: 1,
+            jobs_by_state: Default::default(),
+            average_job_age_s: 0.0,
+            compilers: Vec::new(),
+            compile_sandbox: "landlock enforced".to_owned(),
+        };
+        let text = announcement(([127, 0, 0, 1], 8000).into(), &status);
+        assert!(
+            text.starts_with("warpgauge 9.9.9 listens on http://127.0.0.1:8000\n"),
+            "{text}"
+        );
+        assert!(text.contains("http://127.0.0.1:8000/docs"), "{text}");
+        assert!(text.contains("device   none"), "{text}");
+        assert!(text.contains("toolchain install"), "{text}");
+    }
+}

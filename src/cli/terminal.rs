@@ -1,0 +1,70 @@
+//! What the standard streams can show, and writing to them.
+
+use std::io::{ErrorKind, IsTerminal, Write};
+
+use super::CliError;
+
+/// Capabilities of the standard streams.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terminal {
+    /// Results and errors only.
+    pub quiet: bool,
+    /// Colour on standard output.
+    pub colour: bool,
+    /// Standard error is a terminal: progress may redraw itself.
+    pub interactive: bool,
+}
+
+impl Terminal {
+    /// Looks at the streams and at NO_COLOR (<https://no-color.org>: set and not empty).
+    pub(super) fn detect(quiet: bool) -> Self {
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+        Self {
+            quiet,
+            colour: std::io::stdout().is_terminal() && !no_colour && !dumb,
+            interactive: std::io::stderr().is_terminal() && !dumb,
+        }
+    }
+
+    /// Writes a result to standard output. A reader that has gone away is no error.
+    pub(super) fn print(&self, text: &str) -> Result<(), CliError> {
+        let mut out = std::io::stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(CliError::System { operation: "write to standard output", source: error })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes a remark to standard error, unless `--quiet`.
+    pub(super) fn note(&self, text: &str) {
+        if !self.quiet {
+            write_error_stream(text);
+        }
+    }
+}
+
+/// Writes a line to standard error; there is nowhere left to report that it failed.
+pub(super) fn write_error_stream(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// Text from elsewhere, without the control characters that could steer the terminal.
+pub(super) fn plain(text: &str) -> String {
+    text.chars()
+        .filter(|c| *c != '\r')
+        .map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_others_cannot_steer_the_terminal() {
+        assert_eq!(plain("a\x1b[2Jb\r\n\tc\u{9b}d"), "a\u{fffd}[2Jb\n\tc\u{fffd}d");
+    }
+}

@@ -1,0 +1,226 @@
+//! What compilation yields.
+
+use std::sync::Arc;
+
+use poem_openapi::{Enum, Object};
+use serde::{Deserialize, Serialize};
+
+/// The machine an image is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Target {
+    /// Compute capability, e.g. (9, 0).
+    pub compute_capability: (u32, u32),
+    /// Highest CUDA version the driver serves, as `cuDriverGetVersion` gives it, e.g. 13000.
+    pub driver_version: i32,
+    /// The emulated device executes PTX, not machine code.
+    pub emulated: bool,
+}
+
+/// Format of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageFormat {
+    /// ELF machine code for one architecture.
+    Cubin,
+    /// PTX text.
+    Ptx,
+    /// Container of several.
+    Fatbin,
+}
+
+/// A loadable module and what is known of its kernels.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Artifact {
+    /// The image. PTX text carries no terminating NUL here.
+    #[serde(with = "image_bytes")]
+    pub image: Arc<[u8]>,
+    /// Its format.
+    pub format: ImageFormat,
+    /// Kernels in the image, in symbol-table order.
+    pub kernels: Vec<KernelInfo>,
+    /// Index in `kernels` of the kernel to run.
+    pub entry: usize,
+    /// Compiler and version, e.g. `nvrtc 13.0.88`; `passthrough` for binaries.
+    pub compiler: String,
+    /// Complete compiler log (warnings included), bounded.
+    pub log: String,
+    /// Warnings of the log, structured.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Content address: blake3 of every input of the compilation, hex.
+    pub key: String,
+    /// Whether the image came from the cache.
+    pub cache_hit: bool,
+    /// Where the time went.
+    pub timings: CompileTimings,
+}
+
+impl Artifact {
+    /// The kernel to run.
+    pub fn entry_kernel(&self) -> &KernelInfo {
+        &self.kernels[self.entry]
+    }
+}
+
+/// Time a compilation took, in milliseconds of wall clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CompileTimings {
+    /// Whole stage, cache look-up and child process included.
+    pub total_ms: f64,
+    /// The compiler itself; 0 when cached.
+    pub compiler_ms: f64,
+}
+
+/// One kernel of an image.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KernelInfo {
+    /// Symbol in the image.
+    pub symbol: String,
+    /// Name as a person would write it, e.g. `scale<float>`.
+    pub name: String,
+    /// Parameters in order; `None` where the image does not tell.
+    pub params: Option<Vec<Param>>,
+    /// Resource usage, where known.
+    pub resources: Option<Resources>,
+}
+
+/// One kernel parameter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Param {
+    /// Name in the source, where known.
+    pub name: Option<String>,
+    /// Type.
+    pub ctype: CType,
+    /// Size in bytes.
+    pub bytes: u32,
+    /// Offset in the parameter block, in bytes.
+    pub offset: u32,
+}
+
+/// C type of a kernel parameter, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CType {
+    /// `float`.
+    F32,
+    /// `double`.
+    F64,
+    /// `__half`.
+    F16,
+    /// `__nv_bfloat16`.
+    Bf16,
+    /// `signed char`, `int8_t`.
+    I8,
+    /// `short`.
+    I16,
+    /// `int`.
+    I32,
+    /// `long`, `long long`.
+    I64,
+    /// `unsigned char`.
+    U8,
+    /// `unsigned short`.
+    U16,
+    /// `unsigned int`.
+    U32,
+    /// `unsigned long`, `unsigned long long`, `size_t`.
+    U64,
+    /// `bool`.
+    Bool,
+    /// A pointer; `pointee` as written in the source, where known (`float`, `void`, `__half`).
+    Pointer {
+        /// Element type.
+        pointee: Option<Box<CType>>,
+        /// Points to const.
+        is_const: bool,
+    },
+    /// A structure or another type by value: its name, where known.
+    Aggregate(String),
+    /// Integer bits of a known size and unknown signedness (PTX `.u32`/`.b32`).
+    Integer,
+    /// Only the size is known (machine code without names).
+    Unknown,
+}
+
+/// What one thread or block of a kernel takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct Resources {
+    /// 32-bit registers per thread.
+    pub registers: u32,
+    /// Static shared memory per block, bytes.
+    pub static_shared_bytes: u32,
+    /// Local memory per thread, bytes (stack frame and spills).
+    pub local_bytes: u32,
+    /// Stack frame per thread, bytes, where the compiler said.
+    #[oai(nullable)]
+    pub stack_bytes: Option<u32>,
+    /// Spill stores, bytes per thread, where the compiler said.
+    #[oai(nullable)]
+    pub spill_store_bytes: Option<u32>,
+    /// Spill loads, bytes per thread, where the compiler said.
+    #[oai(nullable)]
+    pub spill_load_bytes: Option<u32>,
+    /// Constant memory, bytes.
+    pub const_bytes: u32,
+    /// Largest block the kernel can be launched with.
+    pub max_threads_per_block: u32,
+}
+
+/// How bad a diagnostic is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
+pub enum Severity {
+    /// Compilation failed.
+    Error,
+    /// It went on.
+    Warning,
+    /// Explains the one before.
+    Note,
+}
+
+/// One message of a compiler.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// File as the compiler named it; the submitted source is `kernel.cu`.
+    #[oai(nullable)]
+    pub file: Option<String>,
+    /// Line, from 1.
+    #[oai(nullable)]
+    pub line: Option<u32>,
+    /// Column, from 1.
+    #[oai(nullable)]
+    pub column: Option<u32>,
+    /// What it says.
+    pub message: String,
+}
+
+/// Images travel as byte strings, not as sequences of numbers.
+mod image_bytes {
+    use std::sync::Arc;
+
+    use serde::de::Error;
+    use serde::{Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(image: &Arc<[u8]>, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_bytes(image)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Arc<[u8]>, D::Error> {
+        struct Bytes;
+        impl serde::de::Visitor<'_> for Bytes {
+            type Value = Arc<[u8]>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a byte string")
+            }
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Arc<[u8]>, E> {
+                Ok(bytes.into())
+            }
+        }
+        d.deserialize_bytes(Bytes)
+    }
+}

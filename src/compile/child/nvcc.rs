@@ -1,0 +1,139 @@
+//! Compilation with nvcc, inside the child.
+//!
+//! nvcc starts a host compiler, so more of the system is readable than for NVRTC: its own tree,
+//! `/usr` and the libraries. Nothing else is, and only the job's directory can be written.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use super::confine;
+use crate::compile::artifact::{ImageFormat, KernelInfo};
+use crate::compile::binary::{read_cubin, read_ptx};
+use crate::compile::describe::Knowledge;
+use crate::compile::diagnostics::{self, MAX_LOG_BYTES};
+use crate::compile::error::FailureCode;
+use crate::compile::prelude::SOURCE_NAME;
+use crate::compile::protocol::{Built, NvccWork, Outcome, Request};
+use crate::compile::ptxas;
+use crate::compile::signature::{self, numbered_answer, numbered_suffix};
+use crate::compile::source::{SourceKernel, find_kernels};
+use crate::sandbox::{Enforcement, FileAccess};
+
+/// What host compilers need of a system, as far as it exists.
+const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"];
+
+/// Compiles the request's source.
+pub(super) fn compile(
+    request: &Request,
+    work: &NvccWork,
+    sandbox: &mut Option<Enforcement>,
+) -> Outcome {
+    let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists());
+    let access = FileAccess {
+        read: work.include_dirs.clone(),
+        execute: system.chain([work.root.clone()]).collect(),
+        write: vec!["/dev/null".into()],
+    };
+    match confine(request, access, sandbox) {
+        Ok(()) => run(&request.job_dir, work).unwrap_or_else(|e| Outcome::Failed {
+            what: format!("cannot run {}: {e}", work.nvcc.display()),
+        }),
+        Err(outcome) => outcome,
+    }
+}
+
+fn run(job_dir: &Path, work: &NvccWork) -> io::Result<Outcome> {
+    let started = Instant::now();
+    let kernels = find_kernels(&work.source.text);
+    let asked: Vec<&SourceKernel> = kernels.iter().filter(|k| k.extern_c).collect();
+    let names: Vec<&str> = asked.iter().map(|k| k.name.as_str()).collect();
+    // As with NVRTC: questions about types must not fail a source that compiles without them.
+    let mut result = attempt(job_dir, work, &numbered_suffix(&names, &work.name_expressions))?;
+    if !result.0.success() && !names.is_empty() {
+        result = attempt(job_dir, work, &numbered_suffix(&[], &work.name_expressions))?;
+    }
+    let (status, log, output) = result;
+    let kept = diagnostics::bound_log(ptxas::without_usage(&log));
+    let diagnostics = diagnostics::parse(&kept);
+    if !status.success() {
+        let code = FailureCode::CompilationFailed;
+        return Ok(Outcome::Rejected { code, log: kept, diagnostics });
+    }
+    let image = fs::read(&output)?;
+    let mut knowledge = Knowledge { source: &kernels, ..Knowledge::default() };
+    knowledge.usage = ptxas::usage(&log);
+    let described = match describe(&image, work.arch.machine_code, &asked, knowledge) {
+        Ok(kernels) => kernels,
+        Err(what) => return Ok(Outcome::Failed { what }),
+    };
+    Ok(Outcome::Built(Box::new(Built {
+        image,
+        format: if work.arch.machine_code { ImageFormat::Cubin } else { ImageFormat::Ptx },
+        kernels: described,
+        log: kept,
+        diagnostics,
+        compiler_ms: started.elapsed().as_secs_f64() * 1e3,
+    })))
+}
+
+fn attempt(
+    job_dir: &Path,
+    work: &NvccWork,
+    suffix: &str,
+) -> io::Result<(ExitStatus, String, PathBuf)> {
+    let (source, output) = (job_dir.join(SOURCE_NAME), job_dir.join("kernel.out"));
+    fs::write(&source, format!("{}{suffix}", work.source.text))?;
+    let log_path = job_dir.join("nvcc.log");
+    // A file, not a pipe: its size is limited, and nothing has to be drained.
+    let log = File::create(&log_path)?;
+    let mut command = Command::new(&work.nvcc);
+    command
+        .arg(if work.arch.machine_code { "-cubin" } else { "-ptx" })
+        .arg(format!("-arch={}", work.arch.value()))
+        .args(["-Xptxas", "-v"])
+        .args(work.lineinfo.then_some("-lineinfo"))
+        .args(work.include_dirs.iter().flat_map(|dir| [Path::new("-I"), dir]))
+        .args(&work.options)
+        .args([Path::new("-o"), &output, Path::new(SOURCE_NAME)])
+        .current_dir(job_dir)
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("TMPDIR", job_dir)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log);
+    let status = command.status()?;
+    let mut text = Vec::new();
+    File::open(&log_path)?.take(4 * MAX_LOG_BYTES as u64).read_to_end(&mut text)?;
+    Ok((status, String::from_utf8_lossy(&text).into_owned(), output))
+}
+
+fn describe(
+    image: &[u8],
+    machine_code: bool,
+    asked: &[&SourceKernel],
+    mut knowledge: Knowledge<'_>,
+) -> Result<Vec<KernelInfo>, String> {
+    let text = String::from_utf8_lossy(image);
+    let (cubin, ptx) = if machine_code {
+        (read_cubin(image).map_err(|e| e.to_string())?.kernels, Vec::new())
+    } else {
+        (Vec::new(), read_ptx(&text).map_err(|e| e.to_string())?.kernels)
+    };
+    let symbols = cubin.iter().map(|k| &k.symbol).chain(ptx.iter().map(|k| &k.symbol));
+    let answers = symbols.filter_map(|symbol| numbered_answer(symbol));
+    let types: HashMap<String, _> = answers
+        .filter_map(|(at, types)| Some((asked.get(at)?.base_name().to_owned(), types)))
+        .collect();
+    knowledge.types = types;
+    let described = cubin.into_iter().map(|k| knowledge.machine_code(k));
+    let mut kernels: Vec<KernelInfo> = described.collect();
+    kernels.extend(ptx.into_iter().map(|k| knowledge.ptx(k)));
+    kernels.retain(|k| !signature::is_probe(&k.symbol));
+    Ok(kernels)
+}

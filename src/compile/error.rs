@@ -1,0 +1,127 @@
+//! Why a compilation gave no artifact.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::artifact::Diagnostic;
+
+/// Why a compilation gave no artifact. Cloneable: callers that share one compilation share its end.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CompileError {
+    /// The submitted code or its options are at fault.
+    #[error("{}", .0.message)]
+    Rejected(Box<CompileFailure>),
+    /// Something is missing on this machine.
+    #[error("{what}; {remedy}")]
+    Environment {
+        /// What is missing.
+        what: String,
+        /// What to do about it.
+        remedy: String,
+    },
+    /// The compiler took too long and was killed.
+    #[error("the compiler did not finish within {seconds} s and was stopped")]
+    Timeout {
+        /// The limit.
+        seconds: f64,
+    },
+    /// The compiler process died.
+    #[error("the compiler crashed ({})", describe_signal(*.signal))]
+    Crashed {
+        /// Signal that ended it; `None` if it exited by itself.
+        signal: Option<i32>,
+        /// What it wrote before, bounded.
+        log: String,
+    },
+    /// A bug of ours, or a machine that fails.
+    #[error("the compile stage failed: {what}")]
+    Internal {
+        /// What happened.
+        what: String,
+    },
+}
+
+fn describe_signal(signal: Option<i32>) -> String {
+    match signal {
+        Some(9) => "killed, signal 9: perhaps out of memory".into(),
+        Some(24) => "signal 24: processor time limit reached".into(),
+        Some(signal) => format!("signal {signal}"),
+        None => "it ended without an answer".into(),
+    }
+}
+
+impl CompileError {
+    /// Rejects the code with a stable `code`.
+    pub(crate) fn rejected(code: &'static str, message: impl Into<String>) -> Self {
+        Self::Rejected(Box::new(CompileFailure::new(code, message)))
+    }
+
+    /// Reports a failure of ours.
+    pub(crate) fn internal(what: impl Into<String>) -> Self {
+        Self::Internal { what: what.into() }
+    }
+}
+
+/// A rejection: what the compiler, or we, have against the code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CompileFailure {
+    /// Stable code, e.g. `compilation_failed`, `unknown_kernel`.
+    pub code: &'static str,
+    /// One text for people.
+    pub message: String,
+    /// Messages of the compiler, structured.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Its complete log, bounded.
+    pub log: String,
+}
+
+impl CompileFailure {
+    /// A rejection without a compiler's log.
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), diagnostics: Vec::new(), log: String::new() }
+    }
+}
+
+/// Codes of [`CompileFailure`], as the child names them on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum FailureCode {
+    CompilationFailed,
+    OptionRefused,
+    OutOfMemory,
+}
+
+impl FailureCode {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::CompilationFailed => "compilation_failed",
+            Self::OptionRefused => "compiler_option_refused",
+            Self::OutOfMemory => "compiler_out_of_memory",
+        }
+    }
+}
+
+/// The compile stage could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileSetupError {
+    /// A directory could not be made or read.
+    #[error("cannot {operation} {}", path.display())]
+    Directory {
+        /// What was tried.
+        operation: &'static str,
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A setting is out of its range.
+    #[error("compile setting `{name}` is {value}; it must be {expected}")]
+    Setting {
+        /// Which.
+        name: &'static str,
+        /// What it is.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+}

@@ -1,0 +1,38 @@
+//! Source to artifact: NVRTC, nvcc or passthrough, in a killable, sandboxed child; cached.
+//!
+//! [`Compiler::compile`] looks into the [`cache`], else starts a [`child`] that may read the
+//! toolchain and its own directory and nothing else. PTX, cubins and fatbins are checked
+//! ([`passthrough`]) and passed on. What comes out is an [`Artifact`]: an image, its kernels with
+//! their parameter types and resource usage, and the compiler's messages.
+
+mod artifact;
+mod binary;
+mod cache;
+pub mod child;
+mod compiler;
+mod demangle;
+mod describe;
+mod diagnostics;
+mod environment;
+mod error;
+mod job;
+mod options;
+mod passthrough;
+mod prelude;
+mod protocol;
+mod ptxas;
+mod select;
+mod signature;
+mod source;
+mod supervisor;
+pub mod toolchain;
+
+#[cfg(test)]
+mod nvrtc_tests;
+
+pub use artifact::{
+    Artifact, CType, CompileTimings, Diagnostic, ImageFormat, KernelInfo, Param, Resources,
+    Severity, Target,
+};
+pub use compiler::{CompileOptions, CompileStats, Compiler, CompilerConfig};
+pub use error::{CompileError, CompileFailure, CompileSetupError};

@@ -1,0 +1,437 @@
+// What code written for nvcc expects and NVRTC does not define: limits, fixed-width integers,
+// mathematical constants, a little of namespace std. It comes before every source.
+//
+// A name that the source defines itself is left to it: WARPGAUGE_OWN_<name> is then defined.
+#ifndef WARPGAUGE_PRELUDE
+#define WARPGAUGE_PRELUDE
+
+// <stdint.h>, as on 64-bit Linux. libcu++ has its own idea of some of these types, and of the limits
+// below: where the source uses it, its definitions are the ones.
+#ifdef WARPGAUGE_LIBCUXX
+#include <cuda/std/climits>
+#include <cuda/std/cstdint>
+#else
+#ifndef WARPGAUGE_OWN_int8_t
+typedef signed char int8_t;
+#endif
+#ifndef WARPGAUGE_OWN_uint8_t
+typedef unsigned char uint8_t;
+#endif
+#ifndef WARPGAUGE_OWN_int16_t
+typedef short int16_t;
+#endif
+#ifndef WARPGAUGE_OWN_uint16_t
+typedef unsigned short uint16_t;
+#endif
+#ifndef WARPGAUGE_OWN_int32_t
+typedef int int32_t;
+#endif
+#ifndef WARPGAUGE_OWN_uint32_t
+typedef unsigned int uint32_t;
+#endif
+#ifndef WARPGAUGE_OWN_int64_t
+typedef long int64_t;
+#endif
+#ifndef WARPGAUGE_OWN_uint64_t
+typedef unsigned long uint64_t;
+#endif
+#ifndef WARPGAUGE_OWN_intptr_t
+typedef long intptr_t;
+#endif
+#ifndef WARPGAUGE_OWN_uintptr_t
+typedef unsigned long uintptr_t;
+#endif
+#endif
+#ifndef WARPGAUGE_OWN_ssize_t
+typedef long ssize_t;
+#endif
+#ifndef WARPGAUGE_OWN_uchar
+typedef unsigned char uchar;
+#endif
+#ifndef WARPGAUGE_OWN_ushort
+typedef unsigned short ushort;
+#endif
+#ifndef WARPGAUGE_OWN_uint
+typedef unsigned int uint;
+#endif
+#ifndef WARPGAUGE_OWN_ulong
+typedef unsigned long ulong;
+#endif
+
+// <limits.h>
+#if !defined(CHAR_BIT) && !defined(WARPGAUGE_OWN_CHAR_BIT)
+#define CHAR_BIT 8
+#endif
+#if !defined(SCHAR_MIN) && !defined(WARPGAUGE_OWN_SCHAR_MIN)
+#define SCHAR_MIN (-128)
+#endif
+#if !defined(SCHAR_MAX) && !defined(WARPGAUGE_OWN_SCHAR_MAX)
+#define SCHAR_MAX 127
+#endif
+#if !defined(UCHAR_MAX) && !defined(WARPGAUGE_OWN_UCHAR_MAX)
+#define UCHAR_MAX 255
+#endif
+#if !defined(CHAR_MIN) && !defined(WARPGAUGE_OWN_CHAR_MIN)
+#define CHAR_MIN (-128)
+#endif
+#if !defined(CHAR_MAX) && !defined(WARPGAUGE_OWN_CHAR_MAX)
+#define CHAR_MAX 127
+#endif
+#if !defined(SHRT_MIN) && !defined(WARPGAUGE_OWN_SHRT_MIN)
+#define SHRT_MIN (-32768)
+#endif
+#if !defined(SHRT_MAX) && !defined(WARPGAUGE_OWN_SHRT_MAX)
+#define SHRT_MAX 32767
+#endif
+#if !defined(USHRT_MAX) && !defined(WARPGAUGE_OWN_USHRT_MAX)
+#define USHRT_MAX 65535
+#endif
+#if !defined(INT_MIN) && !defined(WARPGAUGE_OWN_INT_MIN)
+#define INT_MIN (-2147483647 - 1)
+#endif
+#if !defined(INT_MAX) && !defined(WARPGAUGE_OWN_INT_MAX)
+#define INT_MAX 2147483647
+#endif
+#if !defined(UINT_MAX) && !defined(WARPGAUGE_OWN_UINT_MAX)
+#define UINT_MAX 4294967295u
+#endif
+#if !defined(LONG_MIN) && !defined(WARPGAUGE_OWN_LONG_MIN)
+#define LONG_MIN (-9223372036854775807l - 1)
+#endif
+#if !defined(LONG_MAX) && !defined(WARPGAUGE_OWN_LONG_MAX)
+#define LONG_MAX 9223372036854775807l
+#endif
+#if !defined(ULONG_MAX) && !defined(WARPGAUGE_OWN_ULONG_MAX)
+#define ULONG_MAX 18446744073709551615ul
+#endif
+#if !defined(LLONG_MIN) && !defined(WARPGAUGE_OWN_LLONG_MIN)
+#define LLONG_MIN (-9223372036854775807ll - 1)
+#endif
+#if !defined(LLONG_MAX) && !defined(WARPGAUGE_OWN_LLONG_MAX)
+#define LLONG_MAX 9223372036854775807ll
+#endif
+#if !defined(ULLONG_MAX) && !defined(WARPGAUGE_OWN_ULLONG_MAX)
+#define ULLONG_MAX 18446744073709551615ull
+#endif
+
+// <stdint.h>
+#if !defined(INT8_MIN) && !defined(WARPGAUGE_OWN_INT8_MIN)
+#define INT8_MIN (-128)
+#endif
+#if !defined(INT8_MAX) && !defined(WARPGAUGE_OWN_INT8_MAX)
+#define INT8_MAX 127
+#endif
+#if !defined(UINT8_MAX) && !defined(WARPGAUGE_OWN_UINT8_MAX)
+#define UINT8_MAX 255
+#endif
+#if !defined(INT16_MIN) && !defined(WARPGAUGE_OWN_INT16_MIN)
+#define INT16_MIN (-32768)
+#endif
+#if !defined(INT16_MAX) && !defined(WARPGAUGE_OWN_INT16_MAX)
+#define INT16_MAX 32767
+#endif
+#if !defined(UINT16_MAX) && !defined(WARPGAUGE_OWN_UINT16_MAX)
+#define UINT16_MAX 65535
+#endif
+#if !defined(INT32_MIN) && !defined(WARPGAUGE_OWN_INT32_MIN)
+#define INT32_MIN (-2147483647 - 1)
+#endif
+#if !defined(INT32_MAX) && !defined(WARPGAUGE_OWN_INT32_MAX)
+#define INT32_MAX 2147483647
+#endif
+#if !defined(UINT32_MAX) && !defined(WARPGAUGE_OWN_UINT32_MAX)
+#define UINT32_MAX 4294967295u
+#endif
+#if !defined(INT64_MIN) && !defined(WARPGAUGE_OWN_INT64_MIN)
+#define INT64_MIN (-9223372036854775807l - 1)
+#endif
+#if !defined(INT64_MAX) && !defined(WARPGAUGE_OWN_INT64_MAX)
+#define INT64_MAX 9223372036854775807l
+#endif
+#if !defined(UINT64_MAX) && !defined(WARPGAUGE_OWN_UINT64_MAX)
+#define UINT64_MAX 18446744073709551615ul
+#endif
+#if !defined(SIZE_MAX) && !defined(WARPGAUGE_OWN_SIZE_MAX)
+#define SIZE_MAX 18446744073709551615ul
+#endif
+
+// <float.h>
+#if !defined(FLT_RADIX) && !defined(WARPGAUGE_OWN_FLT_RADIX)
+#define FLT_RADIX 2
+#endif
+#if !defined(FLT_DIG) && !defined(WARPGAUGE_OWN_FLT_DIG)
+#define FLT_DIG 6
+#endif
+#if !defined(FLT_MANT_DIG) && !defined(WARPGAUGE_OWN_FLT_MANT_DIG)
+#define FLT_MANT_DIG 24
+#endif
+#if !defined(FLT_MIN_EXP) && !defined(WARPGAUGE_OWN_FLT_MIN_EXP)
+#define FLT_MIN_EXP (-125)
+#endif
+#if !defined(FLT_MAX_EXP) && !defined(WARPGAUGE_OWN_FLT_MAX_EXP)
+#define FLT_MAX_EXP 128
+#endif
+#if !defined(FLT_MAX) && !defined(WARPGAUGE_OWN_FLT_MAX)
+#define FLT_MAX 3.402823466e+38f
+#endif
+#if !defined(FLT_MIN) && !defined(WARPGAUGE_OWN_FLT_MIN)
+#define FLT_MIN 1.175494351e-38f
+#endif
+#if !defined(FLT_EPSILON) && !defined(WARPGAUGE_OWN_FLT_EPSILON)
+#define FLT_EPSILON 1.192092896e-07f
+#endif
+#if !defined(DBL_DIG) && !defined(WARPGAUGE_OWN_DBL_DIG)
+#define DBL_DIG 15
+#endif
+#if !defined(DBL_MANT_DIG) && !defined(WARPGAUGE_OWN_DBL_MANT_DIG)
+#define DBL_MANT_DIG 53
+#endif
+#if !defined(DBL_MIN_EXP) && !defined(WARPGAUGE_OWN_DBL_MIN_EXP)
+#define DBL_MIN_EXP (-1021)
+#endif
+#if !defined(DBL_MAX_EXP) && !defined(WARPGAUGE_OWN_DBL_MAX_EXP)
+#define DBL_MAX_EXP 1024
+#endif
+#if !defined(DBL_MAX) && !defined(WARPGAUGE_OWN_DBL_MAX)
+#define DBL_MAX 1.7976931348623157e+308
+#endif
+#if !defined(DBL_MIN) && !defined(WARPGAUGE_OWN_DBL_MIN)
+#define DBL_MIN 2.2250738585072014e-308
+#endif
+#if !defined(DBL_EPSILON) && !defined(WARPGAUGE_OWN_DBL_EPSILON)
+#define DBL_EPSILON 2.2204460492503131e-16
+#endif
+
+// <math.h>
+#if !defined(INFINITY) && !defined(WARPGAUGE_OWN_INFINITY)
+#define INFINITY __int_as_float(0x7f800000)
+#endif
+#if !defined(NAN) && !defined(WARPGAUGE_OWN_NAN)
+#define NAN __int_as_float(0x7fffffff)
+#endif
+#if !defined(HUGE_VALF) && !defined(WARPGAUGE_OWN_HUGE_VALF)
+#define HUGE_VALF __int_as_float(0x7f800000)
+#endif
+#if !defined(HUGE_VAL) && !defined(WARPGAUGE_OWN_HUGE_VAL)
+#define HUGE_VAL __longlong_as_double(0x7ff0000000000000ll)
+#endif
+#if !defined(M_E) && !defined(WARPGAUGE_OWN_M_E)
+#define M_E 2.7182818284590452354
+#endif
+#if !defined(M_LOG2E) && !defined(WARPGAUGE_OWN_M_LOG2E)
+#define M_LOG2E 1.4426950408889634074
+#endif
+#if !defined(M_LOG10E) && !defined(WARPGAUGE_OWN_M_LOG10E)
+#define M_LOG10E 0.43429448190325182765
+#endif
+#if !defined(M_LN2) && !defined(WARPGAUGE_OWN_M_LN2)
+#define M_LN2 0.69314718055994530942
+#endif
+#if !defined(M_LN10) && !defined(WARPGAUGE_OWN_M_LN10)
+#define M_LN10 2.30258509299404568402
+#endif
+#if !defined(M_PI) && !defined(WARPGAUGE_OWN_M_PI)
+#define M_PI 3.14159265358979323846
+#endif
+#if !defined(M_PI_2) && !defined(WARPGAUGE_OWN_M_PI_2)
+#define M_PI_2 1.57079632679489661923
+#endif
+#if !defined(M_PI_4) && !defined(WARPGAUGE_OWN_M_PI_4)
+#define M_PI_4 0.78539816339744830962
+#endif
+#if !defined(M_1_PI) && !defined(WARPGAUGE_OWN_M_1_PI)
+#define M_1_PI 0.31830988618379067154
+#endif
+#if !defined(M_2_PI) && !defined(WARPGAUGE_OWN_M_2_PI)
+#define M_2_PI 0.63661977236758134308
+#endif
+#if !defined(M_2_SQRTPI) && !defined(WARPGAUGE_OWN_M_2_SQRTPI)
+#define M_2_SQRTPI 1.12837916709551257390
+#endif
+#if !defined(M_SQRT2) && !defined(WARPGAUGE_OWN_M_SQRT2)
+#define M_SQRT2 1.41421356237309504880
+#endif
+#if !defined(M_SQRT1_2) && !defined(WARPGAUGE_OWN_M_SQRT1_2)
+#define M_SQRT1_2 0.70710678118654752440
+#endif
+
+// <algorithm>, <utility>, <limits>: the part that kernels use.
+#ifndef WARPGAUGE_OWN_std
+namespace std {
+template <class T>
+__host__ __device__ constexpr const T& min(const T& a, const T& b) {
+    return b < a ? b : a;
+}
+template <class T>
+__host__ __device__ constexpr const T& max(const T& a, const T& b) {
+    return a < b ? b : a;
+}
+template <class T>
+__host__ __device__ constexpr const T& clamp(const T& x, const T& low, const T& high) {
+    return x < low ? low : high < x ? high : x;
+}
+template <class T>
+__host__ __device__ constexpr void swap(T& a, T& b) {
+    T t = a;
+    a = b;
+    b = t;
+}
+using ::abs;
+using ::acos;
+using ::asin;
+using ::atan;
+using ::atan2;
+using ::ceil;
+using ::cos;
+using ::cosh;
+using ::erf;
+using ::exp;
+using ::exp2;
+using ::fabs;
+using ::floor;
+using ::fma;
+using ::fmax;
+using ::fmin;
+using ::fmod;
+using ::isfinite;
+using ::isinf;
+using ::isnan;
+using ::log;
+using ::log10;
+using ::log1p;
+using ::log2;
+using ::pow;
+using ::round;
+using ::rsqrt;
+using ::sin;
+using ::sinh;
+using ::size_t;
+using ::sqrt;
+using ::tan;
+using ::tanh;
+using ::trunc;
+
+template <class T>
+struct numeric_limits;
+template <>
+struct numeric_limits<bool> {
+    static constexpr bool is_specialized = true, is_integer = true;
+    static constexpr bool is_signed = false;
+    __host__ __device__ static constexpr bool min() { return false; }
+    __host__ __device__ static constexpr bool lowest() { return false; }
+    __host__ __device__ static constexpr bool max() { return true; }
+};
+template <>
+struct numeric_limits<char> {
+    static constexpr bool is_specialized = true, is_integer = true;
+    static constexpr bool is_signed = true;
+    __host__ __device__ static constexpr char min() { return (-128); }
+    __host__ __device__ static constexpr char lowest() { return (-128); }
+    __host__ __device__ static constexpr char max() { return 127; }
+};
+template <>
+struct numeric_limits<signed char> {
+    static constexpr bool is_specialized = true, is_integer = true;
+    static constexpr bool is_signed = true;
+    __host__ __device__ static constexpr signed char min() { return (-128); }
+    __host__ __device__ static constexpr signed char lowest() { return (-128); }
+    __host__ __device__ static constexpr signed char max() { return 127; }
+};
+template <>
+struct numeric_limits<unsigned char> {
+    static constexpr bool is_specialized = true, is_integer = true;
+    static constexpr bool is_signed = false;
+    __host__ __device__ static constexpr unsigned char min() { return 0; }
+    __host__ __device__ static constexpr unsigned char lowest() { return 0; }
+    __host__ __device__ static constexpr unsigned char max() { return 255; }
+};
+template <>
+struct numeric_limits<short> {
+    static constexpr bool is_specialized = true, is_integer = true;
+    static constexpr bool is_signed = true;
+    __host__ __device__ static constexpr short min() { return (-32768); }
+    __host__ __device__ static constexpr short lowest() { return (-32768); }
+    __host__ __device__ static constexpr short max() { return 32767; }
+};
+template <>
+struct numeric_limits<unsigned short> {
+    static constexpr bool is_specialized = true, is_integer = true;
+    static constexpr bool is_signed = false;
+    __host__ __device__ static constexpr unsigned short min() { return 0; }
+    __host__ __device__ static constexpr unsigned short lowest() { return 0; }
+    __host__ __device__ static constexpr unsigned short max() { return 65535; }
+};
+template <>
+struct numeric_limits<int> {
+    static constexpr bool is_specialized = true, is_integer = true;
+    static constexpr bool is_signed = true;
+    __host__ __device__ static constexpr int min() { return (-2147483647 - 1); }
+    __host__ __device__ static constexpr int lowest() { return (-2147483647 - 1); }
+    __host__ __device__ static constexpr int max() { return 2147483647; }
+};
+template <>
+struct numeric_limits<unsigned int> {
+    static constexpr bool is_specialized = true, is_integer = true;
+    static constexpr bool is_signed = false;
+    __host__ __device__ static constexpr unsigned int min() { return 0; }
+    __host__ __device__ static constexpr unsigned int lowest() { return 0; }
+    __host__ __device__ static constexpr unsigned int max() { return 4294967295u; }
+};
+template <>
+struct numeric_limits<long> {
+    static constexpr bool is_specialized = true, is_integer = true;
+    static constexpr bool is_signed = true;
+    __host__ __device__ static constexpr long min() { return (-9223372036854775807l - 1); }
+    __host__ __device__ static constexpr long lowest() { return (-9223372036854775807l - 1); }
+    __host__ __device__ static constexpr long max() { return 9223372036854775807l; }
+};
+template <>
+struct numeric_limits<unsigned long> {
+    static constexpr bool is_specialized = true, is_integer = true;
+    static constexpr bool is_signed = false;
+    __host__ __device__ static constexpr unsigned long min() { return 0; }
+    __host__ __device__ static constexpr unsigned long lowest() { return 0; }
+    __host__ __device__ static constexpr unsigned long max() { return 18446744073709551615ul; }
+};
+template <>
+struct numeric_limits<long long> {
+    static constexpr bool is_specialized = true, is_integer = true;
+    static constexpr bool is_signed = true;
+    __host__ __device__ static constexpr long long min() { return (-9223372036854775807ll - 1); }
+    __host__ __device__ static constexpr long long lowest() { return (-9223372036854775807ll - 1); }
+    __host__ __device__ static constexpr long long max() { return 9223372036854775807ll; }
+};
+template <>
+struct numeric_limits<unsigned long long> {
+    static constexpr bool is_specialized = true, is_integer = true;
+    static constexpr bool is_signed = false;
+    __host__ __device__ static constexpr unsigned long long min() { return 0; }
+    __host__ __device__ static constexpr unsigned long long lowest() { return 0; }
+    __host__ __device__ static constexpr unsigned long long max() { return 18446744073709551615ull; }
+};
+template <>
+struct numeric_limits<float> {
+    static constexpr bool is_specialized = true, is_integer = false, is_signed = true;
+    static constexpr bool has_infinity = true, has_quiet_NaN = true;
+    __host__ __device__ static constexpr float min() { return 1.175494351e-38f; }
+    __host__ __device__ static constexpr float lowest() { return -3.402823466e+38f; }
+    __host__ __device__ static constexpr float max() { return 3.402823466e+38f; }
+    __host__ __device__ static constexpr float epsilon() { return 1.192092896e-07f; }
+    __device__ static float infinity() { return __int_as_float(0x7f800000); }
+    __device__ static float quiet_NaN() { return __int_as_float(0x7fc00000); }
+};
+template <>
+struct numeric_limits<double> {
+    static constexpr bool is_specialized = true, is_integer = false, is_signed = true;
+    static constexpr bool has_infinity = true, has_quiet_NaN = true;
+    __host__ __device__ static constexpr double min() { return 2.2250738585072014e-308; }
+    __host__ __device__ static constexpr double lowest() { return -1.7976931348623157e+308; }
+    __host__ __device__ static constexpr double max() { return 1.7976931348623157e+308; }
+    __host__ __device__ static constexpr double epsilon() { return 2.2204460492503131e-16; }
+    __device__ static double infinity() { return __longlong_as_double(0x7ff0000000000000ll); }
+    __device__ static double quiet_NaN() { return __longlong_as_double(0x7ff8000000000000ll); }
+};
+}  // namespace std
+#endif
+
+#endif  // WARPGAUGE_PRELUDE

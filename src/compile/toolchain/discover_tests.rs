@@ -1,0 +1,99 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+
+/// Lays out files below a directory: names only, the content does not matter.
+fn layout(files: &[&str]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for file in files {
+        let path = root.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    root
+}
+
+fn found(root: &Path) -> Vec<NvrtcInstall> {
+    nvrtc_in(&Place { path: root.to_owned(), source: Source::Explicit })
+}
+
+#[test]
+fn a_wheel_tells_its_version_and_a_toolkit_by_its_file_name() {
+    let wheel = layout(&[
+        "nvidia/cu13/lib/libnvrtc.so.13",
+        "nvidia/cu13/lib/libnvrtc-builtins.so.13.5",
+        "nvidia_cuda_nvrtc-13.5.37.dist-info/METADATA",
+    ]);
+    let installs = found(wheel.path());
+    assert_eq!(installs.len(), 1);
+    assert_eq!(installs[0].version, (13, 5));
+    assert_eq!(installs[0].full_version.as_deref(), Some("13.5.37"));
+
+    let toolkit = layout(&["lib64/libnvrtc.so.12.4.127", "include/cuda_fp16.h"]);
+    let link = toolkit.path().join("lib64/libnvrtc.so.12");
+    std::os::unix::fs::symlink("libnvrtc.so.12.4.127", link).unwrap();
+    let installs = found(toolkit.path());
+    assert_eq!(installs.len(), 1, "{installs:?}");
+    assert_eq!(installs[0].version_text(), "12.4.127");
+    assert_eq!(installs[0].include_dirs.len(), 1);
+}
+
+#[test]
+fn the_builtins_tell_the_version_where_nothing_else_does() {
+    let lib = layout(&["libnvrtc.so.12", "libnvrtc-builtins.so.12.9", "libnvrtc.alt.so.12"]);
+    let installs = found(lib.path());
+    assert_eq!(installs.len(), 1);
+    assert_eq!((installs[0].version, installs[0].full_version.clone()), ((12, 9), None));
+}
+
+#[test]
+fn a_library_of_unknown_version_is_not_used() {
+    assert!(found(layout(&["libnvrtc.so.12"]).path()).is_empty());
+}
+
+#[test]
+fn headers_of_separate_packages_are_brought_together() {
+    let site = layout(&[
+        "nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
+        "nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.9",
+        "nvidia/cuda_runtime/include/cuda_fp16.h",
+        "nvidia/cuda_cccl/include/cuda/std/version",
+    ]);
+    let dirs = found(site.path()).remove(0).include_dirs;
+    let names: Vec<_> = dirs.iter().map(|d| d.strip_prefix(site.path()).unwrap()).collect();
+    assert_eq!(
+        names,
+        [Path::new("nvidia/cuda_runtime/include"), Path::new("nvidia/cuda_cccl/include")]
+    );
+}
+
+#[test]
+fn explicit_places_come_first_and_installed_ones_are_found() {
+    let explicit = layout(&["lib/libnvrtc.so.12", "lib/libnvrtc-builtins.so.12.9", "bin/nvcc"]);
+    let cache = layout(&[
+        "toolchain/nvrtc-12/nvidia/x/lib/libnvrtc.so.12",
+        "toolchain/nvrtc-12/nvidia/x/lib/libnvrtc-builtins.so.12.9",
+        "toolchain/nvrtc-13/nvidia/x/lib/libnvrtc.so.13",
+        "toolchain/nvrtc-13/nvidia/x/lib/libnvrtc-builtins.so.13.1",
+    ]);
+    let search = ToolchainSearch {
+        explicit: Some(explicit.path().to_owned()),
+        cache_dir: cache.path().to_owned(),
+    };
+    let toolchain = discover(&search);
+    let source = |version| toolchain.nvrtc.iter().find(|i| i.version == version).map(|i| i.source);
+    assert_eq!(source((12, 9)), Some(Source::Explicit));
+    assert_eq!(source((13, 1)), Some(Source::Cache));
+    assert_eq!(toolchain.nvcc.unwrap().source, Source::Explicit);
+}
+
+#[test]
+fn the_loaders_listing() {
+    let listing = "1 libs found in cache\n\
+        \tlibnvrtc.so.12 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libnvrtc.so.12\n\
+        \tlibnvrtc-builtins.so.12.0 (libc6,x86-64) => /elsewhere/libnvrtc-builtins.so.12.0\n\
+        \tlibz.so.1 (libc6,x86-64) => /lib/libz.so.1\n";
+    assert_eq!(ldconfig_dirs(listing), [PathBuf::from("/usr/lib/x86_64-linux-gnu")]);
+}

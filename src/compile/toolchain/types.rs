@@ -1,0 +1,165 @@
+//! What a toolchain consists of.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+/// The parts that were found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Toolchain {
+    /// Run-time compilation libraries, newest first, one per version.
+    pub nvrtc: Vec<NvrtcInstall>,
+    /// Offline compiler.
+    pub nvcc: Option<NvccInstall>,
+    /// Disassembler of cubins.
+    pub cuobjdump: Option<Tool>,
+    /// Nsight Compute's command line.
+    pub ncu: Option<Tool>,
+    /// Nsight Systems' command line.
+    pub nsys: Option<Tool>,
+    /// Memory and race checker.
+    pub compute_sanitizer: Option<Tool>,
+}
+
+/// Where a part was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Named by the configuration or by `WARPGAUGE_TOOLCHAIN`.
+    Explicit,
+    /// A Python environment.
+    Venv,
+    /// `$CUDA_HOME` or `$CUDA_PATH`.
+    CudaHome,
+    /// `/usr/local/cuda*`.
+    UsrLocal,
+    /// The loader's or the shell's search path.
+    Path,
+    /// Our own cache, filled by `warpgauge toolchain install`.
+    Cache,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Explicit => "explicit",
+            Self::Venv => "venv",
+            Self::CudaHome => "CUDA_HOME",
+            Self::UsrLocal => "/usr/local",
+            Self::Path => "path",
+            Self::Cache => "cache",
+        })
+    }
+}
+
+/// One NVRTC.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NvrtcInstall {
+    /// The library, absolute.
+    pub path: PathBuf,
+    /// Major and minor version, e.g. (13, 0).
+    pub version: (u32, u32),
+    /// Complete version where the installation tells it, e.g. `13.0.88`.
+    pub full_version: Option<String>,
+    /// Where it was found.
+    pub source: Source,
+    /// Toolkit headers that belong to it, in search order; empty when there are none.
+    pub include_dirs: Vec<PathBuf>,
+}
+
+impl NvrtcInstall {
+    /// Version as people write it, e.g. `13.0.88` or `13.0`.
+    pub fn version_text(&self) -> String {
+        let (major, minor) = self.version;
+        self.full_version.clone().unwrap_or_else(|| format!("{major}.{minor}"))
+    }
+
+    /// Carries toolkit headers that it can unpack (since 13.3).
+    pub fn has_bundled_headers(&self) -> bool {
+        self.version >= (13, 3)
+    }
+}
+
+/// nvcc with what it needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NvccInstall {
+    /// The compiler driver, absolute.
+    pub path: PathBuf,
+    /// Version, e.g. `13.0`.
+    pub version: String,
+    /// Where it was found.
+    pub source: Source,
+    /// Header directories to add, in search order.
+    pub include_dirs: Vec<PathBuf>,
+}
+
+impl NvccInstall {
+    /// Root of the installation: the directory that holds `bin`.
+    pub fn root(&self) -> &Path {
+        let bin = self.path.parent();
+        bin.and_then(Path::parent).unwrap_or(Path::new("/"))
+    }
+}
+
+/// Another program of the toolkit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Tool {
+    /// The program, absolute.
+    pub path: PathBuf,
+    /// Version, where its installation tells it without running it.
+    pub version: Option<String>,
+}
+
+impl Toolchain {
+    /// NVRTC installations that can serve a driver, best first.
+    ///
+    /// Machine code of a CUDA major version needs a driver of that major version or newer; within
+    /// one major version any minor version's code runs on any driver. For PTX (emulated devices) every
+    /// installation serves.
+    pub(crate) fn nvrtc_for(&self, driver_version: i32, machine_code: bool) -> Vec<&NvrtcInstall> {
+        let major = u32::try_from(driver_version / 1000).unwrap_or(0);
+        let fits = |install: &&NvrtcInstall| !machine_code || install.version.0 <= major;
+        let mut fitting: Vec<&NvrtcInstall> = self.nvrtc.iter().filter(fits).collect();
+        // The driver's own major version first, then older ones; a newer one only for PTX.
+        fitting.sort_by_key(|install| {
+            let (own, minor) = install.version;
+            (own > major, std::cmp::Reverse(own), std::cmp::Reverse(minor))
+        });
+        fitting
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn toolchain(versions: &[(u32, u32)]) -> Toolchain {
+        let install = |&version: &(u32, u32)| NvrtcInstall {
+            path: format!("/{}.{}", version.0, version.1).into(),
+            version,
+            full_version: None,
+            source: Source::Explicit,
+            include_dirs: Vec::new(),
+        };
+        Toolchain { nvrtc: versions.iter().map(install).collect(), ..Toolchain::default() }
+    }
+
+    fn chosen(versions: &[(u32, u32)], driver: i32, machine_code: bool) -> Vec<(u32, u32)> {
+        let toolchain = toolchain(versions);
+        toolchain.nvrtc_for(driver, machine_code).iter().map(|i| i.version).collect()
+    }
+
+    #[test]
+    fn machine_code_is_never_of_a_newer_major_version_than_the_driver() {
+        let all = [(13, 5), (12, 9), (12, 4)];
+        assert_eq!(chosen(&all, 13000, true), [(13, 5), (12, 9), (12, 4)]);
+        assert_eq!(chosen(&all, 12040, true), [(12, 9), (12, 4)]);
+        assert_eq!(chosen(&[(13, 5)], 12040, true), []);
+    }
+
+    #[test]
+    fn ptx_for_the_emulator_may_come_from_any() {
+        assert_eq!(chosen(&[(13, 5), (12, 9)], 12000, false), [(12, 9), (13, 5)]);
+        assert_eq!(chosen(&[(13, 5)], 12000, false), [(13, 5)]);
+    }
+}

@@ -1,0 +1,104 @@
+//! Configuration: the embedded, commented `default.toml` is both the defaults and the template.
+//!
+//! Embedded defaults < `--config FILE` < environment < command line. [`Config::load`] merges the
+//! four; [`Config::load_with_origins`] also says where each value came from. Every setting is one
+//! line of the table in [`settings`]: its key, its type and range, its environment variable.
+
+mod error;
+mod load;
+pub mod settings;
+mod values;
+
+use serde::{Deserialize, Serialize};
+
+pub use error::{ConfigError, Origin};
+pub use load::{CliOverrides, Effective};
+pub use values::DeviceSelection;
+
+/// The defaults, as shipped.
+pub const DEFAULT_TOML: &str = include_str!("default.toml");
+
+/// Every setting. `default.toml` documents each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct Config {
+    pub server: ServerConfig,
+    pub devices: DevicesConfig,
+    pub compile: CompileConfig,
+    pub measure: MeasureConfig,
+    pub limits: LimitsConfig,
+    pub storage: StorageConfig,
+    pub log: LogConfig,
+}
+
+/// `[server]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct ServerConfig {
+    pub host: String,
+    pub port: u16,
+    pub api_keys: Vec<String>,
+    pub body_limit_bytes: u64,
+    pub shutdown_grace_s: f64,
+    pub jobs_kept: usize,
+}
+
+/// `[devices]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct DevicesConfig {
+    #[serde(rename = "use")]
+    pub selection: String,
+    pub emulator: String,
+    pub hot_spare: bool,
+    pub queue_capacity: usize,
+    pub device_metrics: bool,
+}
+
+/// `[compile]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct CompileConfig {
+    pub parallelism: usize,
+    pub timeout_s: f64,
+    pub cache_max_bytes: u64,
+    pub toolchain: String,
+}
+
+/// `[measure]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct MeasureConfig {
+    pub min_warmup_s: f64,
+}
+
+/// `[limits]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct LimitsConfig {
+    pub max_tensor_bytes: u64,
+    pub max_total_bytes: u64,
+    pub max_output_bytes: u64,
+}
+
+/// `[storage]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct StorageConfig {
+    pub data_dir: String,
+}
+
+/// `[log]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct LogConfig {
+    pub level: String,
+}

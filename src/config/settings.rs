@@ -1,0 +1,133 @@
+//! The table of settings: one line each.
+
+/// Type and range of a setting.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// A whole number between two, both included.
+    Integer(i64, i64),
+    /// A finite number between two, both included.
+    Number(f64, f64),
+    /// `true` or `false`.
+    Boolean,
+    /// Text.
+    Text,
+    /// A host name or address: text without blanks, not empty.
+    Host,
+    /// A list of keys: texts of 1 to 512 printable characters.
+    Keys,
+    /// Which devices to use: `auto`, `emulator`, or ordinals.
+    Devices,
+    /// A log filter.
+    LogFilter,
+    /// A file or directory; a relative one in a file is relative to that file.
+    Path,
+}
+
+/// One setting.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Setting {
+    /// `table.key`, as in `default.toml`.
+    pub key: &'static str,
+    /// What it may be.
+    pub kind: Kind,
+    /// Environment variable that sets it.
+    pub env: Option<&'static str>,
+}
+
+const fn setting(key: &'static str, kind: Kind) -> Setting {
+    Setting { key, kind, env: None }
+}
+
+const fn with_env(key: &'static str, kind: Kind, env: &'static str) -> Setting {
+    Setting { key, kind, env: Some(env) }
+}
+
+/// Largest number of bytes a setting may name: 1 PiB.
+const MAX_BYTES: i64 = 1 << 50;
+
+/// Every setting, in the order of `default.toml`.
+pub const SETTINGS: &[Setting] = &[
+    with_env("server.host", Kind::Host, "HOST"),
+    with_env("server.port", Kind::Integer(0, 65_535), "PORT"),
+    with_env("server.api_keys", Kind::Keys, "WARPGAUGE_API_KEYS"),
+    setting("server.body_limit_bytes", Kind::Integer(1_024, MAX_BYTES)),
+    setting("server.shutdown_grace_s", Kind::Number(0.0, 3_600.0)),
+    setting("server.jobs_kept", Kind::Integer(1, 1_000_000)),
+    with_env("devices.use", Kind::Devices, "GPU_DEVICE"),
+    with_env("devices.emulator", Kind::Path, "WARPGAUGE_EMULATOR"),
+    setting("devices.hot_spare", Kind::Boolean),
+    setting("devices.queue_capacity", Kind::Integer(1, 1_000_000)),
+    with_env("devices.device_metrics", Kind::Boolean, "ENABLE_DEVICE_METRICS"),
+    with_env("compile.parallelism", Kind::Integer(0, 1_024), "MAX_WORKERS"),
+    setting("compile.timeout_s", Kind::Number(1.0, 3_600.0)),
+    setting("compile.cache_max_bytes", Kind::Integer(0, MAX_BYTES)),
+    with_env("compile.toolchain", Kind::Text, "WARPGAUGE_TOOLCHAIN"),
+    setting("measure.min_warmup_s", Kind::Number(0.0, 10.0)),
+    setting("limits.max_tensor_bytes", Kind::Integer(1, MAX_BYTES)),
+    setting("limits.max_total_bytes", Kind::Integer(1, MAX_BYTES)),
+    setting("limits.max_output_bytes", Kind::Integer(0, MAX_BYTES)),
+    with_env("storage.data_dir", Kind::Path, "WARPGAUGE_DATA_DIR"),
+    with_env("log.level", Kind::LogFilter, "LOG_LEVEL"),
+];
+
+/// The setting of that key.
+pub fn find(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+/// Tables of `default.toml`, in order.
+pub(super) fn tables() -> Vec<&'static str> {
+    let mut tables: Vec<&str> =
+        SETTINGS.iter().filter_map(|s| s.key.split_once('.')).map(|(table, _)| table).collect();
+    tables.dedup();
+    tables
+}
+
+/// The candidate nearest to `word`, if it is near enough to be what was meant.
+pub(crate) fn nearest<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    candidates
+        .into_iter()
+        .map(|candidate| (edit_distance(word, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Levenshtein distance, on words cut to 64 characters: longer ones are no near misses of a key.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().take(64).collect();
+    let b: Vec<char> = b.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edit_distance_counts_single_changes() {
+        assert_eq!(edit_distance("port", "port"), 0);
+        assert_eq!(edit_distance("prot", "port"), 2);
+        assert_eq!(edit_distance("", "port"), 4);
+        assert_eq!(edit_distance("ports", "port"), 1);
+    }
+
+    #[test]
+    fn nearest_does_not_guess_wildly() {
+        assert_eq!(nearest("hsot", ["host", "port"]), Some("host"));
+        assert_eq!(nearest("colour", ["host", "port"]), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! Upper bounds on what a contract may ask for.
+
+/// Bounds of one server. Every default can be lowered or raised by configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one tensor.
+    pub max_tensor_bytes: u64,
+    /// Bytes of all tensors of a contract together, expected ones included.
+    pub max_total_bytes: u64,
+    /// Kernel arguments.
+    pub max_args: usize,
+    /// Bytes of an argument's or a kernel's name.
+    pub max_name_len: usize,
+    /// Bytes of source code.
+    pub max_source_bytes: usize,
+    /// Decoded bytes of a cubin or fatbin.
+    pub max_binary_bytes: u64,
+    /// Bytes of all outputs that travel back, before encoding.
+    pub max_output_bytes: u64,
+    /// Compiler options, and name expressions.
+    pub max_compiler_options: usize,
+    /// Bytes of one compiler option or name expression.
+    pub max_compiler_option_len: usize,
+    /// Bytes of dynamic shared memory: no device has more than 228 KB per multiprocessor today.
+    pub max_shared_bytes: u64,
+    /// Errors reported for one contract.
+    pub max_errors: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_tensor_bytes: 16 << 30,
+            max_total_bytes: 64 << 30,
+            max_args: 256,
+            max_name_len: 256,
+            max_source_bytes: 4 << 20,
+            max_binary_bytes: 48 << 20,
+            max_output_bytes: 256 << 20,
+            max_compiler_options: 64,
+            max_compiler_option_len: 1024,
+            max_shared_bytes: 1 << 20,
+            max_errors: 50,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The contract: what a caller sends. Wire types and their validation; no I/O.
+
+mod check;
+mod error;
+pub mod expr;
+mod limits;
+mod parse;
+mod resolve;
+mod scalar;
+mod scalar_or_text;
+mod types;
+
+pub use check::{validate, validate_kernel};
+pub use error::ContractError;
+pub use limits::Limits;
+pub use parse::{BodyFormat, ParseError, parse};
+pub use resolve::{ResolvedLaunch, resolve_launch, resolve_launch_at};
+pub use scalar::ScalarValue;
+pub use types::*;

@@ -1,0 +1,593 @@
+//! Wire types of a request.
+//!
+//! The field names and defaults of `kernel`, `io` and `metadata` are those of the CUDA Evaluation
+//! Server's contract, which is accepted unchanged; the rest is ours. Unknown fields are errors.
+
+use std::collections::BTreeMap;
+
+use poem_openapi::{Enum, Object};
+use serde::{Deserialize, Serialize};
+
+use crate::tensor::{Blob, Dtype};
+
+/// What `POST /evaluate` and `warpgauge eval` take.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct EvaluateRequest {
+    /// The kernel to evaluate and its IO contract.
+    pub kernel: KernelCode,
+    /// Timed launches: 1–10000.
+    #[serde(default = "default_num_trials")]
+    #[oai(
+        default = "default_num_trials",
+        validator(minimum(value = "1"), maximum(value = "10000"))
+    )]
+    pub num_trials: u32,
+    /// Seconds the kernel may take once it starts to execute, 0.1–600. Queueing does not count.
+    #[serde(default = "default_timeout")]
+    #[oai(
+        default = "default_timeout",
+        validator(minimum(value = "0.1"), maximum(value = "600"))
+    )]
+    pub timeout: f64,
+    /// What each output must hold, by argument name. Without it the verdict is `not_checked`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub expected: BTreeMap<String, Expected>,
+    /// How close is close enough. Defaults depend on the element type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Tolerance>,
+    /// The work the kernel must do at least: for the roofline and the speed-of-light floor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Work>,
+    /// How to measure.
+    #[serde(default)]
+    #[oai(default)]
+    pub measure: MeasureSpec,
+    /// Hardware metrics to collect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileSpec>,
+    /// Memory and race checks to run: `false`, `true`, or a compute-sanitizer tool name.
+    #[serde(default)]
+    #[oai(default)]
+    pub sanitize: Sanitize,
+    /// Which outputs travel back: `none`, `all`, or a list of names.
+    #[serde(default)]
+    #[oai(default)]
+    pub return_outputs: ReturnOutputs,
+    /// Encoding of returned outputs.
+    #[serde(default)]
+    #[oai(default)]
+    pub output_encoding: OutputEncoding,
+    /// `warm`: a running worker; `fresh`: a process of its own.
+    #[serde(default)]
+    #[oai(default)]
+    pub isolation: Isolation,
+}
+
+fn default_num_trials() -> u32 {
+    100
+}
+
+fn default_timeout() -> f64 {
+    120.0
+}
+
+/// A kernel: its code, and how to call it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct KernelCode {
+    /// Source text (`cuda`, `ptx`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_code: Option<String>,
+    /// Machine code, base64 (`cubin`, `fatbin`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary_b64: Option<Blob>,
+    /// What the code is.
+    pub kernel_type: KernelType,
+    /// Arguments and launch configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<IoContract>,
+    /// Entry point and compiler settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<KernelMetadata>,
+}
+
+/// What a kernel's code is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum KernelType {
+    /// CUDA C++ source.
+    Cuda,
+    /// PTX assembly.
+    Ptx,
+    /// One ELF image of machine code.
+    Cubin,
+    /// A container of images for several architectures.
+    Fatbin,
+    /// PyTorch source (not served yet).
+    Torch,
+    /// PyTorch source with inline CUDA (not served yet).
+    TorchCuda,
+    /// Triton source (not served yet).
+    Triton,
+    /// Python that mixes several kernels (not served yet).
+    MultiKernel,
+}
+
+/// Arguments in the order of the kernel's parameters, and how to launch.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct IoContract {
+    /// Arguments, in parameter order. None for a kernel in `expected`: it gets the candidate's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub args: Vec<ArgSpec>,
+    /// Launch configuration; default: grid 1, block 256.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<Launch>,
+}
+
+/// One kernel argument.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct ArgSpec {
+    /// Name: unique in the contract, usable in expressions and in `expected`.
+    pub name: String,
+    /// Kind of the argument.
+    #[serde(rename = "type")]
+    #[oai(rename = "type")]
+    pub kind: ArgKind,
+    /// Value of a scalar. Floats may also be the strings `inf`, `-inf`, `nan`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<serde_json::Value>,
+    /// Shape, element type and content of a tensor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tensor_spec: Option<TensorSpec>,
+    /// Whether the kernel reads it, writes it, or both.
+    #[serde(default)]
+    #[oai(default)]
+    pub role: Role,
+    /// A compile-time constant (Triton), not a run-time argument.
+    #[serde(default)]
+    #[oai(default)]
+    pub is_meta: bool,
+    /// C type of the parameter, for machine code that does not tell it (e.g. `float`, `int64_t`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub c_type: Option<String>,
+}
+
+/// Kind of an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
+pub enum ArgKind {
+    /// A device buffer, passed as a pointer.
+    Tensor,
+    /// An integer scalar.
+    Int,
+    /// A floating-point scalar.
+    Float,
+    /// A boolean scalar.
+    Bool,
+    /// A string (Python kernels only).
+    Str,
+}
+
+/// Direction of an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
+pub enum Role {
+    /// Read only.
+    #[default]
+    Input,
+    /// Written; its former content is not defined.
+    Output,
+    /// Read and written.
+    Inout,
+}
+
+/// A tensor argument.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct TensorSpec {
+    /// Extent of each dimension, slowest first (C order).
+    pub shape: Vec<u64>,
+    /// Element type.
+    #[serde(default)]
+    #[oai(default)]
+    pub dtype: Dtype,
+    /// Generated content. At most one of `init` and `data`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init: Option<TensorInit>,
+    /// Given content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<TensorData>,
+}
+
+/// Generated tensor content. Equal seeds and names give equal bits everywhere.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct TensorInit {
+    /// Distribution or pattern.
+    pub kind: InitKind,
+    /// Seed of the random kinds; default 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// `randn`: mean, default 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
+    /// `randn`: standard deviation, default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub std: Option<f64>,
+    /// `uniform`: lower bound, default 0; `randint`: smallest value, default 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// `uniform`: upper bound, default 1 (100 for integers); `randint`: first value above the range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// `full`: the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fill_value: Option<f64>,
+    /// `arange`: first value, default 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<f64>,
+    /// `arange`: difference between neighbours, default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<f64>,
+}
+
+/// Distribution or pattern of generated content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
+pub enum InitKind {
+    /// All zero.
+    Zeros,
+    /// All one.
+    Ones,
+    /// All `fill_value`.
+    Full,
+    /// `start + i * step`.
+    Arange,
+    /// Uniform on [`low`, `high`).
+    Uniform,
+    /// Normal with `mean` and `std`.
+    Randn,
+    /// Uniform integers in [`low`, `high`).
+    Randint,
+}
+
+/// Tensor content on the wire: little-endian, C order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct TensorData {
+    /// The bytes, base64.
+    pub data_b64: Blob,
+    /// Element type; default: the tensor's. Must match it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dtype: Option<Dtype>,
+    /// Shape; default: the tensor's. Must match it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Vec<u64>>,
+    /// Compression under the base64.
+    #[serde(default)]
+    #[oai(default)]
+    pub compress: Compress,
+    /// Raw elements, or a `.npy` file.
+    #[serde(default)]
+    #[oai(default)]
+    pub format: DataFormat,
+}
+
+/// Compression of tensor bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
+pub enum Compress {
+    /// Not compressed.
+    #[default]
+    None,
+    /// RFC 1950.
+    Zlib,
+    /// RFC 8878.
+    Zstd,
+}
+
+/// Layout of tensor bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
+pub enum DataFormat {
+    /// The elements and nothing else.
+    #[default]
+    Raw,
+    /// A numpy `.npy` file, version 1 to 3, C order.
+    Npy,
+}
+
+/// Launch configuration.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct Launch {
+    /// Blocks in the grid; default 1×1×1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<Dim3>,
+    /// Threads in a block; default 256×1×1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<Dim3>,
+    /// Dynamic shared memory per block, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_memory_bytes: Option<Extent>,
+    /// Blocks in a thread block cluster (compute capability 9.0 and up).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Dim3>,
+    /// Cooperative launch: the whole grid is resident and can synchronise.
+    #[serde(default)]
+    #[oai(default)]
+    pub cooperative: bool,
+    /// Warps per block (Triton).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_warps: Option<u32>,
+    /// Pipeline stages (Triton).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_stages: Option<u32>,
+}
+
+/// Three extents; what is not given is 1.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct Dim3 {
+    /// Extent in x.
+    #[serde(default)]
+    #[oai(default)]
+    pub x: Extent,
+    /// Extent in y.
+    #[serde(default)]
+    #[oai(default)]
+    pub y: Extent,
+    /// Extent in z.
+    #[serde(default)]
+    #[oai(default)]
+    pub z: Extent,
+}
+
+/// A number, or an expression over scalar arguments and shapes such as `ceil_div(n, 256)`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Extent {
+    /// A given number.
+    Value(u64),
+    /// An expression, evaluated when the contract is resolved.
+    Expression(String),
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Extent::Value(1)
+    }
+}
+
+/// Entry point and compiler settings.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct KernelMetadata {
+    /// Name of the kernel to run, as in the source or as in the symbol table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_name: Option<String>,
+    /// Options for the compiler.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub compiler_options: Vec<String>,
+    /// Compiler: `nvrtc` (default) or `nvcc`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<Backend>,
+    /// C++ template instances to compile, e.g. `scale<float>`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub name_expressions: Vec<String>,
+    /// Accepted for compatibility; C++ features are always on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitify: Option<bool>,
+    /// Python kernels: function to call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function_name: Option<String>,
+    /// Python kernels: class to instantiate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class_name: Option<String>,
+    /// Python kernels: method to call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method_name: Option<String>,
+    /// `multi_kernel`: function to call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry_point: Option<String>,
+    /// Free text, kept with the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// Compiler of CUDA C++.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
+pub enum Backend {
+    /// The run-time compilation library.
+    #[default]
+    Nvrtc,
+    /// The offline compiler driver, where installed.
+    Nvcc,
+}
+
+/// What an output must hold: exactly one of the two.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct Expected {
+    /// The values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<TensorData>,
+    /// A kernel that computes them. Its arguments are the candidate's; `io.launch` may differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Box<KernelCode>>,
+}
+
+/// An element passes if |actual − expected| ≤ atol + rtol·|expected|.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct Tolerance {
+    /// Absolute tolerance, ≥ 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub atol: Option<f64>,
+    /// Relative tolerance, ≥ 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtol: Option<f64>,
+    /// Share of elements that must pass, 0–1; default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required_matched_ratio: Option<f64>,
+    /// Let NaN match NaN and an infinity match an equal one; default false.
+    #[serde(default)]
+    #[oai(default)]
+    pub allow_non_finite: bool,
+}
+
+/// The least work any correct implementation does in one launch.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct Work {
+    /// Bytes moved through device memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<f64>,
+    /// Floating-point operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops: Option<f64>,
+}
+
+/// How to measure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct MeasureSpec {
+    /// State of the L2 cache at each timed launch.
+    #[serde(default)]
+    #[oai(default)]
+    pub cache: CacheState,
+    /// Shortest warm-up, in seconds, 0–10; default: the server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_warmup_time: Option<f64>,
+}
+
+/// State of the L2 cache at each timed launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
+pub enum CacheState {
+    /// L2 flushed before each launch.
+    #[default]
+    Cold,
+    /// L2 as the launch before left it.
+    Hot,
+}
+
+/// Hardware metrics to collect.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct ProfileSpec {
+    /// Tools to use, best first; empty: whatever works here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub tools: Vec<String>,
+    /// Metric ids, or names of metric sets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub metrics: Vec<String>,
+}
+
+/// Memory and race checks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Sanitize {
+    /// None.
+    #[default]
+    Off,
+    /// All that the device offers.
+    All,
+    /// One compute-sanitizer tool: memcheck, racecheck, initcheck, synccheck.
+    Tool(String),
+}
+
+/// Which outputs travel back.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ReturnOutputs {
+    /// None; their hashes always do.
+    #[default]
+    None,
+    /// All.
+    All,
+    /// Those named.
+    Names(Vec<String>),
+}
+
+/// Encoding of returned outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct OutputEncoding {
+    /// Compression under the base64.
+    #[serde(default)]
+    #[oai(default)]
+    pub compress: Compress,
+    /// Raw elements, or a `.npy` file.
+    #[serde(default)]
+    #[oai(default)]
+    pub format: DataFormat,
+}
+
+/// Which process runs the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
+pub enum Isolation {
+    /// A warm worker, scrubbed between evaluations.
+    #[default]
+    Warm,
+    /// A process of its own.
+    Fresh,
+}

@@ -1,0 +1,37 @@
+//! Files of a job's directory as byte slices.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// A file mapped for reading.
+pub struct MappedFile {
+    map: Option<memmap2::Mmap>,
+}
+
+impl MappedFile {
+    /// Maps `path`, which must be `expected_bytes` long.
+    ///
+    /// # Errors
+    /// The file cannot be opened or mapped, or has another length.
+    pub fn open(path: &Path, expected_bytes: u64) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let bytes = file.metadata()?.len();
+        if bytes != expected_bytes {
+            let text = format!("{bytes} bytes where the tensor has {expected_bytes}");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        if bytes == 0 {
+            return Ok(Self { map: None });
+        }
+        // SAFETY: the file lies in the job's private directory, which the server fills before it
+        // sends the job and does not touch until the job ended; kernels cannot reach files.
+        let map = unsafe { memmap2::Mmap::map(&file)? };
+        Ok(Self { map: Some(map) })
+    }
+
+    /// The content.
+    pub fn bytes(&self) -> &[u8] {
+        self.map.as_deref().unwrap_or_default()
+    }
+}

@@ -1,0 +1,38 @@
+//! The only user of cudarc and the only `unsafe` code of the crate: driver and NVRTC.
+//!
+//! [`loader`] decides between NVIDIA's driver and the emulator and opens it; [`Driver`] is what it
+//! yields. Everything that belongs to the context — [`Module`], [`DeviceBuffer`], [`PinnedBuffer`],
+//! [`Stream`], [`Event`] — stays on the thread that opened it and frees itself.
+//!
+//! Entry points are looked up by name in the library that cudarc opened and typed as returning a
+//! plain `c_int`: cudarc's own bindings return a Rust enum, in which a code of a newer driver would
+//! be undefined behaviour, and panic where a symbol is missing.
+
+mod api;
+mod context;
+mod emulator;
+mod error;
+mod image;
+mod launch;
+pub mod loader;
+mod mapped;
+mod memory;
+mod module;
+mod soname;
+mod stdio;
+mod stream;
+pub mod support;
+
+pub use context::{Context, Driver};
+pub use emulator::EmulatorControl;
+pub use error::{DeviceError, error_code, is_sticky};
+pub use launch::{LaunchShape, Params, PreparedLaunch};
+pub use loader::{DriverChoice, LoadError};
+pub use mapped::MappedFile;
+pub use memory::{DeviceBuffer, EventPool, PinnedBuffer, PinnedPool, Staging};
+pub use module::{Function, Module};
+pub use soname::{SonameError, shorten_soname};
+pub use stdio::flush_c_streams;
+pub use stream::{Event, Stream};
+
+pub mod nvrtc;

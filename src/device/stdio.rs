@@ -1,0 +1,14 @@
+//! The C library's streams, through which the driver prints.
+
+use std::ffi::{c_int, c_void};
+
+unsafe extern "C" {
+    fn fflush(stream: *mut c_void) -> c_int;
+}
+
+/// Writes out what the C library still buffers, so that the text of a kernel's `printf` has left
+/// the process when this returns.
+pub fn flush_c_streams() {
+    // SAFETY: a null stream means all of them; the call has no other precondition.
+    let _ = unsafe { fflush(std::ptr::null_mut()) };
+}

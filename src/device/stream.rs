@@ -1,0 +1,111 @@
+//! Streams and timing events.
+
+use cudarc::driver::sys::{CUevent, CUstream};
+
+use super::DeviceError;
+use super::context::Context;
+
+/// `CU_STREAM_NON_BLOCKING`: no implicit ordering with the default stream.
+const NON_BLOCKING: u32 = 1;
+
+/// A queue of device work, in order.
+pub struct Stream {
+    pub(super) handle: CUstream,
+    context: Context,
+}
+
+impl Stream {
+    /// Creates a stream.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn new(context: &Context) -> Result<Self, DeviceError> {
+        let mut handle: CUstream = std::ptr::null_mut();
+        // SAFETY: the context is current on this thread (it cannot leave it).
+        let result = unsafe { (context.api().stream_create)(&mut handle, NON_BLOCKING) };
+        context.api().check(result, "create a stream")?;
+        Ok(Self { handle, context: context.clone() })
+    }
+
+    /// The context it belongs to.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Waits until everything queued has ended.
+    ///
+    /// # Errors
+    /// A fault of the work queued, or of the driver.
+    pub fn synchronize(&self) -> Result<(), DeviceError> {
+        // SAFETY: the handle lives as long as self.
+        let result = unsafe { (self.context.api().stream_synchronize)(self.handle) };
+        self.context.api().check(result, "wait for the device")
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: created by us, destroyed once. A failure means the context is lost already.
+        let _ = unsafe { (self.context.api().stream_destroy)(self.handle) };
+    }
+}
+
+/// A point in a stream, with its time.
+pub struct Event {
+    handle: CUevent,
+    context: Context,
+}
+
+impl Event {
+    /// Creates an event that records times.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn new(context: &Context) -> Result<Self, DeviceError> {
+        let mut handle: CUevent = std::ptr::null_mut();
+        // SAFETY: the context is current on this thread; 0 are the default flags (timing on).
+        let result = unsafe { (context.api().event_create)(&mut handle, 0) };
+        context.api().check(result, "create an event")?;
+        Ok(Self { handle, context: context.clone() })
+    }
+
+    /// Marks the current end of `stream`.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn record(&self, stream: &Stream) -> Result<(), DeviceError> {
+        // SAFETY: both handles are alive and belong to this context.
+        let result = unsafe { (self.context.api().event_record)(self.handle, stream.handle) };
+        self.context.api().check(result, "record an event")
+    }
+
+    /// Waits until the device has passed it.
+    ///
+    /// # Errors
+    /// A fault of the work before it, or of the driver.
+    pub fn synchronize(&self) -> Result<(), DeviceError> {
+        // SAFETY: the handle lives as long as self.
+        let result = unsafe { (self.context.api().event_synchronize)(self.handle) };
+        self.context.api().check(result, "wait for the device")
+    }
+
+    /// Milliseconds from `start` to this event; both must have been passed.
+    ///
+    /// # Errors
+    /// One was not recorded, or not passed yet.
+    pub fn elapsed_ms_since(&self, start: &Event) -> Result<f32, DeviceError> {
+        let mut ms = 0.0f32;
+        // SAFETY: both handles are alive and belong to this context.
+        let result =
+            unsafe { (self.context.api().event_elapsed)(&mut ms, start.handle, self.handle) };
+        self.context.api().check(result, "read an event")?;
+        Ok(ms)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: created by us, destroyed once.
+        let _ = unsafe { (self.context.api().event_destroy)(self.handle) };
+    }
+}

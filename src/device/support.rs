@@ -1,0 +1,218 @@
+//! The worker's own kernels: seeded content, comparison, scrubbing.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::memory::DeviceBuffer;
+use super::module::Module;
+use super::{Context, DeviceError, LaunchShape, Params, PreparedLaunch, Stream};
+use crate::contract::TensorInit;
+use crate::tensor::{self, Dtype, Generator, InitError, Philox};
+use crate::worker::protocol::{DeviceInfo, Image};
+
+/// Source of the kernels, for the compile stage.
+pub const SOURCE: &str = include_str!("support.cu");
+
+/// Compiler options the source needs: random numbers are rounded operation by operation.
+pub const OPTIONS: &[&str] = &["--fmad=false"];
+
+/// Local memory per thread that scrubbing can cover, bytes.
+pub const MAX_LOCAL_SCRUB_BYTES: u64 = 8 << 10;
+
+const SMALL_LOCAL_SCRUB_BYTES: u64 = 1 << 10;
+const THREADS: u32 = 256;
+const SCRUB_THREADS: u32 = 1024;
+
+/// Mirrors `InitParams` in support.cu.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct InitParams {
+    key: [u64; 2],
+    a: f64,
+    b: f64,
+    low: u64,
+    span: u64,
+    pattern: u64,
+    generator: u32,
+    dtype: u32,
+}
+
+impl InitParams {
+    /// What the kernel needs to know to fill a tensor argument as [`tensor::fill`] does.
+    ///
+    /// # Errors
+    /// The `init` does not fit the element type.
+    pub fn new(init: &TensorInit, dtype: Dtype, name: &str) -> Result<Self, InitError> {
+        let mut params = Self::zeroed();
+        params.key = Philox::for_argument(init.seed.unwrap_or(0), name).key();
+        params.dtype = dtype_number(dtype);
+        match Generator::new(init, dtype)? {
+            Generator::Constant(_) => {
+                let mut pattern = [0; 8];
+                tensor::fill(init, dtype, name, 0, &mut pattern[..dtype.size()])?;
+                params.pattern = u64::from_le_bytes(pattern);
+            }
+            Generator::Arange { start, step } => {
+                (params.generator, params.a, params.b) = (1, start, step);
+            }
+            Generator::Uniform { low, high } => {
+                (params.generator, params.a, params.b) = (2, low, high - low);
+            }
+            Generator::Normal { mean, std } => {
+                (params.generator, params.a, params.b) = (3, mean, std);
+            }
+            Generator::Integers { low, span } => {
+                // Two's complement: the sum of the kernel wraps to the same bits.
+                (params.generator, params.low, params.span) = (4, low as u64, span);
+            }
+        }
+        Ok(params)
+    }
+}
+
+/// Position in `enum { F64, F32, … }` of support.cu.
+fn dtype_number(dtype: Dtype) -> u32 {
+    Dtype::ALL.iter().position(|&other| other == dtype).unwrap_or(0) as u32
+}
+
+/// The loaded kernels.
+pub struct Support {
+    module: Module,
+    multiprocessors: u32,
+    shared_bytes: u32,
+    /// One word for the scrubbing kernels, or for the index that the comparison finds.
+    cell: DeviceBuffer,
+}
+
+impl Support {
+    /// Loads the kernels.
+    ///
+    /// # Errors
+    /// The image is not for this device, or there is no memory.
+    pub fn load(
+        context: &Context,
+        image: &Image,
+        device: &DeviceInfo,
+    ) -> Result<Self, DeviceError> {
+        Ok(Self {
+            module: Module::load(context, image)?,
+            multiprocessors: device.multiprocessors,
+            shared_bytes: device.max_shared_optin_bytes,
+            cell: DeviceBuffer::new(context, 8, "the worker's own use")?,
+        })
+    }
+
+    /// Queues writing elements `first …` of a tensor to `target`, as many as fit. `first` is a
+    /// multiple of 4.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn init(
+        &self,
+        params: &InitParams,
+        dtype: Dtype,
+        first: u64,
+        target: &DeviceBuffer,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        let count = (target.len() / dtype.size()) as u64;
+        let mut arguments = Params::new();
+        arguments.push_address(target.address());
+        arguments.push(&first.to_ne_bytes());
+        arguments.push(&count.to_ne_bytes()).push(bytemuck::bytes_of(params));
+        self.launch("wg_init", self.spread(count.div_ceil(4)), arguments, stream)
+    }
+
+    /// Index of the first byte in which the device memory at `address` differs from `other`, over
+    /// the first `bytes` bytes of both.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn first_difference(
+        &self,
+        address: u64,
+        other: &DeviceBuffer,
+        bytes: usize,
+        stream: &Stream,
+    ) -> Result<Option<u64>, DeviceError> {
+        self.cell.fill(0xFF, stream)?;
+        let mut arguments = Params::new();
+        arguments.push_address(address).push_address(other.address());
+        arguments.push(&(bytes as u64).to_ne_bytes()).push_address(self.cell.address());
+        self.launch("wg_differ", self.spread(bytes as u64 / 8 + 1), arguments, stream)?;
+        let mut first = [0; 8];
+        self.cell.copy_to_host(0, &mut first, stream)?;
+        let first = u64::from_ne_bytes(first);
+        Ok((first != u64::MAX).then_some(first))
+    }
+
+    /// Queues zeroing the shared memory of every multiprocessor.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn scrub_shared(&self, stream: &Stream) -> Result<(), DeviceError> {
+        self.cell.fill(0, stream)?;
+        let mut arguments = Params::new();
+        arguments.push_address(self.cell.address());
+        arguments.push(&(self.shared_bytes / 4).to_ne_bytes());
+        let mut shape = LaunchShape::linear(self.multiprocessors, SCRUB_THREADS);
+        shape.shared_bytes = self.shared_bytes;
+        shape.cooperative = true;
+        self.launch("wg_scrub_shared", shape, arguments, stream)
+    }
+
+    /// Queues zeroing the local memory of as many threads as fit the device, at least `bytes` for
+    /// each. `Ok(false)`: `bytes` is more than [`MAX_LOCAL_SCRUB_BYTES`], nothing was done.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn scrub_local(&self, bytes: u64, stream: &Stream) -> Result<bool, DeviceError> {
+        let symbol = if bytes <= SMALL_LOCAL_SCRUB_BYTES {
+            "wg_scrub_local_small"
+        } else if bytes <= MAX_LOCAL_SCRUB_BYTES {
+            "wg_scrub_local_large"
+        } else {
+            return Ok(false);
+        };
+        let resident = self.module.function(symbol)?.max_active_blocks(SCRUB_THREADS, 0)?;
+        self.cell.fill(0, stream)?;
+        let mut arguments = Params::new();
+        arguments.push_address(self.cell.address()).push(&0u32.to_ne_bytes());
+        let mut shape = LaunchShape::linear(self.multiprocessors * resident.max(1), SCRUB_THREADS);
+        shape.cooperative = true;
+        self.launch(symbol, shape, arguments, stream)?;
+        Ok(true)
+    }
+
+    fn launch(
+        &self,
+        symbol: &str,
+        shape: LaunchShape,
+        arguments: Params,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        let function = self.module.function(symbol)?;
+        PreparedLaunch::new(function, shape, arguments)?.launch(stream)
+    }
+
+    /// Enough blocks for `threads`, but no more than keep the device busy: the kernels loop.
+    fn spread(&self, threads: u64) -> LaunchShape {
+        let most = u64::from(self.multiprocessors) * 16;
+        let blocks = threads.div_ceil(u64::from(THREADS)).clamp(1, most.max(1));
+        LaunchShape::linear(blocks as u32, THREADS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parameter_block_has_the_layout_of_the_kernel() {
+        assert_eq!(size_of::<InitParams>(), 64);
+        let declared = SOURCE.split("enum { F64").nth(1).unwrap();
+        let names: Vec<&str> = declared.split(" }").next().unwrap().split(", ").skip(1).collect();
+        let ours = ["F32", "F16", "BF16", "E4M3", "E5M2", "I8", "I16", "I32", "I64", "U8", "U16"];
+        assert_eq!(names[..11], ours);
+        assert_eq!(names.len() + 1, Dtype::ALL.len());
+    }
+}

@@ -1,0 +1,169 @@
+//! Exit codes of the program: the one place that gives them meaning. `docs/cli.md` has the table.
+//!
+//! They are stable: scripts and continuous integration rely on them. The caller's fault, the
+//! environment's fault and our bug are different codes.
+
+use std::process::ExitCode;
+
+use crate::pipeline::ServiceError;
+use crate::report::{EvaluateResponse, ResponseStatus, ValidationStatus};
+
+/// How the program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// The kernel ran, and its outputs are right or were not to be checked; or the command worked.
+    Success = 0,
+    /// The environment's fault: no device, no compiler, no server, a file that cannot be written.
+    Environment = 1,
+    /// The caller's fault: the command line, the configuration, or the contract.
+    Usage = 2,
+    /// The kernel does not compile.
+    NotCompiled = 3,
+    /// The kernel gave a wrong result, or crashed, hung, or ran out of memory.
+    KernelFailed = 4,
+    /// The service is full or going down: the same command may work later.
+    Busy = 5,
+    /// A bug in warpgauge.
+    Internal = 70,
+    /// Ended by SIGINT.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// Every code with its meaning, for `--help` and the documentation.
+    pub const TABLE: [(Exit, &'static str); 8] = [
+        (Exit::Success, "success; the outputs are right, or the contract checks none"),
+        (Exit::Environment, "the environment: no device, no compiler, no server, unwritable file"),
+        (Exit::Usage, "the command line, the configuration or the contract is not valid"),
+        (Exit::NotCompiled, "the kernel does not compile"),
+        (Exit::KernelFailed, "the kernel is wrong, crashed, hung or ran out of memory"),
+        (Exit::Busy, "the service is full or going down; try again"),
+        (Exit::Internal, "a bug in warpgauge"),
+        (Exit::Interrupted, "interrupted"),
+    ];
+
+    /// The number the shell sees.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The code for a report.
+    pub fn of_report(report: &EvaluateResponse) -> Exit {
+        let result = &report.kernel_exec_result;
+        let failed_stage = report.failure.as_ref().map(|failure| failure.stage.as_str());
+        if report.status == ResponseStatus::Error {
+            return Exit::Environment;
+        }
+        if failed_stage == Some("bind") {
+            // The contract's arguments do not fit the kernel's parameters.
+            return Exit::Usage;
+        }
+        if !result.compiled {
+            return Exit::NotCompiled;
+        }
+        let right = result.correctness != Some(false)
+            && failed_stage.is_none()
+            && matches!(
+                report.validation.status,
+                ValidationStatus::Passed | ValidationStatus::NotChecked
+            );
+        if right { Exit::Success } else { Exit::KernelFailed }
+    }
+
+    /// The code where there is no report.
+    pub fn of_service_error(error: &ServiceError) -> Exit {
+        match error {
+            ServiceError::Invalid(_) | ServiceError::NoSuchJob(_) => Exit::Usage,
+            ServiceError::QueueFull { .. } | ServiceError::ShuttingDown => Exit::Busy,
+            ServiceError::Unavailable(_) => Exit::Environment,
+            ServiceError::Internal { .. } => Exit::Internal,
+        }
+    }
+
+    /// The code for an HTTP status that is not a success.
+    pub fn of_http_status(status: u16) -> Exit {
+        match status {
+            400..=428 | 430..=499 => Exit::Usage,
+            429 | 503 => Exit::Busy,
+            500 => Exit::Internal,
+            _ => Exit::Environment,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn report(json: serde_json::Value) -> EvaluateResponse {
+        let mut whole = serde_json::json!({
+            "job_id": "j", "status": "success",
+            "kernel_exec_result": {"compiled": true, "metadata": {}},
+            "timings": {"queue": 0.0, "compile": 0.0, "h2d": 0.0, "execute": 0.0,
+                        "device_busy": 0.0, "d2h": 0.0, "total": 0.0},
+            "validation": {"status": "passed"},
+        });
+        for (key, value) in json.as_object().expect("an object") {
+            whole[key] = value.clone();
+        }
+        serde_json::from_value(whole).expect("a report")
+    }
+
+    #[test]
+    fn the_numbers_are_stable() {
+        let codes: Vec<u8> = Exit::TABLE.iter().map(|(exit, _)| exit.code()).collect();
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 70, 130]);
+    }
+
+    #[test]
+    fn reports_map_to_codes() {
+        let failure = |stage| serde_json::json!({"stage": stage, "code": "c", "message": "m"});
+        let cases = [
+            (serde_json::json!({}), Exit::Success),
+            (serde_json::json!({"validation": {"status": "not_checked"}}), Exit::Success),
+            (serde_json::json!({"validation": {"status": "failed"}}), Exit::KernelFailed),
+            (serde_json::json!({"validation": {"status": "not_run"}}), Exit::KernelFailed),
+            (
+                serde_json::json!({"kernel_exec_result":
+                    {"compiled": true, "correctness": false, "metadata": {}}}),
+                Exit::KernelFailed,
+            ),
+            (
+                serde_json::json!({"kernel_exec_result": {"compiled": false, "metadata": {}},
+                    "validation": {"status": "not_run"}, "failure": failure("compile")}),
+                Exit::NotCompiled,
+            ),
+            (serde_json::json!({"failure": failure("execute")}), Exit::KernelFailed),
+            (serde_json::json!({"failure": failure("bind")}), Exit::Usage),
+            (
+                serde_json::json!({"status": "error", "failure": failure("execute")}),
+                Exit::Environment,
+            ),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(Exit::of_report(&report(json.clone())), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn errors_map_to_codes() {
+        let full = ServiceError::QueueFull { waiting: 1, retry_after: Duration::ZERO };
+        assert_eq!(Exit::of_service_error(&full), Exit::Busy);
+        assert_eq!(Exit::of_service_error(&ServiceError::Invalid(vec![])), Exit::Usage);
+        let none = ServiceError::Unavailable(String::new());
+        assert_eq!(Exit::of_service_error(&none), Exit::Environment);
+        let statuses = [(400, 2), (401, 2), (413, 2), (429, 5), (500, 70), (502, 1), (503, 5)];
+        for (status, code) in statuses {
+            assert_eq!(Exit::of_http_status(status).code(), code, "{status}");
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Numbers from samples: pure statistics.
+
+mod stats;
+
+pub use stats::{
+    Sorted, coefficient_of_variation, lag1_autocorrelation, mean, runtime_stats, sample_std,
+};

@@ -1,0 +1,104 @@
+//! What can keep an evaluation from ending with a report.
+
+use std::error::Error;
+use std::time::Duration;
+
+use crate::compile::CompileError;
+use crate::contract::ContractError;
+use crate::worker::LeaseError;
+
+/// Why there is no report. Failures of the submitted kernel are reports, not errors.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ServiceError {
+    /// The contract is not valid: every problem found, each with its path.
+    #[error("the contract is not valid: {}", .0.iter().map(|p| format!("{}: {}", p.path, p.message)).collect::<Vec<_>>().join("; "))]
+    Invalid(Vec<Problem>),
+    /// No device is free and the queue is full.
+    #[error("{waiting} evaluations are waiting already; try again in {} s", .retry_after.as_secs().max(1))]
+    QueueFull {
+        /// Evaluations waiting.
+        waiting: usize,
+        /// When it is worth trying again.
+        retry_after: Duration,
+    },
+    /// No such job.
+    #[error("there is no job {0}; finished jobs are kept for a while only")]
+    NoSuchJob(String),
+    /// The server is going down.
+    #[error("the server is shutting down; send the request again to another or later")]
+    ShuttingDown,
+    /// This machine lacks something: says what, and what to do.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Our bug or a broken machine. The detail goes to the log, `id` to the caller.
+    #[error("internal error {id}: {message}")]
+    Internal {
+        /// Finds the log line.
+        id: String,
+        /// What failed, without internals.
+        message: String,
+    },
+}
+
+/// One thing wrong with a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// JSON path of the field.
+    pub path: String,
+    /// Stable code.
+    pub code: String,
+    /// What was expected, what came, what to do.
+    pub message: String,
+}
+
+impl From<ContractError> for Problem {
+    fn from(error: ContractError) -> Self {
+        Self { path: error.path, code: error.code.to_string(), message: error.message }
+    }
+}
+
+/// Our bug or a broken machine: the whole chain goes to the log under an id, the id to the caller.
+pub(super) fn internal(operation: &str, error: &(dyn Error + 'static)) -> ServiceError {
+    let id = uuid::Uuid::new_v4().to_string();
+    tracing::error!(%id, operation, error = chain(error), "internal error");
+    ServiceError::Internal { id, message: format!("{operation} failed; the server's log says why") }
+}
+
+/// An error and its sources on one line.
+pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// A compilation that ended without a verdict on the source.
+pub(super) fn from_compile(error: CompileError) -> ServiceError {
+    match error {
+        CompileError::Rejected(failure) => ServiceError::Invalid(vec![Problem {
+            path: "kernel".to_owned(),
+            code: failure.code.to_owned(),
+            message: failure.message,
+        }]),
+        CompileError::Internal { .. } => internal("compiling", &error),
+        other => ServiceError::Unavailable(chain(&other)),
+    }
+}
+
+/// No device was to be had.
+pub(super) fn from_lease(error: LeaseError) -> ServiceError {
+    match error {
+        LeaseError::QueueFull { waiting, retry_after } => {
+            ServiceError::QueueFull { waiting, retry_after }
+        }
+        LeaseError::ShuttingDown => ServiceError::ShuttingDown,
+        other => ServiceError::Unavailable(chain(&other)),
+    }
+}

@@ -1,0 +1,14 @@
+//! The one place that knows the order of the stages.
+
+mod assemble;
+mod compile_only;
+mod error;
+mod jobs;
+mod prepare;
+mod run;
+mod service;
+mod start;
+
+pub use error::{Problem, ServiceError};
+pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
+pub use start::Pipeline;

@@ -1,0 +1,210 @@
+//! One evaluation from contract to report: the order of the stages.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::assemble;
+use super::error::{self, Problem, ServiceError};
+use super::jobs::{JobGuard, JobTable};
+use super::prepare::{self, CompileOutcome, Layout, Prepared};
+use crate::compile::Compiler;
+use crate::config::Config;
+use crate::contract::{self, EvaluateRequest, Isolation, Limits, ReturnOutputs};
+use crate::queue::Need;
+use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease, RunEvent};
+use crate::report::{EvaluateResponse, JobState, Timings};
+use crate::worker::protocol::{DeviceInfo, RunOutcome, TrialPlan};
+
+/// What an evaluation is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Verdict and times.
+    Evaluate,
+    /// One untimed run for its outputs.
+    Execute,
+}
+
+/// A place among the evaluations in flight; dropping it frees the place.
+pub(super) type Admitted = OwnedSemaphorePermit;
+
+/// The parts every evaluation shares.
+pub(super) struct Shared {
+    pub(super) config: Config,
+    pub(super) limits: Limits,
+    pub(super) compiler: Arc<Compiler>,
+    pub(super) fleet: Arc<Fleet>,
+    pub(super) jobs: JobTable,
+    /// Evaluations admitted at once: those that may wait, and one per device.
+    pub(super) admission: Arc<Semaphore>,
+    pub(super) admitted_at_most: usize,
+    pub(super) run_dir: tempfile::TempDir,
+    pub(super) started: Instant,
+    pub(super) closing: AtomicBool,
+}
+
+impl Shared {
+    /// Takes one evaluation to its report.
+    pub(super) async fn run(
+        &self,
+        job: &JobGuard<'_>,
+        mut request: EvaluateRequest,
+        purpose: Purpose,
+        admitted: Admitted,
+    ) -> Result<EvaluateResponse, ServiceError> {
+        let arrived = Instant::now();
+        let _admitted = admitted;
+        self.check(&request)?;
+        if purpose == Purpose::Execute && request.return_outputs == ReturnOutputs::None {
+            request.return_outputs = ReturnOutputs::All;
+        }
+        let device = self.default_device()?;
+
+        job.state(JobState::Compiling);
+        let compiling = Instant::now();
+        let compiled = prepare::compile(&self.compiler, &request, &device.target).await?;
+        let mut timings = Timings { compile: ms(compiling), ..Timings::default() };
+        let compiled = match compiled {
+            CompileOutcome::Compiled(compiled) => compiled,
+            CompileOutcome::Failed(failure) => {
+                timings.total = ms(arrived);
+                let id = job.id();
+                return Ok(assemble::not_compiled(id, &request, &device, &failure, timings));
+            }
+        };
+
+        let directory = self.job_directory()?;
+        let trials = (purpose == Purpose::Evaluate).then(|| self.trial_plan(&request));
+        let (prepared, request) = {
+            let job_id = job.id().to_owned();
+            let path = directory.path().to_owned();
+            let limits = self.limits.clone();
+            tokio::task::spawn_blocking(move || {
+                let layout =
+                    Layout { job_id: &job_id, directory: &path, limits: &limits, trials };
+                prepare::lay_out(&request, *compiled, &layout).map(|prepared| (prepared, request))
+            })
+            .await
+            .map_err(|error| error::internal("laying out the job", &error))??
+        };
+
+        job.state(JobState::Queued);
+        let queued = Instant::now();
+        let mut lease = self
+            .fleet
+            .lease(&Need { target: Some(device.target), ..Need::default() })
+            .await
+            .map_err(error::from_lease)?;
+        timings.queue = ms(queued);
+        let outcome = self.execute(job, &request, &prepared, &mut lease).await;
+        let device = lease.device().clone();
+        drop(lease);
+        self.finish(job, request, prepared, outcome, device, timings, arrived).await
+    }
+
+    pub(super) fn check(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
+        contract::validate(request, &self.limits)
+            .map_err(|errors| ServiceError::Invalid(errors.into_iter().map(Problem::from).collect()))
+    }
+
+    /// A place among the evaluations in flight, or the news that there is none.
+    pub(super) fn admit(&self) -> Result<Admitted, ServiceError> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(ServiceError::ShuttingDown);
+        }
+        Arc::clone(&self.admission).try_acquire_owned().map_err(|_| ServiceError::QueueFull {
+            waiting: self.admitted_at_most,
+            retry_after: Duration::from_secs(1),
+        })
+    }
+
+    /// The device that evaluations run on when the contract does not choose.
+    pub(super) fn default_device(&self) -> Result<DeviceInfo, ServiceError> {
+        let usable = |status: &DeviceStatus| !matches!(status.state, DeviceState::Failed { .. });
+        let devices = self.fleet.devices();
+        let free = devices.iter().find(|status| usable(status) && !status.busy);
+        let chosen = free.or_else(|| devices.iter().find(|status| usable(status)));
+        chosen.map(|status| status.info.clone()).ok_or_else(|| {
+            ServiceError::Unavailable(
+                "no device works here at the moment; GET /devices says why".to_owned(),
+            )
+        })
+    }
+
+    fn job_directory(&self) -> Result<tempfile::TempDir, ServiceError> {
+        tempfile::Builder::new().prefix("job-").tempdir_in(self.run_dir.path()).map_err(|error| {
+            ServiceError::Unavailable(format!(
+                "cannot create a job directory in {}: {error}; check space and permissions",
+                self.run_dir.path().display()
+            ))
+        })
+    }
+
+    fn trial_plan(&self, request: &EvaluateRequest) -> TrialPlan {
+        TrialPlan {
+            trials: request.num_trials,
+            min_warmup_s: request
+                .measure
+                .min_warmup_time
+                .unwrap_or(self.config.measure.min_warmup_s),
+            cache: request.measure.cache,
+        }
+    }
+
+    async fn execute(
+        &self,
+        job: &JobGuard<'_>,
+        request: &EvaluateRequest,
+        prepared: &Prepared,
+        lease: &mut Lease,
+    ) -> RunOutcome {
+        job.state(JobState::Profiling);
+        let timeout = Duration::from_secs_f64(request.timeout);
+        let fresh = request.isolation == Isolation::Fresh;
+        let on_event = |event: RunEvent| {
+            if let RunEvent::Progress { trials } = event {
+                job.trials(trials);
+            }
+        };
+        lease.run(prepared.job.clone(), timeout, fresh, &on_event).await
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the last step takes what every step before left")]
+    async fn finish(
+        &self,
+        job: &JobGuard<'_>,
+        request: EvaluateRequest,
+        prepared: Prepared,
+        outcome: RunOutcome,
+        device: DeviceInfo,
+        mut timings: Timings,
+        arrived: Instant,
+    ) -> Result<EvaluateResponse, ServiceError> {
+        timings.h2d = outcome.timings.h2d_ms + outcome.timings.load_ms;
+        timings.execute = outcome.timings.execute_ms;
+        timings.device_busy = outcome.timings.device_busy_ms;
+        timings.d2h = outcome.timings.d2h_ms;
+        let carries_content = outcome.outputs.iter().any(|output| output.file.is_some());
+        let job_id = job.id().to_owned();
+        let build = move || {
+            assemble::ran(&job_id, &request, &device, &prepared, outcome, timings)
+        };
+        // Encoding outputs can take long; answers without content are not worth a thread hop.
+        let built = if carries_content {
+            tokio::task::spawn_blocking(build).await
+        } else {
+            Ok(build())
+        };
+        let mut report = built
+            .map_err(|error| error::internal("building the report", &error))?
+            .map_err(|error| error::internal("encoding the outputs", &error))?;
+        report.timings.total = ms(arrived);
+        Ok(report)
+    }
+}
+
+fn ms(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}

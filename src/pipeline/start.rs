@@ -1,0 +1,235 @@
+//! Bringing the service up and down.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::error::{self, ServiceError};
+use super::jobs::JobTable;
+use super::run::{Purpose, Shared};
+use super::service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
+use super::{assemble, compile_only};
+use crate::compile::toolchain::{self, Toolchain, ToolchainSearch};
+use crate::compile::{Compiler, CompilerConfig};
+use crate::config::{Config, DeviceSelection};
+use crate::contract::{EvaluateRequest, Limits};
+use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
+use crate::report::{CompileResponse, EvaluateResponse, JobView};
+
+/// The service: compilers, devices, and the jobs between them.
+#[derive(Clone)]
+pub struct Pipeline {
+    shared: Arc<Shared>,
+}
+
+impl Pipeline {
+    /// Finds the toolchain, starts a worker per device, and makes ready for evaluations.
+    ///
+    /// # Errors
+    /// What is missing on this machine, and what to do about it.
+    pub async fn start(config: &Config) -> Result<Arc<Self>, ServiceError> {
+        let data_dir = config.data_dir();
+        let run_dir = private_run_dir(data_dir)?;
+        let program = std::env::current_exe().map_err(|error| {
+            ServiceError::Unavailable(format!("cannot find the path of this program: {error}"))
+        })?;
+        let compiler = start_compiler(config, data_dir, run_dir.path(), &program)?;
+        let fleet = start_fleet(config, run_dir.path(), &program, &compiler).await?;
+        let capacity = config.devices.queue_capacity + fleet.devices().len();
+        let limits = Limits {
+            max_tensor_bytes: config.limits.max_tensor_bytes,
+            max_total_bytes: config.limits.max_total_bytes,
+            max_output_bytes: config.limits.max_output_bytes,
+            ..Limits::default()
+        };
+        let shared = Shared {
+            config: config.clone(),
+            limits,
+            compiler,
+            fleet,
+            jobs: JobTable::new(config.server.jobs_kept),
+            admission: Arc::new(tokio::sync::Semaphore::new(capacity)),
+            admitted_at_most: capacity,
+            run_dir,
+            started: Instant::now(),
+            closing: AtomicBool::new(false),
+        };
+        Ok(Arc::new(Self { shared: Arc::new(shared) }))
+    }
+
+    fn finite(&self, request: EvaluateRequest, purpose: Purpose) -> Answer<'_> {
+        async move {
+            let admitted = self.shared.admit()?;
+            let job = self.shared.jobs.enter();
+            let outcome = self.shared.run(&job, request, purpose, admitted).await;
+            job.end(&outcome.as_ref().map(without_content).map_err(Clone::clone));
+            outcome
+        }
+        .boxed()
+    }
+}
+
+type Answer<'a> = BoxFuture<'a, Result<EvaluateResponse, ServiceError>>;
+
+/// The report as it is kept: whoever waited for it has the outputs' content already.
+fn without_content(report: &EvaluateResponse) -> EvaluateResponse {
+    let mut kept = report.clone();
+    for output in kept.outputs.values_mut() {
+        output.data_b64 = None;
+    }
+    kept
+}
+
+impl EvaluationService for Pipeline {
+    fn evaluate(&self, request: EvaluateRequest) -> Answer<'_> {
+        self.finite(request, Purpose::Evaluate)
+    }
+
+    fn execute(&self, request: EvaluateRequest) -> Answer<'_> {
+        self.finite(request, Purpose::Execute)
+    }
+
+    fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError> {
+        self.shared.check(&request)?;
+        let admitted = self.shared.admit()?;
+        let id = self.shared.jobs.enter().hand_over();
+        let shared = Arc::clone(&self.shared);
+        let job_id = id.clone();
+        tokio::spawn(async move {
+            let job = shared.jobs.resume(job_id);
+            let outcome = shared.run(&job, request, Purpose::Evaluate, admitted).await;
+            job.end(&outcome);
+        });
+        Ok(id)
+    }
+
+    fn compile(
+        &self,
+        request: CompileRequest,
+    ) -> BoxFuture<'_, Result<CompileResponse, ServiceError>> {
+        compile_only::run(&self.shared, request).boxed()
+    }
+
+    fn job(&self, job_id: &str) -> Option<JobView> {
+        self.shared.jobs.view(job_id)
+    }
+
+    fn status(&self) -> ServiceStatus {
+        let shared = &self.shared;
+        let (jobs_by_state, average_job_age_s) = shared.jobs.summary();
+        let devices = shared.fleet.devices().into_iter().map(|status| DeviceView {
+            device: assemble::device_report(&status.info),
+            state: match status.state {
+                DeviceState::Starting => "starting".to_owned(),
+                DeviceState::Ready if status.busy => "busy".to_owned(),
+                DeviceState::Ready => "ready".to_owned(),
+                DeviceState::Failed { reason } => format!("failed: {reason}"),
+            },
+            jobs_done: status.jobs_done,
+            restarts: status.restarts,
+        });
+        ServiceStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_s: shared.started.elapsed().as_secs_f64(),
+            devices: devices.collect(),
+            queue_depth: shared.fleet.waiting(),
+            queue_capacity: shared.config.devices.queue_capacity,
+            jobs_by_state,
+            average_job_age_s,
+            compilers: compilers(shared.compiler.toolchain()),
+            compile_sandbox: shared.compiler.sandbox().to_string(),
+        }
+    }
+
+    fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()> {
+        async move {
+            self.shared.closing.store(true, Ordering::Release);
+            self.shared.fleet.shutdown(grace).await;
+        }
+        .boxed()
+    }
+}
+
+/// The compilers found, a line each.
+fn compilers(toolchain: &Toolchain) -> Vec<String> {
+    let nvrtc = toolchain.nvrtc.iter().map(|found| {
+        format!("nvrtc {} ({}, {})", found.version_text(), found.source, found.path.display())
+    });
+    let nvcc = toolchain.nvcc.iter().map(|found| {
+        format!("nvcc {} ({}, {})", found.version, found.source, found.path.display())
+    });
+    nvrtc.chain(nvcc).collect()
+}
+
+/// A directory that only this process uses and that goes with it.
+fn private_run_dir(data_dir: &Path) -> Result<tempfile::TempDir, ServiceError> {
+    let parent = data_dir.join("run");
+    std::fs::create_dir_all(&parent)
+        .and_then(|()| tempfile::Builder::new().prefix("wg-").tempdir_in(&parent))
+        .map_err(|error| {
+            ServiceError::Unavailable(format!(
+                "cannot create a run directory in {}: {error}; set storage.data_dir \
+                 (WARPGAUGE_DATA_DIR) to a directory that can be written",
+                parent.display()
+            ))
+        })
+}
+
+fn start_compiler(
+    config: &Config,
+    data_dir: &Path,
+    run_dir: &Path,
+    program: &Path,
+) -> Result<Arc<Compiler>, ServiceError> {
+    let explicit = Some(config.compile.toolchain.as_str()).filter(|path| !path.is_empty());
+    let toolchain = toolchain::discover(&ToolchainSearch {
+        explicit: explicit.map(PathBuf::from),
+        cache_dir: data_dir.join("toolchain"),
+    });
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let parallelism = match config.compile.parallelism {
+        0 => cores,
+        given => given,
+    };
+    Compiler::new(CompilerConfig {
+        program: program.to_owned(),
+        cache_dir: data_dir.join("cubins"),
+        cache_max_bytes: config.compile.cache_max_bytes,
+        run_dir: run_dir.to_owned(),
+        parallelism,
+        timeout: Duration::from_secs_f64(config.compile.timeout_s),
+        toolchain,
+    })
+    .map(Arc::new)
+    .map_err(|error| ServiceError::Unavailable(error::chain(&error)))
+}
+
+async fn start_fleet(
+    config: &Config,
+    run_dir: &Path,
+    program: &Path,
+    compiler: &Arc<Compiler>,
+) -> Result<Arc<Fleet>, ServiceError> {
+    let devices = match config.device_selection() {
+        DeviceSelection::Auto => DeviceChoice::Auto,
+        DeviceSelection::Emulator => DeviceChoice::Emulator,
+        DeviceSelection::Ordinals(ordinals) => DeviceChoice::Ordinals(ordinals),
+    };
+    let emulator = Some(&config.devices.emulator).filter(|path| !path.is_empty());
+    let fleet = FleetConfig {
+        program: program.to_owned(),
+        devices,
+        emulator: emulator.map(PathBuf::from),
+        run_dir: run_dir.to_owned(),
+        hot_spare: config.devices.hot_spare,
+        queue_capacity: config.devices.queue_capacity,
+        start_timeout: Duration::from_secs(60),
+    };
+    Fleet::start(fleet, compile_only::support_source(compiler))
+        .await
+        .map_err(|error| ServiceError::Unavailable(error::chain(&error)))
+}

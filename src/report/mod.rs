@@ -1,0 +1,5 @@
+//! What goes back to the caller: the report of one evaluation.
+
+mod types;
+
+pub use types::*;

@@ -1,0 +1,445 @@
+//! Wire types of an answer.
+//!
+//! `status`, `job_id` and `kernel_exec_result` have the names and meaning of the CUDA Evaluation
+//! Server's response; everything beside them is ours. A field that does not apply is absent, never
+//! zero.
+
+use std::collections::BTreeMap;
+
+use poem_openapi::{Enum, Object};
+use serde::{Deserialize, Serialize};
+
+use crate::compile::{Diagnostic, Resources};
+use crate::contract::{CacheState, Compress, DataFormat, KernelType};
+use crate::tensor::Dtype;
+use crate::validate::Comparison;
+use crate::worker::protocol::{DeviceKind, FunctionFacts};
+
+/// The report of one evaluation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct EvaluateResponse {
+    /// Identifies the job at `/jobs/{job_id}`.
+    pub job_id: String,
+    /// `success`: the evaluation ran to an end, whatever its verdict.
+    pub status: ResponseStatus,
+    /// Verdict and times.
+    pub kernel_exec_result: KernelExecResult,
+    /// Product name of the device, as in `device.name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_type: Option<String>,
+    /// Where the wall-clock time went, milliseconds.
+    pub timings: Timings,
+    /// The device that ran the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceReport>,
+    /// The compilation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compile: Option<CompileReport>,
+    /// What was checked, and how it came out.
+    pub validation: ValidationReport,
+    /// How the times were taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measurement: Option<MeasurementReport>,
+    /// Outputs by name: their hash always, their content on request.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub outputs: BTreeMap<String, OutputReport>,
+    /// Why the run ended early, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureReport>,
+    /// What the kernel printed (`printf`), bounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed: Option<String>,
+    /// Hardware metrics, when asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Availability>,
+    /// Memory checks, when asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sanitize: Option<SanitizeReport>,
+}
+
+/// Whether the evaluation ran to an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
+pub enum ResponseStatus {
+    /// It did; read the verdict in `kernel_exec_result`.
+    Success,
+    /// It did not, for a reason that is not the kernel's.
+    Error,
+}
+
+/// Verdict and times of one kernel.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct KernelExecResult {
+    /// Whether the kernel compiled.
+    pub compiled: bool,
+    /// Whether every output is right; absent when there was nothing to check against.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correctness: Option<bool>,
+    /// Mean time of one launch, milliseconds. Absent unless the kernel ran and was not found wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<f64>,
+    /// Statistics of the launch times. Absent unless the kernel ran and was not found wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_stats: Option<RuntimeStats>,
+    /// Why it did not compile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compilation_error: Option<String>,
+    /// Why it is not right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation_error: Option<String>,
+    /// Kernel and device.
+    pub metadata: ExecMetadata,
+}
+
+/// Statistics of launch times, milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct RuntimeStats {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Sample standard deviation (n − 1); 0 for one sample.
+    pub std: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// Median.
+    pub median: f64,
+    /// 95th percentile, linear interpolation (Hyndman–Fan type 7).
+    pub percentile_95: f64,
+    /// 99th percentile, linear interpolation (Hyndman–Fan type 7).
+    pub percentile_99: f64,
+    /// Number of samples.
+    pub samples: u32,
+    /// Lower end of the order-statistic 95 % confidence interval of the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_ci_low: Option<f64>,
+    /// Upper end of the order-statistic 95 % confidence interval of the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_ci_high: Option<f64>,
+}
+
+/// Kernel and device, as the reference response has them.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct ExecMetadata {
+    /// Ordinal of the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_id: Option<u32>,
+    /// Kernel that ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_name: Option<String>,
+    /// What was submitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_type: Option<KernelType>,
+    /// Product name of the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_type: Option<String>,
+    /// CUDA version of the driver, e.g. `13.0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cuda_version: Option<String>,
+}
+
+/// Wall-clock time by stage, milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct Timings {
+    /// Waiting for a device.
+    pub queue: f64,
+    /// Compiling, or finding the result in the cache.
+    pub compile: f64,
+    /// Allocating and filling device buffers.
+    pub h2d: f64,
+    /// Warm-up and timed launches.
+    pub execute: f64,
+    /// Part of `execute`, `h2d` and `d2h` in which the device had work to do.
+    pub device_busy: f64,
+    /// Copying back, hashing and checking outputs.
+    pub d2h: f64,
+    /// From the request's arrival to the answer.
+    pub total: f64,
+}
+
+/// The device that ran the kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct DeviceReport {
+    /// CUDA ordinal.
+    pub id: u32,
+    /// `cuda` or `emulator`; times of different kinds are never compared.
+    pub kind: DeviceKind,
+    /// Product name.
+    pub name: String,
+    /// UUID.
+    pub uuid: String,
+    /// `9.0`.
+    pub compute_capability: String,
+    /// CUDA version of the driver, e.g. `13.0`.
+    pub cuda_version: String,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Device memory, bytes.
+    pub memory_bytes: u64,
+    /// L2 cache, bytes.
+    pub l2_bytes: u64,
+}
+
+/// The compilation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct CompileReport {
+    /// Compiler and version.
+    pub compiler: String,
+    /// Whether the image came from the cache.
+    pub cache_hit: bool,
+    /// Content address of the image.
+    pub key: String,
+    /// Kernels found in the image.
+    pub kernels: Vec<String>,
+    /// Symbol of the kernel that ran.
+    pub symbol: String,
+    /// Resources of the kernel that ran, from the image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
+    /// Resources and occupancy as the driver reports them for this launch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<FunctionFacts>,
+    /// Errors and warnings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub diagnostics: Vec<Diagnostic>,
+    /// The compiler's whole log, bounded.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[oai(default)]
+    pub log: String,
+}
+
+/// What was checked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct ValidationReport {
+    /// Overall.
+    pub status: ValidationStatus,
+    /// Verdict of each checked output, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub outputs: BTreeMap<String, Comparison>,
+    /// Outputs that the contract says nothing about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub unchecked: Vec<String>,
+}
+
+/// Outcome of validation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum ValidationStatus {
+    /// Every checked output matches.
+    Passed,
+    /// One does not.
+    Failed,
+    /// The contract gives no expectation.
+    NotChecked,
+    /// The kernel did not get that far.
+    NotRun,
+}
+
+/// How the times were taken.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct MeasurementReport {
+    /// What one sample is, e.g. `cuda_events_per_launch`.
+    pub method: String,
+    /// State of L2 at each launch.
+    pub cache: CacheState,
+    /// Warm-up launches.
+    pub warmup_launches: u32,
+    /// Every sample, milliseconds, in launch order.
+    pub samples_ms: Vec<f32>,
+}
+
+/// One output.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct OutputReport {
+    /// Element type.
+    pub dtype: Dtype,
+    /// Shape, C order.
+    pub shape: Vec<u64>,
+    /// blake3 of the raw elements, hex.
+    pub blake3: String,
+    /// Content, base64, when asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_b64: Option<String>,
+    /// Compression under the base64, when there is content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compress: Option<Compress>,
+    /// Layout of the content, when there is content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<DataFormat>,
+}
+
+/// Why a run ended early.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct FailureReport {
+    /// Stage that failed: `compile`, `bind`, `execute`, `validate`.
+    pub stage: String,
+    /// Stable code.
+    pub code: String,
+    /// What happened, where, and what to do.
+    pub message: String,
+}
+
+/// A capability that was asked for and could not be had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct Availability {
+    /// Whether it was done.
+    pub available: bool,
+    /// Why not, and what would help.
+    pub reason: String,
+}
+
+/// Outcome of memory checks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct SanitizeReport {
+    /// Whether they ran.
+    pub available: bool,
+    /// Why not, if they did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What ran them: `emulator` or `compute-sanitizer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Findings, bounded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub findings: Vec<Finding>,
+}
+
+/// One finding of a memory check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct Finding {
+    /// Which check: `out_of_bounds`, `misaligned`, `use_after_free`, `uninitialised_read`,
+    /// `shared_race`, `divergent_barrier`, `read_only_write`.
+    pub check: String,
+    /// Kernel.
+    pub kernel: String,
+    /// Block index.
+    pub block: [u32; 3],
+    /// Thread index.
+    pub thread: [u32; 3],
+    /// Source file and line, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// What happened.
+    pub message: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// Answer of `POST /compile`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct CompileResponse {
+    /// Identifies the job.
+    pub job_id: String,
+    /// `success`: the compiler ran to an end.
+    pub status: ResponseStatus,
+    /// Whether the kernel compiled.
+    pub compiled: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compilation_error: Option<String>,
+    /// Errors and warnings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub diagnostics: Vec<Diagnostic>,
+    /// The compilation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compile: Option<CompileReport>,
+    /// The image, base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_b64: Option<String>,
+    /// Its format: `cubin`, `ptx` or `fatbin`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_format: Option<String>,
+    /// Milliseconds from arrival to answer.
+    pub total_ms: f64,
+}
+
+/// Answer of `GET /jobs/{id}`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct JobView {
+    /// Identifies the job.
+    pub job_id: String,
+    /// Where it stands.
+    pub state: JobState,
+    /// `success`, `error`, or absent while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<ResponseStatus>,
+    /// When it was accepted, seconds since the Unix epoch.
+    pub created_at: f64,
+    /// When it ended, seconds since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<f64>,
+    /// Timed launches done so far.
+    pub trials_done: u32,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The report, once it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<EvaluateResponse>,
+}
+
+/// Where a job stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum JobState {
+    /// Accepted.
+    Submitted,
+    /// Waiting for a device.
+    Queued,
+    /// Compiling.
+    Compiling,
+    /// On the device.
+    Profiling,
+    /// Ended; the report is there.
+    Completed,
+    /// Ended without a report.
+    Failed,
+    /// Cancelled by the caller or by shutdown.
+    Cancelled,
+    /// Ended at its deadline.
+    TimedOut,
+}

@@ -1,0 +1,264 @@
+//! Base64 payloads of any size.
+//!
+//! A large payload is decoded while the body is parsed, straight from the body's bytes into an
+//! anonymous temporary file, so that a 300 MB tensor is never in memory a second time.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use base64::display::Base64Display;
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::base64_stream::{Base64Error, Base64Reader, decoded_len, encode, engine};
+
+/// Text longer than this is decoded into a file.
+const SPILL_BYTES: usize = 1 << 20;
+
+/// Bytes encoded at once when a spilled payload is written out; a multiple of 3.
+const ENCODE_CHUNK: usize = 48 << 10;
+
+/// A base64 payload. Clones share its bytes.
+#[derive(Clone)]
+pub struct Blob {
+    payload: Payload,
+}
+
+#[derive(Clone)]
+enum Payload {
+    /// As it came in.
+    Text(Arc<str>),
+    /// Decoded.
+    File { file: Arc<File>, bytes: u64 },
+}
+
+impl Blob {
+    /// Wraps base64 text without checking it; malformed text shows when it is read.
+    pub fn from_base64(text: impl Into<Arc<str>>) -> Self {
+        Self {
+            payload: Payload::Text(text.into()),
+        }
+    }
+
+    /// Encodes bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Self::from_base64(encode(bytes))
+    }
+
+    /// Checks text and keeps it, in decoded form in a file if it is long.
+    pub fn parse(text: &str) -> Result<Self, BlobError> {
+        if text.len() <= SPILL_BYTES {
+            decoded_len(text)?;
+            return Ok(Self::from_base64(text));
+        }
+        Self::spill(text)
+    }
+
+    fn spill(text: &str) -> Result<Self, BlobError> {
+        let failed = |source| BlobError::Spill {
+            bytes: text.len(),
+            source,
+        };
+        let file = tempfile::tempfile().map_err(failed)?;
+        let mut writer = BufWriter::with_capacity(SPILL_BYTES, file);
+        let copied = io::copy(&mut Base64Reader::new(text.as_bytes()), &mut writer);
+        let bytes = copied.map_err(|error| match error.downcast::<Base64Error>() {
+            Ok(malformed) => BlobError::Malformed(malformed),
+            Err(source) => failed(source),
+        })?;
+        let file = writer
+            .into_inner()
+            .map_err(|error| failed(error.into_error()))?;
+        Ok(Self {
+            payload: Payload::File {
+                file: Arc::new(file),
+                bytes,
+            },
+        })
+    }
+
+    /// Size of the decoded bytes: exact for large payloads, an upper bound for small ones.
+    pub fn decoded_len_hint(&self) -> u64 {
+        match &self.payload {
+            Payload::Text(text) => text.len().div_ceil(4) as u64 * 3,
+            Payload::File { bytes, .. } => *bytes,
+        }
+    }
+
+    /// Exact number of decoded bytes.
+    pub fn decoded_len(&self) -> Result<u64, Base64Error> {
+        match &self.payload {
+            Payload::Text(text) => decoded_len(text),
+            Payload::File { bytes, .. } => Ok(*bytes),
+        }
+    }
+
+    /// The decoded bytes. Malformed base64 is an [`io::ErrorKind::InvalidData`] error with a
+    /// [`Base64Error`] inside.
+    pub fn reader(&self) -> Box<dyn Read + Send> {
+        match &self.payload {
+            Payload::Text(text) => Box::new(Base64Reader::new(TextBytes(Arc::clone(text)))),
+            Payload::File { file, bytes } => Box::new(FileReader {
+                file: Arc::clone(file),
+                position: 0,
+                end: *bytes,
+            }),
+        }
+    }
+
+    /// All decoded bytes, if they are at most `limit`.
+    pub fn to_bytes(&self, limit: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.reader()
+            .take(limit.saturating_add(1))
+            .read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > limit {
+            let message = format!("the payload is larger than {limit} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        }
+        Ok(bytes)
+    }
+}
+
+/// Why a payload cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum BlobError {
+    /// It is not base64.
+    #[error(transparent)]
+    Malformed(#[from] Base64Error),
+    /// It cannot be written to a temporary file.
+    #[error("cannot keep a payload of {bytes} characters in a temporary file: {source}")]
+    Spill {
+        /// Length of the text.
+        bytes: usize,
+        /// The file system's answer.
+        source: io::Error,
+    },
+}
+
+/// Shared text as bytes.
+struct TextBytes(Arc<str>);
+
+impl AsRef<[u8]> for TextBytes {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// Reads a shared file from its beginning with a position of its own.
+struct FileReader {
+    file: Arc<File>,
+    position: u64,
+    end: u64,
+}
+
+impl Read for FileReader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end - self.position).unwrap_or(usize::MAX);
+        let wanted = left.min(out.len());
+        let count = self.file.read_at(&mut out[..wanted], self.position)?;
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+impl fmt::Debug for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.payload {
+            Payload::Text(text) => write!(f, "Blob({} base64 characters)", text.len()),
+            Payload::File { bytes, .. } => write!(f, "Blob({bytes} bytes in a file)"),
+        }
+    }
+}
+
+/// Writes a file's content as base64, piece by piece.
+struct FileAsBase64<'a> {
+    file: &'a File,
+    bytes: u64,
+}
+
+impl fmt::Display for FileAsBase64<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut buffer = vec![0; ENCODE_CHUNK];
+        let mut position = 0;
+        while position < self.bytes {
+            let count = (self.bytes - position).min(ENCODE_CHUNK as u64) as usize;
+            let piece = &mut buffer[..count];
+            self.file
+                .read_exact_at(piece, position)
+                .map_err(|_| fmt::Error)?;
+            write!(f, "{}", Base64Display::new(piece, engine()))?;
+            position += count as u64;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Blob {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.payload {
+            Payload::Text(text) => serializer.serialize_str(text),
+            Payload::File { file, bytes } => serializer.collect_str(&FileAsBase64 {
+                file,
+                bytes: *bytes,
+            }),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Blob {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct BlobVisitor;
+        impl Visitor<'_> for BlobVisitor {
+            type Value = Blob;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("base64 text")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Blob, E> {
+                Blob::parse(text).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(BlobVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_and_large_payloads_read_back_and_serialise() {
+        for size in [0usize, 1, 5, 1000, 786_432, 786_433, 3_000_001] {
+            let bytes: Vec<u8> = (0..size).map(|i| (i * 31 % 251) as u8).collect();
+            let json = serde_json::to_vec(&Blob::from_bytes(&bytes)).unwrap();
+            let blob: Blob = serde_json::from_slice(&json).unwrap();
+            let spilled = matches!(blob.payload, Payload::File { .. });
+            assert_eq!(spilled, json.len() - 2 > SPILL_BYTES, "{size} bytes");
+            assert!(blob.decoded_len_hint() >= size as u64);
+            assert!(blob.decoded_len_hint() <= size as u64 + 3);
+            for copy in [&blob, &blob.clone()] {
+                assert!(copy.to_bytes(size as u64).unwrap() == bytes, "{size} bytes");
+            }
+            assert!(size == 0 || blob.to_bytes(size as u64 - 1).is_err());
+            assert!(serde_json::to_vec(&blob).unwrap() == json, "{size} bytes");
+        }
+    }
+
+    #[test]
+    fn malformed_text_is_refused_with_its_offset() {
+        let mut text = encode(&vec![1; 2_000_000]);
+        text.replace_range(1_500_000..1_500_001, "!");
+        for (text, offset) in [("abc!", "character 3"), (&text, "character 1500000")] {
+            let json = serde_json::to_string(text).unwrap();
+            let error = serde_json::from_str::<Blob>(&json).unwrap_err().to_string();
+            assert!(error.contains(offset), "{error}");
+        }
+        let error = serde_json::from_str::<Blob>("17").unwrap_err().to_string();
+        assert!(error.contains("expected base64 text"), "{error}");
+        let late = Blob::from_base64("ab!").to_bytes(10).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::InvalidData);
+    }
+}

@@ -1,0 +1,21 @@
+//! Tensors on the host: element types, shapes, seeded initialisation, encodings.
+
+mod base64_stream;
+mod blob;
+mod dtype;
+pub(crate) mod element;
+pub mod encoding;
+mod float8;
+mod generator;
+mod init;
+mod normal;
+mod philox;
+pub mod shape;
+
+pub use base64_stream::Base64Error;
+pub use blob::{Blob, BlobError};
+pub use dtype::Dtype;
+pub use generator::{Generator, InitError};
+pub use init::{fill, fill_parallel};
+pub use normal::{inverse_normal_cdf, standard_normal};
+pub use philox::{Philox, fnv1a64};

@@ -1,0 +1,182 @@
+//! Element-wise comparison, parallel, with a result that does not depend on the number of threads.
+
+use rayon::prelude::*;
+
+use super::{Comparison, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance};
+use crate::tensor::Dtype;
+use crate::tensor::element::{Element, for_dtype};
+use crate::tensor::shape::unravel;
+
+mod fast;
+
+/// Elements per parallel task. Fixed, so that partial results are the same on every machine.
+const CHUNK: usize = 1 << 15;
+
+/// Compares raw little-endian elements: element `i` matches if
+/// |actual − expected| ≤ atol + rtol·|expected|.
+///
+/// Differences are computed in binary64, those of 64-bit integers exactly. A NaN or infinity
+/// matches only if the tolerance allows it and the expectation is NaN or the same infinity.
+/// `poison` is the pattern of one element with which the output was filled before the launch:
+/// mismatching elements that still hold it count as unwritten. Should the buffers not have the size
+/// that `dtype` and `shape` give, the missing or surplus elements are mismatches.
+pub fn compare(
+    dtype: Dtype,
+    shape: &[u64],
+    actual: &[u8],
+    expected: &[u8],
+    poison: Option<&[u8]>,
+    tolerance: &ResolvedTolerance,
+) -> Comparison {
+    for_dtype!(
+        dtype,
+        compare_as(shape, actual, expected, poison, tolerance)
+    )
+}
+
+/// What one chunk found.
+#[derive(Default)]
+struct Partial {
+    matched: u64,
+    non_finite: u64,
+    unwritten: u64,
+    max_abs: f64,
+    max_rel: f64,
+    /// Element offset in the tensor, actual, expected.
+    mismatches: Vec<(u64, String, String)>,
+}
+
+fn compare_as<T: Comparable>(
+    shape: &[u64],
+    actual: &[u8],
+    expected: &[u8],
+    poison: Option<&[u8]>,
+    tolerance: &ResolvedTolerance,
+) -> Comparison {
+    let poison = poison.and_then(|pattern| pattern.get(..T::SIZE));
+    let partials: Vec<Partial> = actual
+        .par_chunks(CHUNK * T::SIZE)
+        .zip(expected.par_chunks(CHUNK * T::SIZE))
+        .enumerate()
+        .map(|(index, (actual, expected))| {
+            let first = (index * CHUNK) as u64;
+            match T::all_match(actual, expected, tolerance) {
+                Some((max_abs, max_rel)) if actual.len() == expected.len() => Partial {
+                    matched: (actual.len() / T::SIZE) as u64,
+                    max_abs,
+                    max_rel,
+                    ..Partial::default()
+                },
+                _ => examine::<T>(first, actual, expected, poison, tolerance),
+            }
+        })
+        .collect();
+    let in_shape = shape
+        .iter()
+        .try_fold(1u64, |product, &extent| product.checked_mul(extent));
+    let longest = (actual.len().max(expected.len()).div_ceil(T::SIZE)) as u64;
+    merge(
+        partials,
+        in_shape.unwrap_or(u64::MAX).max(longest),
+        shape,
+        tolerance,
+    )
+}
+
+/// Every element on its own.
+fn examine<T: Comparable>(
+    first: u64,
+    actual: &[u8],
+    expected: &[u8],
+    poison: Option<&[u8]>,
+    tolerance: &ResolvedTolerance,
+) -> Partial {
+    let mut partial = Partial::default();
+    let pairs = actual
+        .chunks_exact(T::SIZE)
+        .zip(expected.chunks_exact(T::SIZE));
+    for (offset, (actual_bytes, expected_bytes)) in pairs.enumerate() {
+        let (actual, expected) = (T::read(actual_bytes), T::read(expected_bytes));
+        let (x, y) = (actual.to_f64(), expected.to_f64());
+        let matches = if x.is_finite() && y.is_finite() {
+            // Two finite numbers may be further apart than the largest.
+            let error = T::distance(actual, expected).min(f64::MAX);
+            partial.max_abs = partial.max_abs.max(error);
+            if y != 0.0 {
+                partial.max_rel = partial.max_rel.max((error / y.abs()).min(f64::MAX));
+            }
+            error <= tolerance.atol + tolerance.rtol * y.abs()
+        } else {
+            tolerance.allow_non_finite && (x == y || (x.is_nan() && y.is_nan()))
+        };
+        if matches {
+            partial.matched += 1;
+            continue;
+        }
+        partial.non_finite += u64::from(!x.is_finite());
+        partial.unwritten += u64::from(poison == Some(actual_bytes));
+        if partial.mismatches.len() < MAX_LISTED_MISMATCHES {
+            partial
+                .mismatches
+                .push((first + offset as u64, actual.text(), expected.text()));
+        }
+    }
+    partial
+}
+
+fn merge(
+    partials: Vec<Partial>,
+    elements: u64,
+    shape: &[u64],
+    tolerance: &ResolvedTolerance,
+) -> Comparison {
+    let mut total = Partial::default();
+    for partial in partials {
+        total.matched += partial.matched;
+        total.non_finite += partial.non_finite;
+        total.unwritten += partial.unwritten;
+        total.max_abs = total.max_abs.max(partial.max_abs);
+        total.max_rel = total.max_rel.max(partial.max_rel);
+        let room = MAX_LISTED_MISMATCHES - total.mismatches.len();
+        total
+            .mismatches
+            .extend(partial.mismatches.into_iter().take(room));
+    }
+    let required = tolerance.required_matched_ratio;
+    let all = total.matched == elements;
+    Comparison {
+        passed: all || (required < 1.0 && total.matched as f64 >= required * elements as f64),
+        elements,
+        matched: total.matched,
+        non_finite: total.non_finite,
+        unwritten: total.unwritten,
+        max_abs_error: total.max_abs,
+        max_rel_error: total.max_rel,
+        tolerance: *tolerance,
+        first_mismatches: total
+            .mismatches
+            .into_iter()
+            .map(|(offset, actual, expected)| Mismatch {
+                index: unravel(offset, shape),
+                actual,
+                expected,
+            })
+            .collect(),
+    }
+}
+
+/// What the comparison needs of an element type.
+pub(crate) trait Comparable: Element {
+    /// |actual − expected|, both finite.
+    fn distance(actual: Self, expected: Self) -> f64;
+    /// A quick look at a whole chunk: the largest absolute and relative error if every element
+    /// matches, `None` if one may not.
+    fn all_match(
+        actual: &[u8],
+        expected: &[u8],
+        tolerance: &ResolvedTolerance,
+    ) -> Option<(f64, f64)>;
+}
+
+#[cfg(test)]
+mod tests;

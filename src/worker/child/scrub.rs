@@ -1,0 +1,87 @@
+//! After a job: nothing it left may reach the next one.
+//!
+//! Zeroed are: its buffers, its modules' variables, the memory used to flush L2, page-locked
+//! staging memory, and the shared and local memory of the whole device. What cannot be shown to be
+//! gone makes the worker retire: a new process gets new memory, which the driver clears.
+
+use std::time::Instant;
+
+use super::buffers::JobBuffer;
+use super::globals::{self, Variables};
+use super::job::Executor;
+use crate::device::{DeviceBuffer, DeviceError, Module};
+use crate::worker::protocol::{DeviceKind, Image};
+
+/// What a job left on the device.
+#[derive(Default)]
+pub(super) struct Residue {
+    modules: Vec<(Module, Variables)>,
+    memory: Vec<DeviceBuffer>,
+    /// Most local memory that a kernel of the job had, bytes per thread.
+    local_bytes: u64,
+}
+
+/// How scrubbing went.
+pub(super) struct Scrubbed {
+    /// Wall time, milliseconds.
+    pub scrub_ms: f64,
+    /// Why the worker must not take another job.
+    pub retire: Option<String>,
+}
+
+impl Residue {
+    /// Remembers a loaded module.
+    pub(super) fn note_module(&mut self, module: Module, image: &Image) {
+        self.modules.push((module, globals::variables(image)));
+    }
+
+    /// Remembers what local memory a kernel had.
+    pub(super) fn note_local_bytes(&mut self, bytes: u32) {
+        self.local_bytes = self.local_bytes.max(bytes.into());
+    }
+
+    /// Takes the device memory out of a job's buffers.
+    pub(super) fn take_buffers(&mut self, buffers: Vec<JobBuffer<'_>>) {
+        self.memory.extend(buffers.into_iter().flat_map(JobBuffer::into_memory));
+    }
+}
+
+impl Executor {
+    /// Removes what a job left.
+    pub(super) fn scrub(&mut self, residue: Residue) -> Scrubbed {
+        let start = Instant::now();
+        let retire = self.try_scrub(residue).unwrap_or_else(|error| Some(error.to_string()));
+        Scrubbed { scrub_ms: start.elapsed().as_secs_f64() * 1e3, retire }
+    }
+
+    fn try_scrub(&mut self, residue: Residue) -> Result<Option<String>, DeviceError> {
+        let stream = &self.stream;
+        let mut retire = None;
+        for buffer in residue.memory.iter().chain(&self.flush) {
+            buffer.fill(0, stream)?;
+        }
+        for (module, variables) in &residue.modules {
+            if let Some(reason) = &variables.unprovable {
+                retire = Some(reason.clone());
+            }
+            for name in &variables.names {
+                if !module.zero_global(name, stream)? {
+                    retire = Some(format!("the driver does not tell where variable {name} is"));
+                }
+            }
+        }
+        // The emulator gives every block memory of its own, and every thread.
+        if let (Some(support), DeviceKind::Cuda) = (&self.support, self.device.kind) {
+            support.scrub_shared(stream)?;
+            // What a kernel uses beyond its declared frame (recursion) is bounded by the limit.
+            let bytes = residue.local_bytes + self.context.stack_limit_bytes()?;
+            if !support.scrub_local(bytes, stream)? {
+                retire = Some(format!("a kernel had {bytes} bytes of local memory per thread"));
+            }
+        }
+        stream.synchronize()?;
+        drop(residue);
+        self.context.synchronize()?;
+        Ok(retire)
+    }
+}

@@ -1,0 +1,97 @@
+//! The worker's life: greeting, own kernels, jobs, end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
+
+use super::WorkerArgs;
+use super::job::{self, Executor};
+use super::link::Link;
+use super::printed::Printed;
+use crate::device::loader;
+use crate::worker::frame::FrameError;
+use crate::worker::protocol::{FromWorker, Image, Job, PROTOCOL_VERSION, ToWorker};
+
+/// Serves one server until it says so or is gone.
+pub(super) fn run(args: &WorkerArgs) -> ExitCode {
+    // A second guard beside the watchdog: the kernel kills us with the thread that started us.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    // A worker that a kernel brought down is of no use as a core file of many gigabytes.
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    let _ = setrlimit(Resource::Core, none);
+    let link = Link::open().and_then(|link| Ok((link, Printed::start()?)));
+    let (mut link, printed) = match link {
+        Ok(both) => both,
+        Err(error) => {
+            eprintln!("warpgauge worker: set up the connection to the server: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match serve(args, &mut link, printed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("warpgauge worker: {reason}");
+            // If the server is gone too, the message above is all there is to do.
+            let _ = link.send(&FromWorker::Unable { reason });
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), String> {
+    match link.next() {
+        Some(ToWorker::Hello { protocol: PROTOCOL_VERSION }) => {}
+        Some(ToWorker::Hello { protocol }) => {
+            return Err(format!(
+                "the server speaks protocol {protocol}, this worker {PROTOCOL_VERSION}: they are \
+                 different builds of warpgauge"
+            ));
+        }
+        other => return Err(format!("expected a greeting, got {other:?}")),
+    }
+    let loaded =
+        loader::load(&args.choice(), &args.run_dir()).map_err(|error| error.to_string())?;
+    let mut executor = Executor::open(&loaded, args.device, printed).map_err(|e| e.to_string())?;
+    let device = executor.device().clone();
+    send(link, &FromWorker::Ready { protocol: PROTOCOL_VERSION, device })?;
+    loop {
+        match link.next() {
+            Some(ToWorker::Support(image)) => load_support(&mut executor, &image, link)?,
+            Some(ToWorker::Run(job)) => {
+                if !run_job(&mut executor, &job, link)? {
+                    return Ok(());
+                }
+            }
+            Some(ToWorker::Exit) | None => return Ok(()),
+            Some(ToWorker::Hello { .. }) => return Err("a second greeting".to_owned()),
+        }
+    }
+}
+
+fn load_support(executor: &mut Executor, image: &Image, link: &mut Link) -> Result<(), String> {
+    executor.load_support(image).map_err(|error| format!("load the worker's kernels: {error}"))?;
+    send(link, &FromWorker::Idle)
+}
+
+/// Runs a job and cleans up after it. `false`: this worker is finished.
+fn run_job(executor: &mut Executor, job: &Job, link: &mut Link) -> Result<bool, String> {
+    let end = catch_unwind(AssertUnwindSafe(|| job::run(executor, job, link)))
+        .unwrap_or_else(|panic| job::panicked(panic.as_ref()));
+    if end.lost {
+        send(link, &FromWorker::Lost(Box::new(end.outcome)))?;
+        // The context cannot be used, so nothing can be freed: leave without trying.
+        std::mem::forget(end.residue);
+        return Ok(false);
+    }
+    send(link, &FromWorker::Done(Box::new(end.outcome)))?;
+    let scrubbed = executor.scrub(end.residue);
+    let retired = scrubbed.retire.is_some();
+    let (scrub_ms, retire) = (scrubbed.scrub_ms, scrubbed.retire);
+    send(link, &FromWorker::Scrubbed { scrub_ms, retire })?;
+    Ok(!retired)
+}
+
+fn send(link: &mut Link, message: &FromWorker) -> Result<(), String> {
+    link.send(message).map_err(|error: FrameError| format!("answer the server: {error}"))
+}

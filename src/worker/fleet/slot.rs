@@ -1,0 +1,189 @@
+//! One device: its workers, and the task that keeps their number up.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use super::process::{StartPlan, Worker};
+use super::restart::RestartPolicy;
+use super::{DeviceState, DeviceStatus, Fleet};
+use crate::worker::protocol::DeviceInfo;
+
+/// A device of the fleet.
+pub(super) struct Slot {
+    pub info: DeviceInfo,
+    /// Workers that wait for a job; the first is the next to get one.
+    ready: VecDeque<Worker>,
+    /// Workers there are: ready ones, and the one that a lease has.
+    staff: usize,
+    /// Workers there should be.
+    wanted: usize,
+    restart: RestartPolicy,
+    failure: Option<String>,
+    started: u64,
+    jobs: u64,
+    /// Whether a lease has the device.
+    pub busy: watch::Sender<bool>,
+    /// Changes whenever a worker may have to be started.
+    pub changed: watch::Sender<()>,
+    /// Changes whenever a worker was started, or could not be.
+    pub arrivals: watch::Sender<()>,
+}
+
+impl Slot {
+    pub(super) fn new(info: DeviceInfo, wanted: usize) -> Self {
+        Self {
+            info,
+            ready: VecDeque::new(),
+            staff: 0,
+            wanted,
+            restart: RestartPolicy::default(),
+            failure: None,
+            started: 0,
+            jobs: 0,
+            busy: watch::Sender::new(false),
+            changed: watch::Sender::new(()),
+            arrivals: watch::Sender::new(()),
+        }
+    }
+
+    pub(super) fn status(&self) -> DeviceStatus {
+        let state = match &self.failure {
+            Some(reason) => DeviceState::Failed { reason: reason.clone() },
+            None if self.started == 0 => DeviceState::Starting,
+            None => DeviceState::Ready,
+        };
+        DeviceStatus {
+            info: self.info.clone(),
+            state,
+            busy: *self.busy.borrow(),
+            ready_workers: self.ready.len(),
+            jobs_done: self.jobs,
+            restarts: self.started.saturating_sub(self.wanted as u64),
+        }
+    }
+
+    /// Why the device cannot be used, if so. One that still has a worker can.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref().filter(|_| self.staff == 0)
+    }
+
+    /// Takes a ready worker, if the device is free. Dead ones are dropped on the way.
+    pub(super) fn take_ready(&mut self) -> Option<Worker> {
+        if *self.busy.borrow() {
+            return None;
+        }
+        while let Some(mut worker) = self.ready.pop_front() {
+            if worker.is_idle() {
+                return Some(worker);
+            }
+            self.lost_one();
+        }
+        None
+    }
+
+    /// Takes a worker that has never had a job.
+    pub(super) fn take_unused(&mut self) -> Option<Worker> {
+        while let Some(index) = self.ready.iter().position(|worker| worker.jobs() == 0) {
+            let mut worker = self.ready.remove(index)?;
+            if worker.is_idle() {
+                return Some(worker);
+            }
+            self.lost_one();
+        }
+        None
+    }
+
+    pub(super) fn put_ready(&mut self, worker: Worker) {
+        self.ready.push_front(worker);
+    }
+
+    pub(super) fn set_busy(&mut self, busy: bool) {
+        self.jobs += u64::from(busy);
+        self.busy.send_replace(busy);
+    }
+
+    /// A worker is gone.
+    pub(super) fn lost_one(&mut self) {
+        self.staff = self.staff.saturating_sub(1);
+        self.changed.send_modify(|()| ());
+    }
+
+    /// A worker was added outside the staffing task.
+    pub(super) fn gained_one(&mut self) {
+        self.staff += 1;
+        self.started += 1;
+    }
+
+    /// Ends all ready workers.
+    pub(super) fn dismiss_all(&mut self) {
+        self.ready.clear();
+        self.wanted = 0;
+    }
+}
+
+/// Starts workers on a device, one after the other, until the fleet is gone.
+pub(super) async fn keep_staffed(fleet: Weak<Fleet>, index: usize, plan: StartPlan) {
+    let Some(mut changed) =
+        fleet.upgrade().map(|fleet| fleet.lock().slots[index].changed.subscribe())
+    else {
+        return;
+    };
+    loop {
+        changed.mark_unchanged();
+        let Some(delay) = fleet.upgrade().map(|fleet| {
+            let state = fleet.lock();
+            let slot = &state.slots[index];
+            let short = !state.closing && slot.staff < slot.wanted;
+            short.then(|| slot.restart.delay(Instant::now()))
+        }) else {
+            return;
+        };
+        match delay {
+            None => {
+                // An error means that the fleet is gone.
+                if changed.changed().await.is_err() {
+                    return;
+                }
+            }
+            Some(delay) if !delay.is_zero() => tokio::time::sleep(delay).await,
+            Some(_) => {
+                let started = Worker::start(&plan).await;
+                let Some(fleet) = fleet.upgrade() else { return };
+                add(&fleet, index, started);
+            }
+        }
+    }
+}
+
+/// Records the outcome of a start.
+fn add(fleet: &Arc<Fleet>, index: usize, started: Result<Worker, String>) {
+    let mut state = fleet.lock();
+    if state.closing {
+        return;
+    }
+    let slot = &mut state.slots[index];
+    let device = slot.info.ordinal;
+    let arrivals = slot.arrivals.clone();
+    match started {
+        Ok(worker) => {
+            tracing::info!(device, "a worker is ready");
+            slot.restart.succeeded();
+            slot.failure = None;
+            slot.gained_one();
+            // Behind those that are warm.
+            slot.ready.push_back(worker);
+            state.dispatch();
+        }
+        Err(reason) => {
+            tracing::error!(device, %reason, "a worker cannot be started");
+            if slot.restart.failed(Instant::now()) {
+                slot.failure = Some(reason);
+                state.refuse_hopeless();
+            }
+        }
+    }
+    arrivals.send_modify(|()| ());
+}

@@ -1,0 +1,112 @@
+//! A worker's operating-system process: started with a socket, watched, killed.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::time::timeout;
+
+use super::process::StartPlan;
+
+/// Diagnostics of a worker that are kept, bytes.
+const STDERR_BYTES: usize = 16 << 10;
+
+/// Longest wait for a killed process to be gone, when its exit status is wanted for a message.
+const REAP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The process itself, in a group of its own.
+pub(super) struct Process {
+    child: Child,
+    group: Option<Pid>,
+    stderr: Arc<Mutex<VecDeque<u8>>>,
+    /// The signal that ended it, once known.
+    pub signal: Option<i32>,
+}
+
+impl Process {
+    pub(super) async fn spawn(plan: &StartPlan) -> Result<(Self, UnixStream), String> {
+        let fail = |what: &str, error: std::io::Error| format!("{what}: {error}");
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()
+            .map_err(|error| fail("create a socket", error))?;
+        ours.set_nonblocking(true).map_err(|error| fail("set up a socket", error))?;
+        let stream = UnixStream::from_std(ours).map_err(|error| fail("set up a socket", error))?;
+        let mut command = Command::new(&plan.program);
+        command.arg("__worker").arg("--device").arg(plan.device.to_string());
+        command.arg("--run-dir").arg(&plan.run_dir);
+        if let Some(emulator) = &plan.emulator {
+            command.arg("--emulator").arg(emulator);
+        }
+        command.stdin(Stdio::from(OwnedFd::from(theirs)));
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+        let mut child = plan
+            .spawner
+            .spawn(command)
+            .await
+            .map_err(|error| fail(&format!("start {}", plan.program.display()), error))?;
+        let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let stderr = Arc::default();
+        if let Some(pipe) = child.stderr.take() {
+            tokio::spawn(keep_tail(pipe, Arc::clone(&stderr)));
+        }
+        Ok((Self { child, group, stderr, signal: None }, stream))
+    }
+
+    pub(super) fn is_alive(&mut self) -> bool {
+        let alive = matches!(self.child.try_wait(), Ok(None));
+        if !alive {
+            // Reaped: its number may belong to another process now.
+            self.group = None;
+        }
+        alive
+    }
+
+    /// Kills the whole group. The leader stays a zombie until reaped, so its number is not reused.
+    pub(super) fn kill(&mut self) {
+        if let Some(group) = self.group.take() {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// Describes the end of the process: `reason`, how it ended, and the last of what it said.
+    pub(super) async fn post_mortem(&mut self, reason: String) -> String {
+        // Ended by itself? Then its status tells more than our signal would.
+        let mut text = reason;
+        if let Ok(Ok(status)) = timeout(REAP_TIMEOUT, self.child.wait()).await {
+            self.group = None;
+            self.signal = status.signal();
+            text = format!("{text} ({status})");
+        }
+        self.kill();
+        let said = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let said: Vec<u8> = said.iter().copied().collect();
+        let said = String::from_utf8_lossy(&said);
+        if !said.trim().is_empty() {
+            text = format!("{text}; it said: {}", said.trim());
+        }
+        text
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Reads a worker's diagnostics to the end and keeps the last of them.
+async fn keep_tail(mut pipe: ChildStderr, tail: Arc<Mutex<VecDeque<u8>>>) {
+    let mut buffer = [0; 4096];
+    while let Ok(got @ 1..) = pipe.read(&mut buffer).await {
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend(&buffer[..got]);
+        let surplus = tail.len().saturating_sub(STDERR_BYTES);
+        tail.drain(..surplus);
+    }
+}

@@ -1,0 +1,17 @@
+//! The process boundary: what a device worker is asked, what it answers, and who watches it.
+//!
+//! [`Fleet`] is the server's side: it starts worker processes, leases devices, sends jobs, and kills
+//! what hangs. [`child`] is the other side: one process, one context, one job at a time.
+
+pub mod child;
+mod fleet;
+pub mod frame;
+pub mod protocol;
+mod selftest;
+
+pub use fleet::{
+    DeviceChoice, DeviceState, DeviceStatus, Fleet, FleetConfig, FleetError, Lease, LeaseError,
+    RunEvent, SupportSource,
+};
+/// Source of the self-test's kernels, for whoever packs its images.
+pub use selftest::SOURCE as SELF_TEST_SOURCE;

@@ -1,0 +1,365 @@
+//! Messages between the server and a device worker.
+//!
+//! Frames are length-bounded MessagePack over a Unix socket that the worker inherits as its standard
+//! input; its standard output belongs to the kernels (`printf`). Tensor content travels in files of
+//! the job's private directory, never in frames.
+
+use std::path::PathBuf;
+
+use poem_openapi::{Enum, Object};
+use serde::{Deserialize, Serialize};
+
+use crate::compile::{ImageFormat, Target};
+use crate::contract::{CacheState, InitKind, Role, TensorInit};
+use crate::tensor::Dtype;
+use crate::validate::{Comparison, ResolvedTolerance};
+
+/// Version of this protocol; both sides must have the same.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Largest frame, in bytes. Machine code is the largest thing that travels in one.
+pub const MAX_FRAME_BYTES: usize = 64 << 20;
+
+/// From the server to a worker.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ToWorker {
+    /// First frame.
+    Hello {
+        /// The server's [`PROTOCOL_VERSION`].
+        protocol: u32,
+    },
+    /// Gives the worker its own kernels (seeded initialisation, scrubbing), compiled for its device.
+    Support(Image),
+    /// Run one job.
+    Run(Box<Job>),
+    /// Finish.
+    Exit,
+}
+
+/// From a worker to the server.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum FromWorker {
+    /// Answer to `Hello`: context created, device known.
+    Ready {
+        /// The worker's [`PROTOCOL_VERSION`].
+        protocol: u32,
+        /// The device it holds.
+        device: DeviceInfo,
+    },
+    /// Answer to `Support`: waiting for jobs.
+    Idle,
+    /// The job's deadline starts now.
+    Started,
+    /// Stage reached and trials done.
+    Progress {
+        /// Timed trials finished.
+        trials: u32,
+    },
+    /// The candidate's launches have ended; what follows is verification.
+    Executed,
+    /// The job ended, well or not. The worker scrubs the device now and then sends `Scrubbed`.
+    Done(Box<RunOutcome>),
+    /// The device holds nothing of the job any more, as far as could be shown.
+    Scrubbed {
+        /// How long it took, milliseconds of wall clock.
+        scrub_ms: f64,
+        /// Why the worker must not take another job: something could not be shown to be gone.
+        retire: Option<String>,
+    },
+    /// The job ended and the context is lost: the worker exits after this frame.
+    Lost(Box<RunOutcome>),
+    /// The worker could not start.
+    Unable {
+        /// Why, and what to do.
+        reason: String,
+    },
+}
+
+/// A device as the driver describes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    /// CUDA ordinal.
+    pub ordinal: u32,
+    /// `cuda` or `emulator`.
+    pub kind: DeviceKind,
+    /// Product name.
+    pub name: String,
+    /// UUID, `GPU-…`.
+    pub uuid: String,
+    /// What to compile for.
+    pub target: Target,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Device memory, bytes.
+    pub memory_bytes: u64,
+    /// L2 cache, bytes.
+    pub l2_bytes: u64,
+    /// Peak SM clock, kHz.
+    pub clock_khz: u32,
+    /// Peak memory clock, kHz.
+    pub memory_clock_khz: u32,
+    /// Memory bus width, bits.
+    pub memory_bus_bits: u32,
+    /// Shared memory one block may opt in to, bytes.
+    pub max_shared_optin_bytes: u32,
+    /// PCI address, `0000:1b:00.0`.
+    pub pci_bus_id: String,
+}
+
+/// Where a kernel runs. Times of different kinds are never compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
+pub enum DeviceKind {
+    /// A GPU through NVIDIA's driver.
+    Cuda,
+    /// The CPU, executing PTX.
+    Emulator,
+}
+
+/// A loadable image.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Image {
+    /// The bytes.
+    #[serde(with = "crate::worker::protocol::bytes")]
+    pub bytes: Vec<u8>,
+    /// Their format.
+    pub format: ImageFormat,
+}
+
+/// One kernel, its arguments, and what to do with it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Job {
+    /// Identifies the job in logs.
+    pub id: String,
+    /// Private directory of the job; outputs are written here.
+    pub directory: PathBuf,
+    /// The kernel to run.
+    pub launch: KernelLaunch,
+    /// Device buffers, in the order in which [`Argument::Buffer`] names them.
+    pub buffers: Vec<BufferSpec>,
+    /// Kernels that compute expected outputs, each with the outputs it is asked for.
+    pub references: Vec<ReferenceRun>,
+    /// Expected content given as data: buffer index, file of raw elements.
+    pub expected_files: Vec<(usize, PathBuf)>,
+    /// Tolerance of each buffer that is checked, by buffer index.
+    pub tolerances: Vec<(usize, ResolvedTolerance)>,
+    /// Buffers whose content is written to `directory` as raw elements.
+    pub keep_outputs: Vec<usize>,
+    /// Timing plan; `None`: run once, do not time.
+    pub trials: Option<TrialPlan>,
+    /// Whether findings of the emulator's memory checks are wanted.
+    pub sanitize: bool,
+}
+
+/// A kernel with everything needed to launch it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct KernelLaunch {
+    /// Module that holds it.
+    pub image: Image,
+    /// Symbol of the kernel.
+    pub symbol: String,
+    /// Arguments in parameter order.
+    pub arguments: Vec<Argument>,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads per block.
+    pub block: [u32; 3],
+    /// Dynamic shared memory per block, bytes.
+    pub shared_bytes: u32,
+    /// Blocks per cluster.
+    pub cluster: Option<[u32; 3]>,
+    /// Cooperative launch.
+    pub cooperative: bool,
+}
+
+/// One kernel argument.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Argument {
+    /// Pointer to a buffer, by index.
+    Buffer(usize),
+    /// The bytes of a scalar, already in the parameter's C type.
+    Scalar(#[serde(with = "crate::worker::protocol::bytes")] Vec<u8>),
+}
+
+/// A reference kernel and the outputs it defines.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ReferenceRun {
+    /// The kernel.
+    pub launch: KernelLaunch,
+    /// Indices of the buffers whose expected content it computes.
+    pub outputs: Vec<usize>,
+}
+
+/// One device buffer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BufferSpec {
+    /// Argument name.
+    pub name: String,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Shape, C order.
+    pub shape: Vec<u64>,
+    /// Direction.
+    pub role: Role,
+    /// Initial content.
+    pub content: Content,
+}
+
+/// Initial content of a buffer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Content {
+    /// None is defined: the worker poisons it.
+    Undefined,
+    /// Generated on the device.
+    Init(TensorInit),
+    /// Raw elements in a file.
+    File(PathBuf),
+}
+
+impl Content {
+    /// Whether every launch sees the same bytes without touching a random stream.
+    pub fn is_constant(&self) -> bool {
+        matches!(self, Content::Init(init) if matches!(init.kind, InitKind::Zeros | InitKind::Ones | InitKind::Full))
+    }
+}
+
+/// How often to launch and time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TrialPlan {
+    /// Timed launches.
+    pub trials: u32,
+    /// Shortest warm-up, seconds.
+    pub min_warmup_s: f64,
+    /// State of L2 at each launch.
+    pub cache: CacheState,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunOutcome {
+    /// What went wrong, if anything.
+    pub failure: Option<RunFailure>,
+    /// Time of each timed launch, milliseconds, as the events gave it, in launch order.
+    pub samples_ms: Vec<f32>,
+    /// Warm-up launches.
+    pub warmup_launches: u32,
+    /// Verdict of each checked output.
+    pub checks: Vec<OutputCheck>,
+    /// Every output buffer: name, blake3, and its file if kept.
+    pub outputs: Vec<OutputSummary>,
+    /// Where the time went, milliseconds of wall clock.
+    pub timings: WorkerTimings,
+    /// What the kernel printed, bounded; lossy UTF-8.
+    pub printed: String,
+    /// The emulator's report (counts and findings), JSON.
+    pub emulator_report: Option<serde_json::Value>,
+    /// Occupancy and resources as the driver reports them for the launched kernel.
+    pub function: Option<FunctionFacts>,
+}
+
+/// Why a job did not run to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunFailure {
+    /// Stable code: `illegal_address`, `launch_failed`, `out_of_memory`, `timeout`, `worker_died`, ….
+    pub code: String,
+    /// What happened, where, and what to do.
+    pub message: String,
+    /// Whether the candidate, the reference kernel, or the service is at fault.
+    pub blame: Blame,
+}
+
+/// Who is at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Blame {
+    /// The submitted kernel or its contract.
+    Candidate,
+    /// The contract's reference kernel.
+    Reference,
+    /// The machine it runs on.
+    Environment,
+}
+
+/// Verdict on one output.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct OutputCheck {
+    /// Buffer index.
+    pub buffer: usize,
+    /// The comparison.
+    pub comparison: Comparison,
+}
+
+/// One output buffer after the run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct OutputSummary {
+    /// Buffer index.
+    pub buffer: usize,
+    /// blake3 of the raw elements, hex.
+    pub blake3: String,
+    /// File of raw elements, if kept.
+    pub file: Option<PathBuf>,
+}
+
+/// Where a worker's time went, milliseconds of wall clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkerTimings {
+    /// Loading modules.
+    pub load_ms: f64,
+    /// Allocating and filling buffers.
+    pub h2d_ms: f64,
+    /// Launches: warm-up, trials, flushes, verification runs.
+    pub execute_ms: f64,
+    /// Part of `execute_ms` in which the device had work, from events around every batch.
+    pub device_busy_ms: f64,
+    /// Copying outputs back, comparing, hashing.
+    pub d2h_ms: f64,
+    /// Scrubbing that the answer waited for: none, it happens after the answer was sent.
+    pub scrub_ms: f64,
+}
+
+/// A function's facts as the driver reports them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct FunctionFacts {
+    /// Registers per thread.
+    pub registers: u32,
+    /// Static shared memory, bytes.
+    pub static_shared_bytes: u32,
+    /// Local memory per thread, bytes.
+    pub local_bytes: u32,
+    /// Constant memory, bytes.
+    pub const_bytes: u32,
+    /// Largest block.
+    pub max_threads_per_block: u32,
+    /// Blocks of this launch that fit one multiprocessor.
+    pub max_active_blocks: u32,
+}
+
+/// Byte strings as MessagePack `bin`.
+pub(crate) mod bytes {
+    use serde::de::Error;
+    use serde::{Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_bytes(bytes)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
+        struct Bytes;
+        impl serde::de::Visitor<'_> for Bytes {
+            type Value = Vec<u8>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a byte string")
+            }
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+                Ok(bytes.to_vec())
+            }
+            fn visit_byte_buf<E: Error>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
+                Ok(bytes)
+            }
+        }
+        d.deserialize_byte_buf(Bytes)
+    }
+}

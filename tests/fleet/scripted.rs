@@ -1,0 +1,124 @@
+//! A worker without a device: it speaks the protocol and does what a job's name says.
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::sync::mpsc::channel;
+
+use warpgauge::compile::Target;
+use warpgauge::worker::child::ProbeReport;
+use warpgauge::worker::frame;
+use warpgauge::worker::protocol::{
+    DeviceInfo, DeviceKind, FromWorker, Job, PROTOCOL_VERSION, RunOutcome, ToWorker, WorkerTimings,
+};
+
+pub fn main(args: &[String]) -> ExitCode {
+    if args.iter().any(|arg| arg == "--probe") {
+        let report = ProbeReport { devices: vec![device(0), device(1)], error: None };
+        println!("a line that the driver prints");
+        println!("{}", serde_json::to_string(&report).unwrap());
+        return ExitCode::SUCCESS;
+    }
+    let at = args.iter().position(|arg| arg == "--device").unwrap();
+    let ordinal = args[at + 1].parse().unwrap();
+    let socket = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
+    let mut stream = UnixStream::from(socket);
+    loop {
+        let message = match frame::read::<ToWorker>(&mut stream) {
+            Ok(message) => message,
+            Err(_) => return ExitCode::SUCCESS,
+        };
+        match message {
+            ToWorker::Hello { .. } => {
+                let device = device(ordinal);
+                send(&mut stream, &FromWorker::Ready { protocol: PROTOCOL_VERSION, device });
+            }
+            ToWorker::Support(image) if image.bytes == b"broken" => {
+                send(&mut stream, &FromWorker::Unable { reason: "bad image".to_owned() });
+                return ExitCode::FAILURE;
+            }
+            ToWorker::Support(_) => send(&mut stream, &FromWorker::Idle),
+            ToWorker::Run(job) => play(&mut stream, &job),
+            ToWorker::Exit => return ExitCode::SUCCESS,
+        }
+    }
+}
+
+fn send(stream: &mut UnixStream, message: &FromWorker) {
+    frame::write(stream, message).unwrap();
+}
+
+fn play(stream: &mut UnixStream, job: &Job) {
+    if job.id == "die while loading" {
+        eprintln!("loading went wrong");
+        std::process::abort();
+    }
+    send(stream, &FromWorker::Started);
+    send(stream, &FromWorker::Progress { trials: 1 });
+    match job.id.as_str() {
+        "hang" => hang(),
+        "kill itself" => {
+            std::io::stderr().write_all(b"out of patience\n").unwrap();
+            std::process::exit(7);
+        }
+        "speak out of turn" => send(stream, &FromWorker::Idle),
+        _ => {}
+    }
+    send(stream, &FromWorker::Executed);
+    if job.id == "lost" {
+        send(stream, &FromWorker::Lost(Box::new(outcome())));
+        std::process::exit(0);
+    }
+    send(stream, &FromWorker::Done(Box::new(outcome())));
+    match job.id.as_str() {
+        "die while scrubbing" => std::process::abort(),
+        "retire" => send(stream, &scrubbed(Some("not clean".to_owned()))),
+        _ => send(stream, &scrubbed(None)),
+    }
+}
+
+fn scrubbed(retire: Option<String>) -> FromWorker {
+    FromWorker::Scrubbed { scrub_ms: 0.0, retire }
+}
+
+/// Waits for something that never comes.
+fn hang() -> ! {
+    let (_keep, never) = channel::<()>();
+    let _ = never.recv();
+    unreachable!("the sender is alive")
+}
+
+/// The process number stands in for a measurement, so that tests see which process answered.
+fn outcome() -> RunOutcome {
+    RunOutcome {
+        failure: None,
+        samples_ms: vec![0.5],
+        warmup_launches: std::process::id(),
+        checks: Vec::new(),
+        outputs: Vec::new(),
+        timings: WorkerTimings::default(),
+        printed: String::new(),
+        emulator_report: None,
+        function: None,
+    }
+}
+
+fn device(ordinal: u32) -> DeviceInfo {
+    let target = Target { compute_capability: (9, 0), driver_version: 13000, emulated: false };
+    DeviceInfo {
+        ordinal,
+        kind: DeviceKind::Cuda,
+        name: "scripted".to_owned(),
+        uuid: format!("GPU-{ordinal}"),
+        target,
+        multiprocessors: 1,
+        memory_bytes: 1 << 30,
+        l2_bytes: 0,
+        clock_khz: 0,
+        memory_clock_khz: 0,
+        memory_bus_bits: 0,
+        max_shared_optin_bytes: 0,
+        pci_bus_id: String::new(),
+    }
+}

@@ -1,0 +1,218 @@
+//! A service without devices. It answers from the request alone; the name of the kernel says how.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::{Semaphore, watch};
+use warpgauge::contract::{EvaluateRequest, KernelCode, ReturnOutputs};
+use warpgauge::pipeline::{
+    CompileRequest, EvaluationService, Problem, ServiceError, ServiceStatus,
+};
+use warpgauge::report::{CompileResponse, EvaluateResponse, JobState, JobView, ResponseStatus};
+
+const REPORT: &str = include_str!("../../../src/api/examples/report.json");
+const STATUS: &str = include_str!("../../../src/api/examples/status.json");
+
+/// Kernel names with a meaning of their own.
+pub const HANG: &str = "hang";
+#[allow(dead_code, reason = "the example server uses fewer of them than the tests")]
+pub const PANIC: &str = "panic";
+
+/// See the module.
+pub struct FakeService {
+    jobs: Mutex<BTreeMap<String, JobView>>,
+    next: AtomicU64,
+    /// Kernels named `hang` that have started.
+    pub started: watch::Sender<usize>,
+    /// Evaluations whose future was dropped before its end.
+    pub cancelled: watch::Sender<usize>,
+    /// Lets as many kernels named `hang` go on as it gets permits.
+    pub release: Semaphore,
+    status: ServiceStatus,
+}
+
+impl FakeService {
+    pub fn new() -> Self {
+        let mut status: ServiceStatus = serde_json::from_str(STATUS).unwrap();
+        env!("CARGO_PKG_VERSION").clone_into(&mut status.version);
+        Self {
+            jobs: Mutex::default(),
+            next: AtomicU64::new(1),
+            started: watch::Sender::new(0),
+            cancelled: watch::Sender::new(0),
+            release: Semaphore::new(0),
+            status,
+        }
+    }
+
+    #[allow(dead_code, reason = "the example server has its GPU always")]
+    pub fn without_devices(mut self) -> Self {
+        self.status.devices.clear();
+        self
+    }
+
+    fn new_id(&self) -> String {
+        format!("job-{}", self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn check(&self, kernel: &KernelCode) -> Result<(), ServiceError> {
+        match name_of(kernel) {
+            "invalid" => Err(ServiceError::Invalid(vec![
+                problem("kernel.io.args[0].tensor_spec.shape[0]", "bad_shape", "must be > 0"),
+                problem("num_trials", "out_of_range", "must be 1–10000, is 0"),
+            ])),
+            "queue_full" => Err(ServiceError::QueueFull {
+                waiting: 256,
+                retry_after: Duration::from_millis(2500),
+            }),
+            "unavailable" => Err(ServiceError::Unavailable("no nvcc here; install it".into())),
+            "internal" => Err(ServiceError::Internal {
+                id: "abc123".into(),
+                message: "the worker was lost".into(),
+            }),
+            PANIC => panic!("asked for"),
+            _ if kernel.source_code.is_none() && kernel.binary_b64.is_none() => {
+                Err(ServiceError::Invalid(vec![problem(
+                    "kernel",
+                    "missing_kernel",
+                    "give source_code or binary_b64",
+                )]))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_ranges(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
+        self.check(&request.kernel)?;
+        if !(1..=10_000).contains(&request.num_trials) {
+            return Err(ServiceError::Invalid(vec![problem(
+                "num_trials",
+                "out_of_range",
+                "1–10000",
+            )]));
+        }
+        if !(0.1..=600.0).contains(&request.timeout) {
+            return Err(ServiceError::Invalid(vec![problem("timeout", "out_of_range", "0.1–600")]));
+        }
+        Ok(())
+    }
+
+    fn report(&self, request: &EvaluateRequest, job_id: String) -> EvaluateResponse {
+        let mut report: EvaluateResponse = serde_json::from_str(REPORT).unwrap();
+        report.job_id = job_id;
+        report.kernel_exec_result.metadata.kernel_name = Some(name_of(&request.kernel).to_owned());
+        report.kernel_exec_result.metadata.kernel_type = Some(request.kernel.kernel_type);
+        if let Some(stats) = &mut report.kernel_exec_result.runtime_stats {
+            stats.samples = request.num_trials;
+        }
+        for output in report.outputs.values_mut() {
+            output.data_b64 = match request.return_outputs {
+                ReturnOutputs::All => Some("AACAPwAAAEA=".repeat(16 << 10)),
+                _ => None,
+            };
+        }
+        report
+    }
+}
+
+fn name_of(kernel: &KernelCode) -> &str {
+    let metadata = kernel.metadata.as_ref();
+    let name = metadata.and_then(|metadata| metadata.kernel_name.as_deref());
+    name.unwrap_or("kernel")
+}
+
+fn problem(path: &str, code: &str, message: &str) -> Problem {
+    Problem { path: path.into(), code: code.into(), message: message.into() }
+}
+
+/// Counts what is dropped before it is disarmed.
+struct CancelGuard<'a>(Option<&'a watch::Sender<usize>>);
+
+impl Drop for CancelGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(cancelled) = self.0 {
+            cancelled.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+impl EvaluationService for FakeService {
+    fn evaluate(
+        &self,
+        request: EvaluateRequest,
+    ) -> BoxFuture<'_, Result<EvaluateResponse, ServiceError>> {
+        async move {
+            self.check_ranges(&request)?;
+            if name_of(&request.kernel) == HANG {
+                let mut guard = CancelGuard(Some(&self.cancelled));
+                self.started.send_modify(|count| *count += 1);
+                self.release.acquire().await.unwrap().forget();
+                guard.0 = None;
+            }
+            Ok(self.report(&request, self.new_id()))
+        }
+        .boxed()
+    }
+
+    fn execute(
+        &self,
+        request: EvaluateRequest,
+    ) -> BoxFuture<'_, Result<EvaluateResponse, ServiceError>> {
+        self.evaluate(request)
+    }
+
+    fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError> {
+        self.check_ranges(&request)?;
+        let id = self.new_id();
+        let job = JobView {
+            job_id: id.clone(),
+            state: JobState::Completed,
+            status: Some(ResponseStatus::Success),
+            created_at: 1_767_225_600.0,
+            finished_at: Some(1_767_225_600.5),
+            trials_done: request.num_trials,
+            error: None,
+            result: Some(self.report(&request, id.clone())),
+        };
+        self.jobs.lock().unwrap().insert(id.clone(), job);
+        Ok(id)
+    }
+
+    fn compile(
+        &self,
+        request: CompileRequest,
+    ) -> BoxFuture<'_, Result<CompileResponse, ServiceError>> {
+        async move {
+            self.check(&request.kernel)?;
+            let report: EvaluateResponse = serde_json::from_str(REPORT).unwrap();
+            Ok(CompileResponse {
+                job_id: self.new_id(),
+                status: ResponseStatus::Success,
+                compiled: true,
+                compilation_error: None,
+                diagnostics: Vec::new(),
+                compile: report.compile,
+                image_b64: request.return_image.then(|| "f0VMRg==".to_owned()),
+                image_format: request.return_image.then(|| "cubin".to_owned()),
+                total_ms: 1.5,
+            })
+        }
+        .boxed()
+    }
+
+    fn job(&self, job_id: &str) -> Option<JobView> {
+        self.jobs.lock().unwrap().get(job_id).cloned()
+    }
+
+    fn shutdown(&self, _grace: std::time::Duration) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+
+    fn status(&self) -> ServiceStatus {
+        self.status.clone()
+    }
+}

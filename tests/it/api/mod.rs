@@ -1,0 +1,13 @@
+//! The HTTP API over a service without devices, through real sockets.
+
+mod auth;
+mod bodies;
+mod envelope;
+mod errors;
+mod fake;
+mod http;
+mod jobs;
+mod lifetime;
+mod machine;
+mod schemas;
+mod specification;

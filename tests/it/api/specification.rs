@@ -1,0 +1,129 @@
+use std::path::Path;
+
+use serde_json::Value;
+use warpgauge::api::spec;
+use warpgauge::contract::EvaluateRequest;
+
+/// Compares a file with what the code generates; with `WARPGAUGE_UPDATE_SPEC=1`, writes it.
+fn check_file(name: &str, generated: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi").join(name);
+    if std::env::var_os("WARPGAUGE_UPDATE_SPEC").is_some_and(|value| value == "1") {
+        std::fs::write(&path, generated).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    let line = stored.lines().zip(generated.lines()).position(|(one, other)| one != other);
+    assert!(
+        stored == generated,
+        "openapi/{name} is not what the code serves (line {:?}); to update it, run \
+         WARPGAUGE_UPDATE_SPEC=1 cargo test --test it api::specification",
+        line.map(|line| line + 1),
+    );
+}
+
+#[test]
+fn stored_documents_are_those_of_the_code() {
+    check_file("warpgauge.yaml", &spec::full_yaml());
+    check_file("warpgauge-client.json", &spec::client_json());
+}
+
+fn full() -> Value {
+    serde_json::from_str(&spec::full_json()).unwrap()
+}
+
+fn client() -> Value {
+    serde_json::from_str(&spec::client_json()).unwrap()
+}
+
+/// Every operation with a label such as `post /evaluate`.
+fn operations(document: &Value) -> Vec<(String, Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    let operations = paths.iter().flat_map(|(path, operations)| {
+        let operations = operations.as_object().unwrap().iter();
+        operations.map(move |(method, operation)| (format!("{method} {path}"), operation.clone()))
+    });
+    operations.collect()
+}
+
+#[test]
+fn every_operation_is_documented() {
+    let operations = operations(&full());
+    assert_eq!(operations.len(), 10);
+    for (label, operation) in operations {
+        let text = |key: &str| operation[key].as_str().unwrap_or_default().to_owned();
+        assert!(!text("operationId").is_empty(), "{label}");
+        assert!(operation["tags"].as_array().is_some_and(|tags| tags.len() == 1), "{label}");
+        let summary = text("summary");
+        assert!((4..40).contains(&summary.len()) && !summary.ends_with('.'), "{label}: {summary}");
+        assert!(text("description").ends_with('.'), "{label}");
+        for (status, answer) in operation["responses"].as_object().unwrap() {
+            assert!(answer["description"].as_str().unwrap().len() > 5, "{label} {status}");
+            let media = &answer["content"]["application/json"];
+            assert!(media["schema"]["$ref"].is_string(), "{label} {status}");
+            assert!(media["example"].is_object(), "{label} {status} has no example");
+        }
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            assert!(parameter["description"].is_string(), "{label}");
+        }
+    }
+}
+
+#[test]
+fn errors_are_declared_where_they_can_happen() {
+    for (label, operation) in operations(&full()) {
+        let declared: Vec<&str> =
+            operation["responses"].as_object().unwrap().keys().map(String::as_str).collect();
+        let expected: &[&str] = match label.as_str() {
+            "get /health" => &["200", "500", "503"],
+            "post /evaluate" => {
+                &["200", "202", "400", "401", "408", "413", "415", "429", "500", "503"]
+            }
+            label if label.starts_with("post") => {
+                &["200", "400", "401", "408", "413", "415", "429", "500", "503"]
+            }
+            label if label.starts_with("get /job") => &["200", "401", "404", "500", "503"],
+            _ => &["200", "401", "500", "503"],
+        };
+        assert_eq!(declared, expected, "{label}");
+        let limited = &operation["responses"]["429"];
+        if limited.is_object() {
+            assert!(limited["headers"]["RETRY-AFTER"].is_object(), "{label}");
+        }
+    }
+}
+
+#[test]
+fn request_examples_are_valid_contracts() {
+    let document = full();
+    for path in ["/evaluate", "/execute"] {
+        let content = &document["paths"][path]["post"]["requestBody"]["content"];
+        assert_eq!(content.as_object().unwrap().len(), 6, "{path}");
+        let example = &content["application/json"]["example"];
+        serde_json::from_value::<EvaluateRequest>(example.clone()).unwrap();
+        assert_eq!(&content["text/yaml"]["example"], example);
+    }
+}
+
+#[test]
+fn generators_get_json_bodies_without_defaults() {
+    let document = client();
+    let mut seen = 0;
+    for (label, operation) in operations(&document) {
+        if let Some(content) = operation["requestBody"]["content"].as_object() {
+            assert_eq!(content.keys().collect::<Vec<_>>(), ["application/json"], "{label}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 3);
+    let text = document.to_string();
+    assert!(!text.contains("\"default\":") && !text.contains("charset"));
+    assert_eq!(operations(&document).len(), operations(&full()).len());
+}
+
+#[test]
+fn keys_are_declared_and_health_needs_none() {
+    let document = full();
+    assert_eq!(document["components"]["securitySchemes"]["ApiKey"]["name"], "X-API-Key");
+    assert_eq!(document["components"]["securitySchemes"]["Bearer"]["scheme"], "bearer");
+    assert_eq!(document["security"].as_array().unwrap().len(), 3);
+    assert_eq!(document["paths"]["/health"]["get"]["security"], serde_json::json!([]));
+}

@@ -1,0 +1,89 @@
+//! The command line as its user meets it: the built program, its streams and its exit code.
+
+use crate::support::{outcome, run, warpgauge};
+
+#[test]
+fn help_has_examples_and_exit_codes() {
+    let (code, help, _) = run(&["--help"]);
+    assert_eq!(code, 0);
+    for word in
+        ["Examples:", "Exit codes:", "  3  the kernel does not compile", "WARPGAUGE_DATA_DIR"]
+    {
+        assert!(help.contains(word), "{word:?} in\n{help}");
+    }
+    assert!(!help.contains("__worker"), "children are not for people");
+    for command in ["serve", "eval", "compile", "devices", "toolchain", "openapi", "config"] {
+        assert!(help.contains(&format!("\n  {command} ")), "{command} in\n{help}");
+        let (code, help, _) = run(&[command, "--help"]);
+        assert_eq!(code, 0);
+        assert!(help.contains("Examples:"), "{command}");
+    }
+}
+
+#[test]
+fn documentation_names_every_command_flag_variable_and_exit_code() {
+    let page = include_str!("../../docs/cli.md");
+    for command in ["serve", "eval", "compile", "devices", "toolchain", "openapi", "config"] {
+        assert!(page.contains(&format!("## `warpgauge {command}")), "{command}");
+        let (_, help, _) = run(&[command, "--help"]);
+        for flag in help.split_whitespace().filter(|word| word.starts_with("--")) {
+            let flag = flag.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+            let flag = flag.split(['=', '`']).next().unwrap();
+            assert!(page.contains(flag), "{flag} of {command}");
+        }
+    }
+    for setting in warpgauge::config::settings::SETTINGS {
+        let name = setting.env.unwrap_or("");
+        assert!(page.contains(name), "{name}");
+    }
+    for (exit, _) in warpgauge::exit::Exit::TABLE {
+        assert!(page.contains(&format!("| {} |", exit.code())), "{}", exit.code());
+    }
+}
+
+#[test]
+fn misuse_exits_with_2_and_says_what_would_be_right() {
+    for args in [&["evil"][..], &[], &["eval"], &["eval", "c.yaml", "--trials", "0"]] {
+        let (code, _, error) = run(args);
+        assert_eq!(code, 2, "{args:?}: {error}");
+        assert!(error.contains("Usage:") || error.contains("1..=10000"), "{args:?}: {error}");
+    }
+    let (code, out, error) = run(&["eval", "/no/such/contract.yaml"]);
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(error.contains("could not read /no/such/contract.yaml"), "{error}");
+    assert!(error.contains("because: No such file"), "{error}");
+}
+
+#[test]
+fn configuration_reaches_the_program_from_file_environment_and_flags() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("w.toml");
+    std::fs::write(&file, "[server]\nport = 1234\n[compile]\nparallelism = 5\n").unwrap();
+    let args = ["config", "--config", file.to_str().unwrap(), "--device", "emulator"];
+    let mut command = warpgauge(home.path(), &args);
+    let (code, out, _) = outcome(command.env("MAX_WORKERS", "3").output().unwrap());
+    assert_eq!(code, 0);
+    let line = |start: &str| out.lines().find(|line| line.starts_with(start)).expect(start);
+    assert!(line("port = 1234").ends_with("w.toml:2"), "{out}");
+    assert!(line("parallelism = 3").ends_with("environment variable MAX_WORKERS"), "{out}");
+    assert!(line("use = \"emulator\"").ends_with("flag --device"), "{out}");
+    assert!(line("jobs_kept = 1000").ends_with("default"), "{out}");
+
+    let mut command = warpgauge(home.path(), &["devices"]);
+    let (code, _, error) = outcome(command.env("PORT", "http").output().unwrap());
+    assert_eq!(code, 2);
+    assert!(error.contains("environment variable PORT: `server.port` must be"), "{error}");
+
+    let (code, defaults, _) = run(&["config", "--defaults"]);
+    assert_eq!(code, 0);
+    assert_eq!(defaults, warpgauge::config::DEFAULT_TOML);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let home = tempfile::tempdir().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = warpgauge(home.path(), &["config", "--defaults"]).stdout(writer).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+}

@@ -1,0 +1,13 @@
+//! Integration tests: one binary, a file per behaviour.
+
+mod support;
+
+mod api;
+mod bad_input;
+mod cli;
+mod cli_remote;
+mod contracts;
+mod evaluate;
+mod faults;
+mod lifecycle;
+mod server;

@@ -1,0 +1,262 @@
+//! A server for one test, and HTTP to talk to it.
+//!
+//! By default the program under test is the one cargo built, on the emulator. On a GPU host without
+//! Rust the environment says where things are: `WARPGAUGE_BIN` (the program), `WARPGAUGE_TEST_ROOT`
+//! (a directory with `kernels/`), `WARPGAUGE_TEST_DEVICE` (what `--device` gets).
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Longest wait for a server to listen or to end.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Settings of the environment that a developer may have, and that a test must not see.
+const SETTINGS: [&str; 8] = [
+    "HOST",
+    "PORT",
+    "GPU_DEVICE",
+    "MAX_WORKERS",
+    "ENABLE_DEVICE_METRICS",
+    "LOG_LEVEL",
+    "WARPGAUGE_API_KEYS",
+    "RUST_LOG",
+];
+
+/// The program under test.
+pub fn program() -> Command {
+    let path =
+        std::env::var_os("WARPGAUGE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_warpgauge").into());
+    let mut command = Command::new(path);
+    for setting in SETTINGS {
+        command.env_remove(setting);
+    }
+    command.env("NO_COLOR", "1");
+    command
+}
+
+/// The repository, or the bundle that stands for it.
+pub fn root() -> PathBuf {
+    std::env::var_os("WARPGAUGE_TEST_ROOT")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from)
+}
+
+/// What `--device` gets.
+pub fn device() -> String {
+    std::env::var("WARPGAUGE_TEST_DEVICE").unwrap_or_else(|_| "emulator".to_owned())
+}
+
+/// An HTTP answer.
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// Headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body as text.
+    pub text: String,
+    /// The body as JSON; `null` if it is not.
+    pub json: Value,
+}
+
+impl Answer {
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// A running server; dropping it stops the server.
+pub struct Server {
+    child: Option<Child>,
+    agent: ureq::Agent,
+    output: Arc<Mutex<String>>,
+    /// Base address, e.g. `http://127.0.0.1:41234`.
+    pub url: String,
+}
+
+impl Server {
+    /// Starts a server with default settings on a free port.
+    pub fn start() -> Self {
+        Self::start_with(&[], &[])
+    }
+
+    /// Starts a server with a configuration file of the given content.
+    pub fn start_configured(config: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("config.toml");
+        std::fs::write(&file, config).unwrap();
+        Self::start_with(&["--config", file.to_str().unwrap()], &[])
+    }
+
+    /// Starts a server with more arguments and environment variables.
+    pub fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut child = program()
+            .args(["serve", "--host", "127.0.0.1", "--port", "0", "--device", &device()])
+            .args(arguments)
+            .envs(environment.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let output = Arc::new(Mutex::new(String::new()));
+        let (sender, receiver) = mpsc::channel();
+        drain(child.stdout.take().unwrap(), &output, sender.clone());
+        drain(child.stderr.take().unwrap(), &output, sender);
+        let Ok(url) = receiver.recv_timeout(PATIENCE) else {
+            let _ = child.kill();
+            let status = child.wait();
+            panic!("the server does not listen ({status:?}):\n{}", output.lock().unwrap());
+        };
+        let agent = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(PATIENCE))
+            .build()
+            .into();
+        Self { child: Some(child), agent, output, url }
+    }
+
+    /// Process id of the server.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("the server runs").id()
+    }
+
+    /// Gets a path.
+    pub fn get(&self, path: &str) -> Answer {
+        self.finish(path, self.agent.get(format!("{}{path}", self.url)).call())
+    }
+
+    /// Posts a body with headers.
+    pub fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let mut request = self.agent.post(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.finish(path, request.send(body))
+    }
+
+    /// Posts JSON.
+    pub fn post_json(&self, path: &str, body: &Value) -> Answer {
+        let bytes = serde_json::to_vec(body).unwrap();
+        self.post(path, &[("content-type", "application/json")], &bytes)
+    }
+
+    /// Evaluates a contract that the server must accept, and returns the report.
+    pub fn evaluate(&self, body: &Value) -> Value {
+        let answer = self.post_json("/evaluate", body);
+        assert_eq!(answer.status, 200, "{}\n{}", answer.text, self.output());
+        answer.json
+    }
+
+    /// What the server printed so far.
+    pub fn output(&self) -> String {
+        self.output.lock().unwrap().clone()
+    }
+
+    /// Asks the server to end, as an operator would.
+    pub fn terminate(&self) {
+        signal(self.pid(), rustix::process::Signal::TERM);
+    }
+
+    /// Waits for the server to end.
+    pub fn wait(mut self) -> (ExitStatus, String) {
+        let child = self.child.take().expect("the server runs");
+        let status = wait_for(child).unwrap_or_else(|| {
+            panic!("the server does not end within {PATIENCE:?}:\n{}", self.output())
+        });
+        (status, self.output())
+    }
+
+    fn finish(
+        &self,
+        path: &str,
+        response: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    ) -> Answer {
+        let mut response =
+            response.unwrap_or_else(|error| panic!("{path}: {error}\n{}", self.output()));
+        let headers = response
+            .headers()
+            .iter()
+            .map(|(name, value)| {
+                (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+            })
+            .collect();
+        let text = response
+            .body_mut()
+            .with_config()
+            .limit(512 << 20)
+            .read_to_string()
+            .unwrap_or_else(|error| panic!("{path}: {error}\n{}", self.output()));
+        let json = serde_json::from_str(&text).unwrap_or(Value::Null);
+        Answer { status: response.status().as_u16(), headers, text, json }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let Some(child) = self.child.take() else { return };
+        signal(child.id(), rustix::process::Signal::TERM);
+        if wait_for(child).is_none() && !thread::panicking() {
+            panic!("the server does not end within {PATIENCE:?}:\n{}", self.output());
+        }
+    }
+}
+
+/// Waits for a child with a limit; kills it after that.
+fn wait_for(mut child: Child) -> Option<ExitStatus> {
+    let pid = child.id();
+    let (sender, receiver) = mpsc::channel();
+    let waiter = thread::spawn(move || {
+        let _ = sender.send(child.wait());
+    });
+    let status = receiver.recv_timeout(PATIENCE).ok();
+    if status.is_none() {
+        signal(pid, rustix::process::Signal::KILL);
+    }
+    let _ = waiter.join();
+    status.and_then(Result::ok)
+}
+
+fn signal(pid: u32, signal: rustix::process::Signal) {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        // The process may have ended already.
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// Reads a stream to its end, and sends the first address it names.
+fn drain(stream: impl Read + Send + 'static, output: &Arc<Mutex<String>>, sender: Sender<String>) {
+    let output = Arc::clone(output);
+    thread::spawn(move || {
+        let mut sender = Some(sender);
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if let Some((_, rest)) = line.split_once("listens on ")
+                && let Some(url) = rest.split([' ', '"']).next()
+                && let Some(sender) = sender.take()
+            {
+                let _ = sender.send(url.trim_end_matches('/').to_owned());
+            }
+            let mut output = output.lock().unwrap();
+            output.push_str(&line);
+            output.push('\n');
+        }
+    });
+}
+
+/// Asks again until the answer is as wanted; the asking itself is the pause.
+pub fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+    }
+}

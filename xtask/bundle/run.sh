@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Runs the self-test, every example, the tests and the benchmark of this bundle on this machine.
+# Needs a CUDA driver and NVRTC (for example a CUDA toolkit); no Rust.
+#
+#   ./run.sh [step…]     steps: machine self-test examples tests bench; default: all
+#
+# Logs and figures go to $OUT (default ./out). $DEVICE chooses the device (default auto).
+set -uo pipefail
+cd "$(dirname "$0")" || exit 1
+
+OUT=${OUT:-$PWD/out}
+DEVICE=${DEVICE:-auto}
+mkdir -p "$OUT" || exit 1
+# The user's own cache and settings stay as they are.
+export WARPGAUGE_DATA_DIR=${WARPGAUGE_DATA_DIR:-$PWD/data}
+
+failed=()
+# step NAME COMMAND…: runs a command, keeps its output in $OUT/NAME.log, and goes on if it fails.
+step() {
+    local name=$1 start=$SECONDS status
+    shift
+    "$@" >"$OUT/$name.log" 2>&1
+    status=$?
+    printf '%-28s %s  %4d s\n' "$name" "$([ $status -eq 0 ] && echo ok || echo "FAILED ($status)")" \
+        $((SECONDS - start))
+    if [ $status -ne 0 ]; then
+        failed+=("$name")
+        tail -n 15 "$OUT/$name.log" | sed 's/^/    /'
+    fi
+}
+
+machine() {
+    step machine sh -c 'uname -a; nvidia-smi; true'
+    step toolchain ./warpgauge toolchain show
+    step devices ./warpgauge devices
+}
+
+self_test() {
+    step self-test ./warpgauge __worker --self-test
+}
+
+examples() {
+    local contract name
+    for contract in kernels/*/contract.yaml; do
+        name=$(basename "$(dirname "$contract")")
+        step "example-$name" sh -c \
+            './warpgauge --device "$2" eval "$1" && ./warpgauge --device "$2" eval "$1" --json >"$3"' \
+            sh "$contract" "$DEVICE" "$OUT/example-$name.json"
+    done
+}
+
+tests() {
+    # The tests take the program and the examples from here, not from where they were built. Those
+    # of the command line alone need no GPU and stay there.
+    step tests env WARPGAUGE_BIN="$PWD/warpgauge" WARPGAUGE_TEST_ROOT="$PWD" \
+        WARPGAUGE_TEST_DEVICE="$DEVICE" ./it-tests --test-threads=4 --skip cli::
+    grep '^test result' "$OUT/tests.log" | sed 's/^/    /'
+}
+
+bench() {
+    step bench-service ./xtask bench service --program ./warpgauge --device "$DEVICE" \
+        --out "$OUT/bench-service.json"
+    grep '^|' "$OUT/bench-service.log" | sed 's/^/    /'
+}
+
+for name in "${@:-all}"; do
+    case $name in
+    all) machine && self_test && examples && tests && bench ;;
+    machine | examples | tests | bench) "$name" ;;
+    self-test) self_test ;;
+    *)
+        echo "unknown step: $name" >&2
+        exit 2
+        ;;
+    esac
+done
+
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "failed: ${failed[*]}"
+    exit 1
+fi
+echo "all steps passed"

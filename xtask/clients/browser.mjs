@@ -1,0 +1,71 @@
+// Opens /docs in a browser and evaluates the example that Swagger UI offers, as a new user would.
+//
+//   node browser.mjs SERVER_URL CHROMIUM        (in a directory whose node_modules has playwright-core)
+
+import { createRequire } from "node:module";
+import process from "node:process";
+
+const { chromium } = createRequire(`${process.cwd()}/`)("playwright-core");
+
+const [url, executablePath] = process.argv.slice(2);
+if (!url || !executablePath) {
+  console.error("usage: node browser.mjs SERVER_URL CHROMIUM");
+  process.exit(2);
+}
+
+const PAGE_TIMEOUT_MS = 30_000;
+// A first evaluation on an emulated device includes a compilation and minutes of patience in CI.
+const ANSWER_TIMEOUT_MS = 120_000;
+
+// Playwright gives every launch a fresh profile directory.
+const browser = await chromium.launch({
+  executablePath,
+  headless: true,
+  chromiumSandbox: false,
+  args: [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ],
+});
+
+const problems = [];
+const elsewhere = [];
+try {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(PAGE_TIMEOUT_MS);
+  page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("request", (request) => {
+    const target = request.url();
+    if (!target.startsWith(url) && !target.startsWith("data:")) elsewhere.push(target);
+  });
+
+  await page.goto(`${url}/docs`);
+  const operation = page.locator(".opblock-post", {
+    has: page.locator('.opblock-summary-path[data-path="/evaluate"]'),
+  });
+  // Some versions open every operation, some open none.
+  if ((await operation.locator(".try-out__btn").count()) === 0) {
+    await operation.locator(".opblock-summary").click();
+  }
+  await operation.locator(".try-out__btn").click();
+  await operation.locator("button.execute").click();
+
+  const response = operation.locator(".live-responses-table");
+  await response.waitFor({ timeout: ANSWER_TIMEOUT_MS });
+  const text = await response.innerText();
+  const compiled = /"compiled":\s*true/.test(text);
+  if (!compiled) problems.push(`the answer does not say "compiled": true:\n${text.slice(0, 4000)}`);
+} catch (error) {
+  problems.push(String(error));
+} finally {
+  await browser.close();
+}
+// The page must work without a network.
+if (elsewhere.length > 0) problems.push(`the page asked others: ${elsewhere.join(" ")}`);
+for (const problem of problems) console.error(problem);
+if (problems.length === 0) console.log('the page shows "compiled": true');
+process.exit(problems.length === 0 ? 0 : 1);

@@ -1,0 +1,116 @@
+//! Figures with their targets, as a Markdown table and as JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+/// Which side of the target is good.
+#[derive(Clone, Copy)]
+pub enum Target {
+    /// The figure must not be larger.
+    AtMost(f64),
+    /// The figure must not be smaller.
+    AtLeast(f64),
+    /// Nothing to reach: for information.
+    None,
+}
+
+/// One measured figure.
+pub struct Figure {
+    /// What was measured.
+    pub name: String,
+    /// Unit of `value` and of the target.
+    pub unit: &'static str,
+    /// The figure; absent if it could not be measured.
+    pub value: Option<f64>,
+    /// What it should be.
+    pub target: Target,
+    /// How it was measured: samples, circumstances.
+    pub detail: String,
+}
+
+impl Figure {
+    /// Whether the target is reached; `None` if there is none.
+    pub fn reached(&self) -> Option<bool> {
+        match self.target {
+            Target::AtMost(limit) => Some(self.value.is_some_and(|value| value <= limit)),
+            Target::AtLeast(limit) => Some(self.value.is_some_and(|value| value >= limit)),
+            Target::None => None,
+        }
+    }
+}
+
+/// All figures as a Markdown table.
+pub fn markdown(figures: &[Figure]) -> String {
+    let mut table = String::from("| figure | measured | target | reached | samples |\n");
+    table.push_str("| --- | ---: | ---: | --- | --- |\n");
+    for figure in figures {
+        let value = figure
+            .value
+            .map_or("not measured".to_owned(), |value| format!("{} {}", round(value), figure.unit));
+        let target = match figure.target {
+            Target::AtMost(limit) => format!("≤ {} {}", round(limit), figure.unit),
+            Target::AtLeast(limit) => format!("≥ {} {}", round(limit), figure.unit),
+            Target::None => String::new(),
+        };
+        let reached = match figure.reached() {
+            Some(true) => "yes",
+            Some(false) => "NO",
+            None => "",
+        };
+        let _ = writeln!(
+            table,
+            "| {} | {value} | {target} | {reached} | {} |",
+            figure.name, figure.detail
+        );
+    }
+    table
+}
+
+/// All figures as JSON.
+pub fn json(figures: &[Figure], context: Value) -> Value {
+    let figures: Vec<Value> = figures
+        .iter()
+        .map(|figure| {
+            json!({
+                "name": figure.name, "unit": figure.unit, "value": figure.value,
+                "reached": figure.reached(), "detail": figure.detail,
+            })
+        })
+        .collect();
+    json!({"context": context, "figures": figures})
+}
+
+/// Three significant digits or whole numbers, whichever says more.
+fn round(value: f64) -> String {
+    let magnitude = value.abs();
+    if magnitude >= 100.0 || value == 0.0 {
+        format!("{value:.0}")
+    } else if magnitude >= 10.0 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Figure, Target, markdown};
+
+    #[test]
+    fn a_missing_figure_does_not_reach_its_target() {
+        let figure = |value| Figure {
+            name: "f".to_owned(),
+            unit: "ms",
+            value,
+            target: Target::AtMost(5.0),
+            detail: "n = 3".to_owned(),
+        };
+        assert_eq!(figure(None).reached(), Some(false));
+        assert_eq!(figure(Some(5.0)).reached(), Some(true));
+        assert_eq!(figure(Some(5.1)).reached(), Some(false));
+        assert!(
+            markdown(&[figure(Some(4.5))]).contains("| f | 4.50 ms | ≤ 5.00 ms | yes | n = 3 |")
+        );
+    }
+}

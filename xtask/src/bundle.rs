@@ -1,0 +1,118 @@
+//! `cargo xtask bundle`: one folder that runs the tests and benchmarks where there is no Rust.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::product::{self, Profile};
+use crate::shell;
+
+/// Largest bundle, bytes.
+const SIZE_LIMIT: u64 = 60_000_000;
+
+const RUN_SH: &str = include_str!("../bundle/run.sh");
+
+/// Options of `bundle`.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Folder to write; it is replaced.
+    #[arg(long, default_value = "bundle")]
+    out: PathBuf,
+}
+
+/// Builds everything in release and packs it.
+pub fn run(options: &Options) -> Result<()> {
+    let program = product::build(Profile::Release)?;
+    shell::run(shell::cargo().args(["build", "--release", "-p", "xtask"]))?;
+    let tests = build_tests()?;
+    let release = product::profile_dir(Profile::Release)?;
+
+    let out = shell::root().join(&options.out);
+    clear(&out)?;
+    for (source, name) in [
+        (program, "warpgauge"),
+        (release.join("libwarpgauge_emulator.so"), "libwarpgauge_emulator.so"),
+        (release.join("xtask"), "xtask"),
+        (tests, "it-tests"),
+    ] {
+        let target = out.join(name);
+        fs::copy(&source, &target).with_context(|| format!("cannot copy {}", source.display()))?;
+        strip(&target);
+    }
+    copy_tree(&shell::root().join("kernels"), &out.join("kernels"))?;
+    let script = out.join("run.sh");
+    fs::write(&script, RUN_SH)?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+
+    let size = tree_size(&out)?;
+    println!("{}: {:.1} MB; start run.sh on the GPU host", out.display(), size as f64 / 1e6);
+    if size > SIZE_LIMIT {
+        bail!("the bundle is larger than {} MB", SIZE_LIMIT / 1_000_000);
+    }
+    Ok(())
+}
+
+/// Builds the integration tests and returns their program.
+fn build_tests() -> Result<PathBuf> {
+    let mut cargo = shell::cargo();
+    cargo.args(["test", "--release", "-p", "warpgauge", "--test", "it", "--no-run"]);
+    eprintln!("$ {}", shell::describe(&cargo));
+    let messages = shell::capture(cargo.args(["--message-format", "json"]))?;
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "it")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .context("cargo named no test program `it`")
+}
+
+/// Removes a former bundle, and nothing else.
+fn clear(out: &Path) -> Result<()> {
+    if out.exists() {
+        if !out.join("run.sh").is_file() {
+            bail!("{} exists and is not a bundle; remove it or choose --out", out.display());
+        }
+        fs::remove_dir_all(out).with_context(|| format!("cannot remove {}", out.display()))?;
+    }
+    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))
+}
+
+/// Removes symbols. Without `strip` the program is larger, and works.
+fn strip(program: &Path) {
+    let stripped = Command::new("strip").arg(program).status();
+    if !stripped.is_ok_and(|status| status.success()) {
+        eprintln!("`strip` is missing or failed: {} keeps its symbols", program.display());
+    }
+}
+
+fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_tree(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target)
+                .with_context(|| format!("cannot copy {}", entry.path().display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn tree_size(directory: &Path) -> Result<u64> {
+    let mut size = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        size += if entry.file_type()?.is_dir() {
+            tree_size(&entry.path())?
+        } else {
+            entry.metadata()?.len()
+        };
+    }
+    Ok(size)
+}

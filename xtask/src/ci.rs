@@ -1,0 +1,92 @@
+//! `cargo xtask ci`: what must hold beyond the tests.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::clients;
+use crate::product::{self, Profile};
+use crate::shell::{self, Steps};
+use crate::tidy;
+
+/// Options of `ci`.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Leave out the generated clients, the fuzzer and the browser.
+    #[arg(long)]
+    no_clients: bool,
+}
+
+/// Options of `spec`.
+#[derive(clap::Args)]
+pub struct SpecOptions {
+    /// Write what the program generates to `openapi/`.
+    #[arg(long)]
+    bless: bool,
+}
+
+/// Runs all checks and shows how long each took.
+pub fn run(options: &Options) -> Result<()> {
+    let mut steps = Steps::default();
+    steps.step("format", || shell::run(shell::cargo().args(["fmt", "--all", "--", "--check"])))?;
+    steps.step("tidy", tidy::run)?;
+    steps.step("lints", || {
+        shell::run(shell::cargo().args([
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]))
+    })?;
+    steps.step("specifications", || spec(&SpecOptions { bless: false }))?;
+    if shell::find("cargo-deny").is_some() {
+        steps.step("licences and advisories", || {
+            shell::run(shell::cargo().args(["deny", "check"]))
+        })?;
+    } else {
+        eprintln!("\ncargo-deny is not installed: licences and advisories are not checked here");
+    }
+    if !options.no_clients {
+        steps.step("real clients", || clients::run(&clients::Options::all()))?;
+    }
+    Ok(())
+}
+
+/// Compares `openapi/` with what the program generates, or rewrites it.
+pub fn spec(options: &SpecOptions) -> Result<()> {
+    let program = product::build(Profile::Dev)?;
+    for (file, arguments) in [
+        ("warpgauge.yaml", &["openapi", "--yaml"][..]),
+        ("warpgauge-client.json", &["openapi", "--client"][..]),
+    ] {
+        let generated = shell::capture(Command::new(&program).args(arguments))?;
+        let path = shell::root().join("openapi").join(file);
+        if options.bless {
+            fs::write(&path, generated)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        } else {
+            compare(&path, &generated)?;
+        }
+    }
+    Ok(())
+}
+
+fn compare(path: &Path, generated: &str) -> Result<()> {
+    let stored =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if stored.trim_end() == generated.trim_end() {
+        return Ok(());
+    }
+    let line = 1 + stored.lines().zip(generated.lines()).take_while(|(a, b)| a == b).count();
+    bail!(
+        "{} differs from what the program generates, first at line {line}:\n  stored:    {}\n  \
+         generated: {}\nrun `cargo xtask spec --bless` and review the difference",
+        path.display(),
+        stored.lines().nth(line - 1).unwrap_or("(end of file)"),
+        generated.lines().nth(line - 1).unwrap_or("(end of file)"),
+    );
+}

@@ -1,0 +1,184 @@
+//! `cargo xtask clients`: the HTTP API through other people's programs.
+//!
+//! Clients are generated from `openapi/warpgauge-client.json` by three generators, and each does a
+//! real evaluation against a running server; a fuzzer and a browser use the same server. Everything
+//! is installed below `target/clients`.
+
+mod tools;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::product::{self, Profile};
+use crate::server::Server;
+use crate::shell::{self, Steps};
+use tools::Tools;
+
+/// Seconds the fuzzer gets.
+const FUZZ_SECONDS: &str = "150";
+
+/// Options of `clients`.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Checks to run; default: all.
+    #[arg(value_enum)]
+    only: Vec<Check>,
+    /// Server to use instead of starting one, e.g. `http://127.0.0.1:8000`.
+    #[arg(long)]
+    server: Option<String>,
+}
+
+impl Options {
+    /// Every check, against a server of our own.
+    pub fn all() -> Self {
+        Self { only: Vec::new(), server: None }
+    }
+}
+
+/// One way to use the API.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Check {
+    /// openapi-spec-validator.
+    Validator,
+    /// openapi-python-client.
+    PythonClient,
+    /// openapi-generator, language Python.
+    Generator,
+    /// openapi-typescript.
+    Typescript,
+    /// schemathesis.
+    Fuzzer,
+    /// Swagger UI in Chromium.
+    Browser,
+}
+
+const ALL: [Check; 6] = [
+    Check::Validator,
+    Check::PythonClient,
+    Check::Generator,
+    Check::Typescript,
+    Check::Fuzzer,
+    Check::Browser,
+];
+
+/// Where things are.
+struct Checks {
+    tools: Tools,
+    /// `openapi/warpgauge-client.json`.
+    spec: PathBuf,
+    /// Scripts of the checks.
+    scripts: PathBuf,
+    /// Where the fuzzer may write.
+    reports: PathBuf,
+    url: String,
+}
+
+/// Installs the tools, starts a server on the emulator, and runs the checks.
+pub fn run(options: &Options) -> Result<()> {
+    let mut steps = Steps::default();
+    let home = product::target_dir()?.join("clients");
+    fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
+    let tools = steps.step("tools of the clients", || Tools::install(&home))?;
+
+    let mut own_server = None;
+    let url = match &options.server {
+        Some(url) => url.trim_end_matches('/').to_owned(),
+        None => {
+            let server = steps.step("server", || start_server(&home))?;
+            own_server.insert(server).url.clone()
+        }
+    };
+    let context = Checks {
+        tools,
+        spec: shell::root().join("openapi/warpgauge-client.json"),
+        scripts: shell::root().join("xtask/clients"),
+        reports: home.join("reports"),
+        url,
+    };
+    if !context.spec.is_file() {
+        bail!("{} is missing; run `cargo xtask spec --bless`", context.spec.display());
+    }
+    let selected = if options.only.is_empty() { &ALL[..] } else { &options.only };
+    for check in selected {
+        let name = clap::ValueEnum::to_possible_value(check)
+            .map_or(String::new(), |value| value.get_name().to_owned());
+        steps.step(&name, || context.check(*check))?;
+    }
+    Ok(())
+}
+
+fn start_server(home: &Path) -> Result<Server> {
+    let program = product::build(Profile::Dev)?;
+    product::ensure_toolchain(&program)?;
+    let arguments = ["--device".to_owned(), "emulator".to_owned()];
+    Server::start(&program, &arguments, &home.join("server.log"))
+}
+
+impl Checks {
+    fn check(&self, check: Check) -> Result<()> {
+        match check {
+            Check::Validator => {
+                shell::run(self.tools.python_program("openapi-spec-validator").arg(&self.spec))
+            }
+            Check::PythonClient => self.python_script("eval_openapi_python_client.py"),
+            Check::Generator => self.python_script("eval_openapi_generator.py"),
+            Check::Typescript => self.typescript(),
+            Check::Fuzzer => self.fuzzer(),
+            Check::Browser => self.browser(),
+        }
+    }
+
+    /// A script that generates a Python client from the specification and evaluates through it.
+    fn python_script(&self, script: &str) -> Result<()> {
+        shell::run(
+            self.tools
+                .python_program("python")
+                .arg(self.scripts.join(script))
+                .arg(&self.spec)
+                .arg(&self.url),
+        )
+    }
+
+    fn typescript(&self) -> Result<()> {
+        shell::run(
+            self.tools
+                .node()
+                .arg(self.scripts.join("eval_typescript.mjs"))
+                .arg(&self.spec)
+                .arg(&self.url),
+        )
+    }
+
+    fn fuzzer(&self) -> Result<()> {
+        fs::create_dir_all(&self.reports)
+            .with_context(|| format!("cannot create {}", self.reports.display()))?;
+        let checks = [
+            "not_a_server_error",
+            "status_code_conformance",
+            "content_type_conformance",
+            "response_headers_conformance",
+            "response_schema_conformance",
+        ];
+        shell::run(
+            self.tools
+                .python_program("schemathesis")
+                .arg("run")
+                .arg(&self.spec)
+                .args(["--url", &self.url, "--checks", &checks.join(",")])
+                .args(["--phases", "examples,coverage,fuzzing", "--max-time", FUZZ_SECONDS])
+                .args(["--request-timeout", "60", "--seed", "1", "--no-shrink"])
+                .args(["--report", "junit", "--report-dir"])
+                .arg(&self.reports)
+                .current_dir(&self.reports),
+        )
+    }
+
+    fn browser(&self) -> Result<()> {
+        let chromium = tools::chromium()?;
+        shell::run(
+            self.tools.node().arg(self.scripts.join("browser.mjs")).arg(&self.url).arg(chromium),
+        )
+    }
+}

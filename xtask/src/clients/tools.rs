@@ -1,0 +1,116 @@
+//! Installing what the checks need: Python and npm packages locally, system packages in CI.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell;
+
+/// Names under which distributions install Chromium.
+const BROWSERS: [&str; 4] =
+    ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
+
+/// Installed tools.
+pub struct Tools {
+    venv: PathBuf,
+    node_home: PathBuf,
+}
+
+impl Tools {
+    /// Installs the pinned packages below `home`, unless they are there already.
+    pub fn install(home: &Path) -> Result<Self> {
+        ensure_program("java", "default-jre-headless")?;
+        ensure_program("npm", "npm")?;
+        let tools = Self { venv: home.join("venv"), node_home: home.join("node") };
+        let scripts = shell::root().join("xtask/clients");
+        tools.install_python(&scripts.join("requirements.txt"))?;
+        tools.install_node(&scripts.join("package.json"))?;
+        Ok(tools)
+    }
+
+    /// A program of the Python environment, which finds the others on its path.
+    pub fn python_program(&self, name: &str) -> Command {
+        let bin = self.venv.join("bin");
+        let mut command = Command::new(bin.join(name));
+        let inherited = std::env::var_os("PATH").unwrap_or_default();
+        let path =
+            std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&inherited)));
+        // Only a directory name with `:` in it cannot be joined.
+        if let Ok(path) = path {
+            command.env("PATH", path);
+        }
+        command
+    }
+
+    /// Node, started where it finds the npm packages.
+    pub fn node(&self) -> Command {
+        let mut command = Command::new("node");
+        command.current_dir(&self.node_home);
+        command
+    }
+
+    fn install_python(&self, requirements: &Path) -> Result<()> {
+        let stamp = self.venv.join("installed.txt");
+        if is_current(&stamp, requirements)? {
+            return Ok(());
+        }
+        shell::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&self.venv))
+            .context("Debian and Ubuntu have this in the package python3-venv")?;
+        shell::run(
+            self.python_program("python")
+                .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"])
+                .arg(requirements),
+        )?;
+        fs::copy(requirements, stamp)?;
+        Ok(())
+    }
+
+    fn install_node(&self, manifest: &Path) -> Result<()> {
+        let stamp = self.node_home.join("installed.json");
+        if is_current(&stamp, manifest)? {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.node_home)?;
+        fs::copy(manifest, self.node_home.join("package.json"))?;
+        shell::run(
+            Command::new("npm")
+                .args(["install", "--no-package-lock", "--no-audit", "--no-fund", "--silent"])
+                .current_dir(&self.node_home),
+        )?;
+        fs::copy(manifest, stamp)?;
+        Ok(())
+    }
+}
+
+/// Whether the stamp is a copy of the list of packages: what was installed last.
+fn is_current(stamp: &Path, list: &Path) -> Result<bool> {
+    let wanted = fs::read(list).with_context(|| format!("cannot read {}", list.display()))?;
+    Ok(fs::read(stamp).is_ok_and(|installed| installed == wanted))
+}
+
+/// The browser, installed in CI if it is missing.
+pub fn chromium() -> Result<PathBuf> {
+    if let Some(found) = BROWSERS.iter().find_map(shell::find) {
+        return Ok(found);
+    }
+    ensure_program(BROWSERS[0], "chromium")?;
+    shell::require(BROWSERS[0], "install the package chromium")
+}
+
+/// Installs a system package in CI; elsewhere says what to install.
+fn ensure_program(program: &str, package: &str) -> Result<()> {
+    if shell::find(program).is_some() {
+        return Ok(());
+    }
+    if !shell::may_install_packages() {
+        bail!("`{program}` is not installed (Debian, Ubuntu: apt-get install {package})");
+    }
+    shell::run(Command::new("apt-get").args(["update", "-qq"]))?;
+    shell::run(
+        Command::new("apt-get")
+            .args(["install", "-y", "-qq", "--no-install-recommends", package])
+            .env("DEBIAN_FRONTEND", "noninteractive"),
+    )
+}

@@ -1,0 +1,105 @@
+//! Building the product and preparing its toolchain.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell;
+
+/// How to build.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// Fast to build.
+    Dev,
+    /// Fast to run.
+    Release,
+}
+
+/// Builds the program and the emulator and returns the program's path.
+pub fn build(profile: Profile) -> Result<PathBuf> {
+    let mut cargo = shell::cargo();
+    cargo.args(["build", "-p", "warpgauge", "-p", "warpgauge-emulator"]);
+    if profile == Profile::Release {
+        cargo.arg("--release");
+    }
+    shell::run(&mut cargo)?;
+    let program = profile_dir(profile)?.join("warpgauge");
+    if !program.is_file() {
+        bail!("cargo built no {}", program.display());
+    }
+    Ok(program)
+}
+
+/// The directory cargo builds a profile into.
+pub fn profile_dir(profile: Profile) -> Result<PathBuf> {
+    Ok(target_dir()?.join(match profile {
+        Profile::Dev => "debug",
+        Profile::Release => "release",
+    }))
+}
+
+/// Cargo's target directory, wherever it was configured to be.
+pub fn target_dir() -> Result<PathBuf> {
+    let text = shell::capture(shell::cargo().args([
+        "metadata",
+        "--no-deps",
+        "--format-version",
+        "1",
+        "--offline",
+    ]))
+    .or_else(|_| {
+        // Offline fails when the lock file names a package that was never fetched.
+        shell::capture(shell::cargo().args(["metadata", "--no-deps", "--format-version", "1"]))
+    })?;
+    let metadata: serde_json::Value =
+        serde_json::from_str(&text).context("`cargo metadata` did not print JSON")?;
+    let directory = metadata["target_directory"]
+        .as_str()
+        .context("`cargo metadata` names no target directory")?;
+    Ok(PathBuf::from(directory))
+}
+
+/// Makes sure that the program finds NVRTC: installs it with pip if it does not.
+pub fn ensure_toolchain(program: &Path) -> Result<()> {
+    if has_nvrtc(program)? {
+        return Ok(());
+    }
+    shell::require("python3", "it brings the CUDA compiler by pip: install python3 with pip")?;
+    shell::run(Command::new(program).args(["toolchain", "install"]))?;
+    if !has_nvrtc(program)? {
+        bail!("`warpgauge toolchain install` ended well, but `toolchain show` lists no NVRTC");
+    }
+    Ok(())
+}
+
+/// Whether `toolchain show` lists a version of NVRTC.
+fn has_nvrtc(program: &Path) -> Result<bool> {
+    let output = Command::new(program)
+        .args(["toolchain", "show"])
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("cannot start {}", program.display()))?;
+    let text = String::from_utf8_lossy(&output.stdout).to_lowercase();
+    Ok(text.lines().any(names_nvrtc_version))
+}
+
+/// `nvrtc 13.0.88 …`: the name followed by a number.
+fn names_nvrtc_version(line: &str) -> bool {
+    line.split_once("nvrtc").is_some_and(|(_, rest)| {
+        rest.trim_start_matches([' ', ':', '\t']).starts_with(|c: char| c.is_ascii_digit())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_nvrtc_version;
+
+    #[test]
+    fn a_version_counts_and_an_absence_does_not() {
+        assert!(names_nvrtc_version("nvrtc 13.0.88 (/usr/local/cuda/lib64)"));
+        assert!(names_nvrtc_version("  nvrtc:  12.9"));
+        assert!(!names_nvrtc_version("nvrtc: not found"));
+        assert!(!names_nvrtc_version("no nvrtc here"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Running other programs.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// The repository this program was built from.
+pub fn root() -> &'static Path {
+    // The manifest of xtask is one level below the root.
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
+/// The cargo that runs this program, or the one on the path.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// A command as one would type it.
+pub fn describe(command: &Command) -> String {
+    let name = Path::new(command.get_program()).file_name();
+    let mut text = name.unwrap_or(command.get_program()).to_string_lossy().into_owned();
+    for argument in command.get_args() {
+        let _ = write!(text, " {}", argument.to_string_lossy());
+    }
+    text
+}
+
+/// Shows a command, runs it, and fails if it fails.
+pub fn run(command: &mut Command) -> Result<()> {
+    let text = describe(command);
+    eprintln!("$ {text}");
+    let status = command.status().with_context(|| format!("cannot start `{text}`"))?;
+    if !status.success() {
+        bail!("`{text}` failed: {status}");
+    }
+    Ok(())
+}
+
+/// Runs a command and returns its standard output; its standard error is shown.
+pub fn capture(command: &mut Command) -> Result<String> {
+    let text = describe(command);
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot start `{text}`"))?;
+    if !output.status.success() {
+        bail!("`{text}` failed: {}", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("output of `{text}` is not UTF-8"))
+}
+
+/// Finds a program on the path.
+pub fn find(program: impl AsRef<OsStr>) -> Option<PathBuf> {
+    let program = program.as_ref();
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|directory| directory.join(program))
+        .find(|candidate| candidate.is_file())
+}
+
+/// Finds a program on the path, or says what to install.
+pub fn require(program: &str, advice: &str) -> Result<PathBuf> {
+    find(program).with_context(|| format!("`{program}` is not installed; {advice}"))
+}
+
+/// Whether this runs in CI as root, where missing system packages may be installed.
+pub fn may_install_packages() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true") && is_root() && find("apt-get").is_some()
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
+}
+
+/// Named steps with the time each took.
+#[derive(Default)]
+pub struct Steps {
+    done: Vec<(String, Duration)>,
+}
+
+impl Steps {
+    /// Runs one step under a heading.
+    pub fn step<T>(&mut self, name: &str, action: impl FnOnce() -> Result<T>) -> Result<T> {
+        eprintln!("\n== {name}");
+        let start = Instant::now();
+        let result = action().with_context(|| name.to_owned());
+        self.done.push((name.to_owned(), start.elapsed()));
+        result
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        eprintln!();
+        for (name, time) in &self.done {
+            eprintln!("{:>7.1} s  {name}", time.as_secs_f64());
+        }
+    }
+}
