@@ -15,11 +15,7 @@ fn cub_and_cooperative_groups() {
         let x: Vec<i32> = (0..3 * 128).map(|_| (rnd.next() % 1000) as i32).collect();
         let (sum, scan) = (d.alloc::<i32>(3), d.alloc::<i32>(384));
         let sorted = d.alloc::<u32>(3 * 512);
-        let p = Params::default()
-            .arg(d.upload(&x))
-            .arg(sum)
-            .arg(scan)
-            .arg(sorted);
+        let p = Params::default().arg(d.upload(&x)).arg(sum).arg(scan).arg(sorted);
         d.run("cub_block", 3, 128, &p);
         let (sum, scan) = (d.download::<i32>(sum, 3), d.download::<i32>(scan, 384));
         let sorted = d.download::<u32>(sorted, 3 * 512);
@@ -32,10 +28,8 @@ fn cub_and_cooperative_groups() {
             }
             let key =
                 |v: &i32, i: u32| (*v as u32).wrapping_mul(2_654_435_761u32.wrapping_add(97 * i));
-            let mut keys: Vec<u32> = x
-                .iter()
-                .flat_map(|v| (0..4).map(move |i| key(v, i)))
-                .collect();
+            let mut keys: Vec<u32> =
+                x.iter().flat_map(|v| (0..4).map(move |i| key(v, i))).collect();
             keys.sort_unstable();
             assert_eq!(sorted[b * 512..(b + 1) * 512], keys);
         }
@@ -47,11 +41,7 @@ fn cub_and_cooperative_groups() {
             "groups",
             3,
             128,
-            &Params::default()
-                .arg(d.upload(&x))
-                .arg(tiles)
-                .arg(total)
-                .arg(steps),
+            &Params::default().arg(d.upload(&x)).arg(tiles).arg(total).arg(steps),
         );
         let want: Vec<i32> = x.chunks(8).map(|c| c.iter().sum()).collect();
         assert_eq!(d.download::<i32>(tiles, 48), want);
@@ -67,20 +57,9 @@ fn conversions() {
         let mut rnd = Random(73);
         let x: Vec<f32> = (0..256).map(|_| rnd.float() * 8.0).collect();
         let (e4, e5) = (d.alloc::<u8>(256), d.alloc::<u8>(256));
-        let (back, h, b) = (
-            d.alloc::<f32>(256),
-            d.alloc::<u16>(256),
-            d.alloc::<u16>(256),
-        );
+        let (back, h, b) = (d.alloc::<f32>(256), d.alloc::<u16>(256), d.alloc::<u16>(256));
         let r = d.alloc::<i32>(256);
-        let p = Params::default()
-            .arg(d.upload(&x))
-            .arg(e4)
-            .arg(e5)
-            .arg(back)
-            .arg(h)
-            .arg(b)
-            .arg(r);
+        let p = Params::default().arg(d.upload(&x)).arg(e4).arg(e5).arg(back).arg(h).arg(b).arg(r);
         d.run("conversions", 1, 256, &p);
         let (e4, e5) = (d.download::<u8>(e4, 256), d.download::<u8>(e5, 256));
         let (back, h) = (d.download::<f32>(back, 256), d.download::<u16>(h, 256));
@@ -92,23 +71,13 @@ fn conversions() {
             assert_eq!(back[i], p.to_f32() + q.to_f32());
             // Toward zero: the exponent rebiased, the low bits cut off.
             let cut = f16::from_bits((x.abs().to_bits().wrapping_sub(112 << 23) >> 13) as u16);
-            let v = if x.abs() < 6.2e-5 {
-                f16::from_f32(x.abs())
-            } else {
-                cut
-            };
+            let v = if x.abs() < 6.2e-5 { f16::from_f32(x.abs()) } else { cut };
             let v = if *x < 0.0 { -v } else { v };
             let f = v.to_f64();
             let want = f.sin() + f.abs().sqrt() / f + f / 3.0;
             let got = f16::from_bits(h[i]).to_f64();
-            assert!(
-                (got - want).abs() < 4e-3 * want.abs().max(1.0),
-                "{x}: {got}, not {want}"
-            );
-            let (bx, down) = (
-                bf16::from_f32(*x),
-                bf16::from_bits((x.to_bits() >> 16) as u16),
-            );
+            assert!((got - want).abs() < 4e-3 * want.abs().max(1.0), "{x}: {got}, not {want}");
+            let (bx, down) = (bf16::from_f32(*x), bf16::from_bits((x.to_bits() >> 16) as u16));
             let down = if *x < 0.0 && down.to_f32() != *x {
                 bf16::from_bits(down.to_bits() + 1)
             } else {
@@ -127,41 +96,18 @@ fn conversions() {
 }
 
 fn words(rnd: &mut Random, n: usize) -> Vec<u32> {
-    let special = [
-        0,
-        1,
-        u32::MAX,
-        1 << 31,
-        i32::MAX as u32,
-        0x0101_0101,
-        31,
-        32,
-    ];
+    let special = [0, 1, u32::MAX, 1 << 31, i32::MAX as u32, 0x0101_0101, 31, 32];
     (0..n)
-        .map(|i| {
-            if i % 5 == 0 {
-                special[(rnd.next() % 8) as usize]
-            } else {
-                rnd.next() as u32
-            }
-        })
+        .map(|i| if i % 5 == 0 { special[(rnd.next() % 8) as usize] } else { rnd.next() as u32 })
         .collect()
 }
 
 /// Bit `i` of a field's source, with the sign beyond.
 fn field(a: u64, pos: u32, len: u32, bits: u32, signed: bool) -> u64 {
     let msb = bits - 1;
-    let sign = if !signed || len == 0 {
-        0
-    } else {
-        a >> (pos + len - 1).min(msb) & 1
-    };
+    let sign = if !signed || len == 0 { 0 } else { a >> (pos + len - 1).min(msb) & 1 };
     (0..bits).fold(0, |d, i| {
-        let bit = if i < len && pos + i <= msb {
-            a >> (pos + i) & 1
-        } else {
-            sign
-        };
+        let bit = if i < len && pos + i <= msb { a >> (pos + i) & 1 } else { sign };
         d | bit << i
     })
 }
@@ -179,11 +125,7 @@ fn bits() {
     let n = 2000;
     let (x, y) = (words(&mut rnd, n), words(&mut rnd, n));
     let out = d.alloc::<u32>(n * 24);
-    let p = Params::default()
-        .arg(d.upload(&x))
-        .arg(d.upload(&y))
-        .arg(out)
-        .arg(n as i32);
+    let p = Params::default().arg(d.upload(&x)).arg(d.upload(&y)).arg(out).arg(n as i32);
     d.run("bits", 16, 128, &p);
     let got = d.download::<u32>(out, n * 24);
     for t in 0..n {
@@ -196,19 +138,14 @@ fn bits() {
         let prmt = (0..4).fold(0, |r, i| {
             let s = sel >> (4 * i) & 15;
             let v = (both >> (8 * (s & 7))) as u8;
-            let v = if s > 7 {
-                if v > 127 { 255 } else { 0 }
-            } else {
-                v
-            };
+            let v = if s > 7 { if v > 127 { 255 } else { 0 } } else { v };
             r | u32::from(v) << (8 * i)
         });
         let c = a.wrapping_add(b);
         let s24 = |v: u32| i64::from(((v << 8) as i32) >> 8);
         let u24 = |v: u32| u64::from(v & 0xff_ffff);
-        let dp4 = (0..4).fold(5i32, |s, i| {
-            s.wrapping_add(i32::from(byte(a, i) as i8) * i32::from(byte(b, i)))
-        });
+        let dp4 = (0..4)
+            .fold(5i32, |s, i| s.wrapping_add(i32::from(byte(a, i) as i8) * i32::from(byte(b, i))));
         let dp2 = (0..2).fold(5i32, |s, i| {
             s.wrapping_add(i32::from((a >> (16 * i)) as u16) * i32::from(byte(b, i + 2) as i8))
         });
@@ -218,34 +155,20 @@ fn bits() {
             let found = match off {
                 0 => set.iter().find(|i| **i == base),
                 o if o > 0 => set.iter().filter(|i| **i >= base).nth(o as usize - 1),
-                o => set
-                    .iter()
-                    .rev()
-                    .filter(|i| **i <= base)
-                    .nth(-o as usize - 1),
+                o => set.iter().rev().filter(|i| **i <= base).nth(-o as usize - 1),
             };
             found.copied().unwrap_or(u32::MAX)
         };
         let (pos, width) = ((a & 63).min(32), (b & 63).min(32));
-        let bmsk = (0..32)
-            .filter(|i| *i >= pos && *i < pos + width)
-            .fold(0u32, |m, i| m | 1 << i);
+        let bmsk = (0..32).filter(|i| *i >= pos && *i < pos + width).fold(0u32, |m, i| m | 1 << i);
         let ext = {
             let w = b & 31;
-            if w == 0 {
-                0
-            } else {
-                field(a.into(), 0, w, 32, true) as u32
-            }
+            if w == 0 { 0 } else { field(a.into(), 0, w, 32, true) as u32 }
         };
         let find = {
             let v = a >> (b & 31);
             let m = if (v as i32) < 0 { !v } else { v };
-            if m == 0 {
-                u32::MAX
-            } else {
-                31 - m.leading_zeros()
-            }
+            if m == 0 { u32::MAX } else { 31 - m.leading_zeros() }
         };
         let want = [
             field(a.into(), p, l, 32, false) as u32,
@@ -270,11 +193,7 @@ fn bits() {
             sa.saturating_sub(sb) as u32,
             (i64::from(sa) >> p) as u32,
             if p > 31 { 0 } else { a << p },
-            if (a.wrapping_sub(b) as i32) >= 0 {
-                a
-            } else {
-                b
-            },
+            if (a.wrapping_sub(b) as i32) >= 0 { a } else { b },
             if sa < sb { u32::MAX } else { 0 },
             (((i64::from(sa) * i64::from(sb)) >> 32) as u32).wrapping_add(9),
             if a > b { 1 } else { 2 },
@@ -292,18 +211,11 @@ fn wide_and_narrow() {
     let n = 2000;
     let long = |rnd: &mut Random| -> Vec<u64> {
         let (a, b) = (words(rnd, n), words(rnd, n));
-        a.iter()
-            .zip(b)
-            .map(|(a, b)| u64::from(*a) << 32 | u64::from(b))
-            .collect()
+        a.iter().zip(b).map(|(a, b)| u64::from(*a) << 32 | u64::from(b)).collect()
     };
     let (x, y) = (long(&mut rnd), long(&mut rnd));
     let out = d.alloc::<u64>(n * 12);
-    let p = Params::default()
-        .arg(d.upload(&x))
-        .arg(d.upload(&y))
-        .arg(out)
-        .arg(n as i32);
+    let p = Params::default().arg(d.upload(&x)).arg(d.upload(&y)).arg(out).arg(n as i32);
     d.run("wide", 16, 128, &p);
     let got = d.download::<u64>(out, n * 12);
     for t in 0..n {
@@ -323,11 +235,7 @@ fn wide_and_narrow() {
             ((u128::from(a) * u128::from(b)) >> 64) as u64,
             ((i128::from(sa) * i128::from(sb)) >> 64) as u64,
             a.checked_div(b).unwrap_or(0),
-            if b == 0 {
-                0
-            } else {
-                sa.wrapping_rem(sb) as u64
-            },
+            if b == 0 { 0 } else { sa.wrapping_rem(sb) as u64 },
             bits,
             field(a, p, l, 64, true),
             insert(a, !a, p, l, 64),
@@ -343,17 +251,11 @@ fn wide_and_narrow() {
     }
 
     let short = |rnd: &mut Random| {
-        (0..n)
-            .map(|_| rnd.next() as i16 >> (rnd.next() % 12))
-            .collect::<Vec<_>>()
+        (0..n).map(|_| rnd.next() as i16 >> (rnd.next() % 12)).collect::<Vec<_>>()
     };
     let (x, y) = (short(&mut rnd), short(&mut rnd));
     let out = d.alloc::<i32>(n * 10);
-    let p = Params::default()
-        .arg(d.upload(&x))
-        .arg(d.upload(&y))
-        .arg(out)
-        .arg(n as i32);
+    let p = Params::default().arg(d.upload(&x)).arg(d.upload(&y)).arg(out).arg(n as i32);
     d.run("narrow", 16, 128, &p);
     let got = d.download::<i32>(out, n * 10);
     for t in 0..n {
@@ -386,12 +288,7 @@ fn exchanges() {
         let x: Vec<i32> = (0..32).map(|_| (rnd.next() % 100) as i32).collect();
         let rows = 6 * 9 * 4 + 3;
         let out = d.alloc::<i32>(rows * 32);
-        d.run(
-            "exchange",
-            1,
-            32,
-            &Params::default().arg(d.upload(&x)).arg(out),
-        );
+        d.run("exchange", 1, 32, &Params::default().arg(d.upload(&x)).arg(out));
         let got = d.download::<i32>(out, rows * 32);
         for l in 0..32usize {
             let mut at = 0;

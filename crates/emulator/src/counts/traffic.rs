@@ -33,10 +33,7 @@ fn mark(bits: &Bits, bytes: u64, sector: u64) {
 
 fn marked(bits: &Bits) -> u64 {
     let words = bits.get().map_or(&[][..], |b| b);
-    words
-        .iter()
-        .map(|w| u64::from(w.load(Relaxed).count_ones()))
-        .sum()
+    words.iter().map(|w| u64::from(w.load(Relaxed).count_ones())).sum()
 }
 
 impl Traffic {
@@ -44,11 +41,7 @@ impl Traffic {
         let region = |r: &std::sync::Arc<crate::memory::Region>| {
             (r.base, r.bytes, OnceLock::new(), OnceLock::new())
         };
-        let regions = if enabled {
-            table.regions.iter().map(region).collect()
-        } else {
-            Vec::new()
-        };
+        let regions = if enabled { table.regions.iter().map(region).collect() } else { Vec::new() };
         Self { enabled, regions }
     }
 
@@ -63,10 +56,7 @@ impl Traffic {
             let within = |r: &(u64, u64, Bits, Bits)| va.wrapping_sub(r.0) < r.1;
             if !last.is_some_and(within) {
                 let after = self.regions.partition_point(|r| r.0 <= *va);
-                last = after
-                    .checked_sub(1)
-                    .map(|i| &self.regions[i])
-                    .filter(|r| within(r));
+                last = after.checked_sub(1).map(|i| &self.regions[i]).filter(|r| within(r));
             }
             if let Some((base, bytes, reads, writes)) = last {
                 // Regions begin at multiples of the sector, or are the host's: count from there.

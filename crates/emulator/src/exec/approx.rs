@@ -37,11 +37,7 @@ fn exp2(x: f64) -> f64 {
         n -= 1;
         sum = sum * rest + EXP2[n];
     }
-    let power = shifted
-        .to_bits()
-        .wrapping_sub(MAGIC.to_bits())
-        .wrapping_add(1023)
-        << 52;
+    let power = shifted.to_bits().wrapping_sub(MAGIC.to_bits()).wrapping_add(1023) << 52;
     sum * f64::from_bits(power)
 }
 
@@ -115,20 +111,12 @@ fn sin_cos(x: f32) -> (f64, f64) {
 
 /// `sin x`
 pub(super) fn sin(x: f32) -> f32 {
-    if x.is_finite() {
-        sin_cos(x).0 as f32
-    } else {
-        f32::NAN
-    }
+    if x.is_finite() { sin_cos(x).0 as f32 } else { f32::NAN }
 }
 
 /// `cos x`
 pub(super) fn cos(x: f32) -> f32 {
-    if x.is_finite() {
-        sin_cos(x).1 as f32
-    } else {
-        f32::NAN
-    }
+    if x.is_finite() { sin_cos(x).1 as f32 } else { f32::NAN }
 }
 
 /// `tanh x`
@@ -162,10 +150,7 @@ mod tests {
             let near = |got: f32, want: f64, what: &str| {
                 let (want, got) = (want as f32, got);
                 let ulps = (i64::from(got.to_bits()) - i64::from(want.to_bits())).abs();
-                assert!(
-                    got == want || ulps <= 1,
-                    "{what}({x:e}): {got:e}, not {want:e}"
-                );
+                assert!(got == want || ulps <= 1, "{what}({x:e}): {got:e}, not {want:e}");
             };
             near(ex2(x), d.exp2(), "ex2");
             near(tanh(x), d.tanh(), "tanh");

@@ -11,16 +11,8 @@ pub(super) fn halves(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
 
 /// `width` ones from bit `at`.
 pub(super) fn bmsk(at: u32, width: u32, clamp: bool) -> u32 {
-    let (at, width) = if clamp {
-        (at.min(32), width.min(32))
-    } else {
-        (at & 31, width & 31)
-    };
-    let ones = if width >= 32 {
-        u32::MAX
-    } else {
-        (1 << width) - 1
-    };
+    let (at, width) = if clamp { (at.min(32), width.min(32)) } else { (at & 31, width & 31) };
+    let ones = if width >= 32 { u32::MAX } else { (1 << width) - 1 };
     ones.checked_shl(at).unwrap_or(0)
 }
 
@@ -37,11 +29,7 @@ pub(super) fn szext(a: u32, n: u32, signed: bool, clamp: bool) -> u32 {
 
 /// Position of the highest bit that differs from the sign; all ones for none.
 pub(super) fn bfind(v: u64, bits: u32, signed: bool, shift: bool) -> u32 {
-    let v = if signed {
-        v ^ (((v << (64 - bits)) as i64 >> 63) as u64)
-    } else {
-        v
-    };
+    let v = if signed { v ^ (((v << (64 - bits)) as i64 >> 63) as u64) } else { v };
     let v = if bits == 64 { v } else { v & ((1 << bits) - 1) };
     match v {
         0 => u32::MAX,
@@ -60,17 +48,9 @@ pub(super) fn bfe(a: u64, pos: u32, len: u32, bits: u32, signed: bool) -> u64 {
     let fill = signed && a >> (pos.saturating_add(len) - 1).min(bits - 1) & 1 == 1;
     let field = if pos >= bits { 0 } else { a >> pos };
     let taken = len.min(bits.saturating_sub(pos));
-    let low = if taken >= 64 {
-        u64::MAX
-    } else {
-        (1 << taken) - 1
-    };
+    let low = if taken >= 64 { u64::MAX } else { (1 << taken) - 1 };
     let v = field & low | if fill { !low } else { 0 };
-    if bits == 64 {
-        v
-    } else {
-        v & u64::from(u32::MAX)
-    }
+    if bits == 64 { v } else { v & u64::from(u32::MAX) }
 }
 
 pub(super) fn bfi(a: u64, b: u64, pos: u32, len: u32, bits: u32) -> u64 {
@@ -101,11 +81,7 @@ pub(super) fn prmt(a: u32, b: u32, sel: u32) -> u32 {
     for n in 0..4 {
         let s = sel >> (4 * n) & 0xf;
         let byte = (all >> (8 * (s & 7))) as u8;
-        let byte = if s & 8 != 0 {
-            (byte as i8 >> 7) as u8
-        } else {
-            byte
-        };
+        let byte = if s & 8 != 0 { (byte as i8 >> 7) as u8 } else { byte };
         out |= u32::from(byte) << (8 * n);
     }
     out
@@ -127,11 +103,7 @@ pub(super) fn prmt_mode(op: I3, c: u32) -> u32 {
 pub(super) fn funnel(a: u32, b: u32, c: u32, left: bool, clamp: bool) -> u32 {
     let n = if clamp { c.min(32) } else { c & 31 };
     let both = u64::from(b) << 32 | u64::from(a);
-    if left {
-        ((both << n) >> 32) as u32
-    } else {
-        (both >> n) as u32
-    }
+    if left { ((both << n) >> 32) as u32 } else { (both >> n) as u32 }
 }
 
 /// Sum of products of bytes of `a` with bytes of `b`.
@@ -140,9 +112,7 @@ pub(super) fn dp4a(a: u32, b: u32, c: u32, sa: bool, sb: bool) -> u32 {
         let x = (v >> (8 * n)) as u8;
         if s { i32::from(x as i8) } else { i32::from(x) }
     };
-    (0..4).fold(c, |acc, n| {
-        acc.wrapping_add((byte(a, n, sa) * byte(b, n, sb)) as u32)
-    })
+    (0..4).fold(c, |acc, n| acc.wrapping_add((byte(a, n, sa) * byte(b, n, sb)) as u32))
 }
 
 /// Sum of products of halves of `a` with the low or high bytes of `b`.
@@ -150,11 +120,7 @@ pub(super) fn dp2a(a: u32, b: u32, c: u32, sa: bool, sb: bool, high: bool) -> u3
     let b = if high { b >> 16 } else { b };
     (0..2).fold(c, |acc, n| {
         let x = (a >> (16 * n)) as u16;
-        let x = if sa {
-            i32::from(x as i16)
-        } else {
-            i32::from(x)
-        };
+        let x = if sa { i32::from(x as i16) } else { i32::from(x) };
         let y = (b >> (8 * n)) as u8;
         let y = if sb { i32::from(y as i8) } else { i32::from(y) };
         acc.wrapping_add(x.wrapping_mul(y) as u32)
@@ -165,11 +131,7 @@ pub(super) fn dp2a(a: u32, b: u32, c: u32, sa: bool, sb: bool, high: bool) -> u3
 pub(super) fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     let base = base & 31;
     if offset == 0 {
-        return if mask >> base & 1 == 1 {
-            base
-        } else {
-            u32::MAX
-        };
+        return if mask >> base & 1 == 1 { base } else { u32::MAX };
     }
     let mut left = offset.unsigned_abs();
     let mut at = i64::from(base);

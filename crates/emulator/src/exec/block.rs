@@ -58,21 +58,13 @@ pub(super) enum Slice {
 /// Coordinates of block `index`.
 fn place(grid: &Grid<'_>, index: u64) -> [u32; 3] {
     let [x, y, _] = grid.cfg.grid.map(u64::from);
-    [
-        (index % x) as u32,
-        (index / x % y) as u32,
-        (index / x / y) as u32,
-    ]
+    [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
 }
 
 /// Lanes of warp `w` of a block.
 fn lanes(threads: u32, w: u32) -> u32 {
     let count = (threads - w * 32).min(32);
-    if count == 32 {
-        u32::MAX
-    } else {
-        (1 << count) - 1
-    }
+    if count == 32 { u32::MAX } else { (1 << count) - 1 }
 }
 
 impl Cta {
@@ -92,11 +84,7 @@ impl Cta {
 
     fn complete(&mut self, id: u8) {
         let b = &mut self.barriers[id as usize];
-        let want = if b.expected == 0 {
-            self.alive
-        } else {
-            b.expected
-        };
+        let want = if b.expected == 0 { self.alive } else { b.expected };
         if b.arrived != 0 && b.arrived >= want {
             b.arrived = 0;
             b.generation = b.generation.wrapping_add(1);
@@ -135,11 +123,7 @@ impl Block {
             alive: threads,
             races: grid.opts.sanitize.then(|| super::race::Races::new(bytes)),
         };
-        Self {
-            warps: warps.collect(),
-            cta,
-            next: 0,
-        }
+        Self { warps: warps.collect(), cta, next: 0 }
     }
 
     /// Makes a block that is done into block `index`, in the same memory.
@@ -149,10 +133,7 @@ impl Block {
         (cta.id, cta.index, cta.alive) = (place(grid, index), index, threads);
         cta.shared.fill(0);
         cta.barriers = [Barrier::default(); 16];
-        cta.races = grid
-            .opts
-            .sanitize
-            .then(|| super::race::Races::new(cta.shared_bytes));
+        cta.races = grid.opts.sanitize.then(|| super::race::Races::new(cta.shared_bytes));
         for (w, warp) in self.warps.iter_mut().enumerate() {
             warp.begin(lanes(threads, w as u32), grid.code);
         }
@@ -172,11 +153,7 @@ impl Block {
             let warp = &mut self.warps[self.next];
             self.next = (self.next + 1) % n;
             let before = worker.executed;
-            let turn = if warp.alive == 0 {
-                Turn::Done
-            } else {
-                run(worker, &mut self.cta, warp)?
-            };
+            let turn = if warp.alive == 0 { Turn::Done } else { run(worker, &mut self.cta, warp)? };
             worker.grid.check_time()?;
             match turn {
                 Turn::Expired => (idle, spinning) = (0, false),
@@ -201,35 +178,15 @@ impl Block {
 
     /// Every thread waits at a barrier for one that will not come.
     fn deadlock(&self, grid: &Grid<'_>) -> Box<LaunchFault> {
-        let mut all = self
-            .warps
-            .iter()
-            .flat_map(|w| w.groups.iter().map(move |g| (w, g)));
+        let mut all = self.warps.iter().flat_map(|w| w.groups.iter().map(move |g| (w, g)));
         let at = all.find(|(_, g)| matches!(g.state, State::Barrier { .. }));
         let Some((warp, group)) = at else {
-            return fault(
-                FaultKind::DivergentBarrierDeadlock,
-                "no warp can go on".into(),
-            );
+            return fault(FaultKind::DivergentBarrierDeadlock, "no warp can go on".into());
         };
-        let who = Where::new(
-            grid,
-            self.cta.id,
-            warp,
-            group.mask.trailing_zeros(),
-            group.pc,
-        );
-        let id = if let State::Barrier { id, .. } = group.state {
-            id
-        } else {
-            0
-        };
+        let who = Where::new(grid, self.cta.id, warp, group.mask.trailing_zeros(), group.pc);
+        let id = if let State::Barrier { id, .. } = group.state { id } else { 0 };
         let b = &self.cta.barriers[id as usize];
-        let want = if b.expected == 0 {
-            self.cta.alive
-        } else {
-            b.expected
-        };
+        let want = if b.expected == 0 { self.cta.alive } else { b.expected };
         let message = format!(
             "deadlock: barrier {id} has {} of {want} threads, and no other thread can arrive; \
              waiting {}{}",

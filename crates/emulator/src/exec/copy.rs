@@ -40,44 +40,19 @@ pub(super) fn cp_async(
         (to[l], from[l]) = (t, f);
     }
     let mut at = At { ..*at };
-    memory::resolve(
-        worker,
-        cta,
-        warp,
-        &mut at,
-        &mut to,
-        access(Space::Shared),
-        Kind::Write,
-    )?;
+    memory::resolve(worker, cta, warp, &mut at, &mut to, access(Space::Shared), Kind::Write)?;
     // A lane that copies nothing reads nothing.
     let mut reading = At { active: 0, ..at };
-    memory::lanes(at.active, |l| {
-        reading.active |= u32::from(size[l] != 0) << l
-    });
+    memory::lanes(at.active, |l| reading.active |= u32::from(size[l] != 0) << l);
     if reading.active != 0 {
         let source = from[reading.active.trailing_zeros() as usize];
-        (0..32)
-            .filter(|l| reading.active >> l & 1 == 0)
-            .for_each(|l| from[l] = source);
+        (0..32).filter(|l| reading.active >> l & 1 == 0).for_each(|l| from[l] = source);
         let global = access(Space::Global);
-        let target = memory::resolve(
-            worker,
-            cta,
-            warp,
-            &mut reading,
-            &mut from,
-            global,
-            Kind::Read,
-        )?;
+        let target =
+            memory::resolve(worker, cta, warp, &mut reading, &mut from, global, Kind::Read)?;
         worker.count_access(&target, global, &from, reading.active, Kind::Read);
     }
-    worker.count_access(
-        &Target::Shared,
-        access(Space::Shared),
-        &to,
-        at.active,
-        Kind::Write,
-    );
+    worker.count_access(&Target::Shared, access(Space::Shared), &to, at.active, Kind::Write);
     memory::lanes(at.active, |l| {
         for n in 0..u64::from(bytes) {
             let reads = reading.active >> l & 1 == 1 && n < u64::from(size[l]);

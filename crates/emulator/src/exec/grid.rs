@@ -56,10 +56,7 @@ impl Grid<'_> {
     /// Whether to go on.
     pub(super) fn check_time(&self) -> Result<(), Box<LaunchFault>> {
         if self.stop.load(Ordering::Relaxed) {
-            return Err(fault(
-                FaultKind::Timeout,
-                "the launch has been stopped".into(),
-            ));
+            return Err(fault(FaultKind::Timeout, "the launch has been stopped".into()));
         }
         if self.opts.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
             let message = format!("{}: the launch was cancelled", self.kernel);
@@ -67,10 +64,7 @@ impl Grid<'_> {
         }
         if self.opts.deadline.is_some_and(|d| Instant::now() >= d) {
             let ms = self.begin.elapsed().as_millis();
-            let message = format!(
-                "{}: not finished at its deadline, after {ms} ms",
-                self.kernel
-            );
+            let message = format!("{}: not finished at its deadline, after {ms} ms", self.kernel);
             return Err(fault(FaultKind::Timeout, message));
         }
         Ok(())
@@ -112,12 +106,7 @@ impl<'a> Worker<'a> {
         if let Some(i) = self.recent.iter().position(hit) {
             return self.recent[i].as_deref();
         }
-        let region = self
-            .grid
-            .table
-            .find(from)
-            .filter(|r| to <= r.end())?
-            .clone();
+        let region = self.grid.table.find(from).filter(|r| to <= r.end())?.clone();
         self.victim = (self.victim + 1) % 4;
         self.recent[self.victim] = Some(region);
         self.recent[self.victim].as_deref()
@@ -236,17 +225,10 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
     let bytes = warps * (Warp::estimate(grid.code) + 1024) + grid.shared_bytes as usize + 4096;
     let total = x * y * z;
     let hold = usize::try_from(total).unwrap_or(usize::MAX);
-    let most = if grid.cfg.cooperative {
-        hold
-    } else {
-        (grid.opts.sm_count as usize * 32).max(64)
-    };
+    let most = if grid.cfg.cooperative { hold } else { (grid.opts.sm_count as usize * 32).max(64) };
     let shared = Shared {
         grid,
-        queue: Mutex::new(Queue {
-            take_new: true,
-            ..Queue::default()
-        }),
+        queue: Mutex::new(Queue { take_new: true, ..Queue::default() }),
         wake: Condvar::new(),
         total,
         resident: most.min(hold).min((RESIDENT_BYTES / bytes).max(64)),
@@ -260,18 +242,14 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
         return Err(fault(FaultKind::LaunchResources, message));
     }
     LAUNCHES.fetch_add(1, Ordering::Relaxed);
-    let helpers = rayon::current_num_threads()
-        .saturating_sub(1)
-        .min(hold.saturating_sub(1));
+    let helpers = rayon::current_num_threads().saturating_sub(1).min(hold.saturating_sub(1));
     rayon::in_place_scope(|scope| {
         let shared = &shared;
         loop {
             let idle = {
                 let q = shared.lock();
                 let more = q.paused.len() as u64 + (total - q.next);
-                helpers
-                    .saturating_sub(q.working)
-                    .min(usize::try_from(more).unwrap_or(usize::MAX))
+                helpers.saturating_sub(q.working).min(usize::try_from(more).unwrap_or(usize::MAX))
             };
             for _ in 0..idle {
                 scope.spawn(move |_| shared.work(true));
@@ -288,28 +266,19 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
         }
     });
     LAUNCHES.fetch_sub(1, Ordering::Relaxed);
-    let q = shared
-        .queue
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let q = shared.queue.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(fault) = q.fault {
         return Err(fault);
     }
     let mut counts = q.counts;
     counts.fold(grid.code, &q.profile);
     counts.finish(&grid.traffic);
-    Ok(LaunchReport {
-        counts,
-        findings: q.findings.into_vec(),
-    })
+    Ok(LaunchReport { counts, findings: q.findings.into_vec() })
 }
 
 impl<'a> Grid<'a> {
     /// A launch of `code` that has not begun.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the one place that puts a launch together"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "the one place that puts a launch together")]
     pub(super) fn new(
         code: &'a Code,
         kernel: &'a str,

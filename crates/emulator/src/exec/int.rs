@@ -16,19 +16,11 @@ fn u24(v: u32) -> u64 {
 
 /// Division as a GPU does it: quotient and remainder by zero are all ones.
 fn div_s32(a: u32, b: u32) -> u32 {
-    if b == 0 {
-        u32::MAX
-    } else {
-        (a as i32).wrapping_div(b as i32) as u32
-    }
+    if b == 0 { u32::MAX } else { (a as i32).wrapping_div(b as i32) as u32 }
 }
 
 fn rem_s32(a: u32, b: u32) -> u32 {
-    if b == 0 {
-        u32::MAX
-    } else {
-        (a as i32).wrapping_rem(b as i32) as u32
-    }
+    if b == 0 { u32::MAX } else { (a as i32).wrapping_rem(b as i32) as u32 }
 }
 
 #[inline(always)]
@@ -49,9 +41,7 @@ pub(super) fn i32_2(r: &mut Regs, k: &Consts, i: &Inst, op: I2, m: u32) {
         I2::MaxU => r.b32(k, i, m, u32::max),
         I2::MulHiU => r.b32(k, i, m, |a, b| ((u64::from(a) * u64::from(b)) >> 32) as u32),
         I2::MulHiS => {
-            r.b32(k, i, m, |a, b| {
-                ((i64::from(a as i32) * i64::from(b as i32)) >> 32) as u32
-            });
+            r.b32(k, i, m, |a, b| ((i64::from(a as i32) * i64::from(b as i32)) >> 32) as u32);
         }
         _ => i32_2_rare(r, k, i, op, m),
     }
@@ -78,14 +68,10 @@ fn i32_2_rare(r: &mut Regs, k: &Consts, i: &Inst, op: I2, m: u32) {
         I2::SzextUClamp => r.b32(k, i, m, |a, b| szext(a, b, false, true)),
         I2::SzextUWrap => r.b32(k, i, m, |a, b| szext(a, b, false, false)),
         I2::MinS16x2 => {
-            r.b32(k, i, m, |a, b| {
-                halves(a, b, |x, y| (x as i16).min(y as i16) as u16)
-            });
+            r.b32(k, i, m, |a, b| halves(a, b, |x, y| (x as i16).min(y as i16) as u16));
         }
         I2::MaxS16x2 => {
-            r.b32(k, i, m, |a, b| {
-                halves(a, b, |x, y| (x as i16).max(y as i16) as u16)
-            });
+            r.b32(k, i, m, |a, b| halves(a, b, |x, y| (x as i16).max(y as i16) as u16));
         }
         I2::MinU16x2 => r.b32(k, i, m, |a, b| halves(a, b, u16::min)),
         I2::MaxU16x2 => r.b32(k, i, m, |a, b| halves(a, b, u16::max)),
@@ -108,12 +94,7 @@ pub(super) fn i16_2(r: &mut Regs, k: &Consts, i: &Inst, op: I2, m: u32) {
         I2::And => r.b32(k, i, m, |a, b| a & b),
         I2::Or => r.b32(k, i, m, |a, b| a | b),
         I2::Xor => r.b32(k, i, m, |a, b| a ^ b),
-        I2::Shl => r.b32(
-            k,
-            i,
-            m,
-            |a, b| if b > 15 { 0 } else { (a << (b & 15)) & 0xffff },
-        ),
+        I2::Shl => r.b32(k, i, m, |a, b| if b > 15 { 0 } else { (a << (b & 15)) & 0xffff }),
         I2::ShrU => r.b32(k, i, m, |a, b| if b > 15 { 0 } else { a >> (b & 15) }),
         I2::ShrS => r.b32(k, i, m, |a, b| w(s(a) >> b.min(15))),
         I2::MinS => r.b32(k, i, m, |a, b| w(s(a).min(s(b)))),
@@ -141,32 +122,18 @@ pub(super) fn i64_2(r: &mut Regs, k: &Consts, i: &Inst, op: I2, m: u32) {
         I2::Shl => r.b64_32(k, i, m, |a, b| if b > 63 { 0 } else { a << (b & 63) }),
         I2::ShrU => r.b64_32(k, i, m, |a, b| if b > 63 { 0 } else { a >> (b & 63) }),
         I2::ShrS => r.b64_32(k, i, m, |a, b| (s(a) >> b.min(63)) as u64),
-        I2::MulHiU => r.b64(k, i, m, |a, b| {
-            ((u128::from(a) * u128::from(b)) >> 64) as u64
-        }),
-        I2::MulHiS => r.b64(k, i, m, |a, b| {
-            ((i128::from(s(a)) * i128::from(s(b))) >> 64) as u64
-        }),
+        I2::MulHiU => r.b64(k, i, m, |a, b| ((u128::from(a) * u128::from(b)) >> 64) as u64),
+        I2::MulHiS => r.b64(k, i, m, |a, b| ((i128::from(s(a)) * i128::from(s(b))) >> 64) as u64),
         I2::MinS => r.b64(k, i, m, |a, b| s(a).min(s(b)) as u64),
         I2::MaxS => r.b64(k, i, m, |a, b| s(a).max(s(b)) as u64),
         I2::MinU => r.b64(k, i, m, u64::min),
         I2::MaxU => r.b64(k, i, m, u64::max),
         I2::DivS => {
-            r.b64(k, i, m, |a, b| {
-                if b == 0 {
-                    u64::MAX
-                } else {
-                    s(a).wrapping_div(s(b)) as u64
-                }
-            });
+            r.b64(k, i, m, |a, b| if b == 0 { u64::MAX } else { s(a).wrapping_div(s(b)) as u64 });
         }
-        I2::RemS => r.b64(k, i, m, |a, b| {
-            if b == 0 {
-                u64::MAX
-            } else {
-                s(a).wrapping_rem(s(b)) as u64
-            }
-        }),
+        I2::RemS => {
+            r.b64(k, i, m, |a, b| if b == 0 { u64::MAX } else { s(a).wrapping_rem(s(b)) as u64 })
+        }
         I2::DivU => r.b64(k, i, m, |a, b| a.checked_div(b).unwrap_or(u64::MAX)),
         I2::RemU => r.b64(k, i, m, |a, b| a.checked_rem(b).unwrap_or(u64::MAX)),
         _ => {}
@@ -232,29 +199,17 @@ fn i32_3_rare(r: &mut Regs, k: &Consts, i: &Inst, op: I3, m: u32) {
         I3::MadHiS => r.t32(k, i, m, |a, b, c| hi_s(a, b).wrapping_add(c)),
         I3::MadHiU => r.t32(k, i, m, |a, b, c| hi_u(a, b).wrapping_add(c)),
         I3::MadHiSatS => {
-            r.t32(k, i, m, |a, b, c| {
-                (hi_s(a, b) as i32).saturating_add(c as i32) as u32
-            });
+            r.t32(k, i, m, |a, b, c| (hi_s(a, b) as i32).saturating_add(c as i32) as u32);
         }
-        I3::Mad24S => r.t32(k, i, m, |a, b, c| {
-            ((s24(a) * s24(b)) as u32).wrapping_add(c)
-        }),
-        I3::Mad24U => r.t32(k, i, m, |a, b, c| {
-            ((u24(a) * u24(b)) as u32).wrapping_add(c)
-        }),
+        I3::Mad24S => r.t32(k, i, m, |a, b, c| ((s24(a) * s24(b)) as u32).wrapping_add(c)),
+        I3::Mad24U => r.t32(k, i, m, |a, b, c| ((u24(a) * u24(b)) as u32).wrapping_add(c)),
         I3::Mad24HiS => {
-            r.t32(k, i, m, |a, b, c| {
-                (((s24(a) * s24(b)) >> 16) as u32).wrapping_add(c)
-            });
+            r.t32(k, i, m, |a, b, c| (((s24(a) * s24(b)) >> 16) as u32).wrapping_add(c));
         }
         I3::Mad24HiU => {
-            r.t32(k, i, m, |a, b, c| {
-                (((u24(a) * u24(b)) >> 16) as u32).wrapping_add(c)
-            });
+            r.t32(k, i, m, |a, b, c| (((u24(a) * u24(b)) >> 16) as u32).wrapping_add(c));
         }
-        I3::SadS => r.t32(k, i, m, |a, b, c| {
-            c.wrapping_add((a as i32).abs_diff(b as i32))
-        }),
+        I3::SadS => r.t32(k, i, m, |a, b, c| c.wrapping_add((a as i32).abs_diff(b as i32))),
         I3::SadU => r.t32(k, i, m, |a, b, c| c.wrapping_add(a.abs_diff(b))),
         I3::BfeS => r.t32(k, i, m, |a, b, c| bfe(a.into(), b, c, 32, true) as u32),
         I3::BfeU => r.t32(k, i, m, |a, b, c| bfe(a.into(), b, c, 32, false) as u32),
@@ -296,20 +251,12 @@ fn i32_3_rare(r: &mut Regs, k: &Consts, i: &Inst, op: I3, m: u32) {
 pub(super) fn i16_3(r: &mut Regs, k: &Consts, i: &Inst, op: I3, m: u32) {
     let s = |v: u32| i32::from(v as i16);
     match op {
-        I3::Mad => r.t32(k, i, m, |a, b, c| {
-            a.wrapping_mul(b).wrapping_add(c) & 0xffff
-        }),
+        I3::Mad => r.t32(k, i, m, |a, b, c| a.wrapping_mul(b).wrapping_add(c) & 0xffff),
         I3::MadHiS => {
-            r.t32(k, i, m, |a, b, c| {
-                ((s(a) * s(b)) >> 16).wrapping_add(c as i32) as u32 & 0xffff
-            });
+            r.t32(k, i, m, |a, b, c| ((s(a) * s(b)) >> 16).wrapping_add(c as i32) as u32 & 0xffff);
         }
-        I3::MadHiU => r.t32(k, i, m, |a, b, c| {
-            (a.wrapping_mul(b) >> 16).wrapping_add(c) & 0xffff
-        }),
-        I3::SadS => r.t32(k, i, m, |a, b, c| {
-            c.wrapping_add(s(a).abs_diff(s(b))) & 0xffff
-        }),
+        I3::MadHiU => r.t32(k, i, m, |a, b, c| (a.wrapping_mul(b) >> 16).wrapping_add(c) & 0xffff),
+        I3::SadS => r.t32(k, i, m, |a, b, c| c.wrapping_add(s(a).abs_diff(s(b))) & 0xffff),
         I3::SadU => r.t32(k, i, m, |a, b, c| c.wrapping_add(a.abs_diff(b)) & 0xffff),
         _ => {}
     }
@@ -319,15 +266,11 @@ pub(super) fn i64_3(r: &mut Regs, k: &Consts, i: &Inst, op: I3, m: u32) {
     let s = |v: u64| i128::from(v as i64);
     match op {
         I3::Mad => r.t64(k, i, m, |a, b, c| a.wrapping_mul(b).wrapping_add(c)),
-        I3::MadHiS => r.t64(k, i, m, |a, b, c| {
-            (((s(a) * s(b)) >> 64) as u64).wrapping_add(c)
-        }),
+        I3::MadHiS => r.t64(k, i, m, |a, b, c| (((s(a) * s(b)) >> 64) as u64).wrapping_add(c)),
         I3::MadHiU => r.t64(k, i, m, |a, b, c| {
             (((u128::from(a) * u128::from(b)) >> 64) as u64).wrapping_add(c)
         }),
-        I3::SadS => r.t64(k, i, m, |a, b, c| {
-            c.wrapping_add((a as i64).abs_diff(b as i64))
-        }),
+        I3::SadS => r.t64(k, i, m, |a, b, c| c.wrapping_add((a as i64).abs_diff(b as i64))),
         I3::SadU => r.t64(k, i, m, |a, b, c| c.wrapping_add(a.abs_diff(b))),
         I3::BfeS | I3::BfeU | I3::Bfi => {
             let a = *r.s64(k, i.a);
@@ -389,19 +332,11 @@ pub(super) fn cmp64(r: &mut Regs, k: &Consts, i: &Inst, op: Cmp, m: u32) {
 
 /// One step of a multi-word operation: the result and the carry (or borrow) out.
 fn carry_step(op: Carry, bits: u32, a: u64, b: u64, c: u64, flag: bool) -> (u64, bool) {
-    let mask = if bits == 64 {
-        u128::from(u64::MAX)
-    } else {
-        u128::from(u32::MAX)
-    };
+    let mask = if bits == 64 { u128::from(u64::MAX) } else { u128::from(u32::MAX) };
     let flag = u128::from(flag);
     let (a, b, c) = (u128::from(a), u128::from(b), u128::from(c));
     let signed = |v: u128| {
-        if bits == 64 {
-            i128::from(v as i64)
-        } else {
-            i128::from(v as i32)
-        }
+        if bits == 64 { i128::from(v as i64) } else { i128::from(v as i32) }
     };
     let v = match op {
         Carry::Add => a + b + flag,

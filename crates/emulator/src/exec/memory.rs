@@ -87,13 +87,7 @@ fn extend(v: u64, access: Access) -> u64 {
 
 /// Kernel parameters: the same in all lanes.
 pub(super) fn param(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -> Done {
-    let Op::LdParam {
-        width,
-        sext,
-        wide,
-        to16,
-    } = inst.op
-    else {
+    let Op::LdParam { width, sext, wide, to16 } = inst.op else {
         return Ok(());
     };
     let mut bytes = [0u8; 8];
@@ -211,11 +205,7 @@ pub(super) fn resolve(
         Space::Global | Space::Const | Space::Generic => {
             let write = kind != Kind::Read;
             let sanitize = worker.grid.opts.sanitize;
-            let region = if end > low && aligned {
-                worker.region(low, end)
-            } else {
-                None
-            };
+            let region = if end > low && aligned { worker.region(low, end) } else { None };
             let good = match region {
                 Some(r) => (!write || !r.read_only()) && r.shadow.is_none(),
                 None => false,
@@ -390,9 +380,7 @@ fn load_words(
                 let cell = unsafe { AtomicU32::from_ptr((a[l] + off) as *mut u32) };
                 v[l] = cell.load(Relaxed);
             }),
-            Target::Shared => lanes(at.active, |l| {
-                v[l] = cta.shared[((a[l] + off) / 4) as usize]
-            }),
+            Target::Shared => lanes(at.active, |l| v[l] = cta.shared[((a[l] + off) / 4) as usize]),
             _ => return false,
         }
         regs.put32(*reg, &v, at.active);
@@ -420,11 +408,8 @@ pub(super) fn store(
         let off = n as u64 * u64::from(w);
         let regs = &warp.frames[at.frame].regs;
         let k = &worker.grid.code.consts;
-        let v: [u64; 32] = if access.wide {
-            *regs.s64(k, *reg)
-        } else {
-            regs.s32(k, *reg).map(u64::from)
-        };
+        let v: [u64; 32] =
+            if access.wide { *regs.s64(k, *reg) } else { regs.s32(k, *reg).map(u64::from) };
         match target {
             // SAFETY: `resolve` has checked all lanes of the mask.
             Target::Global if w == 4 => lanes(m, |l| unsafe { put(a[l] + off, 4, v[l]) }),

@@ -122,38 +122,23 @@ fn check_shape(f: &Function, cfg: &LaunchConfig, params: &[u8]) -> Result<(), St
     let name = f.name();
     let threads = cfg.block.iter().map(|n| u64::from(*n)).product::<u64>();
     let [x, y, z] = cfg.grid;
-    if [x, y, z]
-        .iter()
-        .zip(MAX_GRID)
-        .any(|(n, most)| *n == 0 || *n > most)
-    {
-        return Err(format!(
-            "{name}: a grid of {x} × {y} × {z} blocks is not possible"
-        ));
+    if [x, y, z].iter().zip(MAX_GRID).any(|(n, most)| *n == 0 || *n > most) {
+        return Err(format!("{name}: a grid of {x} × {y} × {z} blocks is not possible"));
     }
     if cfg.block.contains(&0) || threads > MAX_THREADS || cfg.block[2] > 64 {
         let [x, y, z] = cfg.block;
-        return Err(format!(
-            "{name}: a block of {x} × {y} × {z} threads is not possible"
-        ));
+        return Err(format!("{name}: a block of {x} × {y} × {z} threads is not possible"));
     }
     if threads > f.max_threads().into() {
-        return Err(format!(
-            "{name}: {threads} threads; it is compiled for {}",
-            f.max_threads()
-        ));
+        return Err(format!("{name}: {threads} threads; it is compiled for {}", f.max_threads()));
     }
     let shared = u64::from(f.static_shared_bytes()) + u64::from(cfg.dynamic_shared_bytes);
     if shared > MAX_SHARED {
-        return Err(format!(
-            "{name}: {shared} bytes of shared memory; {MAX_SHARED} are possible"
-        ));
+        return Err(format!("{name}: {shared} bytes of shared memory; {MAX_SHARED} are possible"));
     }
     if params.len() < f.param_bytes() {
         let (have, want) = (params.len(), f.param_bytes());
-        return Err(format!(
-            "{name}: {have} bytes of parameters instead of {want}"
-        ));
+        return Err(format!("{name}: {have} bytes of parameters instead of {want}"));
     }
     Ok(())
 }
@@ -200,10 +185,7 @@ impl Drop for Workspace<'_> {
 ///
 /// # Errors
 /// The first fault of any thread; memory keeps what was written before it.
-#[expect(
-    clippy::result_large_err,
-    reason = "one fault ends a launch: its size does not matter"
-)]
+#[expect(clippy::result_large_err, reason = "one fault ends a launch: its size does not matter")]
 pub fn launch(
     f: &Function,
     memory: &Memory,
@@ -212,11 +194,7 @@ pub fn launch(
     opts: &LaunchOptions<'_>,
 ) -> Result<LaunchReport, LaunchFault> {
     let program = f.program();
-    let refuse = |message| LaunchFault {
-        kind: FaultKind::LaunchResources,
-        message,
-        finding: None,
-    };
+    let refuse = |message| LaunchFault { kind: FaultKind::LaunchResources, message, finding: None };
     check_shape(f, cfg, params).map_err(refuse)?;
     if program.uses_heap {
         memory.heap().prepare(memory, opts.device);

@@ -227,10 +227,7 @@ impl Warp {
         let order = |g: &Group| (std::cmp::Reverse(self.frames[g.frame as usize].depth), g.pc);
         let ready = |g: &&(usize, &Group)| g.1.state == State::Ready && !g.1.yielded;
         let best = self.groups.iter().enumerate();
-        let best = best
-            .filter(|g| ready(&g))
-            .min_by_key(|(_, g)| order(g))
-            .map(|(i, _)| i);
+        let best = best.filter(|g| ready(&g)).min_by_key(|(_, g)| order(g)).map(|(i, _)| i);
         if let Some(i) = best {
             return Pick::Run(i);
         }
@@ -239,21 +236,13 @@ impl Warp {
             return Pick::Spinning;
         }
         // Lanes that others wait for cannot come: go on without.
-        let waiting = self
-            .groups
-            .iter()
-            .enumerate()
-            .filter(|(_, g)| g.state == State::Sync);
+        let waiting = self.groups.iter().enumerate().filter(|(_, g)| g.state == State::Sync);
         if let Some(i) = waiting.min_by_key(|(_, g)| order(g)).map(|(i, _)| i) {
             self.groups[i].state = State::Ready;
             self.groups[i].forced = true;
             return Pick::Run(i);
         }
-        if self.groups.is_empty() {
-            Pick::Done
-        } else {
-            Pick::Blocked
-        }
+        if self.groups.is_empty() { Pick::Done } else { Pick::Blocked }
     }
 
     /// The nearest instruction ahead of group `i` at which it may meet another.

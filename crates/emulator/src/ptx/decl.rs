@@ -85,32 +85,15 @@ impl<'a> Cursor<'a> {
             };
         }
         let mut bytes = count * u64::from(ty.bytes());
-        let init = if self.eat(b'=') {
-            Some(self.initialiser(ty)?)
-        } else {
-            None
-        };
+        let init = if self.eat(b'=') { Some(self.initialiser(ty)?) } else { None };
         if open {
             let last = init.as_ref().and_then(|i| i.items.last());
             bytes = last.map_or(0, |(at, _)| at + u64::from(ty.bytes()));
-        } else if init
-            .iter()
-            .flat_map(|i| &i.items)
-            .any(|(at, _)| *at >= bytes)
-        {
+        } else if init.iter().flat_map(|i| &i.items).any(|(at, _)| *at >= bytes) {
             return self.error(format!("`{name}` has more initialisers than elements"));
         }
         let external = external || (open && init.is_none());
-        Ok(Var {
-            name,
-            space,
-            ty,
-            align,
-            bytes,
-            external,
-            init,
-            line,
-        })
+        Ok(Var { name, space, ty, align, bytes, external, init, line })
     }
 
     fn initialiser(&mut self, ty: Type) -> Result<Init<'a>> {

@@ -77,9 +77,7 @@ impl Device {
     }
 
     pub fn alloc<T: Plain>(&self, n: usize) -> u64 {
-        self.memory
-            .alloc((n * T::SIZE) as u64, AllocKind::Device(0))
-            .unwrap()
+        self.memory.alloc((n * T::SIZE) as u64, AllocKind::Device(0)).unwrap()
     }
 
     pub fn upload<T: Plain>(&self, data: &[T]) -> u64 {
@@ -103,10 +101,7 @@ impl Device {
         shared: u32,
         params: &Params,
     ) -> Result<LaunchReport, Box<LaunchFault>> {
-        let f = self
-            .module
-            .function(kernel)
-            .unwrap_or_else(|| panic!("no kernel {kernel}"));
+        let f = self.module.function(kernel).unwrap_or_else(|| panic!("no kernel {kernel}"));
         let cfg = LaunchConfig {
             grid,
             block,

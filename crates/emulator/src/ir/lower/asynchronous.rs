@@ -54,15 +54,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         } else {
             (Class::W32, self.kernel.k32(u32::from(bytes)))
         };
-        self.push(
-            Op::CpAsync {
-                bytes,
-                src_size: zfill,
-            },
-            &[],
-            &[to, from, size],
-            src.offset,
-        );
+        self.push(Op::CpAsync { bytes, src_size: zfill }, &[], &[to, from, size], src.offset);
         Ok(())
     }
 
@@ -81,10 +73,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         if offset == 0 {
             return base;
         }
-        let (d, k) = (
-            self.temp(Class::W64),
-            (Class::W64, self.kernel.k64(offset as u64)),
-        );
+        let (d, k) = (self.temp(Class::W64), (Class::W64, self.kernel.k64(offset as u64)));
         self.push(Op::I64(crate::ir::I2::Add), &[d], &[base, k], 0);
         d
     }
@@ -168,11 +157,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         };
         let d = d.as_slice();
         // A 64-bit state and a 32-bit count are operands of their own.
-        let uses = if extra.0 == Class::W64 {
-            vec![base, one, extra]
-        } else {
-            vec![base, extra]
-        };
+        let uses = if extra.0 == Class::W64 { vec![base, one, extra] } else { vec![base, extra] };
         self.push(Op::Mbar(kind), d, &uses, address.offset);
         Ok(())
     }

@@ -37,9 +37,7 @@ pub(super) fn hint(m: &str) -> bool {
 
 /// Whether the access is one that others can wait for.
 fn strong(m: &mut Mods<'_>) -> bool {
-    let order = [
-        "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio",
-    ];
+    let order = ["volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"];
     order.iter().fold(false, |any, o| m.take(o) | any)
 }
 
@@ -57,11 +55,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         };
         let zero = (Class::W64, self.kernel.k64(0));
         let Some(name) = base else {
-            return Ok(Address {
-                space,
-                base: zero,
-                offset: *offset,
-            });
+            return Ok(Address { space, base: zero, offset: *offset });
         };
         if let Some((_, v)) = self.register(name) {
             if v.0 == Class::P {
@@ -72,30 +66,18 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 Space::Param => Space::Local,
                 other => other,
             };
-            return Ok(Address {
-                space,
-                base: v,
-                offset: *offset,
-            });
+            return Ok(Address { space, base: v, offset: *offset });
         }
         let constant = |space, at: u64| {
             let offset = offset.wrapping_add(at as i64);
-            Ok(Address {
-                space,
-                base: zero,
-                offset,
-            })
+            Ok(Address { space, base: zero, offset })
         };
         match self.find_place(name)? {
             Place::Address(va) => constant(space, va),
             Place::Shared(at) => constant(Space::Shared, at.into()),
             Place::DynamicShared => {
                 let base = (Class::W64, self.kernel.dynamic_shared(Class::W64, 0));
-                Ok(Address {
-                    space: Space::Shared,
-                    base,
-                    offset: *offset,
-                })
+                Ok(Address { space: Space::Shared, base, offset: *offset })
             }
             Place::Frame(at, _) => constant(Space::Param, at.into()),
             Place::KernelParam(at) => constant(Space::Reg, at.into()),
@@ -120,11 +102,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     /// Registers of a data operand, all in one file.
     fn data(&mut self, operand: &Operand<'a>, ty: Type, n: usize, def: bool) -> Reason<Vec<V>> {
         let single = std::slice::from_ref(operand);
-        let parts = if let Operand::Vector(parts) = operand {
-            &parts[..]
-        } else {
-            single
-        };
+        let parts = if let Operand::Vector(parts) = operand { &parts[..] } else { single };
         if parts.len() != n {
             return Err(format!("{} data registers instead of {n}", parts.len()));
         }
@@ -188,12 +166,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let to16 = self.is_16(self.arg(i, 0)?);
         if at.space == Space::Reg {
             for (k, d) in regs.iter().enumerate() {
-                let op = Op::LdParam {
-                    width,
-                    sext: ty.signed(),
-                    wide,
-                    to16,
-                };
+                let op = Op::LdParam { width, sext: ty.signed(), wide, to16 };
                 self.push(op, &[*d], &[], at.offset + k as i64 * i64::from(width));
             }
             return Ok(());
@@ -215,11 +188,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     /// Emits a load or store. The data registers are `d` or `b`, or a list whose index is `c`.
     fn emit_access(&mut self, op: Op, regs: &[V], at: Address, load: bool) {
         if let [one] = regs {
-            let (defs, uses) = if load {
-                (regs, vec![at.base])
-            } else {
-                (&[][..], vec![at.base, *one])
-            };
+            let (defs, uses) =
+                if load { (regs, vec![at.base]) } else { (&[][..], vec![at.base, *one]) };
             self.push(op, defs, &uses, at.offset);
             return;
         }
@@ -261,9 +231,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     }
 
     fn rmw(m: &mut Mods<'_>) -> Reason<(Rmw, Type)> {
-        let names = [
-            "and", "or", "xor", "exch", "cas", "add", "inc", "dec", "min", "max",
-        ];
+        let names = ["and", "or", "xor", "exch", "cas", "add", "inc", "dec", "min", "max"];
         let Some(name) = names.iter().copied().find(|n| m.take(n)) else {
             return Err("this atomic operation is not supported".into());
         };
@@ -325,11 +293,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             strong: true,
             to16: false,
         };
-        let op = Op::Atom {
-            rmw,
-            access,
-            result,
-        };
+        let op = Op::Atom { rmw, access, result };
         if n > 1 {
             return self.vector_atom(i, op, ty, n, at, result);
         }
@@ -337,11 +301,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         if cas {
             uses.push(self.source(self.arg(i, first + 2)?, ty)?);
         }
-        let d = if result {
-            vec![self.dest(self.arg(i, 0)?, ty)?]
-        } else {
-            Vec::new()
-        };
+        let d = if result { vec![self.dest(self.arg(i, 0)?, ty)?] } else { Vec::new() };
         self.push(op, &d, &uses, at.offset);
         Ok(())
     }
@@ -357,33 +317,15 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         result: bool,
     ) -> Reason<()> {
         let values = self.data(self.arg(i, usize::from(result) + 1)?, ty, n, false)?;
-        let dests = if result {
-            self.data(self.arg(i, 0)?, ty, n, true)?
-        } else {
-            Vec::new()
-        };
+        let dests = if result { self.data(self.arg(i, 0)?, ty, n, true)? } else { Vec::new() };
         // The first destinations must not overwrite what later elements still read.
         let temps: Vec<V> = dests.iter().map(|d| self.temp(d.0)).collect();
         for (k, value) in values.iter().enumerate() {
             let d = temps.get(k).map(std::slice::from_ref).unwrap_or_default();
-            self.push(
-                op,
-                d,
-                &[at.base, *value],
-                at.offset + k as i64 * i64::from(ty.bytes()),
-            );
+            self.push(op, d, &[at.base, *value], at.offset + k as i64 * i64::from(ty.bytes()));
         }
         for (d, t) in dests.into_iter().zip(temps) {
-            self.push(
-                if d.0 == Class::W64 {
-                    Op::Mov64
-                } else {
-                    Op::Mov32
-                },
-                &[d],
-                &[t],
-                0,
-            );
+            self.push(if d.0 == Class::W64 { Op::Mov64 } else { Op::Mov32 }, &[d], &[t], 0);
         }
         Ok(())
     }
