@@ -31,10 +31,7 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
         .thread_name("warpgauge")
         .enable_all()
         .build()
-        .map_err(|source| CliError::System {
-            operation: "start the runtime",
-            source,
-        })
+        .map_err(|source| CliError::System { operation: "start the runtime", source })
 }
 
 /// Starts the pipeline and runs `work` on it; SIGINT drops the work, which cancels it.

@@ -35,9 +35,6 @@ mod tests {
     #[test]
     fn yaml_keeps_order_and_values() {
         let yaml = to_yaml(r#"{"openapi": "3.0.0", "info": {"title": "x", "a": [1, null]}}"#);
-        assert_eq!(
-            yaml.unwrap(),
-            "openapi: 3.0.0\ninfo:\n  title: x\n  a:\n  - 1\n  - null\n"
-        );
+        assert_eq!(yaml.unwrap(), "openapi: 3.0.0\ninfo:\n  title: x\n  a:\n  - 1\n  - null\n");
     }
 }

@@ -73,10 +73,7 @@ mod tests {
             compile_sandbox: "landlock enforced".to_owned(),
         };
         let text = announcement(([127, 0, 0, 1], 8000).into(), &status);
-        assert!(
-            text.starts_with("warpgauge 9.9.9 listens on http://127.0.0.1:8000\n"),
-            "{text}"
-        );
+        assert!(text.starts_with("warpgauge 9.9.9 listens on http://127.0.0.1:8000\n"), "{text}");
         assert!(text.contains("http://127.0.0.1:8000/docs"), "{text}");
         assert!(text.contains("device   none"), "{text}");
         assert!(text.contains("toolchain install"), "{text}");

@@ -3,35 +3,75 @@
 use super::CliError;
 use super::args::{ToolchainCommand, ToolchainInstall};
 use super::terminal::Terminal;
+use crate::compile::toolchain::{self, InstallRequest, Toolchain};
 use crate::config::Config;
 use crate::exit::Exit;
-use crate::pipeline::ServiceError;
+use crate::pipeline::{ServiceError, error_chain, program, toolchain_search};
+
+/// NVRTC that `install` brings when no version is named: one for drivers of either major version.
+const BOTH: [u32; 2] = [12, 13];
 
 pub(super) fn run(
     command: &ToolchainCommand,
     config: &Config,
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
-    let text = match command {
-        ToolchainCommand::Show => show(config)?,
-        ToolchainCommand::Install(args) => install(config, args)?,
+    let found = match command {
+        ToolchainCommand::Show => toolchain::discover(&toolchain_search(config)),
+        ToolchainCommand::Install(args) => install(config, args, terminal)?,
     };
-    terminal.print(&text)?;
-    Ok(Exit::Success)
+    terminal.print(&shown(&found))?;
+    // A machine that can compile nothing is not what a script that asks wants to hear as success.
+    Ok(if found.nvrtc.is_empty() { Exit::Environment } else { Exit::Success })
+}
+
+/// Installs into the data directory; what is there now.
+fn install(
+    config: &Config,
+    args: &ToolchainInstall,
+    terminal: Terminal,
+) -> Result<Toolchain, CliError> {
+    let request = InstallRequest {
+        program: program().map_err(CliError::Service)?,
+        cache_dir: config.data_dir().to_owned(),
+        cuda: args.cuda.map_or_else(|| BOTH.to_vec(), |major| vec![major]),
+        nvcc: args.with.iter().any(|part| part == "nvcc"),
+    };
+    let mut progress = |line: &str| terminal.note(line);
+    toolchain::install(&request, &mut progress)
+        .map_err(|error| CliError::Service(ServiceError::Unavailable(error_chain(&error))))
 }
 
 /// What was found, a line each, best first.
-fn show(_config: &Config) -> Result<String, CliError> {
-    Err(not_built())
+fn shown(found: &Toolchain) -> String {
+    let mut text = String::new();
+    for nvrtc in &found.nvrtc {
+        text += &line("nvrtc", &nvrtc.version_text(), &nvrtc.path, &nvrtc.source.to_string());
+    }
+    if found.nvrtc.is_empty() {
+        text += "nvrtc              not found: `warpgauge toolchain install` gets it\n";
+    }
+    match &found.nvcc {
+        Some(nvcc) => text += &line("nvcc", &nvcc.version, &nvcc.path, &nvcc.source.to_string()),
+        None => text += "nvcc               not found: `warpgauge toolchain install --with nvcc`\n",
+    }
+    for (name, tool) in [
+        ("cuobjdump", &found.cuobjdump),
+        ("ncu", &found.ncu),
+        ("nsys", &found.nsys),
+        ("compute-sanitizer", &found.compute_sanitizer),
+    ] {
+        match tool {
+            Some(tool) => {
+                text += &line(name, tool.version.as_deref().unwrap_or(""), &tool.path, "")
+            }
+            None => text += &format!("{name:<18} not found\n"),
+        }
+    }
+    text
 }
 
-/// Installs into the data directory; says what is there now.
-fn install(_config: &Config, _args: &ToolchainInstall) -> Result<String, CliError> {
-    Err(not_built())
-}
-
-fn not_built() -> CliError {
-    CliError::Service(ServiceError::Unavailable(
-        "this build of warpgauge has no toolchain discovery".to_owned(),
-    ))
+fn line(name: &str, version: &str, path: &std::path::Path, source: &str) -> String {
+    let origin = if source.is_empty() { String::new() } else { format!("  ({source})") };
+    format!("{name:<18} {version:<10} {}{origin}\n", path.display())
 }

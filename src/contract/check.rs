@@ -64,10 +64,7 @@ fn served(kernel: &KernelCode, limits: &Limits, mistakes: &mut Mistakes) -> bool
 impl KernelType {
     /// Whether it is code for the device, with no host code of its own.
     pub fn is_device_code(self) -> bool {
-        matches!(
-            self,
-            KernelType::Cuda | KernelType::Ptx | KernelType::Cubin | KernelType::Fatbin
-        )
+        matches!(self, KernelType::Cuda | KernelType::Ptx | KernelType::Cubin | KernelType::Fatbin)
     }
 
     /// The name used on the wire.
@@ -93,12 +90,9 @@ fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
         "out_of_range",
         || format!("must be 1 to 10000, not {}", request.num_trials),
     );
-    mistakes.require(
-        TIMEOUT_S.contains(&request.timeout),
-        "timeout",
-        "out_of_range",
-        || format!("must be 0.1 to 600 seconds, not {}", request.timeout),
-    );
+    mistakes.require(TIMEOUT_S.contains(&request.timeout), "timeout", "out_of_range", || {
+        format!("must be 0.1 to 600 seconds, not {}", request.timeout)
+    });
     if let Some(tolerance) = &request.tolerance {
         check_tolerance(tolerance, mistakes);
     }
@@ -118,9 +112,7 @@ fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     if let Some(profile) = &request.profile {
         for (field, names) in [("tools", &profile.tools), ("metrics", &profile.metrics)] {
             let fits = names.len() <= MAX_PROFILE_ENTRIES
-                && names
-                    .iter()
-                    .all(|name| !name.is_empty() && name.len() <= MAX_PROFILE_ENTRIES);
+                && names.iter().all(|name| !name.is_empty() && name.len() <= MAX_PROFILE_ENTRIES);
             mistakes.require(fits, format!("profile.{field}"), "too_large", || {
                 format!(
                     "at most {MAX_PROFILE_ENTRIES} names of 1 to {MAX_PROFILE_ENTRIES} bytes each"
@@ -146,12 +138,9 @@ fn check_tolerance(tolerance: &Tolerance, mistakes: &mut Mistakes) {
 
 fn non_negative(path: &str, value: Option<f64>, mistakes: &mut Mistakes) {
     if let Some(value) = value {
-        mistakes.require(
-            value.is_finite() && value >= 0.0,
-            path,
-            "out_of_range",
-            || format!("must be a finite number of at least 0, not {value}"),
-        );
+        mistakes.require(value.is_finite() && value >= 0.0, path, "out_of_range", || {
+            format!("must be a finite number of at least 0, not {value}")
+        });
     }
 }
 

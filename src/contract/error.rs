@@ -28,11 +28,8 @@ const MAX_QUOTE: usize = 80;
 
 /// The caller's text for use in a message: short, and without control characters.
 pub(super) fn quoted(text: &str) -> String {
-    let mut short: String = text
-        .chars()
-        .take(MAX_QUOTE)
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
+    let mut short: String =
+        text.chars().take(MAX_QUOTE).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if text.chars().nth(MAX_QUOTE).is_some() {
         short.push('…');
     }
@@ -48,10 +45,7 @@ pub(super) struct Mistakes {
 
 impl Mistakes {
     pub(super) fn new(limit: usize) -> Self {
-        Self {
-            found: Vec::new(),
-            limit: limit.max(1),
-        }
+        Self { found: Vec::new(), limit: limit.max(1) }
     }
 
     /// Whether the bound is reached: looking further is pointless.
@@ -67,11 +61,7 @@ impl Mistakes {
     ) {
         if !self.full() {
             let (path, message) = (path.into(), message.into());
-            self.found.push(ContractError {
-                path,
-                code,
-                message,
-            });
+            self.found.push(ContractError { path, code, message });
         }
     }
 
@@ -89,10 +79,6 @@ impl Mistakes {
     }
 
     pub(super) fn into_result(self) -> Result<(), Vec<ContractError>> {
-        if self.found.is_empty() {
-            Ok(())
-        } else {
-            Err(self.found)
-        }
+        if self.found.is_empty() { Ok(()) } else { Err(self.found) }
     }
 }

@@ -56,26 +56,12 @@ where
     F: Fn(Variable<'_>) -> Result<i128, String>,
 {
     if text.len() > MAX_LENGTH {
-        let message = format!(
-            "an expression may be {MAX_LENGTH} bytes long, this has {}",
-            text.len()
-        );
-        return Err(ExprError {
-            position: 0,
-            message,
-            text: text.chars().take(40).collect(),
-        });
+        let message =
+            format!("an expression may be {MAX_LENGTH} bytes long, this has {}", text.len());
+        return Err(ExprError { position: 0, message, text: text.chars().take(40).collect() });
     }
-    let located = |(position, message)| ExprError {
-        position,
-        message,
-        text: text.to_owned(),
-    };
-    let mut parser = Parser {
-        lexer: Lexer::new(text).map_err(located)?,
-        depth: 0,
-        lookup,
-    };
+    let located = |(position, message)| ExprError { position, message, text: text.to_owned() };
+    let mut parser = Parser { lexer: Lexer::new(text).map_err(located)?, depth: 0, lookup };
     let value = parser.sum().map_err(located)?;
     match parser.lexer.peek() {
         (_, Token::End) => Ok(value),
@@ -142,9 +128,7 @@ where
         }
         let value = if token == Token::Symbol('-') {
             self.lexer.advance()?;
-            self.unary()?
-                .checked_neg()
-                .ok_or_else(|| overflow(position))
+            self.unary()?.checked_neg().ok_or_else(|| overflow(position))
         } else {
             self.primary()
         };
@@ -166,10 +150,7 @@ where
                 Token::Symbol('.') => self.attribute(name, position),
                 _ => self.value_of(Variable::Scalar(name), position),
             },
-            other => Err((
-                position,
-                format!("expected a number, a name or `(`, found {other}"),
-            )),
+            other => Err((position, format!("expected a number, a name or `(`, found {other}"))),
         }
     }
 
@@ -238,11 +219,7 @@ fn floor_div(left: i128, right: i128, position: usize) -> Step<i128> {
     }
     let quotient = left.checked_div(right).ok_or_else(|| overflow(position))?;
     let inexact = left % right != 0;
-    Ok(if inexact && (left < 0) != (right < 0) {
-        quotient - 1
-    } else {
-        quotient
-    })
+    Ok(if inexact && (left < 0) != (right < 0) { quotient - 1 } else { quotient })
 }
 
 fn overflow(position: usize) -> (usize, String) {

@@ -61,14 +61,7 @@ pub struct ParseError {
 impl ParseError {
     fn new(code: &'static str, message: impl Into<String>) -> Self {
         let message = shortened(message.into());
-        Self {
-            code,
-            path: String::new(),
-            message,
-            line: None,
-            column: None,
-            offset: None,
-        }
+        Self { code, path: String::new(), message, line: None, column: None, offset: None }
     }
 
     fn at_path(mut self, path: &serde_path_to_error::Path) -> Self {
@@ -109,10 +102,7 @@ impl std::error::Error for ParseError {}
 /// from `bytes`, nesting is limited, and YAML aliases cannot multiply a document.
 pub fn parse<T: DeserializeOwned>(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(ParseError::new(
-            "truncated_body",
-            format!("the {format} body is empty"),
-        ));
+        return Err(ParseError::new("truncated_body", format!("the {format} body is empty")));
     }
     match format {
         BodyFormat::Json => json::parse(bytes),
@@ -147,10 +137,7 @@ fn data_error_code(message: &str) -> &'static str {
 
 fn shortened(mut text: String) -> String {
     if text.len() > MAX_ERROR_TEXT {
-        let cut = (0..=MAX_ERROR_TEXT)
-            .rev()
-            .find(|&at| text.is_char_boundary(at))
-            .unwrap_or(0);
+        let cut = (0..=MAX_ERROR_TEXT).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         text.truncate(cut);
         text.push('…');
     }

@@ -58,16 +58,9 @@ pub(super) fn resolve_into(
     path: &str,
     mistakes: &mut Mistakes,
 ) -> ResolvedLaunch {
-    let mut resolver = Resolver {
-        args,
-        path,
-        mistakes,
-    };
+    let mut resolver = Resolver { args, path, mistakes };
     let launch = launch.cloned().unwrap_or_default();
-    let grid = launch
-        .grid
-        .as_ref()
-        .map_or([1; 3], |dim| resolver.dim3(dim, "grid", MAX_GRID));
+    let grid = launch.grid.as_ref().map_or([1; 3], |dim| resolver.dim3(dim, "grid", MAX_GRID));
     let block = match &launch.block {
         None => [256, 1, 1],
         Some(dim) => resolver.dim3(dim, "block", MAX_BLOCK),
@@ -84,17 +77,8 @@ pub(super) fn resolve_into(
         let most = i128::from(limits.max_shared_bytes.min(u64::from(u32::MAX)));
         resolver.extent(extent, "shared_memory_bytes", 0, most, 0)
     });
-    let cluster = launch
-        .cluster
-        .as_ref()
-        .map(|dim| resolver.cluster(dim, grid));
-    ResolvedLaunch {
-        grid,
-        block,
-        shared_bytes,
-        cluster,
-        cooperative: launch.cooperative,
-    }
+    let cluster = launch.cluster.as_ref().map(|dim| resolver.cluster(dim, grid));
+    ResolvedLaunch { grid, block, shared_bytes, cluster, cooperative: launch.cooperative }
 }
 
 struct Resolver<'a> {
@@ -105,8 +89,7 @@ struct Resolver<'a> {
 
 impl Resolver<'_> {
     fn mistake(&mut self, field: &str, code: &'static str, message: String) {
-        self.mistakes
-            .add(format!("{}.{field}", self.path), code, message);
+        self.mistakes.add(format!("{}.{field}", self.path), code, message);
     }
 
     fn dim3(&mut self, dim: &Dim3, field: &str, most: [i128; 3]) -> [u32; 3] {
@@ -174,12 +157,7 @@ impl Resolver<'_> {
             | Variable::Rank(name) => name,
         };
         let Some(arg) = self.args.iter().find(|arg| arg.name == name) else {
-            let known: Vec<&str> = self
-                .args
-                .iter()
-                .take(20)
-                .map(|arg| arg.name.as_str())
-                .collect();
+            let known: Vec<&str> = self.args.iter().take(20).map(|arg| arg.name.as_str()).collect();
             let known = quoted(&known.join(", "));
             return Err(format!("no argument `{}`; there are {known}", quoted(name)));
         };
@@ -187,16 +165,9 @@ impl Resolver<'_> {
             Variable::Scalar(_) => scalar_in_expression(arg),
             Variable::Shape(_, dimension) => {
                 let shape = shape_of(arg)?;
-                shape
-                    .get(dimension)
-                    .map(|&extent| i128::from(extent))
-                    .ok_or_else(|| {
-                        format!(
-                            "`{}` has {} dimensions, counted from 0",
-                            quoted(name),
-                            shape.len()
-                        )
-                    })
+                shape.get(dimension).map(|&extent| i128::from(extent)).ok_or_else(|| {
+                    format!("`{}` has {} dimensions, counted from 0", quoted(name), shape.len())
+                })
             }
             Variable::Size(_) => shape_of(arg)?
                 .iter()
@@ -210,19 +181,14 @@ impl Resolver<'_> {
 fn shape_of(arg: &ArgSpec) -> Result<&[u64], String> {
     match &arg.tensor_spec {
         Some(spec) => Ok(&spec.shape),
-        None => Err(format!(
-            "`{}` is not a tensor, so it has no shape",
-            quoted(&arg.name)
-        )),
+        None => Err(format!("`{}` is not a tensor, so it has no shape", quoted(&arg.name))),
     }
 }
 
 fn scalar_in_expression(arg: &ArgSpec) -> Result<i128, String> {
     let name = quoted(&arg.name);
     if arg.kind == ArgKind::Tensor {
-        return Err(format!(
-            "`{name}` is a tensor; use `{name}.size` or `{name}.shape[0]`"
-        ));
+        return Err(format!("`{name}` is a tensor; use `{name}.size` or `{name}.shape[0]`"));
     }
     match arg.scalar_value() {
         Ok(ScalarValue::Int(value)) => Ok(value),

@@ -31,10 +31,7 @@ impl ArgSpec {
             ArgKind::Float => float(value).map(ScalarValue::Float),
             ArgKind::Bool => match value {
                 Value::Bool(value) => Ok(ScalarValue::Bool(*value)),
-                other => Err(format!(
-                    "expected true or false, found {}",
-                    described(other)
-                )),
+                other => Err(format!("expected true or false, found {}", described(other))),
             },
             ArgKind::Tensor | ArgKind::Str => Err("not a number".to_owned()),
         }
@@ -53,17 +50,15 @@ fn integer(value: &Value) -> Result<i128, String> {
     }
     match number.as_f64() {
         Some(value) if value.fract() == 0.0 && value.abs() <= EXACT_INTEGERS => Ok(value as i128),
-        _ => Err(format!(
-            "expected an integer of at most 64 bits, found {number}"
-        )),
+        _ => Err(format!("expected an integer of at most 64 bits, found {number}")),
     }
 }
 
 fn float(value: &Value) -> Result<f64, String> {
     match value {
-        Value::Number(number) => number
-            .as_f64()
-            .ok_or_else(|| format!("expected a number, found {number}")),
+        Value::Number(number) => {
+            number.as_f64().ok_or_else(|| format!("expected a number, found {number}"))
+        }
         Value::String(text) => match text.to_ascii_lowercase().as_str() {
             "inf" | "+inf" | ".inf" | "+.inf" | "infinity" | "+infinity" => Ok(f64::INFINITY),
             "-inf" | "-.inf" | "-infinity" => Ok(f64::NEG_INFINITY),

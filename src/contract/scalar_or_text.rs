@@ -59,11 +59,7 @@ impl<'de> Deserialize<'de> for Sanitize {
         impl Visitor<'_> for SanitizeVisitor {
             type Value = Sanitize;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(
-                    f,
-                    "a boolean, \"all\", or one of {}",
-                    SANITIZER_TOOLS.join(", ")
-                )
+                write!(f, "a boolean, \"all\", or one of {}", SANITIZER_TOOLS.join(", "))
             }
             fn visit_bool<E: de::Error>(self, on: bool) -> Result<Sanitize, E> {
                 Ok(if on { Sanitize::All } else { Sanitize::Off })

@@ -27,10 +27,7 @@ pub struct EvaluateRequest {
     pub num_trials: u32,
     /// Seconds the kernel may take once it starts to execute, 0.1–600. Queueing does not count.
     #[serde(default = "default_timeout")]
-    #[oai(
-        default = "default_timeout",
-        validator(minimum(value = "0.1"), maximum(value = "600"))
-    )]
+    #[oai(default = "default_timeout", validator(minimum(value = "0.1"), maximum(value = "600")))]
     pub timeout: f64,
     /// What each output must hold, by argument name. Without it the verdict is `not_checked`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -167,7 +167,8 @@ pub(super) fn ran(
         }),
         outputs,
         failure: failure.map(|failure| FailureReport {
-            stage: if failure.blame == Blame::Reference { "validate" } else { "execute" }.to_owned(),
+            stage: if failure.blame == Blame::Reference { "validate" } else { "execute" }
+                .to_owned(),
             code: failure.code.clone(),
             message: failure.message.clone(),
         }),

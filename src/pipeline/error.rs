@@ -65,7 +65,7 @@ pub(super) fn internal(operation: &str, error: &(dyn Error + 'static)) -> Servic
 }
 
 /// An error and its sources on one line.
-pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
+pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -102,7 +102,13 @@ impl JobTable {
         }
     }
 
-    fn end(&self, id: &str, state: JobState, error: Option<String>, result: Option<EvaluateResponse>) {
+    fn end(
+        &self,
+        id: &str,
+        state: JobState,
+        error: Option<String>,
+        result: Option<EvaluateResponse>,
+    ) {
         let mut inner = self.lock();
         let Some(record) = inner.jobs.get_mut(id) else { return };
         let bytes = error.as_ref().map_or(0, String::len) + result.as_ref().map_or(0, weight);

@@ -9,6 +9,6 @@ mod run;
 mod service;
 mod start;
 
-pub use error::{Problem, ServiceError};
+pub use error::{Problem, ServiceError, chain as error_chain};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
-pub use start::Pipeline;
+pub use start::{Pipeline, program, toolchain_search};

@@ -8,8 +8,8 @@ use super::error::{Problem, ServiceError, chain};
 use crate::bind::{BindError, bind_arguments};
 use crate::compile::{Artifact, CompileError, CompileFailure, CompileOptions, Compiler, Target};
 use crate::contract::{
-    self, ArgKind, ArgSpec, EvaluateRequest, IoContract, KernelCode, Limits, ReturnOutputs, Role, Sanitize,
-    TensorData,
+    self, ArgKind, ArgSpec, EvaluateRequest, IoContract, KernelCode, Limits, ReturnOutputs, Role,
+    Sanitize, TensorData,
 };
 use crate::tensor::{Dtype, encoding};
 use crate::validate;
@@ -72,10 +72,9 @@ pub(super) async fn compile(
     ));
     let (candidate, references) = futures_util::future::join(candidate, others).await;
     match candidate {
-        Ok(candidate) => Ok(CompileOutcome::Compiled(Box::new(Compiled {
-            candidate,
-            references: references?,
-        }))),
+        Ok(candidate) => {
+            Ok(CompileOutcome::Compiled(Box::new(Compiled { candidate, references: references? })))
+        }
         Err(CompileError::Rejected(failure)) => Ok(CompileOutcome::Failed(failure)),
         Err(error) => Err(super::error::from_compile(error)),
     }

@@ -14,9 +14,9 @@ use crate::compile::Compiler;
 use crate::config::Config;
 use crate::contract::{self, EvaluateRequest, Isolation, Limits, ReturnOutputs};
 use crate::queue::Need;
-use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease, RunEvent};
 use crate::report::{EvaluateResponse, JobState, Timings};
 use crate::worker::protocol::{DeviceInfo, RunOutcome, TrialPlan};
+use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease, RunEvent};
 
 /// What an evaluation is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,8 +82,7 @@ impl Shared {
             let path = directory.path().to_owned();
             let limits = self.limits.clone();
             tokio::task::spawn_blocking(move || {
-                let layout =
-                    Layout { job_id: &job_id, directory: &path, limits: &limits, trials };
+                let layout = Layout { job_id: &job_id, directory: &path, limits: &limits, trials };
                 prepare::lay_out(&request, *compiled, &layout).map(|prepared| (prepared, request))
             })
             .await
@@ -105,8 +104,9 @@ impl Shared {
     }
 
     pub(super) fn check(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
-        contract::validate(request, &self.limits)
-            .map_err(|errors| ServiceError::Invalid(errors.into_iter().map(Problem::from).collect()))
+        contract::validate(request, &self.limits).map_err(|errors| {
+            ServiceError::Invalid(errors.into_iter().map(Problem::from).collect())
+        })
     }
 
     /// A place among the evaluations in flight, or the news that there is none.
@@ -171,7 +171,10 @@ impl Shared {
         lease.run(prepared.job.clone(), timeout, fresh, &on_event).await
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the last step takes what every step before left")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the last step takes what every step before left"
+    )]
     async fn finish(
         &self,
         job: &JobGuard<'_>,
@@ -188,15 +191,10 @@ impl Shared {
         timings.d2h = outcome.timings.d2h_ms;
         let carries_content = outcome.outputs.iter().any(|output| output.file.is_some());
         let job_id = job.id().to_owned();
-        let build = move || {
-            assemble::ran(&job_id, &request, &device, &prepared, outcome, timings)
-        };
+        let build = move || assemble::ran(&job_id, &request, &device, &prepared, outcome, timings);
         // Encoding outputs can take long; answers without content are not worth a thread hop.
-        let built = if carries_content {
-            tokio::task::spawn_blocking(build).await
-        } else {
-            Ok(build())
-        };
+        let built =
+            if carries_content { tokio::task::spawn_blocking(build).await } else { Ok(build()) };
         let mut report = built
             .map_err(|error| error::internal("building the report", &error))?
             .map_err(|error| error::internal("encoding the outputs", &error))?;

@@ -84,8 +84,7 @@ pub struct ServiceStatus {
 }
 
 /// A device and its worker.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct DeviceView {
     /// The device.

@@ -17,8 +17,8 @@ use crate::compile::toolchain::{self, Toolchain, ToolchainSearch};
 use crate::compile::{Compiler, CompilerConfig};
 use crate::config::{Config, DeviceSelection};
 use crate::contract::{EvaluateRequest, Limits};
-use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 use crate::report::{CompileResponse, EvaluateResponse, JobView};
+use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 
 /// The service: compilers, devices, and the jobs between them.
 #[derive(Clone)]
@@ -34,9 +34,7 @@ impl Pipeline {
     pub async fn start(config: &Config) -> Result<Arc<Self>, ServiceError> {
         let data_dir = config.data_dir();
         let run_dir = private_run_dir(data_dir)?;
-        let program = std::env::current_exe().map_err(|error| {
-            ServiceError::Unavailable(format!("cannot find the path of this program: {error}"))
-        })?;
+        let program = program()?;
         let compiler = start_compiler(config, data_dir, run_dir.path(), &program)?;
         let fleet = start_fleet(config, run_dir.path(), &program, &compiler).await?;
         let capacity = config.devices.queue_capacity + fleet.devices().len();
@@ -154,6 +152,22 @@ impl EvaluationService for Pipeline {
     }
 }
 
+/// This program: children are started from it.
+pub fn program() -> Result<PathBuf, ServiceError> {
+    std::env::current_exe().map_err(|error| {
+        ServiceError::Unavailable(format!("cannot find the path of this program: {error}"))
+    })
+}
+
+/// Where compilers are looked for.
+pub fn toolchain_search(config: &Config) -> ToolchainSearch {
+    let explicit = Some(config.compile.toolchain.as_str()).filter(|path| !path.is_empty());
+    ToolchainSearch {
+        explicit: explicit.map(PathBuf::from),
+        cache_dir: config.data_dir().to_owned(),
+    }
+}
+
 /// The compilers found, a line each.
 fn compilers(toolchain: &Toolchain) -> Vec<String> {
     let nvrtc = toolchain.nvrtc.iter().map(|found| {
@@ -185,11 +199,7 @@ fn start_compiler(
     run_dir: &Path,
     program: &Path,
 ) -> Result<Arc<Compiler>, ServiceError> {
-    let explicit = Some(config.compile.toolchain.as_str()).filter(|path| !path.is_empty());
-    let toolchain = toolchain::discover(&ToolchainSearch {
-        explicit: explicit.map(PathBuf::from),
-        cache_dir: data_dir.join("toolchain"),
-    });
+    let toolchain = toolchain::discover(&toolchain_search(config));
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let parallelism = match config.compile.parallelism {
         0 => cores,

@@ -16,8 +16,7 @@ use crate::validate::Comparison;
 use crate::worker::protocol::{DeviceKind, FunctionFacts};
 
 /// The report of one evaluation.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct EvaluateResponse {
     /// Identifies the job at `/jobs/{job_id}`.
@@ -73,8 +72,7 @@ pub enum ResponseStatus {
 }
 
 /// Verdict and times of one kernel.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct KernelExecResult {
     /// Whether the kernel compiled.
@@ -99,8 +97,7 @@ pub struct KernelExecResult {
 }
 
 /// Statistics of launch times, milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct RuntimeStats {
     /// Arithmetic mean.
@@ -128,8 +125,7 @@ pub struct RuntimeStats {
 }
 
 /// Kernel and device, as the reference response has them.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct ExecMetadata {
     /// Ordinal of the device.
@@ -150,8 +146,7 @@ pub struct ExecMetadata {
 }
 
 /// Wall-clock time by stage, milliseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Timings {
     /// Waiting for a device.
@@ -171,8 +166,7 @@ pub struct Timings {
 }
 
 /// The device that ran the kernel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct DeviceReport {
     /// CUDA ordinal.
@@ -196,8 +190,7 @@ pub struct DeviceReport {
 }
 
 /// The compilation.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct CompileReport {
     /// Compiler and version.
@@ -227,8 +220,7 @@ pub struct CompileReport {
 }
 
 /// What was checked.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct ValidationReport {
     /// Overall.
@@ -260,8 +252,7 @@ pub enum ValidationStatus {
 }
 
 /// How the times were taken.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct MeasurementReport {
     /// What one sample is, e.g. `cuda_events_per_launch`.
@@ -275,8 +266,7 @@ pub struct MeasurementReport {
 }
 
 /// One output.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct OutputReport {
     /// Element type.
@@ -297,8 +287,7 @@ pub struct OutputReport {
 }
 
 /// Why a run ended early.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct FailureReport {
     /// Stage that failed: `compile`, `bind`, `execute`, `validate`.
@@ -310,8 +299,7 @@ pub struct FailureReport {
 }
 
 /// A capability that was asked for and could not be had.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Availability {
     /// Whether it was done.
@@ -321,8 +309,7 @@ pub struct Availability {
 }
 
 /// Outcome of memory checks.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct SanitizeReport {
     /// Whether they ran.
@@ -340,8 +327,7 @@ pub struct SanitizeReport {
 }
 
 /// One finding of a memory check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Finding {
     /// Which check: `out_of_bounds`, `misaligned`, `use_after_free`, `uninitialised_read`,
@@ -363,8 +349,7 @@ pub struct Finding {
 }
 
 /// Answer of `POST /compile`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct CompileResponse {
     /// Identifies the job.
@@ -394,8 +379,7 @@ pub struct CompileResponse {
 }
 
 /// Answer of `GET /jobs/{id}`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct JobView {
     /// Identifies the job.

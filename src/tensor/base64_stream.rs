@@ -39,12 +39,7 @@ pub(crate) struct Base64Reader<T> {
 
 impl<T: AsRef<[u8]>> Base64Reader<T> {
     pub(crate) fn new(text: T) -> Self {
-        Self {
-            text,
-            position: 0,
-            decoded: Vec::new(),
-            taken: 0,
-        }
+        Self { text, position: 0, decoded: Vec::new(), taken: 0 }
     }
 
     /// Decodes the next piece into `self.decoded`; empty at the end of the text.
@@ -55,26 +50,17 @@ impl<T: AsRef<[u8]>> Base64Reader<T> {
         let mut end = start;
         while end < text.len() && characters.len() < CHUNK {
             let rest = &text[end..(end + CHUNK - characters.len()).min(text.len())];
-            let run = rest
-                .iter()
-                .position(u8::is_ascii_whitespace)
-                .unwrap_or(rest.len());
+            let run = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
             characters.extend_from_slice(&rest[..run]);
             end += run;
-            end += text[end..]
-                .iter()
-                .take_while(|byte| byte.is_ascii_whitespace())
-                .count();
+            end += text[end..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         }
         self.position = end;
         self.taken = 0;
         self.decoded.clear();
         if end < text.len() && characters.last() == Some(&b'=') {
             let reason = "padding before the end".to_owned();
-            return Err(Base64Error {
-                offset: end,
-                reason,
-            });
+            return Err(Base64Error { offset: end, reason });
         }
         ENGINE
             .decode_vec(&characters, &mut self.decoded)
@@ -89,10 +75,7 @@ fn located(error: base64::DecodeError, piece: &[u8], start: usize) -> Base64Erro
         InvalidByte(index, byte) => (index, unexpected_character(byte)),
         InvalidLastSymbol(offset, symbol) => {
             let symbol = char::from(symbol);
-            (
-                offset,
-                format!("the last character `{symbol}` carries bits beyond the last byte"),
-            )
+            (offset, format!("the last character `{symbol}` carries bits beyond the last byte"))
         }
         InvalidLength(length) => (
             length.saturating_sub(1),
@@ -106,10 +89,7 @@ fn located(error: base64::DecodeError, piece: &[u8], start: usize) -> Base64Erro
         .filter(|(_, byte)| !byte.is_ascii_whitespace())
         .nth(index)
         .map_or(piece.len(), |(offset, _)| offset);
-    Base64Error {
-        offset: start + offset,
-        reason,
-    }
+    Base64Error { offset: start + offset, reason }
 }
 
 fn unexpected_character(byte: u8) -> String {
@@ -127,8 +107,7 @@ fn unexpected_character(byte: u8) -> String {
 impl<T: AsRef<[u8]>> Read for Base64Reader<T> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.taken == self.decoded.len() && self.position < self.text.as_ref().len() {
-            self.refill()
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            self.refill().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         }
         let available = &self.decoded[self.taken..];
         let count = available.len().min(out.len());

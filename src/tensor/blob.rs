@@ -38,9 +38,7 @@ enum Payload {
 impl Blob {
     /// Wraps base64 text without checking it; malformed text shows when it is read.
     pub fn from_base64(text: impl Into<Arc<str>>) -> Self {
-        Self {
-            payload: Payload::Text(text.into()),
-        }
+        Self { payload: Payload::Text(text.into()) }
     }
 
     /// Encodes bytes.
@@ -58,10 +56,7 @@ impl Blob {
     }
 
     fn spill(text: &str) -> Result<Self, BlobError> {
-        let failed = |source| BlobError::Spill {
-            bytes: text.len(),
-            source,
-        };
+        let failed = |source| BlobError::Spill { bytes: text.len(), source };
         let file = tempfile::tempfile().map_err(failed)?;
         let mut writer = BufWriter::with_capacity(SPILL_BYTES, file);
         let copied = io::copy(&mut Base64Reader::new(text.as_bytes()), &mut writer);
@@ -69,15 +64,8 @@ impl Blob {
             Ok(malformed) => BlobError::Malformed(malformed),
             Err(source) => failed(source),
         })?;
-        let file = writer
-            .into_inner()
-            .map_err(|error| failed(error.into_error()))?;
-        Ok(Self {
-            payload: Payload::File {
-                file: Arc::new(file),
-                bytes,
-            },
-        })
+        let file = writer.into_inner().map_err(|error| failed(error.into_error()))?;
+        Ok(Self { payload: Payload::File { file: Arc::new(file), bytes } })
     }
 
     /// Size of the decoded bytes: exact for large payloads, an upper bound for small ones.
@@ -101,20 +89,16 @@ impl Blob {
     pub fn reader(&self) -> Box<dyn Read + Send> {
         match &self.payload {
             Payload::Text(text) => Box::new(Base64Reader::new(TextBytes(Arc::clone(text)))),
-            Payload::File { file, bytes } => Box::new(FileReader {
-                file: Arc::clone(file),
-                position: 0,
-                end: *bytes,
-            }),
+            Payload::File { file, bytes } => {
+                Box::new(FileReader { file: Arc::clone(file), position: 0, end: *bytes })
+            }
         }
     }
 
     /// All decoded bytes, if they are at most `limit`.
     pub fn to_bytes(&self, limit: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.reader()
-            .take(limit.saturating_add(1))
-            .read_to_end(&mut bytes)?;
+        self.reader().take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > limit {
             let message = format!("the payload is larger than {limit} bytes");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
@@ -187,9 +171,7 @@ impl fmt::Display for FileAsBase64<'_> {
         while position < self.bytes {
             let count = (self.bytes - position).min(ENCODE_CHUNK as u64) as usize;
             let piece = &mut buffer[..count];
-            self.file
-                .read_exact_at(piece, position)
-                .map_err(|_| fmt::Error)?;
+            self.file.read_exact_at(piece, position).map_err(|_| fmt::Error)?;
             write!(f, "{}", Base64Display::new(piece, engine()))?;
             position += count as u64;
         }
@@ -201,10 +183,9 @@ impl Serialize for Blob {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.payload {
             Payload::Text(text) => serializer.serialize_str(text),
-            Payload::File { file, bytes } => serializer.collect_str(&FileAsBase64 {
-                file,
-                bytes: *bytes,
-            }),
+            Payload::File { file, bytes } => {
+                serializer.collect_str(&FileAsBase64 { file, bytes: *bytes })
+            }
         }
     }
 }

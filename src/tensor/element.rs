@@ -87,14 +87,8 @@ macro_rules! float {
 }
 float!(f64, |x: f64| x, |x: f64| x);
 float!(f32, |x: f64| x as f32, f64::from);
-float!(f16, |x: f64| f16::from_f32(x as f32), |x: f16| f64::from(
-    x.to_f32()
-));
-float!(
-    bf16,
-    |x: f64| bf16::from_f32(x as f32),
-    |x: bf16| f64::from(x.to_f32())
-);
+float!(f16, |x: f64| f16::from_f32(x as f32), |x: f16| f64::from(x.to_f32()));
+float!(bf16, |x: f64| bf16::from_f32(x as f32), |x: bf16| f64::from(x.to_f32()));
 
 /// An E4M3 code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,11 +171,7 @@ impl Element for Boolean {
 /// Shortest text that reads back equal; exponents only where plain digits would be long.
 fn float_text(value: impl std::fmt::Display + std::fmt::LowerExp) -> String {
     let plain = value.to_string();
-    if plain.len() <= 18 {
-        plain
-    } else {
-        format!("{value:e}")
-    }
+    if plain.len() <= 18 { plain } else { format!("{value:e}") }
 }
 
 /// Runs a generic function for the Rust type of a [`Dtype`](crate::tensor::Dtype):

@@ -11,16 +11,8 @@ struct Format {
     largest: u8,
 }
 
-const E4M3: Format = Format {
-    mantissa_bits: 3,
-    bias: 7,
-    largest: 0x7E,
-};
-const E5M2: Format = Format {
-    mantissa_bits: 2,
-    bias: 15,
-    largest: 0x7B,
-};
+const E4M3: Format = Format { mantissa_bits: 3, bias: 7, largest: 0x7E };
+const E5M2: Format = Format { mantissa_bits: 2, bias: 15, largest: 0x7B };
 
 /// Rounds to E4M3 (largest 448, no infinities, NaN 0x7F).
 pub fn e4m3_from_f32(x: f32) -> u8 {
@@ -64,11 +56,7 @@ fn encode(x: f32, format: &Format) -> u8 {
     let steps = (magnitude * power_of_two(format.mantissa_bits - exponent)).round_ties_even();
     let base = (exponent - smallest_exponent) << format.mantissa_bits;
     let code = f64::from(base) + steps;
-    sign | if code > f64::from(format.largest) {
-        format.largest
-    } else {
-        code as u8
-    }
+    sign | if code > f64::from(format.largest) { format.largest } else { code as u8 }
 }
 
 const fn power_of_two(exponent: i32) -> f64 {
@@ -90,21 +78,14 @@ const fn decode(code: u8, format: &Format) -> f32 {
     let magnitude = code & 0x7F;
     if magnitude > format.largest {
         // E5M2 has infinities one above its largest number; E4M3 has only NaN there.
-        return if magnitude == 0x7C {
-            sign * f32::INFINITY
-        } else {
-            f32::NAN
-        };
+        return if magnitude == 0x7C { sign * f32::INFINITY } else { f32::NAN };
     }
     let mantissa = (magnitude as i32) & ((1 << format.mantissa_bits) - 1);
     let exponent = (magnitude as i32) >> format.mantissa_bits;
     let (digits, scale) = if exponent == 0 {
         (mantissa, 1 - format.bias - format.mantissa_bits)
     } else {
-        (
-            mantissa + (1 << format.mantissa_bits),
-            exponent - format.bias - format.mantissa_bits,
-        )
+        (mantissa + (1 << format.mantissa_bits), exponent - format.bias - format.mantissa_bits)
     };
     sign * (digits as f64 * power_of_two(scale)) as f32
 }

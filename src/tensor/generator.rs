@@ -88,10 +88,7 @@ impl Generator {
             ("step", init.step),
         ] {
             if value.is_some_and(|value| !value.is_finite()) {
-                return Err(InitError::new(
-                    field,
-                    format!("`{field}` must be a finite number"),
-                ));
+                return Err(InitError::new(field, format!("`{field}` must be a finite number")));
             }
         }
         match init.kind {
@@ -135,10 +132,7 @@ fn arange(init: &TensorInit) -> Result<Generator, InitError> {
         let message = "`step` is zero; for equal elements use `full`".to_owned();
         return Err(InitError::new("step", message));
     }
-    Ok(Generator::Arange {
-        start: init.start.unwrap_or(0.0),
-        step,
-    })
+    Ok(Generator::Arange { start: init.start.unwrap_or(0.0), step })
 }
 
 fn uniform(init: &TensorInit) -> Result<Generator, InitError> {
@@ -157,10 +151,7 @@ fn normal(init: &TensorInit) -> Result<Generator, InitError> {
         let message = format!("`std` must be 0 or more, not {std}");
         return Err(InitError::new("std", message));
     }
-    Ok(Generator::Normal {
-        mean: init.mean.unwrap_or(0.0),
-        std,
-    })
+    Ok(Generator::Normal { mean: init.mean.unwrap_or(0.0), std })
 }
 
 fn integers(init: &TensorInit, dtype: Dtype) -> Result<Generator, InitError> {
@@ -202,14 +193,9 @@ fn integer_normal(dtype: Dtype) -> Generator {
     let (low, end) = match dtype {
         Dtype::Int64 => (-MILLION, MILLION),
         Dtype::Uint64 => (0, MILLION),
-        other => other
-            .integer_range()
-            .map_or((0, 1), |(low, high)| (low, high + 1)),
+        other => other.integer_range().map_or((0, 1), |(low, high)| (low, high + 1)),
     };
-    Generator::Integers {
-        low,
-        span: (end - low) as u64,
-    }
+    Generator::Integers { low, span: (end - low) as u64 }
 }
 
 fn ordered(low: f64, high: f64) -> Result<(), InitError> {

@@ -42,12 +42,10 @@ pub fn fill_parallel(
 ) -> Result<(), InitError> {
     let generator = Generator::new(init, dtype)?;
     let stream = Philox::for_argument(init.seed.unwrap_or(0), name);
-    out.par_chunks_mut(CHUNK * dtype.size())
-        .enumerate()
-        .for_each(|(index, chunk)| {
-            let first = first_element + (index * CHUNK) as u64;
-            for_dtype!(dtype, fill_as(&generator, &stream, first, chunk));
-        });
+    out.par_chunks_mut(CHUNK * dtype.size()).enumerate().for_each(|(index, chunk)| {
+        let first = first_element + (index * CHUNK) as u64;
+        for_dtype!(dtype, fill_as(&generator, &stream, first, chunk));
+    });
     Ok(())
 }
 
@@ -55,8 +53,7 @@ fn fill_as<T: Element>(generator: &Generator, stream: &Philox, first: u64, out: 
     match *generator {
         Generator::Constant(value) => {
             let element = T::from_f64(value);
-            out.chunks_exact_mut(T::SIZE)
-                .for_each(|slot| element.write(slot));
+            out.chunks_exact_mut(T::SIZE).for_each(|slot| element.write(slot));
         }
         Generator::Arange { start, step } => {
             for (slot, i) in out.chunks_exact_mut(T::SIZE).zip(first..) {

@@ -152,10 +152,7 @@ mod tests {
     fn logarithm_is_accurate() {
         for x in [0.5, 0.075, 1e-3, 1e-9, 2f64.powi(-54), 0.7, 0.71, 0.999_999] {
             let error = (natural_logarithm(x) - x.ln()).abs();
-            assert!(
-                error <= 4.0 * f64::EPSILON * x.ln().abs(),
-                "ln {x}: off by {error:e}"
-            );
+            assert!(error <= 4.0 * f64::EPSILON * x.ln().abs(), "ln {x}: off by {error:e}");
         }
     }
 
@@ -170,10 +167,7 @@ mod tests {
             (1e-12, -7.034_483_825_301_131),
         ] {
             let got = inverse_normal_cdf(p);
-            assert!(
-                (got - z).abs() <= 2e-15 * z.abs(),
-                "p {p}: {got} instead of {z}"
-            );
+            assert!((got - z).abs() <= 2e-15 * z.abs(), "p {p}: {got} instead of {z}");
         }
     }
 

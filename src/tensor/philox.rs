@@ -29,9 +29,7 @@ pub struct Philox {
 impl Philox {
     /// The stream of a tensor argument.
     pub fn for_argument(seed: u64, name: &str) -> Self {
-        Self {
-            key: [seed, fnv1a64(name.as_bytes())],
-        }
+        Self { key: [seed, fnv1a64(name.as_bytes())] }
     }
 
     /// The key, as `numpy.random.Philox(key=…)` takes it.
@@ -51,12 +49,7 @@ impl Philox {
             }
             let (high_0, low_0) = wide_multiply(MULTIPLIER_0, state[0]);
             let (high_1, low_1) = wide_multiply(MULTIPLIER_1, state[2]);
-            state = [
-                high_1 ^ state[1] ^ key[0],
-                low_1,
-                high_0 ^ state[3] ^ key[1],
-                low_0,
-            ];
+            state = [high_1 ^ state[1] ^ key[0], low_1, high_0 ^ state[3] ^ key[1], low_0];
         }
         state
     }

@@ -56,21 +56,13 @@ pub fn bytes(shape: &[u64], dtype: Dtype) -> Result<u64, ShapeError> {
         return Err(ShapeError::Rank { rank: shape.len() });
     }
     if let Some(dimension) = shape.iter().position(|&extent| extent == 0) {
-        return Err(ShapeError::Zero {
-            dimension,
-            shape: shape.to_vec(),
-        });
+        return Err(ShapeError::Zero { dimension, shape: shape.to_vec() });
     }
     shape
         .iter()
-        .try_fold(dtype.size() as u64, |bytes, &extent| {
-            bytes.checked_mul(extent)
-        })
+        .try_fold(dtype.size() as u64, |bytes, &extent| bytes.checked_mul(extent))
         .filter(|&bytes| i64::try_from(bytes).is_ok())
-        .ok_or_else(|| ShapeError::Overflow {
-            shape: shape.to_vec(),
-            dtype,
-        })
+        .ok_or_else(|| ShapeError::Overflow { shape: shape.to_vec(), dtype })
 }
 
 /// Index in each dimension of the element at `offset` in C order.
@@ -97,10 +89,7 @@ mod tests {
 
     #[test]
     fn zero_overflow_and_rank_are_refused() {
-        assert!(matches!(
-            bytes(&[4, 0], Dtype::Int8),
-            Err(ShapeError::Zero { dimension: 1, .. })
-        ));
+        assert!(matches!(bytes(&[4, 0], Dtype::Int8), Err(ShapeError::Zero { dimension: 1, .. })));
         assert!(matches!(
             bytes(&[1 << 40, 1 << 23], Dtype::Int8),
             Err(ShapeError::Overflow { .. })
@@ -109,10 +98,7 @@ mod tests {
             bytes(&[u64::MAX, u64::MAX], Dtype::Int8),
             Err(ShapeError::Overflow { .. })
         ));
-        assert_eq!(
-            bytes(&[1; 40], Dtype::Int8),
-            Err(ShapeError::Rank { rank: 40 })
-        );
+        assert_eq!(bytes(&[1; 40], Dtype::Int8), Err(ShapeError::Rank { rank: 40 }));
     }
 
     #[test]

@@ -28,10 +28,7 @@ pub fn compare(
     poison: Option<&[u8]>,
     tolerance: &ResolvedTolerance,
 ) -> Comparison {
-    for_dtype!(
-        dtype,
-        compare_as(shape, actual, expected, poison, tolerance)
-    )
+    for_dtype!(dtype, compare_as(shape, actual, expected, poison, tolerance))
 }
 
 /// What one chunk found.
@@ -71,16 +68,9 @@ fn compare_as<T: Comparable>(
             }
         })
         .collect();
-    let in_shape = shape
-        .iter()
-        .try_fold(1u64, |product, &extent| product.checked_mul(extent));
+    let in_shape = shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent));
     let longest = (actual.len().max(expected.len()).div_ceil(T::SIZE)) as u64;
-    merge(
-        partials,
-        in_shape.unwrap_or(u64::MAX).max(longest),
-        shape,
-        tolerance,
-    )
+    merge(partials, in_shape.unwrap_or(u64::MAX).max(longest), shape, tolerance)
 }
 
 /// Every element on its own.
@@ -92,9 +82,7 @@ fn examine<T: Comparable>(
     tolerance: &ResolvedTolerance,
 ) -> Partial {
     let mut partial = Partial::default();
-    let pairs = actual
-        .chunks_exact(T::SIZE)
-        .zip(expected.chunks_exact(T::SIZE));
+    let pairs = actual.chunks_exact(T::SIZE).zip(expected.chunks_exact(T::SIZE));
     for (offset, (actual_bytes, expected_bytes)) in pairs.enumerate() {
         let (actual, expected) = (T::read(actual_bytes), T::read(expected_bytes));
         let (x, y) = (actual.to_f64(), expected.to_f64());
@@ -116,9 +104,7 @@ fn examine<T: Comparable>(
         partial.non_finite += u64::from(!x.is_finite());
         partial.unwritten += u64::from(poison == Some(actual_bytes));
         if partial.mismatches.len() < MAX_LISTED_MISMATCHES {
-            partial
-                .mismatches
-                .push((first + offset as u64, actual.text(), expected.text()));
+            partial.mismatches.push((first + offset as u64, actual.text(), expected.text()));
         }
     }
     partial
@@ -138,9 +124,7 @@ fn merge(
         total.max_abs = total.max_abs.max(partial.max_abs);
         total.max_rel = total.max_rel.max(partial.max_rel);
         let room = MAX_LISTED_MISMATCHES - total.mismatches.len();
-        total
-            .mismatches
-            .extend(partial.mismatches.into_iter().take(room));
+        total.mismatches.extend(partial.mismatches.into_iter().take(room));
     }
     let required = tolerance.required_matched_ratio;
     let all = total.matched == elements;

@@ -15,10 +15,7 @@ pub fn validation_error(name: &str, comparison: &Comparison) -> Option<String> {
     }
     let tolerance = &comparison.tolerance;
     let wrong = comparison.elements - comparison.matched;
-    let mut text = format!(
-        "output `{name}`: {wrong} of {} elements differ",
-        comparison.elements
-    );
+    let mut text = format!("output `{name}`: {wrong} of {} elements differ", comparison.elements);
     if tolerance.atol > 0.0 || tolerance.rtol > 0.0 {
         let _ = write!(
             text,
@@ -29,28 +26,17 @@ pub fn validation_error(name: &str, comparison: &Comparison) -> Option<String> {
     }
     if tolerance.required_matched_ratio < 1.0 {
         let share = comparison.matched as f64 / comparison.elements.max(1) as f64;
-        let _ = write!(
-            text,
-            "; {share:.6} match, {} are required",
-            tolerance.required_matched_ratio
-        );
+        let _ =
+            write!(text, "; {share:.6} match, {} are required", tolerance.required_matched_ratio);
     }
     if comparison.unwritten > 0 {
         let _ = write!(text, "; {} were never written", comparison.unwritten);
     }
     if comparison.non_finite > 0 {
-        let _ = write!(
-            text,
-            "; {} are NaN or infinite and should not be",
-            comparison.non_finite
-        );
+        let _ = write!(text, "; {} are NaN or infinite and should not be", comparison.non_finite);
     }
     if comparison.max_abs_error > 0.0 {
-        let _ = write!(
-            text,
-            "; largest |error| {}",
-            number(comparison.max_abs_error)
-        );
+        let _ = write!(text, "; largest |error| {}", number(comparison.max_abs_error));
     }
     if comparison.max_rel_error > 0.0 {
         let _ = write!(text, ", relative {}", number(comparison.max_rel_error));

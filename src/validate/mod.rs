@@ -22,8 +22,7 @@ pub const POISON_BYTE: u8 = 0xFF;
 pub const MAX_LISTED_MISMATCHES: usize = 10;
 
 /// A tolerance with every default filled in for one element type.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct ResolvedTolerance {
     /// Absolute tolerance.
@@ -37,8 +36,7 @@ pub struct ResolvedTolerance {
 }
 
 /// One element that does not match.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Mismatch {
     /// Index of the element, one number per dimension.
@@ -50,8 +48,7 @@ pub struct Mismatch {
 }
 
 /// Outcome of comparing one output with its expectation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[derive(Object)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Comparison {
     /// Whether enough elements match.

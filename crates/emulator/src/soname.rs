@@ -27,10 +27,7 @@ fn bad(what: &str) -> Error {
 fn number(file: &[u8], at: usize, len: usize) -> io::Result<u64> {
     let bytes = at.checked_add(len).and_then(|end| file.get(at..end));
     let bytes = bytes.ok_or_else(|| bad("the ELF file ends within its headers"))?;
-    Ok(bytes
-        .iter()
-        .rev()
-        .fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
+    Ok(bytes.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
 }
 
 struct Segment {
@@ -48,9 +45,7 @@ fn segments(file: &[u8]) -> io::Result<Vec<Segment>> {
     let table = number(file, 32, 8)? as usize;
     let (size, count) = (number(file, 54, 2)? as usize, number(file, 56, 2)? as usize);
     let segment = |index: usize| {
-        let at = index
-            .checked_mul(size)
-            .and_then(|skip| skip.checked_add(table));
+        let at = index.checked_mul(size).and_then(|skip| skip.checked_add(table));
         let at = at.ok_or_else(|| bad("the ELF file's program headers are nowhere"))?;
         Ok(Segment {
             kind: number(file, at, 4)?,
@@ -80,16 +75,11 @@ fn soname_offset(file: &[u8]) -> io::Result<usize> {
     }
     let strings = strings.ok_or_else(|| bad("the ELF file has no dynamic strings"))?;
     let soname = soname.ok_or_else(|| bad("the library has no SONAME"))?;
-    let address = strings
-        .checked_add(soname)
-        .ok_or_else(|| bad("the SONAME is nowhere"))?;
+    let address = strings.checked_add(soname).ok_or_else(|| bad("the SONAME is nowhere"))?;
     let inside = |segment: &&Segment| {
         segment.kind == PT_LOAD && address.wrapping_sub(segment.address) < segment.bytes
     };
-    let load = segments
-        .iter()
-        .find(inside)
-        .ok_or_else(|| bad("the SONAME is not in the file"))?;
+    let load = segments.iter().find(inside).ok_or_else(|| bad("the SONAME is not in the file"))?;
     Ok((address - load.address + load.offset) as usize)
 }
 
@@ -102,9 +92,7 @@ fn soname_offset(file: &[u8]) -> io::Result<usize> {
 pub fn soname_alias(emulator: &Path, dir: &Path) -> io::Result<PathBuf> {
     let mut file = std::fs::read(emulator)?;
     let at = soname_offset(&file)?;
-    let name = at
-        .checked_add(FULL.len())
-        .and_then(|end| file.get_mut(at..end));
+    let name = at.checked_add(FULL.len()).and_then(|end| file.get_mut(at..end));
     let name = name.filter(|name| *name == FULL);
     let name = name.ok_or_else(|| bad("the library's SONAME is not libcuda.so.1"))?;
     name[SHORT.len()..].fill(0);

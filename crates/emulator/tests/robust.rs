@@ -124,10 +124,7 @@ fn mutated_modules_load_or_are_refused() {
             }
         }
     }
-    assert!(
-        loaded > 50 && refused > 50,
-        "{loaded} loaded, {refused} refused"
-    );
+    assert!(loaded > 50 && refused > 50, "{loaded} loaded, {refused} refused");
 }
 
 #[test]
@@ -139,10 +136,7 @@ fn bytes_that_are_no_ptx() {
         let bytes: Vec<u8> = (0..n).map(|_| (rnd.next() >> 11) as u8).collect();
         assert!(Module::load(&String::from_utf8_lossy(&bytes), &memory, 0).is_err());
     }
-    let deep = format!(
-        ".version 8.0\n.target sm_80\n.global .b8 x[4] = {}",
-        "{".repeat(100_000)
-    );
+    let deep = format!(".version 8.0\n.target sm_80\n.global .b8 x[4] = {}", "{".repeat(100_000));
     let e = Module::load(&deep, &memory, 0).err().unwrap();
     assert!(e.reason.contains("deep"), "{e}");
     let head = ".version 8.0\n.target sm_80\n.address_size 64\n";
@@ -171,17 +165,12 @@ fn what_is_not_supported_is_named() {
             ".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry f()\n{{\n\
              .reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.reg .f32 %f<9>;\n{line}\nret;\n}}\n"
         );
-        Module::load(&text, &memory, 0)
-            .err()
-            .unwrap_or_else(|| panic!("{line} was accepted"))
+        Module::load(&text, &memory, 0).err().unwrap_or_else(|| panic!("{line} was accepted"))
     };
     for (text, what) in [
         ("wgmma.fence.sync.aligned;", "warpgroup"),
         ("cp.async.bulk.commit_group;", "TMA"),
-        (
-            "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];",
-            "textures",
-        ),
+        ("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];", "textures"),
         ("mapa.shared::cluster.u32 %r1, %r2, 0;", "clusters"),
         ("frobnicate.u32 %r1, %r2;", "instruction `frobnicate`"),
         ("add.funny.u32 %r1, %r2, %r3;", "modifier `.funny`"),
@@ -192,10 +181,6 @@ fn what_is_not_supported_is_named() {
         let e = try_load(text);
         assert_eq!(e.line, 9, "{e}");
         assert!(e.reason.contains(what), "{text}: {e}");
-        assert!(
-            e.instruction
-                .contains(text.split(['.', ' ']).next().unwrap()),
-            "{e}"
-        );
+        assert!(e.instruction.contains(text.split(['.', ' ']).next().unwrap()), "{e}");
     }
 }

@@ -14,12 +14,7 @@ fn device() -> Device {
 fn locks_between_lanes_of_a_warp() {
     let d = device();
     let (lock, count) = (d.upload(&[0i32]), d.upload(&[0i32]));
-    d.run(
-        "lane_lock",
-        2,
-        64,
-        &Params::default().arg(lock).arg(count).arg(5),
-    );
+    d.run("lane_lock", 2, 64, &Params::default().arg(lock).arg(count).arg(5));
     assert_eq!(d.download::<i32>(count, 1)[0], 2 * 64 * 5);
     d.run("spin_lock", 3, 96, &Params::default().arg(lock).arg(count));
     assert_eq!(d.download::<i32>(count, 1)[0], 2 * 64 * 5 + 3 * 96);
@@ -29,12 +24,7 @@ fn locks_between_lanes_of_a_warp() {
 fn blocks_wait_for_each_other() {
     let d = device();
     let (arrived, bad) = (d.upload(&[0u32]), d.upload(&[0u32]));
-    d.run(
-        "grid_barrier",
-        50,
-        128,
-        &Params::default().arg(arrived).arg(bad),
-    );
+    d.run("grid_barrier", 50, 128, &Params::default().arg(arrived).arg(bad));
     assert_eq!(d.download::<u32>(arrived, 1)[0], 200);
     assert_eq!(d.download::<u32>(bad, 1)[0], 0);
 
@@ -71,8 +61,7 @@ fn printf_formats() {
 fn faults_say_what_and_where() {
     let d = device();
     let fail = |kernel: &str, grid: u32, block: u32, p: &Params| {
-        *d.try_run(kernel, [grid, 1, 1], [block, 1, 1], 0, p)
-            .unwrap_err()
+        *d.try_run(kernel, [grid, 1, 1], [block, 1, 1], 0, p).unwrap_err()
     };
     let f = fail("failing", 1, 64, &Params::default().arg(40));
     assert_eq!(f.kind, FaultKind::Trap);
@@ -88,10 +77,7 @@ fn faults_say_what_and_where() {
     );
     assert!(f.message.starts_with(&want), "{f}");
     let finding = f.finding.unwrap();
-    assert_eq!(
-        (finding.check, finding.thread, finding.bytes),
-        ("out_of_bounds", [63, 0, 0], 4)
-    );
+    assert_eq!((finding.check, finding.thread, finding.bytes), ("out_of_bounds", [63, 0, 0], 4));
     assert_eq!(finding.source.unwrap().0, "first.cu");
 
     d.memory.free(p).unwrap();
@@ -114,9 +100,7 @@ fn runaway_kernels_stop_at_the_deadline() {
     d.seconds = 1;
     let p = Params::default().arg(d.upload(&[0u32]));
     for kernel in ["forever", "endless"] {
-        let f = d
-            .try_run(kernel, [20, 1, 1], [64, 1, 1], 0, &p)
-            .unwrap_err();
+        let f = d.try_run(kernel, [20, 1, 1], [64, 1, 1], 0, &p).unwrap_err();
         assert_eq!(f.kind, FaultKind::Timeout, "{f}");
     }
 }
@@ -126,19 +110,9 @@ fn recursion_has_an_end() {
     let d = device();
     let p = d.alloc::<i32>(64);
     d.run("overflow", 1, 64, &Params::default().arg(p).arg(20));
-    let deep = |n: i32| {
-        (0..=n)
-            .map(|m| if m == 0 { 0 } else { m + ((m * 7) & 15) })
-            .sum::<i32>()
-    };
+    let deep = |n: i32| (0..=n).map(|m| if m == 0 { 0 } else { m + ((m * 7) & 15) }).sum::<i32>();
     assert_eq!(d.download::<i32>(p, 64), [deep(20); 64]);
-    let f = d.try_run(
-        "overflow",
-        [1, 1, 1],
-        [64, 1, 1],
-        0,
-        &Params::default().arg(p).arg(1 << 20),
-    );
+    let f = d.try_run("overflow", [1, 1, 1], [64, 1, 1], 0, &Params::default().arg(p).arg(1 << 20));
     assert_eq!(f.unwrap_err().kind, FaultKind::StackOverflow);
 }
 
@@ -192,4 +166,19 @@ fn barriers_with_results() {
     let p = d.alloc::<i32>(200);
     d.run("count_barriers", 1, 200, &Params::default().arg(p));
     assert_eq!(d.download::<i32>(p, 200), [100 * 100 + 11; 200]);
+}
+
+/// A launch that fills every worker does not keep another launch, for which it waits, from running.
+#[test]
+fn launches_wait_for_each_other() {
+    let d = device();
+    let flag = d.upload(&[0i32]);
+    let lock = d.upload(&[0i32]);
+    std::thread::scope(|s| {
+        s.spawn(|| d.run("forever", 64, 128, &Params::default().arg(flag)));
+        s.spawn(|| d.run("forever", 8, 32, &Params::default().arg(flag)));
+        // 200 increments by a lock; any of them lets the others go.
+        d.run("spin_lock", 2, 100, &Params::default().arg(lock).arg(flag));
+    });
+    assert_eq!(d.download::<i32>(flag, 1)[0], 200);
 }

@@ -9,10 +9,7 @@ use half::{bf16, f16};
 /// Row and depth of 32-bit register `r` of a lane's A of 16 rows, `per` elements to a register:
 /// the table of the PTX ISA.
 fn a_at(lane: usize, r: usize, per: usize) -> (usize, usize) {
-    (
-        lane / 4 + [0, 8, 0, 8][r],
-        [0, 0, 4, 4][r] * per + lane % 4 * per,
-    )
+    (lane / 4 + [0, 8, 0, 8][r], [0, 0, 4, 4][r] * per + lane % 4 * per)
 }
 
 /// Puts a 16 × k and a k × 8 matrix into fragments: words of A (4 a lane) and of B (2 a lane).
@@ -52,10 +49,7 @@ fn check(kernel: &str, k: usize, bits: u32, make: impl Fn(f32) -> (u32, f64)) {
         let mut fc = vec![0f32; 128];
         (0..128).for_each(|i| fc[i] = c[c_at(i / 4, i % 4)]);
         let dc = d.upload(&fc);
-        let p = Params::default()
-            .arg(d.upload(&fa))
-            .arg(d.upload(&fb))
-            .arg(dc);
+        let p = Params::default().arg(d.upload(&fa)).arg(d.upload(&fb)).arg(dc);
         let report = d.run(kernel, 1, 32, &p);
         let ops = report.counts.tensor_half_ops + report.counts.tensor_tf32_ops;
         assert_eq!(ops, 2 * 16 * 8 * k as u64);
@@ -74,9 +68,7 @@ fn check(kernel: &str, k: usize, bits: u32, make: impl Fn(f32) -> (u32, f64)) {
 
 #[test]
 fn bf16_and_tf32() {
-    check("mma_bf16", 16, 16, |v| {
-        (bf16::from_f32(v).to_bits().into(), bf16::from_f32(v).into())
-    });
+    check("mma_bf16", 16, 16, |v| (bf16::from_f32(v).to_bits().into(), bf16::from_f32(v).into()));
     check("mma_tf32", 8, 32, |v| {
         let bits = v.to_bits() & 0xffff_e000;
         (bits, f32::from_bits(bits).into())
@@ -90,28 +82,15 @@ fn integers() {
     let a: Vec<i8> = (0..16 * 32).map(|_| rnd.next() as i8).collect();
     let b: Vec<u8> = (0..32 * 8).map(|_| rnd.next() as u8).collect();
     let words = |v: Vec<u8>| v.into_iter().map(u32::from).collect::<Vec<_>>();
-    let (fa, fb) = fragments(
-        &words(a.iter().map(|v| *v as u8).collect()),
-        &words(b.clone()),
-        32,
-        8,
-    );
+    let (fa, fb) =
+        fragments(&words(a.iter().map(|v| *v as u8).collect()), &words(b.clone()), 32, 8);
     let dc = d.upload(&(0..128).collect::<Vec<i32>>());
-    d.run(
-        "mma_s8",
-        1,
-        32,
-        &Params::default()
-            .arg(d.upload(&fa))
-            .arg(d.upload(&fb))
-            .arg(dc),
-    );
+    d.run("mma_s8", 1, 32, &Params::default().arg(d.upload(&fa)).arg(d.upload(&fb)).arg(dc));
     for (i, got) in d.download::<i32>(dc, 128).into_iter().enumerate() {
         let at = c_at(i / 4, i % 4);
         let (row, col) = (at / 8, at % 8);
-        let sum: i32 = (0..32)
-            .map(|x| i32::from(a[row * 32 + x]) * i32::from(b[x * 8 + col]))
-            .sum();
+        let sum: i32 =
+            (0..32).map(|x| i32::from(a[row * 32 + x]) * i32::from(b[x * 8 + col])).sum();
         assert_eq!(got, sum + i as i32);
     }
 }
@@ -124,15 +103,7 @@ fn doubles() {
     // A is 8 × 4 with one element a lane; B is 4 × 8, one a lane, by columns.
     let (a, b, c) = (f(&mut rnd, 32), f(&mut rnd, 32), f(&mut rnd, 64));
     let dc = d.upload(&c);
-    d.run(
-        "mma_f64",
-        1,
-        32,
-        &Params::default()
-            .arg(d.upload(&a))
-            .arg(d.upload(&b))
-            .arg(dc),
-    );
+    d.run("mma_f64", 1, 32, &Params::default().arg(d.upload(&a)).arg(d.upload(&b)).arg(dc));
     for (i, got) in d.download::<f64>(dc, 64).into_iter().enumerate() {
         let (row, col) = (i / 8, 2 * (i / 2 % 4) + i % 2);
         let want = (0..4).fold(c[i], |s, k| a[row * 4 + k].mul_add(b[col * 4 + k], s));
@@ -145,11 +116,8 @@ fn half_accumulators_and_transposed_loads() {
     for arch in ["75", "80", "90"] {
         let d = Device::new(&format!("mma.{arch}"));
         let mut rnd = Random(43);
-        let h = |rnd: &mut Random, n| {
-            (0..n)
-                .map(|_| f16::from_f32(rnd.float()))
-                .collect::<Vec<_>>()
-        };
+        let h =
+            |rnd: &mut Random, n| (0..n).map(|_| f16::from_f32(rnd.float())).collect::<Vec<_>>();
         let (a, b, c) = (h(&mut rnd, 128), h(&mut rnd, 64), h(&mut rnd, 128));
         let pack = |x: f16, y: f16| u32::from(x.to_bits()) | u32::from(y.to_bits()) << 16;
         let (mut fa, mut fb, mut fc) = (vec![0u32; 64], vec![0u32; 32], vec![0u32; 64]);
@@ -163,15 +131,7 @@ fn half_accumulators_and_transposed_loads() {
             fb[l] = pack(b[2 * t * 8 + g], b[(2 * t + 1) * 8 + g]);
         }
         let dc = d.upload(&fc);
-        d.run(
-            "mma_f16",
-            1,
-            32,
-            &Params::default()
-                .arg(d.upload(&fa))
-                .arg(d.upload(&fb))
-                .arg(dc),
-        );
+        d.run("mma_f16", 1, 32, &Params::default().arg(d.upload(&fa)).arg(d.upload(&fb)).arg(dc));
         for (i, got) in d.download::<u16>(dc, 128).into_iter().enumerate() {
             let (l, e) = (i / 4, i % 4);
             let (row, col) = (l / 4 + 8 * (e / 2), 2 * (l % 4) + e % 2);
@@ -179,24 +139,14 @@ fn half_accumulators_and_transposed_loads() {
             let sum: f64 = (0..8).map(|k| f(a[row * 8 + k]) * f(b[k * 8 + col])).sum();
             let want = sum + f(c[row * 8 + col]);
             let got = f64::from(f16::from_bits(got));
-            assert!(
-                (got - want).abs() <= want.abs() / 2048.0 + 1e-7,
-                "{got}, not {want}"
-            );
+            assert!((got - want).abs() <= want.abs() / 2048.0 + 1e-7, "{got}, not {want}");
         }
 
         let m: Vec<u16> = (0..256).collect();
-        let words: Vec<u32> = m
-            .chunks(2)
-            .map(|w| u32::from(w[0]) | u32::from(w[1]) << 16)
-            .collect();
+        let words: Vec<u32> =
+            m.chunks(2).map(|w| u32::from(w[0]) | u32::from(w[1]) << 16).collect();
         let out = d.alloc::<u32>(128);
-        d.run(
-            "transposed",
-            1,
-            32,
-            &Params::default().arg(d.upload(&words)).arg(out),
-        );
+        d.run("transposed", 1, 32, &Params::default().arg(d.upload(&words)).arg(out));
         for (i, got) in d.download::<u32>(out, 128).into_iter().enumerate() {
             let (n, l) = (i / 32, i % 32);
             let at = |r: usize| u32::from(m[n * 64 + r * 8 + l / 4]);
@@ -210,20 +160,14 @@ fn wmma() {
     for arch in ["75", "80", "90"] {
         let d = Device::new(&format!("mma.{arch}"));
         let mut rnd = Random(47);
-        let h = |rnd: &mut Random, n| {
-            (0..n)
-                .map(|_| f16::from_f32(rnd.float()))
-                .collect::<Vec<_>>()
-        };
+        let h =
+            |rnd: &mut Random, n| (0..n).map(|_| f16::from_f32(rnd.float())).collect::<Vec<_>>();
         let bits = |v: &[f16]| v.iter().map(|v| v.to_bits()).collect::<Vec<u16>>();
         // n = 48: A is 16 × 48, B 48 × 48 of which 16 columns are used, C 16 × 16 in rows of 48.
         let n = 48usize;
         let (a, b) = (h(&mut rnd, 16 * n), h(&mut rnd, n * n));
         let c = d.alloc::<f32>(16 * n);
-        let p = Params::default()
-            .arg(d.upload(&bits(&a)))
-            .arg(d.upload(&bits(&b)))
-            .arg(c);
+        let p = Params::default().arg(d.upload(&bits(&a))).arg(d.upload(&bits(&b))).arg(c);
         d.run("wmma_k", 1, 32, &p.arg(n as i32));
         let got = d.download::<f32>(c, 16 * n);
         let f = |v: f16| f64::from(v);
@@ -237,31 +181,19 @@ fn wmma() {
         let byte = |rnd: &mut Random| (0..256).map(|_| rnd.next() as i8).collect::<Vec<_>>();
         let (p, q) = (byte(&mut rnd), byte(&mut rnd));
         let (dc, dr) = (d.upload(&bits(&c)), d.alloc::<i32>(256));
-        let args = Params::default()
-            .arg(d.upload(&bits(&a)))
-            .arg(d.upload(&bits(&b)))
-            .arg(dc);
-        d.run(
-            "wmma_mixed",
-            1,
-            32,
-            &args.arg(d.upload(&p)).arg(d.upload(&q)).arg(dr),
-        );
+        let args = Params::default().arg(d.upload(&bits(&a))).arg(d.upload(&bits(&b))).arg(dc);
+        d.run("wmma_mixed", 1, 32, &args.arg(d.upload(&p)).arg(d.upload(&q)).arg(dr));
         let got = d.download::<u16>(dc, 256);
         for (r, col) in (0..256).map(|i| (i / 8, i % 8)) {
             let sum: f64 = (0..16).map(|k| f(a[k * 32 + r]) * f(b[col * 16 + k])).sum();
             let want = 2.0 * (sum + f(c[r * 8 + col]));
             let got = f64::from(f16::from_bits(got[col * 32 + r]));
-            assert!(
-                (got - want).abs() <= want.abs() / 1000.0 + 1e-6,
-                "{got}, not {want}"
-            );
+            assert!((got - want).abs() <= want.abs() / 1000.0 + 1e-6, "{got}, not {want}");
         }
         for (i, got) in d.download::<i32>(dr, 256).into_iter().enumerate() {
             let (r, c) = (i / 16, i % 16);
-            let sum: i32 = (0..16)
-                .map(|k| i32::from(p[r * 16 + k]) * i32::from(q[c * 16 + k]))
-                .sum();
+            let sum: i32 =
+                (0..16).map(|k| i32::from(p[r * 16 + k]) * i32::from(q[c * 16 + k])).sum();
             assert_eq!(got, sum + 7);
         }
     }
@@ -272,26 +204,17 @@ fn wmma() {
 fn asynchronous_copies_feed_a_product() {
     let d = Device::new("mma.80");
     let mut rnd = Random(53);
-    let a: Vec<u16> = (0..1024)
-        .map(|_| f16::from_f32(rnd.float()).to_bits())
-        .collect();
-    let b: Vec<u16> = (0..128)
-        .map(|_| f16::from_f32(rnd.float()).to_bits())
-        .collect();
+    let a: Vec<u16> = (0..1024).map(|_| f16::from_f32(rnd.float()).to_bits()).collect();
+    let b: Vec<u16> = (0..128).map(|_| f16::from_f32(rnd.float()).to_bits()).collect();
     let words = |v: &[u16]| {
-        v.chunks(2)
-            .map(|w| u32::from(w[0]) | u32::from(w[1]) << 16)
-            .collect::<Vec<_>>()
+        v.chunks(2).map(|w| u32::from(w[0]) | u32::from(w[1]) << 16).collect::<Vec<_>>()
     };
     let c = d.alloc::<f32>(128);
     d.run(
         "mma_k",
         1,
         32,
-        &Params::default()
-            .arg(d.upload(&words(&a)))
-            .arg(d.upload(&words(&b)))
-            .arg(c),
+        &Params::default().arg(d.upload(&words(&a))).arg(d.upload(&words(&b))).arg(c),
     );
     let f = |v: u16| f64::from(f16::from_bits(v));
     // The four 8 × 8 matrices are rows of 8 halves: lanes 0–7 the first, and so on; registers
@@ -302,9 +225,6 @@ fn asynchronous_copies_feed_a_product() {
         let at = c_at(i / 4, i % 4);
         let (row, col) = (at / 8, at % 8);
         let want: f64 = (0..16).map(|k| f(a_of(row, k)) * f(b_of(k, col))).sum();
-        assert!(
-            (f64::from(got) - want).abs() < 1e-5,
-            "{row},{col}: {got}, not {want}"
-        );
+        assert!((f64::from(got) - want).abs() < 1e-5, "{row},{col}: {got}, not {want}");
     }
 }

@@ -13,11 +13,7 @@ const MAX_C_TYPE: usize = 64;
 
 pub(super) fn check(args: &[ArgSpec], limits: &Limits, mistakes: &mut Mistakes) {
     if args.len() > limits.max_args {
-        let message = format!(
-            "{} arguments; at most {} are accepted",
-            args.len(),
-            limits.max_args
-        );
+        let message = format!("{} arguments; at most {} are accepted", args.len(), limits.max_args);
         mistakes.add("kernel.io.args", "too_large", message);
         return;
     }
@@ -53,18 +49,13 @@ pub(super) fn check(args: &[ArgSpec], limits: &Limits, mistakes: &mut Mistakes) 
 fn name(name: &str, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
     let path = format!("{path}.name");
     if name.len() > limits.max_name_len {
-        let message = format!(
-            "{} bytes long; at most {} are accepted",
-            name.len(),
-            limits.max_name_len
-        );
+        let message =
+            format!("{} bytes long; at most {} are accepted", name.len(), limits.max_name_len);
         mistakes.add(path, "invalid_name", message);
         return;
     }
     let mut characters = name.chars();
-    let starts = characters
-        .next()
-        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    let starts = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     if !starts || !characters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
         let message = format!(
             "must be an identifier (letters, digits, `_`; no digit first), not `{}`",
@@ -88,11 +79,7 @@ fn scalar(arg: &ArgSpec, path: &str, mistakes: &mut Mistakes) {
         let message = "string arguments are for Python kernels; a device kernel cannot take one";
         mistakes.add(format!("{path}.type"), "wrong_type", message);
     } else if let Err(message) = arg.scalar_value() {
-        let code = if arg.value.is_some() {
-            "wrong_type"
-        } else {
-            "missing_value"
-        };
+        let code = if arg.value.is_some() { "wrong_type" } else { "missing_value" };
         mistakes.add(format!("{path}.value"), code, message);
     }
 }
@@ -126,11 +113,7 @@ fn tensor(arg: &ArgSpec, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
 fn content(role: Role, spec: &TensorSpec, path: &str, mistakes: &mut Mistakes) {
     match (&spec.init, &spec.data) {
         (Some(_), Some(_)) => {
-            mistakes.add(
-                path,
-                "conflicting_fields",
-                "give `init` or `data`, not both",
-            );
+            mistakes.add(path, "conflicting_fields", "give `init` or `data`, not both");
         }
         (None, None) if role != Role::Output => mistakes.add(
             path,
@@ -142,11 +125,7 @@ fn content(role: Role, spec: &TensorSpec, path: &str, mistakes: &mut Mistakes) {
     if let Some(init) = &spec.init
         && let Err(error) = Generator::new(init, spec.dtype)
     {
-        mistakes.add(
-            format!("{path}.init.{}", error.field),
-            "invalid_init",
-            error.message,
-        );
+        mistakes.add(format!("{path}.init.{}", error.field), "invalid_init", error.message);
     }
     if let Some(data) = &spec.data {
         check_data(data, spec, &format!("{path}.data"), mistakes);
@@ -176,10 +155,7 @@ pub(super) fn check_data(
         return;
     }
     let path = format!("{path}.data_b64");
-    match (
-        data.data_b64.decoded_len(),
-        shape::bytes(&spec.shape, spec.dtype),
-    ) {
+    match (data.data_b64.decoded_len(), shape::bytes(&spec.shape, spec.dtype)) {
         (Err(error), _) => mistakes.add(path, "invalid_base64", error.to_string()),
         (Ok(came), Ok(wanted))
             if data.compress == Compress::None

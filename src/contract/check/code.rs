@@ -25,11 +25,7 @@ fn source(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mista
     }
     let path = format!("{path}.source_code");
     let Some(source) = &kernel.source_code else {
-        mistakes.add(
-            path,
-            "missing_code",
-            format!("a {kind} kernel needs `source_code`"),
-        );
+        mistakes.add(path, "missing_code", format!("a {kind} kernel needs `source_code`"));
         return;
     };
     if source.trim().is_empty() {
@@ -45,11 +41,7 @@ fn source(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mista
             ),
         );
     } else if let Some(offset) = source.find('\0') {
-        mistakes.add(
-            path,
-            "invalid_value",
-            format!("the source has a NUL at byte {offset}"),
-        );
+        mistakes.add(path, "invalid_value", format!("the source has a NUL at byte {offset}"));
     }
 }
 
@@ -87,12 +79,7 @@ fn binary(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mista
 /// say.
 fn check_metadata(metadata: &KernelMetadata, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
     if let Some(name) = &metadata.kernel_name {
-        line(
-            name,
-            limits.max_name_len,
-            format!("{path}.kernel_name"),
-            mistakes,
-        );
+        line(name, limits.max_name_len, format!("{path}.kernel_name"), mistakes);
     }
     for (field, lines) in [
         ("compiler_options", &metadata.compiler_options),
@@ -100,21 +87,13 @@ fn check_metadata(metadata: &KernelMetadata, limits: &Limits, path: &str, mistak
     ] {
         let path = format!("{path}.{field}");
         if lines.len() > limits.max_compiler_options {
-            let message = format!(
-                "{} entries; at most {}",
-                lines.len(),
-                limits.max_compiler_options
-            );
+            let message =
+                format!("{} entries; at most {}", lines.len(), limits.max_compiler_options);
             mistakes.add(path, "too_large", message);
             continue;
         }
         for (index, text) in lines.iter().enumerate() {
-            line(
-                text,
-                limits.max_compiler_option_len,
-                format!("{path}[{index}]"),
-                mistakes,
-            );
+            line(text, limits.max_compiler_option_len, format!("{path}[{index}]"), mistakes);
         }
     }
     if let Some(text) = &metadata.description {

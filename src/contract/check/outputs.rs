@@ -52,28 +52,18 @@ fn output_named<'a>(
     match io.args.iter().find(|arg| arg.name == name) {
         Some(arg) if arg.is_output() => Some(arg),
         Some(_) => {
-            let message = format!(
-                "`{}` is no output; give it `role: output` or `role: inout`",
-                quoted(name)
-            );
+            let message =
+                format!("`{}` is no output; give it `role: output` or `role: inout`", quoted(name));
             mistakes.add(path, "not_an_output", message);
             None
         }
         None => {
-            let outputs: Vec<&str> = io
-                .args
-                .iter()
-                .filter(|arg| arg.is_output())
-                .map(|arg| arg.name.as_str())
-                .collect();
+            let outputs: Vec<&str> =
+                io.args.iter().filter(|arg| arg.is_output()).map(|arg| arg.name.as_str()).collect();
             let message = format!(
                 "no argument `{}`; the outputs are: {}",
                 quoted(name),
-                if outputs.is_empty() {
-                    "none".to_owned()
-                } else {
-                    quoted(&outputs.join(", "))
-                }
+                if outputs.is_empty() { "none".to_owned() } else { quoted(&outputs.join(", ")) }
             );
             mistakes.add(path, "unknown_output", message);
             None
@@ -99,11 +89,7 @@ fn check_expected(
             reference(kernel, io, limits, &format!("{path}.kernel"), mistakes);
         }
         (Some(_), Some(_)) => {
-            mistakes.add(
-                path,
-                "conflicting_fields",
-                "give `data` or `kernel`, not both",
-            );
+            mistakes.add(path, "conflicting_fields", "give `data` or `kernel`, not both");
         }
         (None, None) => mistakes.add(
             path,
@@ -126,11 +112,7 @@ fn reference(
             "`{}` reference kernels are not served yet; send cuda, ptx, cubin or fatbin",
             kernel.kernel_type.name()
         );
-        mistakes.add(
-            format!("{path}.kernel_type"),
-            "unsupported_kernel_type",
-            message,
-        );
+        mistakes.add(format!("{path}.kernel_type"), "unsupported_kernel_type", message);
         return;
     }
     code::check(kernel, limits, path, mistakes);
@@ -142,13 +124,7 @@ fn reference(
         mistakes.add(format!("{path}.io.args"), "reference_args_differ", message);
     }
     let launch = own.launch.as_ref();
-    resolve_into(
-        &io.args,
-        launch,
-        limits,
-        &format!("{path}.io.launch"),
-        mistakes,
-    );
+    resolve_into(&io.args, launch, limits, &format!("{path}.io.launch"), mistakes);
 }
 
 fn returned(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistakes: &mut Mistakes) {
@@ -156,11 +132,8 @@ fn returned(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistake
         ReturnOutputs::None => 0,
         ReturnOutputs::All => sum(io.args.iter().filter(|arg| arg.is_output())),
         ReturnOutputs::Names(names) if names.len() > limits.max_args => {
-            let message = format!(
-                "{} names; at most {} are accepted",
-                names.len(),
-                limits.max_args
-            );
+            let message =
+                format!("{} names; at most {} are accepted", names.len(), limits.max_args);
             mistakes.add("return_outputs", "too_large", message);
             0
         }
@@ -173,42 +146,28 @@ fn returned(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistake
             sum(found)
         }
     };
-    mistakes.require(
-        bytes <= limits.max_output_bytes,
-        "return_outputs",
-        "too_large",
-        || {
-            format!(
-                "the outputs asked for have {bytes} bytes; at most {} travel back. Ask for fewer \
+    mistakes.require(bytes <= limits.max_output_bytes, "return_outputs", "too_large", || {
+        format!(
+            "the outputs asked for have {bytes} bytes; at most {} travel back. Ask for fewer \
              (hashes of all outputs are always in the answer)",
-                limits.max_output_bytes
-            )
-        },
-    );
+            limits.max_output_bytes
+        )
+    });
 }
 
 /// Every tensor, and once more every output that is compared.
 fn total(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistakes: &mut Mistakes) {
-    let compared = io
-        .args
-        .iter()
-        .filter(|arg| request.expected.contains_key(&arg.name));
+    let compared = io.args.iter().filter(|arg| request.expected.contains_key(&arg.name));
     let bytes = sum(io.args.iter()).saturating_add(sum(compared));
-    mistakes.require(
-        bytes <= limits.max_total_bytes,
-        "kernel.io.args",
-        "too_large",
-        || {
-            format!(
-                "all tensors together, expected ones included, have {bytes} bytes; at most {} are \
+    mistakes.require(bytes <= limits.max_total_bytes, "kernel.io.args", "too_large", || {
+        format!(
+            "all tensors together, expected ones included, have {bytes} bytes; at most {} are \
              accepted",
-                limits.max_total_bytes
-            )
-        },
-    );
+            limits.max_total_bytes
+        )
+    });
 }
 
 fn sum<'a>(args: impl IntoIterator<Item = &'a ArgSpec>) -> u64 {
-    args.into_iter()
-        .fold(0, |sum, arg| sum.saturating_add(arg.tensor_bytes()))
+    args.into_iter().fold(0, |sum, arg| sum.saturating_add(arg.tensor_bytes()))
 }

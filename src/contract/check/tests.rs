@@ -29,9 +29,7 @@ fn good() -> Value {
 
 fn errors_of(value: &Value) -> Vec<ContractError> {
     let request: EvaluateRequest = serde_json::from_value(value.clone()).unwrap();
-    validate(&request, &Limits::default())
-        .err()
-        .unwrap_or_default()
+    validate(&request, &Limits::default()).err().unwrap_or_default()
 }
 
 /// The good request with the value at `pointer` replaced, or removed by null.
@@ -57,23 +55,14 @@ fn a_good_request_passes() {
     assert_eq!(errors_of(&good()), []);
     for (pointer, new) in [
         ("/kernel/io/args/2/value", json!(1e6)),
-        (
-            "/kernel/io/args/1/tensor_spec/init",
-            json!({"kind": "zeros"}),
-        ),
+        ("/kernel/io/args/1/tensor_spec/init", json!({"kind": "zeros"})),
         ("/kernel/io/launch", Value::Null),
         ("/kernel/io/launch/shared_memory_bytes", json!("n * 4")),
         ("/kernel/io/launch/cluster", json!({"x": 4})),
         ("/kernel/metadata", Value::Null),
         ("/timeout", json!(600)),
-        (
-            "/tolerance",
-            json!({"atol": 0, "required_matched_ratio": 0.99}),
-        ),
-        (
-            "/expected/y",
-            json!({"kernel": {"kernel_type": "cuda", "source_code": "x"}}),
-        ),
+        ("/tolerance", json!({"atol": 0, "required_matched_ratio": 0.99})),
+        ("/expected/y", json!({"kernel": {"kernel_type": "cuda", "source_code": "x"}})),
     ] {
         assert_eq!(errors_of(&changed(pointer, &new)), [], "{pointer}");
     }
@@ -87,9 +76,7 @@ const MISTAKES: &str = include_str!("mistakes.txt");
 fn every_mistake_is_named() {
     for line in MISTAKES.lines() {
         let fields: Vec<&str> = line.split(" | ").collect();
-        let [pointer, new, path, code] = fields[..] else {
-            panic!("{line}")
-        };
+        let [pointer, new, path, code] = fields[..] else { panic!("{line}") };
         let pointer = match pointer.split_once('/') {
             Some(("args", rest)) => format!("/kernel/io/args/{rest}"),
             Some(("spec", rest)) => format!("/kernel/io/args/0/tensor_spec/{rest}"),
@@ -115,26 +102,14 @@ fn long_texts_are_refused() {
     let path = "kernel.metadata.compiler_options[0]";
     expect_mistake(options, &json!(["x".repeat(1025)]), path, "too_large");
     let name = "/kernel/io/args/0/name";
-    expect_mistake(
-        name,
-        &json!("a".repeat(300)),
-        "kernel.io.args[0].name",
-        "invalid_name",
-    );
+    expect_mistake(name, &json!("a".repeat(300)), "kernel.io.args[0].name", "invalid_name");
     let source = json!("x".repeat(Limits::default().max_source_bytes + 1));
-    expect_mistake(
-        "/kernel/source_code",
-        &source,
-        "kernel.source_code",
-        "too_large",
-    );
+    expect_mistake("/kernel/source_code", &source, "kernel.source_code", "too_large");
 }
 
 fn expect_mistake(pointer: &str, new: &Value, path: &str, code: &str) {
     let errors = errors_of(&changed(pointer, new));
-    let found = errors
-        .iter()
-        .any(|error| error.path == path && error.code == code);
+    let found = errors.iter().any(|error| error.path == path && error.code == code);
     assert!(found, "{pointer}: {path} {code} not among {errors:#?}");
     let readable = |error: &ContractError| (1..400).contains(&error.message.len());
     assert!(errors.iter().all(readable), "{errors:#?}");
@@ -146,20 +121,11 @@ fn nulls_stand_for_absent_fields() {
     let mut request = good();
     let nulls = [
         ("/kernel", &["binary_b64"][..]),
-        (
-            "/kernel/metadata",
-            &["backend", "jitify", "function_name", "entry_point"],
-        ),
-        (
-            "/kernel/io/launch",
-            &["num_warps", "num_stages", "cluster", "shared_memory_bytes"],
-        ),
+        ("/kernel/metadata", &["backend", "jitify", "function_name", "entry_point"]),
+        ("/kernel/io/launch", &["num_warps", "num_stages", "cluster", "shared_memory_bytes"]),
         ("/kernel/io/args/0", &["value", "c_type"]),
         ("/kernel/io/args/0/tensor_spec", &["data"]),
-        (
-            "/kernel/io/args/0/tensor_spec/init",
-            &["seed", "mean", "low", "fill_value", "step"],
-        ),
+        ("/kernel/io/args/0/tensor_spec/init", &["seed", "mean", "low", "fill_value", "step"]),
         ("/kernel/io/args/1/tensor_spec", &["init", "data"]),
         ("/kernel/io/args/2", &["tensor_spec"]),
         ("", &["tolerance", "work", "profile"]),
@@ -174,14 +140,9 @@ fn nulls_stand_for_absent_fields() {
 
 #[test]
 fn both_sizes_are_named() {
-    let errors = errors_of(&changed(
-        "/expected/y/data/data_b64",
-        &json!(Blob::from_bytes(&[0; 15])),
-    ));
-    assert_eq!(
-        errors[0].message,
-        "15 bytes of data, but shape [4] of float32 needs 16"
-    );
+    let errors =
+        errors_of(&changed("/expected/y/data/data_b64", &json!(Blob::from_bytes(&[0; 15]))));
+    assert_eq!(errors[0].message, "15 bytes of data, but shape [4] of float32 needs 16");
 }
 
 #[test]
@@ -200,16 +161,10 @@ fn all_mistakes_are_reported_up_to_a_bound() {
 fn total_memory_counts_expected_outputs() {
     let request: EvaluateRequest = serde_json::from_value(good()).unwrap();
     let exact = 4000 + 16 + 16;
-    let limits = |max_total_bytes| Limits {
-        max_total_bytes,
-        ..Limits::default()
-    };
+    let limits = |max_total_bytes| Limits { max_total_bytes, ..Limits::default() };
     assert_eq!(validate(&request, &limits(exact)), Ok(()));
     let errors = validate(&request, &limits(exact - 1)).unwrap_err();
-    assert_eq!(
-        (errors[0].path.as_str(), errors[0].code),
-        ("kernel.io.args", "too_large")
-    );
+    assert_eq!((errors[0].path.as_str(), errors[0].code), ("kernel.io.args", "too_large"));
 }
 
 #[test]
@@ -228,10 +183,7 @@ fn launches_resolve() {
     assert_eq!(resolved("/kernel/metadata", Value::Null), Ok(expected));
     assert_eq!(
         resolved("/kernel/io/launch", Value::Null),
-        Ok(ResolvedLaunch {
-            grid: [1; 3],
-            ..expected
-        })
+        Ok(ResolvedLaunch { grid: [1; 3], ..expected })
     );
     assert_eq!(
         resolved(

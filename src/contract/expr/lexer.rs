@@ -31,11 +31,7 @@ pub(super) struct Lexer<'a> {
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Result<Self, (usize, String)> {
-        let mut lexer = Self {
-            text,
-            position: 0,
-            next: (0, Token::End),
-        };
+        let mut lexer = Self { text, position: 0, next: (0, Token::End) };
         lexer.next = lexer.read()?;
         Ok(lexer)
     }
@@ -64,10 +60,7 @@ impl<'a> Lexer<'a> {
         let (token, length) = if first.is_ascii_digit() {
             let digits = run(|c| c.is_ascii_alphanumeric() || c == '_');
             let value = digits.parse().map_err(|_| {
-                (
-                    start,
-                    format!("`{digits}` is not a decimal integer of at most 128 bits"),
-                )
+                (start, format!("`{digits}` is not a decimal integer of at most 128 bits"))
             })?;
             (Token::Integer(value), digits.len())
         } else if first.is_ascii_alphabetic() || first == '_' {

@@ -64,11 +64,7 @@ fn errors_say_where_and_what() {
         ("0x10", 0, "decimal integer"),
         ("1.5", 1, "unexpected `.`"),
         ("é", 0, "`é`"),
-        (
-            "170141183460469231731687303715884105727 + 1",
-            40,
-            "128 bits",
-        ),
+        ("170141183460469231731687303715884105727 + 1", 40, "128 bits"),
         ("9999999999999999999999999999999999999999", 0, "128 bits"),
     ] {
         let error = value(text).unwrap_err();
@@ -86,10 +82,7 @@ fn length_and_depth_are_bounded() {
         let error = value(&deep).unwrap_err();
         assert!(error.message.contains("64 levels"), "{error}");
     }
-    assert_eq!(
-        value(&format!("{}1{}", "(".repeat(60), ")".repeat(60))),
-        Ok(1)
-    );
+    assert_eq!(value(&format!("{}1{}", "(".repeat(60), ")".repeat(60))), Ok(1));
     // Depth counts nesting, not length.
     assert_eq!(value(&format!("1{}", "+(1)".repeat(120))), Ok(121));
 }
@@ -116,13 +109,7 @@ fn arithmetic() -> impl Strategy<Value = (String, i128)> {
 
 /// Rounds down by way of the Euclidean division, which rounds down for positive divisors.
 fn floor(x: i128, y: i128) -> Option<i128> {
-    (y != 0).then(|| {
-        if y > 0 {
-            x.div_euclid(y)
-        } else {
-            (-x).div_euclid(-y)
-        }
-    })
+    (y != 0).then(|| if y > 0 { x.div_euclid(y) } else { (-x).div_euclid(-y) })
 }
 
 proptest! {

@@ -10,14 +10,8 @@ use super::{MAX_DEPTH, MAX_VALUES, ParseError, data_error_code, too_many_values}
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ParseError> {
     let end = scan(bytes)?;
     if end < bytes.len() {
-        let message = format!(
-            "{} bytes follow the MessagePack document",
-            bytes.len() - end
-        );
-        return Err(at_offset(
-            ParseError::new("malformed_msgpack", message),
-            end,
-        ));
+        let message = format!("{} bytes follow the MessagePack document", bytes.len() - end);
+        return Err(at_offset(ParseError::new("malformed_msgpack", message), end));
     }
     let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes);
     // Options count as a level each in the library.
@@ -32,15 +26,13 @@ fn describe(error: &rmp_serde::decode::Error) -> ParseError {
         Error::Syntax(message) | Error::Uncategorized(message) => {
             ParseError::new(data_error_code(message), message.as_str())
         }
-        Error::TypeMismatch(marker) => ParseError::new(
-            "wrong_type",
-            format!("invalid type: found marker {marker:?}"),
-        ),
+        Error::TypeMismatch(marker) => {
+            ParseError::new("wrong_type", format!("invalid type: found marker {marker:?}"))
+        }
         Error::OutOfRange => ParseError::new("invalid_value", "the number does not fit the field"),
-        Error::LengthMismatch(expected) => ParseError::new(
-            "wrong_type",
-            format!("wrong number of elements, expected {expected}"),
-        ),
+        Error::LengthMismatch(expected) => {
+            ParseError::new("wrong_type", format!("wrong number of elements, expected {expected}"))
+        }
         Error::Utf8Error(_) => ParseError::new("malformed_msgpack", "a string is not UTF-8"),
         Error::DepthLimitExceeded => too_deep(),
         other => ParseError::new("malformed_msgpack", other.to_string()),
@@ -48,10 +40,7 @@ fn describe(error: &rmp_serde::decode::Error) -> ParseError {
 }
 
 fn too_deep() -> ParseError {
-    ParseError::new(
-        "too_deep",
-        format!("the body nests deeper than {MAX_DEPTH} levels"),
-    )
+    ParseError::new("too_deep", format!("the body nests deeper than {MAX_DEPTH} levels"))
 }
 
 fn at_offset(mut error: ParseError, offset: usize) -> ParseError {
@@ -109,14 +98,8 @@ fn item(bytes: &[u8], position: &mut usize) -> Result<Item, ParseError> {
     let mut length = |width| number(bytes, position, width);
     match marker {
         0x00..=0x7f | 0xe0..=0xff | 0xc0 | 0xc2 | 0xc3 => skip(0),
-        0x80..=0x8f => Ok(Item {
-            skip: 0,
-            children: u64::from(marker & 0x0f) * 2,
-        }),
-        0x90..=0x9f => Ok(Item {
-            skip: 0,
-            children: u64::from(marker & 0x0f),
-        }),
+        0x80..=0x8f => Ok(Item { skip: 0, children: u64::from(marker & 0x0f) * 2 }),
+        0x90..=0x9f => Ok(Item { skip: 0, children: u64::from(marker & 0x0f) }),
         0xa0..=0xbf => skip(u64::from(marker & 0x1f)),
         0xc4 | 0xd9 => skip(length(1)?),
         0xc5 | 0xda => skip(length(2)?),
@@ -129,22 +112,10 @@ fn item(bytes: &[u8], position: &mut usize) -> Result<Item, ParseError> {
         0xca | 0xce | 0xd2 => skip(4),
         0xcb | 0xcf | 0xd3 => skip(8),
         0xd4..=0xd8 => skip(1 + (1 << (marker - 0xd4))),
-        0xdc => Ok(Item {
-            skip: 0,
-            children: length(2)?,
-        }),
-        0xdd => Ok(Item {
-            skip: 0,
-            children: length(4)?,
-        }),
-        0xde => Ok(Item {
-            skip: 0,
-            children: length(2)? * 2,
-        }),
-        0xdf => Ok(Item {
-            skip: 0,
-            children: length(4)? * 2,
-        }),
+        0xdc => Ok(Item { skip: 0, children: length(2)? }),
+        0xdd => Ok(Item { skip: 0, children: length(4)? }),
+        0xde => Ok(Item { skip: 0, children: length(2)? * 2 }),
+        0xdf => Ok(Item { skip: 0, children: length(4)? * 2 }),
         0xc1 => Err(ParseError::new(
             "malformed_msgpack",
             "byte 0xc1 is no MessagePack marker; is the body JSON or compressed?",
@@ -159,7 +130,5 @@ fn number(bytes: &[u8], position: &mut usize, width: usize) -> Result<u64, Parse
         return Err(ParseError::new("truncated_body", message));
     };
     *position += width;
-    Ok(raw
-        .iter()
-        .fold(0, |number, &byte| number << 8 | u64::from(byte)))
+    Ok(raw.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))
 }

@@ -36,10 +36,7 @@ fn check(request: &EvaluateRequest) {
     let io = request.kernel.io.as_ref().unwrap();
     assert_eq!(io.args[0].role, Role::Inout);
     let spec = io.args[0].tensor_spec.as_ref().unwrap();
-    assert_eq!(
-        (spec.shape.as_slice(), spec.dtype),
-        (&[1024][..], Dtype::Float32)
-    );
+    assert_eq!((spec.shape.as_slice(), spec.dtype), (&[1024][..], Dtype::Float32));
     assert_eq!(spec.init.as_ref().unwrap().seed, Some(42));
     assert_eq!(io.args[1].value, Some(serde_json::json!(1024)));
     let launch = io.launch.as_ref().unwrap();
@@ -62,10 +59,7 @@ fn the_three_formats_carry_the_same_request() {
 
 #[test]
 fn agrees_with_serde_yaml_on_ordinary_documents() {
-    for text in [
-        YAML,
-        "kernel: {kernel_type: ptx, source_code: \"a\\tb\"}\ntimeout: 1e1\n",
-    ] {
+    for text in [YAML, "kernel: {kernel_type: ptx, source_code: \"a\\tb\"}\ntimeout: 1e1\n"] {
         let reference: EvaluateRequest = serde_yaml::from_str(text).unwrap();
         let ours: EvaluateRequest = parse(BodyFormat::Yaml, text.as_bytes()).unwrap();
         let json = |request| serde_json::to_value::<&EvaluateRequest>(request).unwrap();
@@ -107,32 +101,12 @@ fn with_spec(spec: &str) -> String {
 fn mistakes_are_named_in_every_format() {
     let spec = "kernel.io.args[0].tensor_spec";
     let cases = [
-        (
-            with_spec(r#"{"shape": [4], "dtyp": "float32"}"#),
-            "unknown_field",
-            ".dtyp",
-            "`dtype`",
-        ),
-        (
-            with_spec(r#"{"shape": [4], "dtype": "float33"}"#),
-            "invalid_value",
-            ".dtype",
-            "float32",
-        ),
-        (
-            with_spec(r#"{"shape": [4, "a"]}"#),
-            "wrong_type",
-            ".shape[1]",
-            "",
-        ),
+        (with_spec(r#"{"shape": [4], "dtyp": "float32"}"#), "unknown_field", ".dtyp", "`dtype`"),
+        (with_spec(r#"{"shape": [4], "dtype": "float33"}"#), "invalid_value", ".dtype", "float32"),
+        (with_spec(r#"{"shape": [4, "a"]}"#), "wrong_type", ".shape[1]", ""),
         (with_spec(r#"{"shape": [-4]}"#), "", ".shape[0]", ""),
         (with_spec(r#"{"shape": 4}"#), "wrong_type", ".shape", ""),
-        (
-            with_spec(r#"{"dtype": "f32"}"#),
-            "missing_field",
-            "",
-            "`shape`",
-        ),
+        (with_spec(r#"{"dtype": "f32"}"#), "missing_field", "", "`shape`"),
         (
             with_spec(r#"{"shape": [4], "data": {"data_b64": "A*=="}}"#),
             "invalid_value",
@@ -150,14 +124,8 @@ fn mistakes_are_named_in_every_format() {
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         let bodies = [
             (BodyFormat::Json, json.clone().into_bytes()),
-            (
-                BodyFormat::Yaml,
-                serde_yaml::to_string(&value).unwrap().into_bytes(),
-            ),
-            (
-                BodyFormat::MsgPack,
-                rmp_serde::to_vec_named(&value).unwrap(),
-            ),
+            (BodyFormat::Yaml, serde_yaml::to_string(&value).unwrap().into_bytes()),
+            (BodyFormat::MsgPack, rmp_serde::to_vec_named(&value).unwrap()),
         ];
         for (format, body) in bodies {
             let error = refused(format, &body);
@@ -165,10 +133,7 @@ fn mistakes_are_named_in_every_format() {
             assert!(code.is_empty() || error.code == code, "{format}: {error:?}");
             assert!(error.message.contains(word), "{format}: {error:?}");
             if format != BodyFormat::MsgPack {
-                assert!(
-                    error.line.is_some() && error.column.is_some(),
-                    "{format}: {error:?}"
-                );
+                assert!(error.line.is_some() && error.column.is_some(), "{format}: {error:?}");
             }
         }
     }
@@ -182,46 +147,27 @@ fn malformed_and_truncated_bodies() {
         rmp_serde::to_vec_named(&value).unwrap()
     };
     for cut in [1, 10, 60, json.len() - 1] {
-        assert_eq!(
-            refused(BodyFormat::Json, &json.as_bytes()[..cut]).code,
-            "truncated_body"
-        );
+        assert_eq!(refused(BodyFormat::Json, &json.as_bytes()[..cut]).code, "truncated_body");
     }
     for cut in [1, 10, 60, msgpack.len() - 1] {
         let error = refused(BodyFormat::MsgPack, &msgpack[..cut]);
         assert_eq!(error.code, "truncated_body");
-        assert!(
-            error.offset.is_some_and(|offset| offset <= cut as u64),
-            "{error:?}"
-        );
+        assert!(error.offset.is_some_and(|offset| offset <= cut as u64), "{error:?}");
     }
     let error = refused(BodyFormat::Json, b"{\"kernel\": {,}}");
-    assert_eq!(
-        (error.code, error.line, error.column),
-        ("malformed_json", Some(1), Some(13))
-    );
-    let error = refused(
-        BodyFormat::Yaml,
-        b"num_trials: 5\nkernel: {kernel_type: \"cuda\n",
-    );
+    assert_eq!((error.code, error.line, error.column), ("malformed_json", Some(1), Some(13)));
+    let error = refused(BodyFormat::Yaml, b"num_trials: 5\nkernel: {kernel_type: \"cuda\n");
     assert_eq!(error.code, "malformed_yaml");
     assert!(error.line.is_some(), "{error:?}");
     assert_eq!(refused(BodyFormat::Yaml, b"a: \xff").code, "malformed_yaml");
-    assert_eq!(
-        refused(BodyFormat::MsgPack, b"\xc1").code,
-        "malformed_msgpack"
-    );
+    assert_eq!(refused(BodyFormat::MsgPack, b"\xc1").code, "malformed_msgpack");
     assert_eq!(refused(BodyFormat::MsgPack, b"\x80\x80").offset, Some(1));
     assert_eq!(refused(BodyFormat::Json, b"{} {}").path, "");
     for format in [BodyFormat::Json, BodyFormat::Yaml, BodyFormat::MsgPack] {
         assert_eq!(refused(format, b"").code, "truncated_body");
     }
     let error = refused(BodyFormat::Yaml, b"- 1\n- 2\n");
-    assert_eq!(
-        (error.code, error.path.as_str()),
-        ("wrong_type", ""),
-        "{error:?}"
-    );
+    assert_eq!((error.code, error.path.as_str()), ("wrong_type", ""), "{error:?}");
 }
 
 #[test]
@@ -239,13 +185,8 @@ fn deep_nesting_is_an_error_not_a_crash() {
         assert_eq!(refused(BodyFormat::Json, json.as_bytes()).code, "too_deep");
         assert_eq!(refused(BodyFormat::Yaml, json.as_bytes()).code, "too_deep");
     }
-    assert_eq!(
-        refused(BodyFormat::MsgPack, &[0x91; 10_000]).code,
-        "too_deep"
-    );
-    let block: String = (0..10_000)
-        .map(|i| format!("{}a:\n", " ".repeat(i.min(3000))))
-        .collect();
+    assert_eq!(refused(BodyFormat::MsgPack, &[0x91; 10_000]).code, "too_deep");
+    let block: String = (0..10_000).map(|i| format!("{}a:\n", " ".repeat(i.min(3000)))).collect();
     assert_ne!(refused(BodyFormat::Yaml, block.as_bytes()).code, "");
 }
 
@@ -257,11 +198,7 @@ fn alias_bombs_are_refused() {
         let list = vec![format!("*a{previous}"); 9].join(", ");
         nodes.push_str(&format!("a{level}: &a{level} [{list}]\n"));
     }
-    let scalar = format!(
-        "kernel: &k {}\nl: [{}]\n",
-        "x".repeat(200_000),
-        "*k, ".repeat(5000)
-    );
+    let scalar = format!("kernel: &k {}\nl: [{}]\n", "x".repeat(200_000), "*k, ".repeat(5000));
     let options = format!(
         "kernel:\n  kernel_type: cuda\n  source_code: &s {}\n  \
          metadata: {{compiler_options: [{}]}}\n",
@@ -273,18 +210,12 @@ fn alias_bombs_are_refused() {
         let error = parse::<serde_json::Value>(BodyFormat::Yaml, bomb.as_bytes()).unwrap_err();
         assert_eq!(error.code, "too_large", "{error:?}");
     }
-    assert_eq!(
-        refused(BodyFormat::Yaml, options.as_bytes()).code,
-        "too_large"
-    );
+    assert_eq!(refused(BodyFormat::Yaml, options.as_bytes()).code, "too_large");
 }
 
 #[test]
 fn bodies_that_would_grow_in_memory_are_refused() {
-    let json = format!(
-        "{{\"kernel\": {{\"value\": [{}1]}}}}",
-        "1,".repeat(MAX_VALUES)
-    );
+    let json = format!("{{\"kernel\": {{\"value\": [{}1]}}}}", "1,".repeat(MAX_VALUES));
     let yaml = format!("kernel:\n  value:\n{}", "  - 1\n".repeat(MAX_VALUES));
     let msgpack = rmp_serde::to_vec(&vec![0u8; MAX_VALUES]).unwrap();
     for (format, body) in [
@@ -317,10 +248,7 @@ fn numbers_the_contract_cannot_hold() {
         for format in [BodyFormat::Json, BodyFormat::Yaml] {
             let error = refused(format, top(field).as_bytes());
             assert_eq!(error.path, path, "{format}: {error:?}");
-            assert!(
-                ["wrong_type", "invalid_value"].contains(&error.code),
-                "{error:?}"
-            );
+            assert!(["wrong_type", "invalid_value"].contains(&error.code), "{error:?}");
         }
     }
 }
@@ -329,10 +257,7 @@ fn numbers_the_contract_cannot_hold() {
 fn infinities_in_yaml_reach_scalars_as_text() {
     let text = "kernel: {kernel_type: cuda, io: {args: [{name: a, type: float, value: -.inf}]}}";
     let request: EvaluateRequest = parse(BodyFormat::Yaml, text.as_bytes()).unwrap();
-    assert_eq!(
-        request.kernel.io.unwrap().args[0].value,
-        Some(serde_json::json!("-.inf"))
-    );
+    assert_eq!(request.kernel.io.unwrap().args[0].value, Some(serde_json::json!("-.inf")));
 }
 
 /// Run on its own, with `--ignored --nocapture`.
@@ -341,23 +266,11 @@ fn infinities_in_yaml_reach_scalars_as_text() {
 fn memory_of_a_body_of_300_megabytes() {
     let peak = || {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmHWM"))
-            .unwrap()
-            .to_owned();
-        line.split_whitespace()
-            .nth(1)
-            .unwrap()
-            .parse::<u64>()
-            .unwrap()
-            / 1024
+        let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap().to_owned();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
     };
     let mut body = with_spec(r#"{"shape": [56250000], "data": {"data_b64": "HERE"}}"#).into_bytes();
-    let at = body
-        .windows(4)
-        .position(|window| window == b"HERE")
-        .unwrap();
+    let at = body.windows(4).position(|window| window == b"HERE").unwrap();
     let tail = body.split_off(at);
     body.reserve_exact(300_000_100);
     body.extend(std::iter::repeat_n(b"QUJD", 75_000_000).flatten());
@@ -366,18 +279,9 @@ fn memory_of_a_body_of_300_megabytes() {
         let (before, start) = (peak(), std::time::Instant::now());
         let request: EvaluateRequest = parse(format, &body).unwrap();
         let time = start.elapsed();
-        println!(
-            "{format}: {time:?}, peak {before} MB before, {} MB after",
-            peak()
-        );
+        println!("{format}: {time:?}, peak {before} MB before, {} MB after", peak());
         let io = request.kernel.io.unwrap();
-        let data = io.args[0]
-            .tensor_spec
-            .as_ref()
-            .unwrap()
-            .data
-            .as_ref()
-            .unwrap();
+        let data = io.args[0].tensor_spec.as_ref().unwrap().data.as_ref().unwrap();
         assert_eq!(data.data_b64.decoded_len(), Ok(225_000_000));
     }
 }

@@ -72,19 +72,14 @@ fn describe(error: &Error) -> ParseError {
             "too_large",
             "YAML aliases repeat too much of the document; write the repeated part out",
         ),
-        Error::Eof { .. } => ParseError::new(
-            "truncated_body",
-            "the YAML body ends too early; it may be cut off",
-        ),
-        Error::SerdeUnknownField {
-            field, expected, ..
-        } => ParseError::new(
+        Error::Eof { .. } => {
+            ParseError::new("truncated_body", "the YAML body ends too early; it may be cut off")
+        }
+        Error::SerdeUnknownField { field, expected, .. } => ParseError::new(
             "unknown_field",
             format!("unknown field `{field}`, expected {}", one_of(expected)),
         ),
-        Error::SerdeUnknownVariant {
-            variant, expected, ..
-        } => ParseError::new(
+        Error::SerdeUnknownVariant { variant, expected, .. } => ParseError::new(
             "invalid_value",
             format!("unknown variant `{variant}`, expected {}", one_of(expected)),
         ),
@@ -95,26 +90,17 @@ fn describe(error: &Error) -> ParseError {
             "duplicate_field",
             format!("duplicate field `{}`", key.as_deref().unwrap_or("?")),
         ),
-        Error::SerdeInvalidType {
-            unexpected,
-            expected,
-            ..
-        } => ParseError::new(
+        Error::SerdeInvalidType { unexpected, expected, .. } => ParseError::new(
             "wrong_type",
             format!("invalid type: {unexpected}, expected {expected}"),
         ),
-        Error::SerdeInvalidValue {
-            unexpected,
-            expected,
-            ..
-        } => ParseError::new(
+        Error::SerdeInvalidValue { unexpected, expected, .. } => ParseError::new(
             "invalid_value",
             format!("invalid value: {unexpected}, expected {expected}"),
         ),
-        Error::InvalidScalar { ty, .. } => ParseError::new(
-            "wrong_type",
-            format!("invalid type: expected {}", type_name(ty)),
-        ),
+        Error::InvalidScalar { ty, .. } => {
+            ParseError::new("wrong_type", format!("invalid type: expected {}", type_name(ty)))
+        }
         Error::Unexpected { expected, .. } => {
             ParseError::new("wrong_type", format!("invalid type: expected {expected}"))
         }

@@ -102,11 +102,7 @@ pub fn decode(
         check_npy(&mut reader, data.compress, dtype, extents)?;
     }
     let came = copy(&mut reader, out, wanted, data.compress)?;
-    let rest = if came == wanted {
-        surplus(&mut reader, data.compress)?
-    } else {
-        0
-    };
+    let rest = if came == wanted { surplus(&mut reader, data.compress)? } else { 0 };
     if came == wanted && rest == 0 {
         return Ok(wanted);
     }
@@ -139,9 +135,7 @@ pub fn decode_to_file(
 ) -> Result<u64, DecodeError> {
     let mut writer = BufWriter::with_capacity(BUFFER, file);
     let bytes = decode(data, dtype, extents, &mut writer)?;
-    writer
-        .flush()
-        .map_err(|source| DecodeError::Write { bytes, source })?;
+    writer.flush().map_err(|source| DecodeError::Write { bytes, source })?;
     Ok(bytes)
 }
 
@@ -196,10 +190,7 @@ fn copy(
             break;
         }
         out.write_all(&buffer[..count])
-            .map_err(|source| DecodeError::Write {
-                bytes: wanted,
-                source,
-            })?;
+            .map_err(|source| DecodeError::Write { bytes: wanted, source })?;
         copied += count as u64;
     }
     Ok(copied)
@@ -207,14 +198,7 @@ fn copy(
 
 /// Counts what is left. Of compressed data one byte is enough to know that it is too much.
 fn surplus(reader: &mut impl Read, compress: Compress) -> Result<u64, DecodeError> {
-    let mut buffer = vec![
-        0;
-        if compress == Compress::None {
-            BUFFER
-        } else {
-            1
-        }
-    ];
+    let mut buffer = vec![0; if compress == Compress::None { BUFFER } else { 1 }];
     let mut rest = 0;
     loop {
         let count = read_some(reader, &mut buffer, compress)?;

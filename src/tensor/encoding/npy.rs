@@ -52,12 +52,10 @@ impl NpyHeader {
     /// Reads magic, version and header; the elements follow in `reader`.
     pub fn read(reader: &mut impl Read) -> Result<Self, NpyError> {
         let mut start = [0; 8];
-        reader
-            .read_exact(&mut start)
-            .map_err(|error| match error.kind() {
-                std::io::ErrorKind::UnexpectedEof => NpyError::Magic,
-                _ => NpyError::Read(error),
-            })?;
+        reader.read_exact(&mut start).map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => NpyError::Magic,
+            _ => NpyError::Read(error),
+        })?;
         if start[..6] != MAGIC {
             return Err(NpyError::Magic);
         }
@@ -111,10 +109,7 @@ impl NpyHeader {
             return Err(NpyError::FortranOrder);
         }
         let descr: String = descr.ok_or_else(|| missing("descr"))?;
-        Ok(Self {
-            descr,
-            shape: extents.ok_or_else(|| missing("shape"))?,
-        })
+        Ok(Self { descr, shape: extents.ok_or_else(|| missing("shape"))? })
     }
 
     /// Whether the elements are those of `dtype`. numpy has no bfloat16 or 8-bit floats of its own;
@@ -134,10 +129,7 @@ impl NpyHeader {
             return Ok(());
         }
         let shown: String = self.descr.chars().take(40).collect();
-        Err(NpyError::Descr(format!(
-            "{shown}` where {dtype} (`{}`) is expected",
-            code_of(dtype)
-        )))
+        Err(NpyError::Descr(format!("{shown}` where {dtype} (`{}`) is expected", code_of(dtype))))
     }
 
     /// The header of a file of ours, padded as numpy does.
@@ -205,9 +197,7 @@ impl<'a> Cursor<'a> {
             return Ok(());
         }
         let found: String = self.rest.chars().take(20).collect();
-        Err(NpyError::Header(format!(
-            "expected `{symbol}`, found `{found}`"
-        )))
+        Err(NpyError::Header(format!("expected `{symbol}`, found `{found}`")))
     }
 
     fn string(&mut self) -> Result<&'a str, NpyError> {
@@ -230,9 +220,7 @@ impl<'a> Cursor<'a> {
                 return Ok(value);
             }
         }
-        Err(NpyError::Header(
-            "`fortran_order` is neither True nor False".to_owned(),
-        ))
+        Err(NpyError::Header("`fortran_order` is neither True nor False".to_owned()))
     }
 
     fn tuple(&mut self) -> Result<Vec<u64>, NpyError> {
@@ -243,18 +231,13 @@ impl<'a> Cursor<'a> {
             let digits = self.rest.bytes().take_while(u8::is_ascii_digit).count();
             let (number, rest) = self.rest.split_at(digits);
             let extent = number.parse().map_err(|_| {
-                NpyError::Header(format!(
-                    "extent `{number}` of `shape` is no integer of 64 bits"
-                ))
+                NpyError::Header(format!("extent `{number}` of `shape` is no integer of 64 bits"))
             })?;
             extents.push(extent);
             // Python 2 wrote long integers as `3L`.
             self.rest = rest.strip_prefix('L').unwrap_or(rest);
             if extents.len() > shape::MAX_RANK {
-                return Err(NpyError::Header(format!(
-                    "more than {} dimensions",
-                    shape::MAX_RANK
-                )));
+                return Err(NpyError::Header(format!("more than {} dimensions", shape::MAX_RANK)));
             }
             if !self.take(',') {
                 self.expect(')')?;

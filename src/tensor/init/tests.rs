@@ -9,10 +9,7 @@ const GOLDEN: &str = include_str!("../../../tests/fixtures/seeded/golden.txt");
 const GOLDEN_ELEMENTS: usize = 100_000;
 
 fn dtype_named(name: &str) -> Dtype {
-    Dtype::ALL
-        .into_iter()
-        .find(|dtype| dtype.name() == name)
-        .unwrap()
+    Dtype::ALL.into_iter().find(|dtype| dtype.name() == name).unwrap()
 }
 
 fn init(kind: InitKind) -> TensorInit {
@@ -34,24 +31,16 @@ fn every_dtype_and_kind_equals_numpy() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     for line in GOLDEN.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
-        let [dtype_name, name, first, json, head, hash] = fields[..] else {
-            panic!("{line}")
-        };
+        let [dtype_name, name, first, json, head, hash] = fields[..] else { panic!("{line}") };
         let dtype = dtype_named(dtype_name);
         let init: TensorInit = serde_json::from_str(json).unwrap();
         let first = first.parse().unwrap();
         let mut out = vec![0; GOLDEN_ELEMENTS * dtype.size()];
         fill_parallel(&init, dtype, name, first, &mut out).unwrap();
-        let got: String = out[..64 * dtype.size()]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let got: String =
+            out[..64 * dtype.size()].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(got, head, "first elements of {dtype} {json}");
-        assert_eq!(
-            format!("{:016x}", fnv1a64(&out)),
-            hash,
-            "all elements of {dtype} {json}"
-        );
+        assert_eq!(format!("{:016x}", fnv1a64(&out)), hash, "all elements of {dtype} {json}");
         *seen.entry(dtype_name).or_default() += 1;
     }
     assert_eq!(seen.len(), Dtype::ALL.len());
@@ -68,11 +57,7 @@ fn any_range_can_be_computed_alone() {
             for count in [1, 2, 3, 4, 5, 9] {
                 let mut part = vec![0; count * size];
                 fill(&init(InitKind::Randn), dtype, "a", first as u64, &mut part).unwrap();
-                assert_eq!(
-                    part,
-                    whole[first * size..(first + count) * size],
-                    "{first}+{count}"
-                );
+                assert_eq!(part, whole[first * size..(first + count) * size], "{first}+{count}");
             }
         }
     }
@@ -121,62 +106,18 @@ fn bad_parameters_are_named() {
     };
     let cases: [(TensorInit, Dtype, &str); 13] = [
         (with(InitKind::Full, |_| ()), Dtype::Float32, "fill_value"),
-        (
-            with(InitKind::Full, |i| i.fill_value = Some(300.0)),
-            Dtype::Uint8,
-            "fill_value",
-        ),
-        (
-            with(InitKind::Full, |i| i.fill_value = Some(0.5)),
-            Dtype::Int32,
-            "fill_value",
-        ),
-        (
-            with(InitKind::Full, |i| i.fill_value = Some(2.0)),
-            Dtype::Bool,
-            "fill_value",
-        ),
-        (
-            with(InitKind::Full, |i| i.fill_value = Some(2f64.powi(64))),
-            Dtype::Uint64,
-            "fill_value",
-        ),
-        (
-            with(InitKind::Randn, |i| i.std = Some(-1.0)),
-            Dtype::Float16,
-            "std",
-        ),
-        (
-            with(InitKind::Randn, |i| i.mean = Some(f64::NAN)),
-            Dtype::Float16,
-            "mean",
-        ),
-        (
-            with(InitKind::Uniform, |i| i.low = Some(1.0)),
-            Dtype::Float32,
-            "low",
-        ),
-        (
-            with(InitKind::Arange, |i| i.step = Some(0.0)),
-            Dtype::Float32,
-            "step",
-        ),
+        (with(InitKind::Full, |i| i.fill_value = Some(300.0)), Dtype::Uint8, "fill_value"),
+        (with(InitKind::Full, |i| i.fill_value = Some(0.5)), Dtype::Int32, "fill_value"),
+        (with(InitKind::Full, |i| i.fill_value = Some(2.0)), Dtype::Bool, "fill_value"),
+        (with(InitKind::Full, |i| i.fill_value = Some(2f64.powi(64))), Dtype::Uint64, "fill_value"),
+        (with(InitKind::Randn, |i| i.std = Some(-1.0)), Dtype::Float16, "std"),
+        (with(InitKind::Randn, |i| i.mean = Some(f64::NAN)), Dtype::Float16, "mean"),
+        (with(InitKind::Uniform, |i| i.low = Some(1.0)), Dtype::Float32, "low"),
+        (with(InitKind::Arange, |i| i.step = Some(0.0)), Dtype::Float32, "step"),
         (with(InitKind::Randint, |_| ()), Dtype::Float32, "kind"),
-        (
-            with(InitKind::Randint, |i| i.high = Some(257.0)),
-            Dtype::Uint8,
-            "high",
-        ),
-        (
-            with(InitKind::Randint, |i| i.low = Some(-1.0)),
-            Dtype::Uint8,
-            "low",
-        ),
-        (
-            with(InitKind::Randint, |i| i.high = Some(1.5)),
-            Dtype::Uint8,
-            "high",
-        ),
+        (with(InitKind::Randint, |i| i.high = Some(257.0)), Dtype::Uint8, "high"),
+        (with(InitKind::Randint, |i| i.low = Some(-1.0)), Dtype::Uint8, "low"),
+        (with(InitKind::Randint, |i| i.high = Some(1.5)), Dtype::Uint8, "high"),
     ];
     for (spec, dtype, field) in cases {
         let error = Generator::new(&spec, dtype).unwrap_err();

@@ -23,10 +23,7 @@ fn floats_match<T: Element>(
         let e: [f64; LANES] = std::array::from_fn(|i| T::read(&e[i * T::SIZE..]).to_f64());
         running.add(&a, &e, tolerance);
     }
-    let last = left
-        .remainder()
-        .chunks_exact(T::SIZE)
-        .zip(right.remainder().chunks_exact(T::SIZE));
+    let last = left.remainder().chunks_exact(T::SIZE).zip(right.remainder().chunks_exact(T::SIZE));
     for (a, e) in last {
         let (mut x, mut y) = ([0.0; LANES], [0.0; LANES]);
         (x[0], y[0]) = (T::read(a).to_f64(), T::read(e).to_f64());

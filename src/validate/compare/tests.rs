@@ -4,32 +4,17 @@ use crate::validate::{POISON_BYTE, resolve, validation_error};
 
 fn bytes<T: Element>(values: &[T]) -> Vec<u8> {
     let mut out = vec![0; values.len() * T::SIZE];
-    values
-        .iter()
-        .zip(out.chunks_exact_mut(T::SIZE))
-        .for_each(|(value, slot)| value.write(slot));
+    values.iter().zip(out.chunks_exact_mut(T::SIZE)).for_each(|(value, slot)| value.write(slot));
     out
 }
 
 fn tolerance(atol: f64, rtol: f64) -> ResolvedTolerance {
-    ResolvedTolerance {
-        atol,
-        rtol,
-        required_matched_ratio: 1.0,
-        allow_non_finite: false,
-    }
+    ResolvedTolerance { atol, rtol, required_matched_ratio: 1.0, allow_non_finite: false }
 }
 
 fn f32s(actual: &[f32], expected: &[f32], tolerance: &ResolvedTolerance) -> Comparison {
     let shape = [actual.len() as u64];
-    compare(
-        Dtype::Float32,
-        &shape,
-        &bytes(actual),
-        &bytes(expected),
-        None,
-        tolerance,
-    )
+    compare(Dtype::Float32, &shape, &bytes(actual), &bytes(expected), None, tolerance)
 }
 
 #[test]
@@ -67,10 +52,7 @@ fn the_bound_is_inclusive_and_relative_to_the_expectation() {
 fn non_finite_values_fail_unless_allowed_and_equal() {
     let (inf, nan) = (f32::INFINITY, f32::NAN);
     let strict = tolerance(1e9, 1e9);
-    let lenient = ResolvedTolerance {
-        allow_non_finite: true,
-        ..strict
-    };
+    let lenient = ResolvedTolerance { allow_non_finite: true, ..strict };
     for (actual, expected, allowed, counted) in [
         (nan, nan, true, 1),
         (inf, inf, true, 1),
@@ -85,11 +67,7 @@ fn non_finite_values_fail_unless_allowed_and_equal() {
         let result = f32s(&[actual], &[expected], &strict);
         assert!(!result.passed, "{actual} for {expected}");
         assert_eq!(result.non_finite, counted, "{actual} for {expected}");
-        assert_eq!(
-            f32s(&[actual], &[expected], &lenient).passed,
-            allowed,
-            "{actual} {expected}"
-        );
+        assert_eq!(f32s(&[actual], &[expected], &lenient).passed, allowed, "{actual} {expected}");
     }
 }
 
@@ -118,20 +96,9 @@ fn unwritten_elements_are_counted() {
         let mut actual = expected.clone();
         actual[size..4 * size].fill(POISON_BYTE);
         let t = resolve(None, dtype);
-        let result = compare(
-            dtype,
-            &[2, 3],
-            &actual,
-            &expected,
-            Some(&poison[..size]),
-            &t,
-        );
+        let result = compare(dtype, &[2, 3], &actual, &expected, Some(&poison[..size]), &t);
         assert_eq!((result.unwritten, result.matched), (3, 3), "{dtype}");
-        assert_eq!(
-            result.non_finite,
-            if dtype.is_float() { 3 } else { 0 },
-            "{dtype}"
-        );
+        assert_eq!(result.non_finite, if dtype.is_float() { 3 } else { 0 }, "{dtype}");
         assert_eq!(result.first_mismatches[2].index, [1, 0], "{dtype}");
         // Where the pattern is what was expected, it has been written.
         if !dtype.is_float() {
@@ -161,14 +128,7 @@ fn wrong_sizes_never_pass() {
     for (actual, expected, elements) in [(3, 4, 4), (4, 3, 4), (4, 4, 5), (0, 0, 5), (6, 6, 6)] {
         let (actual, expected) = (vec![1.0f32; actual], vec![1.0f32; expected]);
         let shape = [elements.min(5)];
-        let result = compare(
-            Dtype::Float32,
-            &shape,
-            &bytes(&actual),
-            &bytes(&expected),
-            None,
-            &t,
-        );
+        let result = compare(Dtype::Float32, &shape, &bytes(&actual), &bytes(&expected), None, &t);
         let whole = actual.len() == expected.len() && actual.len() as u64 >= shape[0];
         assert_eq!(result.passed, whole, "{result:?}");
     }
@@ -176,9 +136,7 @@ fn wrong_sizes_never_pass() {
 
 #[test]
 fn fast_and_slow_looks_agree() {
-    let expected: Vec<f32> = (0..100_003)
-        .map(|i| (i as f32 * 0.37).sin() * 10.0)
-        .collect();
+    let expected: Vec<f32> = (0..100_003).map(|i| (i as f32 * 0.37).sin() * 10.0).collect();
     let actual: Vec<f32> = expected.iter().map(|x| x * (1.0 + 1e-6) + 1e-6).collect();
     let t = tolerance(1e-5, 1e-5);
     let fast = f32s(&actual, &expected, &t);
@@ -199,11 +157,7 @@ fn the_first_mismatches_are_listed_in_order() {
     let (a, e) = (bytes(&actual), bytes(&expected));
     let t = tolerance(1e-5, 1e-4);
     let result = compare(Dtype::Float32, &[200, 1000], &a, &e, None, &t);
-    let indices: Vec<_> = result
-        .first_mismatches
-        .iter()
-        .map(|m| m.index.clone())
-        .collect();
+    let indices: Vec<_> = result.first_mismatches.iter().map(|m| m.index.clone()).collect();
     assert_eq!(indices, [[0, 17], [40, 0], [40, 1], [90, 0], [199, 999]]);
     assert_eq!(
         validation_error("c", &result).as_deref(),
@@ -221,10 +175,7 @@ fn the_first_mismatches_are_listed_in_order() {
 
 #[test]
 fn given_tolerances_replace_defaults_one_by_one() {
-    let given = Tolerance {
-        atol: Some(0.5),
-        ..Tolerance::default()
-    };
+    let given = Tolerance { atol: Some(0.5), ..Tolerance::default() };
     let resolved = resolve(Some(&given), Dtype::Float32);
     assert_eq!((resolved.atol, resolved.rtol), (0.5, 1e-4));
     assert_eq!(resolve(None, Dtype::Int32), tolerance(0.0, 0.0));

@@ -57,7 +57,7 @@ fn of_cubin(bytes: &[u8]) -> Variables {
     for symbol in elf.symbols() {
         let name = symbol.name().unwrap_or_default();
         match symbol.section() {
-            SymbolSection::Undefined if !name.is_empty() && !HARMLESS_IMPORTS.contains(&name) => {
+            SymbolSection::Undefined if !name.is_empty() && !is_harmless(name) => {
                 return Variables::unprovable(format!("the image uses {name}"));
             }
             SymbolSection::Section(section) if symbol.kind() == SymbolKind::Data => {
@@ -74,6 +74,14 @@ fn of_cubin(bytes: &[u8]) -> Variables {
     let unprovable =
         (!uncovered.is_empty()).then(|| "the image has variables without a name".to_owned());
     Variables { names: names.into_iter().collect(), unprovable }
+}
+
+/// Whether an image may import `name` and still be scrubbed for certain.
+///
+/// `.nv.reservedSmem.*` stands for the system's part of shared memory (compute capability 9.0 and
+/// up): an offset, no memory of its own.
+fn is_harmless(name: &str) -> bool {
+    HARMLESS_IMPORTS.contains(&name) || name.starts_with(".nv.reservedSmem.")
 }
 
 /// Sections of writable variables. Constants are not among them: nothing can write them, and a
@@ -199,6 +207,12 @@ mod tests {
              .global .align 1 .b8 $str[4] = {104, 105, 10};\n");
         assert_eq!(found.names, ["counter", "table", "$str"]);
         assert_eq!(found.unprovable, None);
+    }
+
+    #[test]
+    fn the_system_s_part_of_shared_memory_is_no_variable() {
+        assert!(is_harmless(".nv.reservedSmem.offset0") && is_harmless("vprintf"));
+        assert!(!is_harmless("malloc") && !is_harmless(".nv.global"));
     }
 
     #[test]

@@ -106,10 +106,9 @@ impl Counts {
             Kind::Memory => (&mut self.warp_memory, &mut self.thread_memory),
             Kind::Atomic => (&mut self.warp_atomic, &mut self.thread_atomic),
             Kind::Exchange => (&mut self.warp_exchange, &mut self.thread_exchange),
-            Kind::Synchronisation => (
-                &mut self.warp_synchronisation,
-                &mut self.thread_synchronisation,
-            ),
+            Kind::Synchronisation => {
+                (&mut self.warp_synchronisation, &mut self.thread_synchronisation)
+            }
             Kind::Tensor => (&mut self.warp_tensor, &mut self.thread_tensor),
         };
         *w += warps;
@@ -123,22 +122,12 @@ impl Counts {
 
     fn flops(&mut self, op: &Op, threads: u64) {
         let (fp, which) = match op {
-            Op::F2 {
-                fp,
-                op: F2::Add | F2::Sub,
-                ..
-            } => (*fp, 0),
-            Op::F2 {
-                fp, op: F2::Mul, ..
-            } => (*fp, 1),
+            Op::F2 { fp, op: F2::Add | F2::Sub, .. } => (*fp, 0),
+            Op::F2 { fp, op: F2::Mul, .. } => (*fp, 1),
             Op::Fma { fp, .. } => (*fp, 2),
             _ => return,
         };
-        let elements = if matches!(fp, Fp::F16x2 | Fp::Bf16x2) {
-            2
-        } else {
-            1
-        };
+        let elements = if matches!(fp, Fp::F16x2 | Fp::Bf16x2) { 2 } else { 1 };
         let field = match (fp, which) {
             (Fp::F32, 0) => &mut self.fadd,
             (Fp::F32, 1) => &mut self.fmul,

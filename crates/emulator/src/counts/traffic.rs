@@ -33,10 +33,7 @@ fn mark(bits: &Bits, bytes: u64, sector: u64) {
 
 fn marked(bits: &Bits) -> u64 {
     let words = bits.get().map_or(&[][..], |b| b);
-    words
-        .iter()
-        .map(|w| u64::from(w.load(Relaxed).count_ones()))
-        .sum()
+    words.iter().map(|w| u64::from(w.load(Relaxed).count_ones())).sum()
 }
 
 impl Traffic {
@@ -44,11 +41,7 @@ impl Traffic {
         let region = |r: &std::sync::Arc<crate::memory::Region>| {
             (r.base, r.bytes, OnceLock::new(), OnceLock::new())
         };
-        let regions = if enabled {
-            table.regions.iter().map(region).collect()
-        } else {
-            Vec::new()
-        };
+        let regions = if enabled { table.regions.iter().map(region).collect() } else { Vec::new() };
         Self { enabled, regions }
     }
 
@@ -63,10 +56,7 @@ impl Traffic {
             let within = |r: &(u64, u64, Bits, Bits)| va.wrapping_sub(r.0) < r.1;
             if !last.is_some_and(within) {
                 let after = self.regions.partition_point(|r| r.0 <= *va);
-                last = after
-                    .checked_sub(1)
-                    .map(|i| &self.regions[i])
-                    .filter(|r| within(r));
+                last = after.checked_sub(1).map(|i| &self.regions[i]).filter(|r| within(r));
             }
             if let Some((base, bytes, reads, writes)) = last {
                 // Regions begin at multiples of the sector, or are the host's: count from there.
@@ -97,13 +87,29 @@ pub(crate) fn distinct(addresses: &[u64], shift: u32) -> u64 {
 /// Wide accesses are made by parts of the warp: halves for 8 bytes, quarters for 16. In a part,
 /// each of the 32 banks of 4 bytes gives one word a pass, to as many lanes as want it.
 pub(crate) fn wavefronts(offsets: &[(u32, u64)], bytes: u64) -> (u64, u64) {
-    let parts = (bytes / 4).max(1).min(4) as u32;
+    let parts = (bytes / 4).clamp(1, 4) as u32;
     let lanes = 32 / parts;
     let (mut passes, mut least) = (0, 0);
     for part in 0..parts {
+        // One word or none in every bank: nearly always, and found without sorting.
+        let mut banks = [u64::MAX; 32];
+        let own = offsets.iter().filter(|(lane, _)| lane / lanes == part);
+        let single = own.clone().all(|(_, at)| {
+            (0..(bytes / 4).max(1)).all(|w| {
+                let word = at / 4 + w;
+                let slot = &mut banks[(word % 32) as usize];
+                let good = *slot == u64::MAX || *slot == word;
+                *slot = word;
+                good
+            })
+        });
+        if single {
+            let some = u64::from(own.clone().next().is_some());
+            (passes, least) = (passes + some, least + some);
+            continue;
+        }
         let mut words = [0u64; 128];
         let mut n = 0;
-        let own = offsets.iter().filter(|(lane, _)| lane / lanes == part);
         for (_, at) in own {
             for w in 0..(bytes / 4).max(1) {
                 words[n] = at / 4 + w;

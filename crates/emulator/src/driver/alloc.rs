@@ -22,14 +22,7 @@ const PITCH: usize = 512;
 
 fn request(context: &Context, bytes: usize, kind: Kind, flags: u32, pool: Handle) -> Request {
     let (context, device) = (context.handle, context.device);
-    Request {
-        bytes: bytes as u64,
-        kind,
-        context,
-        device,
-        flags,
-        pool,
-    }
+    Request { bytes: bytes as u64, kind, context, device, flags, pool }
 }
 
 /// Allocates in the current context. If the device is full, allocations that streams have yet
@@ -64,17 +57,10 @@ fn allocate_in_order(out: Out<Address>, bytes: usize, pool: Handle, stream: &Str
         // cudarc makes empty slices this way; there is nothing to point to.
         return out.set(0);
     }
-    let kind = if stream.captures() {
-        Kind::Graph
-    } else {
-        Kind::Device
-    };
+    let kind = if stream.captures() { Kind::Graph } else { Kind::Device };
     let context = stream.context()?;
     let device = device(pool_device as c_int)?;
-    let request = |context: &Context| Request {
-        device,
-        ..request(context, bytes, kind, 0, pool)
-    };
+    let request = |context: &Context| Request { device, ..request(context, bytes, kind, 0, pool) };
     let ledger = &registry()?.ledger;
     let base = match ledger.allocate(request(&context)) {
         Err(Code::OUT_OF_MEMORY) if !stream.captures() => {
@@ -109,9 +95,7 @@ fn register(base: usize, bytes: usize, flags: c_uint) -> Res {
         return Err(Code::INVALID_VALUE);
     }
     let registry = registry()?;
-    let made = registry
-        .memory
-        .map(base as *mut u8, bytes as u64, AllocKind::Host);
+    let made = registry.memory.map(base as *mut u8, bytes as u64, AllocKind::Host);
     made.map_err(|error| match error {
         crate::MemoryError::Overlap { .. } => Code::HOST_MEMORY_ALREADY_REGISTERED,
         _ => Code::INVALID_VALUE,
@@ -122,16 +106,9 @@ fn register(base: usize, bytes: usize, flags: c_uint) -> Res {
 }
 
 fn host_block(address: usize) -> Res<Block> {
-    let block = registry()?
-        .ledger
-        .find(address as u64)
-        .ok_or(Code::INVALID_VALUE)?;
+    let block = registry()?.ledger.find(address as u64).ok_or(Code::INVALID_VALUE)?;
     let host = matches!(block.kind, Kind::Pinned | Kind::Registered);
-    if host {
-        Ok(block)
-    } else {
-        Err(Code::INVALID_VALUE)
-    }
+    if host { Ok(block) } else { Err(Code::INVALID_VALUE) }
 }
 
 api! {
@@ -273,15 +250,8 @@ api! {
 }
 
 fn managed(address: Address, bytes: usize) -> Res {
-    let block = registry()?
-        .ledger
-        .find(address)
-        .filter(|block| block.kind == Kind::Managed);
+    let block = registry()?.ledger.find(address).filter(|block| block.kind == Kind::Managed);
     let block = block.ok_or(Code::INVALID_VALUE)?;
     let room = block.base + block.bytes - address;
-    if bytes == 0 || bytes as u64 > room {
-        Err(Code::INVALID_VALUE)
-    } else {
-        Ok(())
-    }
+    if bytes == 0 || bytes as u64 > room { Err(Code::INVALID_VALUE) } else { Ok(()) }
 }

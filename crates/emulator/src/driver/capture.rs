@@ -70,21 +70,13 @@ impl Capture {
     fn admit(self: &Arc<Self>, stream: &Stream, tail: Vec<Handle>, origin: bool) -> Res {
         let context = stream.context()?;
         let blocking = stream.role == Role::Blocking;
-        *lock(&stream.capturing) = Some(Capturing {
-            capture: self.clone(),
-            tail,
-            origin,
-        });
+        *lock(&stream.capturing) = Some(Capturing { capture: self.clone(), tail, origin });
         context.captures.fetch_add(1, Ordering::AcqRel);
         if blocking {
             context.blocking_captures.fetch_add(1, Ordering::AcqRel);
         }
         let slot = stream.capturing.clone();
-        lock(&self.members).push(Member {
-            slot,
-            blocking,
-            context: Arc::downgrade(&context),
-        });
+        lock(&self.members).push(Member { slot, blocking, context: Arc::downgrade(&context) });
         Ok(())
     }
 
@@ -220,9 +212,7 @@ fn end(stream: &Stream) -> Res<Handle> {
     if !capture.graph.all_before(&tail) {
         return Err(Code::STREAM_CAPTURE_UNJOINED);
     }
-    registry()?
-        .graphs
-        .insert_as(capture.handle, capture.graph.clone());
+    registry()?.graphs.insert_as(capture.handle, capture.graph.clone());
     Ok(capture.handle)
 }
 
@@ -231,10 +221,7 @@ fn status(stream: &Stream) -> (c_uint, u64) {
         None => (NONE, 0),
         Some(capturing) => {
             let valid = capturing.capture.check().is_ok();
-            (
-                if valid { ACTIVE } else { INVALIDATED },
-                capturing.capture.handle as u64,
-            )
+            (if valid { ACTIVE } else { INVALIDATED }, capturing.capture.handle as u64)
         }
     }
 }

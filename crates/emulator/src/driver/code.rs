@@ -189,10 +189,7 @@ codes! {
 }
 
 fn entry(code: u32) -> Option<&'static (u32, &'static CStr, &'static CStr)> {
-    TABLE
-        .binary_search_by_key(&code, |row| row.0)
-        .ok()
-        .map(|index| &TABLE[index])
+    TABLE.binary_search_by_key(&code, |row| row.0).ok().map(|index| &TABLE[index])
 }
 
 /// The name of a code (`CUDA_ERROR_…`), NUL-terminated; null for a code that is not one.
@@ -214,10 +211,7 @@ mod tests {
         assert!(TABLE.windows(2).all(|pair| pair[0].0 < pair[1].0));
         let (_, name, text) = entry(Code::ILLEGAL_ADDRESS.0).unwrap();
         assert_eq!(name.to_str().unwrap(), "CUDA_ERROR_ILLEGAL_ADDRESS");
-        assert_eq!(
-            text.to_str().unwrap(),
-            "an illegal memory access was encountered"
-        );
+        assert_eq!(text.to_str().unwrap(), "an illegal memory access was encountered");
         assert!(entry(35).is_none());
     }
 }

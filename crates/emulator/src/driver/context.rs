@@ -43,9 +43,7 @@ impl Core {
 
     /// Marks the context as failed, unless it already is, and stops what else runs in it.
     pub fn fail(&self, code: Code) {
-        let _ = self
-            .error
-            .compare_exchange(0, code.0, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.error.compare_exchange(0, code.0, Ordering::AcqRel, Ordering::Acquire);
         self.cancel.store(true, Ordering::Release);
     }
 
@@ -144,11 +142,7 @@ impl Context {
     /// What a blocking stream has to wait for.
     pub fn unfinished_legacy(&self) -> Vec<Point> {
         let point = self.legacy.queue.now();
-        if point.reached() {
-            Vec::new()
-        } else {
-            vec![point]
-        }
+        if point.reached() { Vec::new() } else { vec![point] }
     }
 
     /// Blocks until no stream of the context has anything left to do.
@@ -176,10 +170,7 @@ fn remember(list: &Mutex<Vec<Weak<Queue>>>, queue: &Arc<Queue>) {
 }
 
 fn unfinished(list: &[Weak<Queue>]) -> Vec<Point> {
-    let queues = list
-        .iter()
-        .filter_map(Weak::upgrade)
-        .filter(|queue| !queue.idle());
+    let queues = list.iter().filter_map(Weak::upgrade).filter(|queue| !queue.idle());
     queues.map(|queue| queue.now()).collect()
 }
 
@@ -193,10 +184,7 @@ const MAX_STACK: usize = 4096;
 
 /// The context of a handle; destroyed ones are none.
 pub fn context(handle: Handle) -> Res<Arc<Context>> {
-    registry()?
-        .contexts
-        .find(handle)
-        .ok_or(Code::INVALID_CONTEXT)
+    registry()?.contexts.find(handle).ok_or(Code::INVALID_CONTEXT)
 }
 
 /// The handle on top of this thread's stack, 0 for none.
@@ -209,10 +197,7 @@ pub fn current_any() -> Res<Arc<Context>> {
     let registry = registry()?;
     match current_handle() {
         0 => Err(Code::INVALID_CONTEXT),
-        handle => registry
-            .contexts
-            .find(handle)
-            .ok_or(Code::CONTEXT_IS_DESTROYED),
+        handle => registry.contexts.find(handle).ok_or(Code::CONTEXT_IS_DESTROYED),
     }
 }
 
@@ -256,9 +241,7 @@ pub fn set_current(handle: Handle) -> Res {
 /// Makes a context of its own on a device.
 pub fn create(device: &'static DeviceInfo, flags: c_uint) -> Res<Handle> {
     let handle = super::registry::fresh();
-    registry()?
-        .contexts
-        .insert_as(handle, Context::new(handle, device, flags, false));
+    registry()?.contexts.insert_as(handle, Context::new(handle, device, flags, false));
     Ok(handle)
 }
 
@@ -290,19 +273,12 @@ pub fn release_primary(device: &'static DeviceInfo, all: bool) -> Res {
 /// Ends a context: waits for its work, then releases everything that was made in it.
 pub fn destroy(handle: Handle) -> Res {
     let registry = registry()?;
-    let context = registry
-        .contexts
-        .remove(handle)
-        .map_err(|_| Code::INVALID_CONTEXT)?;
+    let context = registry.contexts.remove(handle).map_err(|_| Code::INVALID_CONTEXT)?;
     context.drain();
-    registry
-        .streams
-        .purge(|stream| std::ptr::eq(stream.context.as_ptr(), Arc::as_ptr(&context)));
+    registry.streams.purge(|stream| std::ptr::eq(stream.context.as_ptr(), Arc::as_ptr(&context)));
     registry.events.purge(|event| event.context == handle);
     registry.execs.purge(|exec| exec.context == handle);
-    registry
-        .functions
-        .purge(|function| function.context == handle);
+    registry.functions.purge(|function| function.context == handle);
     registry.modules.purge(|module| module.context == handle);
     registry.ledger.release_context(handle);
     STACK.with_borrow_mut(|stack| {

@@ -59,12 +59,7 @@ impl Side {
     pub fn pitched(at: u64, size: [u64; 3], steps: [u64; 2], claim: Claim) -> Res<Side> {
         let [width, height, depth] = size;
         let [pitch, layer] = steps;
-        let side = Side {
-            at,
-            pitch,
-            layer,
-            pageable: false,
-        };
+        let side = Side { at, pitch, layer, pageable: false };
         if width == 0 || height == 0 || depth == 0 {
             return Ok(side);
         }
@@ -76,10 +71,7 @@ impl Side {
             Some(_) => Err(Code::INVALID_VALUE),
             None if claim == Claim::Device || at == 0 => Err(Code::INVALID_VALUE),
             None if end > wide(u64::MAX) => Err(Code::INVALID_VALUE),
-            None => Ok(Side {
-                pageable: true,
-                ..side
-            }),
+            None => Ok(Side { pageable: true, ..side }),
         }
     }
 
@@ -148,21 +140,14 @@ impl Transfer {
             return Ok(());
         }
         if stream.captures() {
-            return if wait {
-                stream.forbid_capture()
-            } else {
-                stream.submit(Task::Copy(self))
-            };
+            return if wait { stream.forbid_capture() } else { stream.submit(Task::Copy(self)) };
         }
         let one_row = self.height == 1 && self.depth == 1;
         if self.src.pageable && !self.dst.pageable && one_row && self.width <= STAGED && !wait {
             // SAFETY: the caller gave this range to be read during the call.
             let bytes = unsafe { host_bytes(self.src.at as *const _, self.width as usize) };
             let bytes: Arc<[u8]> = bytes.into();
-            return stream.submit(Task::Staged {
-                dst: self.dst.at,
-                bytes,
-            });
+            return stream.submit(Task::Staged { dst: self.dst.at, bytes });
         }
         let point = stream.push(Task::Copy(self))?;
         if wait || self.src.pageable || self.dst.pageable {
@@ -203,12 +188,6 @@ impl Fill {
         if !aligned || (self.height > 1 && self.pitch < row) {
             return Err(Code::INVALID_VALUE);
         }
-        Side::pitched(
-            self.dst,
-            [row, self.height, 1],
-            [self.pitch, 0],
-            Claim::Device,
-        )
-        .map(|_| ())
+        Side::pitched(self.dst, [row, self.height, 1], [self.pitch, 0], Claim::Device).map(|_| ())
     }
 }

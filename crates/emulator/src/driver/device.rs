@@ -97,44 +97,28 @@ impl Settings {
             let Some(value) = get(name) else {
                 return Ok(default);
             };
-            value
-                .parse()
-                .ok()
-                .filter(|number| allowed.contains(number))
-                .ok_or_else(|| {
-                    format!(
-                        "{name}={value}: expected {}..={}",
-                        allowed.start(),
-                        allowed.end()
-                    )
-                })
+            value.parse().ok().filter(|number| allowed.contains(number)).ok_or_else(|| {
+                format!("{name}={value}: expected {}..={}", allowed.start(), allowed.end())
+            })
         };
         let devices = number("WARPGAUGE_EMULATOR_DEVICES", 1, 1..=u64::from(MAX_DEVICES))?;
         let cc = number("WARPGAUGE_EMULATOR_CC", 90, 0..=999)?;
-        let arch = ARCHS
-            .iter()
-            .find(|arch| u64::from(arch.major * 10 + arch.minor) == cc);
+        let arch = ARCHS.iter().find(|arch| u64::from(arch.major * 10 + arch.minor) == cc);
         let arch = *arch.ok_or_else(|| {
             format!("WARPGAUGE_EMULATOR_CC={cc}: expected 75, 80, 86, 87, 89 or 90")
         })?;
         let fair = (host / 2 / devices).clamp(64 << 20, MAX_MEMORY);
         let megabytes = number("WARPGAUGE_EMULATOR_MEMORY_MB", fair >> 20, 1..=1 << 22)?;
-        Ok(Settings {
-            devices: devices as u32,
-            arch,
-            bytes: megabytes << 20,
-        })
+        Ok(Settings { devices: devices as u32, arch, bytes: megabytes << 20 })
     }
 }
 
 /// The memory of the host in bytes; the cap of a device's memory where it is not known.
 fn host_memory() -> u64 {
-    let kilobytes = std::fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|table| {
-            let line = table.lines().find(|line| line.starts_with("MemTotal:"))?;
-            line.split_whitespace().nth(1)?.parse::<u64>().ok()
-        });
+    let kilobytes = std::fs::read_to_string("/proc/meminfo").ok().and_then(|table| {
+        let line = table.lines().find(|line| line.starts_with("MemTotal:"))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    });
     kilobytes.map_or(2 * MAX_MEMORY, |kilobytes| kilobytes * 1024)
 }
 
@@ -342,12 +326,7 @@ mod tests {
         assert_eq!((plain.arch.major, plain.arch.minor), (9, 0));
         let four = settings(&[("DEVICES", "4"), ("CC", "75")]).unwrap();
         assert_eq!((four.devices, four.bytes, four.arch.major), (4, 1 << 30, 7));
-        for wrong in [
-            ("DEVICES", "0"),
-            ("DEVICES", "17"),
-            ("CC", "70"),
-            ("MEMORY_MB", "x"),
-        ] {
+        for wrong in [("DEVICES", "0"), ("DEVICES", "17"), ("CC", "70"), ("MEMORY_MB", "x")] {
             assert!(settings(&[wrong]).err().unwrap().contains(wrong.0));
         }
     }

@@ -18,10 +18,7 @@ pub fn guard(name: &str, body: impl FnOnce() -> Res) -> u32 {
         Ok(Ok(())) => Code::SUCCESS.0,
         Ok(Err(code)) => code.0,
         Err(panic) => {
-            eprintln!(
-                "warpgauge emulator: internal error in {name}: {}",
-                message(&panic)
-            );
+            eprintln!("warpgauge emulator: internal error in {name}: {}", message(&panic));
             Code::UNKNOWN.0
         }
     }
@@ -103,11 +100,7 @@ impl<T: Copy> Out<T> {
 
     /// Fails early, before anything has been created, where `set` would fail.
     pub fn required(self) -> Res {
-        if self.0.is_null() {
-            Err(Code::INVALID_VALUE)
-        } else {
-            Ok(())
-        }
+        if self.0.is_null() { Err(Code::INVALID_VALUE) } else { Ok(()) }
     }
 
     /// Stores up to `room` values.
@@ -204,9 +197,7 @@ impl<T: Copy> In<T> {
             return Err(Code::INVALID_VALUE);
         }
         // SAFETY: by the C contract the array has `count` elements.
-        Ok((0..count)
-            .map(|index| unsafe { self.0.add(index).read_unaligned() })
-            .collect())
+        Ok((0..count).map(|index| unsafe { self.0.add(index).read_unaligned() }).collect())
     }
 }
 
@@ -226,9 +217,7 @@ impl Text {
         }
         // SAFETY: not null, so by the C contract a NUL-terminated string.
         let text = unsafe { CStr::from_ptr(self.0) };
-        text.to_str()
-            .map(str::to_owned)
-            .map_err(|_| Code::INVALID_VALUE)
+        text.to_str().map(str::to_owned).map_err(|_| Code::INVALID_VALUE)
     }
 }
 
@@ -238,10 +227,7 @@ pub fn write_text(to: Out<c_char>, len: usize, text: &[u8]) -> Res {
         return Err(Code::INVALID_VALUE);
     }
     let kept = text.len().min(len - 1);
-    to.fill(
-        len,
-        text[..kept].iter().map(|&byte| byte as c_char).chain([0]),
-    )
+    to.fill(len, text[..kept].iter().map(|&byte| byte as c_char).chain([0]))
 }
 
 /// Copies `bytes` bytes of host memory out of a pointer that a caller passed as `const void *`.
@@ -258,7 +244,5 @@ pub unsafe fn host_bytes(from: *const c_void, bytes: usize) -> Vec<u8> {
 /// Locks a mutex. A panic elsewhere was reported there and left the data whole (no critical
 /// section of this crate calls foreign code), so a poisoned lock is used on.
 pub fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -23,10 +23,7 @@ pub fn default_dynamic(function: &Function) -> u32 {
 /// The largest block that the function can be launched with: its own bound, and its registers.
 pub fn max_threads(function: &Function) -> u32 {
     let warps = REGISTERS / registers_per_warp(function);
-    function
-        .max_threads()
-        .min(warps * 32)
-        .min(MAX_THREADS_PER_BLOCK)
+    function.max_threads().min(warps * 32).min(MAX_THREADS_PER_BLOCK)
 }
 
 /// Registers are given to warps in units of 256.
@@ -97,9 +94,7 @@ pub fn blocks_per_sm(arch: &Arch, function: &Function, threads: u32, dynamic: u6
     let warps_by_registers = (REGISTERS / 4 / registers_per_warp(function)) * 4;
     let by_registers = warps_by_registers / warps;
     let shared = shared_per_block(arch, function, dynamic);
-    let by_shared = u64::from(arch.shared_per_sm)
-        .checked_div(shared)
-        .unwrap_or(u64::MAX);
+    let by_shared = u64::from(arch.shared_per_sm).checked_div(shared).unwrap_or(u64::MAX);
     let most = by_threads.min(by_registers).min(arch.blocks_per_sm);
     u64::from(most).min(by_shared) as u32
 }
@@ -116,9 +111,6 @@ pub fn dynamic_for(arch: &Arch, function: &Function, blocks: u32) -> u64 {
     let unit = if arch.major >= 8 { 128 } else { 256 };
     let share = u64::from(arch.shared_per_sm) / u64::from(blocks.max(1)) / unit * unit;
     let fixed = u64::from(arch.shared_reserved) + u64::from(function.static_shared_bytes());
-    let most = u64::from(
-        arch.shared_optin
-            .saturating_sub(function.static_shared_bytes()),
-    );
+    let most = u64::from(arch.shared_optin.saturating_sub(function.static_shared_bytes()));
     share.saturating_sub(fixed).min(most)
 }

@@ -67,14 +67,8 @@ impl Graph {
         let after: BTreeSet<Handle> = after.iter().copied().collect();
         state.require(after.iter())?;
         let handle = fresh();
-        registry()?
-            .nodes
-            .insert_as(handle, Arc::new(NodeId { graph: own }));
-        state.nodes.push(Node {
-            handle,
-            task,
-            after,
-        });
+        registry()?.nodes.insert_as(handle, Arc::new(NodeId { graph: own }));
+        state.nodes.push(Node { handle, task, after });
         Ok(handle)
     }
 
@@ -103,22 +97,14 @@ impl Graph {
 
     pub fn node(&self, handle: Handle) -> Res<Node> {
         let state = lock(&self.state);
-        state
-            .nodes
-            .iter()
-            .find(|node| node.handle == handle)
-            .cloned()
-            .ok_or(Code::INVALID_VALUE)
+        state.nodes.iter().find(|node| node.handle == handle).cloned().ok_or(Code::INVALID_VALUE)
     }
 
     /// Whether every node comes before, or is, one of `ends`.
     pub fn all_before(&self, ends: &[Handle]) -> bool {
         let state = lock(&self.state);
-        let after: HashMap<Handle, &BTreeSet<Handle>> = state
-            .nodes
-            .iter()
-            .map(|node| (node.handle, &node.after))
-            .collect();
+        let after: HashMap<Handle, &BTreeSet<Handle>> =
+            state.nodes.iter().map(|node| (node.handle, &node.after)).collect();
         let mut seen: HashSet<Handle> = HashSet::new();
         let mut open: Vec<Handle> = ends.to_vec();
         while let Some(next) = open.pop() {
@@ -139,24 +125,13 @@ impl Graph {
         let rename = |handle: &Handle| renamed.get(handle).copied();
         let copies = nodes.iter().filter_map(|node| {
             let after = node.after.iter().filter_map(rename).collect();
-            Some(Node {
-                handle: rename(&node.handle)?,
-                task: node.task.clone(),
-                after,
-            })
+            Some(Node { handle: rename(&node.handle)?, task: node.task.clone(), after })
         });
-        let state = Mutex::new(State {
-            nodes: copies.collect(),
-        });
+        let state = Mutex::new(State { nodes: copies.collect() });
         for handle in renamed.values() {
-            registry()?
-                .nodes
-                .insert_as(*handle, Arc::new(NodeId { graph: own }));
+            registry()?.nodes.insert_as(*handle, Arc::new(NodeId { graph: own }));
         }
-        Ok(Graph {
-            state,
-            allocations: self.allocations.clone(),
-        })
+        Ok(Graph { state, allocations: self.allocations.clone() })
     }
 
     /// The executable form: the nodes in an order in which each comes after what it depends on.
@@ -189,21 +164,14 @@ impl Graph {
             // A cycle: some nodes never become ready.
             return Err(Code::INVALID_VALUE);
         }
-        Ok(Plan {
-            steps,
-            _allocations: self.allocations.clone(),
-        })
+        Ok(Plan { steps, _allocations: self.allocations.clone() })
     }
 }
 
 impl State {
     fn require<'a>(&self, mut handles: impl Iterator<Item = &'a Handle>) -> Res {
         let known: HashSet<Handle> = self.nodes.iter().map(|node| node.handle).collect();
-        if handles.all(|handle| known.contains(handle)) {
-            Ok(())
-        } else {
-            Err(Code::INVALID_VALUE)
-        }
+        if handles.all(|handle| known.contains(handle)) { Ok(()) } else { Err(Code::INVALID_VALUE) }
     }
 }
 
@@ -233,12 +201,7 @@ pub struct Exec {
 impl Exec {
     pub fn new(context: Handle, flags: u64, plan: Plan) -> Self {
         let uploaded = AtomicBool::new(false);
-        Exec {
-            context,
-            flags,
-            plan: Mutex::new(Arc::new(plan)),
-            uploaded,
-        }
+        Exec { context, flags, plan: Mutex::new(Arc::new(plan)), uploaded }
     }
 
     /// What a launch now would run. Launches already made keep theirs.
@@ -264,19 +227,12 @@ impl Exec {
     pub fn update(&self, from: Plan) -> bool {
         let mut plan = lock(&self.plan);
         let same = plan.steps.len() == from.steps.len()
-            && plan
-                .steps
-                .iter()
-                .zip(&from.steps)
-                .all(|(old, new)| kind(&old.1) == kind(&new.1));
+            && plan.steps.iter().zip(&from.steps).all(|(old, new)| kind(&old.1) == kind(&new.1));
         if same {
             let tasks = from.steps.into_iter().map(|step| step.1);
             let handles = plan.steps.iter().map(|step| step.0);
             let steps = handles.zip(tasks).collect();
-            *plan = Arc::new(Plan {
-                steps,
-                _allocations: from._allocations,
-            });
+            *plan = Arc::new(Plan { steps, _allocations: from._allocations });
         }
         same
     }

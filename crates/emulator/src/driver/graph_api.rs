@@ -40,30 +40,19 @@ fn add(out: Out<Handle>, into: Handle, after: In<Handle>, count: usize, task: Ta
 }
 
 fn context_or_current(handle: Handle) -> Res<Arc<Context>> {
-    if handle == 0 {
-        current()
-    } else {
-        context(handle)
-    }
+    if handle == 0 { current() } else { context(handle) }
 }
 
 fn kernel_task(params: &KernelNodeParams) -> Res<Task> {
     let context = context_or_current(params.context)?;
-    let function = if params.function == 0 {
-        params.kernel
-    } else {
-        params.function
-    };
+    let function = if params.function == 0 { params.kernel } else { params.function };
     let config = LaunchConfig {
         grid: params.grid,
         block: params.block,
         dynamic_shared_bytes: params.shared,
         cooperative: false,
     };
-    let arguments = Arguments {
-        params: params.params,
-        extra: params.extra,
-    };
+    let arguments = Arguments { params: params.params, extra: params.extra };
     let task = KernelTask::new(function, config, arguments, &context.core)?;
     if task.entry.context != context.handle {
         return Err(Code::INVALID_HANDLE);
@@ -103,10 +92,7 @@ fn list(out: Out<Handle>, count: Out<usize>, found: Vec<Handle>) -> Res {
     let room = count.get()?;
     count.set(found.len().min(room))?;
     let padding = room.saturating_sub(found.len()).min(found.len());
-    out.fill(
-        room,
-        found.into_iter().chain(std::iter::repeat_n(0, padding)),
-    )
+    out.fill(room, found.into_iter().chain(std::iter::repeat_n(0, padding)))
 }
 
 fn connect(into: Handle, from: In<Handle>, to: In<Handle>, count: usize) -> Res {
@@ -116,9 +102,7 @@ fn connect(into: Handle, from: In<Handle>, to: In<Handle>, count: usize) -> Res 
 
 fn edges(handle: Handle) -> Res<(Vec<Handle>, Vec<Handle>)> {
     let nodes = graph(handle)?.nodes();
-    let pairs = nodes
-        .iter()
-        .flat_map(|node| node.after.iter().map(|&from| (from, node.handle)));
+    let pairs = nodes.iter().flat_map(|node| node.after.iter().map(|&from| (from, node.handle)));
     Ok(pairs.unzip())
 }
 

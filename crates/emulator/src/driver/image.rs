@@ -30,10 +30,7 @@ fn magic(head: [u8; 4]) -> Option<&'static str> {
 }
 
 fn refuse(what: &str) -> Refusal {
-    Refusal {
-        code: Code::NO_BINARY_FOR_GPU,
-        message: format!("the image is {what}: {NOT_PTX}"),
-    }
+    Refusal { code: Code::NO_BINARY_FOR_GPU, message: format!("the image is {what}: {NOT_PTX}") }
 }
 
 /// The PTX text at a pointer that a caller passed as an image.
@@ -43,10 +40,7 @@ fn refuse(what: &str) -> Refusal {
 pub unsafe fn text_at(image: *const c_void) -> Result<String, Refusal> {
     if image.is_null() {
         let message = "the image is null".to_owned();
-        return Err(Refusal {
-            code: Code::INVALID_VALUE,
-            message,
-        });
+        return Err(Refusal { code: Code::INVALID_VALUE, message });
     }
     let mut head = [0u8; 4];
     for (index, byte) in head.iter_mut().enumerate() {
@@ -75,10 +69,7 @@ pub fn text_in(path: &str) -> Result<String, Refusal> {
     if let Some(what) = magic(head) {
         return Err(refuse(what));
     }
-    let end = bytes
-        .iter()
-        .position(|&byte| byte == 0)
-        .unwrap_or(bytes.len());
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
 }
 
@@ -88,15 +79,10 @@ pub fn load(text: Result<String, Refusal>, device: u32, jit: &Jit) -> Res<(Modul
     let loaded = text.and_then(|text| {
         if text.trim().is_empty() {
             let message = "the image is empty".to_owned();
-            return Err(Refusal {
-                code: Code::INVALID_IMAGE,
-                message,
-            });
+            return Err(Refusal { code: Code::INVALID_IMAGE, message });
         }
-        let module = Module::load(&text, &registry.memory, device).map_err(|error| Refusal {
-            code: Code::INVALID_PTX,
-            message: error.to_string(),
-        })?;
+        let module = Module::load(&text, &registry.memory, device)
+            .map_err(|error| Refusal { code: Code::INVALID_PTX, message: error.to_string() })?;
         fits(&module, device)?;
         Ok((module, text))
     });
@@ -115,16 +101,10 @@ pub fn load(text: Result<String, Refusal>, device: u32, jit: &Jit) -> Res<(Modul
 
 /// Whether the device is new enough for the architecture that the text is for.
 fn fits(module: &Module, device: u32) -> Result<(), Refusal> {
-    let first = module
-        .functions()
-        .next()
-        .and_then(|name| module.function(name));
+    let first = module.functions().next().and_then(|name| module.function(name));
     let wants = first.map_or(0, |function| function.target_sm());
     let devices = registry().map(|registry| &registry.devices);
-    let arch = devices
-        .ok()
-        .and_then(|list| list.get(device as usize))
-        .map(|found| found.arch);
+    let arch = devices.ok().and_then(|list| list.get(device as usize)).map(|found| found.arch);
     let has = arch.map_or(0, |arch| arch.major * 10 + arch.minor);
     if wants <= has {
         return Ok(());
@@ -133,8 +113,5 @@ fn fits(module: &Module, device: u32) -> Result<(), Refusal> {
         "the PTX is for sm_{wants}, the emulated device is sm_{has}: \
          set WARPGAUGE_EMULATOR_CC={wants} or compile for compute_{has}"
     );
-    Err(Refusal {
-        code: Code::INVALID_PTX,
-        message,
-    })
+    Err(Refusal { code: Code::INVALID_PTX, message })
 }

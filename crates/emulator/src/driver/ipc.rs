@@ -56,12 +56,7 @@ impl Ticket {
         }
         let who = word(8);
         let (process, descriptor) = (who as u32, (who >> 32) as u32);
-        Ok(Ticket {
-            process,
-            descriptor,
-            inode: word(16),
-            bytes: word(24),
-        })
+        Ok(Ticket { process, descriptor, inode: word(16), bytes: word(24) })
     }
 
     fn open(&self) -> Res<File> {
@@ -88,13 +83,7 @@ fn export(address: Address) -> Res<Bytes<64>> {
     let inode = file.metadata().map_err(|_| Code::OPERATING_SYSTEM)?.ino();
     let descriptor = file.as_raw_fd() as u32;
     let process = std::process::id();
-    Ok(Ticket {
-        process,
-        descriptor,
-        inode,
-        bytes: block.bytes,
-    }
-    .write())
+    Ok(Ticket { process, descriptor, inode, bytes: block.bytes }.write())
 }
 
 fn import(handle: &Bytes<64>) -> Res<u64> {
@@ -150,12 +139,7 @@ mod tests {
 
     #[test]
     fn handles_round_trip_and_others_are_refused() {
-        let ticket = Ticket {
-            process: 7,
-            descriptor: 9,
-            inode: 1 << 40,
-            bytes: 4096,
-        };
+        let ticket = Ticket { process: 7, descriptor: 9, inode: 1 << 40, bytes: 4096 };
         let handle = ticket.write();
         let read = Ticket::read(&handle).unwrap();
         assert_eq!((read.process, read.descriptor), (7, 9));

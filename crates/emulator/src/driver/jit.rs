@@ -44,12 +44,7 @@ pub struct Jit {
 impl Jit {
     /// No options.
     pub fn none() -> Self {
-        Jit {
-            info: None,
-            error: None,
-            wall: None,
-            begin: Instant::now(),
-        }
+        Jit { info: None, error: None, wall: None, begin: Instant::now() }
     }
 
     /// Reads the arrays of options and values; values are numbers or addresses, by option.
@@ -63,10 +58,7 @@ impl Jit {
             values.required()?;
         }
         let place = |wanted: c_uint| {
-            options
-                .iter()
-                .position(|&option| option == wanted)
-                .map(|index| values.at(index))
+            options.iter().position(|&option| option == wanted).map(|index| values.at(index))
         };
         let log = |buffer: c_uint, bytes: c_uint| -> Res<Option<Log>> {
             let (Some(buffer), Some(size)) = (place(buffer), place(bytes)) else {

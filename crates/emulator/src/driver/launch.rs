@@ -60,10 +60,7 @@ impl Arguments {
             // SAFETY: by the C contract each entry points to a value of the parameter's size.
             let bytes = unsafe { host_bytes(place as *const c_void, param.bytes) };
             let range = param.offset..param.offset + param.bytes;
-            buffer
-                .get_mut(range)
-                .ok_or(Code::INVALID_VALUE)?
-                .copy_from_slice(&bytes);
+            buffer.get_mut(range).ok_or(Code::INVALID_VALUE)?.copy_from_slice(&bytes);
         }
         Ok(buffer)
     }
@@ -94,14 +91,9 @@ impl Arguments {
 
 /// Whether the device can run such a grid of the function.
 fn check(entry: &FunctionEntry, config: &LaunchConfig, core: &Core) -> Res {
-    let most = [
-        (config.grid, [i32::MAX as u32, 65535, 65535]),
-        (config.block, [1024, 1024, 64]),
-    ];
+    let most = [(config.grid, [i32::MAX as u32, 65535, 65535]), (config.block, [1024, 1024, 64])];
     let fits = |size: [u32; 3], most: [u32; 3]| {
-        size.iter()
-            .zip(most)
-            .all(|(&size, most)| (1..=most).contains(&size))
+        size.iter().zip(most).all(|(&size, most)| (1..=most).contains(&size))
     };
     if !most.iter().all(|(size, most)| fits(*size, *most)) {
         return Err(Code::INVALID_VALUE);
@@ -140,11 +132,7 @@ impl KernelTask {
         let entry = function(handle)?;
         check(&entry, &config, core)?;
         let params = arguments.read(&entry)?;
-        Ok(Arc::new(KernelTask {
-            entry,
-            config,
-            params,
-        }))
+        Ok(Arc::new(KernelTask { entry, config, params }))
     }
 
     /// Runs the grid to its end.
@@ -161,13 +149,8 @@ impl KernelTask {
             count: reports.counts(),
         };
         let function = &self.entry.function;
-        let outcome = crate::launch(
-            function,
-            &registry.memory,
-            &self.config,
-            &self.params,
-            &options,
-        );
+        let outcome =
+            crate::launch(function, &registry.memory, &self.config, &self.params, &options);
         match outcome {
             Ok(report) => {
                 reports.add(function.name(), &report);
@@ -200,11 +183,7 @@ fn time_limit() -> Option<Duration> {
     static LIMIT: OnceLock<Option<Duration>> = OnceLock::new();
     *LIMIT.get_or_init(|| {
         let text = std::env::var("WARPGAUGE_EMULATOR_TIMEOUT_MS").ok()?;
-        let limit = text
-            .parse()
-            .ok()
-            .filter(|&limit| limit > 0)
-            .map(Duration::from_millis);
+        let limit = text.parse().ok().filter(|&limit| limit > 0).map(Duration::from_millis);
         if limit.is_none() {
             eprintln!(
                 "warpgauge emulator: WARPGAUGE_EMULATOR_TIMEOUT_MS={text}: expected a positive \

@@ -80,11 +80,7 @@ impl Book {
         if limited(block.kind) {
             *self.used.entry(block.device).or_default() += block.bytes;
         }
-        let row = Row {
-            block,
-            pages,
-            shared: None,
-        };
+        let row = Row { block, pages, shared: None };
         self.rows.insert(block.base, row);
     }
 
@@ -121,10 +117,7 @@ impl Drop for Running<'_> {
         let mut activity = lock(&self.ledger.activity);
         activity.running.remove(&self.number);
         let first = activity.running.first().copied().unwrap_or(u64::MAX);
-        let kept = activity
-            .retired
-            .extract_if(.., |entry| entry.0 <= first)
-            .collect::<Vec<_>>();
+        let kept = activity.retired.extract_if(.., |entry| entry.0 <= first).collect::<Vec<_>>();
         drop(activity);
         drop(kept);
         self.ledger.quiet.notify_all();
@@ -138,10 +131,7 @@ impl Ledger {
         let number = activity.next;
         activity.next += 1;
         activity.running.insert(number);
-        Running {
-            ledger: self,
-            number,
-        }
+        Running { ledger: self, number }
     }
 
     /// Puts a file that other processes can map behind an allocation of device memory. Waits for
@@ -149,10 +139,7 @@ impl Ledger {
     pub fn share(&self, block: &Block) -> Res<Arc<File>> {
         let mut activity = lock(&self.activity);
         while !activity.running.is_empty() {
-            activity = self
-                .quiet
-                .wait(activity)
-                .unwrap_or_else(PoisonError::into_inner);
+            activity = self.quiet.wait(activity).unwrap_or_else(PoisonError::into_inner);
         }
         // Both locks are held: nothing starts, and the allocation is not released meanwhile.
         let mut book = lock(&self.book);
@@ -179,22 +166,12 @@ impl Ledger {
     pub fn used_of_pool(&self, pool: Handle) -> u64 {
         let book = lock(&self.book);
         let blocks = book.rows.values().map(|row| row.block);
-        blocks
-            .filter(|block| block.pool == pool)
-            .map(|block| block.bytes)
-            .sum()
+        blocks.filter(|block| block.pool == pool).map(|block| block.bytes).sum()
     }
 
     /// Allocates memory for a context and writes it down.
     pub fn allocate(&self, request: Request) -> Res<u64> {
-        let Request {
-            bytes,
-            kind,
-            context,
-            device,
-            flags,
-            pool,
-        } = request;
+        let Request { bytes, kind, context, device, flags, pool } = request;
         if bytes == 0 {
             return Err(Code::INVALID_VALUE);
         }
@@ -226,17 +203,7 @@ impl Ledger {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
         let device = device.ordinal;
         let leaving = false;
-        let block = Block {
-            base,
-            bytes,
-            kind,
-            context,
-            device,
-            flags,
-            pool,
-            id,
-            leaving,
-        };
+        let block = Block { base, bytes, kind, context, device, flags, pool, id, leaving };
         book.insert(block, pages);
         Ok(base)
     }
@@ -244,27 +211,10 @@ impl Ledger {
     /// Writes down memory that is already mapped into `Memory`.
     pub fn adopt(&self, base: u64, request: Request, pages: Option<Pages>) {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let Request {
-            bytes,
-            kind,
-            context,
-            device,
-            flags,
-            pool,
-        } = request;
+        let Request { bytes, kind, context, device, flags, pool } = request;
         let device = device.ordinal;
         let leaving = false;
-        let block = Block {
-            base,
-            bytes,
-            kind,
-            context,
-            device,
-            flags,
-            pool,
-            id,
-            leaving,
-        };
+        let block = Block { base, bytes, kind, context, device, flags, pool, id, leaving };
         lock(&self.book).insert(block, pages);
     }
 
@@ -278,12 +228,8 @@ impl Ledger {
 
     /// The allocation that begins at an address, for release by the functions of its kind.
     pub fn begin(&self, base: u64, kinds: &[Kind]) -> Res<Block> {
-        let block = self
-            .find(base)
-            .filter(|block| block.base == base && !block.leaving);
-        block
-            .filter(|block| kinds.contains(&block.kind))
-            .ok_or(Code::INVALID_VALUE)
+        let block = self.find(base).filter(|block| block.base == base && !block.leaving);
+        block.filter(|block| kinds.contains(&block.kind)).ok_or(Code::INVALID_VALUE)
     }
 
     /// Marks an allocation as about to be released by a stream; false if it already is.
@@ -304,14 +250,9 @@ impl Ledger {
     pub fn release_context(&self, context: Handle) {
         let mut book = lock(&self.book);
         let own = book.rows.values().map(|row| row.block);
-        let bases: Vec<u64> = own
-            .filter(|block| block.context == context)
-            .map(|block| block.base)
-            .collect();
-        let gone: Vec<Row> = bases
-            .into_iter()
-            .filter_map(|base| book.remove(base))
-            .collect();
+        let bases: Vec<u64> =
+            own.filter(|block| block.context == context).map(|block| block.base).collect();
+        let gone: Vec<Row> = bases.into_iter().filter_map(|base| book.remove(base)).collect();
         drop(book);
         for row in gone {
             // Each was in the book, so `Memory` has it.

@@ -49,25 +49,17 @@ pub fn function_of(kernel: Handle) -> Res<Handle> {
     let kernel = registry()?.kernels.get(kernel)?;
     let library = registry()?.libraries.get(kernel.library)?;
     let module = library.module_in(current()?.handle)?;
-    module::function_of(
-        module,
-        kernel.name.to_str().map_err(|_| Code::INVALID_VALUE)?,
-    )
+    module::function_of(module, kernel.name.to_str().map_err(|_| Code::INVALID_VALUE)?)
 }
 
 /// The function of a kernel on a device: in the current context if it is on that device, else in
 /// the device's primary context.
 fn function_on(kernel: Handle, dev: Device) -> Res<Arc<module::FunctionEntry>> {
     let device = device(dev)?;
-    let own = current()
-        .ok()
-        .filter(|context| context.device.ordinal == device.ordinal);
+    let own = current().ok().filter(|context| context.device.ordinal == device.ordinal);
     let context = own.map_or(device.primary_handle, |context| context.handle);
     let entry = registry()?.kernels.get(kernel)?;
-    let module = registry()?
-        .libraries
-        .get(entry.library)?
-        .module_in(context)?;
+    let module = registry()?.libraries.get(entry.library)?.module_in(context)?;
     let name = entry.name.to_str().map_err(|_| Code::INVALID_VALUE)?;
     module::function(module::function_of(module, name)?)
 }
@@ -82,21 +74,11 @@ fn load(out: Out<Handle>, text: Result<String, Refusal>, jit: &Jit) -> Res {
     let mut kernels = Vec::new();
     for name in module.functions() {
         let entry = CString::new(name).map_err(|_| Code::INVALID_IMAGE)?;
-        let handle = registry.kernels.insert(Arc::new(Kernel {
-            library,
-            name: entry,
-        }));
+        let handle = registry.kernels.insert(Arc::new(Kernel { library, name: entry }));
         kernels.push((name.to_owned(), handle));
     }
     let modules = Mutex::default();
-    registry.libraries.insert_as(
-        library,
-        Arc::new(Library {
-            text,
-            kernels,
-            modules,
-        }),
-    );
+    registry.libraries.insert_as(library, Arc::new(Library { text, kernels, modules }));
     out.set(library)
 }
 

@@ -23,13 +23,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits {
-            stack: 1024,
-            printf_bytes: 1 << 20,
-            heap: 8 << 20,
-            l2_fetch: 64,
-            persisting_l2: 0,
-        }
+        Limits { stack: 1024, printf_bytes: 1 << 20, heap: 8 << 20, l2_fetch: 64, persisting_l2: 0 }
     }
 }
 

@@ -21,13 +21,7 @@ fn flat(dst: (u64, Claim), src: (u64, Claim), bytes: usize, handle: Handle, wait
 fn peer(dst: (u64, Handle), src: (u64, Handle), bytes: usize, stream: Handle, wait: bool) -> Res {
     context(dst.1)?.core.check()?;
     context(src.1)?.core.check()?;
-    flat(
-        (dst.0, Claim::Device),
-        (src.0, Claim::Device),
-        bytes,
-        stream,
-        wait,
-    )
+    flat((dst.0, Claim::Device), (src.0, Claim::Device), bytes, stream, wait)
 }
 
 /// `CU_MEMORYTYPE_HOST`, `_DEVICE`, `_UNIFIED`.
@@ -44,41 +38,26 @@ fn place(kind: c_uint, host: usize, device: Address) -> Res<(u64, Claim)> {
 fn offset(at: u64, x: usize, y: usize, z: usize, pitch: usize, layer: usize) -> Res<u64> {
     let step = |count: usize, size: usize| count.checked_mul(size);
     let sum = step(y, pitch).and_then(|rows| step(z, layer)?.checked_add(rows)?.checked_add(x));
-    sum.and_then(|bytes| at.checked_add(bytes as u64))
-        .ok_or(Code::INVALID_VALUE)
+    sum.and_then(|bytes| at.checked_add(bytes as u64)).ok_or(Code::INVALID_VALUE)
 }
 
 /// Turns the C description of a copy of rows and layers into a transfer.
 pub fn transfer_3d(copy: &Memcpy3D) -> Res<Transfer> {
     let size = [copy.width as u64, copy.height as u64, copy.depth as u64];
-    let src_pitch = if copy.src_pitch == 0 {
-        copy.width
-    } else {
-        copy.src_pitch
-    };
-    let dst_pitch = if copy.dst_pitch == 0 {
-        copy.width
-    } else {
-        copy.dst_pitch
-    };
+    let src_pitch = if copy.src_pitch == 0 { copy.width } else { copy.src_pitch };
+    let dst_pitch = if copy.dst_pitch == 0 { copy.width } else { copy.dst_pitch };
     if copy.src_lod != 0 || copy.dst_lod != 0 || src_pitch < copy.width || dst_pitch < copy.width {
         return Err(Code::INVALID_VALUE);
     }
     let layer = |pitch: usize, rows: usize| {
-        pitch
-            .checked_mul(if rows == 0 { copy.height } else { rows })
-            .ok_or(Code::INVALID_VALUE)
+        pitch.checked_mul(if rows == 0 { copy.height } else { rows }).ok_or(Code::INVALID_VALUE)
     };
     let src_layer = layer(src_pitch, copy.src_height)?;
     let dst_layer = layer(dst_pitch, copy.dst_height)?;
     let (src, src_claim) = place(copy.src_type, copy.src_host, copy.src_device)?;
     let (dst, dst_claim) = place(copy.dst_type, copy.dst_host, copy.dst_device)?;
-    let src = offset(
-        src, copy.src_x, copy.src_y, copy.src_z, src_pitch, src_layer,
-    )?;
-    let dst = offset(
-        dst, copy.dst_x, copy.dst_y, copy.dst_z, dst_pitch, dst_layer,
-    )?;
+    let src = offset(src, copy.src_x, copy.src_y, copy.src_z, src_pitch, src_layer)?;
+    let dst = offset(dst, copy.dst_x, copy.dst_y, copy.dst_z, dst_pitch, dst_layer)?;
     Ok(Transfer {
         src: Side::pitched(src, size, [src_pitch as u64, src_layer as u64], src_claim)?,
         dst: Side::pitched(dst, size, [dst_pitch as u64, dst_layer as u64], dst_claim)?,
@@ -113,14 +92,7 @@ fn transfer_2d(copy: &Memcpy2D) -> Res<Transfer> {
 pub fn fill(dst: Address, value: u32, element: u8, size: [usize; 2], pitch: usize) -> Fill {
     let [width, height] = size.map(|count| count as u64);
     let pattern = value.to_le_bytes();
-    Fill {
-        dst,
-        pattern,
-        element,
-        width,
-        height,
-        pitch: pitch as u64,
-    }
+    Fill { dst, pattern, element, width, height, pitch: pitch as u64 }
 }
 
 /// Memsets of device memory do not wait, whatever their name.

@@ -39,11 +39,7 @@ pub struct FunctionEntry {
 /// Makes a module of an image in a context.
 pub fn load(context: &Context, text: Result<String, Refusal>, jit: &Jit) -> Res<Handle> {
     let (module, _) = image::load(text, context.device.ordinal, jit)?;
-    let entry = ModuleEntry {
-        context: context.handle,
-        module,
-        functions: Mutex::default(),
-    };
+    let entry = ModuleEntry { context: context.handle, module, functions: Mutex::default() };
     Ok(registry()?.modules.insert(Arc::new(entry)))
 }
 
@@ -84,12 +80,7 @@ pub fn function(handle: Handle) -> Res<Arc<FunctionEntry>> {
 
 /// Address and size of a variable of a module.
 pub fn global_of(module: Handle, name: &str) -> Res<(u64, u64)> {
-    registry()?
-        .modules
-        .get(module)?
-        .module
-        .global(name)
-        .ok_or(Code::NOT_FOUND)
+    registry()?.modules.get(module)?.module.global(name).ok_or(Code::NOT_FOUND)
 }
 
 /// Unloads a module, once the work of its context is done.
@@ -99,9 +90,7 @@ pub fn unload(handle: Handle) -> Res {
     let context = context(entry.context)?;
     context.drain();
     context.core.check()?;
-    registry
-        .functions
-        .purge(|function| function.module == handle);
+    registry.functions.purge(|function| function.module == handle);
     registry.modules.remove(handle).map(|_| ())
 }
 

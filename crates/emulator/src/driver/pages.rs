@@ -37,10 +37,7 @@ impl Pages {
         if base == libc::MAP_FAILED {
             return Err(Error::last_os_error());
         }
-        Ok(Pages {
-            base: base.cast(),
-            bytes,
-        })
+        Ok(Pages { base: base.cast(), bytes })
     }
 
     pub fn base(&self) -> *mut u8 {
@@ -78,12 +75,7 @@ pub unsafe fn share(base: u64, bytes: u64) -> io::Result<File> {
     // SAFETY: both ranges are mapped and `bytes` long; by contract nobody writes to the source.
     unsafe { std::ptr::copy_nonoverlapping(base as *const u8, copy.base, bytes as usize) };
     drop(copy);
-    let pages = Pages::map(
-        base as *mut u8,
-        bytes,
-        libc::MAP_SHARED | libc::MAP_FIXED,
-        fd,
-    )?;
+    let pages = Pages::map(base as *mut u8, bytes, libc::MAP_SHARED | libc::MAP_FIXED, fd)?;
     // The range belongs to the owner of the mapping that was there before.
     std::mem::forget(pages);
     Ok(file)

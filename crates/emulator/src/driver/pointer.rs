@@ -17,10 +17,7 @@ const DEVICE: u64 = 2;
 /// The value of an attribute, and how many bytes of it the caller has room for.
 fn attribute(address: Address, attribute: c_uint) -> Res<(u64, usize)> {
     let registry = registry()?;
-    let found = registry
-        .memory
-        .allocation(address)
-        .ok_or(Code::INVALID_VALUE)?;
+    let found = registry.memory.allocation(address).ok_or(Code::INVALID_VALUE)?;
     let block = registry.ledger.find(address);
     let of_block = |value: fn(&Block) -> u64| block.as_ref().map_or(0, value);
     let host = found.kind == AllocKind::Host;
@@ -39,10 +36,7 @@ fn attribute(address: Address, attribute: c_uint) -> Res<(u64, usize)> {
         7 => (of_block(|block| block.id), 8),
         8 => (u64::from(managed), 4),
         9 => (ordinal, 4),
-        10 => (
-            u64::from(block.is_some_and(|block| block.kind == Kind::Device)),
-            4,
-        ),
+        10 => (u64::from(block.is_some_and(|block| block.kind == Kind::Device)), 4),
         11 => (found.base, 8),
         12 => (found.bytes, 8),
         13 => (1, 4),

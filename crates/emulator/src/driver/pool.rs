@@ -22,12 +22,7 @@ pub struct Pool {
 impl Pool {
     pub fn of(device: u32) -> Self {
         let reuse = Mutex::new([1; 3]);
-        Pool {
-            device,
-            threshold: AtomicU64::new(0),
-            reuse,
-            high: AtomicU64::new(0),
-        }
+        Pool { device, threshold: AtomicU64::new(0), reuse, high: AtomicU64::new(0) }
     }
 
     /// The bytes in use, and the most there have been as far as anybody asked.

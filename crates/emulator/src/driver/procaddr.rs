@@ -77,10 +77,7 @@ fn find(symbol: &str, version: c_int) -> (*mut c_void, c_uint) {
         if address.is_null() {
             continue;
         }
-        let since = SINCE
-            .iter()
-            .find(|row| row.0 == name)
-            .map_or(0, |row| row.1);
+        let since = SINCE.iter().find(|row| row.0 == name).map_or(0, |row| row.1);
         if since <= version {
             return (address, FOUND);
         }

@@ -55,11 +55,7 @@ impl Point {
     pub fn wait(&self) {
         let mut state = lock(&self.queue.state);
         while state.completed < self.ticket {
-            state = self
-                .queue
-                .done
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.queue.done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -76,10 +72,7 @@ impl Queue {
 
     /// The point after everything submitted so far.
     pub fn now(self: &Arc<Self>) -> Point {
-        Point {
-            queue: self.clone(),
-            ticket: lock(&self.state).issued,
-        }
+        Point { queue: self.clone(), ticket: lock(&self.state).issued }
     }
 
     /// Whether there is nothing left to do.
@@ -93,10 +86,7 @@ impl Queue {
     pub fn wait_for_room(&self) {
         let mut state = lock(&self.state);
         while state.tasks.len() >= CAPACITY {
-            state = self
-                .done
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -116,10 +106,7 @@ impl Queue {
         let ticket = state.issued;
         drop(state);
         self.work.notify_one();
-        Ok(Point {
-            queue: self.clone(),
-            ticket,
-        })
+        Ok(Point { queue: self.clone(), ticket })
     }
 
     /// No more tasks will come: the thread ends when it has done those it has.
@@ -145,10 +132,7 @@ impl Queue {
             if state.closed {
                 return None;
             }
-            state = self
-                .work
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -163,10 +147,7 @@ impl Queue {
             Ok(Err(code)) => self.core.fail(code),
             Err(panic) => {
                 let text = message(&panic);
-                eprintln!(
-                    "warpgauge emulator: internal error in {}: {text}",
-                    task.what()
-                );
+                eprintln!("warpgauge emulator: internal error in {}: {text}", task.what());
                 self.core.fail(Code::LAUNCH_FAILED);
             }
         }

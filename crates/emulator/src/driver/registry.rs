@@ -35,9 +35,7 @@ pub fn fresh() -> Handle {
 
 impl<T> Table<T> {
     fn new() -> Self {
-        Table {
-            rows: RwLock::new(HashMap::new()),
-        }
+        Table { rows: RwLock::new(HashMap::new()) }
     }
 
     pub fn insert(&self, value: Arc<T>) -> Handle {
@@ -47,10 +45,7 @@ impl<T> Table<T> {
     }
 
     pub fn insert_as(&self, handle: Handle, value: Arc<T>) {
-        self.rows
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(handle, value);
+        self.rows.write().unwrap_or_else(PoisonError::into_inner).insert(handle, value);
     }
 
     /// The object of a handle; a number that is none is `INVALID_HANDLE`.
@@ -59,11 +54,7 @@ impl<T> Table<T> {
     }
 
     pub fn find(&self, handle: Handle) -> Option<Arc<T>> {
-        self.rows
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&handle)
-            .cloned()
+        self.rows.read().unwrap_or_else(PoisonError::into_inner).get(&handle).cloned()
     }
 
     pub fn remove(&self, handle: Handle) -> Res<Arc<T>> {
@@ -75,11 +66,8 @@ impl<T> Table<T> {
     /// because a drop may come back to this table.
     pub fn purge(&self, doomed: impl Fn(&T) -> bool) {
         let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
-        let keys: Vec<Handle> = rows
-            .iter()
-            .filter(|(_, value)| doomed(value))
-            .map(|(&key, _)| key)
-            .collect();
+        let keys: Vec<Handle> =
+            rows.iter().filter(|(_, value)| doomed(value)).map(|(&key, _)| key).collect();
         let removed: Vec<_> = keys.iter().filter_map(|key| rows.remove(key)).collect();
         drop(rows);
         drop(removed);
@@ -127,9 +115,7 @@ fn build() -> Result<Registry, String> {
         pools: Table::new(),
     };
     for device in &registry.devices {
-        registry
-            .pools
-            .insert_as(device.default_pool, Arc::new(Pool::of(device.ordinal)));
+        registry.pools.insert_as(device.default_pool, Arc::new(Pool::of(device.ordinal)));
     }
     Ok(registry)
 }
@@ -153,17 +139,11 @@ pub fn registry() -> Res<&'static Registry> {
     if !INITIALISED.load(Ordering::Acquire) {
         return Err(Code::NOT_INITIALIZED);
     }
-    REGISTRY
-        .get()
-        .and_then(|built| built.as_ref().ok())
-        .ok_or(Code::NOT_INITIALIZED)
+    REGISTRY.get().and_then(|built| built.as_ref().ok()).ok_or(Code::NOT_INITIALIZED)
 }
 
 /// The device of an ordinal.
 pub fn device(ordinal: i32) -> Res<&'static DeviceInfo> {
     let devices = &registry()?.devices;
-    usize::try_from(ordinal)
-        .ok()
-        .and_then(|at| devices.get(at))
-        .ok_or(Code::INVALID_DEVICE)
+    usize::try_from(ordinal).ok().and_then(|at| devices.get(at)).ok_or(Code::INVALID_DEVICE)
 }

@@ -59,10 +59,7 @@ impl Reports {
     pub fn add(&self, kernel: &str, report: &LaunchReport) {
         let mut kept = lock(&self.kept);
         kept.count(kernel, &report.counts);
-        report
-            .findings
-            .iter()
-            .for_each(|finding| kept.find(finding));
+        report.findings.iter().for_each(|finding| kept.find(finding));
     }
 
     /// Adds a launch that was stopped.
@@ -96,11 +93,7 @@ impl Kept {
             kernel.counts.add(counts);
         } else if self.kernels.len() < MAX_KERNELS {
             let (name, counts) = (name.to_owned(), *counts);
-            self.kernels.push(Kernel {
-                name,
-                launches: 1,
-                counts,
-            });
+            self.kernels.push(Kernel { name, launches: 1, counts });
         } else {
             self.dropped[0] += 1;
         }
@@ -128,27 +121,20 @@ impl Kept {
             return;
         }
         let end = text.floor_char_boundary(MAX_TEXT);
-        self.messages
-            .push((subject.to_owned(), text[..end].to_owned()));
+        self.messages.push((subject.to_owned(), text[..end].to_owned()));
     }
 
     fn to_json(&self) -> String {
         let kernels = list(self.kernels.iter().map(|kernel| {
-            let counts = kernel
-                .counts
-                .iter()
-                .map(|(name, value)| format!("{}:{value}", quoted(name)));
+            let counts =
+                kernel.counts.iter().map(|(name, value)| format!("{}:{value}", quoted(name)));
             let counts = counts.collect::<Vec<_>>().join(",");
             let (name, launches) = (quoted(&kernel.name), kernel.launches);
             format!("{{\"name\":{name},\"launches\":{launches},\"counts\":{{{counts}}}}}")
         }));
         let findings = list(self.findings.iter().map(finding_json));
         let messages = list(self.messages.iter().map(|(subject, text)| {
-            format!(
-                "{{\"subject\":{},\"text\":{}}}",
-                quoted(subject),
-                quoted(text)
-            )
+            format!("{{\"subject\":{},\"text\":{}}}", quoted(subject), quoted(text))
         }));
         let [no_kernels, no_findings, no_messages] = self.dropped;
         format!(
@@ -164,28 +150,15 @@ fn finding_json(finding: &Finding) -> String {
     // Writing to a string cannot fail.
     let _ = write!(out, "\"check\":{},", quoted(finding.check));
     let _ = write!(out, "\"kernel\":{},", quoted(&finding.kernel));
-    let _ = write!(
-        out,
-        "\"block\":{:?},\"thread\":{:?},",
-        finding.block, finding.thread
-    );
-    let _ = write!(
-        out,
-        "\"address\":{},\"bytes\":{},",
-        finding.address, finding.bytes
-    );
+    let _ = write!(out, "\"block\":{:?},\"thread\":{:?},", finding.block, finding.thread);
+    let _ = write!(out, "\"address\":{},\"bytes\":{},", finding.address, finding.bytes);
     match &finding.source {
         Some((file, line)) => {
             let _ = write!(out, "\"file\":{},\"line\":{line},", quoted(file));
         }
         None => out.push_str("\"file\":null,\"line\":null,"),
     }
-    let _ = write!(
-        out,
-        "\"message\":{},\"count\":{}}}",
-        quoted(&finding.message),
-        finding.count
-    );
+    let _ = write!(out, "\"message\":{},\"count\":{}}}", quoted(&finding.message), finding.count);
     out
 }
 
@@ -215,9 +188,7 @@ pub extern "C" fn wgEmulatorSetSanitize(on: c_uint) -> u32 {
 pub extern "C" fn wgEmulatorSetReadOnly(address: Address, on: c_uint) -> u32 {
     guard("wgEmulatorSetReadOnly", || {
         let memory = &registry()?.memory;
-        memory
-            .set_read_only(address, on != 0)
-            .map_err(|_| Code::INVALID_VALUE)
+        memory.set_read_only(address, on != 0).map_err(|_| Code::INVALID_VALUE)
     })
 }
 
@@ -277,15 +248,8 @@ mod tests {
     #[test]
     fn reports_sum_bound_and_empty_themselves() {
         let reports = Reports::default();
-        let counts = Counts {
-            warp_instructions: 3,
-            thread_instructions: 96,
-            ..Counts::default()
-        };
-        let report = LaunchReport {
-            counts,
-            findings: vec![finding("first")],
-        };
+        let counts = Counts { warp_instructions: 3, thread_instructions: 96, ..Counts::default() };
+        let report = LaunchReport { counts, findings: vec![finding("first")] };
         reports.add("k", &report);
         reports.add("k", &report);
         for index in 0..=MAX_MESSAGES {
@@ -297,11 +261,6 @@ mod tests {
         assert!(text.contains(r#""file":"a\"b.cu","line":9,"message":"first","count":4}"#));
         assert!(text.contains(r#""block":[1, 2, 3]"#));
         assert!(text.contains(r#""dropped":{"launches":0,"findings":0,"messages":1}"#));
-        assert!(
-            reports
-                .take(1000)
-                .unwrap()
-                .contains(r#""kernels":[],"findings":[]"#)
-        );
+        assert!(reports.take(1000).unwrap().contains(r#""kernels":[],"findings":[]"#));
     }
 }

@@ -53,13 +53,7 @@ impl Stream {
         context: Weak<Context>,
     ) -> Arc<Self> {
         let capturing = Slot::default();
-        Arc::new(Stream {
-            role,
-            priority,
-            queue,
-            context,
-            capturing,
-        })
+        Arc::new(Stream { role, priority, queue, context, capturing })
     }
 
     pub fn context(&self) -> Res<Arc<Context>> {
@@ -171,9 +165,7 @@ fn create(out: Out<Handle>, flags: c_uint, priority: c_int) -> Res {
     };
     let handle = fresh();
     let priority = priority.clamp(GREATEST_PRIORITY, LEAST_PRIORITY);
-    registry()?
-        .streams
-        .insert_as(handle, context.new_stream(role, priority));
+    registry()?.streams.insert_as(handle, context.new_stream(role, priority));
     out.set(handle)
 }
 

@@ -64,9 +64,7 @@ impl Fill {
         let pattern = &self.pattern[..usize::from(self.element)];
         for row in 0..self.height {
             let at = self.dst + row * self.pitch;
-            memory
-                .fill(at, pattern, self.width)
-                .map_err(|_| Code::ILLEGAL_ADDRESS)?;
+            memory.fill(at, pattern, self.width).map_err(|_| Code::ILLEGAL_ADDRESS)?;
         }
         Ok(())
     }
@@ -75,10 +73,7 @@ impl Fill {
 impl Task {
     /// Whether the task is done even in a context that has failed: others depend on it.
     pub fn survives(&self) -> bool {
-        matches!(
-            self,
-            Task::Record(_) | Task::Wait(_) | Task::Callback { .. }
-        )
+        matches!(self, Task::Record(_) | Task::Wait(_) | Task::Callback { .. })
     }
 
     /// A word for a message.
@@ -109,10 +104,7 @@ impl Task {
             }
             Task::Staged { dst, bytes } => {
                 let _running = registry()?.ledger.running();
-                registry()?
-                    .memory
-                    .write(*dst, bytes)
-                    .map_err(|_| Code::ILLEGAL_ADDRESS)
+                registry()?.memory.write(*dst, bytes).map_err(|_| Code::ILLEGAL_ADDRESS)
             }
             Task::Fill(fill) => {
                 let _running = registry()?.ledger.running();
@@ -124,11 +116,7 @@ impl Task {
                 unsafe { function(*data as *mut c_void) };
                 Ok(())
             }
-            Task::Callback {
-                callback,
-                stream,
-                data,
-            } => {
+            Task::Callback { callback, stream, data } => {
                 let status = core.failed().unwrap_or(Code::SUCCESS);
                 // SAFETY: as above, for `cuStreamAddCallback`.
                 unsafe { callback(*stream, status.0, *data as *mut c_void) };

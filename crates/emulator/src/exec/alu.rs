@@ -7,8 +7,11 @@ use crate::ir::{Consts, Fp, Inst, Op, Row32, Row64, Testp};
 /// Executes an arithmetic instruction in the lanes of a mask; false if it is none.
 pub(super) type Alu = fn(&mut Regs, &Consts, &Inst, u32) -> bool;
 
-/// The fastest version that this processor can run.
-pub(super) fn select() -> Alu {
+/// Least address of a warp, greatest, and all bits that any has.
+pub(super) type Span = fn(&[u64; 32]) -> (u64, u64, u64);
+
+/// The fastest versions that this processor can run.
+pub(super) fn select() -> (Alu, Span) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
@@ -17,9 +20,9 @@ pub(super) fn select() -> Alu {
         && is_x86_feature_detected!("lzcnt")
     {
         // SAFETY: the processor has just said that it has these features.
-        return |r, k, i, m| unsafe { alu_avx2(r, k, i, m) };
+        return (|r, k, i, m| unsafe { alu_avx2(r, k, i, m) }, |a| unsafe { span_avx2(a) });
     }
-    alu
+    (alu, span)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -32,36 +35,40 @@ fn alu(r: &mut Regs, k: &Consts, i: &Inst, m: u32) -> bool {
     alu_inline(r, k, i, m)
 }
 
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn span_avx2(a: &[u64; 32]) -> (u64, u64, u64) {
+    span(a)
+}
+
+#[inline(always)]
+fn span(a: &[u64; 32]) -> (u64, u64, u64) {
+    let (mut low, mut high, mut bits) = (a[0], a[0], 0);
+    for v in a {
+        low = low.min(*v);
+        high = high.max(*v);
+        bits |= v;
+    }
+    (low, high, bits)
+}
+
 #[inline(always)]
 fn alu_inline(r: &mut Regs, k: &Consts, i: &Inst, m: u32) -> bool {
     match i.op {
         Op::I32(op) => int::i32_2(r, k, i, op, m),
         Op::I64(op) => int::i64_2(r, k, i, op, m),
         Op::I32x3(op) => int::i32_3(r, k, i, op, m),
-        Op::F2 {
-            fp: Fp::F32,
-            op,
-            mode,
-        } => float::f32_2(r, k, i, op, mode, m),
+        Op::F2 { fp: Fp::F32, op, mode } => float::f32_2(r, k, i, op, mode, m),
         Op::Fma { fp: Fp::F32, mode } => float::f32_fma(r, k, i, mode, m),
-        Op::F2 {
-            fp: Fp::F64,
-            op,
-            mode,
-        } => float::f64_2(r, k, i, op, mode, m),
+        Op::F2 { fp: Fp::F64, op, mode } => float::f64_2(r, k, i, op, mode, m),
         Op::Fma { fp: Fp::F64, mode } => float::f64_fma(r, k, i, mode, m),
         Op::Cmp32(op) => int::cmp32(r, k, i, op, m),
         Op::Cmp64(op) => int::cmp64(r, k, i, op, m),
-        Op::FCmp {
-            fp: Fp::F32,
-            cmp,
-            ftz,
-        } => float::f32_cmp(r, k, i, cmp, ftz, m),
-        Op::FCmp {
-            fp: Fp::F64, cmp, ..
-        } => float::f64_cmp(r, k, i, cmp, m),
+        Op::FCmp { fp: Fp::F32, cmp, ftz } => float::f32_cmp(r, k, i, cmp, ftz, m),
+        Op::FCmp { fp: Fp::F64, cmp, .. } => float::f64_cmp(r, k, i, cmp, m),
         Op::Cvt(c) => cvt::cvt(r, k, i, c, m),
         Op::MulWide { signed, add } => mul_wide(r, k, i, signed, add, m),
+        Op::F1 { fp: Fp::F32, op, mode } => float::f32_1(r, k, i, op, mode, m),
         Op::Mov32 => r.u32(k, i, m, |a| a),
         Op::Mov64 => r.u64(k, i, m, |a| a),
         Op::Sel32 => select32(r, k, i, m),
@@ -89,26 +96,13 @@ fn rare(r: &mut Regs, k: &Consts, i: &Inst, m: u32) -> bool {
         Op::Carry32(op) => int::carry32(r, k, i, op, m),
         Op::Carry64(op) => int::carry64(r, k, i, op, m),
         Op::MulWide16 { signed, add } => mul_wide16(r, k, i, signed, add, m),
-        Op::F1 {
-            fp: Fp::F32,
-            op,
-            mode,
-        } => float::f32_1(r, k, i, op, mode, m),
-        Op::F1 {
-            fp: Fp::F64,
-            op,
-            mode,
-        } => float::f64_1(r, k, i, op, mode, m),
+        Op::F1 { fp: Fp::F64, op, mode } => float::f64_1(r, k, i, op, mode, m),
         Op::F1 { fp, op, mode } => half::one(r, k, i, fp, op, mode, m),
         Op::F2 { fp, op, mode } => half::two(r, k, i, fp, op, mode, m),
         Op::Fma { fp, mode } => half::fma(r, k, i, fp, mode, m),
         Op::FCmp { fp, cmp, ftz } => half::compare(r, k, i, fp, cmp, ftz, m),
         Op::Testp { fp, class } => testp(r, k, i, fp, class, m),
-        Op::CvtPack {
-            to,
-            mode,
-            satfinite,
-        } => cvt::pack(r, k, i, to, mode, satfinite, m),
+        Op::CvtPack { to, mode, satfinite } => cvt::pack(r, k, i, to, mode, satfinite, m),
         Op::CvtUnpack { from, relu } => cvt::unpack(r, k, i, from, relu, m),
         Op::Slct { wide, float, ftz } => slct(r, k, i, wide, float, ftz, m),
         Op::Pack64 => {
@@ -150,11 +144,7 @@ fn mul_wide(r: &mut Regs, k: &Consts, i: &Inst, signed: bool, add: bool, m: u32)
 
 fn mul_wide16(r: &mut Regs, k: &Consts, i: &Inst, signed: bool, add: bool, m: u32) {
     let x = |v: u32| {
-        if signed {
-            i32::from(v as i16) as u32
-        } else {
-            v & 0xffff
-        }
+        if signed { i32::from(v as i16) as u32 } else { v & 0xffff }
     };
     let product = |a: u32, b: u32| x(a).wrapping_mul(x(b));
     if add {
@@ -191,24 +181,16 @@ fn slct(r: &mut Regs, k: &Consts, i: &Inst, wide: bool, float: bool, ftz: bool, 
     // A NaN selects the second, as do negative numbers; −0 is not negative.
     let first = c.iter().enumerate().fold(0, |p, (l, v)| {
         let v = if ftz { float::flush(*v) } else { *v };
-        let yes = if float {
-            f32::from_bits(v) >= 0.0
-        } else {
-            v as i32 >= 0
-        };
+        let yes = if float { f32::from_bits(v) >= 0.0 } else { v as i32 >= 0 };
         p | u32::from(yes) << l
     });
     if wide {
         let (a, b) = (*r.s64(k, i.a), *r.s64(k, i.b));
-        let o = Row64(std::array::from_fn(|l| {
-            if first >> l & 1 == 1 { a[l] } else { b[l] }
-        }));
+        let o = Row64(std::array::from_fn(|l| if first >> l & 1 == 1 { a[l] } else { b[l] }));
         r.put64(i.d, &o.0, m);
     } else {
         let (a, b) = (*r.s32(k, i.a), *r.s32(k, i.b));
-        let o = Row32(std::array::from_fn(|l| {
-            if first >> l & 1 == 1 { a[l] } else { b[l] }
-        }));
+        let o = Row32(std::array::from_fn(|l| if first >> l & 1 == 1 { a[l] } else { b[l] }));
         r.put32(i.d, &o.0, m);
     }
 }

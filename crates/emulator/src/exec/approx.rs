@@ -8,37 +8,48 @@
 use std::f64::consts::{LN_2, LOG2_E};
 
 /// `1 / √x`
+#[inline(always)]
 pub(super) fn rsqrt(x: f32) -> f32 {
     (1.0 / f64::from(x).sqrt()) as f32
 }
 
-/// `2^x` for |x| ≤ 1/2, by the series of `e^(x ln 2)`; the 13th term is below 2⁻⁵⁰.
-fn exp2_small(x: f64) -> f64 {
-    let y = x * LN_2;
-    let mut sum = 1.0;
-    for n in (1..=13).rev() {
-        sum = 1.0 + sum * y / f64::from(n);
+/// `ln(2)^n / n!`, the coefficients of `2^x`; the first left out is below 2⁻⁴⁷ for |x| ≤ 1/2.
+const EXP2: [f64; 12] = {
+    let mut c = [1.0; 12];
+    let mut n = 1;
+    while n < 12 {
+        c[n] = c[n - 1] * LN_2 / n as f64;
+        n += 1;
     }
-    sum
-}
+    c
+};
 
-/// `2^n` for an integral `n` in the range of normal f64 exponents.
-fn power(n: f64) -> f64 {
-    f64::from_bits(((n as i64 + 1023) as u64) << 52)
-}
-
+/// `2^x`, for a result in the range of normal f64 numbers.
+#[inline(always)]
 fn exp2(x: f64) -> f64 {
-    let whole = x.round_ties_even();
-    exp2_small(x - whole) * power(whole)
+    // Adding and subtracting 1.5 × 2⁵² rounds to an integer, which is then in the low bits.
+    const MAGIC: f64 = 6_755_399_441_055_744.0;
+    let shifted = x + MAGIC;
+    let rest = x - (shifted - MAGIC);
+    let mut sum = EXP2[11];
+    let mut n = 11;
+    while n > 0 {
+        n -= 1;
+        sum = sum * rest + EXP2[n];
+    }
+    let power = shifted.to_bits().wrapping_sub(MAGIC.to_bits()).wrapping_add(1023) << 52;
+    sum * f64::from_bits(power)
 }
 
 /// `2^x`
+#[inline(always)]
 pub(super) fn ex2(x: f32) -> f32 {
-    if x.is_nan() {
-        return x;
-    }
-    // Beyond these the result is infinite or zero whatever the rest.
-    exp2(f64::from(x).clamp(-200.0, 200.0)) as f32
+    // Beyond these the result is infinite or zero whatever the rest; NaN is neither.
+    let y = f64::from(x);
+    let y = if y > 200.0 { 200.0 } else { y };
+    let y = if y < -200.0 { -200.0 } else { y };
+    let v = exp2(y) as f32;
+    if x.is_nan() { x } else { v }
 }
 
 /// `log2 x`
@@ -100,20 +111,12 @@ fn sin_cos(x: f32) -> (f64, f64) {
 
 /// `sin x`
 pub(super) fn sin(x: f32) -> f32 {
-    if x.is_finite() {
-        sin_cos(x).0 as f32
-    } else {
-        f32::NAN
-    }
+    if x.is_finite() { sin_cos(x).0 as f32 } else { f32::NAN }
 }
 
 /// `cos x`
 pub(super) fn cos(x: f32) -> f32 {
-    if x.is_finite() {
-        sin_cos(x).1 as f32
-    } else {
-        f32::NAN
-    }
+    if x.is_finite() { sin_cos(x).1 as f32 } else { f32::NAN }
 }
 
 /// `tanh x`
@@ -147,10 +150,7 @@ mod tests {
             let near = |got: f32, want: f64, what: &str| {
                 let (want, got) = (want as f32, got);
                 let ulps = (i64::from(got.to_bits()) - i64::from(want.to_bits())).abs();
-                assert!(
-                    got == want || ulps <= 1,
-                    "{what}({x:e}): {got:e}, not {want:e}"
-                );
+                assert!(got == want || ulps <= 1, "{what}({x:e}): {got:e}, not {want:e}");
             };
             near(ex2(x), d.exp2(), "ex2");
             near(tanh(x), d.tanh(), "tanh");

@@ -18,11 +18,7 @@ type Done = Result<(), Box<LaunchFault>>;
 fn add_f32(a: u32, b: u32, ftz: bool) -> u32 {
     let f = |v: u32| f32::from_bits(if ftz { float::flush(v) } else { v });
     let sum = f(a) + f(b);
-    let bits = if sum.is_nan() {
-        0x7fff_ffff
-    } else {
-        sum.to_bits()
-    };
+    let bits = if sum.is_nan() { 0x7fff_ffff } else { sum.to_bits() };
     if ftz { float::flush(bits) } else { bits }
 }
 
@@ -83,18 +79,12 @@ fn apply(rmw: Rmw, width: u8, ftz: bool, old: u64, b: u64, c: u64) -> u64 {
         Rmw::AddF32Ftz => add_f32(o, x, true).into(),
         Rmw::AddF64 => {
             let sum = f64::from_bits(old) + f64::from_bits(b);
-            if sum.is_nan() {
-                soft::F64.nan()
-            } else {
-                sum.to_bits()
-            }
+            if sum.is_nan() { soft::F64.nan() } else { sum.to_bits() }
         }
         Rmw::AddF16 => half::add(soft::F16, old as u16, b as u16).into(),
         Rmw::AddBf16 => half::add(soft::BF16, old as u16, b as u16).into(),
         Rmw::AddF16x2 => halves(o, x, |p, q| half::add(soft::F16, p, q)).into(),
         Rmw::AddBf16x2 => halves(o, x, |p, q| half::add(soft::BF16, p, q)).into(),
-        Rmw::MinF16x2 => halves(o, x, |p, q| half::min_max(soft::F16, p, q, false)).into(),
-        Rmw::MaxF16x2 => halves(o, x, |p, q| half::min_max(soft::F16, p, q, true)).into(),
     }
 }
 
@@ -109,21 +99,16 @@ unsafe fn update(va: u64, width: u8, f: impl Fn(u64) -> u64) -> u64 {
             2 => {
                 let cell = AtomicU16::from_ptr(va as *mut u16);
                 let g = |v: u16| Some(f(v.into()) as u16);
-                cell.fetch_update(AcqRel, Acquire, g)
-                    .unwrap_or_else(|v| v)
-                    .into()
+                cell.fetch_update(AcqRel, Acquire, g).unwrap_or_else(|v| v).into()
             }
             4 => {
                 let cell = AtomicU32::from_ptr(va as *mut u32);
                 let g = |v: u32| Some(f(v.into()) as u32);
-                cell.fetch_update(AcqRel, Acquire, g)
-                    .unwrap_or_else(|v| v)
-                    .into()
+                cell.fetch_update(AcqRel, Acquire, g).unwrap_or_else(|v| v).into()
             }
             _ => {
                 let cell = AtomicU64::from_ptr(va as *mut u64);
-                cell.fetch_update(AcqRel, Acquire, |v| Some(f(v)))
-                    .unwrap_or_else(|v| v)
+                cell.fetch_update(AcqRel, Acquire, |v| Some(f(v))).unwrap_or_else(|v| v)
             }
         }
     }
@@ -147,18 +132,10 @@ pub(super) fn atom(
     let (k, w) = (&worker.grid.code.consts, access.width);
     let regs = &warp.frames[at.frame].regs;
     let read = |n: u32| -> [u64; 32] {
-        if access.wide {
-            *regs.s64(k, n)
-        } else {
-            regs.s32(k, n).map(u64::from)
-        }
+        if access.wide { *regs.s64(k, n) } else { regs.s32(k, n).map(u64::from) }
     };
     let b = read(inst.b);
-    let c = if rmw == Rmw::Cas {
-        read(inst.c)
-    } else {
-        [0; 32]
-    };
+    let c = if rmw == Rmw::Cas { read(inst.c) } else { [0; 32] };
     let mut old = [0u64; 32];
     match target {
         Target::Global => memory::lanes(at.active, |l| {
@@ -199,11 +176,7 @@ const COUNT: u64 = (1 << 20) - 1;
 
 impl Object {
     fn unpack(v: u64) -> Self {
-        Self {
-            phase: v >> 63,
-            expected: v >> 32 & COUNT,
-            pending: v & COUNT,
-        }
+        Self { phase: v >> 63, expected: v >> 32 & COUNT, pending: v & COUNT }
     }
 
     fn pack(&self) -> u64 {
@@ -229,9 +202,7 @@ pub(super) fn mbarrier(
 ) -> Done {
     let k = &worker.grid.code.consts;
     if kind == Mbar::PendingCount {
-        warp.frames[at.frame]
-            .regs
-            .u32_64(k, inst, at.active, |v| (v & COUNT) as u32);
+        warp.frames[at.frame].regs.u32_64(k, inst, at.active, |v| (v & COUNT) as u32);
         return Ok(());
     }
     let access = Access {
@@ -248,11 +219,7 @@ pub(super) fn mbarrier(
     let mut at = At { ..*at };
     memory::resolve(worker, cta, warp, &mut at, &mut a, access, Kind::Atomic)?;
     let regs = &warp.frames[at.frame].regs;
-    let counts = if kind == Mbar::AsyncArrive {
-        [1; 32]
-    } else {
-        *regs.s32(k, inst.b)
-    };
+    let counts = if kind == Mbar::AsyncArrive { [1; 32] } else { *regs.s32(k, inst.b) };
     let tokens = match kind {
         Mbar::TestWait | Mbar::TryWait => *regs.s64(k, inst.c),
         _ => [0; 32],
@@ -264,20 +231,8 @@ pub(super) fn mbarrier(
         out[l] = before;
         let n = u64::from(counts[l]);
         match kind {
-            Mbar::Init => {
-                o = Object {
-                    phase: 0,
-                    expected: n & COUNT,
-                    pending: n & COUNT,
-                }
-            }
-            Mbar::Inval => {
-                o = Object {
-                    phase: 0,
-                    expected: 0,
-                    pending: 0,
-                }
-            }
+            Mbar::Init => o = Object { phase: 0, expected: n & COUNT, pending: n & COUNT },
+            Mbar::Inval => o = Object { phase: 0, expected: 0, pending: 0 },
             Mbar::Arrive => o.arrive(n),
             // Arrivals by `cp.async` count themselves, unless the program has counted them.
             Mbar::AsyncArrive if inst.e == 1 => {}

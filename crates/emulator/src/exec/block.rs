@@ -55,6 +55,18 @@ pub(super) enum Slice {
     Expired,
 }
 
+/// Coordinates of block `index`.
+fn place(grid: &Grid<'_>, index: u64) -> [u32; 3] {
+    let [x, y, _] = grid.cfg.grid.map(u64::from);
+    [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
+}
+
+/// Lanes of warp `w` of a block.
+fn lanes(threads: u32, w: u32) -> u32 {
+    let count = (threads - w * 32).min(32);
+    if count == 32 { u32::MAX } else { (1 << count) - 1 }
+}
+
 impl Cta {
     /// `threads` arrive at barrier `id`, of which `yes` have a true predicate.
     pub(super) fn arrive(&mut self, id: u8, threads: u32, lanes: u32, yes: u32, expected: u32) {
@@ -72,11 +84,7 @@ impl Cta {
 
     fn complete(&mut self, id: u8) {
         let b = &mut self.barriers[id as usize];
-        let want = if b.expected == 0 {
-            self.alive
-        } else {
-            b.expected
-        };
+        let want = if b.expected == 0 { self.alive } else { b.expected };
         if b.arrived != 0 && b.arrived >= want {
             b.arrived = 0;
             b.generation = b.generation.wrapping_add(1);
@@ -94,12 +102,6 @@ impl Cta {
 impl Block {
     /// Block number `index` of the grid.
     pub(super) fn new(grid: &Grid<'_>, index: u64) -> Self {
-        let [gx, gy, _] = grid.cfg.grid.map(u64::from);
-        let id = [
-            (index % gx) as u32,
-            (index / gx % gy) as u32,
-            (index / gx / gy) as u32,
-        ];
         let [bx, by, bz] = grid.cfg.block;
         let threads = bx * by * bz;
         let warps = (0..threads.div_ceil(32)).map(|w| {
@@ -109,17 +111,11 @@ impl Block {
                 std::array::from_fn(|l| thread(l) / bx % by),
                 std::array::from_fn(|l| thread(l) / bx / by),
             ];
-            let count = (threads - w * 32).min(32);
-            let lanes = if count == 32 {
-                u32::MAX
-            } else {
-                (1 << count) - 1
-            };
-            Warp::new(w, lanes, tid, grid.code)
+            Warp::new(w, lanes(threads, w), tid, grid.code)
         });
         let bytes = grid.shared_bytes;
         let cta = Cta {
-            id,
+            id: place(grid, index),
             index,
             shared: vec![0; bytes.div_ceil(4) as usize],
             shared_bytes: bytes,
@@ -127,11 +123,21 @@ impl Block {
             alive: threads,
             races: grid.opts.sanitize.then(|| super::race::Races::new(bytes)),
         };
-        Self {
-            warps: warps.collect(),
-            cta,
-            next: 0,
+        Self { warps: warps.collect(), cta, next: 0 }
+    }
+
+    /// Makes a block that is done into block `index`, in the same memory.
+    pub(super) fn renew(&mut self, grid: &Grid<'_>, index: u64) {
+        let threads = grid.cfg.block.iter().product();
+        let cta = &mut self.cta;
+        (cta.id, cta.index, cta.alive) = (place(grid, index), index, threads);
+        cta.shared.fill(0);
+        cta.barriers = [Barrier::default(); 16];
+        cta.races = grid.opts.sanitize.then(|| super::race::Races::new(cta.shared_bytes));
+        for (w, warp) in self.warps.iter_mut().enumerate() {
+            warp.begin(lanes(threads, w as u32), grid.code);
         }
+        self.next = 0;
     }
 
     /// Runs until the block ends, waits for others or has used up its time.
@@ -147,11 +153,7 @@ impl Block {
             let warp = &mut self.warps[self.next];
             self.next = (self.next + 1) % n;
             let before = worker.executed;
-            let turn = if warp.alive == 0 {
-                Turn::Done
-            } else {
-                run(worker, &mut self.cta, warp)?
-            };
+            let turn = if warp.alive == 0 { Turn::Done } else { run(worker, &mut self.cta, warp)? };
             worker.grid.check_time()?;
             match turn {
                 Turn::Expired => (idle, spinning) = (0, false),
@@ -176,37 +178,15 @@ impl Block {
 
     /// Every thread waits at a barrier for one that will not come.
     fn deadlock(&self, grid: &Grid<'_>) -> Box<LaunchFault> {
-        let waiting = self
-            .warps
-            .iter()
-            .flat_map(|w| w.groups.iter().map(move |g| (w, g)));
-        let at = waiting
-            .filter(|(_, g)| matches!(g.state, State::Barrier { .. }))
-            .next();
+        let mut all = self.warps.iter().flat_map(|w| w.groups.iter().map(move |g| (w, g)));
+        let at = all.find(|(_, g)| matches!(g.state, State::Barrier { .. }));
         let Some((warp, group)) = at else {
-            return fault(
-                FaultKind::DivergentBarrierDeadlock,
-                "no warp can go on".into(),
-            );
+            return fault(FaultKind::DivergentBarrierDeadlock, "no warp can go on".into());
         };
-        let who = Where::new(
-            grid,
-            self.cta.id,
-            warp,
-            group.mask.trailing_zeros(),
-            group.pc,
-        );
-        let id = if let State::Barrier { id, .. } = group.state {
-            id
-        } else {
-            0
-        };
+        let who = Where::new(grid, self.cta.id, warp, group.mask.trailing_zeros(), group.pc);
+        let id = if let State::Barrier { id, .. } = group.state { id } else { 0 };
         let b = &self.cta.barriers[id as usize];
-        let want = if b.expected == 0 {
-            self.cta.alive
-        } else {
-            b.expected
-        };
+        let want = if b.expected == 0 { self.cta.alive } else { b.expected };
         let message = format!(
             "deadlock: barrier {id} has {} of {want} threads, and no other thread can arrive; \
              waiting {}{}",

@@ -66,20 +66,10 @@ pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -
         }
         let caller = &warp.frames[at.frame];
         if caller.depth + 1 >= MAX_DEPTH {
-            return Err(overflow(
-                worker,
-                warp,
-                at,
-                &format!("calls {MAX_DEPTH} deep"),
-            ));
+            return Err(overflow(worker, warp, at, &format!("calls {MAX_DEPTH} deep")));
         }
         if caller.top + info.local > code.funcs[0].local + STACK {
-            return Err(overflow(
-                worker,
-                warp,
-                at,
-                &format!("more than {STACK} bytes"),
-            ));
+            return Err(overflow(worker, warp, at, &format!("more than {STACK} bytes")));
         }
         let frame = match warp.shared_frame(at.frame as u32, at.pc, func) {
             Some(f) => {
@@ -88,10 +78,7 @@ pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -
             }
             None => warp.new_frame(code, func, at.frame as u32, at.pc, same),
         };
-        let (to, from) = (
-            warp.frames[frame as usize].local,
-            warp.frames[at.frame].local,
-        );
+        let (to, from) = (warp.frames[frame as usize].local, warp.frames[at.frame].local);
         for ((arg, bytes), (param, _)) in site.args.iter().zip(&info.params) {
             copy(warp, to + param, from + arg, *bytes, same);
         }
@@ -108,10 +95,7 @@ fn indirect(worker: &Worker<'_>, va: u64) -> Result<u32, Box<LaunchFault>> {
     let index = worker.grid.index.iter().find(|(m, _)| *m as u64 * 16 == n);
     // The kernel itself is function 0, and cannot be called.
     index.map(|(_, f)| *f).filter(|f| *f != 0).ok_or_else(|| {
-        let message = format!(
-            "{}: call of {va:#x}, which is no function",
-            worker.grid.kernel
-        );
+        let message = format!("{}: call of {va:#x}, which is no function", worker.grid.kernel);
         fault(FaultKind::IllegalInstruction, message)
     })
 }
@@ -156,22 +140,14 @@ pub(super) fn stack(
     match inst.op {
         Op::Alloca => {
             let sizes = warp.frames[at.frame].regs.s64(k, inst.a);
-            let most = (0..32)
-                .filter(|l| at.active >> l & 1 == 1)
-                .map(|l| sizes[l])
-                .max();
+            let most = (0..32).filter(|l| at.active >> l & 1 == 1).map(|l| sizes[l]).max();
             let begin = top.next_multiple_of(inst.imm as u32);
-            let end = most
-                .and_then(|n| u64::from(begin).checked_add(n))
-                .unwrap_or(u64::MAX);
+            let end = most.and_then(|n| u64::from(begin).checked_add(n)).unwrap_or(u64::MAX);
             let limit = worker.grid.code.funcs[0].local + STACK;
             if end > limit.into() {
                 let who = Where::new(worker.grid, cta.id, warp, at.active.trailing_zeros(), at.pc);
-                let message = format!(
-                    "stack overflow {}: more than {STACK} bytes{}",
-                    who.who(),
-                    who.place()
-                );
+                let message =
+                    format!("stack overflow {}: more than {STACK} bytes{}", who.who(), who.place());
                 return Err(fault(FaultKind::StackOverflow, message));
             }
             let end = (end as u32).next_multiple_of(16);
@@ -180,14 +156,10 @@ pub(super) fn stack(
             if warp.local.len() < rows {
                 warp.local.resize(rows, Row32([0; 32]));
             }
-            warp.frames[at.frame]
-                .regs
-                .put64(inst.d, &[begin.into(); 32], at.active);
+            warp.frames[at.frame].regs.put64(inst.d, &[begin.into(); 32], at.active);
         }
         Op::StackSave => {
-            warp.frames[at.frame]
-                .regs
-                .put64(inst.d, &[top.into(); 32], at.active);
+            warp.frames[at.frame].regs.put64(inst.d, &[top.into(); 32], at.active);
         }
         _ => {
             // Lanes in other groups may still use what they have: the stack only shrinks when

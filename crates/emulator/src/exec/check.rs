@@ -33,13 +33,7 @@ fn report(
     go_on: bool,
 ) -> Done {
     let who = Where::new(worker.grid, cta.id, warp, lane, pc);
-    let message = format!(
-        "{} {}{}{}",
-        wrong.what,
-        who.who(),
-        wrong.detail,
-        who.place()
-    );
+    let message = format!("{} {}{}{}", wrong.what, who.who(), wrong.detail, who.place());
     let finding = Finding {
         check: wrong.check,
         kernel: worker.grid.kernel.to_string(),
@@ -80,12 +74,7 @@ fn examine(worker: &mut Worker<'_>, va: u64, bytes: u32, kind: Kind) -> Option<W
     };
     if va & (size - 1) != 0 {
         let detail = format!(", which is not a multiple of {bytes}");
-        return Some(wrong(
-            "misaligned",
-            FaultKind::MisalignedAddress,
-            "misaligned",
-            detail,
-        ));
+        return Some(wrong("misaligned", FaultKind::MisalignedAddress, "misaligned", detail));
     }
     let sanitize = worker.grid.opts.sanitize;
     let table = worker.grid.table.clone();
@@ -101,12 +90,7 @@ fn examine(worker: &mut Worker<'_>, va: u64, bytes: u32, kind: Kind) -> Option<W
         Some(r) if kind != Kind::Read && r.read_only() => {
             let detail = format!(", {} bytes into a {}-byte input", va - r.base, r.bytes);
             let what = "forbidden";
-            Some(wrong(
-                "read_only_write",
-                FaultKind::IllegalAddress,
-                what,
-                detail,
-            ))
+            Some(wrong("read_only_write", FaultKind::IllegalAddress, what, detail))
         }
         Some(r) => {
             let shadow = r.shadow.as_ref()?;
@@ -117,12 +101,7 @@ fn examine(worker: &mut Worker<'_>, va: u64, bytes: u32, kind: Kind) -> Option<W
             }
             let detail = format!(", {offset} bytes into a {}-byte allocation", r.bytes);
             missing.then(|| {
-                wrong(
-                    "uninitialised_read",
-                    FaultKind::IllegalAddress,
-                    "uninitialised",
-                    detail,
-                )
+                wrong("uninitialised_read", FaultKind::IllegalAddress, "uninitialised", detail)
             })
         }
     }
@@ -141,10 +120,7 @@ pub(super) fn each_lane(
     kind: Kind,
     go_on: bool,
 ) -> Done {
-    for lane in (0..32)
-        .filter(|l| at.active >> l & 1 == 1)
-        .collect::<Vec<u32>>()
-    {
+    for lane in (0..32).filter(|l| at.active >> l & 1 == 1).collect::<Vec<u32>>() {
         let va = a[lane as usize];
         if let Some(wrong) = examine(worker, va, bytes, kind) {
             let skip = wrong.check != "uninitialised_read";
@@ -175,10 +151,7 @@ pub(super) fn windowed(
         _ => worker.grid.params.len() as u64,
     };
     let go_on = worker.grid.opts.sanitize;
-    for lane in (0..32)
-        .filter(|l| at.active >> l & 1 == 1)
-        .collect::<Vec<u32>>()
-    {
+    for lane in (0..32).filter(|l| at.active >> l & 1 == 1).collect::<Vec<u32>>() {
         let va = a[lane as usize];
         let outside = va.checked_add(bytes.into()).is_none_or(|end| end > size);
         let name = verb(kind);
@@ -221,10 +194,7 @@ pub(super) fn race(
     bytes: u32,
     kind: Kind,
 ) {
-    let epoch = cta
-        .barriers
-        .iter()
-        .fold(0u32, |e, b| e.wrapping_add(b.generation));
+    let epoch = cta.barriers.iter().fold(0u32, |e, b| e.wrapping_add(b.generation));
     let Some(mut races) = cta.races.take() else {
         return;
     };
@@ -266,10 +236,7 @@ pub(super) fn divergent_barrier(worker: &mut Worker<'_>, cta: &Cta, warp: &Warp,
         kind: FaultKind::IllegalInstruction,
         address: 0,
         bytes: 0,
-        what: format!(
-            "divergent barrier {id}: lanes {:#010x} of warp {}",
-            at.active, warp.id
-        ),
+        what: format!("divergent barrier {id}: lanes {:#010x} of warp {}", at.active, warp.id),
         detail: format!(", while lanes {:#010x} wait at PTX line {other}", g.mask),
     };
     let _ = report(worker, cta, warp, at.pc, lane, wrong, true);

@@ -72,18 +72,10 @@ fn execute(regs: &mut Regs, k: &Consts, inst: &Inst, m: u32) {
 }
 
 fn shuffle(regs: &mut Regs, k: &Consts, inst: &Inst, how: Shfl, m: u32) {
-    let (a, b, c) = (
-        *regs.s32(k, inst.a),
-        *regs.s32(k, inst.b),
-        *regs.s32(k, inst.c),
-    );
+    let (a, b, c) = (*regs.s32(k, inst.a), *regs.s32(k, inst.b), *regs.s32(k, inst.c));
     let (mut out, mut valid) = (a, 0u32);
     for l in 0..32u32 {
-        let (step, clamp, seg) = (
-            b[l as usize] & 31,
-            c[l as usize] & 31,
-            c[l as usize] >> 8 & 31,
-        );
+        let (step, clamp, seg) = (b[l as usize] & 31, c[l as usize] & 31, c[l as usize] >> 8 & 31);
         let max = (l & seg) | (clamp & !seg);
         let min = l & seg;
         let (from, good) = match how {
@@ -113,11 +105,7 @@ fn vote(regs: &mut Regs, inst: &Inst, how: Vote, m: u32) {
 }
 
 fn matching(regs: &mut Regs, k: &Consts, inst: &Inst, all: bool, wide: bool, m: u32) {
-    let v: [u64; 32] = if wide {
-        *regs.s64(k, inst.a)
-    } else {
-        regs.s32(k, inst.a).map(u64::from)
-    };
+    let v: [u64; 32] = if wide { *regs.s64(k, inst.a) } else { regs.s32(k, inst.a).map(u64::from) };
     let equal = |l: usize| (0..32).fold(0, |x, o| x | u32::from(v[o] == v[l]) << o) & m;
     if all {
         let same = equal(m.trailing_zeros() as usize) == m;

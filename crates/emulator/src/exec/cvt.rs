@@ -22,21 +22,13 @@ fn format(ty: Type) -> Option<Format> {
 fn integer(ty: Type, v: u64) -> i128 {
     let shift = 64 - ty.bits();
     let v = v << shift;
-    if ty.signed() {
-        i128::from(v as i64 >> shift)
-    } else {
-        i128::from(v >> shift)
-    }
+    if ty.signed() { i128::from(v as i64 >> shift) } else { i128::from(v >> shift) }
 }
 
 /// Least and greatest value of an integer type.
 fn limits(ty: Type) -> (i128, i128) {
     let bits = ty.bits();
-    if ty.signed() {
-        (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
-    } else {
-        (0, (1 << bits) - 1)
-    }
+    if ty.signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
 /// An integer in the register of a type: narrow ones extended to 32 bits as a register holds them.
@@ -52,37 +44,20 @@ fn register(ty: Type, v: i128) -> u64 {
 
 /// Subnormal f32 inputs and results become zeros; other formats keep them.
 fn flush_if(on: bool, ty: Type, v: u64) -> u64 {
-    if on && ty == Type::F32 {
-        u64::from(flush(v as u32))
-    } else {
-        v
-    }
+    if on && ty == Type::F32 { u64::from(flush(v as u32)) } else { v }
 }
 
 fn float_to_float(c: Cvt, from: Format, to: Format, v: u64) -> u64 {
     let v = flush_if(c.mode.ftz, c.from, v);
     let mut out = if from == to {
         let v = if from.is_nan(v) { from.nan() } else { v };
-        if c.integral {
-            soft::to_integral(from, c.mode.round, v)
-        } else {
-            v
-        }
+        if c.integral { soft::to_integral(from, c.mode.round, v) } else { v }
     } else if to == soft::TF32 {
         // An f32 whose low bits are zero.
         let v = soft::convert(from, soft::TF32, c.mode.round, v);
-        if soft::TF32.is_nan(v) {
-            soft::F32.nan()
-        } else {
-            v << 13
-        }
+        if soft::TF32.is_nan(v) { soft::F32.nan() } else { v << 13 }
     } else if c.integral {
-        soft::convert(
-            from,
-            to,
-            Round::Rn,
-            soft::to_integral(from, c.mode.round, v),
-        )
+        soft::convert(from, to, Round::Rn, soft::to_integral(from, c.mode.round, v))
     } else {
         soft::convert(from, to, c.mode.round, v)
     };
@@ -96,11 +71,7 @@ fn float_to_float(c: Cvt, from: Format, to: Format, v: u64) -> u64 {
     }
     if c.mode.sat {
         let one = ((1u64 << (f.exp - 1)) - 1) << f.man;
-        out = if f.is_nan(out) || out & sign != 0 {
-            0
-        } else {
-            out.min(one)
-        };
+        out = if f.is_nan(out) || out & sign != 0 { 0 } else { out.min(one) };
     }
     flush_if(c.mode.ftz, c.to, out)
 }
@@ -137,11 +108,7 @@ pub(super) fn convert(c: Cvt, v: u64) -> u64 {
 }
 
 fn class(ty: Type) -> Class {
-    if ty.bits() == 64 {
-        Class::W64
-    } else {
-        Class::W32
-    }
+    if ty.bits() == 64 { Class::W64 } else { Class::W32 }
 }
 
 /// Rounding of an f32 to i32 toward zero, with saturation and NaN to 0: what `as` does.
@@ -179,22 +146,14 @@ pub(super) fn cvt(r: &mut Regs, k: &Consts, i: &Inst, c: Cvt, m: u32) {
             r.u32(k, i, m, |a| canonical(half::to_f32(soft::BF16, a as u16)));
         }
         (Type::F32, Type::F16) if near => {
-            r.u32(k, i, m, |a| {
-                half::from_f32(soft::F16, f32::from_bits(a)).into()
-            });
+            r.u32(k, i, m, |a| half::from_f32(soft::F16, f32::from_bits(a)).into());
         }
         (Type::F32, Type::Bf16) if near => {
-            r.u32(k, i, m, |a| {
-                half::from_f32(soft::BF16, f32::from_bits(a)).into()
-            });
+            r.u32(k, i, m, |a| half::from_f32(soft::BF16, f32::from_bits(a)).into());
         }
         (Type::F32, Type::F64) if near => r.u64_32(k, i, m, |a| {
             let v = f64::from(f32::from_bits(a));
-            if v.is_nan() {
-                soft::F64.nan()
-            } else {
-                v.to_bits()
-            }
+            if v.is_nan() { soft::F64.nan() } else { v.to_bits() }
         }),
         (Type::F64, Type::F32) if near => {
             r.u32_64(k, i, m, |a| canonical(f64::from_bits(a) as f32));
@@ -236,17 +195,9 @@ struct Eight {
 fn eight(ty: Type) -> Eight {
     if ty == Type::E4m3x2 {
         // No infinities: the top exponent is a number but for the last code.
-        Eight {
-            format: Format { man: 3, exp: 4 },
-            largest: 0x7e,
-            nan: 0x7f,
-        }
+        Eight { format: Format { man: 3, exp: 4 }, largest: 0x7e, nan: 0x7f }
     } else {
-        Eight {
-            format: Format { man: 2, exp: 5 },
-            largest: 0x7b,
-            nan: 0x7f,
-        }
+        Eight { format: Format { man: 2, exp: 5 }, largest: 0x7b, nan: 0x7f }
     }
 }
 
@@ -271,11 +222,7 @@ fn from_eight(ty: Type, v: u8) -> u16 {
     let e = eight(ty);
     if ty == Type::E5m2x2 {
         let h = u16::from(v) << 8;
-        return if soft::F16.is_nan(h.into()) {
-            0x7fff
-        } else {
-            h
-        };
+        return if soft::F16.is_nan(h.into()) { 0x7fff } else { h };
     }
     let sign = u16::from(v & 0x80) << 8;
     if v & 0x7f == e.nan {
@@ -304,32 +251,16 @@ pub(super) fn pack(r: &mut Regs, k: &Consts, i: &Inst, to: Type, mode: Mode, sat
             u32::from(to_eight(e, mode, b.into())) | u32::from(to_eight(e, mode, a.into())) << 8
         });
     }
-    let to = if to == Type::F16x2 {
-        Type::F16
-    } else {
-        Type::Bf16
-    };
-    let c = Cvt {
-        to,
-        from: Type::F32,
-        mode,
-        integral: false,
-        satfinite: sat,
-    };
-    r.b32(k, i, m, |a, b| {
-        convert(c, b.into()) as u32 | (convert(c, a.into()) as u32) << 16
-    });
+    let to = if to == Type::F16x2 { Type::F16 } else { Type::Bf16 };
+    let c = Cvt { to, from: Type::F32, mode, integral: false, satfinite: sat };
+    r.b32(k, i, m, |a, b| convert(c, b.into()) as u32 | (convert(c, a.into()) as u32) << 16);
 }
 
 /// A packed pair of 8-bit floats to f16x2.
 pub(super) fn unpack(r: &mut Regs, k: &Consts, i: &Inst, from: Type, relu: bool, m: u32) {
     let get = |v: u8| {
         let h = from_eight(from, v);
-        u32::from(if relu && h >> 15 == 1 && h & 0x7fff <= 0x7c00 {
-            0
-        } else {
-            h
-        })
+        u32::from(if relu && h >> 15 == 1 && h & 0x7fff <= 0x7c00 { 0 } else { h })
     };
     r.u32(k, i, m, |a| get(a as u8) | get((a >> 8) as u8) << 16);
 }
@@ -339,20 +270,8 @@ mod tests {
     use super::*;
 
     fn cvt(to: Type, from: Type, round: Round, v: u64) -> u64 {
-        let mode = Mode {
-            round,
-            ..Mode::default()
-        };
-        convert(
-            Cvt {
-                to,
-                from,
-                mode,
-                integral: false,
-                satfinite: false,
-            },
-            v,
-        )
+        let mode = Mode { round, ..Mode::default() };
+        convert(Cvt { to, from, mode, integral: false, satfinite: false }, v)
     }
 
     #[test]
@@ -366,17 +285,8 @@ mod tests {
         assert_eq!(cvt(Type::S8, Type::S32, Round::Rn, 0x1ff), 0xffff_ffff);
         assert_eq!(cvt(Type::U8, Type::U32, Round::Rn, 0x1ff), 0xff);
         assert_eq!(cvt(Type::S64, Type::S8, Round::Rn, 0x80), u64::MAX - 127);
-        let mode = Mode {
-            sat: true,
-            ..Mode::default()
-        };
-        let c = Cvt {
-            to: Type::U8,
-            from: Type::S32,
-            mode,
-            integral: false,
-            satfinite: false,
-        };
+        let mode = Mode { sat: true, ..Mode::default() };
+        let c = Cvt { to: Type::U8, from: Type::S32, mode, integral: false, satfinite: false };
         assert_eq!(convert(c, 0xffff_fff0), 0);
         assert_eq!(convert(c, 999), 255);
     }
@@ -395,9 +305,6 @@ mod tests {
         }
         let f = |x: f32| u64::from(x.to_bits());
         assert_eq!(to_eight(eight(Type::E4m3x2), Mode::default(), f(1e9)), 0x7e);
-        assert_eq!(
-            to_eight(eight(Type::E5m2x2), Mode::default(), f(f32::INFINITY)),
-            0x7b
-        );
+        assert_eq!(to_eight(eight(Type::E5m2x2), Mode::default(), f(f32::INFINITY)), 0x7b);
     }
 }

@@ -54,20 +54,12 @@ fn source(grid: &Grid<'_>, at: SourceLine) -> Option<(String, u32)> {
 
 /// A fault without a finding.
 pub(super) fn fault(kind: FaultKind, message: String) -> Box<LaunchFault> {
-    Box::new(LaunchFault {
-        kind,
-        message,
-        finding: None,
-    })
+    Box::new(LaunchFault { kind, message, finding: None })
 }
 
 /// A fault that the sanitiser has a name for.
 pub(super) fn found(kind: FaultKind, finding: Finding) -> Box<LaunchFault> {
-    Box::new(LaunchFault {
-        kind,
-        message: finding.message.clone(),
-        finding: Some(finding),
-    })
+    Box::new(LaunchFault { kind, message: finding.message.clone(), finding: Some(finding) })
 }
 
 /// Findings by instruction and check, the first of each with the number of all.
@@ -79,10 +71,7 @@ pub(super) struct Findings {
 impl Findings {
     /// Adds an occurrence. `make` describes the first one.
     pub(super) fn add(&mut self, pc: u32, check: &'static str, make: impl FnOnce() -> Finding) {
-        let known = self
-            .list
-            .iter_mut()
-            .find(|(p, f)| *p == pc && f.check == check);
+        let known = self.list.iter_mut().find(|(p, f)| *p == pc && f.check == check);
         if let Some((_, f)) = known {
             f.count += 1;
         } else if self.list.len() < MAX_FINDINGS {
@@ -93,11 +82,7 @@ impl Findings {
     pub(super) fn absorb(&mut self, other: Findings) {
         for (pc, f) in other.list {
             let room = self.list.len() < MAX_FINDINGS;
-            match self
-                .list
-                .iter_mut()
-                .find(|(p, g)| *p == pc && g.check == f.check)
-            {
+            match self.list.iter_mut().find(|(p, g)| *p == pc && g.check == f.check) {
                 Some((_, g)) => {
                     let count = g.count + f.count;
                     // Which worker saw it first does not matter: the first block does.

@@ -16,11 +16,7 @@ const NAN64: u64 = 0x7ff8_0000_0000_0000;
 /// Subnormals become zeros of the same sign.
 #[inline(always)]
 pub(super) fn flush(v: u32) -> u32 {
-    if v & 0x7f80_0000 == 0 {
-        v & 0x8000_0000
-    } else {
-        v
-    }
+    if v & 0x7f80_0000 == 0 { v & 0x8000_0000 } else { v }
 }
 
 /// What happens to a result before it is stored.
@@ -53,18 +49,12 @@ fn input(v: u32, ftz: bool) -> f32 {
 #[inline(always)]
 fn near2(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32, f: impl Fn(f32, f32) -> f32) {
     if !mode.ftz && !mode.sat {
-        r.b32(k, i, m, |a, b| {
-            finish(f(f32::from_bits(a), f32::from_bits(b)), false, false)
-        });
+        r.b32(k, i, m, |a, b| finish(f(f32::from_bits(a), f32::from_bits(b)), false, false));
     } else if mode.ftz && !mode.sat {
-        r.b32(k, i, m, |a, b| {
-            finish(f(input(a, true), input(b, true)), true, false)
-        });
+        r.b32(k, i, m, |a, b| finish(f(input(a, true), input(b, true)), true, false));
     } else {
         let ftz = mode.ftz;
-        r.b32(k, i, m, |a, b| {
-            finish(f(input(a, ftz), input(b, ftz)), ftz, true)
-        });
+        r.b32(k, i, m, |a, b| finish(f(input(a, ftz), input(b, ftz)), ftz, true));
     }
 }
 
@@ -109,25 +99,15 @@ fn pick32(a: u32, b: u32, max: bool, nan: bool, ftz: bool) -> u32 {
 
 fn min_max32(r: &mut Regs, k: &Consts, i: &Inst, op: F2, mode: Mode, m: u32) {
     let max = matches!(op, F2::Max | F2::MaxNan | F2::MaxXorAbs | F2::MaxNanXorAbs);
-    let nan = matches!(
-        op,
-        F2::MinNan | F2::MaxNan | F2::MinNanXorAbs | F2::MaxNanXorAbs
-    );
-    let xor = matches!(
-        op,
-        F2::MinXorAbs | F2::MaxXorAbs | F2::MinNanXorAbs | F2::MaxNanXorAbs
-    );
+    let nan = matches!(op, F2::MinNan | F2::MaxNan | F2::MinNanXorAbs | F2::MaxNanXorAbs);
+    let xor = matches!(op, F2::MinXorAbs | F2::MaxXorAbs | F2::MinNanXorAbs | F2::MaxNanXorAbs);
     if !xor {
         let ftz = mode.ftz;
         return r.b32(k, i, m, |a, b| pick32(a, b, max, nan, ftz));
     }
     r.b32(k, i, m, |a, b| {
         let v = pick32(a & !(1 << 31), b & !(1 << 31), max, nan, mode.ftz);
-        if f32::from_bits(v).is_nan() {
-            v
-        } else {
-            v | (a ^ b) & 1 << 31
-        }
+        if f32::from_bits(v).is_nan() { v } else { v | (a ^ b) & 1 << 31 }
     });
 }
 
@@ -160,11 +140,7 @@ fn f32_2_rare(r: &mut Regs, k: &Consts, i: &Inst, op: F2, mode: Mode, m: u32) {
 #[inline(always)]
 pub(super) fn f32_fma(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32) {
     let near = |a: u32, b: u32, c: u32, ftz: bool, sat: bool| {
-        finish(
-            input(a, ftz).mul_add(input(b, ftz), input(c, ftz)),
-            ftz,
-            sat,
-        )
+        finish(input(a, ftz).mul_add(input(b, ftz), input(c, ftz)), ftz, sat)
     };
     if mode.round != Round::Rn {
         let x = |v: u32| u64::from(if mode.ftz { flush(v) } else { v });
@@ -179,7 +155,23 @@ pub(super) fn f32_fma(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32) {
     }
 }
 
+#[inline(always)]
 pub(super) fn f32_1(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: Mode, m: u32) {
+    let ftz = mode.ftz;
+    let near = |a: u32, f: fn(f32) -> f32| finish(f(input(a, ftz)), ftz, false);
+    if mode.sat || mode.round != Round::Rn {
+        return f32_1_rare(r, k, i, op, mode, m);
+    }
+    match op {
+        F1::Sqrt | F1::SqrtApprox => r.u32(k, i, m, |a| near(a, f32::sqrt)),
+        F1::Rcp | F1::RcpApprox => r.u32(k, i, m, |a| near(a, f32::recip)),
+        F1::RsqrtApprox => r.u32(k, i, m, |a| near(a, approx::rsqrt)),
+        F1::Ex2 => r.u32(k, i, m, |a| near(a, approx::ex2)),
+        _ => f32_1_rare(r, k, i, op, mode, m),
+    }
+}
+
+fn f32_1_rare(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: Mode, m: u32) {
     let x = |v: u32| if mode.ftz { flush(v) } else { v };
     let of =
         |f: fn(f32) -> f32| move |a: u32| u64::from(finish(f(f32::from_bits(a)), false, false));
@@ -191,17 +183,13 @@ pub(super) fn f32_1(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: Mode, m: u
             r.u32(k, i, m, |a| around(mode, of(f32::sqrt)(x(a))));
         }
         F1::Sqrt => {
-            r.u32(k, i, m, |a| {
-                around(mode, soft::sqrt(soft::F32, mode.round, x(a).into()))
-            });
+            r.u32(k, i, m, |a| around(mode, soft::sqrt(soft::F32, mode.round, x(a).into())));
         }
         F1::Rcp if mode.round == Round::Rn => {
             r.u32(k, i, m, |a| around(mode, of(f32::recip)(x(a))));
         }
         F1::Rcp => {
-            r.u32(k, i, m, |a| {
-                around(mode, soft::div(soft::F32, mode.round, one, x(a).into()))
-            });
+            r.u32(k, i, m, |a| around(mode, soft::div(soft::F32, mode.round, one, x(a).into())));
         }
         F1::SqrtApprox => r.u32(k, i, m, |a| around(mode, of(f32::sqrt)(x(a)))),
         F1::RcpApprox => r.u32(k, i, m, |a| around(mode, of(f32::recip)(x(a)))),
@@ -221,9 +209,7 @@ fn canon64(v: f64) -> u64 {
 
 #[inline(always)]
 fn near64(r: &mut Regs, k: &Consts, i: &Inst, m: u32, f: impl Fn(f64, f64) -> f64) {
-    r.b64(k, i, m, |a, b| {
-        canon64(f(f64::from_bits(a), f64::from_bits(b)))
-    });
+    r.b64(k, i, m, |a, b| canon64(f(f64::from_bits(a), f64::from_bits(b))));
 }
 
 #[inline(always)]
@@ -287,11 +273,7 @@ pub(super) fn f64_1(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: Mode, m: u
     let one = 1f64.to_bits();
     let top = |a: u64| {
         let v = f64::from_bits(a & 0xffff_ffff_0000_0000);
-        if v.is_subnormal() {
-            0f64.copysign(v)
-        } else {
-            v
-        }
+        if v.is_subnormal() { 0f64.copysign(v) } else { v }
     };
     match op {
         F1::Neg => r.u64(k, i, m, |a| a ^ 1 << 63),

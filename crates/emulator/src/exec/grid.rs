@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::alu::{self, Alu};
+use super::alu::{self, Alu, Span};
 use super::block::{Block, Slice};
 use super::fault::{Findings, fault};
 use super::warp::Warp;
@@ -43,8 +43,11 @@ pub(super) struct Grid<'a> {
     /// Function of the module to function of the code.
     pub(super) index: &'a [(usize, u32)],
     pub(super) id: u64,
+    /// Memory for the barrier of the grid, of a cooperative launch; else 0.
+    pub(super) workspace: u64,
     pub(super) begin: Instant,
     pub(super) alu: Alu,
+    pub(super) span: Span,
     pub(super) traffic: Traffic,
     stop: AtomicBool,
 }
@@ -53,10 +56,7 @@ impl Grid<'_> {
     /// Whether to go on.
     pub(super) fn check_time(&self) -> Result<(), Box<LaunchFault>> {
         if self.stop.load(Ordering::Relaxed) {
-            return Err(fault(
-                FaultKind::Timeout,
-                "the launch has been stopped".into(),
-            ));
+            return Err(fault(FaultKind::Timeout, "the launch has been stopped".into()));
         }
         if self.opts.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
             let message = format!("{}: the launch was cancelled", self.kernel);
@@ -64,10 +64,7 @@ impl Grid<'_> {
         }
         if self.opts.deadline.is_some_and(|d| Instant::now() >= d) {
             let ms = self.begin.elapsed().as_millis();
-            let message = format!(
-                "{}: not finished at its deadline, after {ms} ms",
-                self.kernel
-            );
+            let message = format!("{}: not finished at its deadline, after {ms} ms", self.kernel);
             return Err(fault(FaultKind::Timeout, message));
         }
         Ok(())
@@ -109,12 +106,7 @@ impl<'a> Worker<'a> {
         if let Some(i) = self.recent.iter().position(hit) {
             return self.recent[i].as_deref();
         }
-        let region = self
-            .grid
-            .table
-            .find(from)
-            .filter(|r| to <= r.end())?
-            .clone();
+        let region = self.grid.table.find(from).filter(|r| to <= r.end())?.clone();
         self.victim = (self.victim + 1) % 4;
         self.recent[self.victim] = Some(region);
         self.recent[self.victim].as_deref()
@@ -173,6 +165,7 @@ impl Shared<'_> {
     fn work(&self, polite: bool) {
         let mut worker = Worker::new(self.grid);
         let begin = Instant::now();
+        let mut spare: Option<Box<Block>> = None;
         self.lock().working += 1;
         loop {
             let mut q = self.lock();
@@ -180,7 +173,13 @@ impl Shared<'_> {
             drop(q);
             let mut block = match item {
                 Ok(block) => block,
-                Err(index) => Box::new(Block::new(self.grid, index)),
+                Err(index) => match spare.take() {
+                    Some(mut block) => {
+                        block.renew(self.grid, index);
+                        block
+                    }
+                    None => Box::new(Block::new(self.grid, index)),
+                },
             };
             let result = block.run(&mut worker);
             let mut q = self.lock();
@@ -188,6 +187,7 @@ impl Shared<'_> {
                 Ok(Slice::Done) => {
                     q.finished += 1;
                     q.begun -= 1;
+                    spare = Some(block);
                 }
                 Ok(Slice::Spinning | Slice::Expired) => q.paused.push_back(block),
                 Err(fault) => {
@@ -225,17 +225,10 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
     let bytes = warps * (Warp::estimate(grid.code) + 1024) + grid.shared_bytes as usize + 4096;
     let total = x * y * z;
     let hold = usize::try_from(total).unwrap_or(usize::MAX);
-    let most = if grid.cfg.cooperative {
-        hold
-    } else {
-        (grid.opts.sm_count as usize * 32).max(64)
-    };
+    let most = if grid.cfg.cooperative { hold } else { (grid.opts.sm_count as usize * 32).max(64) };
     let shared = Shared {
         grid,
-        queue: Mutex::new(Queue {
-            take_new: true,
-            ..Queue::default()
-        }),
+        queue: Mutex::new(Queue { take_new: true, ..Queue::default() }),
         wake: Condvar::new(),
         total,
         resident: most.min(hold).min((RESIDENT_BYTES / bytes).max(64)),
@@ -249,18 +242,14 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
         return Err(fault(FaultKind::LaunchResources, message));
     }
     LAUNCHES.fetch_add(1, Ordering::Relaxed);
-    let helpers = rayon::current_num_threads()
-        .saturating_sub(1)
-        .min(hold.saturating_sub(1));
+    let helpers = rayon::current_num_threads().saturating_sub(1).min(hold.saturating_sub(1));
     rayon::in_place_scope(|scope| {
         let shared = &shared;
         loop {
             let idle = {
                 let q = shared.lock();
                 let more = q.paused.len() as u64 + (total - q.next);
-                helpers
-                    .saturating_sub(q.working)
-                    .min(usize::try_from(more).unwrap_or(usize::MAX))
+                helpers.saturating_sub(q.working).min(usize::try_from(more).unwrap_or(usize::MAX))
             };
             for _ in 0..idle {
                 scope.spawn(move |_| shared.work(true));
@@ -277,34 +266,19 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
         }
     });
     LAUNCHES.fetch_sub(1, Ordering::Relaxed);
-    let q = shared
-        .queue
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let q = shared.queue.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(fault) = q.fault {
         return Err(fault);
     }
     let mut counts = q.counts;
     counts.fold(grid.code, &q.profile);
     counts.finish(&grid.traffic);
-    Ok(LaunchReport {
-        counts,
-        findings: q.findings.into_vec(),
-    })
-}
-
-/// Parts of a grid that are made anew for every launch.
-pub(super) fn fresh() -> (u64, Instant, Alu, AtomicBool) {
-    let id = GRIDS.fetch_add(1, Ordering::Relaxed);
-    (id, Instant::now(), alu::select(), AtomicBool::new(false))
+    Ok(LaunchReport { counts, findings: q.findings.into_vec() })
 }
 
 impl<'a> Grid<'a> {
     /// A launch of `code` that has not begun.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the one place that puts a launch together"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "the one place that puts a launch together")]
     pub(super) fn new(
         code: &'a Code,
         kernel: &'a str,
@@ -314,8 +288,10 @@ impl<'a> Grid<'a> {
         opts: &'a LaunchOptions<'a>,
         params: &'a [u8],
         memory: &'a Memory,
+        workspace: u64,
     ) -> Self {
-        let (id, begin, alu, stop) = fresh();
+        let id = GRIDS.fetch_add(1, Ordering::Relaxed);
+        let (alu, span) = alu::select();
         let table = memory.snapshot();
         let traffic = Traffic::new(opts.count, &table);
         Self {
@@ -330,10 +306,12 @@ impl<'a> Grid<'a> {
             shared_bytes: code.shared_static.saturating_add(cfg.dynamic_shared_bytes),
             index,
             id,
-            begin,
+            workspace,
+            begin: Instant::now(),
             alu,
+            span,
             traffic,
-            stop,
+            stop: AtomicBool::new(false),
         }
     }
 }

@@ -43,28 +43,16 @@ pub(super) fn from_f32(f: Format, v: f32) -> u16 {
 fn finish(f: Format, mode: Mode, v: u16) -> u16 {
     let magnitude = v & 0x7fff;
     let nan = f.is_nan(v.into());
-    let v = if mode.ftz && magnitude < 1 << f.man {
-        v & 0x8000
-    } else {
-        v
-    };
+    let v = if mode.ftz && magnitude < 1 << f.man { v & 0x8000 } else { v };
     let one = if f == soft::BF16 { 0x3f80 } else { 0x3c00 };
     if mode.sat {
         return if nan || v >> 15 == 1 { 0 } else { v.min(one) };
     }
-    if mode.relu && !nan && v >> 15 == 1 {
-        0
-    } else {
-        v
-    }
+    if mode.relu && !nan && v >> 15 == 1 { 0 } else { v }
 }
 
 fn input(f: Format, mode: Mode, v: u16) -> u16 {
-    if mode.ftz && v & 0x7fff < 1 << f.man {
-        v & 0x8000
-    } else {
-        v
-    }
+    if mode.ftz && v & 0x7fff < 1 << f.man { v & 0x8000 } else { v }
 }
 
 fn binary(f: Format, op: F2, mode: Mode, a: u16, b: u16) -> u16 {
@@ -85,20 +73,10 @@ fn binary(f: Format, op: F2, mode: Mode, a: u16, b: u16) -> u16 {
 
 fn pick(f: Format, op: F2, a: u16, b: u16) -> u16 {
     let max = matches!(op, F2::Max | F2::MaxNan | F2::MaxXorAbs | F2::MaxNanXorAbs);
-    let keep = matches!(
-        op,
-        F2::MinNan | F2::MaxNan | F2::MinNanXorAbs | F2::MaxNanXorAbs
-    );
-    let xor = matches!(
-        op,
-        F2::MinXorAbs | F2::MaxXorAbs | F2::MinNanXorAbs | F2::MaxNanXorAbs
-    );
+    let keep = matches!(op, F2::MinNan | F2::MaxNan | F2::MinNanXorAbs | F2::MaxNanXorAbs);
+    let xor = matches!(op, F2::MinXorAbs | F2::MaxXorAbs | F2::MinNanXorAbs | F2::MaxNanXorAbs);
     let sign = if xor { (a ^ b) & 0x8000 } else { 0 };
-    let (a, b) = if xor {
-        (a & 0x7fff, b & 0x7fff)
-    } else {
-        (a, b)
-    };
+    let (a, b) = if xor { (a & 0x7fff, b & 0x7fff) } else { (a, b) };
     let nan = f.nan() as u16;
     match (f.is_nan(a.into()), f.is_nan(b.into())) {
         (true, true) => nan,
@@ -171,31 +149,22 @@ fn each(fp: Fp, a: u32, b: u32, c: u32, g: impl Fn(u16, u16, u16) -> u16) -> u32
 
 pub(super) fn two(r: &mut Regs, k: &Consts, i: &Inst, fp: Fp, op: F2, mode: Mode, m: u32) {
     let f = format(fp);
-    r.b32(k, i, m, |a, b| {
-        each(fp, a, b, 0, |x, y, _| binary(f, op, mode, x, y))
-    });
+    r.b32(k, i, m, |a, b| each(fp, a, b, 0, |x, y, _| binary(f, op, mode, x, y)));
 }
 
 pub(super) fn fma(r: &mut Regs, k: &Consts, i: &Inst, fp: Fp, mode: Mode, m: u32) {
     let f = format(fp);
-    r.t32(k, i, m, |a, b, c| {
-        each(fp, a, b, c, |x, y, z| fused(f, mode, x, y, z))
-    });
+    r.t32(k, i, m, |a, b, c| each(fp, a, b, c, |x, y, z| fused(f, mode, x, y, z)));
 }
 
 pub(super) fn one(r: &mut Regs, k: &Consts, i: &Inst, fp: Fp, op: F1, mode: Mode, m: u32) {
     let f = format(fp);
-    r.u32(k, i, m, |a| {
-        each(fp, a, 0, 0, |x, _, _| unary(f, op, mode, x))
-    });
+    r.u32(k, i, m, |a| each(fp, a, 0, 0, |x, _, _| unary(f, op, mode, x)));
 }
 
 pub(super) fn compare(r: &mut Regs, k: &Consts, i: &Inst, fp: Fp, cmp: FCmp, ftz: bool, m: u32) {
     let f = format(fp);
-    let mode = Mode {
-        ftz,
-        ..Mode::default()
-    };
+    let mode = Mode { ftz, ..Mode::default() };
     let test = |a: u32, b: u32| {
         let x = to_f32(f, input(f, mode, a as u16));
         let y = to_f32(f, input(f, mode, b as u16));
@@ -212,11 +181,6 @@ pub(super) fn compare(r: &mut Regs, k: &Consts, i: &Inst, fp: Fp, cmp: FCmp, ftz
 /// Atomic addition's arithmetic.
 pub(super) fn add(f: Format, a: u16, b: u16) -> u16 {
     binary(f, F2::Add, Mode::default(), a, b)
-}
-
-/// Atomic minimum's and maximum's.
-pub(super) fn min_max(f: Format, a: u16, b: u16, max: bool) -> u16 {
-    pick(f, if max { F2::Max } else { F2::Min }, a, b)
 }
 
 #[cfg(test)]
@@ -238,21 +202,9 @@ mod tests {
                     let nan = f.is_nan(want) && f.is_nan(got.into());
                     assert!(nan || u64::from(got) == want, "{what} {a:x} {b:x} {c:x}");
                 };
-                same(
-                    binary(f, F2::Add, mode, a, b),
-                    soft::add(f, Round::Rn, x, y),
-                    "add",
-                );
-                same(
-                    binary(f, F2::Mul, mode, a, b),
-                    soft::mul(f, Round::Rn, x, y),
-                    "mul",
-                );
-                same(
-                    fused(f, mode, a, b, c),
-                    soft::fma(f, Round::Rn, x, y, z),
-                    "fma",
-                );
+                same(binary(f, F2::Add, mode, a, b), soft::add(f, Round::Rn, x, y), "add");
+                same(binary(f, F2::Mul, mode, a, b), soft::mul(f, Round::Rn, x, y), "mul");
+                same(fused(f, mode, a, b, c), soft::fma(f, Round::Rn, x, y, z), "fma");
             }
         }
     }

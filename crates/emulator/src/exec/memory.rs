@@ -87,13 +87,7 @@ fn extend(v: u64, access: Access) -> u64 {
 
 /// Kernel parameters: the same in all lanes.
 pub(super) fn param(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -> Done {
-    let Op::LdParam {
-        width,
-        sext,
-        wide,
-        to16,
-    } = inst.op
-    else {
+    let Op::LdParam { width, sext, wide, to16 } = inst.op else {
         return Ok(());
     };
     let mut bytes = [0u8; 8];
@@ -150,27 +144,11 @@ pub(super) fn addresses(
     }
     if at.active != u32::MAX {
         let first = out[at.active.trailing_zeros() as usize];
-        for l in 0..32 {
-            out[l] = if at.active >> l & 1 != 0 {
-                out[l]
-            } else {
-                first
-            };
+        for (l, va) in out.iter_mut().enumerate() {
+            *va = if at.active >> l & 1 != 0 { *va } else { first };
         }
     }
     out
-}
-
-/// Least address, greatest, and all bits that any has.
-#[inline(always)]
-fn span(a: &[u64; 32]) -> (u64, u64, u64) {
-    let (mut low, mut high, mut bits) = (a[0], a[0], 0);
-    for v in a {
-        low = low.min(*v);
-        high = high.max(*v);
-        bits |= v;
-    }
-    (low, high, bits)
 }
 
 /// The registers of the data of an access.
@@ -220,18 +198,14 @@ pub(super) fn resolve(
             a.iter_mut().for_each(|v| *v = v.wrapping_sub(window));
         }
     }
-    let (low, high, bits) = span(a);
+    let (low, high, bits) = (worker.grid.span)(a);
     let end = high.wrapping_add(bytes);
     let aligned = bits & (bytes - 1) == 0;
     match space {
         Space::Global | Space::Const | Space::Generic => {
             let write = kind != Kind::Read;
             let sanitize = worker.grid.opts.sanitize;
-            let region = if end > low && aligned {
-                worker.region(low, end)
-            } else {
-                None
-            };
+            let region = if end > low && aligned { worker.region(low, end) } else { None };
             let good = match region {
                 Some(r) => (!write || !r.read_only()) && r.shadow.is_none(),
                 None => false,
@@ -346,6 +320,9 @@ pub(super) fn load(
     let target = resolve(worker, cta, warp, &mut at, &mut a, access, Kind::Read)?;
     worker.count_access(&target, access, &a, at.active, Kind::Read);
     let (w, m) = (access.width, at.active);
+    if w == 4 && !access.wide && load_words(worker, cta, warp, &at, inst, access, &target, &a) {
+        return Ok(());
+    }
     for (n, reg) in data(worker, inst, access, true).iter().enumerate() {
         let off = n as u64 * u64::from(w);
         let mut v = [0u64; 32];
@@ -380,6 +357,37 @@ pub(super) fn load(
     Ok(())
 }
 
+/// Loads of 32-bit elements from global or shared memory, which are most; false if it is another.
+#[expect(clippy::too_many_arguments, reason = "the parts of an access")]
+#[inline(always)]
+fn load_words(
+    worker: &Worker<'_>,
+    cta: &Cta,
+    warp: &mut Warp,
+    at: &At,
+    inst: &Inst,
+    access: Access,
+    target: &Target,
+    a: &[u64; 32],
+) -> bool {
+    let regs = &mut warp.frames[at.frame].regs;
+    for (n, reg) in data(worker, inst, access, true).iter().enumerate() {
+        let off = 4 * n as u64;
+        let mut v = [0u32; 32];
+        match target {
+            Target::Global => lanes(at.active, |l| {
+                // SAFETY: `resolve` has checked all lanes of the mask.
+                let cell = unsafe { AtomicU32::from_ptr((a[l] + off) as *mut u32) };
+                v[l] = cell.load(Relaxed);
+            }),
+            Target::Shared => lanes(at.active, |l| v[l] = cta.shared[((a[l] + off) / 4) as usize]),
+            _ => return false,
+        }
+        regs.put32(*reg, &v, at.active);
+    }
+    true
+}
+
 pub(super) fn store(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -400,11 +408,8 @@ pub(super) fn store(
         let off = n as u64 * u64::from(w);
         let regs = &warp.frames[at.frame].regs;
         let k = &worker.grid.code.consts;
-        let v: [u64; 32] = if access.wide {
-            *regs.s64(k, *reg)
-        } else {
-            regs.s32(k, *reg).map(u64::from)
-        };
+        let v: [u64; 32] =
+            if access.wide { *regs.s64(k, *reg) } else { regs.s32(k, *reg).map(u64::from) };
         match target {
             // SAFETY: `resolve` has checked all lanes of the mask.
             Target::Global if w == 4 => lanes(m, |l| unsafe { put(a[l] + off, 4, v[l]) }),
@@ -415,90 +420,6 @@ pub(super) fn store(
             Target::Param => {}
         }
     }
-    Ok(())
-}
-
-/// Copies from global to shared memory; what is beyond the source's size becomes zeros.
-pub(super) fn cp_async(
-    worker: &mut Worker<'_>,
-    cta: &mut Cta,
-    warp: &mut Warp,
-    at: &At,
-    inst: &Inst,
-    bytes: u8,
-) -> Done {
-    let words = bytes / 4;
-    let access = |space| Access {
-        space,
-        width: 4,
-        count: words,
-        sext: false,
-        wide: false,
-        base64: true,
-        strong: false,
-        to16: false,
-    };
-    let k = &worker.grid.code.consts;
-    let regs = &warp.frames[at.frame].regs;
-    let size = *regs.s32(k, inst.c);
-    let mut to = *regs.s64(k, inst.a);
-    let mut from = regs.s64(k, inst.b).map(|v| v.wrapping_add(inst.imm as u64));
-    let first = at.active.trailing_zeros() as usize;
-    let (t, f) = (to[first], from[first]);
-    for l in (0..32).filter(|l| at.active >> l & 1 == 0) {
-        (to[l], from[l]) = (t, f);
-    }
-    let mut at = At { ..*at };
-    resolve(
-        worker,
-        cta,
-        warp,
-        &mut at,
-        &mut to,
-        access(Space::Shared),
-        Kind::Write,
-    )?;
-    // A lane that copies nothing reads nothing.
-    let mut reading = At { active: 0, ..at };
-    lanes(at.active, |l| {
-        reading.active |= u32::from(size[l] != 0) << l
-    });
-    if reading.active != 0 {
-        let source = from[reading.active.trailing_zeros() as usize];
-        (0..32)
-            .filter(|l| reading.active >> l & 1 == 0)
-            .for_each(|l| from[l] = source);
-        let global = access(Space::Global);
-        let target = resolve(
-            worker,
-            cta,
-            warp,
-            &mut reading,
-            &mut from,
-            global,
-            Kind::Read,
-        )?;
-        worker.count_access(&target, global, &from, reading.active, Kind::Read);
-    }
-    worker.count_access(
-        &Target::Shared,
-        access(Space::Shared),
-        &to,
-        at.active,
-        Kind::Write,
-    );
-    lanes(at.active, |l| {
-        for n in 0..u64::from(bytes) {
-            let reads = reading.active >> l & 1 == 1 && n < u64::from(size[l]);
-            // SAFETY: `resolve` has checked the lanes that read.
-            let v = if reads {
-                unsafe { get(from[l] + n, 1) }
-            } else {
-                0
-            };
-            word_put(&mut cta.shared, to[l] + n, 1, v);
-        }
-    });
     Ok(())
 }
 

@@ -3,10 +3,12 @@
 mod alu;
 mod approx;
 mod atomic;
+mod bits;
 mod block;
 mod call;
 mod check;
 mod collective;
+mod copy;
 mod cvt;
 mod fault;
 mod float;
@@ -30,7 +32,7 @@ use std::time::Instant;
 
 use crate::check::Finding;
 use crate::counts::Counts;
-use crate::memory::Memory;
+use crate::memory::{AllocKind, Memory, MemoryError};
 use crate::module::Function;
 
 /// Shape of a launch.
@@ -120,40 +122,60 @@ fn check_shape(f: &Function, cfg: &LaunchConfig, params: &[u8]) -> Result<(), St
     let name = f.name();
     let threads = cfg.block.iter().map(|n| u64::from(*n)).product::<u64>();
     let [x, y, z] = cfg.grid;
-    if [x, y, z]
-        .iter()
-        .zip(MAX_GRID)
-        .any(|(n, most)| *n == 0 || *n > most)
-    {
-        return Err(format!(
-            "{name}: a grid of {x} × {y} × {z} blocks is not possible"
-        ));
+    if [x, y, z].iter().zip(MAX_GRID).any(|(n, most)| *n == 0 || *n > most) {
+        return Err(format!("{name}: a grid of {x} × {y} × {z} blocks is not possible"));
     }
     if cfg.block.contains(&0) || threads > MAX_THREADS || cfg.block[2] > 64 {
         let [x, y, z] = cfg.block;
-        return Err(format!(
-            "{name}: a block of {x} × {y} × {z} threads is not possible"
-        ));
+        return Err(format!("{name}: a block of {x} × {y} × {z} threads is not possible"));
     }
     if threads > f.max_threads().into() {
-        return Err(format!(
-            "{name}: {threads} threads; it is compiled for {}",
-            f.max_threads()
-        ));
+        return Err(format!("{name}: {threads} threads; it is compiled for {}", f.max_threads()));
     }
     let shared = u64::from(f.static_shared_bytes()) + u64::from(cfg.dynamic_shared_bytes);
     if shared > MAX_SHARED {
-        return Err(format!(
-            "{name}: {shared} bytes of shared memory; {MAX_SHARED} are possible"
-        ));
+        return Err(format!("{name}: {shared} bytes of shared memory; {MAX_SHARED} are possible"));
     }
     if params.len() < f.param_bytes() {
         let (have, want) = (params.len(), f.param_bytes());
-        return Err(format!(
-            "{name}: {have} bytes of parameters instead of {want}"
-        ));
+        return Err(format!("{name}: {have} bytes of parameters instead of {want}"));
     }
     Ok(())
+}
+
+/// Size of the workspace of a cooperative launch, in bytes.
+const WORKSPACE: u32 = 256;
+
+/// Memory in which cooperative groups keep the barrier of the grid: its size in the first word,
+/// the count of arrivals in the second.
+struct Workspace<'a> {
+    memory: &'a Memory,
+    va: u64,
+}
+
+impl<'a> Workspace<'a> {
+    fn new(memory: &'a Memory, wanted: bool, device: u32) -> Result<Self, String> {
+        let mut out = Self { memory, va: 0 };
+        if wanted {
+            let make = || {
+                let va = memory.alloc(WORKSPACE.into(), AllocKind::Device(device))?;
+                memory.fill(va, &[0], WORKSPACE.into())?;
+                memory.write(va, &WORKSPACE.to_le_bytes())?;
+                Ok::<_, MemoryError>(va)
+            };
+            out.va = make().map_err(|e| format!("no workspace for a cooperative launch: {e}"))?;
+        }
+        Ok(out)
+    }
+}
+
+impl Drop for Workspace<'_> {
+    fn drop(&mut self) {
+        if self.va != 0 {
+            // It can only fail if the memory is gone already.
+            let _ = self.memory.free(self.va);
+        }
+    }
 }
 
 /// Runs every block of the grid and returns when all have ended.
@@ -163,10 +185,7 @@ fn check_shape(f: &Function, cfg: &LaunchConfig, params: &[u8]) -> Result<(), St
 ///
 /// # Errors
 /// The first fault of any thread; memory keeps what was written before it.
-#[expect(
-    clippy::result_large_err,
-    reason = "one fault ends a launch: its size does not matter"
-)]
+#[expect(clippy::result_large_err, reason = "one fault ends a launch: its size does not matter")]
 pub fn launch(
     f: &Function,
     memory: &Memory,
@@ -175,15 +194,12 @@ pub fn launch(
     opts: &LaunchOptions<'_>,
 ) -> Result<LaunchReport, LaunchFault> {
     let program = f.program();
-    let refuse = |message| LaunchFault {
-        kind: FaultKind::LaunchResources,
-        message,
-        finding: None,
-    };
+    let refuse = |message| LaunchFault { kind: FaultKind::LaunchResources, message, finding: None };
     check_shape(f, cfg, params).map_err(refuse)?;
     if program.uses_heap {
         memory.heap().prepare(memory, opts.device);
     }
+    let workspace = Workspace::new(memory, cfg.cooperative, opts.device).map_err(refuse)?;
     let grid = grid::Grid::new(
         &program.code,
         f.name(),
@@ -193,6 +209,7 @@ pub fn launch(
         opts,
         params,
         memory,
+        workspace.va,
     );
     grid::run(&grid).map_err(|fault| *fault)
 }

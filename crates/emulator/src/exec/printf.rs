@@ -88,11 +88,7 @@ pub(super) fn format(text: &[u8], args: &mut Args<'_, '_>) -> Option<Vec<u8>> {
             }
             b'p' => {
                 let v = args.take(8)?;
-                let digits = if v == 0 {
-                    "(nil)".into()
-                } else {
-                    format!("{v:#x}")
-                };
+                let digits = if v == 0 { "(nil)".into() } else { format!("{v:#x}") };
                 field(&mut out, &spec, b"", digits.as_bytes(), false);
             }
             b'f' | b'F' | b'e' | b'E' | b'g' | b'G' | b'a' | b'A' => {
@@ -212,14 +208,8 @@ fn unsigned(out: &mut Vec<u8>, spec: &Spec, conversion: u8, args: &mut Args<'_, 
     let (prefix, digits) = match conversion {
         b'o' if spec.alternate && v != 0 => ("", format!("0{v:o}")),
         b'o' => ("", format!("{v:o}")),
-        b'x' => (
-            if spec.alternate && v != 0 { "0x" } else { "" },
-            format!("{v:x}"),
-        ),
-        b'X' => (
-            if spec.alternate && v != 0 { "0X" } else { "" },
-            format!("{v:X}"),
-        ),
+        b'x' => (if spec.alternate && v != 0 { "0x" } else { "" }, format!("{v:x}")),
+        b'X' => (if spec.alternate && v != 0 { "0X" } else { "" }, format!("{v:X}")),
         _ => ("", v.to_string()),
     };
     integer(out, spec, prefix, digits);
@@ -238,10 +228,7 @@ fn exponent(v: f64, precision: usize) -> String {
 fn general(v: f64, precision: usize, alternate: bool) -> String {
     let p = precision.max(1);
     let exp = exponent(v, p - 1);
-    let x: i64 = exp
-        .rsplit_once('e')
-        .and_then(|(_, e)| e.parse().ok())
-        .unwrap_or(0);
+    let x: i64 = exp.rsplit_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
     let trim = |s: &str| {
         if alternate || !s.contains('.') {
             return s.to_string();
@@ -303,13 +290,7 @@ fn float(out: &mut Vec<u8>, spec: &Spec, conversion: u8, v: f64) {
         body = body.to_uppercase();
     }
     let zeros = spec.zero && v.is_finite();
-    field(
-        out,
-        spec,
-        sign(spec, negative).as_bytes(),
-        body.as_bytes(),
-        zeros,
-    );
+    field(out, spec, sign(spec, negative).as_bytes(), body.as_bytes(), zeros);
 }
 
 #[cfg(test)]
@@ -335,19 +316,9 @@ mod tests {
         assert_eq!(show(&plain, b'a', 1.0), "0x1p+0");
         assert_eq!(show(&plain, b'a', 0.1), "0x1.999999999999ap-4");
         assert_eq!(show(&plain, b'f', f64::NEG_INFINITY), "-inf");
-        let wide = Spec {
-            width: 8,
-            precision: Some(2),
-            zero: true,
-            ..Spec::default()
-        };
-        assert_eq!(show(&wide, b'f', -3.14159), "-0003.14");
-        let left = Spec {
-            width: 6,
-            left: true,
-            plus: true,
-            ..Spec::default()
-        };
+        let wide = Spec { width: 8, precision: Some(2), zero: true, ..Spec::default() };
+        assert_eq!(show(&wide, b'f', -2.71), "-0002.71");
+        let left = Spec { width: 6, left: true, plus: true, ..Spec::default() };
         let mut out = Vec::new();
         integer(&mut out, &left, "+", "42".into());
         assert_eq!(out, b"+42   ");

@@ -23,9 +23,7 @@ pub(super) struct Races {
 
 impl Races {
     pub(super) fn new(bytes: u32) -> Self {
-        Self {
-            bytes: vec![Last::default(); bytes as usize],
-        }
+        Self { bytes: vec![Last::default(); bytes as usize] }
     }
 
     /// Notes an access; if it races, the other thread and whether that one wrote.

@@ -24,31 +24,26 @@ impl Regs {
         self.p.resize(np as usize, 0);
     }
 
+    /// Forgets all values: a kernel that reads what it never wrote gets the same on every run.
+    pub(crate) fn clear(&mut self) {
+        self.r32.clear();
+        self.r64.clear();
+        self.p.clear();
+    }
+
     #[inline(always)]
     pub(crate) fn s32<'a>(&'a self, k: &'a Consts, n: u32) -> &'a [u32; 32] {
-        if n & K == 0 {
-            &self.r32[n as usize].0
-        } else {
-            &k.k32[(n & !K) as usize].0
-        }
+        if n & K == 0 { &self.r32[n as usize].0 } else { &k.k32[(n & !K) as usize].0 }
     }
 
     #[inline(always)]
     pub(crate) fn s64<'a>(&'a self, k: &'a Consts, n: u32) -> &'a [u64; 32] {
-        if n & K == 0 {
-            &self.r64[n as usize].0
-        } else {
-            &k.k64[(n & !K) as usize].0
-        }
+        if n & K == 0 { &self.r64[n as usize].0 } else { &k.k64[(n & !K) as usize].0 }
     }
 
     #[inline(always)]
     pub(crate) fn sp(&self, n: u32) -> u32 {
-        if n & K == 0 {
-            self.p[n as usize]
-        } else {
-            0u32.wrapping_sub(n & 1)
-        }
+        if n & K == 0 { self.p[n as usize] } else { 0u32.wrapping_sub(n & 1) }
     }
 
     #[inline(always)]

@@ -49,9 +49,7 @@ impl View<'_, '_> {
 
     /// `n` bytes as a little-endian number.
     pub(super) fn number(&mut self, va: u64, n: u64) -> Option<u64> {
-        (0..n).try_fold(0, |v, i| {
-            Some(v | u64::from(self.byte(va.checked_add(i)?)?) << (8 * i))
-        })
+        (0..n).try_fold(0, |v, i| Some(v | u64::from(self.byte(va.checked_add(i)?)?) << (8 * i)))
     }
 
     /// The bytes from `va` up to a zero.
@@ -70,12 +68,7 @@ impl View<'_, '_> {
 /// Argument `n` of a call in one lane.
 fn argument(warp: &Warp, at: &At, site: &CallSite, lane: usize, n: usize) -> u64 {
     let (offset, bytes) = site.args[n];
-    frame_get(
-        warp,
-        lane,
-        warp.frames[at.frame].local + offset,
-        bytes as u8,
-    )
+    frame_get(warp, lane, warp.frames[at.frame].local + offset, bytes as u8)
 }
 
 fn give(warp: &mut Warp, at: &At, site: &CallSite, lane: usize, v: u64) {
@@ -127,12 +120,7 @@ fn print(
     args: u64,
 ) -> Option<u64> {
     let print = worker.grid.opts.printf;
-    let mut view = View {
-        worker,
-        cta,
-        warp,
-        lane,
-    };
+    let mut view = View { worker, cta, warp, lane };
     let text = view.text(fmt)?;
     let mut args = Args::new(view, args);
     let out = format(&text, &mut args)?;
@@ -150,20 +138,12 @@ fn assertion(
 ) -> Box<LaunchFault> {
     let [message, file, line, function] = [0, 1, 2, 3].map(|n| argument(warp, at, site, lane, n));
     let who = Where::new(worker.grid, cta.id, warp, lane as u32, at.pc);
-    let mut view = View {
-        worker,
-        cta,
-        warp,
-        lane,
-    };
+    let mut view = View { worker, cta, warp, lane };
     let mut text = |va| {
         let bytes = view.text(va).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     };
     let (message, file, function) = (text(message), text(file), text(function));
-    let text = format!(
-        "{file}:{line}: {function}: {} Assertion `{message}` failed.",
-        who.who()
-    );
+    let text = format!("{file}:{line}: {function}: {} Assertion `{message}` failed.", who.who());
     fault(FaultKind::Assert, text)
 }

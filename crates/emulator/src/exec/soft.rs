@@ -51,11 +51,7 @@ impl Format {
 
     /// The NaN that GPU arithmetic returns: all ones but for the sign; for f64 the quiet NaN.
     pub(crate) fn nan(self) -> u64 {
-        if self == F64 {
-            0x7ff8_0000_0000_0000
-        } else {
-            self.sign() - 1
-        }
+        if self == F64 { 0x7ff8_0000_0000_0000 } else { self.sign() - 1 }
     }
 
     fn largest(self) -> u64 {
@@ -82,18 +78,10 @@ pub(crate) fn unpack(f: Format, bits: u64) -> Value {
     let e = (bits >> f.man) & ((1 << f.exp) - 1);
     let m = bits & ((1 << f.man) - 1);
     if e == (1 << f.exp) - 1 {
-        return if m == 0 {
-            Value::Inf { neg }
-        } else {
-            Value::Nan
-        };
+        return if m == 0 { Value::Inf { neg } } else { Value::Nan };
     }
     let (man, e) = if e == 0 { (m, 1) } else { (m | 1 << f.man, e) };
-    Value::Num {
-        neg,
-        man: man.into(),
-        exp: e as i32 - f.bias() - f.man as i32,
-    }
+    Value::Num { neg, man: man.into(), exp: e as i32 - f.bias() - f.man as i32 }
 }
 
 /// Whether a magnitude with remainder bits `half` (the first) and `rest` (any other) is rounded up.
@@ -124,11 +112,7 @@ fn shift_out(man: u128, n: u32) -> (u128, bool, bool) {
 pub(crate) fn pack(f: Format, r: Round, neg: bool, man: u128, exp: i32, sticky: bool) -> u64 {
     let sign = if neg { f.sign() } else { 0 };
     if man == 0 {
-        return if sticky && increments(r, neg, false, false, true) {
-            sign | 1
-        } else {
-            sign
-        };
+        return if sticky && increments(r, neg, false, false, true) { sign | 1 } else { sign };
     }
     let zeros = man.leading_zeros();
     let (man, exp) = (man << zeros, exp - zeros as i32);
@@ -140,11 +124,7 @@ pub(crate) fn pack(f: Format, r: Round, neg: bool, man: u128, exp: i32, sticky: 
     if increments(r, neg, q & 1 == 1, half, rest || sticky) {
         q += 1;
     }
-    let base = if top < emin {
-        0
-    } else {
-        ((top + f.bias() - 1) as u64) << f.man
-    };
+    let base = if top < emin { 0 } else { ((top + f.bias() - 1) as u64) << f.man };
     // A significand that carries over moves into the exponent by itself.
     let bits = base + q as u64;
     if top >= emin && bits >= f.inf() || top > f.bias() {
@@ -167,11 +147,7 @@ pub(crate) fn pack_extended(f: Format, man: u128, exp: i32) -> u64 {
     let keep = f.man as i32 + 1 - (emin - top).max(0);
     let (q, half, rest) = shift_out(man, (128 - keep).clamp(0, 200) as u32);
     let up = increments(Round::Rn, false, q & 1 == 1, half, rest);
-    let base = if top < emin {
-        0
-    } else {
-        ((top + f.bias() - 1) as u64) << f.man
-    };
+    let base = if top < emin { 0 } else { ((top + f.bias() - 1) as u64) << f.man };
     base + q as u64 + u64::from(up)
 }
 
@@ -191,19 +167,11 @@ fn add_scaled(
         return pack(f, r, n, m, e, false);
     }
     // Leading bits at 126, so that a sum has room; what is shifted out is kept as a sticky bit.
-    let up = |m: u128, e: i32| {
-        (
-            m << (m.leading_zeros() - 1),
-            e - (m.leading_zeros() as i32 - 1),
-        )
-    };
+    let up = |m: u128, e: i32| (m << (m.leading_zeros() - 1), e - (m.leading_zeros() as i32 - 1));
     let ((ma, ea), (mb, eb)) = (up(ma, ea), up(mb, eb));
     let big_first = (ea, ma) >= (eb, mb);
-    let ((nx, mx, ex), (ny, my, ey)) = if big_first {
-        ((na, ma, ea), (nb, mb, eb))
-    } else {
-        ((nb, mb, eb), (na, ma, ea))
-    };
+    let ((nx, mx, ex), (ny, my, ey)) =
+        if big_first { ((na, ma, ea), (nb, mb, eb)) } else { ((nb, mb, eb), (na, ma, ea)) };
     let (my, half, rest) = shift_out(my, (ex - ey).min(200) as u32);
     let lost = half || rest;
     if nx == ny {
@@ -214,11 +182,7 @@ fn add_scaled(
         return pack(f, r, r == Round::Rm, 0, 0, false);
     }
     // x − (y + δ) = (x − y − 1) + (1 − δ)
-    if lost {
-        pack(f, r, nx, diff - 1, ex, true)
-    } else {
-        pack(f, r, nx, diff, ex, false)
-    }
+    if lost { pack(f, r, nx, diff - 1, ex, true) } else { pack(f, r, nx, diff, ex, false) }
 }
 
 /// `a × b + c`.
@@ -232,14 +196,9 @@ pub(crate) fn fma(f: Format, r: Round, a: u64, b: u64, c: u64) -> u64 {
         (_, Value::Nan) => f.nan(),
         (Value::Inf { neg: x }, Value::Inf { neg: y }) if x != y => f.nan(),
         (Value::Inf { neg }, _) | (_, Value::Inf { neg }) => infinity(f, neg),
-        (
-            Value::Num {
-                neg: n,
-                man: m,
-                exp: e,
-            },
-            Value::Num { neg, man, exp },
-        ) => add_scaled(f, r, (n, m, e), (neg, man, exp)),
+        (Value::Num { neg: n, man: m, exp: e }, Value::Num { neg, man, exp }) => {
+            add_scaled(f, r, (n, m, e), (neg, man, exp))
+        }
         _ => f.nan(),
     }
 }
@@ -260,22 +219,9 @@ fn product(a: Value, b: Value) -> Value {
                 Value::Inf { neg: x != y }
             }
         }
-        (
-            Value::Num {
-                neg: x,
-                man: m,
-                exp: e,
-            },
-            Value::Num {
-                neg: y,
-                man: n,
-                exp: g,
-            },
-        ) => Value::Num {
-            neg: x != y,
-            man: m * n,
-            exp: e + g,
-        },
+        (Value::Num { neg: x, man: m, exp: e }, Value::Num { neg: y, man: n, exp: g }) => {
+            Value::Num { neg: x != y, man: m * n, exp: e + g }
+        }
     }
 }
 
@@ -300,18 +246,7 @@ pub(crate) fn div(f: Format, r: Round, a: u64, b: u64) -> u64 {
         (Value::Nan, _) | (_, Value::Nan) | (Value::Inf { .. }, Value::Inf { .. }) => f.nan(),
         (Value::Inf { neg }, Value::Num { neg: n, .. }) => infinity(f, neg != n),
         (Value::Num { neg, .. }, Value::Inf { neg: n }) => pack(f, r, neg != n, 0, 0, false),
-        (
-            Value::Num {
-                neg: x,
-                man: m,
-                exp: e,
-            },
-            Value::Num {
-                neg: y,
-                man: n,
-                exp: g,
-            },
-        ) => {
+        (Value::Num { neg: x, man: m, exp: e }, Value::Num { neg: y, man: n, exp: g }) => {
             let neg = x != y;
             if n == 0 {
                 return if m == 0 { f.nan() } else { infinity(f, neg) };
@@ -421,45 +356,23 @@ mod tests {
     fn agrees_with_the_host_in_nearest_even() {
         let mut s = samples();
         let same = |f: Format, got: u64, want: u64| {
-            if f.is_nan(want) {
-                f.is_nan(got)
-            } else {
-                got == want
-            }
+            if f.is_nan(want) { f.is_nan(got) } else { got == want }
         };
         for _ in 0..200_000 {
             let (x, y, z) = (s.next().unwrap(), s.next().unwrap(), s.next().unwrap());
             let (a, b, c) = (f64::from_bits(x), f64::from_bits(y), f64::from_bits(z));
-            assert!(
-                same(F64, add(F64, Round::Rn, x, y), (a + b).to_bits()),
-                "{a:e} + {b:e}"
-            );
-            assert!(
-                same(F64, mul(F64, Round::Rn, x, y), (a * b).to_bits()),
-                "{a:e} * {b:e}"
-            );
-            assert!(
-                same(F64, div(F64, Round::Rn, x, y), (a / b).to_bits()),
-                "{a:e} / {b:e}"
-            );
-            assert!(
-                same(F64, sqrt(F64, Round::Rn, x), a.sqrt().to_bits()),
-                "sqrt {a:e}"
-            );
+            assert!(same(F64, add(F64, Round::Rn, x, y), (a + b).to_bits()), "{a:e} + {b:e}");
+            assert!(same(F64, mul(F64, Round::Rn, x, y), (a * b).to_bits()), "{a:e} * {b:e}");
+            assert!(same(F64, div(F64, Round::Rn, x, y), (a / b).to_bits()), "{a:e} / {b:e}");
+            assert!(same(F64, sqrt(F64, Round::Rn, x), a.sqrt().to_bits()), "sqrt {a:e}");
             let fused = fma(F64, Round::Rn, x, y, z);
-            assert!(
-                same(F64, fused, a.mul_add(b, c).to_bits()),
-                "{a:e} * {b:e} + {c:e}"
-            );
+            assert!(same(F64, fused, a.mul_add(b, c).to_bits()), "{a:e} * {b:e} + {c:e}");
             let narrow = convert(F64, F32, Round::Rn, x);
             assert!(same(F32, narrow, u64::from((a as f32).to_bits())), "{a:e}");
             let (xf, yf) = (x >> 32, y >> 32);
             let (af, bf) = (f32::from_bits(xf as u32), f32::from_bits(yf as u32));
             let sum = u64::from((af + bf).to_bits());
-            assert!(
-                same(F32, add(F32, Round::Rn, xf, yf), sum),
-                "{af:e} + {bf:e}"
-            );
+            assert!(same(F32, add(F32, Round::Rn, xf, yf), sum), "{af:e} + {bf:e}");
             let half = u64::from(half::f16::from_f32(af).to_bits());
             assert!(same(F16, convert(F32, F16, Round::Rn, xf), half), "{af:e}");
         }
@@ -489,21 +402,9 @@ mod tests {
     fn integers() {
         assert_eq!(to_int(F32, Round::Rn, 2.5f32.to_bits().into()), Some(2));
         assert_eq!(to_int(F32, Round::Rp, (-2.5f32).to_bits().into()), Some(-2));
-        assert_eq!(
-            to_int(F64, Round::Rz, 1e30f64.to_bits()),
-            Some(1e30 as i128)
-        );
-        assert_eq!(
-            from_int(F32, Round::Rz, false, 0x1ff_ffff),
-            u64::from(33_554_430f32.to_bits())
-        );
-        assert_eq!(
-            to_integral(F32, Round::Rm, (-0.5f32).to_bits().into()),
-            0xbf80_0000
-        );
-        assert_eq!(
-            to_integral(F32, Round::Rn, (-0.5f32).to_bits().into()),
-            0x8000_0000
-        );
+        assert_eq!(to_int(F64, Round::Rz, 1e30f64.to_bits()), Some(1e30 as i128));
+        assert_eq!(from_int(F32, Round::Rz, false, 0x1ff_ffff), u64::from(33_554_430f32.to_bits()));
+        assert_eq!(to_integral(F32, Round::Rm, (-0.5f32).to_bits().into()), 0xbf80_0000);
+        assert_eq!(to_integral(F32, Round::Rn, (-0.5f32).to_bits().into()), 0x8000_0000);
     }
 }

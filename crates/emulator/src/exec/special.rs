@@ -44,9 +44,7 @@ pub(super) fn read(worker: &Worker<'_>, cta: &Cta, warp: &mut Warp, at: &At, ins
             frame.regs.put64(inst.d, &[v; 32], at.active);
         }
         Op::Activemask => {
-            warp.frames[at.frame]
-                .regs
-                .put32(inst.d, &[at.active; 32], at.active);
+            warp.frames[at.frame].regs.put32(inst.d, &[at.active; 32], at.active);
         }
         Op::Cvta { space, to, .. } => {
             let window = match space {
@@ -55,9 +53,7 @@ pub(super) fn read(worker: &Worker<'_>, cta: &Cta, warp: &mut Warp, at: &At, ins
                 _ => 0,
             };
             let delta = if to { window.wrapping_neg() } else { window };
-            warp.frames[at.frame]
-                .regs
-                .u64(k, inst, at.active, |a| a.wrapping_add(delta));
+            warp.frames[at.frame].regs.u64(k, inst, at.active, |a| a.wrapping_add(delta));
         }
         Op::Isspacep(space) => {
             let regs = &mut warp.frames[at.frame].regs;
@@ -75,9 +71,7 @@ pub(super) fn read(worker: &Worker<'_>, cta: &Cta, warp: &mut Warp, at: &At, ins
 }
 
 fn nanoseconds() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_nanos() as u64)
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
 }
 
 /// A special register in all lanes.
@@ -119,6 +113,8 @@ fn lanes(worker: &Worker<'_>, cta: &Cta, warp: &Warp, s: Sreg) -> [u64; 32] {
         Sreg::GlobalTimerHi => nanoseconds() >> 32,
         Sreg::DynamicSmem => grid.cfg.dynamic_shared_bytes.into(),
         Sreg::TotalSmem | Sreg::AggrSmem => grid.shared_bytes.into(),
+        Sreg::WorkspaceHigh => grid.workspace >> 32,
+        Sreg::WorkspaceLow => grid.workspace & 0xffff_ffff,
         Sreg::Zero => 0,
         Sreg::One => 1,
     };

@@ -4,7 +4,7 @@ use super::block::Cta;
 use super::fault::{Where, fault};
 use super::grid::Worker;
 use super::warp::{Pick, State, Warp};
-use super::{FaultKind, LaunchFault, call, collective, memory, runtime, special, tensor};
+use super::{FaultKind, LaunchFault, call, collective, copy, memory, runtime, special, tensor};
 use crate::ir::{Bar, Code, Inst, NO_GUARD, Op};
 
 /// Instructions of one turn.
@@ -150,13 +150,7 @@ fn run_group(
                 }
             }
         } else if active != 0 && !alu(&mut warp.frames[frame].regs, &code.consts, inst, active) {
-            let at = At {
-                group,
-                frame,
-                pc,
-                mask,
-                active,
-            };
+            let at = At { group, frame, pc, mask, active };
             waits |= may_wait(&inst.op);
             match other(worker, cta, warp, &at, inst)? {
                 Flow::Next => {}
@@ -197,11 +191,7 @@ fn other(worker: &mut Worker<'_>, cta: &mut Cta, warp: &mut Warp, at: &At, inst:
         Op::LdParam { .. } => memory::param(worker, warp, at, inst)?,
         Op::Ld(access) => memory::load(worker, cta, warp, at, inst, access)?,
         Op::St(access) => memory::store(worker, cta, warp, at, inst, access)?,
-        Op::Atom {
-            rmw,
-            access,
-            result,
-        } => {
+        Op::Atom { rmw, access, result } => {
             super::atomic::atom(worker, cta, warp, at, inst, rmw, access, result)?;
         }
         Op::Sreg(_)
@@ -216,7 +206,7 @@ fn other(worker: &mut Worker<'_>, cta: &mut Cta, warp: &mut Warp, at: &At, inst:
         Op::Ldmatrix { .. } | Op::Stmatrix { .. } | Op::Mma(_) | Op::Wmma(_) => {
             return tensor::run(worker, cta, warp, at, inst);
         }
-        Op::CpAsync { bytes, .. } => memory::cp_async(worker, cta, warp, at, inst, bytes)?,
+        Op::CpAsync { bytes, .. } => copy::cp_async(worker, cta, warp, at, inst, bytes)?,
         Op::Mbar(kind) => super::atomic::mbarrier(worker, cta, warp, at, inst, kind)?,
         Op::Bar(kind) => return Ok(barrier(worker, cta, warp, at, inst, kind)),
         Op::Fence => std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst),
@@ -297,9 +287,7 @@ fn barrier(
 /// `brx.idx`: lanes go where their index says.
 fn branch_table(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -> Step {
     let table = &worker.grid.code.lists[inst.imm as usize];
-    let index = *warp.frames[at.frame]
-        .regs
-        .s32(&worker.grid.code.consts, inst.a);
+    let index = *warp.frames[at.frame].regs.s32(&worker.grid.code.consts, inst.a);
     let mut left = at.active;
     let template = warp.groups[at.group];
     warp.groups[at.group].mask &= !at.active;

@@ -37,18 +37,10 @@ pub(super) fn run(
         return Err(fault(FaultKind::IllegalInstruction, message));
     }
     match inst.op {
-        Op::Ldmatrix {
-            count,
-            trans,
-            space,
-        } => {
+        Op::Ldmatrix { count, trans, space } => {
             matrices(worker, cta, warp, at, inst, (count, trans, space), true)?;
         }
-        Op::Stmatrix {
-            count,
-            trans,
-            space,
-        } => {
+        Op::Stmatrix { count, trans, space } => {
             matrices(worker, cta, warp, at, inst, (count, trans, space), false)?;
         }
         Op::Mma(m) => mma(worker, warp, at, inst, m),
@@ -87,26 +79,15 @@ fn matrices(
     let imm = inst.imm as u64;
     let rows = 8 * u32::from(count);
     let mask = if rows == 32 { ALL } else { (1 << rows) - 1 };
-    let mut a = warp.frames[at.frame]
-        .regs
-        .s64(&code.consts, inst.a)
-        .map(|v| v.wrapping_add(imm));
+    let mut a = warp.frames[at.frame].regs.s64(&code.consts, inst.a).map(|v| v.wrapping_add(imm));
     let first = a[0];
-    (0..32)
-        .filter(|l| mask >> l & 1 == 0)
-        .for_each(|l| a[l] = first);
-    let mut rows_at = At {
-        active: mask,
-        ..*at
-    };
+    (0..32).filter(|l| mask >> l & 1 == 0).for_each(|l| a[l] = first);
+    let mut rows_at = At { active: mask, ..*at };
     let acc = access(space, 8, 2);
     let kind = if load { Kind::Read } else { Kind::Write };
     let target = memory::resolve(worker, cta, warp, &mut rows_at, &mut a, acc, kind)?;
     if !matches!(target, Target::Shared) {
-        let message = format!(
-            "{}: a matrix that is not in shared memory",
-            worker.grid.kernel
-        );
+        let message = format!("{}: a matrix that is not in shared memory", worker.grid.kernel);
         return Err(fault(FaultKind::IllegalAddress, message));
     }
     worker.count_access(&target, acc, &a, rows_at.active, kind);
@@ -199,11 +180,7 @@ fn result(elem: Elem, v: f64) -> u64 {
 /// Row and column (or depth) of element `e` of a lane's fragment of A: registers go through the
 /// two halves of the rows, then through the chunks of the depth.
 fn place_a(m: Mma, lane: usize, e: usize) -> (usize, usize) {
-    let per = if m.a == Elem::F64 {
-        1
-    } else {
-        (32 / m.a.bits()) as usize
-    };
+    let per = if m.a == Elem::F64 { 1 } else { (32 / m.a.bits()) as usize };
     let (reg, within) = (e / per, e % per);
     let halves = usize::from(m.m) / 8;
     let row = lane / 4 + 8 * (reg % halves);
@@ -212,11 +189,7 @@ fn place_a(m: Mma, lane: usize, e: usize) -> (usize, usize) {
 
 /// Depth and column of element `e` of a lane's fragment of B.
 fn place_b(m: Mma, lane: usize, e: usize) -> (usize, usize) {
-    let per = if m.b == Elem::F64 {
-        1
-    } else {
-        (32 / m.b.bits()) as usize
-    };
+    let per = if m.b == Elem::F64 { 1 } else { (32 / m.b.bits()) as usize };
     let (reg, within) = (e / per, e % per);
     (reg * 4 * per + lane % 4 * per + within, lane / 4)
 }
@@ -239,23 +212,12 @@ struct Product {
 impl Product {
     fn new(m: usize, n: usize, k: usize) -> Self {
         debug_assert!(m * k <= MAX && k * n <= MAX);
-        Self {
-            m,
-            n,
-            k,
-            a: vec![0; m * k],
-            b: vec![0; k * n],
-            c: vec![0; m * n],
-        }
+        Self { m, n, k, a: vec![0; m * k], b: vec![0; k * n], c: vec![0; m * n] }
     }
 
     /// Elements of D.
     fn multiply(&self, a: Elem, b: Elem, c: Elem, d: Elem, sat: bool) -> Vec<u64> {
-        if a.integer() {
-            self.integers(a, b, sat)
-        } else {
-            self.floats(a, b, c, d)
-        }
+        if a.integer() { self.integers(a, b, sat) } else { self.floats(a, b, c, d) }
     }
 
     fn integers(&self, a: Elem, b: Elem, sat: bool) -> Vec<u64> {
@@ -269,11 +231,7 @@ impl Product {
             for j in 0..self.n {
                 let own = (0..self.k).map(|k| term(self.a[i * self.k + k], self.b[k * self.n + j]));
                 let v = own.sum::<i64>() + self.c[i * self.n + j] as i32 as i64;
-                let v = if sat {
-                    v.clamp(i32::MIN.into(), i32::MAX.into())
-                } else {
-                    v
-                };
+                let v = if sat { v.clamp(i32::MIN.into(), i32::MAX.into()) } else { v };
                 out.push(u64::from(v as u32));
             }
         }
@@ -345,11 +303,7 @@ fn mma(worker: &mut Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst, op: Mma) 
 
 /// How many elements a lane's registers hold, and how many of them are different.
 fn capacity(list: &[u32], elem: Elem, elements: usize) -> (usize, usize) {
-    let per = if elem == Elem::F64 {
-        1
-    } else {
-        (32 / elem.bits()) as usize
-    };
+    let per = if elem == Elem::F64 { 1 } else { (32 / elem.bits()) as usize };
     (list.len() * per, elements / 32)
 }
 
@@ -404,9 +358,7 @@ fn transfer(
     let kind = if store { Kind::Write } else { Kind::Read };
     let width = (op.elem.bits() / 8) as u8;
     let regs = &warp.frames[at.frame].regs;
-    let base = regs
-        .s64(&code.consts, inst.a)
-        .map(|v| v.wrapping_add(inst.imm as u64));
+    let base = regs.s64(&code.consts, inst.a).map(|v| v.wrapping_add(inst.imm as u64));
     let stride = *regs.s32(&code.consts, inst.b);
     let own = rows * cols / 32;
     let mut values = vec![0u64; rows * cols];

@@ -72,9 +72,7 @@ impl Worker<'_> {
             Target::Shared => {
                 let mut pairs = [(0u32, 0u64); 32];
                 let lanes = (0..32u32).filter(|l| mask >> l & 1 == 1);
-                lanes
-                    .enumerate()
-                    .for_each(|(i, l)| pairs[i] = (l, a[l as usize]));
+                lanes.enumerate().for_each(|(i, l)| pairs[i] = (l, a[l as usize]));
                 let (passes, least) = wavefronts(&pairs[..n], bytes);
                 if kind == Kind::Read {
                     c.shared_load_requests += 1;

@@ -62,8 +62,6 @@ pub(super) struct Warp {
     pub(super) id: u32,
     /// Lanes that have not exited.
     pub(super) alive: u32,
-    /// Lanes that exist.
-    pub(super) lanes: u32,
     pub(super) groups: Vec<Group>,
     pub(super) frames: Vec<Frame>,
     free: Vec<u32>,
@@ -90,8 +88,7 @@ impl Warp {
     pub(super) fn new(id: u32, lanes: u32, tid: [[u32; 32]; 3], code: &Code) -> Self {
         let mut warp = Self {
             id,
-            alive: lanes,
-            lanes,
+            alive: 0,
             groups: Vec::with_capacity(4),
             frames: Vec::new(),
             free: Vec::new(),
@@ -99,8 +96,20 @@ impl Warp {
             tid,
             clock: 0,
         };
-        let frame = warp.new_frame(code, 0, NONE, 0, lanes);
-        warp.groups.push(Group {
+        warp.begin(lanes, code);
+        warp
+    }
+
+    /// Puts `lanes` at the begin of the kernel, as if nothing had ever run.
+    pub(super) fn begin(&mut self, lanes: u32, code: &Code) {
+        (self.alive, self.clock) = (lanes, 0);
+        self.groups.clear();
+        self.local.iter_mut().for_each(|r| r.0 = [0; 32]);
+        self.frames.iter_mut().for_each(|f| f.regs.clear());
+        self.free.clear();
+        self.free.extend((0..self.frames.len() as u32).rev());
+        let frame = self.new_frame(code, 0, NONE, 0, lanes);
+        self.groups.push(Group {
             pc: code.funcs[0].entry,
             frame,
             mask: lanes,
@@ -108,7 +117,6 @@ impl Warp {
             yielded: false,
             forced: false,
         });
-        warp
     }
 
     /// A frame of `func`, called at `call` of `parent`.
@@ -219,10 +227,7 @@ impl Warp {
         let order = |g: &Group| (std::cmp::Reverse(self.frames[g.frame as usize].depth), g.pc);
         let ready = |g: &&(usize, &Group)| g.1.state == State::Ready && !g.1.yielded;
         let best = self.groups.iter().enumerate();
-        let best = best
-            .filter(|g| ready(&g))
-            .min_by_key(|(_, g)| order(g))
-            .map(|(i, _)| i);
+        let best = best.filter(|g| ready(&g)).min_by_key(|(_, g)| order(g)).map(|(i, _)| i);
         if let Some(i) = best {
             return Pick::Run(i);
         }
@@ -231,21 +236,13 @@ impl Warp {
             return Pick::Spinning;
         }
         // Lanes that others wait for cannot come: go on without.
-        let waiting = self
-            .groups
-            .iter()
-            .enumerate()
-            .filter(|(_, g)| g.state == State::Sync);
+        let waiting = self.groups.iter().enumerate().filter(|(_, g)| g.state == State::Sync);
         if let Some(i) = waiting.min_by_key(|(_, g)| order(g)).map(|(i, _)| i) {
             self.groups[i].state = State::Ready;
             self.groups[i].forced = true;
             return Pick::Run(i);
         }
-        if self.groups.is_empty() {
-            Pick::Done
-        } else {
-            Pick::Blocked
-        }
+        if self.groups.is_empty() { Pick::Done } else { Pick::Blocked }
     }
 
     /// The nearest instruction ahead of group `i` at which it may meet another.
@@ -258,14 +255,6 @@ impl Warp {
             *j != i && g.frame == frame && g.pc > pc && !matches!(g.state, State::Barrier { .. })
         });
         others.map(|(_, g)| g.pc).min().unwrap_or(u32::MAX)
-    }
-
-    /// Whether a group other than `i` could run.
-    pub(super) fn others_ready(&self, i: usize) -> bool {
-        self.groups
-            .iter()
-            .enumerate()
-            .any(|(j, g)| j != i && g.state == State::Ready && !g.yielded)
     }
 
     /// Rows of registers and local memory, for the memory budget.

@@ -61,9 +61,7 @@ fn blocks(drafts: &[Draft], lists: &[Vec<u32>]) -> Blocks {
         match d.inst.op {
             Op::Bra => leader[d.inst.imm as usize] = true,
             Op::BrxIdx => {
-                lists[d.inst.imm as usize]
-                    .iter()
-                    .for_each(|t| leader[*t as usize] = true);
+                lists[d.inst.imm as usize].iter().for_each(|t| leader[*t as usize] = true);
             }
             Op::Ret | Op::Exit | Op::Trap => {}
             _ => continue,
@@ -76,10 +74,7 @@ fn blocks(drafts: &[Draft], lists: &[Vec<u32>]) -> Blocks {
         let end = starts.get(b + 1).copied().unwrap_or(drafts.len());
         of[*s..end].fill(b);
     }
-    let mut result = Blocks {
-        ranges: Vec::new(),
-        next: Vec::new(),
-    };
+    let mut result = Blocks { ranges: Vec::new(), next: Vec::new() };
     for (b, s) in starts.iter().enumerate() {
         let end = starts.get(b + 1).copied().unwrap_or(drafts.len());
         let last = &drafts[end - 1].inst;
@@ -89,10 +84,7 @@ fn blocks(drafts: &[Draft], lists: &[Vec<u32>]) -> Blocks {
             Op::BrxIdx => next.extend(lists[last.imm as usize].iter().map(|t| of[*t as usize])),
             _ => {}
         }
-        let ends = matches!(
-            last.op,
-            Op::Bra | Op::BrxIdx | Op::Ret | Op::Exit | Op::Trap
-        );
+        let ends = matches!(last.op, Op::Bra | Op::BrxIdx | Op::Ret | Op::Exit | Op::Trap);
         if (!ends || last.guard != NO_GUARD) && end < drafts.len() {
             next.push(of[end]);
         }
@@ -115,10 +107,7 @@ fn intervals(drafts: &[Draft], lists: &[Vec<u32>], base: &[u32; 3], n: usize) ->
     let graph = blocks(drafts, lists);
     let (count, words) = (graph.ranges.len(), n.div_ceil(64));
     if count.saturating_mul(n) > MAX_BITS {
-        spans
-            .iter_mut()
-            .filter(|s| s.0 != u32::MAX)
-            .for_each(|s| *s = (0, drafts.len() as u32));
+        spans.iter_mut().filter(|s| s.0 != u32::MAX).for_each(|s| *s = (0, drafts.len() as u32));
         return spans;
     }
     let mut live_in = vec![0u64; count * words];
@@ -175,9 +164,8 @@ pub(super) fn allocate(drafts: &mut [Draft], lists: &mut [Vec<u32>], counts: [u3
     let mut used = [0u32; 3];
     for f in 0..3 {
         let from = base[f] as usize;
-        let mut order: Vec<usize> = (from..from + counts[f] as usize)
-            .filter(|r| spans[*r].0 != u32::MAX)
-            .collect();
+        let mut order: Vec<usize> =
+            (from..from + counts[f] as usize).filter(|r| spans[*r].0 != u32::MAX).collect();
         order.sort_by_key(|r| spans[*r]);
         let mut free: BinaryHeap<Reverse<u32>> = BinaryHeap::new();
         let mut busy: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();

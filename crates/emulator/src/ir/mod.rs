@@ -2,13 +2,14 @@
 
 mod alloc;
 mod inst;
+mod kinds;
 pub(crate) mod lower;
 mod op;
 
 pub(crate) use inst::{
     CallSite, Class, Code, Consts, FuncInfo, Inst, K, NO_GUARD, Role, Row32, Row64, SourceLine,
 };
-pub(crate) use op::{
-    Access, Bar, Builtin, Carry, Cmp, Cvt, Elem, F1, F2, FCmp, Fp, I1, I2, I3, Mbar, Mma, Mode, Op,
-    Redux, Rmw, Shfl, Sreg, Testp, Vote, Wmma, WmmaKind,
+pub(crate) use kinds::{
+    Bar, Builtin, Carry, Cmp, F1, F2, FCmp, I1, I2, I3, Mbar, Redux, Rmw, Shfl, Sreg, Testp, Vote,
 };
+pub(crate) use op::{Access, Cvt, Elem, Fp, Mma, Mode, Op, Wmma, WmmaKind};

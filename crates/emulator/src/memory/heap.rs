@@ -62,11 +62,7 @@ impl Heap {
         let Some(want) = bytes.max(1).checked_next_multiple_of(ALIGN) else {
             return 0;
         };
-        let Some((at, have)) = s
-            .free
-            .iter()
-            .find(|(_, n)| **n >= want)
-            .map(|(a, n)| (*a, *n))
+        let Some((at, have)) = s.free.iter().find(|(_, n)| **n >= want).map(|(a, n)| (*a, *n))
         else {
             return 0;
         };

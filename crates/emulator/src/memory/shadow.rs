@@ -13,9 +13,7 @@ pub(crate) struct Shadow {
 impl Shadow {
     /// Nothing of `bytes` bytes is written yet.
     pub(super) fn new(bytes: u64) -> io::Result<Self> {
-        Ok(Self {
-            bits: Mapping::new((bytes as usize).div_ceil(8))?,
-        })
+        Ok(Self { bits: Mapping::new((bytes as usize).div_ceil(8))? })
     }
 
     fn at(&self, index: u64) -> &AtomicU8 {
@@ -36,9 +34,7 @@ impl Shadow {
 
     /// Whether all `len` bytes from `offset` have been written.
     pub(crate) fn written(&self, offset: u64, len: u64) -> bool {
-        each_byte(offset, len, |index, mask| {
-            self.at(index).load(Relaxed) & mask == mask
-        })
+        each_byte(offset, len, |index, mask| self.at(index).load(Relaxed) & mask == mask)
     }
 
     /// Gives the bits of `len` bytes at `from` in `source` to the bytes at `offset`.

@@ -74,11 +74,7 @@ impl State {
         let (va, bytes) = (region.base, region.bytes);
         let last = self.live.range(..va + bytes).next_back().map(|(_, r)| r);
         if let Some(other) = last.filter(|r| r.end() > va) {
-            return Err(MemoryError::Overlap {
-                va,
-                bytes,
-                other: other.base,
-            });
+            return Err(MemoryError::Overlap { va, bytes, other: other.base });
         }
         self.forget_freed(va, bytes);
         self.live.insert(va, Arc::new(region));
@@ -142,10 +138,7 @@ impl Memory {
         let failed = |source| MemoryError::Reserve { bytes, source };
         let mapping = Mapping::new(len).map_err(failed)?;
         let track = self.track.load(Relaxed);
-        let shadow = track
-            .then(|| Shadow::new(bytes))
-            .transpose()
-            .map_err(failed)?;
+        let shadow = track.then(|| Shadow::new(bytes)).transpose().map_err(failed)?;
         let region = Region::new(mapping.base(), bytes, kind, Some(mapping), shadow);
         self.write_state().insert(region)
     }
@@ -162,8 +155,7 @@ impl Memory {
         if va == 0 || va.checked_add(bytes).is_none() {
             return Err(MemoryError::Size { bytes });
         }
-        self.write_state()
-            .insert(Region::new(va, bytes, kind, None, None))
+        self.write_state().insert(Region::new(va, bytes, kind, None, None))
     }
 
     /// Releases what [`alloc`](Self::alloc) returned.
@@ -184,11 +176,7 @@ impl Memory {
 
     fn remove(&self, va: u64, owned: bool, what: &'static str) -> Result<(), MemoryError> {
         let mut state = self.write_state();
-        if state
-            .live
-            .get(&va)
-            .is_none_or(|r| r.backing.is_some() != owned)
-        {
+        if state.live.get(&va).is_none_or(|r| r.backing.is_some() != owned) {
             return Err(MemoryError::NotBase { va, what });
         }
         state.table = None;
@@ -202,11 +190,7 @@ impl Memory {
     pub fn allocation(&self, va: u64) -> Option<Allocation> {
         let state = self.read_state();
         let r = state.find(va)?;
-        Some(Allocation {
-            base: r.base,
-            bytes: r.bytes,
-            kind: r.kind,
-        })
+        Some(Allocation { base: r.base, bytes: r.bytes, kind: r.kind })
     }
 
     /// Whether kernels may write to the allocation that contains `va`. With `on`, a store or an
@@ -232,12 +216,7 @@ impl Memory {
             return Err(MemoryError::NotAllocated { va, note });
         };
         if bytes > r.end() - va {
-            return Err(MemoryError::OutOfRange {
-                va,
-                bytes,
-                base: r.base,
-                size: r.bytes,
-            });
+            return Err(MemoryError::OutOfRange { va, bytes, base: r.base, size: r.bytes });
         }
         Ok(r)
     }
@@ -289,9 +268,7 @@ impl Memory {
         if !matches!(len, 1 | 2 | 4) {
             return Err(MemoryError::Pattern { len });
         }
-        let bytes = count
-            .checked_mul(len as u64)
-            .ok_or(MemoryError::Size { bytes: count })?;
+        let bytes = count.checked_mul(len as u64).ok_or(MemoryError::Size { bytes: count })?;
         let r = self.region(va, bytes)?;
         // SAFETY: the range is within `r`, which stays mapped while we hold it.
         unsafe { raw::fill(va, pattern, bytes) };
@@ -366,26 +343,15 @@ mod tests {
         let m = Memory::new();
         let a = m.alloc(100, AllocKind::Device(0)).unwrap();
         assert!(m.write(a + 97, &[0; 3]).is_ok());
-        assert!(matches!(
-            m.write(a + 98, &[0; 3]),
-            Err(MemoryError::OutOfRange { .. })
-        ));
+        assert!(matches!(m.write(a + 98, &[0; 3]), Err(MemoryError::OutOfRange { .. })));
         let e = m.write(a + 100, &[0; 1]).unwrap_err();
-        assert!(
-            e.to_string()
-                .contains("0 bytes after a 100-byte allocation"),
-            "{e}"
-        );
+        assert!(e.to_string().contains("0 bytes after a 100-byte allocation"), "{e}");
         assert!(m.fill(a, &[0; 4], u64::MAX / 2).is_err());
         assert!(m.free(a + 1).is_err());
         m.free(a).unwrap();
         assert!(matches!(m.free(a), Err(MemoryError::NotBase { .. })));
         let e = m.read(a + 4, &mut [0; 1]).unwrap_err();
-        assert!(
-            e.to_string()
-                .contains("4 bytes into a freed 100-byte allocation"),
-            "{e}"
-        );
+        assert!(e.to_string().contains("4 bytes into a freed 100-byte allocation"), "{e}");
     }
 
     #[test]

@@ -27,14 +27,7 @@ impl Region {
         backing: Option<Mapping>,
         shadow: Option<Shadow>,
     ) -> Self {
-        Self {
-            base,
-            bytes,
-            kind,
-            backing,
-            shadow,
-            read_only: AtomicBool::new(false),
-        }
+        Self { base, bytes, kind, backing, shadow, read_only: AtomicBool::new(false) }
     }
 
     pub(crate) fn end(&self) -> u64 {
@@ -68,11 +61,7 @@ impl Table {
 
     /// The freed range that contains `va`: begin and size.
     pub(crate) fn freed(&self, va: u64) -> Option<(u64, u64)> {
-        self.freed
-            .iter()
-            .rev()
-            .find(|(base, bytes)| va.wrapping_sub(*base) < *bytes)
-            .copied()
+        self.freed.iter().rev().find(|(base, bytes)| va.wrapping_sub(*base) < *bytes).copied()
     }
 
     /// Where `va` lies in relation to the nearest allocation, for a message.

@@ -22,10 +22,7 @@ impl Globals {
         memory: &Arc<Memory>,
         device: u32,
     ) -> Result<Self, LoadError> {
-        let mut out = Self {
-            memory: memory.clone(),
-            vars: HashMap::new(),
-        };
+        let mut out = Self { memory: memory.clone(), vars: HashMap::new() };
         let placed = |v: &&Var<'_>| {
             matches!(v.space, Space::Global | Space::Const) && !v.external && v.bytes != 0
         };
@@ -52,15 +49,10 @@ impl Globals {
         let Some((va, bytes)) = self.get(v.name) else {
             return Ok(());
         };
-        let fail = |reason: String| LoadError {
-            line: v.line,
-            instruction: v.name.to_string(),
-            reason,
-        };
+        let fail =
+            |reason: String| LoadError { line: v.line, instruction: v.name.to_string(), reason };
         // What has no initialiser is zero, and counts as written.
-        self.memory
-            .fill(va, &[0], bytes)
-            .map_err(|e| fail(e.to_string()))?;
+        self.memory.fill(va, &[0], bytes).map_err(|e| fail(e.to_string()))?;
         for (at, value) in v.init.iter().flat_map(|i| &i.items) {
             let bits = match value {
                 InitValue::Bits(bits) => *bits,
@@ -75,9 +67,7 @@ impl Globals {
             };
             let width = (v.ty.bytes() as usize).min(8);
             let data = &bits.to_le_bytes()[..width];
-            self.memory
-                .write(va + at, data)
-                .map_err(|e| fail(e.to_string()))?;
+            self.memory.write(va + at, data).map_err(|e| fail(e.to_string()))?;
         }
         Ok(())
     }

@@ -24,11 +24,7 @@ pub struct LoadError {
 }
 
 fn at(instruction: &str) -> String {
-    if instruction.is_empty() {
-        String::new()
-    } else {
-        format!(": `{instruction}`")
-    }
+    if instruction.is_empty() { String::new() } else { format!(": `{instruction}`") }
 }
 
 /// One kernel parameter.
@@ -82,16 +78,9 @@ impl Module {
         let unit = ptx::parse(ptx)?;
         let funcs = index_functions(&unit)?;
         let globals = Arc::new(Globals::place(&unit, &funcs, memory, device)?);
-        let addresses = unit
-            .vars
-            .iter()
-            .filter_map(|v| Some((v.name, globals.get(v.name)?.0)));
+        let addresses = unit.vars.iter().filter_map(|v| Some((v.name, globals.get(v.name)?.0)));
         let addresses: HashMap<&str, u64> = addresses.collect();
-        let env = Env {
-            unit: &unit,
-            globals: &addresses,
-            funcs: &funcs,
-        };
+        let env = Env { unit: &unit, globals: &addresses, funcs: &funcs };
         let files = Arc::new(unit.files.clone());
         let consts = unit.vars.iter().filter(|v| v.space == Space::Const);
         let const_bytes = consts.map(|v| v.bytes).sum::<u64>().min(u32::MAX.into()) as u32;
@@ -198,14 +187,7 @@ impl Function {
     /// An estimate of the 32-bit registers of a thread, for occupancy: those that hold values at
     /// the same time, and some for addresses, in steps of 8 as the hardware gives them.
     pub fn registers(&self) -> u32 {
-        let most = self
-            .program
-            .code
-            .funcs
-            .iter()
-            .map(|f| f.n32 + 2 * f.n64)
-            .max()
-            .unwrap_or(0);
+        let most = self.program.code.funcs.iter().map(|f| f.n32 + 2 * f.n64).max().unwrap_or(0);
         (most + 4).next_multiple_of(8).clamp(16, 255)
     }
 

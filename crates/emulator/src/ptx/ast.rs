@@ -55,8 +55,6 @@ pub(crate) enum InitValue<'a> {
 pub(crate) struct Symbol<'a> {
     pub(crate) name: &'a str,
     pub(crate) offset: i64,
-    /// `generic(name)`.
-    pub(crate) generic: bool,
 }
 
 /// What kind of function.

@@ -28,11 +28,7 @@ pub(crate) fn quote(text: &str) -> String {
         out.extend(word.chars().take(QUOTE));
         if out.len() > QUOTE {
             out.truncate(
-                out.char_indices()
-                    .map(|(i, _)| i)
-                    .take_while(|i| *i <= QUOTE)
-                    .last()
-                    .unwrap_or(0),
+                out.char_indices().map(|(i, _)| i).take_while(|i| *i <= QUOTE).last().unwrap_or(0),
             );
             out.push('…');
             break;
@@ -46,12 +42,7 @@ impl<'a> Cursor<'a> {
         let mut lexer = Lexer::new(text);
         let now = lexer.token();
         let then = lexer.token();
-        Self {
-            lexer,
-            now,
-            then,
-            depth: 0,
-        }
+        Self { lexer, now, then, depth: 0 }
     }
 
     pub(super) fn next(&mut self) -> Token<'a> {
@@ -73,9 +64,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn error<T>(&self, reason: impl Into<String>) -> Result<T> {
         let text = self.lexer.text();
         let begin = text[..self.now.at].rfind('\n').map_or(0, |n| n + 1);
-        let end = text[self.now.at..]
-            .find('\n')
-            .map_or(text.len(), |n| self.now.at + n);
+        let end = text[self.now.at..].find('\n').map_or(text.len(), |n| self.now.at + n);
         Err(LoadError {
             line: self.now.line,
             instruction: quote(&text[begin..end]),
@@ -104,27 +93,15 @@ impl<'a> Cursor<'a> {
         if self.eat(c) {
             return Ok(());
         }
-        let found = if self.at_end() {
-            "the end"
-        } else {
-            self.now.text
-        };
-        self.error(format!(
-            "expected `{}`, found `{}`",
-            c as char,
-            quote(found)
-        ))
+        let found = if self.at_end() { "the end" } else { self.now.text };
+        self.error(format!("expected `{}`, found `{}`", c as char, quote(found)))
     }
 
     pub(super) fn word(&mut self) -> Result<&'a str> {
         if self.now.kind == Kind::Word {
             return Ok(self.next().text);
         }
-        let found = if self.at_end() {
-            "the end"
-        } else {
-            self.now.text
-        };
+        let found = if self.at_end() { "the end" } else { self.now.text };
         self.error(format!("expected a name, found `{}`", quote(found)))
     }
 

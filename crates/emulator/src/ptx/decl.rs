@@ -85,32 +85,15 @@ impl<'a> Cursor<'a> {
             };
         }
         let mut bytes = count * u64::from(ty.bytes());
-        let init = if self.eat(b'=') {
-            Some(self.initialiser(ty)?)
-        } else {
-            None
-        };
+        let init = if self.eat(b'=') { Some(self.initialiser(ty)?) } else { None };
         if open {
             let last = init.as_ref().and_then(|i| i.items.last());
             bytes = last.map_or(0, |(at, _)| at + u64::from(ty.bytes()));
-        } else if init
-            .iter()
-            .flat_map(|i| &i.items)
-            .any(|(at, _)| *at >= bytes)
-        {
+        } else if init.iter().flat_map(|i| &i.items).any(|(at, _)| *at >= bytes) {
             return self.error(format!("`{name}` has more initialisers than elements"));
         }
         let external = external || (open && init.is_none());
-        Ok(Var {
-            name,
-            space,
-            ty,
-            align,
-            bytes,
-            external,
-            init,
-            line,
-        })
+        Ok(Var { name, space, ty, align, bytes, external, init, line })
     }
 
     fn initialiser(&mut self, ty: Type) -> Result<Init<'a>> {
@@ -163,21 +146,10 @@ impl<'a> Cursor<'a> {
                 let inner = self.offset()?;
                 self.expect(b')')?;
                 let offset = inner.wrapping_add(self.offset()?);
-                return Ok((
-                    InitValue::Symbol(Symbol {
-                        name,
-                        offset,
-                        generic: true,
-                    }),
-                    bytes,
-                ));
+                return Ok((InitValue::Symbol(Symbol { name, offset }), bytes));
             }
             Operand::Name(name) => {
-                let symbol = Symbol {
-                    name,
-                    offset: 0,
-                    generic: false,
-                };
+                let symbol = Symbol { name, offset: 0 };
                 return Ok((InitValue::Symbol(symbol), bytes));
             }
             Operand::Symbol(symbol) => return Ok((InitValue::Symbol(symbol), bytes)),

@@ -37,11 +37,7 @@ fn word_byte(b: u8) -> bool {
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self {
-            text,
-            at: 0,
-            line: 1,
-        }
+        Self { text, at: 0, line: 1 }
     }
 
     pub(super) fn text(&self) -> &'a str {
@@ -49,11 +45,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn peek(&self, ahead: usize) -> u8 {
-        self.text
-            .as_bytes()
-            .get(self.at + ahead)
-            .copied()
-            .unwrap_or(0)
+        self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
     /// White space and comments. An unclosed comment reaches to the end.
@@ -115,37 +107,21 @@ impl<'a> Lexer<'a> {
         let (at, line) = (self.at, self.line);
         let bytes = self.text.as_bytes();
         let Some(&first) = bytes.get(at) else {
-            return Token {
-                kind: Kind::End,
-                text: "",
-                line,
-                at,
-            };
+            return Token { kind: Kind::End, text: "", line, at };
         };
         let end = |s: &mut Self, kind, from: usize, to: usize, next: usize| {
             s.at = next;
-            Token {
-                kind,
-                text: s.text.get(from..to).unwrap_or(""),
-                line,
-                at,
-            }
+            Token { kind, text: s.text.get(from..to).unwrap_or(""), line, at }
         };
         if word_byte(first) {
-            let mut n = if first.is_ascii_digit() {
-                self.decimal()
-            } else {
-                0
-            };
+            let mut n = if first.is_ascii_digit() { self.decimal() } else { 0 };
             while n == 0 || (word_byte(self.peek(n)) && !self.text[at..at + n].contains('.')) {
                 n += 1;
             }
             return end(self, Kind::Word, at, at + n, at + n);
         }
         if first == b'"' {
-            let body = bytes[at + 1..]
-                .iter()
-                .position(|b| *b == b'"' || *b == b'\n');
+            let body = bytes[at + 1..].iter().position(|b| *b == b'"' || *b == b'\n');
             let close = body.map_or(bytes.len(), |n| at + 1 + n);
             let next = (close + 1).min(bytes.len());
             if bytes.get(close) == Some(&b'\n') {
@@ -180,9 +156,7 @@ mod tests {
     fn words_numbers_strings_and_comments() {
         let got = all("ld.v4 %r<9>; // x\n.version 9.5 /* a\nb */ 1.5e-3 \"q;\" 0f3F80 é\0\0");
         let words: Vec<&str> = got.iter().map(|(t, _)| t.as_str()).collect();
-        let want = [
-            "ld", ".", "v4", "%r", "<", "9", ">", ";", ".", "version", "9.5", "1.5e-3",
-        ];
+        let want = ["ld", ".", "v4", "%r", "<", "9", ">", ";", ".", "version", "9.5", "1.5e-3"];
         assert_eq!(words[..12], want);
         assert_eq!(words[12..], ["q;", "0f3F80", "é"]);
         assert_eq!(got[14].1, 3);

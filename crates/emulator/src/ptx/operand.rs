@@ -27,9 +27,7 @@ fn literal(text: &str) -> Option<Operand<'static>> {
         return None;
     }
     let bits = |p: [&str; 2], digits: usize| {
-        let hex = text
-            .strip_prefix(p[0])
-            .or_else(|| text.strip_prefix(p[1]))?;
+        let hex = text.strip_prefix(p[0]).or_else(|| text.strip_prefix(p[1]))?;
         (hex.len() == digits).then(|| u64::from_str_radix(hex, 16).ok())?
     };
     if let Some(v) = bits(["0f", "0F"], 8) {
@@ -112,20 +110,12 @@ impl<'a> Cursor<'a> {
         }
         if self.is(b'+') || self.is(b'-') {
             let offset = self.offset()?;
-            return Ok(Operand::Symbol(Symbol {
-                name,
-                offset,
-                generic: false,
-            }));
+            return Ok(Operand::Symbol(Symbol { name, offset }));
         }
         if self.eat(b'[') {
             let offset = i64::from(self.u32()?);
             self.expect(b']')?;
-            return Ok(Operand::Symbol(Symbol {
-                name,
-                offset,
-                generic: false,
-            }));
+            return Ok(Operand::Symbol(Symbol { name, offset }));
         }
         Ok(Operand::Name(name))
     }
@@ -146,13 +136,8 @@ impl<'a> Cursor<'a> {
 
     fn address(&mut self) -> Result<Operand<'a>> {
         self.expect(b'[')?;
-        let numeric = self.is(b'-')
-            || self
-                .now
-                .text
-                .bytes()
-                .next()
-                .is_some_and(|b| b.is_ascii_digit());
+        let numeric =
+            self.is(b'-') || self.now.text.bytes().next().is_some_and(|b| b.is_ascii_digit());
         let (base, offset) = if numeric {
             match self.number()? {
                 Operand::Int(v) => (None, v as i64),
@@ -181,10 +166,7 @@ mod tests {
         assert_eq!(integer("0b101"), Some(5));
         assert_eq!(integer("18446744073709551615"), Some(u64::MAX.into()));
         assert_eq!(integer("18446744073709551616"), None);
-        assert!(matches!(
-            literal("0f3F800000"),
-            Some(Operand::F32(0x3f80_0000))
-        ));
+        assert!(matches!(literal("0f3F800000"), Some(Operand::F32(0x3f80_0000))));
         assert!(
             matches!(literal("0d3FF0000000000000"), Some(Operand::F64(v)) if v == 1f64.to_bits())
         );

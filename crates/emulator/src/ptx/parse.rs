@@ -139,27 +139,11 @@ impl<'a> Cursor<'a> {
     }
 
     fn function(&mut self, kind: FuncKind) -> Result<Func<'a>> {
-        let rets = if self.is(b'(') {
-            self.parameters()?
-        } else {
-            Vec::new()
-        };
+        let rets = if self.is(b'(') { self.parameters()? } else { Vec::new() };
         let line = self.now.line;
         let name = self.word()?;
-        let params = if self.is(b'(') {
-            self.parameters()?
-        } else {
-            Vec::new()
-        };
-        let mut func = Func {
-            kind,
-            name,
-            rets,
-            params,
-            max_threads: None,
-            line,
-            body: None,
-        };
+        let params = if self.is(b'(') { self.parameters()? } else { Vec::new() };
+        let mut func = Func { kind, name, rets, params, max_threads: None, line, body: None };
         loop {
             if self.eat(b';') {
                 return Ok(func);
@@ -264,17 +248,9 @@ impl<'a> Cursor<'a> {
         }
         if self.is_dot("callprototype") {
             self.dotted()?;
-            let rets = if self.is(b'(') {
-                self.parameters()?
-            } else {
-                Vec::new()
-            };
+            let rets = if self.is(b'(') { self.parameters()? } else { Vec::new() };
             self.word()?;
-            let params = if self.is(b'(') {
-                self.parameters()?
-            } else {
-                Vec::new()
-            };
+            let params = if self.is(b'(') { self.parameters()? } else { Vec::new() };
             self.skip_past(b';')?;
             return Ok(StmtKind::Prototype(Prototype { name, rets, params }));
         }
@@ -287,27 +263,18 @@ impl<'a> Cursor<'a> {
         match word {
             "loc" => {
                 let (file, l) = self.loc()?;
-                out.push(Stmt {
-                    line,
-                    kind: StmtKind::Loc { file, line: l },
-                });
+                out.push(Stmt { line, kind: StmtKind::Loc { file, line: l } });
             }
             "pragma" => self.skip_past(b';')?,
             "reg" => {
                 let (ty, _, vector) = self.declarator_type()?;
                 let names = self.registers()?;
-                out.push(Stmt {
-                    line,
-                    kind: StmtKind::Reg { ty, vector, names },
-                });
+                out.push(Stmt { line, kind: StmtKind::Reg { ty, vector, names } });
             }
             "local" | "shared" | "param" | "const" | "global" => {
                 let space = Space::parse(word).unwrap_or(Space::Local);
                 for var in self.variables(space, false)? {
-                    out.push(Stmt {
-                        line,
-                        kind: StmtKind::Var(var),
-                    });
+                    out.push(Stmt { line, kind: StmtKind::Var(var) });
                 }
             }
             "extern" => {
@@ -316,10 +283,7 @@ impl<'a> Cursor<'a> {
                     return self.error("expected a state space");
                 };
                 for var in self.variables(space, true)? {
-                    out.push(Stmt {
-                        line,
-                        kind: StmtKind::Var(var),
-                    });
+                    out.push(Stmt { line, kind: StmtKind::Var(var) });
                 }
             }
             other => return self.error(format!("directive `.{other}` is not supported here")),
@@ -366,13 +330,7 @@ impl<'a> Cursor<'a> {
         }
         let text = self.since(from);
         self.expect(b';')?;
-        Ok(Instr {
-            guard,
-            op,
-            mods,
-            operands,
-            text,
-        })
+        Ok(Instr { guard, op, mods, operands, text })
     }
 }
 

@@ -84,10 +84,7 @@ impl Type {
 
     /// Whether it is a single floating-point number.
     pub(crate) fn float(self) -> bool {
-        matches!(
-            self,
-            Self::F16 | Self::Bf16 | Self::Tf32 | Self::F32 | Self::F64
-        )
+        matches!(self, Self::F16 | Self::Bf16 | Self::Tf32 | Self::F32 | Self::F64)
     }
 }
 

@@ -18,6 +18,7 @@ pub struct Device {
     pub sanitize: bool,
     pub count: bool,
     pub seconds: u64,
+    pub cooperative: bool,
 }
 
 /// Plain values that have bytes.
@@ -71,13 +72,12 @@ impl Device {
             sanitize: false,
             count: false,
             seconds: 60,
+            cooperative: false,
         }
     }
 
     pub fn alloc<T: Plain>(&self, n: usize) -> u64 {
-        self.memory
-            .alloc((n * T::SIZE) as u64, AllocKind::Device(0))
-            .unwrap()
+        self.memory.alloc((n * T::SIZE) as u64, AllocKind::Device(0)).unwrap()
     }
 
     pub fn upload<T: Plain>(&self, data: &[T]) -> u64 {
@@ -101,15 +101,12 @@ impl Device {
         shared: u32,
         params: &Params,
     ) -> Result<LaunchReport, Box<LaunchFault>> {
-        let f = self
-            .module
-            .function(kernel)
-            .unwrap_or_else(|| panic!("no kernel {kernel}"));
+        let f = self.module.function(kernel).unwrap_or_else(|| panic!("no kernel {kernel}"));
         let cfg = LaunchConfig {
             grid,
             block,
             dynamic_shared_bytes: shared,
-            cooperative: false,
+            cooperative: self.cooperative,
         };
         let print = |text: &[u8]| self.printed.lock().unwrap().extend_from_slice(text);
         let opts = LaunchOptions {

@@ -10,10 +10,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     /// Operand `i`.
     pub(super) fn arg<'i>(&self, instr: &'i Instr<'a>, i: usize) -> Reason<&'i Operand<'a>> {
         let n = instr.operands.len();
-        instr
-            .operands
-            .get(i)
-            .ok_or_else(|| format!("it has {n} operands, too few"))
+        instr.operands.get(i).ok_or_else(|| format!("it has {n} operands, too few"))
     }
 
     /// There must be exactly `n` operands.
@@ -21,10 +18,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         if instr.operands.len() == n {
             return Ok(());
         }
-        Err(format!(
-            "it has {} operands instead of {n}",
-            instr.operands.len()
-        ))
+        Err(format!("it has {} operands instead of {n}", instr.operands.len()))
     }
 
     pub(super) fn instruction(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
@@ -132,17 +126,13 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             "mapa" | "getctarank" | "multimem" => {
                 Err("thread block clusters and multicast are not supported by the emulator".into())
             }
-            other => Err(format!(
-                "instruction `{other}` is not supported by the emulator"
-            )),
+            other => Err(format!("instruction `{other}` is not supported by the emulator")),
         }
     }
 
     /// Instructions that exist for integers and for floating-point numbers.
     fn either(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
-        let float = i
-            .types()
-            .any(|t| t.float() || matches!(t, Type::F16x2 | Type::Bf16x2));
+        let float = i.types().any(|t| t.float() || matches!(t, Type::F16x2 | Type::Bf16x2));
         if float {
             return self.float(i, m);
         }

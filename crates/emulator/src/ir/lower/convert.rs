@@ -67,11 +67,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let Some(name) = CMPS.iter().copied().find(|c| m.take(c)) else {
             return Err("it has no comparison".into());
         };
-        let combine = m.one_of(&[
-            ("and", Combine::And),
-            ("or", Combine::Or),
-            ("xor", Combine::Xor),
-        ]);
+        let combine =
+            m.one_of(&[("and", Combine::And), ("or", Combine::Or), ("xor", Combine::Xor)]);
         Ok((name, combine, m.take("ftz")))
     }
 
@@ -79,11 +76,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let unknown = || format!("comparison `.{name}` is not for this type");
         if ty.float() || packed(ty) {
             let cmp = float_cmp(name).ok_or_else(unknown)?;
-            return Ok(Op::FCmp {
-                fp: fp(ty)?,
-                cmp,
-                ftz,
-            });
+            return Ok(Op::FCmp { fp: fp(ty)?, cmp, ftz });
         }
         let cmp = int_cmp(name, ty.signed()).ok_or_else(unknown)?;
         Ok(match ty.bits() {
@@ -117,16 +110,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.operands(i, 3 + usize::from(combine.is_some()))?;
         let (p, q) = match self.arg(i, 0)? {
             Operand::Pair(p, q) => {
-                let p = if *p == "_" {
-                    Operand::Sink
-                } else {
-                    Operand::Name(p)
-                };
-                let q = if *q == "_" {
-                    Operand::Sink
-                } else {
-                    Operand::Name(q)
-                };
+                let p = if *p == "_" { Operand::Sink } else { Operand::Name(p) };
+                let q = if *q == "_" { Operand::Sink } else { Operand::Name(q) };
                 (self.dest(&p, Type::Pred)?, Some(self.dest(&q, Type::Pred)?))
             }
             other => (self.dest(other, Type::Pred)?, None),
@@ -154,10 +139,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             }
             return Ok(());
         };
-        let (t, c) = (
-            self.temp(Class::P),
-            self.source(self.arg(i, 3)?, Type::Pred)?,
-        );
+        let (t, c) = (self.temp(Class::P), self.source(self.arg(i, 3)?, Type::Pred)?);
         self.compare(i, op, ty, &[t])?;
         if let Some(q) = q {
             // q may name the register of c or p's operand: compute both before writing.
@@ -200,10 +182,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         if class(to) != Class::W32 {
             return Err("`set` has a result of 32 bits or less".into());
         }
-        let (one, zero) = (
-            (Class::W32, self.kernel.k32(one)),
-            (Class::W32, self.kernel.k32(0)),
-        );
+        let (one, zero) = ((Class::W32, self.kernel.k32(one)), (Class::W32, self.kernel.k32(0)));
         if !packed(ty) {
             self.push(Op::Sel32, &[d], &[one, zero, t], 0);
             return Ok(());
@@ -241,11 +220,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let [a, b] = self.sources(i, 1, ty)?;
         let c = self.source(self.arg(i, 3)?, by)?;
         let d = self.dest(self.arg(i, 0)?, ty)?;
-        let op = Op::Slct {
-            wide: class(ty) == Class::W64,
-            float: by == Type::F32,
-            ftz,
-        };
+        let op = Op::Slct { wide: class(ty) == Class::W64, float: by == Type::F32, ftz };
         self.push(op, &[d], &[a, b, c], 0);
         Ok(())
     }
@@ -273,31 +248,14 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             }
             let ab: [V; 2] = self.sources(i, 1, from)?;
             let d = self.dest(self.arg(i, 0)?, to)?;
-            self.push(
-                Op::CvtPack {
-                    to,
-                    mode,
-                    satfinite,
-                },
-                &[d],
-                &ab,
-                0,
-            );
+            self.push(Op::CvtPack { to, mode, satfinite }, &[d], &ab, 0);
             return Ok(());
         }
         self.operands(i, 2)?;
         if matches!(from, Type::E4m3x2 | Type::E5m2x2) && to == Type::F16x2 {
             let a = self.source(self.arg(i, 1)?, from)?;
             let d = self.dest(self.arg(i, 0)?, to)?;
-            self.push(
-                Op::CvtUnpack {
-                    from,
-                    relu: mode.relu,
-                },
-                &[d],
-                &[a],
-                0,
-            );
+            self.push(Op::CvtUnpack { from, relu: mode.relu }, &[d], &[a], 0);
             return Ok(());
         }
         let good = |t: Type| !matches!(t, Type::Pred | Type::B128) && !packed(t);
@@ -311,13 +269,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
         let a = self.loose_source(self.arg(i, 1)?, from)?;
         let d = self.loose_dest(self.arg(i, 0)?, to)?;
-        let cvt = Cvt {
-            to,
-            from,
-            mode,
-            integral: integral.is_some(),
-            satfinite,
-        };
+        let cvt = Cvt { to, from, mode, integral: integral.is_some(), satfinite };
         self.push(Op::Cvt(cvt), &[d.0], &[a], 0);
         if let Some(wide) = d.1 {
             self.widen(wide, d.0, to.signed());
@@ -358,13 +310,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let from = if signed { Type::S32 } else { Type::U32 };
         let to = if signed { Type::S64 } else { Type::U64 };
         let mode = crate::ir::Mode::default();
-        let cvt = Cvt {
-            to,
-            from,
-            mode,
-            integral: false,
-            satfinite: false,
-        };
+        let cvt = Cvt { to, from, mode, integral: false, satfinite: false };
         self.push(Op::Cvt(cvt), &[d], &[a], 0);
     }
 }

@@ -43,16 +43,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.operands(i, 3)?;
         let ab: [V; 2] = self.sources(i, 1, ty)?;
         let d = self.dest(self.arg(i, 0)?, ty)?;
-        self.push(
-            Op::F2 {
-                fp: fp(ty)?,
-                op,
-                mode,
-            },
-            &[d],
-            &ab,
-            0,
-        );
+        self.push(Op::F2 { fp: fp(ty)?, op, mode }, &[d], &ab, 0);
         Ok(())
     }
 
@@ -61,16 +52,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.operands(i, 2)?;
         let a = self.source(self.arg(i, 1)?, ty)?;
         let d = self.dest(self.arg(i, 0)?, ty)?;
-        self.push(
-            Op::F1 {
-                fp: fp(ty)?,
-                op,
-                mode,
-            },
-            &[d],
-            &[a],
-            0,
-        );
+        self.push(Op::F1 { fp: fp(ty)?, op, mode }, &[d], &[a], 0);
         Ok(())
     }
 

@@ -60,9 +60,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             match self.place(name) {
                 Some(Place::Frame(at, bytes)) => out.push((at, bytes)),
                 _ => {
-                    return Err(format!(
-                        "`{name}` is not a `.param` variable of this function"
-                    ));
+                    return Err(format!("`{name}` is not a `.param` variable of this function"));
                 }
             }
         }
@@ -116,15 +114,10 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
         let fits = |have: &[(u32, u32)], want: &[crate::ptx::Var<'_>]| {
             have.len() == want.len()
-                && have
-                    .iter()
-                    .zip(want)
-                    .all(|((_, n), v)| u64::from(*n) == v.bytes.max(1))
+                && have.iter().zip(want).all(|((_, n), v)| u64::from(*n) == v.bytes.max(1))
         };
         if !fits(&site.args, &func.params) || !fits(&site.rets, &func.rets) {
-            return Err(format!(
-                "the arguments do not fit the parameters of `{callee}`"
-            ));
+            return Err(format!("the arguments do not fit the parameters of `{callee}`"));
         }
         site.func = self.kernel.function(f);
         self.kernel.code.calls.push(site);
@@ -157,11 +150,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         if m.take("red") {
             return self.bar_red(i, m);
         }
-        let kind = if m.take("arrive") {
-            Bar::Arrive
-        } else {
-            Bar::Sync
-        };
+        let kind = if m.take("arrive") { Bar::Arrive } else { Bar::Sync };
         if kind == Bar::Sync && !m.take("sync") {
             return Err("it needs `.sync`, `.arrive` or `.red`".into());
         }

@@ -59,11 +59,7 @@ pub(super) fn lower<'a>(
 ) -> Result<(), LoadError> {
     let Some(body) = &func.body else {
         let reason = format!("function `{}` is called but has no body", func.name);
-        return Err(LoadError {
-            line: func.line,
-            instruction: func.name.to_string(),
-            reason,
-        });
+        return Err(LoadError { line: func.line, instruction: func.name.to_string(), reason });
     };
     let mut lower = Lower {
         kernel,
@@ -88,23 +84,13 @@ pub(super) fn lower<'a>(
     let at = |line, text: &str, reason| {
         let instruction = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let instruction = instruction.chars().take(160).collect();
-        LoadError {
-            line,
-            instruction,
-            reason,
-        }
+        LoadError { line, instruction, reason }
     };
     let header = |reason| at(func.line, func.name, reason);
     let (params, rets) = lower.header(func).map_err(header)?;
     for stmt in body {
-        let text = if let StmtKind::Instr(i) = &stmt.kind {
-            i.text
-        } else {
-            ""
-        };
-        lower
-            .statement(stmt)
-            .map_err(|reason| at(stmt.line, text, reason))?;
+        let text = if let StmtKind::Instr(i) = &stmt.kind { i.text } else { "" };
+        lower.statement(stmt).map_err(|reason| at(stmt.line, text, reason))?;
     }
     lower.line = body.last().map_or(func.line, |s| s.line);
     lower.guard = NO_GUARD;
@@ -122,16 +108,8 @@ pub(super) type Slots = Vec<(u32, u32)>;
 impl<'a> Lower<'_, '_, '_, 'a> {
     /// Parameters and results. A device function has them at the begin of its frame.
     fn header(&mut self, func: &Func<'a>) -> Reason<(Slots, Slots)> {
-        if let Some(v) = func
-            .params
-            .iter()
-            .chain(&func.rets)
-            .find(|v| v.space == Space::Reg)
-        {
-            return Err(format!(
-                "parameter `{}` in a register is not supported",
-                v.name
-            ));
+        if let Some(v) = func.params.iter().chain(&func.rets).find(|v| v.space == Space::Reg) {
+            return Err(format!("parameter `{}` in a register is not supported", v.name));
         }
         if self.entry {
             let (offsets, _) = layout(&func.params);
@@ -141,16 +119,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             }
             return Ok((Vec::new(), Vec::new()));
         }
-        let rets = func
-            .rets
-            .iter()
-            .map(|v| self.frame_slot(v))
-            .collect::<Reason<_>>()?;
-        let params = func
-            .params
-            .iter()
-            .map(|v| self.frame_slot(v))
-            .collect::<Reason<_>>()?;
+        let rets = func.rets.iter().map(|v| self.frame_slot(v)).collect::<Reason<_>>()?;
+        let params = func.params.iter().map(|v| self.frame_slot(v)).collect::<Reason<_>>()?;
         Ok((params, rets))
     }
 
@@ -170,10 +140,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             StmtKind::Open => {
                 let id = self.parents.len() as u32;
                 self.parents.push(self.scope_id());
-                self.scopes.push(Scope {
-                    id,
-                    ..Scope::default()
-                });
+                self.scopes.push(Scope { id, ..Scope::default() });
             }
             StmtKind::Close => {
                 if self.scopes.len() > 1 {
@@ -195,10 +162,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             StmtKind::Loc { file, line } => {
                 // Line 0 stands for code that belongs to no line; the line before is more useful.
                 if *line != 0 {
-                    self.source = SourceLine {
-                        file: *file,
-                        line: *line,
-                    };
+                    self.source = SourceLine { file: *file, line: *line };
                 }
             }
             StmtKind::Targets { name, labels } => {
@@ -206,8 +170,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             }
             StmtKind::Prototype(p) => {
                 let sizes = |vars: &[Var<'_>]| vars.iter().map(|v| v.bytes as u32).collect();
-                self.protos
-                    .insert(p.name, (sizes(&p.rets), sizes(&p.params)));
+                self.protos.insert(p.name, (sizes(&p.rets), sizes(&p.params)));
             }
             StmtKind::Instr(instr) => self.guarded(instr)?,
         }
@@ -251,17 +214,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     /// Emits an instruction; its index in the function.
     pub(super) fn push(&mut self, op: Op, defs: &[V], uses: &[V], imm: i64) -> u32 {
         let guard = self.guard;
-        let mut inst = Inst {
-            op,
-            guard,
-            d: 0,
-            e: 0,
-            a: 0,
-            b: 0,
-            c: 0,
-            s: 0,
-            imm,
-        };
+        let mut inst = Inst { op, guard, d: 0, e: 0, a: 0, b: 0, c: 0, s: 0, imm };
         let mut roles = [Role::None; 6];
         for (i, (class, n)) in defs.iter().enumerate() {
             *[&mut inst.d, &mut inst.e][i] = *n;
@@ -285,16 +238,9 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     /// Adds a list of registers to the code, for the instruction emitted last.
     pub(super) fn list(&mut self, regs: &[V], def: bool) -> u32 {
         let index = self.kernel.code.lists.len() as u32;
-        self.kernel
-            .code
-            .lists
-            .push(regs.iter().map(|(_, n)| *n).collect());
+        self.kernel.code.lists.push(regs.iter().map(|(_, n)| *n).collect());
         let class = regs.first().map_or(Class::W32, |(c, _)| *c);
-        let role = if def {
-            Role::Def(class)
-        } else {
-            Role::Use(class)
-        };
+        let role = if def { Role::Def(class) } else { Role::Use(class) };
         if let Some(draft) = self.drafts.last_mut() {
             draft.lists.push((index, role));
         }
@@ -370,8 +316,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 _ => {}
             }
             code.insts.push(draft.inst);
-            code.lines
-                .push((draft.ptx_line, draft.source, draft.weight));
+            code.lines.push((draft.ptx_line, draft.source, draft.weight));
         }
         crate::ir::FuncInfo {
             entry,

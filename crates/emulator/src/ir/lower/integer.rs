@@ -261,18 +261,10 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             }
         };
         let [a, b] = self.sources(i, 1, ty)?;
-        let c = if factors {
-            self.source(self.arg(i, 3)?, ty)?
-        } else {
-            a
-        };
+        let c = if factors { self.source(self.arg(i, 3)?, ty)? } else { a };
         let d = self.dest(self.arg(i, 0)?, ty)?;
         let e = if out { flag } else { self.temp(Class::P) };
-        let op = if ty.bits() == 64 {
-            Op::Carry64(op)
-        } else {
-            Op::Carry32(op)
-        };
+        let op = if ty.bits() == 64 { Op::Carry64(op) } else { Op::Carry32(op) };
         self.push(op, &[d, e], &[a, b, c, if takes { flag } else { no }], 0);
         Ok(())
     }

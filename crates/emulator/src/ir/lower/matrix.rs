@@ -69,16 +69,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     /// Registers of a fragment.
     fn fragment(&mut self, o: &Operand<'a>, elem: Elem, def: bool) -> Reason<Vec<V>> {
         let single = std::slice::from_ref(o);
-        let parts = if let Operand::Vector(parts) = o {
-            &parts[..]
-        } else {
-            single
-        };
-        let ty = if elem == Elem::F64 {
-            Type::B64
-        } else {
-            Type::B32
-        };
+        let parts = if let Operand::Vector(parts) = o { &parts[..] } else { single };
+        let ty = if elem == Elem::F64 { Type::B64 } else { Type::B32 };
         let one = |s: &mut Self, p| if def { s.dest(p, ty) } else { s.source(p, ty) };
         parts.iter().map(|p| one(self, p)).collect()
     }
@@ -105,17 +97,9 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let at = self.address(self.arg(i, address)?, space)?;
         let base = self.wide_base(at.base);
         let op = if load {
-            Op::Ldmatrix {
-                count,
-                trans,
-                space: at.space,
-            }
+            Op::Ldmatrix { count, trans, space: at.space }
         } else {
-            Op::Stmatrix {
-                count,
-                trans,
-                space: at.space,
-            }
+            Op::Stmatrix { count, trans, space: at.space }
         };
         self.push(op, &[], &[base], at.offset);
         let list = self.list(&regs, load);
@@ -135,10 +119,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             // The f16 fragments of `wmma` hold every element more than once.
             let good = list.len() == want || (matches!(op, Op::Wmma(_)) && list.len() > want);
             if !good || list.is_empty() {
-                return Err(format!(
-                    "operand {n} has {} registers instead of {want}",
-                    list.len()
-                ));
+                return Err(format!("operand {n} has {} registers instead of {want}", list.len()));
             }
             regs.push(list);
         }
@@ -186,16 +167,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         if !good || (c == Elem::F64) != (a == Elem::F64) {
             return Err("this shape with these element types is not supported".into());
         }
-        let op = Op::Mma(Mma {
-            m: rows,
-            n: cols,
-            k: depth,
-            d,
-            a,
-            b,
-            c,
-            satfinite,
-        });
+        let op = Op::Mma(Mma { m: rows, n: cols, k: depth, d, a, b, c, satfinite });
         let (m, n, k) = (u32::from(rows), u32::from(cols), u32::from(depth));
         self.product(i, op, [d, a, b, c], [m * n, m * k, k * n, m * n])
     }
@@ -204,11 +176,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         m.drop_if(|s| matches!(s, "sync" | "aligned"));
         let load = m.take("load");
         let kind = if load {
-            m.one_of(&[
-                ("a", WmmaKind::LoadA),
-                ("b", WmmaKind::LoadB),
-                ("c", WmmaKind::LoadC),
-            ])
+            m.one_of(&[("a", WmmaKind::LoadA), ("b", WmmaKind::LoadB), ("c", WmmaKind::LoadC)])
         } else if m.take("store") {
             m.one_of(&[("d", WmmaKind::StoreD)])
         } else {
@@ -231,37 +199,15 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             [d, a, b, c] if a == b => (d, a, c),
             _ => return Err("these element types are not supported".into()),
         };
-        let known = [
-            (16, 16, 16),
-            (32, 8, 16),
-            (8, 32, 16),
-            (16, 16, 8),
-            (8, 8, 4),
-        ];
+        let known = [(16, 16, 16), (32, 8, 16), (8, 32, 16), (16, 16, 8), (8, 8, 4)];
         if !known.contains(&(rows, cols, depth)) || elem.bits() < 8 {
             return Err("this shape with these element types is not supported".into());
         }
         let k = depth as u8;
-        let op = Wmma {
-            kind,
-            m: rows,
-            n: cols,
-            k,
-            row,
-            elem,
-            space,
-            d,
-            c,
-            satfinite,
-        };
+        let op = Wmma { kind, m: rows, n: cols, k, row, elem, space, d, c, satfinite };
         let (m, n, k) = (u32::from(rows), u32::from(cols), u32::from(depth));
         if kind == WmmaKind::Mma {
-            return self.product(
-                i,
-                Op::Wmma(op),
-                [d, elem, elem, c],
-                [m * n, m * k, k * n, m * n],
-            );
+            return self.product(i, Op::Wmma(op), [d, elem, elem, c], [m * n, m * k, k * n, m * n]);
         }
         self.wmma_memory(i, op)
     }

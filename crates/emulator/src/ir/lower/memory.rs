@@ -4,7 +4,7 @@ use super::Reason;
 use super::func::Lower;
 use super::mods::Mods;
 use super::names::{Place, V, class};
-use crate::ir::{Access, Class, Mbar, Op, Rmw};
+use crate::ir::{Access, Class, Op, Rmw};
 use crate::ptx::{Instr, Operand, Space, Type};
 
 /// A resolved address: the space, the base register if any, and the constant part.
@@ -27,7 +27,7 @@ const SPACES: [(&str, Space); 10] = [
     ("generic", Space::Generic),
 ];
 
-fn hint(m: &str) -> bool {
+pub(super) fn hint(m: &str) -> bool {
     let plain = [
         "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "weak", "L1", "L2", "unified", "cta",
         "cluster", "gpu", "sys", "noftz",
@@ -37,9 +37,7 @@ fn hint(m: &str) -> bool {
 
 /// Whether the access is one that others can wait for.
 fn strong(m: &mut Mods<'_>) -> bool {
-    let order = [
-        "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio",
-    ];
+    let order = ["volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"];
     order.iter().fold(false, |any, o| m.take(o) | any)
 }
 
@@ -57,11 +55,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         };
         let zero = (Class::W64, self.kernel.k64(0));
         let Some(name) = base else {
-            return Ok(Address {
-                space,
-                base: zero,
-                offset: *offset,
-            });
+            return Ok(Address { space, base: zero, offset: *offset });
         };
         if let Some((_, v)) = self.register(name) {
             if v.0 == Class::P {
@@ -72,30 +66,18 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 Space::Param => Space::Local,
                 other => other,
             };
-            return Ok(Address {
-                space,
-                base: v,
-                offset: *offset,
-            });
+            return Ok(Address { space, base: v, offset: *offset });
         }
         let constant = |space, at: u64| {
             let offset = offset.wrapping_add(at as i64);
-            Ok(Address {
-                space,
-                base: zero,
-                offset,
-            })
+            Ok(Address { space, base: zero, offset })
         };
         match self.find_place(name)? {
             Place::Address(va) => constant(space, va),
             Place::Shared(at) => constant(Space::Shared, at.into()),
             Place::DynamicShared => {
                 let base = (Class::W64, self.kernel.dynamic_shared(Class::W64, 0));
-                Ok(Address {
-                    space: Space::Shared,
-                    base,
-                    offset: *offset,
-                })
+                Ok(Address { space: Space::Shared, base, offset: *offset })
             }
             Place::Frame(at, _) => constant(Space::Param, at.into()),
             Place::KernelParam(at) => constant(Space::Reg, at.into()),
@@ -120,11 +102,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     /// Registers of a data operand, all in one file.
     fn data(&mut self, operand: &Operand<'a>, ty: Type, n: usize, def: bool) -> Reason<Vec<V>> {
         let single = std::slice::from_ref(operand);
-        let parts = if let Operand::Vector(parts) = operand {
-            &parts[..]
-        } else {
-            single
-        };
+        let parts = if let Operand::Vector(parts) = operand { &parts[..] } else { single };
         if parts.len() != n {
             return Err(format!("{} data registers instead of {n}", parts.len()));
         }
@@ -188,12 +166,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let to16 = self.is_16(self.arg(i, 0)?);
         if at.space == Space::Reg {
             for (k, d) in regs.iter().enumerate() {
-                let op = Op::LdParam {
-                    width,
-                    sext: ty.signed(),
-                    wide,
-                    to16,
-                };
+                let op = Op::LdParam { width, sext: ty.signed(), wide, to16 };
                 self.push(op, &[*d], &[], at.offset + k as i64 * i64::from(width));
             }
             return Ok(());
@@ -215,11 +188,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     /// Emits a load or store. The data registers are `d` or `b`, or a list whose index is `c`.
     fn emit_access(&mut self, op: Op, regs: &[V], at: Address, load: bool) {
         if let [one] = regs {
-            let (defs, uses) = if load {
-                (regs, vec![at.base])
-            } else {
-                (&[][..], vec![at.base, *one])
-            };
+            let (defs, uses) =
+                if load { (regs, vec![at.base]) } else { (&[][..], vec![at.base, *one]) };
             self.push(op, defs, &uses, at.offset);
             return;
         }
@@ -261,9 +231,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     }
 
     fn rmw(m: &mut Mods<'_>) -> Reason<(Rmw, Type)> {
-        let names = [
-            "and", "or", "xor", "exch", "cas", "add", "inc", "dec", "min", "max",
-        ];
+        let names = ["and", "or", "xor", "exch", "cas", "add", "inc", "dec", "min", "max"];
         let Some(name) = names.iter().copied().find(|n| m.take(n)) else {
             return Err("this atomic operation is not supported".into());
         };
@@ -325,11 +293,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             strong: true,
             to16: false,
         };
-        let op = Op::Atom {
-            rmw,
-            access,
-            result,
-        };
+        let op = Op::Atom { rmw, access, result };
         if n > 1 {
             return self.vector_atom(i, op, ty, n, at, result);
         }
@@ -337,11 +301,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         if cas {
             uses.push(self.source(self.arg(i, first + 2)?, ty)?);
         }
-        let d = if result {
-            vec![self.dest(self.arg(i, 0)?, ty)?]
-        } else {
-            Vec::new()
-        };
+        let d = if result { vec![self.dest(self.arg(i, 0)?, ty)?] } else { Vec::new() };
         self.push(op, &d, &uses, at.offset);
         Ok(())
     }
@@ -357,33 +317,15 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         result: bool,
     ) -> Reason<()> {
         let values = self.data(self.arg(i, usize::from(result) + 1)?, ty, n, false)?;
-        let dests = if result {
-            self.data(self.arg(i, 0)?, ty, n, true)?
-        } else {
-            Vec::new()
-        };
+        let dests = if result { self.data(self.arg(i, 0)?, ty, n, true)? } else { Vec::new() };
         // The first destinations must not overwrite what later elements still read.
         let temps: Vec<V> = dests.iter().map(|d| self.temp(d.0)).collect();
         for (k, value) in values.iter().enumerate() {
             let d = temps.get(k).map(std::slice::from_ref).unwrap_or_default();
-            self.push(
-                op,
-                d,
-                &[at.base, *value],
-                at.offset + k as i64 * i64::from(ty.bytes()),
-            );
+            self.push(op, d, &[at.base, *value], at.offset + k as i64 * i64::from(ty.bytes()));
         }
         for (d, t) in dests.into_iter().zip(temps) {
-            self.push(
-                if d.0 == Class::W64 {
-                    Op::Mov64
-                } else {
-                    Op::Mov32
-                },
-                &[d],
-                &[t],
-                0,
-            );
+            self.push(if d.0 == Class::W64 { Op::Mov64 } else { Op::Mov32 }, &[d], &[t], 0);
         }
         Ok(())
     }
@@ -409,174 +351,6 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let a = self.source(self.arg(i, 1)?, Type::B64)?;
         let d = self.dest(self.arg(i, 0)?, Type::Pred)?;
         self.push(Op::Isspacep(space), &[d], &[a], 0);
-        Ok(())
-    }
-
-    pub(super) fn cp_async(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
-        if !m.take("async") {
-            return Err("this form of `cp` is not supported by the emulator".into());
-        }
-        if m.take("bulk") {
-            return Err("bulk copies (TMA) are not supported by the emulator".into());
-        }
-        // A copy is complete as soon as it is issued, so there is nothing to wait for.
-        if m.take("commit_group") || m.take("wait_group") || m.take("wait_all") {
-            self.push(Op::Nop, &[], &[], 0);
-            return Ok(());
-        }
-        if m.take("mbarrier") {
-            m.drop_if(|s| matches!(s, "arrive" | "shared" | "shared::cta" | "b64"));
-            let counts = !m.take("noinc");
-            let at = self.address(self.arg(i, 0)?, Space::Shared)?;
-            let op = Op::Mbar(Mbar::AsyncArrive);
-            let base = self.wide_base(at.base);
-            self.push(op, &[], &[base], at.offset);
-            if let Some(inst) = self.last() {
-                inst.e = u32::from(counts);
-            }
-            return Ok(());
-        }
-        m.drop_if(|s| s.starts_with("shared") || s == "global");
-        m.drop_if(hint);
-        let zfill = i.operands.len() == 4;
-        let dst = self.address(self.arg(i, 0)?, Space::Shared)?;
-        let src = self.address(self.arg(i, 1)?, Space::Global)?;
-        let bytes = match self.arg(i, 2)? {
-            Operand::Int(n @ (4 | 8 | 16)) => *n as u8,
-            _ => return Err("4, 8 or 16 bytes can be copied".into()),
-        };
-        let (to, from) = (self.wide_base(dst.base), self.wide_base(src.base));
-        let to = self.offset_base(to, dst.offset);
-        let size = if zfill {
-            match self.arg(i, 3)? {
-                Operand::Name(n) if matches!(self.register(n), Some((Type::Pred, _))) => {
-                    return Err("`cp.async` with a predicate is not supported".into());
-                }
-                other => self.source(other, Type::U32)?,
-            }
-        } else {
-            (Class::W32, self.kernel.k32(u32::from(bytes)))
-        };
-        self.push(
-            Op::CpAsync {
-                bytes,
-                src_size: zfill,
-            },
-            &[],
-            &[to, from, size],
-            src.offset,
-        );
-        Ok(())
-    }
-
-    /// A base register as 64 bits.
-    pub(super) fn wide_base(&mut self, base: V) -> V {
-        if base.0 == Class::W64 {
-            return base;
-        }
-        let (d, zero) = (self.temp(Class::W64), (Class::W32, self.kernel.k32(0)));
-        self.push(Op::Pack64, &[d], &[base, zero], 0);
-        d
-    }
-
-    /// A base register plus a constant.
-    pub(super) fn offset_base(&mut self, base: V, offset: i64) -> V {
-        if offset == 0 {
-            return base;
-        }
-        let (d, k) = (
-            self.temp(Class::W64),
-            (Class::W64, self.kernel.k64(offset as u64)),
-        );
-        self.push(Op::I64(crate::ir::I2::Add), &[d], &[base, k], 0);
-        d
-    }
-
-    pub(super) fn stack(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
-        let ty = m.ty()?;
-        if class(ty) != Class::W64 {
-            return Err("only the 64-bit form is supported".into());
-        }
-        match i.op {
-            "alloca" => {
-                let size = self.source(self.arg(i, 1)?, ty)?;
-                let align = match i.operands.get(2) {
-                    Some(Operand::Int(n @ 1..=4096)) => *n as i64,
-                    None => 16,
-                    Some(_) => return Err("the alignment must be a number up to 4096".into()),
-                };
-                let d = self.dest(self.arg(i, 0)?, ty)?;
-                self.push(Op::Alloca, &[d], &[size], align);
-            }
-            "stacksave" => {
-                let d = self.dest(self.arg(i, 0)?, ty)?;
-                self.push(Op::StackSave, &[d], &[], 0);
-            }
-            _ => {
-                let a = self.source(self.arg(i, 0)?, ty)?;
-                self.push(Op::StackRestore, &[], &[a], 0);
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn mbarrier(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
-        let names = [
-            ("init", Mbar::Init),
-            ("inval", Mbar::Inval),
-            ("arrive_drop", Mbar::ArriveDrop),
-            ("arrive", Mbar::Arrive),
-            ("test_wait", Mbar::TestWait),
-            ("try_wait", Mbar::TryWait),
-            ("pending_count", Mbar::PendingCount),
-        ];
-        let Some(mut kind) = m.one_of(&names) else {
-            return Err("this `mbarrier` operation is not supported by the emulator".into());
-        };
-        if m.take("expect_tx") || m.take("noComplete") {
-            return Err("transaction counts of `mbarrier` are not supported".into());
-        }
-        let parity = m.take("parity");
-        m.drop_if(|s| s.starts_with("shared") || s == "b64" || s == "noinc");
-        m.drop_if(|s| matches!(s, "relaxed" | "acquire" | "release" | "cta" | "cluster"));
-        kind = match (kind, parity) {
-            (Mbar::TestWait, true) => Mbar::TestWaitParity,
-            (Mbar::TryWait, true) => Mbar::TryWaitParity,
-            (k, _) => k,
-        };
-        self.emit_mbarrier(i, kind)
-    }
-
-    fn emit_mbarrier(&mut self, i: &Instr<'a>, kind: Mbar) -> Reason<()> {
-        let one = (Class::W32, self.kernel.k32(1));
-        let bare = matches!(i.operands.first(), Some(Operand::Address { .. }));
-        let (d, at) = match kind {
-            Mbar::Init | Mbar::Inval => (None, 0),
-            Mbar::Arrive | Mbar::ArriveDrop if bare => (Some(self.temp(Class::W64)), 0),
-            Mbar::Arrive | Mbar::ArriveDrop => (Some(self.dest(self.arg(i, 0)?, Type::B64)?), 1),
-            Mbar::PendingCount => {
-                let d = self.dest(self.arg(i, 0)?, Type::B32)?;
-                let a = self.source(self.arg(i, 1)?, Type::B64)?;
-                self.push(Op::Mbar(kind), &[d], &[a], 0);
-                return Ok(());
-            }
-            _ => (Some(self.dest(self.arg(i, 0)?, Type::Pred)?), 1),
-        };
-        let address = self.address(self.arg(i, at)?, Space::Shared)?;
-        let base = self.wide_base(address.base);
-        let extra = match (kind, i.operands.get(at + 1)) {
-            (Mbar::TestWait | Mbar::TryWait, Some(o)) => self.source(o, Type::B64)?,
-            (_, Some(o)) => self.source(o, Type::U32)?,
-            (_, None) => one,
-        };
-        let d = d.as_ref().map(std::slice::from_ref).unwrap_or_default();
-        // A 64-bit state and a 32-bit count are operands of their own.
-        let uses = if extra.0 == Class::W64 {
-            vec![base, one, extra]
-        } else {
-            vec![base, extra]
-        };
-        self.push(Op::Mbar(kind), d, &uses, address.offset);
         Ok(())
     }
 }

@@ -5,6 +5,7 @@
 //! that what is not supported is refused then, with its line.
 
 mod arith;
+mod asynchronous;
 mod convert;
 mod float;
 mod flow;
@@ -83,10 +84,7 @@ pub(crate) struct Lowered {
 pub(crate) fn lower(env: &Env<'_, '_>, entry: usize) -> Result<Lowered, LoadError> {
     let mut kernel = Kernel {
         env,
-        code: Code {
-            consts: Consts::default(),
-            ..Code::default()
-        },
+        code: Code { consts: Consts::default(), ..Code::default() },
         k32: HashMap::new(),
         k64: HashMap::new(),
         index: HashMap::new(),
@@ -108,11 +106,7 @@ pub(crate) fn lower(env: &Env<'_, '_>, entry: usize) -> Result<Lowered, LoadErro
         }
         if done > MAX_FUNCS {
             let reason = format!("`{}` calls more than {MAX_FUNCS} functions", func.name);
-            return Err(LoadError {
-                line: func.line,
-                instruction: String::new(),
-                reason,
-            });
+            return Err(LoadError { line: func.line, instruction: String::new(), reason });
         }
     }
     kernel.finish()
@@ -188,11 +182,7 @@ impl<'a> Kernel<'_, '_, 'a> {
     fn finish(mut self) -> Result<Lowered, LoadError> {
         let base = (self.shared_bytes as u32).next_multiple_of(self.dynamic_align);
         // Without dynamic variables nothing needs the alignment.
-        let used = if self.patches.is_empty() {
-            self.shared_bytes as u32
-        } else {
-            base
-        };
+        let used = if self.patches.is_empty() { self.shared_bytes as u32 } else { base };
         self.code.shared_static = used;
         for (class, i) in &self.patches {
             if *class == Class::W64 {
@@ -203,10 +193,7 @@ impl<'a> Kernel<'_, '_, 'a> {
                 row.0 = row.0.map(|v| v.wrapping_add(base));
             }
         }
-        Ok(Lowered {
-            code: self.code,
-            index: self.index.into_iter().collect(),
-        })
+        Ok(Lowered { code: self.code, index: self.index.into_iter().collect() })
     }
 }
 
@@ -225,15 +212,11 @@ pub(crate) fn layout(vars: &[Var<'_>]) -> (Vec<usize>, usize) {
 /// The kernel's parameters, for those who fill the buffer.
 pub(crate) fn param_layout(func: &Func<'_>) -> (Vec<crate::module::ParamLayout>, usize) {
     let (offsets, bytes) = layout(&func.params);
-    let params = func
-        .params
-        .iter()
-        .zip(offsets)
-        .map(|(v, offset)| crate::module::ParamLayout {
-            name: v.name.to_string(),
-            offset,
-            bytes: v.bytes as usize,
-            align: v.align as usize,
-        });
+    let params = func.params.iter().zip(offsets).map(|(v, offset)| crate::module::ParamLayout {
+        name: v.name.to_string(),
+        offset,
+        bytes: v.bytes as usize,
+        align: v.align as usize,
+    });
     (params.collect(), bytes)
 }

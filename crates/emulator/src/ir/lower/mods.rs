@@ -22,11 +22,7 @@ impl<'a> Mods<'a> {
     /// The modifiers that nobody took yet.
     pub(super) fn rest(&self) -> impl Iterator<Item = (usize, &'a str)> + '_ {
         let taken = self.taken;
-        self.list
-            .iter()
-            .copied()
-            .enumerate()
-            .filter(move |(i, _)| taken >> i & 1 == 0)
+        self.list.iter().copied().enumerate().filter(move |(i, _)| taken >> i & 1 == 0)
     }
 
     pub(super) fn take(&mut self, name: &str) -> bool {
@@ -58,8 +54,7 @@ impl<'a> Mods<'a> {
     }
 
     pub(super) fn ty(&mut self) -> Reason<Type> {
-        self.maybe_ty()
-            .ok_or_else(|| "it has no supported type".to_string())
+        self.maybe_ty().ok_or_else(|| "it has no supported type".to_string())
     }
 
     /// Rounding of floating-point results.

@@ -109,10 +109,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
 
     fn pack(&mut self, to: &Operand<'a>, from: &[Operand<'a>], ty: Type) -> Reason<()> {
         let part = Self::part_type(ty, from.len())?;
-        let parts = from
-            .iter()
-            .map(|o| self.source(o, part))
-            .collect::<Reason<Vec<V>>>()?;
+        let parts = from.iter().map(|o| self.source(o, part)).collect::<Reason<Vec<V>>>()?;
         if ty == Type::B128 {
             let d = self.pair(to)?;
             let half = parts.len() / 2;

@@ -149,18 +149,12 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     pub(super) fn place_frame(&mut self, var: &Var<'_>) -> Reason<Place> {
         let at = self.frame.next_multiple_of(var.align.max(4));
         let bytes = u32::try_from(var.bytes).unwrap_or(u32::MAX).max(1);
-        match at
-            .checked_add(bytes)
-            .filter(|end| *end <= super::func::MAX_FRAME)
-        {
+        match at.checked_add(bytes).filter(|end| *end <= super::func::MAX_FRAME) {
             Some(end) => {
                 self.frame = end.next_multiple_of(4);
                 Ok(Place::Frame(at, bytes))
             }
-            None => Err(format!(
-                "more than {} bytes of local memory",
-                super::func::MAX_FRAME
-            )),
+            None => Err(format!("more than {} bytes of local memory", super::func::MAX_FRAME)),
         }
     }
 
@@ -179,17 +173,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             }
             Place::Frame(at, _) => {
                 let wide = self.temp(Class::W64);
-                self.push(
-                    Op::FrameAddr,
-                    &[wide],
-                    &[],
-                    i64::from(at).wrapping_add(offset),
-                );
-                return if class == Class::W64 {
-                    Ok(wide)
-                } else {
-                    self.narrow(wide)
-                };
+                self.push(Op::FrameAddr, &[wide], &[], i64::from(at).wrapping_add(offset));
+                return if class == Class::W64 { Ok(wide) } else { self.narrow(wide) };
             }
         };
         let value = value.wrapping_add(offset as u64);
@@ -258,11 +243,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             Class::P => (want, K | u32::from(bits & 1 == 1 || bits != 0)),
             Class::W64 => (want, self.kernel.k64(bits)),
             Class::W32 => {
-                let mask = if ty.bits() >= 32 {
-                    u32::MAX
-                } else {
-                    (1 << ty.bits()) - 1
-                };
+                let mask = if ty.bits() >= 32 { u32::MAX } else { (1 << ty.bits()) - 1 };
                 (want, self.kernel.k32(bits as u32 & mask))
             }
         })
@@ -303,10 +284,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         };
         let Some(sreg) = found else {
             return if name.starts_with('%') && part.is_some() {
-                Err(format!(
-                    "special register `{name}.{}` is not supported",
-                    part.unwrap_or("")
-                ))
+                Err(format!("special register `{name}.{}` is not supported", part.unwrap_or("")))
             } else {
                 Ok(None)
             };
@@ -347,6 +325,10 @@ fn plain_special(name: &str) -> Option<Sreg> {
         "%reserved_smem_offset_begin" | "%reserved_smem_offset_end" => Sreg::Zero,
         "%reserved_smem_offset_cap" | "%cluster_ctarank" | "%is_explicit_cluster" => Sreg::Zero,
         "%cluster_nctarank" => Sreg::One,
+        // Where cooperative groups look for the workspace of the grid.
+        "%envreg1" => Sreg::WorkspaceHigh,
+        "%envreg2" => Sreg::WorkspaceLow,
+        _ if name.starts_with("%envreg") => Sreg::Zero,
         _ => return None,
     })
 }
@@ -360,21 +342,13 @@ fn same_file(name: &str, v: V, want: Class) -> Reason<V> {
         Class::W32 => "32 bits or less",
         Class::W64 => "64 bits",
     };
-    Err(format!(
-        "`{name}` has {}, but {} are needed",
-        bits(v.0),
-        bits(want)
-    ))
+    Err(format!("`{name}` has {}, but {} are needed", bits(v.0), bits(want)))
 }
 
 impl Scope<'_> {
     /// The type with which `name` is declared in this scope.
     fn declared(&self, name: &str) -> Option<Type> {
-        if let Some(r) = self
-            .ranges
-            .get(name)
-            .filter(|r| r.count.is_none() && r.vector == 1)
-        {
+        if let Some(r) = self.ranges.get(name).filter(|r| r.count.is_none() && r.vector == 1) {
             return Some(r.ty);
         }
         let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -12,16 +12,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     fn dest_pair(&mut self, operand: &Operand<'a>, ty: Type) -> Reason<[V; 2]> {
         match operand {
             Operand::Pair(d, p) => {
-                let d = if *d == "_" {
-                    Operand::Sink
-                } else {
-                    Operand::Name(d)
-                };
-                let p = if *p == "_" {
-                    Operand::Sink
-                } else {
-                    Operand::Name(p)
-                };
+                let d = if *d == "_" { Operand::Sink } else { Operand::Name(d) };
+                let p = if *p == "_" { Operand::Sink } else { Operand::Name(p) };
                 Ok([self.dest(&d, ty)?, self.dest(&p, Type::Pred)?])
             }
             other => Ok([self.dest(other, ty)?, self.temp(Class::P)]),
@@ -93,15 +85,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let a = self.source(self.arg(i, 1)?, ty)?;
         let mask = self.source(self.arg(i, 2)?, Type::B32)?;
         let de = self.dest_pair(self.arg(i, 0)?, Type::B32)?;
-        self.push(
-            Op::Match {
-                all,
-                wide: a.0 == Class::W64,
-            },
-            &de,
-            &[a, mask],
-            0,
-        );
+        self.push(Op::Match { all, wide: a.0 == Class::W64 }, &de, &[a, mask], 0);
         Ok(())
     }
 

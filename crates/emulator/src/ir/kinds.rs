@@ -1,0 +1,344 @@
+//! What operations compute.
+
+/// Binary operations on integers of 16, 32 or 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum I2 {
+    Add,
+    Sub,
+    Mul,
+    MulHiS,
+    MulHiU,
+    Mul24S,
+    Mul24U,
+    Mul24HiS,
+    Mul24HiU,
+    DivS,
+    DivU,
+    RemS,
+    RemU,
+    MinS,
+    MinU,
+    MaxS,
+    MaxU,
+    And,
+    Or,
+    Xor,
+    Shl,
+    ShrS,
+    ShrU,
+    AddSat,
+    SubSat,
+    MinRelu,
+    MaxRelu,
+    BmskClamp,
+    BmskWrap,
+    SzextSClamp,
+    SzextSWrap,
+    SzextUClamp,
+    SzextUWrap,
+    MinS16x2,
+    MinU16x2,
+    MaxS16x2,
+    MaxU16x2,
+    Add16x2,
+}
+
+/// Unary operations on integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum I1 {
+    Not,
+    Cnot,
+    Neg,
+    Abs,
+    Popc,
+    Clz,
+    Brev,
+    BfindS,
+    BfindU,
+    BfindShiftS,
+    BfindShiftU,
+}
+
+/// Operations on three 32- or 64-bit integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum I3 {
+    Mad,
+    MadHiS,
+    MadHiU,
+    MadHiSatS,
+    Mad24S,
+    Mad24U,
+    Mad24HiS,
+    Mad24HiU,
+    SadS,
+    SadU,
+    BfeS,
+    BfeU,
+    /// The fourth operand is `s`.
+    Bfi,
+    /// The table is `imm`.
+    Lop3,
+    Prmt,
+    PrmtF4e,
+    PrmtB4e,
+    PrmtRc8,
+    PrmtEcl,
+    PrmtEcr,
+    PrmtRc16,
+    ShfLClamp,
+    ShfLWrap,
+    ShfRClamp,
+    ShfRWrap,
+    Dp4aSS,
+    Dp4aSU,
+    Dp4aUS,
+    Dp4aUU,
+    Dp2aLoSS,
+    Dp2aLoSU,
+    Dp2aLoUS,
+    Dp2aLoUU,
+    Dp2aHiSS,
+    Dp2aHiSU,
+    Dp2aHiUS,
+    Dp2aHiUU,
+    Fns,
+}
+
+/// Comparisons. The floating-point ones that end in `U` hold for NaN as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Cmp {
+    Eq,
+    Ne,
+    LtS,
+    LeS,
+    GtS,
+    GeS,
+    LtU,
+    LeU,
+    GtU,
+    GeU,
+}
+
+/// Comparisons of floating-point numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum FCmp {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Equ,
+    Neu,
+    Ltu,
+    Leu,
+    Gtu,
+    Geu,
+    Num,
+    Nan,
+}
+
+/// Binary operations on floating-point numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum F2 {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    DivApprox,
+    Min,
+    Max,
+    MinNan,
+    MaxNan,
+    MinXorAbs,
+    MaxXorAbs,
+    MinNanXorAbs,
+    MaxNanXorAbs,
+    Copysign,
+}
+
+/// Unary operations on floating-point numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum F1 {
+    Neg,
+    Abs,
+    Sqrt,
+    Rcp,
+    SqrtApprox,
+    RcpApprox,
+    RsqrtApprox,
+    Sin,
+    Cos,
+    Ex2,
+    Lg2,
+    Tanh,
+}
+
+/// Special registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Sreg {
+    TidX,
+    TidY,
+    TidZ,
+    NtidX,
+    NtidY,
+    NtidZ,
+    CtaidX,
+    CtaidY,
+    CtaidZ,
+    NctaidX,
+    NctaidY,
+    NctaidZ,
+    LaneId,
+    WarpId,
+    NWarpId,
+    SmId,
+    NSmId,
+    GridId,
+    LanemaskEq,
+    LanemaskLe,
+    LanemaskLt,
+    LanemaskGe,
+    LanemaskGt,
+    Clock,
+    ClockHi,
+    Clock64,
+    GlobalTimer,
+    GlobalTimerLo,
+    GlobalTimerHi,
+    DynamicSmem,
+    TotalSmem,
+    AggrSmem,
+    /// High and low half of the address of a cooperative launch's workspace.
+    WorkspaceHigh,
+    WorkspaceLow,
+    Zero,
+    One,
+}
+
+/// Arithmetic on a carry flag: `e` is the flag out, `s` the flag in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Carry {
+    Add,
+    Sub,
+    MadLo,
+    MadHiS,
+    MadHiU,
+}
+
+/// What an atomic operation does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Rmw {
+    And,
+    Or,
+    Xor,
+    Exch,
+    Cas,
+    Add,
+    Inc,
+    Dec,
+    MinS,
+    MinU,
+    MaxS,
+    MaxU,
+    AddF32,
+    AddF32Ftz,
+    AddF64,
+    AddF16,
+    AddBf16,
+    AddF16x2,
+    AddBf16x2,
+}
+
+/// How the lanes of `shfl` exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Shfl {
+    Up,
+    Down,
+    Bfly,
+    Idx,
+}
+
+/// What a vote computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Vote {
+    All,
+    Any,
+    Uni,
+    Ballot,
+}
+
+/// What `redux` computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Redux {
+    Add,
+    MinS,
+    MaxS,
+    MinU,
+    MaxU,
+    And,
+    Or,
+    Xor,
+}
+
+/// What a barrier does beside waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Bar {
+    Sync,
+    Arrive,
+    Popc,
+    And,
+    Or,
+}
+
+/// Functions that the device runtime provides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Builtin {
+    Vprintf,
+    AssertFail,
+    Malloc,
+    Free,
+}
+
+/// Kinds of `mbarrier` operations on the 64-bit object in shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Mbar {
+    Init,
+    Inval,
+    Arrive,
+    ArriveDrop,
+    TestWait,
+    TestWaitParity,
+    TryWait,
+    TryWaitParity,
+    PendingCount,
+    AsyncArrive,
+}
+
+/// Classes of `testp`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) enum Testp {
+    Finite,
+    Infinite,
+    Number,
+    NotANumber,
+    Normal,
+    Subnormal,
+}
