@@ -17,7 +17,7 @@ use crate::shell::{self, Steps};
 use tools::Tools;
 
 /// Seconds the fuzzer gets.
-const FUZZ_SECONDS: &str = "150";
+const FUZZ_SECONDS: &str = "120";
 
 /// Options of `clients`.
 #[derive(clap::Args)]
