@@ -53,7 +53,7 @@ tests() {
     # The tests take the program and the examples from here, not from where they were built. Those
     # of the command line alone need no GPU and stay there.
     step tests env WARPGAUGE_BIN="$PWD/warpgauge" WARPGAUGE_TEST_ROOT="$PWD" \
-        WARPGAUGE_TEST_DEVICE="$DEVICE" ./it-tests --test-threads=4 --skip cli::
+        WARPGAUGE_TEST_DEVICE="$DEVICE" ./it-tests --test-threads=4 --skip cli
     grep '^test result' "$OUT/tests.log" | sed 's/^/    /'
 }
 
