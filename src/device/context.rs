@@ -8,6 +8,7 @@ use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute as Attribute, 
 
 use super::DeviceError;
 use super::api::Api;
+use super::reserve::Reserve;
 use crate::compile::Target;
 use crate::worker::protocol::{DeviceInfo, DeviceKind};
 
@@ -103,7 +104,7 @@ impl Driver {
         // SAFETY: the context was just created, and is never released before the process ends.
         let result = unsafe { (self.api.context_set)(handle) };
         self.api.check(result, "make the context current")?;
-        Ok(Context { api: self.api, _thread: PhantomData })
+        Ok(Context { api: self.api, reserve: Rc::default(), _thread: PhantomData })
     }
 
     fn device(&self, ordinal: u32) -> Result<CUdevice, DeviceError> {
@@ -153,12 +154,17 @@ impl Driver {
 #[derive(Clone)]
 pub struct Context {
     api: &'static Api,
+    reserve: Rc<Reserve>,
     _thread: PhantomData<Rc<()>>,
 }
 
 impl Context {
     pub(super) fn api(&self) -> &'static Api {
         self.api
+    }
+
+    pub(super) fn reserve(&self) -> &Reserve {
+        &self.reserve
     }
 
     /// Waits for all work of the context.

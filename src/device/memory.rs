@@ -7,6 +7,7 @@ use std::rc::Rc;
 use cudarc::driver::sys::CUdeviceptr;
 
 use super::context::Context;
+use super::reserve::Piece;
 use super::stream::Stream;
 use super::{DeviceError, Event};
 
@@ -15,11 +16,13 @@ pub struct DeviceBuffer {
     address: CUdeviceptr,
     bytes: usize,
     context: Context,
+    /// Known to hold nothing but zeros, with no work queued that could change it.
+    clean: bool,
 }
 
 impl DeviceBuffer {
-    /// Allocates; the content is whatever was there. A buffer of no bytes has one, so that its
-    /// address is valid.
+    /// Allocates; the content is not defined, but never that of a former buffer. A buffer of no
+    /// bytes has one, so that its address is valid.
     ///
     /// # Errors
     /// `out_of_memory`, naming what was asked and what is free.
@@ -32,16 +35,38 @@ impl DeviceBuffer {
                 "more than this machine can address",
             ));
         };
-        let mut address: CUdeviceptr = 0;
-        // SAFETY: the context is current on this thread.
-        let result = unsafe { (context.api().memory_alloc)(&mut address, size.max(1)) };
-        context.api().check(result, &operation).map_err(|mut error| {
+        let buffer =
+            |address| Self { address, bytes: size, context: context.clone(), clean: false };
+        if let Some(address) = context.reserve().take(size.max(1)) {
+            return Ok(buffer(address));
+        }
+        let allocate = || {
+            let mut address: CUdeviceptr = 0;
+            // SAFETY: the context is current on this thread.
+            let result = unsafe { (context.api().memory_alloc)(&mut address, size.max(1)) };
+            context.api().check(result, &operation).map(|()| address)
+        };
+        let first = allocate();
+        // What is kept for reuse must not be what is missing.
+        let kept = if first.is_err() { context.reserve().drain() } else { Vec::new() };
+        let address = if kept.is_empty() {
+            first
+        } else {
+            release(context, kept);
+            allocate()
+        };
+        address.map(buffer).map_err(|mut error| {
             if let Ok((free, total)) = context.memory_info() {
                 error.detail = format!("; {free} of {total} bytes are free");
             }
             error
-        })?;
-        Ok(Self { address, bytes: size, context: context.clone() })
+        })
+    }
+
+    /// Gives the buffer back for reuse. Its content must have been overwritten with zeros, and the
+    /// device must have finished all work.
+    pub fn retire_clean(mut self) {
+        self.clean = true;
     }
 
     /// Device address.
@@ -144,8 +169,32 @@ impl DeviceBuffer {
 
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
+        let size = self.bytes.max(1);
+        if self.clean {
+            let gone = self.context.reserve().put((self.address, size));
+            release(&self.context, gone);
+            return;
+        }
+        // The driver hands freed memory out again as it is, so it is zeroed first. Failures mean
+        // that the context is lost, and its memory with it.
+        let zeroed = self.context.synchronize().is_ok_and(|()| {
+            // SAFETY: the range is ours; the null handle is the default stream.
+            let result =
+                unsafe { (self.context.api().fill)(self.address, 0, size, std::ptr::null_mut()) };
+            self.context.api().check(result, "zero freed memory").is_ok()
+        });
+        if zeroed {
+            let _ = self.context.synchronize();
+        }
+        release(&self.context, [(self.address, size)]);
+    }
+}
+
+/// Returns memory to the driver.
+fn release(context: &Context, pieces: impl IntoIterator<Item = Piece>) {
+    for (address, _) in pieces {
         // SAFETY: allocated by us, freed once. A failure means the context is lost already.
-        let _ = unsafe { (self.context.api().memory_free)(self.address) };
+        let _ = unsafe { (context.api().memory_free)(address) };
     }
 }
 

@@ -18,6 +18,7 @@ pub mod loader;
 mod mapped;
 mod memory;
 mod module;
+mod reserve;
 mod soname;
 mod stdio;
 mod stream;

@@ -184,3 +184,66 @@ fn what_is_not_supported_is_named() {
         assert!(e.instruction.contains(text.split(['.', ' ']).next().unwrap()), "{e}");
     }
 }
+
+/// Addresses at both ends of the address space, and just beside the windows of the other spaces.
+#[test]
+fn extreme_addresses_are_faults() {
+    let memory = Arc::new(Memory::new());
+    for ty in ["u8", "u32", "u64", "v4.u32"] {
+        let data = if ty == "v4.u32" { "{%r1, %r1, %r1, %r1}" } else { "%rd2" };
+        let data = if ty == "u32" { "%r1" } else { data };
+        for space in [".global", "", ".shared", ".local"] {
+            for access in ["ld", "st"] {
+                let operands = match access {
+                    "ld" => format!("{data}, [%rd1]"),
+                    _ => format!("[%rd1], {data}"),
+                };
+                let text = format!(
+                    ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry f(.param .u64 p)\n\
+                     {{\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\nld.param.u64 %rd1, [p];\n\
+                     {access}{space}.{ty} {operands};\nret;\n}}\n"
+                );
+                let module = Module::load(&text, &memory, 0).unwrap_or_else(|e| panic!("{e}"));
+                let f = module.function("f").unwrap();
+                for va in [
+                    0,
+                    16,
+                    u64::MAX,
+                    u64::MAX - 15,
+                    u64::MAX - 31,
+                    1 << 63,
+                    0x00ff_ffff_ffff_fff0,
+                    0x0100_0000_0000_0000,
+                    0x0100_0000_ffff_fff0,
+                    0x0200_0000_0000_0010,
+                    0x0300_0000_0000_0100,
+                    0x0400_0000_0000_0000,
+                ] {
+                    for sanitize in [false, true] {
+                        let opts = LaunchOptions {
+                            deadline: Some(Instant::now() + Duration::from_secs(10)),
+                            cancel: None,
+                            printf: &|_| {},
+                            sm_count: 4,
+                            device: 0,
+                            sanitize,
+                            count: true,
+                        };
+                        let cfg = LaunchConfig {
+                            grid: [1, 1, 1],
+                            block: [32, 1, 1],
+                            dynamic_shared_bytes: 0,
+                            cooperative: false,
+                        };
+                        let result = launch(&f, &memory, &cfg, &u64::to_le_bytes(va), &opts);
+                        let found = match result {
+                            Ok(report) => report.findings.len() == 1,
+                            Err(_) => !sanitize,
+                        };
+                        assert!(found, "{access}{space}.{ty} at {va:#x}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -182,3 +182,17 @@ fn launches_wait_for_each_other() {
     });
     assert_eq!(d.download::<i32>(flag, 1)[0], 200);
 }
+
+#[test]
+fn lanes_that_point_to_different_spaces() {
+    let d = device();
+    let x: Vec<i32> = (0..64).map(|i| i * 11).collect();
+    let (a, out) = (d.upload(&x), d.alloc::<i32>(64));
+    d.run("mixed_spaces", 1, 64, &Params::default().arg(a).arg(out));
+    let want = (0..64).map(|t| match t % 3 {
+        0 => t * 11 + 1,
+        1 => (63 - t) * 7 + 1,
+        _ => t * if t & 1 == 1 { 5 } else { 3 } + 1,
+    });
+    assert_eq!(d.download::<i32>(out, 64), want.collect::<Vec<i32>>());
+}

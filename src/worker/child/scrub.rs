@@ -80,7 +80,9 @@ impl Executor {
             }
         }
         stream.synchronize()?;
-        drop(residue);
+        // Zeroed above, and nothing runs any more.
+        residue.memory.into_iter().for_each(DeviceBuffer::retire_clean);
+        drop(residue.modules);
         self.context.synchronize()?;
         Ok(retire)
     }

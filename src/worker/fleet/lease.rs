@@ -7,6 +7,9 @@ use super::process::{Worker, failed};
 use super::{Fleet, Grant, RunEvent};
 use crate::worker::protocol::{Blame, DeviceInfo, Job, RunFailure, RunOutcome};
 
+/// Longest time for which an answer is held back until the device has a worker again.
+const REPLACEMENT_LIMIT: Duration = Duration::from_millis(800);
+
 /// A leased device. Dropping it gives the device back; dropping it while a job runs kills the
 /// worker that runs it.
 pub struct Lease {
@@ -64,10 +67,38 @@ impl Lease {
                 blame: Blame::Environment,
             }),
         };
-        if fresh || !(worker.is_scrubbing() || worker.is_idle()) {
+        let lost = !(worker.is_scrubbing() || worker.is_idle());
+        if fresh || lost {
             self.lose();
         }
+        if lost {
+            self.replacement().await;
+        }
         outcome
+    }
+
+    /// Waits until the device has a ready worker again, which it has at once where a spare stands
+    /// by. So a job that costs a worker pays for it with its own time, and the next job with none,
+    /// even when crashes follow each other faster than workers start.
+    async fn replacement(&self) {
+        let mut arrivals = self.fleet.lock().slots[self.slot].arrivals.subscribe();
+        let staffed = async {
+            loop {
+                arrivals.mark_unchanged();
+                {
+                    let state = self.fleet.lock();
+                    let slot = &state.slots[self.slot];
+                    if state.closing || slot.has_ready() || slot.failure().is_some() {
+                        return;
+                    }
+                }
+                if arrivals.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // Whoever waits for an answer should not wait for a machine that has become slow.
+        let _ = tokio::time::timeout(REPLACEMENT_LIMIT, staffed).await;
     }
 
     /// Gets a worker that can take the job.

@@ -84,6 +84,11 @@ impl Slot {
         None
     }
 
+    /// Whether a worker waits for a job.
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// Takes a worker that has never had a job.
     pub(super) fn take_unused(&mut self) -> Option<Worker> {
         while let Some(index) = self.ready.iter().position(|worker| worker.jobs() == 0) {

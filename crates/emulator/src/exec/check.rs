@@ -78,7 +78,9 @@ fn examine(worker: &mut Worker<'_>, va: u64, bytes: u32, kind: Kind) -> Option<W
     }
     let sanitize = worker.grid.opts.sanitize;
     let table = worker.grid.table.clone();
-    match worker.region(va, va.checked_add(size)?) {
+    // An access that wraps around the end of the address space is in no region.
+    let region = va.checked_add(size).and_then(|end| worker.region(va, end));
+    match region {
         None => {
             let detail = format!(", {}", table.describe(va));
             let (check, what) = match table.freed(va) {

@@ -160,6 +160,30 @@ fn data<'c>(worker: &Worker<'c>, inst: &'c Inst, access: Access, load: bool) -> 
     }
 }
 
+/// Splits the lanes of a generic access by the space that each one points to, and calls `f` for
+/// those of each space.
+pub(super) fn by_space(
+    worker: &mut Worker<'_>,
+    warp: &mut Warp,
+    at: &At,
+    inst: &Inst,
+    access: Access,
+    mut f: impl FnMut(&mut Worker<'_>, &mut Warp, &At) -> Done,
+) -> Done {
+    if access.space != Space::Generic {
+        return f(worker, warp, at);
+    }
+    let a = addresses(worker, warp, at, inst, access);
+    let mut left = at.active;
+    while left != 0 {
+        let space = space_of(a[left.trailing_zeros() as usize]);
+        let same = (0..32).fold(0, |m, l| m | u32::from(space_of(a[l]) == space) << l) & left;
+        left &= !same;
+        f(worker, warp, &At { active: same, ..*at })?;
+    }
+    Ok(())
+}
+
 /// Where the lanes of an access are, after all checks.
 pub(super) enum Target {
     /// Real addresses, all good.

@@ -189,10 +189,16 @@ fn split(warp: &mut Warp, group: usize, target: u32, taken: u32, pc: u32) {
 fn other(worker: &mut Worker<'_>, cta: &mut Cta, warp: &mut Warp, at: &At, inst: &Inst) -> Step {
     match inst.op {
         Op::LdParam { .. } => memory::param(worker, warp, at, inst)?,
-        Op::Ld(access) => memory::load(worker, cta, warp, at, inst, access)?,
-        Op::St(access) => memory::store(worker, cta, warp, at, inst, access)?,
+        Op::Ld(access) => memory::by_space(worker, warp, at, inst, access, |worker, warp, at| {
+            memory::load(worker, cta, warp, at, inst, access)
+        })?,
+        Op::St(access) => memory::by_space(worker, warp, at, inst, access, |worker, warp, at| {
+            memory::store(worker, cta, warp, at, inst, access)
+        })?,
         Op::Atom { rmw, access, result } => {
-            super::atomic::atom(worker, cta, warp, at, inst, rmw, access, result)?;
+            memory::by_space(worker, warp, at, inst, access, |worker, warp, at| {
+                super::atomic::atom(worker, cta, warp, at, inst, rmw, access, result)
+            })?;
         }
         Op::Sreg(_)
         | Op::Sreg64(_)

@@ -184,3 +184,14 @@ extern "C" __global__ void count_barriers(int* out) {
     int any = __syncthreads_or(t == 77);
     out[t] = odd * 100 + all * 10 + any;
 }
+
+// One load and one store whose lanes point to local, shared and global memory.
+extern "C" __global__ void mixed_spaces(const int* x, int* out) {
+    __shared__ int s[64];
+    int t = threadIdx.x, local[2] = {t * 3, t * 5};
+    s[t] = t * 7;
+    __syncthreads();
+    int* p = t % 3 == 0 ? (int*)(x + t) : t % 3 == 1 ? &s[63 - t] : &local[t & 1];
+    *p += 1;
+    out[t] = *p;
+}

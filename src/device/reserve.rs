@@ -1,0 +1,78 @@
+//! Freed device memory kept for the next job: allocating costs more than most kernels.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+/// Most memory that is kept, bytes.
+const MAX_BYTES: usize = 1 << 30;
+
+/// Most pieces that are kept.
+const MAX_PIECES: usize = 32;
+
+/// A range of device memory: address and bytes.
+pub(super) type Piece = (u64, usize);
+
+/// Zeroed device memory that is not in use. Only exact sizes are reused, so that a kernel that
+/// leaves its buffer finds the same neighbours as with fresh memory: none it may rely on.
+#[derive(Default)]
+pub(super) struct Reserve {
+    pieces: RefCell<VecDeque<Piece>>,
+}
+
+impl Reserve {
+    /// Takes a piece of exactly `bytes`.
+    pub(super) fn take(&self, bytes: usize) -> Option<u64> {
+        let mut pieces = self.pieces.borrow_mut();
+        let index = pieces.iter().position(|&(_, size)| size == bytes)?;
+        pieces.remove(index).map(|(address, _)| address)
+    }
+
+    /// Keeps a zeroed piece; returns those that must be freed for it, the oldest first, or the
+    /// piece itself.
+    pub(super) fn put(&self, piece: Piece) -> Vec<Piece> {
+        if piece.1 > MAX_BYTES {
+            return vec![piece];
+        }
+        let mut pieces = self.pieces.borrow_mut();
+        pieces.push_back(piece);
+        let mut held: usize = pieces.iter().map(|&(_, size)| size).sum();
+        let mut gone = Vec::new();
+        while pieces.len() > MAX_PIECES || held > MAX_BYTES {
+            let Some(oldest) = pieces.pop_front() else { break };
+            held -= oldest.1;
+            gone.push(oldest);
+        }
+        gone
+    }
+
+    /// Gives up everything, to be freed.
+    pub(super) fn drain(&self) -> Vec<Piece> {
+        self.pieces.borrow_mut().drain(..).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_exact_sizes_are_reused() {
+        let reserve = Reserve::default();
+        assert!(reserve.put((0x1000, 64)).is_empty());
+        assert_eq!(reserve.take(63), None);
+        assert_eq!(reserve.take(64), Some(0x1000));
+        assert_eq!(reserve.take(64), None);
+    }
+
+    #[test]
+    fn the_oldest_leave_when_it_is_full() {
+        let reserve = Reserve::default();
+        assert_eq!(reserve.put((1, MAX_BYTES + 1)), [(1, MAX_BYTES + 1)]);
+        for address in 0..MAX_PIECES as u64 {
+            assert!(reserve.put((address, 16)).is_empty());
+        }
+        assert_eq!(reserve.put((99, 16)), [(0, 16)]);
+        assert_eq!(reserve.put((100, MAX_BYTES)).len(), MAX_PIECES);
+        assert_eq!(reserve.drain(), [(100, MAX_BYTES)]);
+    }
+}
