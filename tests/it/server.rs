@@ -2,7 +2,7 @@
 //!
 //! By default the program under test is the one cargo built, on the emulator. On a GPU host without
 //! Rust the environment says where things are: `WARPGAUGE_BIN` (the program), `WARPGAUGE_TEST_ROOT`
-//! (a directory with `kernels/`), `WARPGAUGE_TEST_DEVICE` (what `--device` gets).
+//! (a directory with `kernels/` and `openapi/`), `WARPGAUGE_TEST_DEVICE` (what `--device` gets).
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -29,11 +29,15 @@ const SETTINGS: [&str; 8] = [
     "RUST_LOG",
 ];
 
-/// The program under test.
+/// Path of the program under test.
+pub fn program_path() -> PathBuf {
+    std::env::var_os("WARPGAUGE_BIN")
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_warpgauge")), PathBuf::from)
+}
+
+/// The program under test, without the developer's settings.
 pub fn program() -> Command {
-    let path =
-        std::env::var_os("WARPGAUGE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_warpgauge").into());
-    let mut command = Command::new(path);
+    let mut command = Command::new(program_path());
     for setting in SETTINGS {
         command.env_remove(setting);
     }

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 /// A command with an environment of its own: no setting leaks in from outside.
 pub fn warpgauge(home: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_warpgauge"));
+    let mut command = Command::new(crate::server::program_path());
     command.args(args).env_clear().env("HOME", home).stdin(Stdio::null());
     command
 }

@@ -50,10 +50,9 @@ examples() {
 }
 
 tests() {
-    # The tests take the program and the examples from here, not from where they were built. Those
-    # of the command line alone need no GPU and stay there.
+    # The tests take the program and its files from here, not from where they were built.
     step tests env WARPGAUGE_BIN="$PWD/warpgauge" WARPGAUGE_TEST_ROOT="$PWD" \
-        WARPGAUGE_TEST_DEVICE="$DEVICE" ./it-tests --test-threads=4 --skip cli
+        WARPGAUGE_TEST_DEVICE="$DEVICE" ./it-tests --test-threads=4
     grep '^test result' "$OUT/tests.log" | sed 's/^/    /'
 }
 

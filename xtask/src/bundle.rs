@@ -43,7 +43,9 @@ pub fn run(options: &Options) -> Result<()> {
         fs::copy(&source, &target).with_context(|| format!("cannot copy {}", source.display()))?;
         strip(&target);
     }
-    copy_tree(&shell::root().join("kernels"), &out.join("kernels"))?;
+    for folder in ["kernels", "openapi"] {
+        copy_tree(&shell::root().join(folder), &out.join(folder))?;
+    }
     let script = out.join("run.sh");
     fs::write(&script, RUN_SH)?;
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;

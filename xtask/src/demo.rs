@@ -121,15 +121,16 @@ fn matched(report: &Value) -> String {
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
-/// Median with its confidence interval, in microseconds.
+/// Median with its confidence interval, in microseconds, or milliseconds where they read better.
 fn runtime(stats: &Value) -> Option<String> {
-    let us = |field: &str| stats[field].as_f64().map(|ms| ms * 1e3);
-    let median = us("median")?;
-    let interval = us("median_ci_low")
-        .zip(us("median_ci_high"))
-        .map(|(low, high)| format!(", 95 % CI {low:.2}–{high:.2} µs"))
+    let median_ms = stats["median"].as_f64()?;
+    let (scale, unit) = if median_ms < 1.0 { (1e3, "µs") } else { (1.0, "ms") };
+    let scaled = |field: &str| stats[field].as_f64().map(|ms| ms * scale);
+    let interval = scaled("median_ci_low")
+        .zip(scaled("median_ci_high"))
+        .map(|(low, high)| format!(", 95 % CI {low:.2}–{high:.2} {unit}"))
         .unwrap_or_default();
-    Some(format!("median {median:.2} µs{interval}, {} launches", stats["samples"]))
+    Some(format!("median {:.2} {unit}{interval}, {} launches", median_ms * scale, stats["samples"]))
 }
 
 /// A JSON string without its quotes, anything else as JSON.

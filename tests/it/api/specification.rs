@@ -1,12 +1,10 @@
-use std::path::Path;
-
 use serde_json::Value;
 use warpgauge::api::spec;
 use warpgauge::contract::EvaluateRequest;
 
 /// Compares a file with what the code generates; with `WARPGAUGE_UPDATE_SPEC=1`, writes it.
 fn check_file(name: &str, generated: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi").join(name);
+    let path = crate::server::root().join("openapi").join(name);
     if std::env::var_os("WARPGAUGE_UPDATE_SPEC").is_some_and(|value| value == "1") {
         std::fs::write(&path, generated).unwrap();
     }
