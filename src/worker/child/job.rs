@@ -130,7 +130,7 @@ impl Executor {
         if let Some(support) = &self.support {
             let init = TensorInit::of_kind(InitKind::Randn);
             if let Ok(params) = InitParams::new(&init, Dtype::Float32, "warm_up") {
-                support.init(&params, Dtype::Float32, 0, &memory, &self.stream)?;
+                support.init(&params, Dtype::Float32, 0, WARM_BYTES, &memory, &self.stream)?;
             }
             support.first_difference(memory.address(), &memory, WARM_BYTES, &self.stream)?;
         }
@@ -155,6 +155,8 @@ impl Executor {
             support,
             pinned: &self.pinned,
             kind: self.device.kind,
+            // Scrubbed with everything else.
+            scratch: self.flush.as_ref(),
         })
     }
 
