@@ -27,6 +27,7 @@ step() {
         failed+=("$name")
         tail -n 15 "$OUT/$name.log" | sed 's/^/    /'
     fi
+    return $status
 }
 
 machine() {
@@ -35,8 +36,26 @@ machine() {
     step devices ./warpgauge devices
 }
 
+# image NAME KERNEL [OPTION…]: compiles selftest/NAME.cu for the device into $OUT/images.
+image() {
+    local name=$1 kernel=$2 extension=ptx
+    shift 2
+    mkdir -p "$OUT/images"
+    step "image-$name" ./warpgauge --device "$DEVICE" compile "selftest/$name.cu" \
+        --kernel-name "$kernel" "$@" -o "$OUT/images/$name" || return
+    # A GPU gets machine code (ELF), the emulator PTX.
+    head -c 4 "$OUT/images/$name" | grep -q ELF && extension=cubin
+    mv "$OUT/images/$name" "$OUT/images/$name.$extension"
+}
+
 self_test() {
-    step self-test ./warpgauge __worker --self-test
+    local emulator=()
+    rm -rf "$OUT/images"
+    image support wg_init --compiler-option=--fmad=false
+    image selftest st_nothing
+    [ -f "$OUT/images/selftest.ptx" ] && emulator=(--emulator ./libwarpgauge_emulator.so)
+    step self-test ./warpgauge __worker --self-test --images "$OUT/images" "${emulator[@]}"
+    sed 's/^/    /' "$OUT/self-test.log"
 }
 
 examples() {
@@ -64,7 +83,13 @@ bench() {
 
 for name in "${@:-all}"; do
     case $name in
-    all) machine && self_test && examples && tests && bench ;;
+    all)
+        machine
+        self_test
+        examples
+        tests
+        bench
+        ;;
     machine | examples | tests | bench) "$name" ;;
     self-test) self_test ;;
     *)

@@ -46,6 +46,7 @@ pub fn run(options: &Options) -> Result<()> {
     for folder in ["kernels", "openapi"] {
         copy_tree(&shell::root().join(folder), &out.join(folder))?;
     }
+    copy_self_test(&out.join("selftest"))?;
     let script = out.join("run.sh");
     fs::write(&script, RUN_SH)?;
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
@@ -70,6 +71,19 @@ fn build_tests() -> Result<PathBuf> {
         .filter(|message| message["target"]["name"] == "it")
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
         .context("cargo named no test program `it`")
+}
+
+/// Sources that the self-test has compiled on the host, for its device.
+fn copy_self_test(to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for (source, name) in
+        [("src/device/support.cu", "support.cu"), ("src/worker/selftest/kernels.cu", "selftest.cu")]
+    {
+        let source = shell::root().join(source);
+        fs::copy(&source, to.join(name))
+            .with_context(|| format!("cannot copy {}", source.display()))?;
+    }
+    Ok(())
 }
 
 /// Removes a former bundle, and nothing else.
