@@ -5,17 +5,18 @@ use std::fs::File;
 use std::io::{self, BufReader};
 
 use super::prepare::Prepared;
+use super::sanitized;
 use crate::compile::{Artifact, CompileFailure, ImageFormat};
-use crate::contract::{ArgKind, EvaluateRequest, KernelType, Role, Sanitize};
+use crate::contract::{ArgKind, EvaluateRequest, KernelType, Role};
 use crate::measure::runtime_stats;
 use crate::report::{
     Availability, CompileReport, DeviceReport, EvaluateResponse, ExecMetadata, FailureReport,
-    Finding, KernelExecResult, MeasurementReport, OutputReport, ResponseStatus, SanitizeReport,
-    Timings, ValidationReport, ValidationStatus,
+    KernelExecResult, MeasurementReport, OutputReport, ResponseStatus, Timings, ValidationReport,
+    ValidationStatus,
 };
 use crate::tensor::encoding;
 use crate::validate::validation_error;
-use crate::worker::protocol::{Blame, DeviceInfo, DeviceKind, RunOutcome};
+use crate::worker::protocol::{Blame, DeviceInfo, RunOutcome};
 
 /// A device as reports show it.
 pub(super) fn device_report(info: &DeviceInfo) -> DeviceReport {
@@ -124,9 +125,12 @@ pub(super) fn ran(
     let validation = validation_report(request, prepared, &outcome);
     let outputs = output_reports(request, prepared, &outcome)?;
     let failure = outcome.failure.as_ref();
+    let sanitize = sanitized::report(request, device, &outcome);
+    let fault = sanitized::fault(sanitize.as_ref());
     let ours = failure.is_some_and(|failure| failure.blame == Blame::Environment);
     let correctness = match validation.status {
         _ if ours => None,
+        _ if fault.is_some() => Some(false),
         ValidationStatus::Passed => Some(true),
         ValidationStatus::Failed => Some(false),
         // A kernel that did not survive its launch is not right, whatever the contract expects.
@@ -147,7 +151,8 @@ pub(super) fn ran(
             runtime: stats.map(|stats| stats.mean),
             runtime_stats: stats,
             compilation_error: None,
-            validation_error: why_not_right(&validation, failure.map(|f| f.message.as_str())),
+            validation_error: why_not_right(&validation, failure.map(|f| f.message.as_str()))
+                .or(fault),
             metadata: metadata(
                 request.kernel.kernel_type,
                 device,
@@ -178,7 +183,7 @@ pub(super) fn ran(
             reason: "hardware metrics are not collected by this version; leave `profile` out"
                 .to_owned(),
         }),
-        sanitize: sanitize_report(request, device, &outcome),
+        sanitize,
     })
 }
 
@@ -256,41 +261,4 @@ fn output_reports(
         reports.insert(buffer.name.clone(), report);
     }
     Ok(reports)
-}
-
-fn sanitize_report(
-    request: &EvaluateRequest,
-    device: &DeviceInfo,
-    outcome: &RunOutcome,
-) -> Option<SanitizeReport> {
-    if request.sanitize == Sanitize::Off {
-        return None;
-    }
-    let unavailable = |reason: &str| {
-        Some(SanitizeReport {
-            available: false,
-            reason: Some(reason.to_owned()),
-            source: None,
-            findings: Vec::new(),
-        })
-    };
-    if device.kind != DeviceKind::Emulator {
-        return unavailable(
-            "compute-sanitizer is not driven by this version; run the contract with \
-             `--device emulator`, which checks every access",
-        );
-    }
-    let Some(report) = &outcome.emulator_report else {
-        return unavailable("the emulator gave no report, since the kernel did not run");
-    };
-    let findings = report.get("findings").cloned().unwrap_or_default();
-    match serde_json::from_value::<Vec<Finding>>(findings) {
-        Ok(findings) => Some(SanitizeReport {
-            available: true,
-            reason: None,
-            source: Some("emulator".to_owned()),
-            findings,
-        }),
-        Err(error) => unavailable(&format!("the emulator's report cannot be read: {error}")),
-    }
 }

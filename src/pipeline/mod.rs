@@ -6,6 +6,7 @@ mod error;
 mod jobs;
 mod prepare;
 mod run;
+mod sanitized;
 mod service;
 mod start;
 

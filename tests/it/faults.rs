@@ -148,3 +148,23 @@ fn no_evaluation_sees_what_another_left_behind() {
     let found = i32::from_le_bytes(bytes[..4].try_into().unwrap());
     assert_eq!(found, 0, "{found} words of another evaluation were still there");
 }
+
+#[test]
+fn memory_checks_find_what_outputs_do_not_show() {
+    let server = Server::start();
+    let mut contract = single_thread("volatile int past = out[64]; *out = past * 0 + 6;");
+    contract["sanitize"] = json!(true);
+    let report = server.evaluate(&contract);
+    let checks = &report["sanitize"];
+    if report["device"]["kind"] == "cuda" {
+        assert_eq!(checks["available"], false, "{report}");
+        return;
+    }
+    let found = &checks["findings"][0];
+    assert_eq!(found["check"], "out_of_bounds", "{report}");
+    assert!(found["source"].as_str().is_some_and(|at| at.starts_with("kernel.cu:")), "{report}");
+    assert!(!report.to_string().contains("compile-"), "names a private directory: {report}");
+    let result = &report["kernel_exec_result"];
+    assert_eq!(result["correctness"], false, "{report}");
+    assert!(result["runtime"].is_null(), "{report}");
+}

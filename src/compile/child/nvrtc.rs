@@ -68,6 +68,13 @@ fn check(nvrtc: &Nvrtc, work: &NvrtcWork) -> Result<(), Outcome> {
 }
 
 fn run(nvrtc: &Nvrtc, work: &NvrtcWork) -> Outcome {
+    // Line information names the source by the working directory, which is private and changes
+    // from one compilation to the next: the image must depend on neither.
+    if work.lineinfo
+        && let Err(error) = std::env::set_current_dir("/")
+    {
+        return Outcome::Failed { what: format!("leave the job's directory: {error}") };
+    }
     let mut options = vec![format!("-arch={}", work.arch.value())];
     options.extend(work.include_dirs.iter().map(|dir| format!("-I{}", dir.display())));
     options.extend(work.options.iter().cloned());

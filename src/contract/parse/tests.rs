@@ -47,6 +47,15 @@ fn check(request: &EvaluateRequest) {
 }
 
 #[test]
+fn an_argument_may_be_called_n_in_yaml() {
+    for name in ["n", "y", "no", "on"] {
+        let text = format!("name: {name}\ntype: int\nvalue: 4\n");
+        let arg: crate::contract::ArgSpec = parse(BodyFormat::Yaml, text.as_bytes()).unwrap();
+        assert_eq!(arg.name, name);
+    }
+}
+
+#[test]
 fn the_three_formats_carry_the_same_request() {
     let request: EvaluateRequest = parse(BodyFormat::Yaml, YAML.as_bytes()).unwrap();
     check(&request);

@@ -57,6 +57,8 @@ fn options(length: usize) -> Options {
     options.budget = Some(budget);
     options.alias_limits = aliases;
     options.with_snippet = false;
+    // YAML 1.2: only `true` and `false`. In YAML 1.1 an argument called `n` or `y` is a boolean.
+    options.strict_booleans = true;
     options.non_finite_float_policy = NonFiniteFloatPolicy::AsString;
     options
 }
