@@ -251,6 +251,23 @@ pub struct TensorInit {
     pub step: Option<f64>,
 }
 
+impl TensorInit {
+    /// Content of a kind with every parameter at its default.
+    pub fn of_kind(kind: InitKind) -> Self {
+        Self {
+            kind,
+            seed: None,
+            mean: None,
+            std: None,
+            low: None,
+            high: None,
+            fill_value: None,
+            start: None,
+            step: None,
+        }
+    }
+}
+
 /// Distribution or pattern of generated content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

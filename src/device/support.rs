@@ -101,8 +101,8 @@ impl Support {
         })
     }
 
-    /// Queues writing elements `first …` of a tensor to `target`, as many as fit. `first` is a
-    /// multiple of 4.
+    /// Queues writing elements `first …` of a tensor to the first `bytes` bytes of `target`, as
+    /// many as fit. `first` is a multiple of 4.
     ///
     /// # Errors
     /// As the driver says.
@@ -111,10 +111,11 @@ impl Support {
         params: &InitParams,
         dtype: Dtype,
         first: u64,
+        bytes: usize,
         target: &DeviceBuffer,
         stream: &Stream,
     ) -> Result<(), DeviceError> {
-        let count = (target.len() / dtype.size()) as u64;
+        let count = (bytes.min(target.len()) / dtype.size()) as u64;
         let mut arguments = Params::new();
         arguments.push_address(target.address());
         arguments.push(&first.to_ne_bytes());

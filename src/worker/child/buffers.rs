@@ -48,6 +48,8 @@ pub(super) struct Tools<'a> {
     pub support: &'a Support,
     pub pinned: &'a std::rc::Rc<PinnedPool>,
     pub kind: DeviceKind,
+    /// Memory that nothing needs between launches, to generate content in for comparing.
+    pub scratch: Option<&'a DeviceBuffer>,
 }
 
 impl<'job> JobBuffer<'job> {
@@ -80,7 +82,9 @@ impl<'job> JobBuffer<'job> {
         let (live, stream) = (&self.live, tools.stream);
         match &self.source {
             Source::Byte(byte) => live.fill(*byte, stream),
-            Source::Device(params) => tools.support.init(params, self.spec.dtype, 0, live, stream),
+            Source::Device(params) => {
+                tools.support.init(params, self.spec.dtype, 0, live.len(), live, stream)
+            }
             Source::Host(bytes) => live.copy_from_host(0, bytes, stream),
             Source::File(file) => live.copy_from_host(0, file.bytes(), stream),
         }
@@ -103,21 +107,23 @@ impl<'job> JobBuffer<'job> {
 
     /// Index of the first byte that differs from the initial content.
     pub(super) fn first_change(&self, tools: Tools<'_>) -> Result<Option<u64>, DeviceError> {
-        let mut scratch = None;
+        let mut own = None;
         for start in (0..self.live.len()).step_by(CHUNK_BYTES) {
             let bytes = CHUNK_BYTES.min(self.live.len() - start);
             let found = match &self.source {
                 Source::Device(params) => {
-                    let scratch = match &mut scratch {
-                        Some(scratch) => &*scratch,
-                        none => &*none.insert(DeviceBuffer::new(
+                    let scratch = match (tools.scratch, &mut own) {
+                        (Some(scratch), _) if scratch.len() >= bytes => scratch,
+                        (_, Some(own)) => &*own,
+                        (_, none) => &*none.insert(DeviceBuffer::new(
                             tools.context,
                             bytes as u64,
                             "verifying inputs",
                         )?),
                     };
                     let first = (start / self.spec.dtype.size()) as u64;
-                    tools.support.init(params, self.spec.dtype, first, scratch, tools.stream)?;
+                    let (dtype, stream) = (self.spec.dtype, tools.stream);
+                    tools.support.init(params, dtype, first, bytes, scratch, stream)?;
                     let live = self.live.address() + start as u64;
                     tools.support.first_difference(live, scratch, bytes, tools.stream)?
                 }

@@ -9,12 +9,14 @@ use super::link::Link;
 use super::printed::Printed;
 use super::scrub::Residue;
 use super::{trials, verify};
+use crate::contract::{InitKind, TensorInit};
 use crate::device::loader::Loaded;
-use crate::device::support::Support;
+use crate::device::support::{InitParams, Support};
 use crate::device::{
     Context, DeviceBuffer, DeviceError, EmulatorControl, EventPool, Function, LaunchShape, Module,
     Params, PinnedPool, PreparedLaunch, Stream,
 };
+use crate::tensor::Dtype;
 use crate::worker::protocol::{
     Argument, Blame, DeviceInfo, DeviceKind, FromWorker, Image, Job, KernelLaunch, RunFailure,
     RunOutcome, WorkerTimings,
@@ -22,6 +24,9 @@ use crate::worker::protocol::{
 
 /// Page-locked memory kept for copies, bytes.
 const PINNED_BYTES: usize = 256 << 20;
+
+/// Size of the copies, hashes and fills that a new worker practises.
+const WARM_BYTES: usize = 4 << 20;
 
 /// A job's failure.
 #[derive(Debug)]
@@ -109,6 +114,32 @@ impl Executor {
     /// Loads the worker's own kernels.
     pub(super) fn load_support(&mut self, image: &Image) -> Result<(), DeviceError> {
         self.support = Some(Support::load(&self.context, image, &self.device)?);
+        if self.device.kind == DeviceKind::Cuda { self.warm_up() } else { Ok(()) }
+    }
+
+    /// Does once what is slow the first time, so that the first job of a spare that takes over is
+    /// as fast as any: page-locked memory, memory to flush L2, the driver's late loading of
+    /// kernels, local memory for scrubbing, and the threads that hash.
+    fn warm_up(&mut self) -> Result<(), DeviceError> {
+        let bytes = 2 * self.device.l2_bytes;
+        if bytes > 0 {
+            self.flush = Some(DeviceBuffer::new(&self.context, bytes, "flushing L2")?);
+        }
+        let staging = [WARM_BYTES, WARM_BYTES].map(|bytes| self.pinned.take(bytes));
+        let memory = DeviceBuffer::new(&self.context, WARM_BYTES as u64, "warming up")?;
+        if let Some(support) = &self.support {
+            let init = TensorInit::of_kind(InitKind::Randn);
+            if let Ok(params) = InitParams::new(&init, Dtype::Float32, "warm_up") {
+                support.init(&params, Dtype::Float32, 0, WARM_BYTES, &memory, &self.stream)?;
+            }
+            support.first_difference(memory.address(), &memory, WARM_BYTES, &self.stream)?;
+        }
+        for staging in staging {
+            blake3::Hasher::new().update_rayon(staging.bytes());
+        }
+        let mut residue = Residue::default();
+        residue.take_memory(memory);
+        self.scrub(residue);
         Ok(())
     }
 
@@ -124,6 +155,8 @@ impl Executor {
             support,
             pinned: &self.pinned,
             kind: self.device.kind,
+            // Scrubbed with everything else.
+            scratch: self.flush.as_ref(),
         })
     }
 

@@ -40,6 +40,11 @@ impl Residue {
         self.local_bytes = self.local_bytes.max(bytes.into());
     }
 
+    /// Takes device memory that is no buffer of a job.
+    pub(super) fn take_memory(&mut self, memory: DeviceBuffer) {
+        self.memory.push(memory);
+    }
+
     /// Takes the device memory out of a job's buffers.
     pub(super) fn take_buffers(&mut self, buffers: Vec<JobBuffer<'_>>) {
         self.memory.extend(buffers.into_iter().flat_map(JobBuffer::into_memory));
