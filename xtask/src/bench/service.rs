@@ -64,6 +64,10 @@ pub fn run(options: &Options) -> Result<()> {
     bench.big_request()?;
     bench.load()?;
     let context = bench.context()?;
+    if context["device"]["kind"] != "cuda" {
+        eprintln!("this is no GPU: the targets are not applied");
+        bench.figures.iter_mut().for_each(|figure| figure.target = Target::None);
+    }
 
     let table = report::markdown(&bench.figures);
     println!("{}\n\n{table}", headline(&context));
