@@ -8,6 +8,8 @@
 //! [`pipeline`] alone knows the order of the stages; [`api`] and [`cli`] alone know HTTP and the
 //! terminal; [`device`] alone touches CUDA and contains the crate's only `unsafe` code.
 
+mod byte_string;
+
 pub mod tensor;
 
 pub mod contract;

@@ -146,39 +146,13 @@ pub(crate) enum Outcome {
 /// What was built.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Built {
-    #[serde(with = "serde_bytes_vec")]
+    #[serde(with = "crate::byte_string")]
     pub image: Vec<u8>,
     pub format: ImageFormat,
     pub kernels: Vec<KernelInfo>,
     pub log: String,
     pub diagnostics: Vec<Diagnostic>,
     pub compiler_ms: f64,
-}
-
-/// Byte strings instead of sequences of numbers.
-mod serde_bytes_vec {
-    use serde::{Deserializer, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_bytes(bytes)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
-        struct Bytes;
-        impl serde::de::Visitor<'_> for Bytes {
-            type Value = Vec<u8>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a byte string")
-            }
-            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
-                Ok(bytes.to_vec())
-            }
-            fn visit_byte_buf<E: Error>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
-                Ok(bytes)
-            }
-        }
-        d.deserialize_byte_buf(Bytes)
-    }
 }
 
 fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {

@@ -122,7 +122,7 @@ pub enum DeviceKind {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Image {
     /// The bytes.
-    #[serde(with = "crate::worker::protocol::bytes")]
+    #[serde(with = "crate::byte_string")]
     pub bytes: Vec<u8>,
     /// Their format.
     pub format: ImageFormat,
@@ -180,7 +180,7 @@ pub enum Argument {
     /// Pointer to a buffer, by index.
     Buffer(usize),
     /// The bytes of a scalar, already in the parameter's C type.
-    Scalar(#[serde(with = "crate::worker::protocol::bytes")] Vec<u8>),
+    Scalar(#[serde(with = "crate::byte_string")] Vec<u8>),
 }
 
 /// A reference kernel and the outputs it defines.
@@ -335,31 +335,4 @@ pub struct FunctionFacts {
     pub max_threads_per_block: u32,
     /// Blocks of this launch that fit one multiprocessor.
     pub max_active_blocks: u32,
-}
-
-/// Byte strings as MessagePack `bin`.
-pub(crate) mod bytes {
-    use serde::de::Error;
-    use serde::{Deserializer, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_bytes(bytes)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
-        struct Bytes;
-        impl serde::de::Visitor<'_> for Bytes {
-            type Value = Vec<u8>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a byte string")
-            }
-            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
-                Ok(bytes.to_vec())
-            }
-            fn visit_byte_buf<E: Error>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
-                Ok(bytes)
-            }
-        }
-        d.deserialize_byte_buf(Bytes)
-    }
 }
