@@ -11,13 +11,22 @@ fn main() -> ExitCode {
     if args.first().is_some_and(|first| first == "__worker") {
         return scripted::main(&args[1..]);
     }
-    // What test runners ask of a test program.
-    if args.iter().any(|arg| arg == "--list") {
+    let asks = |option: &str| args.iter().any(|arg| arg == option);
+    // What test runners ask of a test program. None of ours is ignored: whoever asks for the
+    // ignored ones gets none, or it would take all for ignored and skip them.
+    if asks("--ignored") {
+        return ExitCode::SUCCESS;
+    }
+    if asks("--list") {
         checks::ALL.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;
     }
     let filter = args.iter().find(|arg| !arg.starts_with('-'));
-    let chosen = |name: &str| filter.is_none_or(|filter| name.contains(filter.as_str()));
+    let matches = |name: &str, filter: &str| match asks("--exact") {
+        true => name == filter,
+        false => name.contains(filter),
+    };
+    let chosen = |name: &str| filter.is_none_or(|filter| matches(name, filter));
     let mut failed = 0;
     for (name, check) in checks::ALL.iter().filter(|(name, _)| chosen(name)) {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, Command};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::process::StartPlan;
@@ -26,6 +27,8 @@ pub(super) struct Process {
     child: Child,
     group: Option<Pid>,
     stderr: Arc<Mutex<VecDeque<u8>>>,
+    /// Reads diagnostics until nobody can write any more.
+    reader: Option<JoinHandle<()>>,
     /// The signal that ended it, once known.
     pub signal: Option<i32>,
 }
@@ -52,10 +55,9 @@ impl Process {
             .map_err(|error| fail(&format!("start {}", plan.program.display()), error))?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let stderr = Arc::default();
-        if let Some(pipe) = child.stderr.take() {
-            tokio::spawn(keep_tail(pipe, Arc::clone(&stderr)));
-        }
-        Ok((Self { child, group, stderr, signal: None }, stream))
+        let pipe = child.stderr.take();
+        let reader = pipe.map(|pipe| tokio::spawn(keep_tail(pipe, Arc::clone(&stderr))));
+        Ok((Self { child, group, stderr, reader, signal: None }, stream))
     }
 
     pub(super) fn is_alive(&mut self) -> bool {
@@ -84,6 +86,10 @@ impl Process {
             text = format!("{text} ({status})");
         }
         self.kill();
+        // What it said last may still be in the pipe.
+        if let Some(reader) = self.reader.take() {
+            let _ = timeout(REAP_TIMEOUT, reader).await;
+        }
         let said = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let said: Vec<u8> = said.iter().copied().collect();
         let said = String::from_utf8_lossy(&said);
