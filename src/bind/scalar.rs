@@ -1,17 +1,8 @@
 //! One scalar value into the bytes of a parameter.
 
-use serde_json::Value;
-
 use super::error::{BindError, describe, type_name};
 use crate::compile::{CType, Param};
-use crate::contract::{ArgKind, ArgSpec};
-
-/// A scalar as the contract gives it.
-enum Scalar {
-    Int(i128),
-    Float(f64),
-    Bool(bool),
-}
+use crate::contract::{ArgKind, ArgSpec, ScalarValue as Scalar};
 
 /// Little-endian bytes of `arg` in the C type of `param`.
 pub(super) fn bytes(index: usize, arg: &ArgSpec, param: &Param) -> Result<Vec<u8>, BindError> {
@@ -118,51 +109,16 @@ fn shown(scalar: &Scalar) -> String {
     }
 }
 
-/// Reads the JSON value of a scalar argument according to its declared kind.
+/// The value of a scalar argument, as the contract reads it.
 fn read(index: usize, arg: &ArgSpec) -> Result<Scalar, BindError> {
-    let wrong = |expected: &str| {
-        let came = arg.value.as_ref().map_or("nothing".to_owned(), Value::to_string);
-        BindError::argument(
-            index,
-            "argument_value",
-            format!("argument `{}` needs {expected} in `value`, not {came}", arg.name),
-        )
+    let wanted = match arg.kind {
+        ArgKind::Int => "a whole number",
+        ArgKind::Float => "a number",
+        ArgKind::Bool => "true or false",
+        ArgKind::Str | ArgKind::Tensor => "a number or a bool",
     };
-    match (arg.kind, &arg.value) {
-        (ArgKind::Int, Some(Value::Number(n))) => n
-            .as_i64()
-            .map(i128::from)
-            .or_else(|| n.as_u64().map(i128::from))
-            .or_else(|| {
-                n.as_f64().filter(|f| f.fract() == 0.0 && f.abs() < 9.0e15).map(|f| f as i128)
-            })
-            .map(Scalar::Int)
-            .ok_or_else(|| wrong("a whole number of at most 64 bits")),
-        (ArgKind::Int, _) => Err(wrong("a whole number")),
-        (ArgKind::Float, Some(Value::Number(n))) => {
-            n.as_f64().map(Scalar::Float).ok_or_else(|| wrong("a number"))
-        }
-        (ArgKind::Float, Some(Value::String(text))) => match text.to_ascii_lowercase().as_str() {
-            "inf" | "+inf" | "infinity" => Ok(Scalar::Float(f64::INFINITY)),
-            "-inf" | "-infinity" => Ok(Scalar::Float(f64::NEG_INFINITY)),
-            "nan" => Ok(Scalar::Float(f64::NAN)),
-            _ => Err(wrong("a number, or \"inf\", \"-inf\" or \"nan\"")),
-        },
-        (ArgKind::Float, _) => Err(wrong("a number")),
-        (ArgKind::Bool, Some(Value::Bool(value))) => Ok(Scalar::Bool(*value)),
-        (ArgKind::Bool, Some(Value::Number(n))) if n.as_u64().is_some_and(|v| v <= 1) => {
-            Ok(Scalar::Bool(n.as_u64() == Some(1)))
-        }
-        (ArgKind::Bool, _) => Err(wrong("true or false")),
-        (ArgKind::Str, _) => Err(BindError::argument(
-            index,
-            "argument_type",
-            format!("argument `{}` is a string; device kernels take tensors and numbers", arg.name),
-        )),
-        (ArgKind::Tensor, _) => Err(BindError::argument(
-            index,
-            "argument_type",
-            format!("argument `{}` is a tensor where a scalar is needed", arg.name),
-        )),
-    }
+    arg.scalar_value().map_err(|reason| {
+        let text = format!("argument `{}` needs {wanted} in `value`: {reason}", arg.name);
+        BindError::argument(index, "argument_value", text)
+    })
 }

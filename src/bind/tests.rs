@@ -50,6 +50,11 @@ fn scalars_take_the_type_of_their_parameter() {
         bind_scalar(CType::Pointer { pointee: None, is_const: true }, 8, scalar("int", json!(0))),
         Ok(vec![0; 8])
     );
+    // Every spelling that the contract accepts is bound.
+    assert_eq!(
+        bind_scalar(CType::F32, 4, scalar("float", json!("-.inf"))).unwrap(),
+        f32::NEG_INFINITY.to_le_bytes()
+    );
     assert_eq!(
         bind_scalar(CType::F32, 4, scalar("float", json!("-inf"))).unwrap(),
         f32::NEG_INFINITY.to_le_bytes()

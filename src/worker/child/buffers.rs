@@ -5,10 +5,8 @@ use crate::contract::{InitKind, Role};
 use crate::device::support::{InitParams, Support};
 use crate::device::{Context, DeviceBuffer, DeviceError, MappedFile, PinnedPool, Stream};
 use crate::tensor;
+use crate::validate::POISON_BYTE;
 use crate::worker::protocol::{Blame, BufferSpec, Content, DeviceKind};
-
-/// What an element holds that nothing has written: all bits set, NaN in every floating-point type.
-pub(super) const POISON: u8 = 0xFF;
 
 /// From this size on content is generated on the device.
 const DEVICE_INIT_BYTES: u64 = 64 << 10;
@@ -150,7 +148,7 @@ impl Source {
     fn new(spec: &BufferSpec, bytes: u64, kind: DeviceKind) -> JobResult<Self> {
         let refused = |text: String| Failed::new("invalid_value", text, Blame::Candidate);
         match &spec.content {
-            Content::Undefined => Ok(Source::Byte(POISON)),
+            Content::Undefined => Ok(Source::Byte(POISON_BYTE)),
             Content::Init(init) if init.kind == InitKind::Zeros => Ok(Source::Byte(0)),
             Content::Init(init) if kind == DeviceKind::Cuda && bytes >= DEVICE_INIT_BYTES => {
                 let params = InitParams::new(init, spec.dtype, &spec.name);

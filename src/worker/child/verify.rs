@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use super::buffers::{JobBuffer, POISON, bytes_of};
+use super::buffers::{JobBuffer, bytes_of};
 use super::job::{Executor, Failed, JobResult, candidate, environment, load, prepare, timed};
 use super::scrub::Residue;
 use crate::contract::Role;
@@ -174,7 +174,7 @@ fn compare(
         return Err(unknown(buffer));
     };
     let spec = compared.spec;
-    let poison = [POISON; 8];
+    let poison = [validate::POISON_BYTE; 8];
     let poison = compared.is_poisoned().then(|| &poison[..spec.dtype.size()]);
     let bytes = actual.bytes.bytes();
     let comparison = validate::compare(spec.dtype, &spec.shape, bytes, expected, poison, tolerance);
