@@ -261,7 +261,7 @@ mod tests {
         };
         let all = [ThermalThrottle, HwSlowdown, PowerCap, LowClock, Contention];
         assert_eq!(health_flags(&reading, 1.98e9), all);
-        assert_eq!(health_flags(&reading, 0.0).contains(&LowClock), false);
+        assert!(!health_flags(&reading, 0.0).contains(&LowClock));
         assert_eq!(health_flags(&Reading::default(), 1.98e9), [ClockUnknown]);
     }
 

@@ -30,7 +30,7 @@ impl BlockOrder {
     /// The order of block `index`: they alternate, so that what favours the outer slots favours both
     /// arms equally often.
     pub fn of_block(index: usize) -> Self {
-        if index % 2 == 0 { Self::Abba } else { Self::Baab }
+        if index.is_multiple_of(2) { Self::Abba } else { Self::Baab }
     }
 
     /// The arms of the four slots, in time order.

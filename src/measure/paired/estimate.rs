@@ -137,7 +137,7 @@ pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
         return None;
     }
     let middle = means.len() / 2;
-    let even = means.len() % 2 == 0;
+    let even = means.len().is_multiple_of(2);
     let (below, upper, _) = means.select_nth_unstable_by(middle, f64::total_cmp);
     let upper = *upper;
     let lower = if even { below.iter().copied().fold(f64::NEG_INFINITY, f64::max) } else { upper };
