@@ -11,6 +11,9 @@ mod reason;
 mod tolerance;
 mod written;
 
+#[cfg(test)]
+mod corpora_tests;
+
 pub use compare::compare;
 pub use lint::{Contents, OutputFacts, Weakness, WeaknessCode, lint_output, no_expectation};
 pub use message::validation_error;

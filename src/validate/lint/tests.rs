@@ -16,6 +16,7 @@ fn f32s(values: impl IntoIterator<Item = f32>) -> Vec<u8> {
 }
 
 struct Case {
+    seeded: bool,
     dtype: Dtype,
     expected: Vec<Vec<u8>>,
     inputs: Vec<(&'static str, Vec<Vec<u8>>)>,
@@ -23,7 +24,8 @@ struct Case {
 }
 
 fn case(dtype: Dtype, expected: Vec<Vec<u8>>) -> Case {
-    Case { dtype, expected, inputs: Vec::new(), tolerance: resolve(None, dtype) }
+    let tolerance = resolve(None, dtype);
+    Case { seeded: true, dtype, expected, inputs: Vec::new(), tolerance }
 }
 
 fn lint(case: &Case) -> Vec<Weakness> {
@@ -39,7 +41,7 @@ fn lint(case: &Case) -> Vec<Weakness> {
     lint_output(&OutputFacts {
         expected: contents("y", &seeds),
         tolerance: &case.tolerance,
-        seeded: true,
+        seeded: case.seeded,
         inputs: &inputs,
     })
 }
@@ -146,6 +148,15 @@ fn results_that_do_not_depend_on_the_seed() {
     // NaN equals itself here, whatever the tolerance says.
     let nan = f32s([f32::NAN, 1.0, 2.0]);
     assert_eq!(codes(&case(Dtype::Float32, vec![nan.clone(), nan])), [SeedInvariant]);
+}
+
+#[test]
+fn contracts_without_a_seed() {
+    let content = normal(Dtype::Float32, 1000, 1);
+    let unseeded = |expected| Case { seeded: false, ..case(Dtype::Float32, expected) };
+    assert_eq!(codes(&unseeded(vec![content.clone()])), [SeedInvariant]);
+    assert_eq!(codes(&unseeded(vec![f32s([7.0])])), [ExpectedConstant, SeedInvariant]);
+    assert_eq!(codes(&case(Dtype::Float32, vec![content])), []);
 }
 
 #[test]
