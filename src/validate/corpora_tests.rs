@@ -55,7 +55,8 @@ fn contracts(corpus: &str) -> BTreeMap<String, (String, EvaluateRequest)> {
         .filter(|path| name(path) != "expected")
         .map(|path| {
             let text = std::fs::read_to_string(&path).unwrap();
-            let value = contract::parse(contract::BodyFormat::Yaml, text.as_bytes()).unwrap();
+            let value: serde_json::Value =
+                contract::parse(contract::BodyFormat::Yaml, text.as_bytes()).unwrap();
             let request = serde_path_to_error::deserialize(value)
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             (name(&path), (text, request))

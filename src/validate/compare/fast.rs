@@ -10,6 +10,12 @@ use crate::tensor::element::{Boolean, E4m3, E5m2, Element};
 /// Elements per step.
 const LANES: usize = 8;
 
+/// Elements whose errors are kept, so that each loop is short enough for the registers.
+const TILE: usize = 256;
+
+/// Accumulators of sums and counts.
+const SUMS: usize = 4;
+
 // A lane's counts must not overflow.
 const _: () = assert!(CHUNK < u32::MAX as usize);
 
@@ -28,42 +34,33 @@ fn floats_match<T: Element>(
         return finite.then(|| Errors::none(pairs));
     }
     let mut running = Running::default();
-    let step = LANES * T::SIZE;
-    let mut left = actual.chunks_exact(step);
-    let mut right = expected.chunks_exact(step);
-    for (a, e) in left.by_ref().zip(right.by_ref()) {
-        running.count(&std::array::from_fn(|i| {
-            let at = i * T::SIZE;
-            ordinal::<T>(&a[at..]).abs_diff(ordinal::<T>(&e[at..]))
-        }));
-        let a: [f64; LANES] = std::array::from_fn(|i| T::read(&a[i * T::SIZE..]).to_f64());
-        let e: [f64; LANES] = std::array::from_fn(|i| T::read(&e[i * T::SIZE..]).to_f64());
-        running.add(&a, &e, tolerance);
+    let tile = TILE * T::SIZE;
+    for (actual, expected) in actual.chunks(tile).zip(expected.chunks(tile)) {
+        running.match_tile::<T>(actual, expected, tolerance);
+        running.sum_tile();
+        running.count_tile::<T>(actual, expected);
+        if running.mismatches != [0; LANES] {
+            return None;
+        }
     }
-    let last = left.remainder().chunks_exact(T::SIZE).zip(right.remainder().chunks_exact(T::SIZE));
-    for (a, e) in last {
-        running.count_one(0, ordinal::<T>(a).abs_diff(ordinal::<T>(e)));
-        let (mut x, mut y) = ([0.0; LANES], [0.0; LANES]);
-        (x[0], y[0]) = (T::read(a).to_f64(), T::read(e).to_f64());
-        running.add(&x, &y, tolerance);
-    }
-    running.finish(pairs)
+    Some(running.finish(pairs))
 }
 
 /// Errors so far.
 struct Running {
     mismatches: [u64; LANES],
     max_abs: [f64; LANES],
-    sum: [f64; LANES],
-    sum_of_squares: [f64; LANES],
     max_rel: f64,
     /// A little below `max_rel`: an element needs the division only if its error is larger than
     /// this share of the expectation.
     interesting: f64,
-    max_ulp: [u64; LANES],
-    /// One histogram per lane: neighbours mostly fall into one bin, and must not wait for each
-    /// other.
-    bins: [[u32; BINS]; LANES],
+    /// Errors of the last tile; 0 beyond its elements.
+    errors: [f64; TILE],
+    sum: [f64; SUMS],
+    sum_of_squares: [f64; SUMS],
+    max_ulp: u64,
+    /// Several histograms: neighbours mostly fall into one bin, and must not wait for each other.
+    bins: [[u32; BINS]; SUMS],
 }
 
 impl Default for Running {
@@ -71,32 +68,56 @@ impl Default for Running {
         Self {
             mismatches: [0; LANES],
             max_abs: [0.0; LANES],
-            sum: [0.0; LANES],
-            sum_of_squares: [0.0; LANES],
             max_rel: 0.0,
             interesting: 0.0,
-            max_ulp: [0; LANES],
-            bins: [[0; BINS]; LANES],
+            errors: [0.0; TILE],
+            sum: [0.0; SUMS],
+            sum_of_squares: [0.0; SUMS],
+            max_ulp: 0,
+            bins: [[0; BINS]; SUMS],
         }
     }
 }
 
 impl Running {
+    /// Whether all match, and the largest errors.
     #[inline(always)]
-    fn count(&mut self, ulps: &[u64; LANES]) {
-        for (lane, &ulps) in ulps.iter().enumerate() {
-            self.count_one(lane, ulps);
+    fn match_tile<T: Element>(
+        &mut self,
+        actual: &[u8],
+        expected: &[u8],
+        tolerance: &ResolvedTolerance,
+    ) {
+        let step = LANES * T::SIZE;
+        if actual.len() < TILE * T::SIZE {
+            self.errors = [0.0; TILE];
+        }
+        let mut left = actual.chunks_exact(step);
+        let mut right = expected.chunks_exact(step);
+        let mut at = 0;
+        for (a, e) in left.by_ref().zip(right.by_ref()) {
+            let a: [f64; LANES] = std::array::from_fn(|i| T::read(&a[i * T::SIZE..]).to_f64());
+            let e: [f64; LANES] = std::array::from_fn(|i| T::read(&e[i * T::SIZE..]).to_f64());
+            let errors = self.add(&a, &e, tolerance);
+            self.errors[at..at + LANES].copy_from_slice(&errors);
+            at += LANES;
+        }
+        let (left, right) = (left.remainder(), right.remainder());
+        for (a, e) in left.chunks_exact(T::SIZE).zip(right.chunks_exact(T::SIZE)) {
+            let (mut x, mut y) = ([0.0; LANES], [0.0; LANES]);
+            (x[0], y[0]) = (T::read(a).to_f64(), T::read(e).to_f64());
+            self.errors[at] = self.add(&x, &y, tolerance)[0];
+            at += 1;
         }
     }
 
     #[inline(always)]
-    fn count_one(&mut self, lane: usize, ulps: u64) {
-        self.max_ulp[lane] = self.max_ulp[lane].max(ulps);
-        self.bins[lane][bin(ulps)] += 1;
-    }
-
-    #[inline(always)]
-    fn add(&mut self, a: &[f64; LANES], e: &[f64; LANES], tolerance: &ResolvedTolerance) {
+    fn add(
+        &mut self,
+        a: &[f64; LANES],
+        e: &[f64; LANES],
+        tolerance: &ResolvedTolerance,
+    ) -> [f64; LANES] {
         let mut errors = [0.0; LANES];
         let mut larger = [0u64; LANES];
         for lane in 0..LANES {
@@ -108,14 +129,13 @@ impl Running {
             self.mismatches[lane] |= u64::from(!fine);
             let above = error > self.max_abs[lane];
             self.max_abs[lane] = if above { error } else { self.max_abs[lane] };
-            self.sum[lane] += error;
-            self.sum_of_squares[lane] += error * error;
             larger[lane] = u64::from(error > self.interesting * magnitude);
             errors[lane] = error;
         }
         if larger.iter().fold(0, |any, lane| any | lane) != 0 {
             self.divide(&errors, e);
         }
+        errors
     }
 
     // Inlined: a call would force the running state out of the registers.
@@ -129,17 +149,48 @@ impl Running {
         self.interesting = self.max_rel * (1.0 - 4.0 * f64::EPSILON);
     }
 
-    fn finish(self, pairs: u64) -> Option<Errors> {
-        if self.mismatches.iter().any(|&mismatches| mismatches != 0) {
-            return None;
+    /// Adds up the tile's errors.
+    #[inline(always)]
+    fn sum_tile(&mut self) {
+        let (mut sum, mut squares) = (self.sum, self.sum_of_squares);
+        let (errors, _) = self.errors.as_chunks::<SUMS>();
+        for errors in errors {
+            for lane in 0..SUMS {
+                sum[lane] += errors[lane];
+                squares[lane] += errors[lane] * errors[lane];
+            }
         }
+        (self.sum, self.sum_of_squares) = (sum, squares);
+    }
+
+    /// Counts the tile's distances in units in the last place.
+    #[inline(always)]
+    fn count_tile<T: Element>(&mut self, actual: &[u8], expected: &[u8]) {
+        let mut ulps = [0u64; TILE];
+        let pairs = actual.chunks_exact(T::SIZE).zip(expected.chunks_exact(T::SIZE));
+        ulps.iter_mut().zip(pairs).for_each(|(ulps, (a, e))| *ulps = distance::<T>(a, e));
+        let ulps = &ulps[..actual.len() / T::SIZE];
+        self.max_ulp = ulps.iter().fold(self.max_ulp, |most, ulps| most.max(*ulps));
+        for (at, ulps) in ulps.iter().enumerate() {
+            self.bins[at % SUMS][bin(*ulps)] += 1;
+        }
+    }
+
+    fn finish(self, pairs: u64) -> Errors {
         let max_abs = self.max_abs.into_iter().fold(0.0, f64::max);
         let sums = (self.sum.into_iter().sum(), self.sum_of_squares.into_iter().sum());
         let mut errors = Errors::summed(pairs, max_abs, self.max_rel.min(f64::MAX), sums);
-        let max_ulp = self.max_ulp.into_iter().max().unwrap_or(0);
-        self.bins.iter().for_each(|bins| errors.add_bins(bins, max_ulp));
-        Some(errors)
+        self.bins.iter().for_each(|bins| errors.add_bins(bins, self.max_ulp));
+        errors
     }
+}
+
+/// Distance of two elements in units in the last place; of narrow types in 32-bit arithmetic, of
+/// which vector units do twice as much.
+#[inline(always)]
+fn distance<T: Element>(a: &[u8], e: &[u8]) -> u64 {
+    let (a, e) = (ordinal::<T>(a), ordinal::<T>(e));
+    if T::SIZE <= 4 { u64::from((a as i32).abs_diff(e as i32)) } else { a.abs_diff(e) }
 }
 
 macro_rules! compare_floats {
