@@ -171,9 +171,9 @@ impl Running {
         ulps.iter_mut().zip(pairs).for_each(|(ulps, (a, e))| *ulps = distance::<T>(a, e));
         let (steps, last) = ulps[..actual.len() / T::SIZE].as_chunks::<SUMS>();
         for ulps in steps {
-            for lane in 0..SUMS {
-                self.max_ulp[lane] = self.max_ulp[lane].max(ulps[lane]);
-                self.bins[lane][bin(ulps[lane])] += 1;
+            for (lane, &ulps) in ulps.iter().enumerate() {
+                self.max_ulp[lane] = self.max_ulp[lane].max(ulps);
+                self.bins[lane][bin(ulps)] += 1;
             }
         }
         for &ulps in last {

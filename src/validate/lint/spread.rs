@@ -42,5 +42,5 @@ fn sums<T: Comparable, const N: usize>(
     };
     let partial =
         |bytes: &&[u8]| -> Vec<[f64; N]> { bytes.par_chunks(CHUNK * T::SIZE).map(chunk).collect() };
-    seeds.iter().flat_map(|bytes| partial(bytes)).fold([0.0; N], add)
+    seeds.iter().flat_map(partial).fold([0.0; N], add)
 }
