@@ -31,7 +31,7 @@ pub use plan::{
     FIRST_LOOK, HALF_WIDTH, MAX_TRIALS, StopRule, WARMUP_BATCH, geometric_looks, is_stable,
     launches_per_sample,
 };
-pub use presets::{CompareBudget, GatePolicy, MeasurementBudget, Preset, PresetError, PresetName};
+pub use presets::{CompareBudget, GatePolicy, MeasurementBudget, Preset, PresetError};
 pub use stats::{
     Sorted, coefficient_of_variation, lag1_autocorrelation, mean, runtime_stats, sample_std,
 };

@@ -1,38 +1,18 @@
 //! Presets: how much effort a measurement, a comparison and a gate are worth.
 
-use poem_openapi::Enum;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::paired::{ComparePolicy, MAX_BLOCKS};
 use super::plan::{MAX_TRIALS, StopRule};
+use crate::contract::PresetName;
 
-/// The presets there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[derive(Enum)]
-#[oai(rename_all = "lowercase")]
-pub enum PresetName {
-    /// An answer in well under a second.
-    Quick,
-    /// What a gate needs.
-    #[default]
-    Ci,
-    /// For the last percent.
-    Deep,
-}
-
-impl PresetName {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Quick, Self::Ci, Self::Deep];
-
-    /// The file, as built in.
-    fn yaml(self) -> &'static str {
-        match self {
-            Self::Quick => include_str!("../../profiles/quick.yaml"),
-            Self::Ci => include_str!("../../profiles/ci.yaml"),
-            Self::Deep => include_str!("../../profiles/deep.yaml"),
-        }
+/// The file of a preset, as built in.
+fn yaml(name: PresetName) -> &'static str {
+    match name {
+        PresetName::Quick => include_str!("../../profiles/quick.yaml"),
+        PresetName::Ci => include_str!("../../profiles/ci.yaml"),
+        PresetName::Deep => include_str!("../../profiles/deep.yaml"),
     }
 }
 
@@ -139,7 +119,7 @@ impl Preset {
     ///
     /// Those of [`Preset::parse`]; tests hold that the built-in files have none.
     pub fn builtin(name: PresetName) -> Result<Self, PresetError> {
-        Self::parse(name.yaml())
+        Self::parse(yaml(name))
     }
 
     /// Reads one of our own files, which are trusted to be small.
@@ -216,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_by_name() {
-        let ci = PresetName::Ci.yaml();
+        let ci = yaml(PresetName::Ci);
         let error = |from: &str, to: &str| {
             assert!(ci.contains(from), "{from}");
             Preset::parse(&ci.replacen(from, to, 1)).expect_err("must not fit").to_string()

@@ -128,6 +128,11 @@ impl ReasonCode {
             "timeout" | "launch_timeout" => ReasonCode::Timeout,
             "out_of_memory" => ReasonCode::OutOfMemory,
             "input_modified" => ReasonCode::InputModified,
+            "guard_band_written" => ReasonCode::GuardBandWritten,
+            "output_unwritten" => ReasonCode::OutputUnwritten,
+            "output_varies_between_trials" => ReasonCode::OutputVariesBetweenTrials,
+            "wrong_for_other_seeds" => ReasonCode::WrongForOtherSeeds,
+            "depends_on_history" => ReasonCode::DependsOnHistory,
             _ => return None,
         })
     }

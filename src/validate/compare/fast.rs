@@ -58,7 +58,7 @@ struct Running {
     errors: [f64; TILE],
     sum: [f64; SUMS],
     sum_of_squares: [f64; SUMS],
-    max_ulp: [u64; SUMS],
+    max_ulp: u64,
     /// Several histograms: neighbours mostly fall into one bin, and must not wait for each other.
     bins: [[u32; BINS]; SUMS],
 }
@@ -73,7 +73,7 @@ impl Default for Running {
             errors: [0.0; TILE],
             sum: [0.0; SUMS],
             sum_of_squares: [0.0; SUMS],
-            max_ulp: [0; SUMS],
+            max_ulp: 0,
             bins: [[0; BINS]; SUMS],
         }
     }
@@ -169,16 +169,10 @@ impl Running {
         let mut ulps = [0u64; TILE];
         let pairs = actual.chunks_exact(T::SIZE).zip(expected.chunks_exact(T::SIZE));
         ulps.iter_mut().zip(pairs).for_each(|(ulps, (a, e))| *ulps = distance::<T>(a, e));
-        let (steps, last) = ulps[..actual.len() / T::SIZE].as_chunks::<SUMS>();
-        for ulps in steps {
-            for (lane, &ulps) in ulps.iter().enumerate() {
-                self.max_ulp[lane] = self.max_ulp[lane].max(ulps);
-                self.bins[lane][bin(ulps)] += 1;
-            }
-        }
-        for &ulps in last {
-            self.max_ulp[0] = self.max_ulp[0].max(ulps);
-            self.bins[0][bin(ulps)] += 1;
+        let ulps = &ulps[..actual.len() / T::SIZE];
+        self.max_ulp = ulps.iter().fold(self.max_ulp, |most, ulps| most.max(*ulps));
+        for (at, ulps) in ulps.iter().enumerate() {
+            self.bins[at % SUMS][bin(*ulps)] += 1;
         }
     }
 
@@ -186,9 +180,7 @@ impl Running {
         let max_abs = self.max_abs.into_iter().fold(0.0, f64::max);
         let sums = (self.sum.into_iter().sum(), self.sum_of_squares.into_iter().sum());
         let mut errors = Errors::summed(pairs, max_abs, self.max_rel.min(f64::MAX), sums);
-        for (bins, max_ulp) in self.bins.iter().zip(self.max_ulp) {
-            errors.add_bins(bins, max_ulp);
-        }
+        self.bins.iter().for_each(|bins| errors.add_bins(bins, self.max_ulp));
         errors
     }
 }
