@@ -330,7 +330,7 @@ pub(super) fn cmp64(r: &mut Regs, k: &Consts, i: &Inst, op: Cmp, m: u32) {
     }
 }
 
-/// One step of a multi-word operation: the result and the carry (or borrow) out.
+/// One step of a multi-word operation: the result and the carry out.
 fn carry_step(op: Carry, bits: u32, a: u64, b: u64, c: u64, flag: bool) -> (u64, bool) {
     let mask = if bits == 64 { u128::from(u64::MAX) } else { u128::from(u32::MAX) };
     let flag = u128::from(flag);
@@ -340,8 +340,8 @@ fn carry_step(op: Carry, bits: u32, a: u64, b: u64, c: u64, flag: bool) -> (u64,
     };
     let v = match op {
         Carry::Add => a + b + flag,
-        // The flag is a borrow; it comes out where the difference is negative.
-        Carry::Sub => a.wrapping_sub(b).wrapping_sub(flag),
+        Carry::Sub => a + (b ^ mask) + 1,
+        Carry::Subc => a + (b ^ mask) + flag,
         Carry::MadLo => ((a * b) & mask) + c + flag,
         Carry::MadHiU => ((a * b) >> bits & mask) + c + flag,
         Carry::MadHiS => (((signed(a) * signed(b)) >> bits) as u128 & mask) + c + flag,
@@ -386,7 +386,8 @@ mod tests {
         assert_eq!(hi << 32 | lo, a.wrapping_add(b));
         assert!(c2);
         let (lo, c) = carry_step(Carry::Sub, 32, 0, 1, 0, false);
-        let (hi, _) = carry_step(Carry::Sub, 32, 5, 0, 0, c);
+        let (hi, c2) = carry_step(Carry::Subc, 32, 5, 0, 0, c);
         assert_eq!((hi, lo), (4, 0xffff_ffff));
+        assert!(!c && c2, "the carry is set where nothing is borrowed");
     }
 }

@@ -243,6 +243,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let takes = i.op.ends_with('c');
         let op = match i.op.trim_end_matches('c') {
             "add" => Carry::Add,
+            "sub" | "su" if takes => Carry::Subc,
             "sub" | "su" => Carry::Sub,
             _ if Self::part(m)? == "lo" => Carry::MadLo,
             _ if i.types().any(Type::signed) => Carry::MadHiS,
