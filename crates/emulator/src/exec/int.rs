@@ -1,7 +1,7 @@
 //! Integer arithmetic on lanes.
 
 use super::bits::{
-    bfe, bfi, bfind, bmsk, dp2a, dp4a, fns, funnel, halves, lop3, prmt, prmt_mode, szext,
+    absdiff4, bfe, bfi, bfind, bmsk, dp2a, dp4a, fns, funnel, halves, lop3, prmt, prmt_mode, szext,
 };
 use super::regs::Regs;
 use crate::ir::{Carry, Cmp, Consts, I1, I2, I3, Inst};
@@ -231,6 +231,10 @@ fn i32_3_rare(r: &mut Regs, k: &Consts, i: &Inst, op: I3, m: u32) {
         I3::ShfLWrap => r.t32(k, i, m, |a, b, c| funnel(a, b, c, true, false)),
         I3::ShfRClamp => r.t32(k, i, m, |a, b, c| funnel(a, b, c, false, true)),
         I3::ShfRWrap => r.t32(k, i, m, |a, b, c| funnel(a, b, c, false, false)),
+        I3::Absdiff4 => r.t32(k, i, m, |a, b, _| absdiff4(a, b)),
+        I3::Absdiff4Add => {
+            r.t32(k, i, m, |a, b, c| dp4a(absdiff4(a, b), 0x0101_0101, c, false, false));
+        }
         I3::Dp4aSS => r.t32(k, i, m, |a, b, c| dp4a(a, b, c, true, true)),
         I3::Dp4aSU => r.t32(k, i, m, |a, b, c| dp4a(a, b, c, true, false)),
         I3::Dp4aUS => r.t32(k, i, m, |a, b, c| dp4a(a, b, c, false, true)),

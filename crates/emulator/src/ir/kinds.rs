@@ -92,6 +92,9 @@ pub(crate) enum I3 {
     ShfLWrap,
     ShfRClamp,
     ShfRWrap,
+    /// Bytes: absolute differences, and their sum.
+    Absdiff4,
+    Absdiff4Add,
     Dp4aSS,
     Dp4aSU,
     Dp4aUS,

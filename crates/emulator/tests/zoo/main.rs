@@ -14,9 +14,11 @@ mod groups;
 mod image;
 mod language;
 mod learning;
+mod math;
 mod scan;
 mod science;
 mod sort;
+mod toolkit;
 
 use common::{ARCHS, Device, Params};
 

@@ -374,6 +374,14 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.plain3(i, Type::B32, op)
     }
 
+    /// `vabsdiff4` as the intrinsics of the toolkit have it: of all bytes, unsigned.
+    pub(super) fn differences(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
+        if [m.ty()?, m.ty()?, m.ty()?] != [Type::U32; 3] {
+            return Err("only unsigned bytes are supported".into());
+        }
+        self.plain3(i, Type::B32, if m.take("add") { I3::Absdiff4Add } else { I3::Absdiff4 })
+    }
+
     pub(super) fn fns(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         let ty = m.ty()?;
         if class(ty) != Class::W32 {
