@@ -22,8 +22,13 @@ pub fn default_dynamic(function: &Function) -> u32 {
 
 /// The largest block that the function can be launched with: its own bound, and its registers.
 pub fn max_threads(function: &Function) -> u32 {
-    let warps = REGISTERS / registers_per_warp(function);
-    function.max_threads().min(warps * 32).min(MAX_THREADS_PER_BLOCK)
+    let most = warps_by_registers(function) * 32;
+    function.max_threads().min(most).min(MAX_THREADS_PER_BLOCK)
+}
+
+/// Warps whose registers fit a multiprocessor: each of the four schedulers has its own quarter.
+fn warps_by_registers(function: &Function) -> u32 {
+    REGISTERS / 4 / registers_per_warp(function) * 4
 }
 
 /// Registers are given to warps in units of 256.
@@ -90,9 +95,7 @@ pub fn blocks_per_sm(arch: &Arch, function: &Function, threads: u32, dynamic: u6
     }
     let warps = threads.div_ceil(32);
     let by_threads = arch.threads_per_sm / 32 / warps;
-    // Each of the four schedulers has its own quarter of the registers.
-    let warps_by_registers = (REGISTERS / 4 / registers_per_warp(function)) * 4;
-    let by_registers = warps_by_registers / warps;
+    let by_registers = warps_by_registers(function) / warps;
     let shared = shared_per_block(arch, function, dynamic);
     let by_shared = u64::from(arch.shared_per_sm).checked_div(shared).unwrap_or(u64::MAX);
     let most = by_threads.min(by_registers).min(arch.blocks_per_sm);

@@ -134,6 +134,11 @@ impl Block {
         Self { warps: warps.collect(), cta, next: 0 }
     }
 
+    /// Memory that the calls of its threads have taken, in bytes.
+    pub(super) fn stack(&self) -> u64 {
+        self.warps.iter().map(|w| w.stack).sum()
+    }
+
     /// Makes a block that is done into block `index`, in the same memory.
     pub(super) fn renew(&mut self, grid: &Grid<'_>, index: u64) {
         let threads = grid.cfg.block.iter().product();

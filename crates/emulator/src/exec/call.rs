@@ -9,6 +9,11 @@ use super::{FaultKind, LaunchFault};
 use crate::ir::lower::FUNCTION_WINDOW;
 use crate::ir::{Inst, Op, Row32};
 
+/// Parameters of so many bytes take longer to copy than thousands of instructions to execute.
+const LONG: u64 = 4 << 10;
+/// Most memory for the calls of all threads that have begun, in bytes.
+const MAX_STACKS: u64 = 1 << 30;
+
 /// Copies variables between local memory of frames, in the lanes of a mask.
 fn copy(warp: &mut Warp, to: u32, from: u32, bytes: u32, mask: u32) {
     for n in 0..bytes.div_ceil(4) {
@@ -64,6 +69,10 @@ pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -
             );
             return Err(fault(FaultKind::IllegalInstruction, message));
         }
+        let bytes: u64 = info.params.iter().map(|p| u64::from(p.1)).sum();
+        if bytes > LONG {
+            worker.grid.check_time()?;
+        }
         let caller = &warp.frames[at.frame];
         if caller.depth + 1 >= MAX_DEPTH {
             return Err(overflow(worker, warp, at, &format!("calls {MAX_DEPTH} deep")));
@@ -76,7 +85,14 @@ pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -
                 warp.frames[f as usize].lanes |= same;
                 f
             }
-            None => warp.new_frame(code, func, at.frame as u32, at.pc, same),
+            None => {
+                let (frame, grown) = warp.new_frame(code, func, at.frame as u32, at.pc, same);
+                if worker.grid.grow(grown) > MAX_STACKS {
+                    let what = format!("more than {MAX_STACKS} bytes in all threads");
+                    return Err(overflow(worker, warp, at, &what));
+                }
+                frame
+            }
         };
         let (to, from) = (warp.frames[frame as usize].local, warp.frames[at.frame].local);
         for ((arg, bytes), (param, _)) in site.args.iter().zip(&info.params) {

@@ -19,10 +19,12 @@ struct Wrong {
     kind: FaultKind,
     address: u64,
     bytes: u32,
-    /// "out of bounds 4-byte write at 0x…", and what follows who it was.
-    what: String,
-    detail: String,
+    text: Text,
 }
+
+/// Makes "out of bounds 4-byte write at 0x…", and what follows who it was. The sanitiser skips
+/// wrong accesses, millions in some kernels, and needs the text of the first ones only.
+type Text = Box<dyn FnOnce() -> (String, String)>;
 
 /// Reports a wrong access: a fault, or with the sanitiser a finding.
 fn report(
@@ -34,8 +36,15 @@ fn report(
     wrong: Wrong,
     go_on: bool,
 ) -> Done {
+    if go_on {
+        worker.grid.check_time()?;
+        if worker.findings.again(pc, wrong.check) {
+            return Ok(());
+        }
+    }
     let who = Where::new(worker.grid, cta.id, warp, lane, pc);
-    let message = format!("{} {}{}{}", wrong.what, who.who(), wrong.detail, who.place());
+    let (what, detail) = (wrong.text)();
+    let message = format!("{what} {}{detail}{}", who.who(), who.place());
     let finding = Finding {
         check: wrong.check,
         kernel: worker.grid.kernel.to_string(),
@@ -48,7 +57,7 @@ fn report(
         count: 1,
     };
     if go_on {
-        worker.findings.add(pc, wrong.check, || finding);
+        worker.findings.add(pc, finding);
         return Ok(());
     }
     Err(found(wrong.kind, finding))
@@ -66,16 +75,12 @@ fn verb(kind: Kind) -> &'static str {
 fn examine(worker: &mut Worker<'_>, va: u64, bytes: u32, kind: Kind) -> Option<Wrong> {
     let size = u64::from(bytes);
     let name = verb(kind);
-    let wrong = |check, fault, what: &str, detail| Wrong {
-        check,
-        kind: fault,
-        address: va,
-        bytes,
-        what: format!("{what} {bytes}-byte {name} at {va:#x}"),
-        detail,
+    let wrong = |check, kind, what: &'static str, detail: Box<dyn FnOnce() -> String>| {
+        let text = move || (format!("{what} {bytes}-byte {name} at {va:#x}"), detail());
+        Wrong { check, kind, address: va, bytes, text: Box::new(text) }
     };
     if va & (size - 1) != 0 {
-        let detail = format!(", which is not a multiple of {bytes}");
+        let detail = Box::new(move || format!(", which is not a multiple of {bytes}"));
         return Some(wrong("misaligned", FaultKind::MisalignedAddress, "misaligned", detail));
     }
     let sanitize = worker.grid.opts.sanitize;
@@ -84,15 +89,16 @@ fn examine(worker: &mut Worker<'_>, va: u64, bytes: u32, kind: Kind) -> Option<W
     let region = va.checked_add(size).and_then(|end| worker.region(va, end));
     match region {
         None => {
-            let detail = format!(", {}", table.describe(va));
             let (check, what) = match table.freed(va) {
                 Some(_) => ("use_after_free", "use after free:"),
                 None => ("out_of_bounds", "out of bounds"),
             };
+            let detail = Box::new(move || format!(", {}", table.describe(va)));
             Some(wrong(check, FaultKind::IllegalAddress, what, detail))
         }
         Some(r) if kind != Kind::Read && r.read_only() => {
-            let detail = format!(", {} bytes into a {}-byte input", va - r.base, r.bytes);
+            let (offset, all) = (va - r.base, r.bytes);
+            let detail = Box::new(move || format!(", {offset} bytes into a {all}-byte input"));
             let what = "forbidden";
             Some(wrong("read_only_write", FaultKind::IllegalAddress, what, detail))
         }
@@ -103,7 +109,9 @@ fn examine(worker: &mut Worker<'_>, va: u64, bytes: u32, kind: Kind) -> Option<W
             if kind != Kind::Read {
                 shadow.mark(offset, size);
             }
-            let detail = format!(", {offset} bytes into a {}-byte allocation", r.bytes);
+            let all = r.bytes;
+            let detail = move || format!(", {offset} bytes into a {all}-byte allocation");
+            let detail = Box::new(detail);
             missing.then(|| {
                 wrong("uninitialised_read", FaultKind::IllegalAddress, "uninitialised", detail)
             })
@@ -147,7 +155,7 @@ pub(super) fn windowed(
     a: &[u64; 32],
     bytes: u32,
     kind: Kind,
-    space: &str,
+    space: &'static str,
 ) -> Done {
     let size = match space {
         "shared" => u64::from(cta.shared_bytes),
@@ -165,8 +173,11 @@ pub(super) fn windowed(
                 kind: FaultKind::MisalignedAddress,
                 address: va,
                 bytes,
-                what: format!("misaligned {bytes}-byte {name} at {va:#x} of {space} memory"),
-                detail: format!(", which is not a multiple of {bytes}"),
+                text: Box::new(move || {
+                    let what =
+                        format!("misaligned {bytes}-byte {name} at {va:#x} of {space} memory");
+                    (what, format!(", which is not a multiple of {bytes}"))
+                }),
             }
         } else if outside || (space == "parameter" && kind != Kind::Read) {
             Wrong {
@@ -174,10 +185,10 @@ pub(super) fn windowed(
                 kind: FaultKind::IllegalAddress,
                 address: va,
                 bytes,
-                what: format!(
-                    "out of bounds {bytes}-byte {name} at {va:#x} of {size} bytes of {space} memory"
-                ),
-                detail: String::new(),
+                text: Box::new(move || {
+                    let what = format!("out of bounds {bytes}-byte {name} at {va:#x}");
+                    (format!("{what} of {size} bytes of {space} memory"), String::new())
+                }),
             }
         } else {
             continue;
@@ -218,14 +229,15 @@ pub(super) fn race(
             kind: FaultKind::IllegalInstruction,
             address: va,
             bytes,
-            what: format!("race: {bytes}-byte {me} at {va:#x} of shared memory"),
-            detail: format!(
-                ", after a {them} by warp {} lane {} with no barrier between",
-                other / 32,
-                other % 32
-            ),
+            text: Box::new(move || {
+                let (warp, lane) = (other / 32, other % 32);
+                (
+                    format!("race: {bytes}-byte {me} at {va:#x} of shared memory"),
+                    format!(", after a {them} by warp {warp} lane {lane} with no barrier between"),
+                )
+            }),
         };
-        // A race is a finding, never a fault: with the sanitiser off nobody looks for it.
+        // A race is a finding, never a fault; and where the time is up, that shows after the turn.
         let _ = report(worker, cta, warp, at.pc, lane, wrong, true);
     }
     // What an `mbarrier` orders, its own instructions know.
@@ -246,13 +258,18 @@ pub(super) fn divergent_barrier(worker: &mut Worker<'_>, cta: &Cta, warp: &Warp,
     let Some((_, g)) = elsewhere else { return };
     let lane = at.active.trailing_zeros();
     let other = worker.grid.code.lines[g.pc as usize].0;
+    let (here, there, warp_id) = (at.active, g.mask, warp.id);
     let wrong = Wrong {
         check: "divergent_barrier",
         kind: FaultKind::IllegalInstruction,
         address: 0,
         bytes: 0,
-        what: format!("divergent barrier {id}: lanes {:#010x} of warp {}", at.active, warp.id),
-        detail: format!(", while lanes {:#010x} wait at PTX line {other}", g.mask),
+        text: Box::new(move || {
+            (
+                format!("divergent barrier {id}: lanes {here:#010x} of warp {warp_id}"),
+                format!(", while lanes {there:#010x} wait at PTX line {other}"),
+            )
+        }),
     };
     let _ = report(worker, cta, warp, at.pc, lane, wrong, true);
 }

@@ -69,14 +69,20 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Adds an occurrence. `make` describes the first one.
-    pub(super) fn add(&mut self, pc: u32, check: &'static str, make: impl FnOnce() -> Finding) {
-        let known = self.list.iter_mut().find(|(p, f)| *p == pc && f.check == check);
-        if let Some((_, f)) = known {
-            f.count += 1;
-        } else if self.list.len() < MAX_FINDINGS {
-            self.list.push((pc, make()));
+    /// Counts an occurrence that is known; false for one that has to be described and added.
+    pub(super) fn again(&mut self, pc: u32, check: &'static str) -> bool {
+        match self.list.iter_mut().find(|(p, f)| *p == pc && f.check == check) {
+            Some((_, f)) => {
+                f.count += 1;
+                true
+            }
+            None => self.list.len() >= MAX_FINDINGS,
         }
+    }
+
+    /// Adds the first occurrence.
+    pub(super) fn add(&mut self, pc: u32, first: Finding) {
+        self.list.push((pc, first));
     }
 
     pub(super) fn absorb(&mut self, other: Findings) {

@@ -51,9 +51,23 @@ pub(super) struct Grid<'a> {
     pub(super) span: Span,
     pub(super) traffic: Traffic,
     stop: AtomicBool,
+    /// Memory for calls of all threads, in bytes.
+    stacks: AtomicU64,
 }
 
 impl Grid<'_> {
+    /// Notes that calls have taken so many bytes more; how many they have now.
+    pub(super) fn grow(&self, bytes: u64) -> u64 {
+        self.stacks.fetch_add(bytes, Ordering::Relaxed) + bytes
+    }
+
+    /// A block that is not needed any more gives back what its calls have taken.
+    fn release(&self, block: Option<Box<Block>>) {
+        if let Some(block) = block {
+            self.stacks.fetch_sub(block.stack(), Ordering::Relaxed);
+        }
+    }
+
     /// Whether to go on.
     pub(super) fn check_time(&self) -> Result<(), Box<LaunchFault>> {
         if self.stop.load(Ordering::Relaxed) {
@@ -188,7 +202,7 @@ impl Shared<'_> {
                 Ok(Slice::Done) => {
                     q.finished += 1;
                     q.begun -= 1;
-                    spare = Some(block);
+                    self.grid.release(spare.replace(block));
                 }
                 Ok(Slice::Spinning | Slice::Expired) => q.paused.push_back(block),
                 Err(fault) => {
@@ -202,6 +216,7 @@ impl Shared<'_> {
                 break;
             }
         }
+        self.grid.release(spare);
         let mut q = self.lock();
         q.working -= 1;
         q.counts.add(&worker.counts);
@@ -315,6 +330,7 @@ impl<'a> Grid<'a> {
             span,
             traffic,
             stop: AtomicBool::new(false),
+            stacks: AtomicU64::new(0),
         }
     }
 }

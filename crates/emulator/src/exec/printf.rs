@@ -4,6 +4,8 @@ use super::runtime::View;
 
 /// Widest field and most digits, so that a format cannot ask for gigabytes.
 const MAX_FIELD: usize = 4096;
+/// Longest text of one call, in bytes: what a GPU's whole buffer holds. The rest is cut off.
+const MAX_OUTPUT: usize = 1 << 20;
 
 /// The arguments of a call: values one after the other, each aligned to its size.
 pub(super) struct Args<'v, 'w> {
@@ -58,7 +60,7 @@ struct Spec {
 pub(super) fn format(text: &[u8], args: &mut Args<'_, '_>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut at = 0;
-    while at < text.len() {
+    while at < text.len() && out.len() < MAX_OUTPUT {
         if text[at] != b'%' {
             out.push(text[at]);
             at += 1;
@@ -98,6 +100,7 @@ pub(super) fn format(text: &[u8], args: &mut Args<'_, '_>) -> Option<Vec<u8>> {
             _ => out.extend_from_slice(&text[begin..at]),
         }
     }
+    out.truncate(MAX_OUTPUT);
     Some(out)
 }
 

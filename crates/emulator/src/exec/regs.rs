@@ -24,6 +24,12 @@ impl Regs {
         self.p.resize(np as usize, 0);
     }
 
+    /// The memory that they take, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let rows = [self.r32.capacity() * 128, self.r64.capacity() * 256, self.p.capacity() * 4];
+        rows.iter().sum::<usize>() as u64
+    }
+
     /// Forgets all values: a kernel that reads what it never wrote gets the same on every run.
     pub(crate) fn clear(&mut self) {
         self.r32.clear();

@@ -6,6 +6,39 @@ use crate::counts::{distinct, wavefronts};
 use crate::ir::Access;
 use crate::ptx::Space;
 
+/// Bytes of a sector of the caches, and of a line.
+const SECTOR: u64 = 32;
+const LINE: u64 = 128;
+
+/// Elements one behind the other, as whole warps mostly access them.
+struct Row {
+    sectors: u64,
+    lines: u64,
+    /// An address in each sector.
+    list: [u64; 32],
+}
+
+impl Row {
+    fn addresses(&self) -> &[u64] {
+        &self.list[..self.sectors as usize]
+    }
+}
+
+/// The addresses as a row of elements of `bytes` bytes, if they are one.
+fn row(addresses: &[u64], bytes: u64) -> Option<Row> {
+    let (first, last) = (*addresses.first()?, *addresses.last()?);
+    let aligned = first % bytes.max(1) == 0;
+    if bytes > SECTOR || !aligned || addresses.windows(2).any(|w| w[0].wrapping_add(bytes) != w[1])
+    {
+        return None;
+    }
+    let parts = |size: u64| last / size - first / size + 1;
+    let mut row = Row { sectors: parts(SECTOR), lines: parts(LINE), list: [last; 32] };
+    let inner = row.sectors as usize - 1;
+    row.list[..inner].iter_mut().enumerate().for_each(|(n, va)| *va = first + SECTOR * n as u64);
+    Some(row)
+}
+
 impl Worker<'_> {
     /// Notes an access of the lanes of a mask, if that is wanted.
     #[inline]
@@ -31,19 +64,27 @@ impl Worker<'_> {
         kind: Kind,
     ) {
         let bytes = u64::from(access.width) * u64::from(access.count);
-        let mut list = [0u64; 32];
-        let mut n = 0;
-        for l in (0..32).filter(|l| mask >> l & 1 == 1) {
-            list[n] = a[l];
-            n += 1;
+        let mut list = *a;
+        let mut n = 32;
+        if mask != u32::MAX {
+            n = 0;
+            for l in (0..32).filter(|l| mask >> l & 1 == 1) {
+                list[n] = a[l];
+                n += 1;
+            }
         }
         let list = &list[..n];
         let c = &mut self.counts;
         match target {
             Target::Global if access.space == Space::Const => c.constant_requests += 1,
             Target::Global => {
-                let sectors = distinct(list, 5);
-                let (total, lines) = (bytes * n as u64, distinct(list, 7));
+                let row = row(list, bytes);
+                let (sectors, lines) = match &row {
+                    Some(row) => (row.sectors, row.lines),
+                    None => (distinct(list, 5), distinct(list, 7)),
+                };
+                let touched = row.as_ref().map_or(list, Row::addresses);
+                let total = bytes * n as u64;
                 match kind {
                     Kind::Read => {
                         c.global_load_requests += 1;
@@ -63,17 +104,23 @@ impl Worker<'_> {
                         c.global_atomic_sectors += sectors;
                     }
                 }
-                self.grid.traffic.touch(list, kind != Kind::Read);
+                self.grid.traffic.touch(touched, kind != Kind::Read);
                 if kind == Kind::Atomic {
-                    self.grid.traffic.touch(list, false);
+                    self.grid.traffic.touch(touched, false);
                 }
             }
             Target::Shared if kind == Kind::Atomic => c.shared_atomic_requests += 1,
             Target::Shared => {
-                let mut pairs = [(0u32, 0u64); 32];
-                let lanes = (0..32u32).filter(|l| mask >> l & 1 == 1);
-                lanes.enumerate().for_each(|(i, l)| pairs[i] = (l, a[l as usize]));
-                let (passes, least) = wavefronts(&pairs[..n], bytes);
+                let (low, high, _) = (self.grid.span)(a);
+                // Within a word of every bank there is no conflict, whatever the order.
+                let (passes, least) = if bytes <= 4 && high - (low & !3) + bytes <= 128 {
+                    (1, 1)
+                } else {
+                    let mut pairs = [(0u32, 0u64); 32];
+                    let lanes = (0..32u32).filter(|l| mask >> l & 1 == 1);
+                    lanes.enumerate().for_each(|(i, l)| pairs[i] = (l, a[l as usize]));
+                    wavefronts(&pairs[..n], bytes)
+                };
                 if kind == Kind::Read {
                     c.shared_load_requests += 1;
                     c.shared_load_wavefronts += passes;
@@ -96,5 +143,36 @@ impl Worker<'_> {
             }
             Target::Param => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_counted_as_any_other_accesses() {
+        for bytes in [1, 2, 4, 8, 16, 32] {
+            for count in [1, 2, 31, 32] {
+                for first in [0x1000, 0x1000 + bytes, 0x1060, 0x1080 - bytes] {
+                    let list: Vec<u64> = (0..count).map(|l| first + bytes * l).collect();
+                    let row = row(&list, bytes).unwrap();
+                    assert_eq!((row.sectors, row.lines), (distinct(&list, 5), distinct(&list, 7)));
+                    let sectors = |list: &[u64]| {
+                        let mut keys: Vec<u64> = list.iter().map(|va| va >> 5).collect();
+                        keys.dedup();
+                        keys
+                    };
+                    assert_eq!(sectors(row.addresses()), sectors(&list));
+                    assert!(
+                        row.addresses()
+                            .iter()
+                            .all(|va| (first..=list[list.len() - 1]).contains(va))
+                    );
+                }
+            }
+        }
+        assert!(row(&[0, 4, 12], 4).is_none() && row(&[4, 4], 4).is_none());
+        assert!(row(&[], 4).is_none());
     }
 }

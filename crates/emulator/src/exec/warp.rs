@@ -16,6 +16,9 @@ pub(super) const MAX_DEPTH: u32 = 2048;
 /// Local memory of a thread beyond that of the kernel's own frame, in bytes.
 pub(super) const STACK: u32 = 64 << 10;
 
+/// Bytes of a row of local memory: a word of every lane.
+const ROW: u64 = 128;
+
 /// A function's registers for the lanes that entered it from one call site.
 pub(super) struct Frame {
     pub(super) regs: Regs,
@@ -70,6 +73,8 @@ pub(super) struct Warp {
     pub(super) tid: [[u32; 32]; 3],
     /// Instructions that it has executed, its clock.
     pub(super) clock: u64,
+    /// Memory that calls have taken, in bytes; frames are kept for the next call.
+    pub(super) stack: u64,
 }
 
 /// What a warp has to run.
@@ -95,6 +100,7 @@ impl Warp {
             local: Vec::new(),
             tid,
             clock: 0,
+            stack: 0,
         };
         warp.begin(lanes, code);
         warp
@@ -108,7 +114,7 @@ impl Warp {
         self.frames.iter_mut().for_each(|f| f.regs.clear());
         self.free.clear();
         self.free.extend((0..self.frames.len() as u32).rev());
-        let frame = self.new_frame(code, 0, NONE, 0, lanes);
+        let (frame, _) = self.new_frame(code, 0, NONE, 0, lanes);
         self.groups.push(Group {
             pc: code.funcs[0].entry,
             frame,
@@ -119,7 +125,8 @@ impl Warp {
         });
     }
 
-    /// A frame of `func`, called at `call` of `parent`.
+    /// A frame of `func`, called at `call` of `parent`, and how many bytes of memory it took that
+    /// were not there before.
     pub(super) fn new_frame(
         &mut self,
         code: &Code,
@@ -127,7 +134,7 @@ impl Warp {
         parent: u32,
         call: u32,
         lanes: u32,
-    ) -> u32 {
+    ) -> (u32, u64) {
         let info = &code.funcs[func as usize];
         let (depth, local) = match self.frames.get(parent as usize) {
             Some(p) => (p.depth + 1, p.top),
@@ -147,6 +154,7 @@ impl Warp {
             self.frames.len() as u32 - 1
         });
         let f = &mut self.frames[index as usize];
+        let before = f.regs.bytes() + self.local.capacity() as u64 * ROW;
         f.regs.resize(info.n32, info.n64, info.np);
         (f.func, f.parent, f.call, f.lanes) = (func, parent, call, lanes);
         (f.depth, f.local, f.top) = (depth, local, local + info.local);
@@ -154,7 +162,10 @@ impl Warp {
         if self.local.len() < rows {
             self.local.resize(rows, Row32([0; 32]));
         }
-        index
+        let after = f.regs.bytes() + self.local.capacity() as u64 * ROW;
+        let grown = after.saturating_sub(before);
+        self.stack += if parent == NONE { 0 } else { grown };
+        (index, grown)
     }
 
     /// A frame that other lanes of this call site are in.

@@ -12,6 +12,8 @@ use super::{Class, K, NO_GUARD, Op, Role};
 
 /// Above this many (basic blocks × registers) every register keeps a place of its own.
 const MAX_BITS: usize = 1 << 28;
+/// The same above this many words looked at on the way to a fixed point, which takes a few seconds.
+const MAX_WORDS: usize = 1 << 32;
 
 fn file(class: Class) -> usize {
     match class {
@@ -106,9 +108,12 @@ fn intervals(drafts: &[Draft], lists: &[Vec<u32>], base: &[u32; 3], n: usize) ->
     }
     let graph = blocks(drafts, lists);
     let (count, words) = (graph.ranges.len(), n.div_ceil(64));
-    if count.saturating_mul(n) > MAX_BITS {
+    let everywhere = |mut spans: Vec<(u32, u32)>| {
         spans.iter_mut().filter(|s| s.0 != u32::MAX).for_each(|s| *s = (0, drafts.len() as u32));
-        return spans;
+        spans
+    };
+    if count.saturating_mul(n) > MAX_BITS {
+        return everywhere(spans);
     }
     let mut live_in = vec![0u64; count * words];
     let mut kill = vec![0u64; count * words];
@@ -125,9 +130,14 @@ fn intervals(drafts: &[Draft], lists: &[Vec<u32>], base: &[u32; 3], n: usize) ->
             });
         }
     }
-    let mut changed = true;
+    let edges: usize = graph.next.iter().map(Vec::len).sum();
+    let (mut changed, mut looked) = (true, 0usize);
     while changed {
         changed = false;
+        looked = looked.saturating_add(edges.saturating_mul(words));
+        if looked > MAX_WORDS {
+            return everywhere(spans);
+        }
         for b in (0..count).rev() {
             for s in &graph.next[b] {
                 for w in 0..words {

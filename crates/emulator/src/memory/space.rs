@@ -137,7 +137,8 @@ impl Memory {
         let len = size(bytes)?;
         let failed = |source| MemoryError::Reserve { bytes, source };
         let mapping = Mapping::new(len).map_err(failed)?;
-        let track = self.track.load(Relaxed);
+        // The variables of a module have values from the start: zeros, where nothing else is said.
+        let track = self.track.load(Relaxed) && !matches!(kind, AllocKind::Module(_));
         let shadow = track.then(|| Shadow::new(bytes)).transpose().map_err(failed)?;
         let region = Region::new(mapping.base(), bytes, kind, Some(mapping), shadow);
         self.write_state().insert(region)

@@ -8,6 +8,9 @@ use crate::ir::lower::FUNCTION_WINDOW;
 use crate::memory::{AllocKind, Memory};
 use crate::ptx::{InitValue, Space, Unit, Var};
 
+/// Most memory that the variables of a module may take together, in bytes.
+const MAX_BYTES: u64 = 4 << 30;
+
 /// Global and constant variables of a module. Their memory is freed with the last function.
 pub(super) struct Globals {
     memory: Arc<Memory>,
@@ -26,6 +29,7 @@ impl Globals {
         let placed = |v: &&Var<'_>| {
             matches!(v.space, Space::Global | Space::Const) && !v.external && v.bytes != 0
         };
+        let mut total = 0u64;
         for v in unit.vars.iter().filter(placed) {
             let fail = |reason: String| LoadError {
                 line: v.line,
@@ -35,6 +39,11 @@ impl Globals {
             if out.vars.contains_key(v.name) {
                 return Err(fail(format!("variable `{}` is defined twice", v.name)));
             }
+            total = total.saturating_add(v.bytes);
+            if total > MAX_BYTES {
+                return Err(fail(format!("more than {MAX_BYTES} bytes of global variables")));
+            }
+            // It is all zeros, and takes no memory until somebody writes to it.
             let va = memory.alloc(v.bytes, AllocKind::Module(device));
             let va = va.map_err(|e| fail(format!("no memory for `{}`: {e}", v.name)))?;
             out.vars.insert(v.name.to_string(), (va, v.bytes));
@@ -46,13 +55,11 @@ impl Globals {
     }
 
     fn initialise(&self, v: &Var<'_>, funcs: &HashMap<&str, usize>) -> Result<(), LoadError> {
-        let Some((va, bytes)) = self.get(v.name) else {
+        let Some((va, _)) = self.get(v.name) else {
             return Ok(());
         };
         let fail =
             |reason: String| LoadError { line: v.line, instruction: v.name.to_string(), reason };
-        // What has no initialiser is zero, and counts as written.
-        self.memory.fill(va, &[0], bytes).map_err(|e| fail(e.to_string()))?;
         for (at, value) in v.init.iter().flat_map(|i| &i.items) {
             let bits = match value {
                 InitValue::Bits(bits) => *bits,

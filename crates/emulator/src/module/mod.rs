@@ -11,6 +11,11 @@ use crate::memory::Memory;
 use crate::ptx::{self, Func, FuncKind, Space, Unit};
 use globals::Globals;
 
+/// Most instructions of all kernels of a module, each with its copies of the functions it calls.
+const MAX_CODE: usize = 4 << 20;
+/// Most shared memory that a kernel may declare, in bytes: more has to be dynamic.
+const MAX_STATIC_SHARED: u32 = 48 << 10;
+
 /// A PTX text that could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("PTX line {line}: {reason}{}", at(.instruction))]
@@ -21,6 +26,23 @@ pub struct LoadError {
     pub instruction: String,
     /// What is wrong with it.
     pub reason: String,
+}
+
+impl LoadError {
+    /// Longest reason and longest instruction, in characters: both quote names from the text.
+    const LONGEST: [usize; 2] = [400, 160];
+
+    fn cut(mut self) -> Self {
+        for (text, longest) in
+            [&mut self.reason, &mut self.instruction].into_iter().zip(Self::LONGEST)
+        {
+            if let Some((end, _)) = text.char_indices().nth(longest) {
+                text.truncate(end);
+                text.push('…');
+            }
+        }
+        self
+    }
 }
 
 fn at(instruction: &str) -> String {
@@ -75,7 +97,11 @@ impl Module {
     /// # Errors
     /// The first line that is not PTX, or that asks for something the emulator does not support.
     pub fn load(ptx: &str, memory: &Arc<Memory>, device: u32) -> Result<Module, LoadError> {
-        let unit = ptx::parse(ptx)?;
+        Self::load_text(ptx, memory, device).map_err(LoadError::cut)
+    }
+
+    fn load_text(text: &str, memory: &Arc<Memory>, device: u32) -> Result<Module, LoadError> {
+        let unit = ptx::parse(text)?;
         let funcs = index_functions(&unit)?;
         let globals = Arc::new(Globals::place(&unit, &funcs, memory, device)?);
         let addresses = unit.vars.iter().filter_map(|v| Some((v.name, globals.get(v.name)?.0)));
@@ -85,11 +111,14 @@ impl Module {
         let consts = unit.vars.iter().filter(|v| v.space == Space::Const);
         let const_bytes = consts.map(|v| v.bytes).sum::<u64>().min(u32::MAX.into()) as u32;
         let (mut functions, mut reached) = (Vec::new(), vec![false; unit.funcs.len()]);
+        let mut instructions = 0usize;
         for (i, f) in unit.funcs.iter().enumerate() {
             if f.kind != FuncKind::Entry || f.body.is_none() {
                 continue;
             }
             let lowered = lower::lower(&env, i)?;
+            instructions += lowered.code.insts.len();
+            fits(f, &lowered.code, instructions)?;
             lowered.index.iter().for_each(|(m, _)| reached[*m] = true);
             let heap = Op::Builtin(Builtin::Malloc);
             let uses_heap = lowered.code.insts.iter().any(|i| i.op == heap);
@@ -133,6 +162,24 @@ impl Module {
     pub fn global(&self, name: &str) -> Option<(u64, u64)> {
         self.globals.get(name)
     }
+}
+
+/// Whether a kernel keeps to the bounds, given the instructions of the module up to its end.
+fn fits(f: &Func<'_>, code: &Code, instructions: usize) -> Result<(), LoadError> {
+    let fail = |reason| Err(LoadError { line: f.line, instruction: f.name.to_string(), reason });
+    if instructions > MAX_CODE {
+        return fail(format!(
+            "more than {MAX_CODE} instructions in the kernels of the module and what they call"
+        ));
+    }
+    let shared = code.shared_static;
+    if shared > MAX_STATIC_SHARED {
+        return fail(format!(
+            "{shared} bytes of declared shared memory; beyond {MAX_STATIC_SHARED} it has to be \
+             dynamic (`extern __shared__`)"
+        ));
+    }
+    Ok(())
 }
 
 /// Functions by name: a definition wins over declarations, and two definitions are an error.

@@ -37,7 +37,8 @@ fn word_byte(b: u8) -> bool {
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, at: 0, line: 1 }
+        // A text from a C API may end in zeros; any other zero is a stray character.
+        Self { text: text.trim_end_matches('\0'), at: 0, line: 1 }
     }
 
     pub(super) fn text(&self) -> &'a str {
@@ -70,10 +71,6 @@ impl<'a> Lexer<'a> {
                         self.at += 1;
                     }
                     self.at = (self.at + 2).min(bytes.len());
-                }
-                // A text from a C API may end in zeros; any other zero is a stray character.
-                0 if self.at < bytes.len() && bytes[self.at..].iter().all(|b| *b == 0) => {
-                    self.at = bytes.len();
                 }
                 _ => return,
             }

@@ -10,6 +10,8 @@ mod cursor;
 mod decl;
 mod lex;
 mod operand;
+#[cfg(test)]
+mod outline;
 mod parse;
 mod types;
 

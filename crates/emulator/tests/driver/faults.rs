@@ -43,6 +43,9 @@ fn a_fault_stays_with_its_context() {
         assert_eq!(code(unsafe { result::free_sync(held) }), expected);
         assert_eq!(code(event.record(&stream)), expected);
         assert_eq!(code(event.try_is_complete()), expected);
+        assert_eq!(unsafe { sys::cuStreamQuery(stream.cu_stream()) }, expected);
+        let elapsed = unsafe { result::event::elapsed(event.cu_event(), event.cu_event()) };
+        assert_eq!(code(elapsed), expected);
         assert_eq!(
             code(unsafe { stream.launch_builder(&kernel).launch(config(1, 1, 0)) }),
             expected

@@ -102,6 +102,52 @@ fn impossible_launches_are_refused_and_harm_nothing() {
     assert_eq!(mixed, CUDA_ERROR_INVALID_HANDLE);
 }
 
+/// 1024 threads with more than 64 registers each do not fit the 65536 of a multiprocessor.
+#[test]
+fn registers_bound_the_block() {
+    let context = own_context(0);
+    let stream = context.default_stream();
+    let lines = |line: &dyn Fn(u32) -> String| (0..100).map(line).collect::<String>();
+    let ptx = format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n\
+         .visible .entry wide(.param .u64 out) {{\n.reg .b32 %r<101>;\n.reg .b64 %rd<2>;\n\
+         ld.param.u64 %rd1, [out];\nmov.u32 %r100, 0;\n{}{}\
+         st.global.u32 [%rd1], %r100;\nret;\n}}\n",
+        lines(&|n| format!("ld.volatile.global.u32 %r{n}, [%rd1+{}];\n", 4 * n)),
+        lines(&|n| format!("add.u32 %r100, %r100, %r{n};\n")),
+    );
+    let wide = function(&context, &ptx, "wide");
+    let registers = wide.num_regs().unwrap();
+    assert!((100..=128).contains(&registers), "{registers}");
+    let most = wide.max_threads_per_block().unwrap() as u32;
+    // Each of the four schedulers has its own quarter of the registers.
+    assert_eq!(most, 65536 / 4 / (registers as u32 * 32) * 4 * 32);
+    let mut out = stream.alloc_zeros::<u32>(100).unwrap();
+    let mut run = |threads| {
+        let mut launch = stream.launch_builder(&wide);
+        launch.arg(&mut out);
+        unsafe { launch.launch(config(1, threads, 0)) }.map(|_| ())
+    };
+    assert_eq!(code(run(1024)), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    assert_eq!(code(run(most + 1)), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    run(most).unwrap();
+    stream.synchronize().unwrap();
+}
+
+#[test]
+fn declared_shared_memory_is_checked_when_a_module_is_loaded() {
+    let context = own_context(0);
+    let with = |bytes: u32| {
+        let ptx = format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n\
+             .visible .entry f() {{ .shared .align 4 .b8 s[{bytes}]; ret; }}\n"
+        );
+        context.load_module(cudarc::nvrtc::Ptx::from_src(ptx)).map(|_| ())
+    };
+    with(48 << 10).unwrap();
+    assert_eq!(code(with((48 << 10) + 4)), CUDA_ERROR_INVALID_PTX);
+}
+
 #[test]
 fn parameters_may_come_packed() {
     let context = own_context(0);

@@ -1,0 +1,9 @@
+//! Any bytes as an image of `cuModuleLoadData`.
+#![no_main]
+
+use fuzzing::harness;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    harness::load_only(&harness::text(data));
+});

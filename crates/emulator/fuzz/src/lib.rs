@@ -1,0 +1,4 @@
+//! What the fuzz targets share with the tests that replay their seeds.
+
+pub mod harness;
+pub mod mutation;
