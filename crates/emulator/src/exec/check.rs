@@ -56,7 +56,7 @@ fn verb(kind: Kind) -> &'static str {
     match kind {
         Kind::Read => "read",
         Kind::Write => "write",
-        Kind::Atomic => "atomic",
+        Kind::Atomic | Kind::Reduction => "atomic",
     }
 }
 

@@ -62,13 +62,20 @@ impl Worker<'_> {
                         c.global_atomic_operations += n as u64;
                         c.global_atomic_sectors += sectors;
                     }
+                    Kind::Reduction => {
+                        c.global_reduction_requests += 1;
+                        c.global_reduction_operations += n as u64;
+                        c.global_reduction_sectors += sectors;
+                    }
                 }
                 self.grid.traffic.touch(list, kind != Kind::Read);
-                if kind == Kind::Atomic {
+                if matches!(kind, Kind::Atomic | Kind::Reduction) {
                     self.grid.traffic.touch(list, false);
                 }
             }
-            Target::Shared if kind == Kind::Atomic => c.shared_atomic_requests += 1,
+            Target::Shared if matches!(kind, Kind::Atomic | Kind::Reduction) => {
+                c.shared_atomic_requests += 1;
+            }
             Target::Shared => {
                 let mut pairs = [(0u32, 0u64); 32];
                 let lanes = (0..32u32).filter(|l| mask >> l & 1 == 1);
