@@ -127,8 +127,8 @@ pub(super) fn atom(
 ) -> Done {
     let mut a = memory::addresses(worker, warp, at, inst, access);
     let mut at = At { ..*at };
+    let target = memory::resolve(worker, cta, warp, &mut at, &mut a, access, Kind::Atomic)?;
     let kind = if result { Kind::Atomic } else { Kind::Reduction };
-    let target = memory::resolve(worker, cta, warp, &mut at, &mut a, access, kind)?;
     worker.count_access(&target, access, &a, at.active, kind);
     let (k, w) = (&worker.grid.code.consts, access.width);
     let regs = &warp.frames[at.frame].regs;

@@ -28,7 +28,7 @@ pub(super) enum Kind {
     Read,
     Write,
     Atomic,
-    /// An atomic whose old value nobody reads.
+    /// An atomic whose old value nobody reads; only counts make a difference.
     Reduction,
 }
 
