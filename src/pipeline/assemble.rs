@@ -5,14 +5,14 @@ use std::fs::File;
 use std::io::{self, BufReader};
 
 use super::prepare::Prepared;
-use super::sanitized;
+use super::{profiled, sanitized};
 use crate::compile::{Artifact, CompileFailure, ImageFormat};
 use crate::contract::{ArgKind, EvaluateRequest, KernelType, Role};
 use crate::measure::runtime_stats;
+use crate::profile::DeviceMetrics;
 use crate::report::{
-    Availability, CompileReport, DeviceReport, EvaluateResponse, ExecMetadata, FailureReport,
-    KernelExecResult, MeasurementReport, OutputReport, ResponseStatus, Timings, ValidationReport,
-    ValidationStatus,
+    CompileReport, DeviceReport, EvaluateResponse, ExecMetadata, FailureReport, KernelExecResult,
+    MeasurementReport, OutputReport, ResponseStatus, Timings, ValidationReport, ValidationStatus,
 };
 use crate::tensor::encoding;
 use crate::validate::validation_error;
@@ -78,7 +78,7 @@ pub(super) fn not_compiled(
         kernel_exec_result: KernelExecResult {
             compiled: false,
             compilation_error: Some(failure.message.clone()),
-            metadata: metadata(request.kernel.kernel_type, device, None),
+            metadata: metadata(request.kernel.kernel_type, device, None, None),
             ..KernelExecResult::default()
         },
         gpu_type: Some(device.name.clone()),
@@ -140,6 +140,7 @@ pub(super) fn ran(
     // A time may only be ranked when nothing is known against the kernel.
     let ranked = failure.is_none() && correctness != Some(false);
     let stats = if ranked { runtime_stats(&outcome.samples_ms) } else { None };
+    let (profile, device_metrics) = profiled::report(request, device, prepared, &outcome);
     let mut compile = compile_report(&prepared.artifact);
     compile.function = outcome.function;
     Ok(EvaluateResponse {
@@ -157,6 +158,7 @@ pub(super) fn ran(
                 request.kernel.kernel_type,
                 device,
                 Some(prepared.artifact.entry_kernel().name.clone()),
+                device_metrics,
             ),
         },
         gpu_type: Some(device.name.clone()),
@@ -178,22 +180,24 @@ pub(super) fn ran(
             message: failure.message.clone(),
         }),
         printed: (!outcome.printed.is_empty()).then(|| outcome.printed.clone()),
-        profile: request.profile.as_ref().map(|_| Availability {
-            available: false,
-            reason: "hardware metrics are not collected by this version; leave `profile` out"
-                .to_owned(),
-        }),
+        profile,
         sanitize,
     })
 }
 
-fn metadata(kind: KernelType, device: &DeviceInfo, kernel: Option<String>) -> ExecMetadata {
+fn metadata(
+    kind: KernelType,
+    device: &DeviceInfo,
+    kernel: Option<String>,
+    device_metrics: Option<DeviceMetrics>,
+) -> ExecMetadata {
     ExecMetadata {
         gpu_id: Some(device.ordinal),
         kernel_name: kernel,
         kernel_type: Some(kind),
         gpu_type: Some(device.name.clone()),
         cuda_version: Some(cuda_version(device.target.driver_version)),
+        device_metrics,
     }
 }
 

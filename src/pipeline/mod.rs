@@ -5,6 +5,7 @@ mod compile_only;
 mod error;
 mod jobs;
 mod prepare;
+mod profiled;
 mod run;
 mod sanitized;
 mod service;

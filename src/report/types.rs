@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compile::{Diagnostic, Resources};
 use crate::contract::{CacheState, Compress, DataFormat, KernelType};
+use crate::profile::DeviceMetrics;
 use crate::tensor::Dtype;
 use crate::validate::Comparison;
 use crate::worker::protocol::{DeviceKind, FunctionFacts};
@@ -51,7 +52,8 @@ pub struct EvaluateResponse {
     /// What the kernel printed (`printf`), bounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<String>,
-    /// Hardware metrics, when asked for.
+    /// Whether there are device metrics, when asked for; they are in
+    /// `kernel_exec_result.metadata.device_metrics`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Availability>,
     /// Memory checks, when asked for.
@@ -143,6 +145,9 @@ pub struct ExecMetadata {
     /// CUDA version of the driver, e.g. `13.0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cuda_version: Option<String>,
+    /// What the kernel asked of the hardware, when asked for and known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_metrics: Option<DeviceMetrics>,
 }
 
 /// Wall-clock time by stage, milliseconds.
@@ -298,14 +303,15 @@ pub struct FailureReport {
     pub message: String,
 }
 
-/// A capability that was asked for and could not be had.
+/// Whether a capability that was asked for could be had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Availability {
     /// Whether it was done.
     pub available: bool,
     /// Why not, and what would help.
-    pub reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Outcome of memory checks.

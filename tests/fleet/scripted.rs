@@ -10,7 +10,8 @@ use warpgauge::compile::Target;
 use warpgauge::worker::child::ProbeReport;
 use warpgauge::worker::frame;
 use warpgauge::worker::protocol::{
-    DeviceInfo, DeviceKind, FromWorker, Job, PROTOCOL_VERSION, RunOutcome, ToWorker, WorkerTimings,
+    DeviceInfo, DeviceKind, FromWorker, Job, PROTOCOL_VERSION, RunOutcome, SmLimits, ToWorker,
+    WorkerTimings,
 };
 
 pub fn main(args: &[String]) -> ExitCode {
@@ -100,6 +101,7 @@ fn outcome() -> RunOutcome {
         timings: WorkerTimings::default(),
         printed: String::new(),
         emulator_report: None,
+        counts: None,
         function: None,
     }
 }
@@ -120,5 +122,6 @@ fn device(ordinal: u32) -> DeviceInfo {
         memory_bus_bits: 0,
         max_shared_optin_bytes: 0,
         pci_bus_id: String::new(),
+        sm: SmLimits::default(),
     }
 }

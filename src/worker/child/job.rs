@@ -18,8 +18,8 @@ use crate::device::{
 };
 use crate::tensor::Dtype;
 use crate::worker::protocol::{
-    Argument, Blame, DeviceInfo, DeviceKind, FromWorker, Image, Job, KernelLaunch, RunFailure,
-    RunOutcome, WorkerTimings,
+    Argument, Blame, DeviceInfo, DeviceKind, FromWorker, Image, Job, KernelLaunch, LaunchCounts,
+    RunFailure, RunOutcome, WorkerTimings,
 };
 
 /// Page-locked memory kept for copies, bytes.
@@ -93,6 +93,10 @@ impl Executor {
     ) -> Result<Self, DeviceError> {
         let device = loaded.driver.device_info(ordinal)?;
         let context = loaded.driver.open(ordinal)?;
+        if let Some(emulator) = loaded.emulator {
+            // On at its start, and switched on again for the one launch that is counted.
+            emulator.set_counting(false)?;
+        }
         Ok(Self {
             stream: Stream::new(&context)?,
             device,
@@ -241,9 +245,35 @@ fn phases<'job>(
     outcome.samples_ms = executed.samples_ms;
     outcome.warmup_launches = executed.warmup_launches;
     outcome.timings.device_busy_ms = executed.device_busy_ms;
+    if job.profile {
+        outcome.counts = timed(&mut outcome.timings.execute_ms, || {
+            count_launch(executor, &mut launch, buffers)
+        })?;
+    }
     let _ = link.send(&FromWorker::Executed);
     drop(launch);
     verify::run(executor, job, buffers, residue, outcome)
+}
+
+/// Launches once more, on the emulator, and counts what that launch alone does. The buffers hold
+/// after it what any launch leaves.
+fn count_launch(
+    executor: &Executor,
+    launch: &mut PreparedLaunch,
+    buffers: &[JobBuffer<'_>],
+) -> JobResult<Option<LaunchCounts>> {
+    let Some(emulator) = executor.emulator else { return Ok(None) };
+    let stream = &executor.stream;
+    for buffer in buffers {
+        buffer.restore(stream).map_err(environment)?;
+    }
+    stream.synchronize().map_err(environment)?;
+    let _ = emulator.take_report();
+    emulator.set_counting(true).map_err(environment)?;
+    let launched = launch.launch(stream).and_then(|()| stream.synchronize());
+    emulator.set_counting(false).map_err(environment)?;
+    launched.map_err(candidate)?;
+    Ok(emulator.take_launch())
 }
 
 /// Adds the wall time that `work` takes to `total_ms`.
@@ -326,6 +356,7 @@ fn empty_outcome() -> RunOutcome {
         timings: WorkerTimings::default(),
         printed: String::new(),
         emulator_report: None,
+        counts: None,
         function: None,
     }
 }

@@ -257,6 +257,7 @@ pub(super) fn failed(failure: RunFailure) -> RunOutcome {
         timings: WorkerTimings::default(),
         printed: String::new(),
         emulator_report: None,
+        counts: None,
         function: None,
     }
 }

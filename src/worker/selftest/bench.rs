@@ -82,6 +82,7 @@ impl Bench {
             tolerances: Vec::new(),
             trials: None,
             sanitize: false,
+            profile: false,
         }
     }
 

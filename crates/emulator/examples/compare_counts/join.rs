@@ -57,6 +57,16 @@ const COLUMNS: &[Column] = &[
         &["global_store_sectors"],
         &["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"],
     ),
+    column(
+        "global sectors (theoretical)",
+        &["global_load_sectors", "global_store_sectors"],
+        &["memory_l2_theoretical_sectors_global"],
+    ),
+    column(
+        "global sectors (ideal)",
+        &["global_load_ideal_sectors", "global_store_ideal_sectors"],
+        &["memory_l2_theoretical_sectors_global_ideal"],
+    ),
     column("fadd", &["fadd"], &["smsp__sass_thread_inst_executed_op_fadd_pred_on.sum"]),
     column("fmul", &["fmul"], &["smsp__sass_thread_inst_executed_op_fmul_pred_on.sum"]),
     column("ffma", &["ffma"], &["smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"]),
@@ -160,7 +170,9 @@ const MORE: &[&str] = &[
 
 /// Names of all metrics, as Nsight Compute's `--metrics` takes them.
 pub fn metrics() -> String {
-    let ours = COLUMNS.iter().flat_map(|column| column.metrics);
+    // Source metrics come with `--section SourceCounters`.
+    let counter = |name: &&&str| !name.starts_with("memory_");
+    let ours = COLUMNS.iter().flat_map(|column| column.metrics).filter(counter);
     ours.chain(MORE).copied().collect::<Vec<_>>().join(",")
 }
 

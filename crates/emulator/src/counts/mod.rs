@@ -138,6 +138,8 @@ counts! {
     global_load_requests,
     /// Sectors of 32 bytes that those loads touch, each once for a load.
     global_load_sectors,
+    /// Sectors that those loads would touch if their threads used adjacent addresses.
+    global_load_ideal_sectors,
     /// Bytes that the threads of those loads asked for.
     global_load_bytes,
     /// Lines of 128 bytes that those loads touch, each once for a load.
@@ -146,6 +148,8 @@ counts! {
     global_store_requests,
     /// Sectors of 32 bytes that those stores touch.
     global_store_sectors,
+    /// Sectors that those stores would touch if their threads used adjacent addresses.
+    global_store_ideal_sectors,
     /// Bytes that the threads of those stores wrote.
     global_store_bytes,
     /// Lines of 128 bytes that those stores touch.

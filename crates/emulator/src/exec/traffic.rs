@@ -44,16 +44,20 @@ impl Worker<'_> {
             Target::Global => {
                 let sectors = distinct(list, 5);
                 let (total, lines) = (bytes * n as u64, distinct(list, 7));
+                // Threads may share an address, which is better still.
+                let ideal = sectors.min(total.div_ceil(32));
                 match kind {
                     Kind::Read => {
                         c.global_load_requests += 1;
                         c.global_load_sectors += sectors;
+                        c.global_load_ideal_sectors += ideal;
                         c.global_load_bytes += total;
                         c.global_load_lines += lines;
                     }
                     Kind::Write => {
                         c.global_store_requests += 1;
                         c.global_store_sectors += sectors;
+                        c.global_store_ideal_sectors += ideal;
                         c.global_store_bytes += total;
                         c.global_store_lines += lines;
                     }
