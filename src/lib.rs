@@ -3,7 +3,8 @@
 //!
 //! One way through, each stage a module that imports only what stands above it in this list:
 //!
-//! `contract` → `tensor` → `compile` → `worker` → `measure` → `validate` → `report` → `pipeline`
+//! `contract` → `tensor` → `compile` → `worker` → `measure` → `validate` → `profile` → `report` →
+//! `pipeline`
 //!
 //! [`pipeline`] alone knows the order of the stages; [`api`] and [`cli`] alone know HTTP and the
 //! terminal; [`device`] alone touches CUDA and contains the crate's only `unsafe` code.
@@ -25,6 +26,7 @@ pub mod sandbox;
 pub mod worker;
 
 pub mod bind;
+pub mod profile;
 pub mod report;
 
 pub mod config;

@@ -105,6 +105,7 @@ pub fn retry_after(ahead: usize, devices: usize, mean_job: Duration) -> Duration
 pub(crate) mod tests {
     use super::*;
     use crate::compile::Target;
+    use crate::worker::protocol::SmLimits;
 
     /// A device with an ordinal and 1000 bytes of memory.
     pub(crate) fn device(ordinal: u32) -> DeviceInfo {
@@ -122,6 +123,7 @@ pub(crate) mod tests {
             memory_bus_bits: 0,
             max_shared_optin_bytes: 0,
             pci_bus_id: String::new(),
+            sm: SmLimits::default(),
         }
     }
 

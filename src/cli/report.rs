@@ -1,5 +1,6 @@
 //! Reports for people: the verdict first, then what it rests on.
 
+mod metrics;
 mod page;
 
 use crate::compile::{Diagnostic, Severity};
@@ -191,8 +192,11 @@ fn check(page: &mut Page, name: &str, comparison: &Comparison) {
 
 /// What only some reports have.
 fn extras(page: &mut Page, response: &EvaluateResponse) {
-    if let Some(profile) = response.profile.as_ref().filter(|profile| !profile.available) {
-        page.row("profile", &format!("not available: {}", profile.reason));
+    if let Some(metrics) = &response.kernel_exec_result.metadata.device_metrics {
+        metrics::rows(page, metrics);
+    }
+    if let Some(reason) = response.profile.as_ref().and_then(|profile| profile.reason.as_ref()) {
+        page.row("profile", &format!("not available: {reason}"));
     }
     if let Some(sanitize) = &response.sanitize {
         if let Some(reason) = &sanitize.reason {

@@ -10,7 +10,7 @@ use super::DeviceError;
 use super::api::Api;
 use super::reserve::Reserve;
 use crate::compile::Target;
-use crate::worker::protocol::{DeviceInfo, DeviceKind};
+use crate::worker::protocol::{DeviceInfo, DeviceKind, SmLimits};
 
 /// `CU_LIMIT_STACK_SIZE`.
 const LIMIT_STACK_SIZE: c_int = 0;
@@ -88,6 +88,28 @@ impl Driver {
             pci_bus_id: self
                 .text(device, self.api.device_pci, "ask for the device's PCI address")?
                 .to_lowercase(),
+            sm: self.sm_limits(device)?,
+        })
+    }
+
+    fn sm_limits(&self, device: CUdevice) -> Result<SmLimits, DeviceError> {
+        // Drivers before 11.0 do not know the last two.
+        let newer = |which| self.attribute(device, which).unwrap_or(0);
+        Ok(SmLimits {
+            threads: self
+                .attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+            registers: self.attribute(
+                device,
+                Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
+            )?,
+            shared_bytes: self.attribute(
+                device,
+                Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+            )?,
+            blocks: newer(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
+            reserved_shared_bytes: newer(
+                Attribute::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK,
+            ),
         })
     }
 

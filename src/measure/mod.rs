@@ -33,7 +33,8 @@ pub use plan::{
 };
 pub use presets::{CompareBudget, GatePolicy, MeasurementBudget, Preset, PresetError};
 pub use stats::{
-    Sorted, coefficient_of_variation, lag1_autocorrelation, mean, runtime_stats, sample_std,
+    RuntimeStats, Sorted, coefficient_of_variation, lag1_autocorrelation, mean, runtime_stats,
+    sample_std,
 };
 pub use stopping::{Decision, StopReason, decide, half_width};
 pub use summary::Summary;

@@ -3,9 +3,37 @@
 //! Samples are finite; times are milliseconds. What too few samples cannot tell is `None`, never a
 //! number that looks like one.
 
+use poem_openapi::Object;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use crate::report::RuntimeStats;
+/// Statistics of launch times, milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct RuntimeStats {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Sample standard deviation (n − 1); 0 for one sample.
+    pub std: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// Median.
+    pub median: f64,
+    /// 95th percentile, linear interpolation (Hyndman–Fan type 7).
+    pub percentile_95: f64,
+    /// 99th percentile, linear interpolation (Hyndman–Fan type 7).
+    pub percentile_99: f64,
+    /// Number of samples.
+    pub samples: u32,
+    /// Lower end of the order-statistic 95 % confidence interval of the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_ci_low: Option<f64>,
+    /// Upper end of the order-statistic 95 % confidence interval of the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_ci_high: Option<f64>,
+}
 
 /// Arithmetic mean; `None` without samples.
 ///

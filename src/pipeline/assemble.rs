@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::{self, BufReader};
 
 use super::prepare::Prepared;
-use super::{measured, sanitized};
+use super::{measured, profiled, sanitized};
 use crate::compile::{Artifact, CompileFailure, ImageFormat};
 use crate::contract::{ArgKind, EvaluateRequest, KernelType, Role};
 use crate::measure::runtime_stats;
+use crate::profile::DeviceMetrics;
 use crate::report::{
-    Availability, CompileReport, DeviceReport, EvaluateResponse, ExecMetadata, FailureReport,
-    KernelExecResult, OutputReport, ResponseStatus, Timings, ValidationReport, ValidationStatus,
+    CompileReport, DeviceReport, EvaluateResponse, ExecMetadata, FailureReport, KernelExecResult,
+    OutputReport, ResponseStatus, Timings, ValidationReport, ValidationStatus,
 };
 use crate::tensor::encoding;
 use crate::validate::{Comparison, Reason, ReasonCode, no_expectation};
@@ -77,7 +78,7 @@ pub(super) fn not_compiled(
         kernel_exec_result: KernelExecResult {
             compiled: false,
             compilation_error: Some(failure.message.clone()),
-            metadata: metadata(request.kernel.kernel_type, device, None),
+            metadata: metadata(request.kernel.kernel_type, device, None, None),
             ..KernelExecResult::default()
         },
         gpu_type: Some(device.name.clone()),
@@ -152,6 +153,7 @@ pub(super) fn ran(
     // A time may only be ranked when nothing is known against the kernel.
     let ranked = failure.is_none() && correctness != Some(false);
     let stats = if ranked { runtime_stats(&kept) } else { None };
+    let (profile, device_metrics) = profiled::report(request, device, prepared, &outcome);
     let why = validation.reasons.first().map(|reason| reason.message.clone());
     let mut compile = compile_report(&prepared.artifact);
     compile.function = outcome.function;
@@ -169,6 +171,7 @@ pub(super) fn ran(
                 request.kernel.kernel_type,
                 device,
                 Some(prepared.artifact.entry_kernel().name.clone()),
+                device_metrics,
             ),
         },
         gpu_type: Some(device.name.clone()),
@@ -185,22 +188,24 @@ pub(super) fn ran(
             message: failure.message.clone(),
         }),
         printed: (!outcome.printed.is_empty()).then(|| outcome.printed.clone()),
-        profile: request.profile.as_ref().map(|_| Availability {
-            available: false,
-            reason: "hardware metrics are not collected by this version; leave `profile` out"
-                .to_owned(),
-        }),
+        profile,
         sanitize,
     })
 }
 
-fn metadata(kind: KernelType, device: &DeviceInfo, kernel: Option<String>) -> ExecMetadata {
+fn metadata(
+    kind: KernelType,
+    device: &DeviceInfo,
+    kernel: Option<String>,
+    device_metrics: Option<DeviceMetrics>,
+) -> ExecMetadata {
     ExecMetadata {
         gpu_id: Some(device.ordinal),
         kernel_name: kernel,
         kernel_type: Some(kind),
         gpu_type: Some(device.name.clone()),
         cuda_version: Some(cuda_version(device.target.driver_version)),
+        device_metrics,
     }
 }
 

@@ -7,6 +7,7 @@ mod jobs;
 mod linted;
 mod measured;
 mod prepare;
+mod profiled;
 mod run;
 mod sanitized;
 mod service;

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::Path;
 
 use super::error::{Problem, ServiceError, chain};
+use super::profiled;
 use crate::bind::{BindError, bind_arguments};
 use crate::compile::{Artifact, CompileError, CompileFailure, CompileOptions, Compiler, Target};
 use crate::contract::{
@@ -167,6 +168,7 @@ pub(super) fn lay_out(
         keep_outputs,
         trials: layout.trials.clone(),
         sanitize: request.sanitize != Sanitize::Off,
+        profile: profiled::wants_counts(request),
         lint: layout.lint,
         paired: None,
     };

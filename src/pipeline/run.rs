@@ -68,6 +68,9 @@ impl Shared {
         if purpose == Purpose::Execute && request.return_outputs == ReturnOutputs::None {
             request.return_outputs = ReturnOutputs::All;
         }
+        if purpose == Purpose::Evaluate && self.config.devices.device_metrics {
+            request.profile.get_or_insert_default();
+        }
         let device = self.default_device()?;
 
         job.state(JobState::Compiling);

@@ -3,5 +3,6 @@
 mod measurement;
 mod types;
 
+pub use crate::measure::RuntimeStats;
 pub use measurement::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
 pub use types::*;

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::measurement::MeasurementReport;
 use crate::compile::{Diagnostic, Resources};
 use crate::contract::{Compress, DataFormat, KernelType};
+use crate::measure::RuntimeStats;
+use crate::profile::DeviceMetrics;
 use crate::tensor::Dtype;
 use crate::validate::{Comparison, Reason, Weakness};
 use crate::worker::protocol::{DeviceKind, FunctionFacts};
@@ -52,7 +54,8 @@ pub struct EvaluateResponse {
     /// What the kernel printed (`printf`), bounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<String>,
-    /// Hardware metrics, when asked for.
+    /// Whether there are device metrics, when asked for; they are in
+    /// `kernel_exec_result.metadata.device_metrics`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Availability>,
     /// Memory checks, when asked for.
@@ -97,34 +100,6 @@ pub struct KernelExecResult {
     pub metadata: ExecMetadata,
 }
 
-/// Statistics of launch times, milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Object)]
-#[oai(skip_serializing_if_is_none)]
-pub struct RuntimeStats {
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// Sample standard deviation (n − 1); 0 for one sample.
-    pub std: f64,
-    /// Smallest.
-    pub min: f64,
-    /// Largest.
-    pub max: f64,
-    /// Median.
-    pub median: f64,
-    /// 95th percentile, linear interpolation (Hyndman–Fan type 7).
-    pub percentile_95: f64,
-    /// 99th percentile, linear interpolation (Hyndman–Fan type 7).
-    pub percentile_99: f64,
-    /// Number of samples.
-    pub samples: u32,
-    /// Lower end of the order-statistic 95 % confidence interval of the median.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub median_ci_low: Option<f64>,
-    /// Upper end of the order-statistic 95 % confidence interval of the median.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub median_ci_high: Option<f64>,
-}
-
 /// Kernel and device, as the reference response has them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
@@ -144,6 +119,9 @@ pub struct ExecMetadata {
     /// CUDA version of the driver, e.g. `13.0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cuda_version: Option<String>,
+    /// What the kernel asked of the hardware, when asked for and known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_metrics: Option<DeviceMetrics>,
 }
 
 /// Wall-clock time by stage, milliseconds.
@@ -295,14 +273,15 @@ pub struct FailureReport {
     pub message: String,
 }
 
-/// A capability that was asked for and could not be had.
+/// Whether a capability that was asked for could be had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Availability {
     /// Whether it was done.
     pub available: bool,
     /// Why not, and what would help.
-    pub reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Outcome of memory checks.

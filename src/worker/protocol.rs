@@ -4,6 +4,7 @@
 //! input; its standard output belongs to the kernels (`printf`). Tensor content travels in files of
 //! the job's private directory, never in frames.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use poem_openapi::{Enum, Object};
@@ -107,6 +108,23 @@ pub struct DeviceInfo {
     pub max_shared_optin_bytes: u32,
     /// PCI address, `0000:1b:00.0`.
     pub pci_bus_id: String,
+    /// What one multiprocessor holds at once.
+    pub sm: SmLimits,
+}
+
+/// What one multiprocessor holds at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SmLimits {
+    /// Threads.
+    pub threads: u32,
+    /// Blocks; 0 if the driver does not say.
+    pub blocks: u32,
+    /// 32-bit registers.
+    pub registers: u32,
+    /// Shared memory, bytes.
+    pub shared_bytes: u32,
+    /// Shared memory that each block occupies beyond its own, bytes.
+    pub reserved_shared_bytes: u32,
 }
 
 /// Where a kernel runs. Times of different kinds are never compared.
@@ -158,6 +176,8 @@ pub struct Job {
     pub lint: bool,
     /// In place of all else: time `launch` and a rival side by side.
     pub paired: Option<PairedPlan>,
+    /// Whether the emulator's counts of one more launch are wanted.
+    pub profile: bool,
 }
 
 /// A kernel with everything needed to launch it.
@@ -318,8 +338,10 @@ pub struct RunOutcome {
     pub timings: WorkerTimings,
     /// What the kernel printed, bounded; lossy UTF-8.
     pub printed: String,
-    /// The emulator's report (counts and findings), JSON.
+    /// The emulator's report (findings), JSON.
     pub emulator_report: Option<serde_json::Value>,
+    /// What the emulator counted in a launch of its own, apart from the timed ones.
+    pub counts: Option<LaunchCounts>,
     /// Occupancy and resources as the driver reports them for the launched kernel.
     pub function: Option<FunctionFacts>,
 }
@@ -329,6 +351,17 @@ impl RunOutcome {
     pub fn all_passed(&self) -> bool {
         !self.checks.is_empty() && self.checks.iter().all(|check| check.comparison.passed)
     }
+}
+
+/// What the emulator counted in one launch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchCounts {
+    /// Symbol of the kernel.
+    pub kernel: String,
+    /// Version of the emulator.
+    pub version: String,
+    /// Counts by the emulator's names.
+    pub counts: BTreeMap<String, u64>,
 }
 
 /// Why a job did not run to its end.

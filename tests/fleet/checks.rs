@@ -87,6 +87,7 @@ fn job(id: &str) -> Job {
         trials: None,
         sanitize: false,
         lint: false,
+        profile: false,
         paired: None,
     }
 }

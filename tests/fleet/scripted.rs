@@ -10,7 +10,7 @@ use warpgauge::compile::Target;
 use warpgauge::worker::child::ProbeReport;
 use warpgauge::worker::frame;
 use warpgauge::worker::protocol::{
-    DeviceInfo, DeviceKind, FromWorker, Job, PROTOCOL_VERSION, RunOutcome, ToWorker,
+    DeviceInfo, DeviceKind, FromWorker, Job, PROTOCOL_VERSION, RunOutcome, SmLimits, ToWorker,
 };
 
 pub fn main(args: &[String]) -> ExitCode {
@@ -114,5 +114,6 @@ fn device(ordinal: u32) -> DeviceInfo {
         memory_bus_bits: 0,
         max_shared_optin_bytes: 0,
         pci_bus_id: String::new(),
+        sm: SmLimits::default(),
     }
 }

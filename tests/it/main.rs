@@ -10,4 +10,5 @@ mod contracts;
 mod evaluate;
 mod faults;
 mod lifecycle;
+mod profile;
 mod server;

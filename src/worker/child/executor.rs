@@ -63,6 +63,10 @@ impl Executor {
     ) -> Result<Self, DeviceError> {
         let device = loaded.driver.device_info(ordinal)?;
         let context = loaded.driver.open(ordinal)?;
+        if let Some(emulator) = loaded.emulator {
+            // On at its start, and switched on again for the one launch that is counted.
+            emulator.set_counting(false)?;
+        }
         let monitor = match device.kind {
             DeviceKind::Cuda => GpuMonitor::open(&device.uuid),
             DeviceKind::Emulator => Err("an emulated device has no clocks".to_owned()),

@@ -14,7 +14,7 @@ use super::verify::{self, Evidence};
 use crate::contract::CacheState;
 use crate::device::DeviceError;
 use crate::validate::{POISON_BYTE, SECOND_POISON_BYTE};
-use crate::worker::protocol::{Blame, FromWorker, Job, RunFailure, RunOutcome};
+use crate::worker::protocol::{Blame, FromWorker, Job, LaunchCounts, RunFailure, RunOutcome};
 
 /// A job's failure.
 #[derive(Debug)]
@@ -136,6 +136,9 @@ fn candidate_launches(
     link: &mut Link,
     outcome: &mut RunOutcome,
 ) -> JobResult<Evidence> {
+    if job.profile {
+        outcome.counts = count_launch(rig, job, arm)?;
+    }
     let RunOutcome { timings, .. } = outcome;
     timed(&mut timings.execute_ms, || rig.launch_once(arm, POISON_BYTE))?;
     let canonical = timed(&mut timings.d2h_ms, || verify::copy_outputs(rig))?;
@@ -178,6 +181,25 @@ fn is_proven(job: &Job) -> bool {
 fn may_move(job: &Job) -> bool {
     let fresh = job.trials.as_ref().is_none_or(|plan| plan.fresh_inputs);
     fresh && job.expected_files.is_empty() && !job.sanitize
+}
+
+/// One launch on the emulator for its counts alone, before any other.
+fn count_launch(
+    rig: &mut Rig<'_, '_>,
+    job: &Job,
+    arm: &mut Arm,
+) -> JobResult<Option<LaunchCounts>> {
+    let Some(emulator) = rig.executor.emulator else { return Ok(None) };
+    rig.executor.arm_checks(false)?;
+    emulator.set_counting(true).map_err(environment)?;
+    let launched = rig.launch_once(arm, POISON_BYTE);
+    emulator.set_counting(false).map_err(environment)?;
+    launched?;
+    let counts = emulator.take_launch();
+    // As if it had not been.
+    arm.forget(&rig.executor.stream).map_err(environment)?;
+    rig.executor.arm_checks(job.sanitize)?;
+    Ok(counts)
 }
 
 /// Adds the wall time that `work` takes to `total_ms`.

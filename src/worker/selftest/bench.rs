@@ -83,6 +83,7 @@ impl Bench {
             tolerances: Vec::new(),
             trials: None,
             sanitize: false,
+            profile: false,
             lint: false,
             paired: None,
         }

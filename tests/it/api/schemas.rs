@@ -275,6 +275,23 @@ fn minimal_report() -> Value {
     })
 }
 
+fn device_metrics() -> Value {
+    let group = json!({"a": 1.0, "b": 2.5});
+    json!({
+        "original_device_metrics": {
+            "speed_of_light": group, "detailed_metrics": group, "memory_metrics": group,
+            "compute_metrics": group, "pipeline_metrics": group, "occupancy_metrics": group,
+            "stall_metrics": group, "scheduler_metrics": group, "access_pattern_metrics": group,
+            "roofline_metrics": group, "timing_metrics": group,
+        },
+        "kernel": "k", "source": "emulator", "tool": "warpgauge-emulator 0.1.0",
+        "metrics": {
+            "flop_count": {"value": 1.5, "unit": "operations", "source": "emulator", "note": "n"},
+            "duration": {"unit": "s", "reason": "r"},
+        },
+    })
+}
+
 fn full_report() -> Value {
     let mut report: Value =
         serde_json::from_str(include_str!("../../../src/api/examples/report.json")).unwrap();
@@ -298,14 +315,14 @@ fn full_report() -> Value {
     measurement["gpu"]["throttle_reasons"] = json!(["sw_power_cap"]);
     measurement["gpu"]["flags"] = json!(["power_cap"]);
     measurement["summary"]["effective_n"] = json!(2);
-    measurement["summary"]["modes"] =
-        json!({"fast_ms": 0.5, "slow_ms": 0.75, "slow_share": 0.5});
+    measurement["summary"]["modes"] = json!({"fast_ms": 0.5, "slow_ms": 0.75, "slow_share": 0.5});
     report["outputs"]["c"]["data_b64"] = json!("AACAPw==");
     report["outputs"]["c"]["compress"] = json!("none");
     report["outputs"]["c"]["format"] = json!("raw");
     report["failure"] = json!({"stage": "execute", "code": "timeout", "message": "m"});
     report["printed"] = json!("hello");
     report["profile"] = json!({"available": false, "reason": "no ncu"});
+    report["kernel_exec_result"]["metadata"]["device_metrics"] = device_metrics();
     report["sanitize"] = json!({
         "available": true, "reason": "r", "source": "emulator",
         "findings": [{

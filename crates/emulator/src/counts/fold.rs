@@ -1,7 +1,7 @@
 //! From how often each instruction ran to counts by class.
 
-use super::Counts;
-use crate::ir::{Code, F1, F2, Fp, Op};
+use super::{Counts, arithmetic};
+use crate::ir::{Code, F1, Fp, Op};
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -121,24 +121,16 @@ impl Counts {
     }
 
     fn flops(&mut self, op: &Op, threads: u64) {
-        let (fp, which) = match op {
-            Op::F2 { fp, op: F2::Add | F2::Sub, .. } => (*fp, 0),
-            Op::F2 { fp, op: F2::Mul, .. } => (*fp, 1),
-            Op::Fma { fp, .. } => (*fp, 2),
-            _ => return,
-        };
-        let elements = if matches!(fp, Fp::F16x2 | Fp::Bf16x2) { 2 } else { 1 };
-        let field = match (fp, which) {
-            (Fp::F32, 0) => &mut self.fadd,
-            (Fp::F32, 1) => &mut self.fmul,
-            (Fp::F32, _) => &mut self.ffma,
-            (Fp::F64, 0) => &mut self.dadd,
-            (Fp::F64, 1) => &mut self.dmul,
-            (Fp::F64, _) => &mut self.dfma,
-            (_, 0) => &mut self.hadd,
-            (_, 1) => &mut self.hmul,
-            _ => &mut self.hfma,
-        };
-        *field += threads * elements;
+        let Some(each) = arithmetic::of(op) else { return };
+        self.fadd += threads * each.fadd;
+        self.fmul += threads * each.fmul;
+        self.ffma += threads * each.ffma;
+        self.dadd += threads * each.dadd;
+        self.dmul += threads * each.dmul;
+        self.dfma += threads * each.dfma;
+        self.hadd += threads * each.hadd;
+        self.hmul += threads * each.hmul;
+        self.hfma += threads * each.hfma;
+        self.half_ops += threads * each.half_ops;
     }
 }

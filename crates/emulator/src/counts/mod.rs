@@ -1,10 +1,12 @@
 //! What a launch did, counted.
 //!
-//! Instructions are those of the PTX, before `ptxas` has optimised them; memory traffic is what
-//! the addresses imply. All of it depends on the program and its data alone, so that it is the
+//! Instructions are those of the PTX, before `ptxas` has optimised them; floating-point operations
+//! are those that the hardware makes of them (`arithmetic`); memory traffic is what the addresses
+//! imply. All of it depends on the program and its data alone, so that it is the
 //! same on every run and on every machine — except that a loop which waits for another block goes
 //! round as often as it happens to.
 
+mod arithmetic;
 mod fold;
 mod traffic;
 
@@ -95,24 +97,27 @@ counts! {
     thread_synchronisation,
     /// Thread instructions: matrix instructions.
     thread_tensor,
-    /// f32 additions and subtractions of threads.
+    /// f32 additions and subtractions of threads, with those that divisions and the like take.
     fadd,
-    /// f32 multiplications of threads.
+    /// f32 multiplications of threads, likewise.
     fmul,
-    /// f32 fused multiply-adds of threads; each is two operations.
+    /// f32 fused multiply-adds of threads, likewise; each is two operations.
     ffma,
-    /// f64 additions and subtractions of threads.
+    /// f64 additions and subtractions of threads, with those that divisions and the like take.
     dadd,
-    /// f64 multiplications of threads.
+    /// f64 multiplications of threads, likewise.
     dmul,
-    /// f64 fused multiply-adds of threads; each is two operations.
+    /// f64 fused multiply-adds of threads, likewise; each is two operations.
     dfma,
-    /// f16 and bf16 additions and subtractions; a packed instruction does two.
+    /// f16 and bf16 instructions of threads that add or subtract, on single numbers or pairs, and
+    /// conversions of f16 to f32, which are additions in hardware.
     hadd,
-    /// f16 and bf16 multiplications; a packed instruction does two.
+    /// f16 and bf16 instructions of threads that multiply, on single numbers or pairs.
     hmul,
-    /// f16 and bf16 fused multiply-adds; a packed instruction does two, each two operations.
+    /// f16 and bf16 instructions of threads that multiply and add, on single numbers or pairs.
     hfma,
+    /// Operations on f16 and bf16 numbers, outside matrix instructions.
+    half_ops,
     /// Operations (multiplications and additions) of matrix instructions on f16 and bf16.
     tensor_half_ops,
     /// Operations of matrix instructions on tf32.
@@ -133,6 +138,8 @@ counts! {
     global_load_requests,
     /// Sectors of 32 bytes that those loads touch, each once for a load.
     global_load_sectors,
+    /// Sectors that those loads would touch if their threads used adjacent addresses.
+    global_load_ideal_sectors,
     /// Bytes that the threads of those loads asked for.
     global_load_bytes,
     /// Lines of 128 bytes that those loads touch, each once for a load.
@@ -141,16 +148,24 @@ counts! {
     global_store_requests,
     /// Sectors of 32 bytes that those stores touch.
     global_store_sectors,
+    /// Sectors that those stores would touch if their threads used adjacent addresses.
+    global_store_ideal_sectors,
     /// Bytes that the threads of those stores wrote.
     global_store_bytes,
     /// Lines of 128 bytes that those stores touch.
     global_store_lines,
-    /// Atomics on global memory by warps.
+    /// Atomics on global memory by warps that return the old value.
     global_atomic_requests,
-    /// Atomics on global memory by threads.
+    /// The same by threads.
     global_atomic_operations,
     /// Sectors that those atomics touch.
     global_atomic_sectors,
+    /// Atomics on global memory by warps whose old value nobody reads: the hardware reduces.
+    global_reduction_requests,
+    /// The same by threads.
+    global_reduction_operations,
+    /// Sectors that those reductions touch.
+    global_reduction_sectors,
     /// Loads from constant memory by warps.
     constant_requests,
     /// Bytes of the different sectors that were read in the whole launch: what a perfect cache

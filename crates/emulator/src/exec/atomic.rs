@@ -129,7 +129,8 @@ pub(super) fn atom(
     let mut a = memory::addresses(worker, warp, at, inst, access);
     let mut at = At { ..*at };
     let target = memory::resolve(worker, cta, warp, &mut at, &mut a, access, Kind::Atomic)?;
-    worker.count_access(&target, access, &a, at.active, Kind::Atomic);
+    let kind = if result { Kind::Atomic } else { Kind::Reduction };
+    worker.count_access(&target, access, &a, at.active, kind);
     let (k, w) = (&worker.grid.code.consts, access.width);
     let regs = &warp.frames[at.frame].regs;
     let read = |n: u32| -> [u64; 32] {

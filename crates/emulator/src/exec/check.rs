@@ -67,7 +67,7 @@ fn verb(kind: Kind) -> &'static str {
     match kind {
         Kind::Read => "read",
         Kind::Write => "write",
-        Kind::Atomic => "atomic",
+        Kind::Atomic | Kind::Reduction => "atomic",
     }
 }
 
@@ -213,7 +213,7 @@ pub(super) fn race(
         Kind::Read if atomic => Mode::AtomicRead,
         Kind::Read => Mode::Read,
         Kind::Write if !atomic => Mode::Write,
-        Kind::Write | Kind::Atomic => Mode::Atomic,
+        Kind::Write | Kind::Atomic | Kind::Reduction => Mode::Atomic,
     };
     let Some(mut races) = cta.races.take() else {
         return;

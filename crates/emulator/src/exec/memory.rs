@@ -28,6 +28,8 @@ pub(super) enum Kind {
     Read,
     Write,
     Atomic,
+    /// An atomic whose old value nobody reads; only counts make a difference.
+    Reduction,
 }
 
 /// Reads an element of `width` bytes.

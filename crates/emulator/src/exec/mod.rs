@@ -12,6 +12,7 @@ mod copy;
 mod cvt;
 mod fault;
 mod float;
+mod fragment;
 mod grid;
 mod half;
 mod int;

@@ -7,6 +7,7 @@
 use super::FaultKind;
 use super::block::Cta;
 use super::fault::fault;
+use super::fragment::{self, Matrix};
 use super::grid::Worker;
 use super::memory::{self, Kind, Target};
 use super::regs::ALL;
@@ -51,7 +52,7 @@ pub(super) fn run(
     Ok(Flow::Next)
 }
 
-fn access(space: Space, width: u8, count: u8) -> Access {
+pub(super) fn access(space: Space, width: u8, count: u8) -> Access {
     Access {
         space,
         width,
@@ -378,7 +379,15 @@ fn transfer(
         }
         let mut here = At { ..*at };
         let target = memory::resolve(worker, cta, warp, &mut here, &mut a, acc, kind)?;
-        worker.count_access(&target, acc, &a, here.active, kind);
+        if e == 0 {
+            // The first lane has the first element.
+            fragment::count(
+                worker,
+                &target,
+                op,
+                &Matrix { origin: a[0], stride: stride[0].into() },
+            );
+        }
         memory::lanes(here.active, |lane| {
             let v = &mut values[lane * own + e];
             match (&target, store) {

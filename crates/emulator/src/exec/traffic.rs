@@ -85,16 +85,20 @@ impl Worker<'_> {
                 };
                 let touched = row.as_ref().map_or(list, Row::addresses);
                 let total = bytes * n as u64;
+                // Threads may share an address, which is better still.
+                let ideal = sectors.min(total.div_ceil(32));
                 match kind {
                     Kind::Read => {
                         c.global_load_requests += 1;
                         c.global_load_sectors += sectors;
+                        c.global_load_ideal_sectors += ideal;
                         c.global_load_bytes += total;
                         c.global_load_lines += lines;
                     }
                     Kind::Write => {
                         c.global_store_requests += 1;
                         c.global_store_sectors += sectors;
+                        c.global_store_ideal_sectors += ideal;
                         c.global_store_bytes += total;
                         c.global_store_lines += lines;
                     }
@@ -103,13 +107,20 @@ impl Worker<'_> {
                         c.global_atomic_operations += n as u64;
                         c.global_atomic_sectors += sectors;
                     }
+                    Kind::Reduction => {
+                        c.global_reduction_requests += 1;
+                        c.global_reduction_operations += n as u64;
+                        c.global_reduction_sectors += sectors;
+                    }
                 }
                 self.grid.traffic.touch(touched, kind != Kind::Read);
-                if kind == Kind::Atomic {
+                if matches!(kind, Kind::Atomic | Kind::Reduction) {
                     self.grid.traffic.touch(touched, false);
                 }
             }
-            Target::Shared if kind == Kind::Atomic => c.shared_atomic_requests += 1,
+            Target::Shared if matches!(kind, Kind::Atomic | Kind::Reduction) => {
+                c.shared_atomic_requests += 1;
+            }
             Target::Shared => {
                 let (low, high, _) = (self.grid.span)(a);
                 // Within a word of every bank there is no conflict, whatever the order.

@@ -165,6 +165,26 @@ fn intervals(drafts: &[Draft], lists: &[Vec<u32>], base: &[u32; 3], n: usize) ->
     spans
 }
 
+/// Atomics whose old value nobody reads become reductions, as `ptxas` makes them.
+pub(super) fn drop_unread(drafts: &mut [Draft], lists: &[Vec<u32>], counts: [u32; 3]) {
+    let base = [0, counts[0], counts[0] + counts[1]];
+    let mut read = vec![false; (base[2] + counts[2]) as usize];
+    for draft in drafts.iter() {
+        each(draft, lists, &base, |r, def| read[r as usize] |= !def);
+    }
+    for draft in drafts {
+        let Role::Def(class) = draft.roles[0] else { continue };
+        let d = (base[file(class)] + draft.inst.d) as usize;
+        if let Op::Atom { rmw, result, .. } = &mut draft.inst.op
+            && rmw.reduces()
+            && !read[d]
+        {
+            *result = false;
+            draft.roles[0] = Role::None;
+        }
+    }
+}
+
 /// Replaces register names by places in the three files; how many places each file has.
 pub(super) fn allocate(drafts: &mut [Draft], lists: &mut [Vec<u32>], counts: [u32; 3]) -> [u32; 3] {
     let base = [0, counts[0], counts[0] + counts[1]];

@@ -267,6 +267,13 @@ pub(crate) enum Rmw {
     AddBf16x2,
 }
 
+impl Rmw {
+    /// Whether there is a form that does not return the old value.
+    pub(crate) fn reduces(self) -> bool {
+        !matches!(self, Self::Exch | Self::Cas)
+    }
+}
+
 /// How the lanes of `shfl` exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]

@@ -2,10 +2,12 @@
 """Compiles the kernels of this folder to ../ptx with NVRTC, for every architecture the tests use.
 
     compile.py LIBNVRTC [-I FOLDER]... [NAME.cu]...
+    compile.py LIBNVRTC [-I FOLDER]... --to OUT.ptx --arch ARCH PATH.cu
 
 Without names all kernels are compiled. The folders are those of the CUDA headers (`cuda_fp16.h`,
 `mma.h`, `cub/`, …). Paths in the line information are cut to file names. A source whose first line
-is `// Architectures: 80 90` is compiled for those alone.
+is `// Architectures: 80 90` is compiled for those alone. The second form compiles
+one file from anywhere, for one architecture.
 """
 import ctypes
 import os
@@ -47,13 +49,22 @@ def archs_of(source):
 def main():
     args = sys.argv[1:]
     lib = ctypes.CDLL(args.pop(0))
-    options, names = [], []
+    options, names, to, arch = [], [], None, "90"
     while args:
         arg = args.pop(0)
         if arg == "-I":
             options.append("-I" + args.pop(0))
+        elif arg == "--to":
+            to = args.pop(0)
+        elif arg == "--arch":
+            arch = args.pop(0)
         else:
             names.append(arg)
+    if to:
+        (source,) = names
+        with open(to, "w") as f:
+            f.write(compile_ptx(lib, source, arch, options))
+        return
     names = names or sorted(n for n in os.listdir(HERE) if n.endswith(".cu"))
     for name in names:
         for arch in archs_of(os.path.join(HERE, name)):

@@ -303,6 +303,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     fn assemble(&mut self) -> crate::ir::FuncInfo {
         let code = &mut self.kernel.code;
         let counts = [self.n32, self.n64, self.np];
+        alloc::drop_unread(&mut self.drafts, &code.lists, counts);
         let used = alloc::allocate(&mut self.drafts, &mut code.lists, counts);
         let entry = code.insts.len() as u32;
         for draft in &mut self.drafts {

@@ -1,0 +1,125 @@
+//! A device through cudarc: a GPU's driver, or the emulator opened before it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, LaunchConfig, PushKernelArg,
+};
+use cudarc::nvrtc::Ptx;
+use libloading::Library;
+
+use super::Failure;
+use super::cases::{Arg, Case};
+
+const PTX: &str = include_str!("kernels.ptx");
+
+/// Counts of one launch by name.
+pub type Counts = BTreeMap<String, u64>;
+
+/// A device with the kernels loaded.
+pub struct Device {
+    stream: Arc<CudaStream>,
+    module: Arc<CudaModule>,
+    /// Where the emulator leaves its counts.
+    emulator: Option<Library>,
+}
+
+/// An argument on the device.
+enum Passed {
+    Buffer(CudaSlice<u8>),
+    Int(i32),
+    Float(f32),
+    Half(u16),
+    Pair(u32),
+}
+
+impl Device {
+    /// The first device of the emulator at a path, or of the host's driver.
+    pub fn open(emulator: Option<&Path>) -> Result<Self, Failure> {
+        let emulator = emulator.map(load_emulator).transpose()?;
+        let context = CudaContext::new(0)?;
+        let module = context.load_module(Ptx::from_src(PTX))?;
+        Ok(Self { stream: context.default_stream(), module, emulator })
+    }
+
+    /// Launches a case once: a checksum of what it wrote, and the emulator's counts.
+    pub fn run(&mut self, case: &Case) -> Result<(u64, Option<Counts>), Failure> {
+        let function = self.module.load_function(case.kernel)?;
+        let args = case.args.iter().map(|arg| self.pass(arg)).collect::<Result<Vec<_>, _>>()?;
+        self.take()?;
+        self.launch(case, &function, &args)?;
+        let mut checksum = 0xcbf2_9ce4_8422_2325_u64;
+        for (arg, passed) in case.args.iter().zip(&args) {
+            if let (Passed::Buffer(buffer), Arg::Out(_) | Arg::InOut(_)) = (passed, arg) {
+                for byte in self.stream.clone_dtoh(buffer)? {
+                    checksum = (checksum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+                }
+            }
+        }
+        Ok((checksum, self.take()?))
+    }
+
+    fn pass(&self, arg: &Arg) -> Result<Passed, Failure> {
+        Ok(match arg {
+            Arg::In(bytes) | Arg::InOut(bytes) => Passed::Buffer(self.stream.clone_htod(bytes)?),
+            Arg::Out(bytes) => Passed::Buffer(self.stream.clone_htod(&vec![0u8; *bytes])?),
+            Arg::Int(value) => Passed::Int(*value),
+            Arg::Float(value) => Passed::Float(*value),
+            Arg::Half(value) => Passed::Half(*value),
+            Arg::Pair(value) => Passed::Pair(*value),
+        })
+    }
+
+    fn launch(&self, case: &Case, f: &CudaFunction, args: &[Passed]) -> Result<(), Failure> {
+        let mut launch = self.stream.launch_builder(f);
+        for arg in args {
+            match arg {
+                Passed::Buffer(buffer) => launch.arg(buffer),
+                Passed::Int(value) => launch.arg(value),
+                Passed::Float(value) => launch.arg(value),
+                Passed::Half(value) => launch.arg(value),
+                Passed::Pair(value) => launch.arg(value),
+            };
+        }
+        let config = LaunchConfig {
+            grid_dim: case.grid,
+            block_dim: case.block,
+            shared_mem_bytes: case.shared,
+        };
+        // SAFETY: the arguments are those of the kernel's signature, and every kernel stays within
+        // buffers of the sizes in `cases`.
+        unsafe { launch.launch(config) }?;
+        Ok(self.stream.synchronize()?)
+    }
+
+    /// The counts of the only launch since the last call, if there was one; nothing on a GPU.
+    fn take(&self) -> Result<Option<Counts>, Failure> {
+        let Some(library) = &self.emulator else { return Ok(None) };
+        // SAFETY: the signature is the one the emulator documents.
+        let take: libloading::Symbol<'_, unsafe extern "C" fn(*mut u8, usize) -> usize> =
+            unsafe { library.get(b"wgEmulatorTakeReport")? };
+        let mut text = vec![0u8; 1 << 20];
+        // SAFETY: the buffer has the length that is named.
+        let length = unsafe { take(text.as_mut_ptr(), text.len()) };
+        let text = text.get(..length).ok_or("the emulator's report is too long")?;
+        let report: serde_json::Value = serde_json::from_slice(text)?;
+        let kernels = report["kernels"].as_array().ok_or("a report without kernels")?;
+        match &kernels[..] {
+            [] => Ok(None),
+            [kernel] if kernel["launches"] == 1 => {
+                Ok(Some(serde_json::from_value(kernel["counts"].clone())?))
+            }
+            _ => Err("more than one launch in a report".into()),
+        }
+    }
+}
+
+/// Opens the emulator under the name by which cudarc looks for a driver.
+fn load_emulator(path: &Path) -> Result<Library, Failure> {
+    let directory = tempfile::tempdir()?;
+    let alias = warpgauge_emulator::soname_alias(path, directory.path())?;
+    // SAFETY: loading the emulator runs no code of note; its file may go once it is mapped.
+    Ok(unsafe { Library::new(alias)? })
+}

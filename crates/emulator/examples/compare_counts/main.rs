@@ -1,0 +1,75 @@
+//! Compares the emulator's counts with a GPU's hardware counters.
+//!
+//! The same launches are made on both. On a host with an NVIDIA GPU and Nsight Compute:
+//!
+//! ```sh
+//! ncu --clock-control none --cache-control all --csv --page raw --print-units base \
+//!     --section SourceCounters --metrics $(compare_counts --metrics) \
+//!     --log-file ncu.csv compare_counts
+//! ```
+//!
+//! Then, anywhere, `compare_counts --emulator libwarpgauge_emulator.so --ncu ncu.csv` prints the
+//! table of docs/emulator.md (`cargo xtask bench counts --ncu ncu.csv` builds both first). Without
+//! `--ncu` it prints the emulator's counts.
+
+mod cases;
+mod device;
+mod join;
+
+use std::path::PathBuf;
+
+/// What went wrong, for people.
+type Failure = Box<dyn std::error::Error>;
+
+/// What the command line asks for.
+#[derive(Default)]
+struct Options {
+    emulator: Option<PathBuf>,
+    ncu: Option<PathBuf>,
+    metrics: bool,
+}
+
+const USAGE: &str = "compare_counts [--metrics] [--emulator LIBRARY [--ncu FILE.csv]]";
+
+fn options() -> Result<Options, Failure> {
+    let mut options = Options::default();
+    let mut args = std::env::args_os().skip(1);
+    while let Some(arg) = args.next() {
+        let mut file = || args.next().map(PathBuf::from).ok_or(USAGE);
+        match arg.to_str() {
+            Some("--metrics") => options.metrics = true,
+            Some("--emulator") => options.emulator = Some(file()?),
+            Some("--ncu") => options.ncu = Some(file()?),
+            _ => return Err(USAGE.into()),
+        }
+    }
+    if options.ncu.is_some() && options.emulator.is_none() {
+        return Err("--ncu needs --emulator: the counts to compare with".into());
+    }
+    Ok(options)
+}
+
+fn main() -> Result<(), Failure> {
+    let options = options()?;
+    if options.metrics {
+        println!("{}", join::metrics());
+        return Ok(());
+    }
+    let ncu = options.ncu.as_deref().map(join::read).transpose()?;
+    let mut device = device::Device::open(options.emulator.as_deref())?;
+    let mut runs = Vec::new();
+    for case in cases::all() {
+        let (checksum, counts) = device.run(&case)?;
+        if ncu.is_none() {
+            println!("{:24} {checksum:016x}", case.label);
+        }
+        if let Some(counts) = counts {
+            runs.push(join::Run { label: case.label, kernel: case.kernel, counts });
+        }
+    }
+    match ncu {
+        Some(profiled) => print!("{}", join::table(&runs, &profiled)?),
+        None => runs.iter().for_each(|run| print!("{}", join::listing(run))),
+    }
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! Device metrics in a few rows: how memory was used, and what was computed.
+
+use super::page::Page;
+use crate::profile::DeviceMetrics;
+
+/// A row of metrics: what to call it, and ids with what to call each.
+const ROWS: [(&str, &[(&str, &str)]); 5] = [
+    (
+        "global memory",
+        &[
+            ("sectors_per_global_load", "sectors/load"),
+            ("sectors_per_global_store", "sectors/store"),
+            ("ideal_read_bytes", "bytes read"),
+            ("ideal_write_bytes", "bytes written"),
+        ],
+    ),
+    (
+        "shared memory",
+        &[
+            ("shared_load_conflicts", "load conflicts"),
+            ("shared_store_conflicts", "store conflicts"),
+        ],
+    ),
+    (
+        "operations",
+        &[
+            ("flop_count_single", "f32"),
+            ("flop_count_double", "f64"),
+            ("flop_count_half", "f16"),
+            ("flop_count_tensor", "tensor"),
+        ],
+    ),
+    (
+        "instructions",
+        &[("warp_instructions", "by warps"), ("threads_per_instruction", "threads each")],
+    ),
+    ("occupancy", &[("theoretical_occupancy", "% theoretical"), ("waves_per_sm", "waves")]),
+];
+
+/// The rows of a kernel's metrics; those without a value are left out.
+pub(super) fn rows(page: &mut Page, metrics: &DeviceMetrics) {
+    page.row("metrics", &format!("of one launch of {}, by {}", metrics.kernel, metrics.tool));
+    for (name, parts) in ROWS {
+        let part = |(id, word): &(&str, &str)| {
+            let value = metrics.metrics.get(*id)?.value?;
+            Some(format!("{} {word}", number(value)))
+        };
+        let parts: Vec<String> = parts.iter().filter_map(part).collect();
+        if !parts.is_empty() {
+            page.more(&format!("{name}: {}", parts.join(", ")));
+        }
+    }
+}
+
+/// Whole numbers as they are, others with two decimals.
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}

@@ -1,0 +1,104 @@
+//! Wire types of device metrics.
+
+use std::collections::BTreeMap;
+
+use poem_openapi::{Enum, Object};
+use serde::{Deserialize, Serialize};
+
+/// Metrics of one kernel: of one launch of it, apart from the timed ones.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct DeviceMetrics {
+    /// The values by the groups and names of the CUDA Evaluation Server. What is not known is
+    /// absent.
+    pub original_device_metrics: MetricGroups,
+    /// Symbol of the kernel.
+    pub kernel: String,
+    /// Where the values come from.
+    pub source: MetricSource,
+    /// The tool and its version, e.g. `warpgauge-emulator 0.1.0`.
+    pub tool: String,
+    /// Every metric that was asked for, by id: its value, or why there is none.
+    pub metrics: BTreeMap<String, Metric>,
+}
+
+/// One metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct Metric {
+    /// The value, in `unit`. Absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+    /// Unit, e.g. `sectors`, `bytes`, `%`. Absent for what is no metric.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// Where the value comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<MetricSource>,
+    /// What to know about the value, e.g. that it rests on an estimate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Why there is no value, and what would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What found a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum MetricSource {
+    /// The emulator counted it: exact for the PTX and its data, with no machine involved.
+    Emulator,
+}
+
+/// Values by the groups and names of the CUDA Evaluation Server's responses, in the units of those
+/// names.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, Object)]
+pub struct MetricGroups {
+    /// Throughputs as percentages of the hardware's peak.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub speed_of_light: BTreeMap<String, f64>,
+    /// Hit rates, occupancy, instructions per cycle.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub detailed_metrics: BTreeMap<String, f64>,
+    /// Memory bandwidth and activity.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub memory_metrics: BTreeMap<String, f64>,
+    /// Use of the pipelines, and what limits occupancy.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub compute_metrics: BTreeMap<String, f64>,
+    /// Cycles in which the pipelines were active.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub pipeline_metrics: BTreeMap<String, f64>,
+    /// The launch, and how much of it fits a multiprocessor.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub occupancy_metrics: BTreeMap<String, f64>,
+    /// What warps waited for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub stall_metrics: BTreeMap<String, f64>,
+    /// What the schedulers had to choose from.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub scheduler_metrics: BTreeMap<String, f64>,
+    /// How well accesses to memory combine.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub access_pattern_metrics: BTreeMap<String, f64>,
+    /// Operations, bytes, and operations per byte.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub roofline_metrics: BTreeMap<String, f64>,
+    /// Duration of the profiled launch.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub timing_metrics: BTreeMap<String, f64>,
+}
