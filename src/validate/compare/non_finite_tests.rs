@@ -36,10 +36,11 @@ fn check<T: Comparable>(dtype: Dtype, actual: &[u64], expected: &[u64], decode: 
             for code in actual {
                 let x = decode(*code);
                 let judged = judge(T::read(&element(code)), T::read(&element(wanted)), &tolerance);
-                let context = format!("{dtype} {code:#x} ({x}) for {wanted:#x} ({y}), {allowed}");
-                assert_eq!(judged.matches, rule(x, y, &tolerance), "{context}");
+                let context =
+                    || format!("{dtype} {code:#x} ({x}) for {wanted:#x} ({y}), {allowed}");
+                assert_eq!(judged.matches, rule(x, y, &tolerance), "{}", context());
                 let finite = x.is_finite() && y.is_finite();
-                assert_eq!(judged.error.is_some(), finite, "{context}");
+                assert_eq!(judged.error.is_some(), finite, "{}", context());
                 counted.0 += u64::from(judged.matches);
                 counted.1 += u64::from(!judged.matches && !x.is_finite());
                 counted.2 += u64::from(finite);
