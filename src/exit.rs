@@ -109,7 +109,7 @@ mod tests {
             "job_id": "j", "status": "success",
             "kernel_exec_result": {"compiled": true, "metadata": {}},
             "timings": {"queue": 0.0, "compile": 0.0, "h2d": 0.0, "execute": 0.0,
-                        "device_busy": 0.0, "d2h": 0.0, "total": 0.0},
+                        "device_busy": 0.0, "d2h": 0.0, "verify": 0.0, "total": 0.0},
             "validation": {"status": "passed"},
         });
         for (key, value) in json.as_object().expect("an object") {

@@ -254,7 +254,7 @@ fn located(diagnostic: &Diagnostic) -> String {
 }
 
 fn timings(page: &mut Page, timings: &Timings) {
-    let Timings { queue, compile, h2d, execute, device_busy, d2h, total } = *timings;
+    let Timings { queue, compile, h2d, execute, device_busy, d2h, verify, total } = *timings;
     page.row(
         "timings",
         &format!(
@@ -266,10 +266,11 @@ fn timings(page: &mut Page, timings: &Timings) {
         ),
     );
     page.more(&format!(
-        "execute {} (device busy {}), outputs {}",
+        "execute {} (device busy {}), outputs {}, checks {}",
         duration_ms(execute),
         duration_ms(device_busy),
-        duration_ms(d2h)
+        duration_ms(d2h),
+        duration_ms(verify)
     ));
 }
 

@@ -59,6 +59,16 @@ impl Artifact {
     pub fn entry_kernel(&self) -> &KernelInfo {
         &self.kernels[self.entry]
     }
+
+    /// Whether both kernels are the same machine code, whatever their names; `None` if the images
+    /// do not tell (only cubins do).
+    pub fn same_code(&self, other: &Artifact) -> Option<bool> {
+        if self.format != ImageFormat::Cubin || other.format != ImageFormat::Cubin {
+            return None;
+        }
+        let (own, theirs) = (&self.entry_kernel().symbol, &other.entry_kernel().symbol);
+        super::binary::same_code((&self.image, own), (&other.image, theirs))
+    }
 }
 
 /// Time a compilation took, in milliseconds of wall clock.

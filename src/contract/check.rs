@@ -12,6 +12,8 @@ use super::{EvaluateRequest, KernelCode, KernelType, Limits, Tolerance};
 const NUM_TRIALS: std::ops::RangeInclusive<u32> = 1..=10_000;
 /// Seconds that a request may ask for.
 const TIMEOUT_S: std::ops::RangeInclusive<f64> = 0.1..=600.0;
+/// Longest time of timed launches that a request may ask for, seconds.
+const MEASURE_TIME_S: std::ops::RangeInclusive<f64> = 0.001..=600.0;
 const WARMUP_S: std::ops::RangeInclusive<f64> = 0.0..=10.0;
 const MAX_PROFILE_ENTRIES: usize = 256;
 
@@ -84,12 +86,11 @@ impl KernelType {
 
 /// What is neither kernel nor tensor.
 fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
-    mistakes.require(
-        NUM_TRIALS.contains(&request.num_trials),
-        "num_trials",
-        "out_of_range",
-        || format!("must be 1 to 10000, not {}", request.num_trials),
-    );
+    if let Some(trials) = request.num_trials {
+        mistakes.require(NUM_TRIALS.contains(&trials), "num_trials", "out_of_range", || {
+            format!("must be 1 to 10000, not {trials}")
+        });
+    }
     mistakes.require(TIMEOUT_S.contains(&request.timeout), "timeout", "out_of_range", || {
         format!("must be 0.1 to 600 seconds, not {}", request.timeout)
     });
@@ -107,6 +108,14 @@ fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
             "measure.min_warmup_time",
             "out_of_range",
             || format!("must be 0 to 10 seconds, not {seconds}"),
+        );
+    }
+    if let Some(seconds) = request.measure.max_time {
+        mistakes.require(
+            MEASURE_TIME_S.contains(&seconds),
+            "measure.max_time",
+            "out_of_range",
+            || format!("must be 0.001 to 600 seconds, not {seconds}"),
         );
     }
     if let Some(profile) = &request.profile {

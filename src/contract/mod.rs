@@ -1,6 +1,7 @@
 //! The contract: what a caller sends. Wire types and their validation; no I/O.
 
 mod check;
+mod compare;
 mod error;
 pub mod expr;
 mod limits;
@@ -11,6 +12,9 @@ mod scalar_or_text;
 mod types;
 
 pub use check::{validate, validate_kernel};
+pub use compare::{
+    CUSTOM_NAME, Candidate, CompareRequest, MAX_CANDIDATES, REFERENCE_NAME, validate_compare,
+};
 pub use error::ContractError;
 pub use limits::Limits;
 pub use parse::{BodyFormat, ParseError, parse};

@@ -18,13 +18,11 @@ use crate::tensor::{Blob, Dtype};
 pub struct EvaluateRequest {
     /// The kernel to evaluate and its IO contract.
     pub kernel: KernelCode,
-    /// Timed launches: 1–10000.
-    #[serde(default = "default_num_trials")]
-    #[oai(
-        default = "default_num_trials",
-        validator(minimum(value = "1"), maximum(value = "10000"))
-    )]
-    pub num_trials: u32,
+    /// Timed launches: exactly this many, 1–10000. Without it, as many as the preset's precision
+    /// needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[oai(validator(minimum(value = "1"), maximum(value = "10000")))]
+    pub num_trials: Option<u32>,
     /// Seconds the kernel may take once it starts to execute, 0.1–600. Queueing does not count.
     #[serde(default = "default_timeout")]
     #[oai(default = "default_timeout", validator(minimum(value = "0.1"), maximum(value = "600")))]
@@ -62,10 +60,6 @@ pub struct EvaluateRequest {
     #[serde(default)]
     #[oai(default)]
     pub isolation: Isolation,
-}
-
-fn default_num_trials() -> u32 {
-    100
 }
 
 fn default_timeout() -> f64 {
@@ -515,13 +509,59 @@ pub struct Work {
 #[derive(Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct MeasureSpec {
+    /// How precisely, and for how long at most.
+    #[serde(default)]
+    #[oai(default)]
+    pub preset: PresetName,
     /// State of the L2 cache at each timed launch.
     #[serde(default)]
     #[oai(default)]
     pub cache: CacheState,
-    /// Shortest warm-up, in seconds, 0–10; default: the server's.
+    /// What each timed launch finds in random inputs.
+    #[serde(default)]
+    #[oai(default)]
+    pub inputs: InputChoice,
+    /// Shortest warm-up, in seconds, 0–10; default: the preset's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_warmup_time: Option<f64>,
+    /// Longest time of the timed launches, in seconds, 0.001–600; default: the preset's, or none
+    /// with `num_trials`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_time: Option<f64>,
+}
+
+/// A set of measurement settings, from `profiles/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
+pub enum PresetName {
+    /// An answer at once.
+    #[default]
+    Quick,
+    /// Precise enough to gate on.
+    Ci,
+    /// As precise as patience allows.
+    Deep,
+}
+
+impl PresetName {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Quick, Self::Ci, Self::Deep];
+}
+
+/// What each timed launch finds in random inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
+pub enum InputChoice {
+    /// Numbers of the same distribution that no launch before it saw, wherever what is expected can
+    /// be computed for them.
+    #[default]
+    Fresh,
+    /// The contract's own numbers, each time. Variables and shared memory are put back in between.
+    Same,
 }
 
 /// State of the L2 cache at each timed launch.

@@ -81,6 +81,13 @@ impl Params {
         self.push(&address.to_ne_bytes())
     }
 
+    /// Replaces argument `index`, which is an address.
+    fn set_address(&mut self, index: usize, address: u64) {
+        if let Some(&start) = self.starts.get(index) {
+            self.storage[start] = u128::from(address);
+        }
+    }
+
     fn pointers(&self) -> Vec<*mut c_void> {
         let slot = |&start: &usize| (&raw const self.storage[start]).cast_mut().cast();
         self.starts.iter().map(slot).collect()
@@ -92,8 +99,8 @@ pub struct PreparedLaunch {
     function: Function,
     shape: LaunchShape,
     pointers: Vec<*mut c_void>,
-    // The pointers point into it.
-    _params: Params,
+    // The pointers point into it; it never grows again.
+    params: Params,
     attributes: Vec<CUlaunchAttribute>,
     operation: String,
 }
@@ -132,7 +139,12 @@ impl PreparedLaunch {
         }
         let operation = format!("launch {}", function.symbol());
         let pointers = params.pointers();
-        Ok(Self { function, shape, pointers, _params: params, attributes, operation })
+        Ok(Self { function, shape, pointers, params, attributes, operation })
+    }
+
+    /// Replaces argument `index`, which is a device address, for launches from now on.
+    pub fn set_address(&mut self, index: usize, address: u64) {
+        self.params.set_address(index, address);
     }
 
     /// Queues one launch.
@@ -215,5 +227,8 @@ mod tests {
         assert_eq!(params.storage[0].to_ne_bytes()[..3], [1, 2, 3]);
         assert_eq!(params.storage[1] as u64, 0x1122_3344_5566_7788);
         assert_eq!(params.starts, [0, 1, 2, 3]);
+        params.set_address(1, 7);
+        assert_eq!(params.pointers(), pointers, "arguments stay where they are");
+        assert_eq!(params.storage[1], 7);
     }
 }

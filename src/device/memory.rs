@@ -1,15 +1,13 @@
-//! Device memory and page-locked host memory that free themselves.
+//! Device memory that frees itself.
 
-use std::cell::RefCell;
 use std::ffi::c_void;
-use std::rc::Rc;
 
 use cudarc::driver::sys::CUdeviceptr;
 
 use super::context::Context;
 use super::reserve::Piece;
 use super::stream::Stream;
-use super::{DeviceError, Event};
+use super::{DeviceError, PendingCopy, Staging};
 
 /// Bytes of device memory.
 pub struct DeviceBuffer {
@@ -69,6 +67,10 @@ impl DeviceBuffer {
         self.clean = true;
     }
 
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
     /// Device address.
     pub fn address(&self) -> u64 {
         self.address
@@ -114,6 +116,77 @@ impl DeviceBuffer {
         let result =
             unsafe { (self.context.api().copy_on_device)(to, from, source.bytes, stream.handle) };
         self.context.api().check(result, "copy on the device")
+    }
+
+    /// Queues setting `bytes` bytes from `offset` on to `value`.
+    ///
+    /// # Errors
+    /// They reach past the end, or as the driver says.
+    pub fn fill_range(
+        &self,
+        offset: usize,
+        bytes: usize,
+        value: u8,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        const OPERATION: &str = "fill device memory";
+        check_range(OPERATION, offset, bytes, self.bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let address = self.address + offset as u64;
+        // SAFETY: the range was checked.
+        let result = unsafe { (self.context.api().fill)(address, value, bytes, stream.handle) };
+        self.context.api().check(result, OPERATION)
+    }
+
+    /// Queues copying `bytes` bytes of `source` from `from` on to `to`.
+    ///
+    /// # Errors
+    /// Either range reaches past an end, or as the driver says.
+    pub fn copy_range_from_device(
+        &self,
+        to: usize,
+        source: &DeviceBuffer,
+        from: usize,
+        bytes: usize,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        const OPERATION: &str = "copy on the device";
+        check_range(OPERATION, to, bytes, self.bytes)?;
+        check_range(OPERATION, from, bytes, source.bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let (to, from) = (self.address + to as u64, source.address + from as u64);
+        // SAFETY: both ranges were checked, and the driver frees memory only after queued work.
+        let result = unsafe { (self.context.api().copy_on_device)(to, from, bytes, stream.handle) };
+        self.context.api().check(result, OPERATION)
+    }
+
+    /// Queues copying from `offset` to all of `target`, which is given back once the copy is done.
+    ///
+    /// # Errors
+    /// It reaches past the end, or as the driver says.
+    pub fn start_copy_to_host(
+        &self,
+        offset: usize,
+        mut target: Staging,
+        stream: &Stream,
+    ) -> Result<PendingCopy, DeviceError> {
+        const OPERATION: &str = "copy from the device";
+        let bytes = target.bytes_mut();
+        check_range(OPERATION, offset, bytes.len(), self.bytes)?;
+        if !bytes.is_empty() {
+            let (start, length) = (bytes.as_mut_ptr().cast::<c_void>(), bytes.len());
+            let address = self.address + offset as u64;
+            // SAFETY: the source was checked; the target is kept in the pending copy, which waits
+            // before it lets go of it.
+            let result =
+                unsafe { (self.context.api().copy_to_host)(start, address, length, stream.handle) };
+            self.context.api().check(result, OPERATION)?;
+        }
+        Ok(PendingCopy::new(target, &self.context))
     }
 
     /// Copies `source` to `offset` and waits for it.
@@ -215,165 +288,4 @@ fn check_range(
     }
     let text = format!("bytes {offset}+{bytes} of a buffer of {capacity}");
     Err(DeviceError::local(operation, "invalid_value", text))
-}
-
-/// Page-locked host memory: the device copies to and from it at full speed.
-pub struct PinnedBuffer {
-    start: *mut u8,
-    bytes: usize,
-    context: Context,
-}
-
-impl PinnedBuffer {
-    /// Allocates zeroed memory.
-    ///
-    /// # Errors
-    /// As the driver says.
-    pub fn new(context: &Context, bytes: usize) -> Result<Self, DeviceError> {
-        let mut start: *mut c_void = std::ptr::null_mut();
-        // SAFETY: the context is current; 0 are the default flags.
-        let result = unsafe { (context.api().host_alloc)(&mut start, bytes.max(1), 0) };
-        context.api().check(result, &format!("allocate {bytes} bytes of page-locked memory"))?;
-        // SAFETY: the driver just gave us this many bytes.
-        unsafe { std::ptr::write_bytes(start.cast::<u8>(), 0, bytes.max(1)) };
-        Ok(Self { start: start.cast(), bytes, context: context.clone() })
-    }
-
-    /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: allocated and initialised by us; nothing writes while the borrow lasts, because
-        // every copy into it takes the slice mutably and waits.
-        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
-    }
-
-    /// The bytes, to write.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and self is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
-    }
-}
-
-impl Drop for PinnedBuffer {
-    fn drop(&mut self) {
-        // SAFETY: allocated by us, freed once.
-        let _ = unsafe { (self.context.api().host_free)(self.start.cast()) };
-    }
-}
-
-/// Page-locked buffers kept for reuse: locking pages costs far more than a copy.
-///
-/// Holds at most `limit_bytes`; what is asked beyond that is ordinary memory, which the driver
-/// copies through its own staging area. Buffers are zeroed when they come back, because kernels
-/// can read page-locked memory.
-pub struct PinnedPool {
-    context: Context,
-    limit_bytes: usize,
-    state: RefCell<PoolState>,
-}
-
-#[derive(Default)]
-struct PoolState {
-    free: Vec<PinnedBuffer>,
-    held_bytes: usize,
-}
-
-impl PinnedPool {
-    /// An empty pool.
-    pub fn new(context: &Context, limit_bytes: usize) -> Rc<Self> {
-        let state = RefCell::default();
-        Rc::new(Self { context: context.clone(), limit_bytes, state })
-    }
-
-    /// Lends `bytes` zero bytes.
-    pub fn take(self: &Rc<Self>, bytes: usize) -> Staging {
-        let memory =
-            self.pinned(bytes).map_or_else(|| Memory::Plain(vec![0; bytes]), Memory::Pinned);
-        Staging { memory, bytes, pool: Rc::clone(self) }
-    }
-
-    fn pinned(&self, bytes: usize) -> Option<PinnedBuffer> {
-        let mut state = self.state.borrow_mut();
-        // The smallest that is large enough, but not one that would be mostly wasted.
-        let fit =
-            |buffer: &PinnedBuffer| buffer.bytes >= bytes && buffer.bytes / 4 <= bytes.max(1 << 16);
-        let best = state.free.iter().enumerate().filter(|(_, buffer)| fit(buffer));
-        if let Some(index) = best.min_by_key(|(_, buffer)| buffer.bytes).map(|(index, _)| index) {
-            return Some(state.free.swap_remove(index));
-        }
-        let size = bytes.max(1 << 16).checked_next_power_of_two()?;
-        if size > self.limit_bytes {
-            return None;
-        }
-        while state.held_bytes + size > self.limit_bytes {
-            let freed = state.free.pop()?;
-            state.held_bytes -= freed.bytes;
-        }
-        // Refused by the system (locked-memory limit): ordinary memory serves as well, slower.
-        let buffer = PinnedBuffer::new(&self.context, size).ok()?;
-        state.held_bytes += size;
-        Some(buffer)
-    }
-}
-
-enum Memory {
-    Pinned(PinnedBuffer),
-    Plain(Vec<u8>),
-}
-
-/// Host memory lent by a [`PinnedPool`].
-pub struct Staging {
-    memory: Memory,
-    bytes: usize,
-    pool: Rc<PinnedPool>,
-}
-
-impl Staging {
-    /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
-        match &self.memory {
-            Memory::Pinned(buffer) => &buffer.bytes()[..self.bytes],
-            Memory::Plain(bytes) => bytes,
-        }
-    }
-
-    /// The bytes, to write.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        match &mut self.memory {
-            Memory::Pinned(buffer) => &mut buffer.bytes_mut()[..self.bytes],
-            Memory::Plain(bytes) => bytes,
-        }
-    }
-}
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        let used = self.bytes;
-        if let Memory::Pinned(mut buffer) =
-            std::mem::replace(&mut self.memory, Memory::Plain(Vec::new()))
-        {
-            buffer.bytes_mut()[..used].fill(0);
-            self.pool.state.borrow_mut().free.push(buffer);
-        }
-    }
-}
-
-/// Events kept for reuse, so that a timed loop creates none.
-pub struct EventPool {
-    events: Vec<Event>,
-}
-
-impl EventPool {
-    /// `count` events.
-    ///
-    /// # Errors
-    /// As the driver says.
-    pub fn new(context: &Context, count: usize) -> Result<Self, DeviceError> {
-        let events = (0..count).map(|_| Event::new(context)).collect::<Result<_, _>>()?;
-        Ok(Self { events })
-    }
-
-    /// The events.
-    pub fn events(&self) -> &[Event] {
-        &self.events
-    }
 }

@@ -105,12 +105,12 @@ impl Module {
         Ok(Function { handle, symbol: symbol.to_owned(), module: self.clone() })
     }
 
-    /// Queues zeroing a global variable. `Ok(false)`: the module has none of that name.
+    /// Address and size of a global variable; `None`: the module has none of that name.
     ///
     /// # Errors
     /// As the driver says.
-    pub fn zero_global(&self, symbol: &str, stream: &Stream) -> Result<bool, DeviceError> {
-        let operation = format!("scrub variable {symbol}");
+    pub(super) fn global(&self, symbol: &str) -> Result<Option<(u64, usize)>, DeviceError> {
+        let operation = format!("find variable {symbol}");
         let name = c_name(symbol, &operation)?;
         let (mut address, mut bytes): (CUdeviceptr, usize) = (0, 0);
         // SAFETY: the module is loaded; writes an address and a size.
@@ -124,16 +124,28 @@ impl Module {
             )
         };
         match self.inner.context.api().check(result, &operation) {
-            Err(error) if error.code == "not_found" => return Ok(false),
-            other => other?,
+            Err(error) if error.code == "not_found" => Ok(None),
+            other => other.map(|()| Some((address, bytes))),
         }
+    }
+
+    /// Queues zeroing a global variable. `Ok(false)`: the module has none of that name.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn zero_global(&self, symbol: &str, stream: &Stream) -> Result<bool, DeviceError> {
+        let Some((address, bytes)) = self.global(symbol)? else { return Ok(false) };
         if bytes > 0 {
+            let api = self.inner.context.api();
             // SAFETY: the driver just named this range as the variable's.
-            let result =
-                unsafe { (self.inner.context.api().fill)(address, 0, bytes, stream.handle) };
-            self.inner.context.api().check(result, &operation)?;
+            let result = unsafe { (api.fill)(address, 0, bytes, stream.handle) };
+            api.check(result, &format!("scrub variable {symbol}"))?;
         }
         Ok(true)
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.inner.context
     }
 }
 

@@ -109,3 +109,24 @@ impl Drop for Event {
         let _ = unsafe { (self.context.api().event_destroy)(self.handle) };
     }
 }
+
+/// Events kept for reuse, so that a timed loop creates none.
+pub struct EventPool {
+    events: Vec<Event>,
+}
+
+impl EventPool {
+    /// `count` events.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn new(context: &Context, count: usize) -> Result<Self, DeviceError> {
+        let events = (0..count).map(|_| Event::new(context)).collect::<Result<_, _>>()?;
+        Ok(Self { events })
+    }
+
+    /// The events.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+}

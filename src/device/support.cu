@@ -294,3 +294,42 @@ extern "C" __global__ void __launch_bounds__(1024, 1) wg_scrub_local_small(u32* 
 extern "C" __global__ void __launch_bounds__(1024, 1) wg_scrub_local_large(u32* arrived, u32 zero) {
     scrub_local<(8 << 10) / 4>(arrived, zero);
 }
+
+// Timing.
+
+static __device__ u64 global_time() {
+    u64 ns;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+    return ns;
+}
+
+// Holds the stream until the host writes `open` to *gate, so that everything queued behind it is
+// there when it starts. Gives up after `patience_ns`: a host that died must not hang the device.
+extern "C" __global__ void wg_gate(const volatile u32* gate, u32 open, u64 patience_ns) {
+    u64 start = global_time();
+    while (*gate != open && global_time() - start < patience_ns) {
+    }
+}
+
+// The cycle counter of every multiprocessor beside the device's time: slots[2 * smid] cycles,
+// slots[2 * smid + 1] nanoseconds. The difference of two such readings is the mean clock between.
+extern "C" __global__ void wg_stamp(u64* slots, u32 multiprocessors) {
+    if (threadIdx.x != 0) return;
+    u32 smid;
+    asm volatile("mov.u32 %0, %smid;" : "=r"(smid));
+    if (smid >= multiprocessors) return;
+    u64 ns = global_time();
+    u64 cycles = (u64)clock64();
+    slots[2 * smid] = cycles;
+    slots[2 * smid + 1] = ns;
+}
+
+extern "C" __global__ void wg_empty() {}
+
+// Lowers *first to the index of the first of `bytes` bytes that is not `value`.
+extern "C" __global__ void wg_find_other(const u8* at, u64 bytes, u32 value, u64* first) {
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < bytes; i += stride) {
+        if (at[i] != (u8)value) atomicMin(first, i);
+    }
+}

@@ -101,8 +101,8 @@ impl Support {
         })
     }
 
-    /// Queues writing elements `first …` of a tensor to the first `bytes` bytes of `target`, as
-    /// many as fit. `first` is a multiple of 4.
+    /// Queues writing elements `first …` of a tensor to the `bytes` bytes at `target`, as many as
+    /// fit. `first` is a multiple of 4, and the memory belongs to this process.
     ///
     /// # Errors
     /// As the driver says.
@@ -112,12 +112,12 @@ impl Support {
         dtype: Dtype,
         first: u64,
         bytes: usize,
-        target: &DeviceBuffer,
+        target: u64,
         stream: &Stream,
     ) -> Result<(), DeviceError> {
-        let count = (bytes.min(target.len()) / dtype.size()) as u64;
+        let count = (bytes / dtype.size()) as u64;
         let mut arguments = Params::new();
-        arguments.push_address(target.address());
+        arguments.push_address(target);
         arguments.push(&first.to_ne_bytes());
         arguments.push(&count.to_ne_bytes()).push(bytemuck::bytes_of(params));
         self.launch("wg_init", self.spread(count.div_ceil(4)), arguments, stream)
@@ -182,6 +182,71 @@ impl Support {
         shape.cooperative = true;
         self.launch(symbol, shape, arguments, stream)?;
         Ok(true)
+    }
+
+    /// Queues waiting until the word at `address` is `open`.
+    pub(super) fn wait_for_word(
+        &self,
+        address: u64,
+        open: u32,
+        patience_ns: u64,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        let mut arguments = Params::new();
+        arguments.push_address(address).push(&open.to_ne_bytes());
+        arguments.push(&patience_ns.to_ne_bytes());
+        self.launch("wg_gate", LaunchShape::linear(1, 1), arguments, stream)
+    }
+
+    /// Queues reading the cycle counter and the time on every multiprocessor.
+    pub(super) fn stamp(
+        &self,
+        slots: u64,
+        multiprocessors: u32,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        let mut arguments = Params::new();
+        arguments.push_address(slots).push(&multiprocessors.to_ne_bytes());
+        self.launch("wg_stamp", LaunchShape::linear(multiprocessors, 32), arguments, stream)
+    }
+
+    /// A kernel that does nothing, to time what launching takes.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn empty_launch(&self) -> Result<PreparedLaunch, DeviceError> {
+        let function = self.module.function("wg_empty")?;
+        PreparedLaunch::new(function, LaunchShape::linear(1, 32), Params::new())
+    }
+
+    /// Index of the first byte that is not `value` in each of `ranges` (address, bytes).
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn first_other(
+        &self,
+        ranges: &[(u64, usize)],
+        value: u8,
+        stream: &Stream,
+    ) -> Result<Vec<Option<u64>>, DeviceError> {
+        let context = self.cell.context();
+        let cells = DeviceBuffer::new(context, 8 * ranges.len() as u64, "checking guard bands")?;
+        cells.fill(0xFF, stream)?;
+        for (index, &(address, bytes)) in ranges.iter().enumerate() {
+            let mut arguments = Params::new();
+            arguments.push_address(address).push(&(bytes as u64).to_ne_bytes());
+            arguments.push(&u32::from(value).to_ne_bytes());
+            arguments.push_address(cells.address() + 8 * index as u64);
+            self.launch("wg_find_other", self.spread(bytes as u64), arguments, stream)?;
+        }
+        let mut found = vec![0; 8 * ranges.len()];
+        cells.copy_to_host(0, &mut found, stream)?;
+        let words = found.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
+        let found = words.map(|first| (first != u64::MAX).then_some(first)).collect();
+        cells.fill(0, stream)?;
+        stream.synchronize()?;
+        cells.retire_clean();
+        Ok(found)
     }
 
     fn launch(

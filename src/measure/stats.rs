@@ -7,9 +7,6 @@ use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::report::RuntimeStats;
 
-/// Half of what a 95 % interval leaves out.
-const TAIL_95: f64 = 0.025;
-
 /// Arithmetic mean; `None` without samples.
 ///
 /// Summed with Neumaier's compensation ("Rundungsfehleranalyse einiger Verfahren zur Summation
@@ -94,28 +91,53 @@ impl Sorted {
     }
 
     /// Distribution-free confidence interval of the median with at least 95 % coverage; `None` below
-    /// 6 samples, where even the whole range covers less.
+    /// 6 samples, where even the whole range covers less. Independent samples assumed: see
+    /// [`Sorted::median_ci`].
+    pub fn median_ci95(&self) -> Option<(f64, f64)> {
+        self.median_ci(0.05, 1.0)
+    }
+
+    /// Distribution-free confidence interval of the median that misses it with probability `alpha`
+    /// at most; `None` where even the whole range misses more often.
     ///
     /// Between the l-th smallest and the l-th largest sample, for the largest l whose coverage
-    /// 1 − 2·P(B ≤ l − 1), with B binomial (n, ½), is still 95 % (Conover, *Practical Nonparametric
-    /// Statistics*, 3rd ed., §3.2). It assumes independent samples: see [`lag1_autocorrelation`].
-    pub fn median_ci95(&self) -> Option<(f64, f64)> {
+    /// 1 − 2·P(B ≤ l − 1), with B binomial (n, ½), is still 1 − `alpha` (Conover, *Practical
+    /// Nonparametric Statistics*, 3rd ed., §3.2). That is for independent samples. `inflation` ≥ 1
+    /// is by what factor dependence inflates the variance of the median: the ranks are then those
+    /// of n / `inflation` samples (rounded down), stretched over the n there are, outwards.
+    pub fn median_ci(&self, alpha: f64, inflation: f64) -> Option<(f64, f64)> {
         let n = self.0.len();
-        let binomial = Binomial::new(0.5, n as u64).ok()?;
-        // The tail grows with l, so the largest l that fits is found by halving: `fits` holds up to
-        // `low` and fails from `high` on.
-        let fits = |l: usize| l == 0 || binomial.cdf(l as u64 - 1) <= TAIL_95;
-        let (mut low, mut high) = (0, n / 2 + 1);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if fits(middle) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        (low > 0).then(|| (self.0[low - 1], self.0[n - low]))
+        let effective = ((n as f64 / inflation.max(1.0)).floor() as usize).clamp(1, n);
+        let rank = median_ci_rank(effective, alpha)?;
+        // Stretched in rank positions 0..=n−1; the lower end rounds down, so the interval only grows.
+        let stretch = if effective > 1 { (n - 1) as f64 / (effective - 1) as f64 } else { 0.0 };
+        let low = ((rank - 1) as f64 * stretch).floor() as usize;
+        Some((self.0[low], self.0[n - 1 - low]))
     }
+
+    /// The samples, ascending.
+    pub fn as_slice(&self) -> &[f64] {
+        &self.0
+    }
+}
+
+/// The rank, from 1, of the lower end of the interval of [`Sorted::median_ci`] among `n` independent
+/// samples; `None` if there is none.
+fn median_ci_rank(n: usize, alpha: f64) -> Option<usize> {
+    let binomial = Binomial::new(0.5, n as u64).ok()?;
+    // The tail grows with l, so the largest l that fits is found by halving: `fits` holds up to
+    // `low` and fails from `high` on.
+    let fits = |l: usize| l == 0 || binomial.cdf(l as u64 - 1) <= alpha / 2.0;
+    let (mut low, mut high) = (0, n / 2 + 1);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    (low > 0).then_some(low)
 }
 
 /// The statistics of a report from launch times in milliseconds; `None` without samples, or if one
@@ -140,7 +162,7 @@ pub fn runtime_stats(samples: &[f32]) -> Option<RuntimeStats> {
 }
 
 /// Sum with Neumaier's compensation.
-fn compensated_sum(values: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn compensated_sum(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
     for value in values {
         let next = sum + value;
@@ -236,6 +258,18 @@ mod tests {
             let (low, high) = sorted(&ranks).median_ci95().expect("enough samples");
             assert_eq!((low, high), (f64::from(rank), f64::from(n + 1 - rank)), "n = {n}");
         }
+    }
+
+    #[test]
+    fn a_stricter_level_or_dependence_widens_the_interval() {
+        let ranks: Vec<f64> = (1..=100).map(f64::from).collect();
+        let s = sorted(&ranks);
+        // 1 − 2·P(B ≤ 36) ≥ 0.99 > 1 − 2·P(B ≤ 37) for B binomial (100, ½).
+        assert_eq!(s.median_ci(0.01, 1.0), Some((37.0, 64.0)));
+        // Half as informative: rank 18 of 50, stretched: ⌊17 · 99/49⌋ = 34.
+        assert_eq!(s.median_ci(0.05, 2.0), Some((35.0, 66.0)));
+        assert_eq!(s.median_ci(0.05, 1e9), None);
+        assert_eq!(s.median_ci(0.0, 1.0), None);
     }
 
     #[test]

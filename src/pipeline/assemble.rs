@@ -5,18 +5,17 @@ use std::fs::File;
 use std::io::{self, BufReader};
 
 use super::prepare::Prepared;
-use super::sanitized;
+use super::{measured, sanitized};
 use crate::compile::{Artifact, CompileFailure, ImageFormat};
 use crate::contract::{ArgKind, EvaluateRequest, KernelType, Role};
 use crate::measure::runtime_stats;
 use crate::report::{
     Availability, CompileReport, DeviceReport, EvaluateResponse, ExecMetadata, FailureReport,
-    KernelExecResult, MeasurementReport, OutputReport, ResponseStatus, Timings, ValidationReport,
-    ValidationStatus,
+    KernelExecResult, OutputReport, ResponseStatus, Timings, ValidationReport, ValidationStatus,
 };
 use crate::tensor::encoding;
-use crate::validate::validation_error;
-use crate::worker::protocol::{Blame, DeviceInfo, RunOutcome};
+use crate::validate::{Comparison, Reason, ReasonCode, no_expectation};
+use crate::worker::protocol::{Blame, DeviceInfo, RunFailure, RunOutcome};
 
 /// A device as reports show it.
 pub(super) fn device_report(info: &DeviceInfo) -> DeviceReport {
@@ -98,6 +97,8 @@ pub(super) fn not_compiled(
         validation: ValidationReport {
             status: ValidationStatus::NotRun,
             outputs: BTreeMap::new(),
+            reasons: Vec::new(),
+            weaknesses: Vec::new(),
             unchecked: Vec::new(),
         },
         measurement: None,
@@ -122,24 +123,36 @@ pub(super) fn ran(
     outcome: RunOutcome,
     timings: Timings,
 ) -> io::Result<EvaluateResponse> {
-    let validation = validation_report(request, prepared, &outcome);
+    let mut validation = validation_report(request, prepared, &outcome);
     let outputs = output_reports(request, prepared, &outcome)?;
     let failure = outcome.failure.as_ref();
     let sanitize = sanitized::report(request, device, &outcome);
-    let fault = sanitized::fault(sanitize.as_ref());
+    let screened = measured::screened(&outcome);
+    let kept = measured::kept(&outcome, &screened);
     let ours = failure.is_some_and(|failure| failure.blame == Blame::Environment);
+    let fault = sanitized::fault(sanitize.as_ref())
+        .map(|text| Reason::new(ReasonCode::SanitizerFault, text));
+    let impossible = measured::impossible(request, device, &screened, &kept);
+    // Times that do not count say nothing against what the kernel computes.
+    let (untimed, faster) = match impossible {
+        Some(reason) if reason.code == ReasonCode::NoValidSamples => (Some(reason), None),
+        other => (None, other),
+    };
+    validation.reasons.extend(fault.into_iter().chain(faster));
     let correctness = match validation.status {
         _ if ours => None,
-        _ if fault.is_some() => Some(false),
+        _ if !validation.reasons.is_empty() => Some(false),
         ValidationStatus::Passed => Some(true),
         ValidationStatus::Failed => Some(false),
         // A kernel that did not survive its launch is not right, whatever the contract expects.
         ValidationStatus::NotRun => Some(false),
         ValidationStatus::NotChecked => None,
     };
+    validation.reasons.extend(untimed);
     // A time may only be ranked when nothing is known against the kernel.
     let ranked = failure.is_none() && correctness != Some(false);
-    let stats = if ranked { runtime_stats(&outcome.samples_ms) } else { None };
+    let stats = if ranked { runtime_stats(&kept) } else { None };
+    let why = validation.reasons.first().map(|reason| reason.message.clone());
     let mut compile = compile_report(&prepared.artifact);
     compile.function = outcome.function;
     Ok(EvaluateResponse {
@@ -151,8 +164,7 @@ pub(super) fn ran(
             runtime: stats.map(|stats| stats.mean),
             runtime_stats: stats,
             compilation_error: None,
-            validation_error: why_not_right(&validation, failure.map(|f| f.message.as_str()))
-                .or(fault),
+            validation_error: why.or_else(|| failure.map(|failure| failure.message.clone())),
             metadata: metadata(
                 request.kernel.kernel_type,
                 device,
@@ -164,12 +176,7 @@ pub(super) fn ran(
         device: Some(device_report(device)),
         compile: Some(compile),
         validation,
-        measurement: (!outcome.samples_ms.is_empty()).then(|| MeasurementReport {
-            method: "cuda_events_per_launch".to_owned(),
-            cache: request.measure.cache,
-            warmup_launches: outcome.warmup_launches,
-            samples_ms: outcome.samples_ms.clone(),
-        }),
+        measurement: measured::report(request, device, &outcome, &screened, &kept),
         outputs,
         failure: failure.map(|failure| FailureReport {
             stage: if failure.blame == Blame::Reference { "validate" } else { "execute" }
@@ -208,7 +215,7 @@ fn validation_report(
         .map(|check| (prepared.buffer_name(check.buffer).to_owned(), check.comparison.clone()))
         .collect::<BTreeMap<_, _>>();
     let io = request.kernel.io.as_ref();
-    let unchecked = io
+    let unchecked: Vec<String> = io
         .map_or(&[][..], |io| &io.args)
         .iter()
         .filter(|arg| arg.kind == ArgKind::Tensor && arg.role != Role::Input)
@@ -225,13 +232,25 @@ fn validation_report(
     } else {
         ValidationStatus::Passed
     };
-    ValidationReport { status, outputs, unchecked }
+    let reasons = reasons(&outputs, outcome.failure.as_ref());
+    let mut weaknesses = outcome.weaknesses.clone();
+    weaknesses.extend(unchecked.iter().map(|name| no_expectation(name)));
+    ValidationReport { status, outputs, reasons, weaknesses, unchecked }
 }
 
-fn why_not_right(report: &ValidationReport, failure: Option<&str>) -> Option<String> {
-    let describe = |(name, comparison): (&String, _)| validation_error(name, comparison);
-    let wrong = report.outputs.iter().filter_map(describe).collect::<Vec<_>>();
-    if wrong.is_empty() { failure.map(str::to_owned) } else { Some(wrong.join("; ")) }
+/// What speaks against the kernel: outputs that do not match, or the way its run ended.
+fn reasons(outputs: &BTreeMap<String, Comparison>, failure: Option<&RunFailure>) -> Vec<Reason> {
+    let wrong = outputs.iter().filter_map(|(name, found)| Reason::of_comparison(name, found));
+    let failed = failure.and_then(|failure| match failure.blame {
+        Blame::Environment => None,
+        Blame::Reference => Some(Reason::new(ReasonCode::ReferenceFailed, failure.message.clone())),
+        Blame::Candidate => {
+            // A fault without a code of its own is one of the launch.
+            let code = ReasonCode::of_failure(&failure.code).unwrap_or(ReasonCode::LaunchFailed);
+            Some(Reason::new(code, failure.message.clone()))
+        }
+    });
+    wrong.chain(failed).collect()
 }
 
 fn output_reports(

@@ -4,6 +4,8 @@ mod assemble;
 mod compile_only;
 mod error;
 mod jobs;
+mod linted;
+mod measured;
 mod prepare;
 mod run;
 mod sanitized;

@@ -110,6 +110,7 @@ pub(super) struct Layout<'a> {
     pub(super) directory: &'a Path,
     pub(super) limits: &'a Limits,
     pub(super) trials: Option<TrialPlan>,
+    pub(super) lint: bool,
 }
 
 /// Binds arguments and writes the contract's data into the job's directory. Blocking.
@@ -164,8 +165,10 @@ pub(super) fn lay_out(
         expected_files,
         tolerances,
         keep_outputs,
-        trials: layout.trials,
+        trials: layout.trials.clone(),
         sanitize: request.sanitize != Sanitize::Off,
+        lint: layout.lint,
+        paired: None,
     };
     Ok(Prepared { artifact: compiled.candidate, job })
 }

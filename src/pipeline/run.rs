@@ -9,14 +9,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::assemble;
 use super::error::{self, Problem, ServiceError};
 use super::jobs::{JobGuard, JobTable};
+use super::linted::{self, LintedContracts};
 use super::prepare::{self, CompileOutcome, Layout, Prepared};
 use crate::compile::Compiler;
 use crate::config::Config;
-use crate::contract::{self, EvaluateRequest, Isolation, Limits, ReturnOutputs};
+use crate::contract::{
+    self, EvaluateRequest, InputChoice, Isolation, Limits, PresetName, ReturnOutputs,
+};
+use crate::measure::{Preset, StopRule};
 use crate::queue::Need;
 use crate::report::{EvaluateResponse, JobState, Timings};
 use crate::worker::protocol::{DeviceInfo, RunOutcome, TrialPlan};
 use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease, RunEvent};
+
+/// Timed launches whose outputs are verified, about.
+const AUDITS: u32 = 8;
 
 /// What an evaluation is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +44,7 @@ pub(super) struct Shared {
     pub(super) compiler: Arc<Compiler>,
     pub(super) fleet: Arc<Fleet>,
     pub(super) jobs: JobTable,
+    pub(super) linted: LintedContracts,
     /// Evaluations admitted at once: those that may wait, and one per device.
     pub(super) admission: Arc<Semaphore>,
     pub(super) admitted_at_most: usize,
@@ -76,13 +84,20 @@ impl Shared {
         };
 
         let directory = self.job_directory()?;
-        let trials = (purpose == Purpose::Evaluate).then(|| self.trial_plan(&request));
+        let trials = match purpose {
+            Purpose::Evaluate => Some(self.trial_plan(&request)?),
+            Purpose::Execute => None,
+        };
+        let contract = linted::identity(&request);
+        let known = contract.as_ref().and_then(|contract| self.linted.get(contract));
+        let lint = contract.is_some() && known.is_none();
         let (prepared, request) = {
             let job_id = job.id().to_owned();
             let path = directory.path().to_owned();
             let limits = self.limits.clone();
             tokio::task::spawn_blocking(move || {
-                let layout = Layout { job_id: &job_id, directory: &path, limits: &limits, trials };
+                let layout =
+                    Layout { job_id: &job_id, directory: &path, limits: &limits, trials, lint };
                 prepare::lay_out(&request, *compiled, &layout).map(|prepared| (prepared, request))
             })
             .await
@@ -97,7 +112,15 @@ impl Shared {
             .await
             .map_err(error::from_lease)?;
         timings.queue = ms(queued);
-        let outcome = self.execute(job, &request, &prepared, &mut lease).await;
+        let mut outcome = self.execute(job, &request, &prepared, &mut lease).await;
+        match (known, contract) {
+            (Some(known), _) => outcome.weaknesses = known,
+            // What a run that ended early did not look at is not known.
+            (None, Some(contract)) if outcome.failure.is_none() && outcome.all_passed() => {
+                self.linted.put(contract, outcome.weaknesses.clone());
+            }
+            _ => {}
+        }
         let device = lease.device().clone();
         drop(lease);
         self.finish(job, request, prepared, outcome, device, timings, arrived).await
@@ -142,15 +165,24 @@ impl Shared {
         })
     }
 
-    fn trial_plan(&self, request: &EvaluateRequest) -> TrialPlan {
-        TrialPlan {
-            trials: request.num_trials,
-            min_warmup_s: request
-                .measure
-                .min_warmup_time
-                .unwrap_or(self.config.measure.min_warmup_s),
-            cache: request.measure.cache,
-        }
+    /// How to time, by the request and its preset.
+    pub(super) fn trial_plan(&self, request: &EvaluateRequest) -> Result<TrialPlan, ServiceError> {
+        let measure = &request.measure;
+        let preset = preset(measure.preset)?;
+        let mut stop = match request.num_trials {
+            Some(trials) => StopRule::fixed(trials),
+            None => preset.measurement.stop_rule(),
+        };
+        stop.max_time_s = measure.max_time.or(stop.max_time_s);
+        let least = self.config.measure.min_warmup_s;
+        let warmup_s = measure.min_warmup_time;
+        Ok(TrialPlan {
+            stop,
+            min_warmup_s: warmup_s.unwrap_or(least.max(preset.measurement.min_warmup_ms * 1e-3)),
+            cache: measure.cache,
+            fresh_inputs: measure.inputs == InputChoice::Fresh,
+            audits: AUDITS,
+        })
     }
 
     async fn execute(
@@ -189,6 +221,7 @@ impl Shared {
         timings.execute = outcome.timings.execute_ms;
         timings.device_busy = outcome.timings.device_busy_ms;
         timings.d2h = outcome.timings.d2h_ms;
+        timings.verify = outcome.timings.verify_ms;
         let carries_content = outcome.outputs.iter().any(|output| output.file.is_some());
         let job_id = job.id().to_owned();
         let build = move || assemble::ran(&job_id, &request, &device, &prepared, outcome, timings);
@@ -201,6 +234,11 @@ impl Shared {
         report.timings.total = ms(arrived);
         Ok(report)
     }
+}
+
+/// A built-in preset.
+pub(super) fn preset(name: PresetName) -> Result<Preset, ServiceError> {
+    Preset::builtin(name).map_err(|error| error::internal("reading a preset", &error))
 }
 
 fn ms(since: Instant) -> f64 {

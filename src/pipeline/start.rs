@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 
 use super::error::{self, ServiceError};
 use super::jobs::JobTable;
+use super::linted::LintedContracts;
 use super::run::{Purpose, Shared};
 use super::service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
 use super::{assemble, compile_only};
@@ -50,6 +51,7 @@ impl Pipeline {
             compiler,
             fleet,
             jobs: JobTable::new(config.server.jobs_kept),
+            linted: LintedContracts::default(),
             admission: Arc::new(tokio::sync::Semaphore::new(capacity)),
             admitted_at_most: capacity,
             run_dir,

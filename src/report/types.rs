@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
+use super::measurement::MeasurementReport;
 use crate::compile::{Diagnostic, Resources};
-use crate::contract::{CacheState, Compress, DataFormat, KernelType};
+use crate::contract::{Compress, DataFormat, KernelType};
 use crate::tensor::Dtype;
-use crate::validate::Comparison;
+use crate::validate::{Comparison, Reason, Weakness};
 use crate::worker::protocol::{DeviceKind, FunctionFacts};
 
 /// The report of one evaluation.
@@ -159,8 +160,10 @@ pub struct Timings {
     pub execute: f64,
     /// Part of `execute`, `h2d` and `d2h` in which the device had work to do.
     pub device_busy: f64,
-    /// Copying back, hashing and checking outputs.
+    /// Copying back and hashing outputs.
     pub d2h: f64,
+    /// Checking: guard bands, inputs, reference kernels, comparisons.
+    pub verify: f64,
     /// From the request's arrival to the answer.
     pub total: f64,
 }
@@ -229,6 +232,14 @@ pub struct ValidationReport {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[oai(default)]
     pub outputs: BTreeMap<String, Comparison>,
+    /// Everything that speaks against the kernel; the first is in `validation_error`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub reasons: Vec<Reason>,
+    /// How a kernel that does not do the work could pass: what to improve in the contract.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub weaknesses: Vec<Weakness>,
     /// Outputs that the contract says nothing about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[oai(default)]
@@ -249,20 +260,6 @@ pub enum ValidationStatus {
     NotChecked,
     /// The kernel did not get that far.
     NotRun,
-}
-
-/// How the times were taken.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
-#[oai(skip_serializing_if_is_none)]
-pub struct MeasurementReport {
-    /// What one sample is, e.g. `cuda_events_per_launch`.
-    pub method: String,
-    /// State of L2 at each launch.
-    pub cache: CacheState,
-    /// Warm-up launches.
-    pub warmup_launches: u32,
-    /// Every sample, milliseconds, in launch order.
-    pub samples_ms: Vec<f32>,
 }
 
 /// One output.

@@ -6,11 +6,15 @@ use super::{Comparison, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance};
 use crate::tensor::Dtype;
 use crate::tensor::element::{Element, for_dtype};
 use crate::tensor::shape::unravel;
+use errors::Errors;
 
+mod errors;
 mod fast;
 
+pub(super) use errors::ordinal;
+
 /// Elements per parallel task. Fixed, so that partial results are the same on every machine.
-const CHUNK: usize = 1 << 15;
+pub(super) const CHUNK: usize = 1 << 15;
 
 /// Compares raw little-endian elements: element `i` matches if
 /// |actual − expected| ≤ atol + rtol·|expected|.
@@ -37,8 +41,7 @@ struct Partial {
     matched: u64,
     non_finite: u64,
     unwritten: u64,
-    max_abs: f64,
-    max_rel: f64,
+    errors: Errors,
     /// Element offset in the tensor, actual, expected.
     mismatches: Vec<(u64, String, String)>,
 }
@@ -57,20 +60,23 @@ fn compare_as<T: Comparable>(
         .enumerate()
         .map(|(index, (actual, expected))| {
             let first = (index * CHUNK) as u64;
-            match T::all_match(actual, expected, tolerance) {
-                Some((max_abs, max_rel)) if actual.len() == expected.len() => Partial {
+            let quick = (actual.len() == expected.len())
+                .then(|| T::all_match(actual, expected, tolerance))
+                .flatten();
+            match quick {
+                Some(errors) => Partial {
                     matched: (actual.len() / T::SIZE) as u64,
-                    max_abs,
-                    max_rel,
+                    errors,
                     ..Partial::default()
                 },
-                _ => examine::<T>(first, actual, expected, poison, tolerance),
+                None => examine::<T>(first, actual, expected, poison, tolerance),
             }
         })
         .collect();
     let in_shape = shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent));
     let longest = (actual.len().max(expected.len()).div_ceil(T::SIZE)) as u64;
-    merge(partials, in_shape.unwrap_or(u64::MAX).max(longest), shape, tolerance)
+    let elements = in_shape.unwrap_or(u64::MAX).max(longest);
+    merge(partials, elements, shape, T::ULP, tolerance)
 }
 
 /// Every element on its own.
@@ -85,23 +91,19 @@ fn examine<T: Comparable>(
     let pairs = actual.chunks_exact(T::SIZE).zip(expected.chunks_exact(T::SIZE));
     for (offset, (actual_bytes, expected_bytes)) in pairs.enumerate() {
         let (actual, expected) = (T::read(actual_bytes), T::read(expected_bytes));
-        let (x, y) = (actual.to_f64(), expected.to_f64());
-        let matches = if x.is_finite() && y.is_finite() {
-            // Two finite numbers may be further apart than the largest.
-            let error = T::distance(actual, expected).min(f64::MAX);
-            partial.max_abs = partial.max_abs.max(error);
-            if y != 0.0 {
-                partial.max_rel = partial.max_rel.max((error / y.abs()).min(f64::MAX));
+        let judged = judge(actual, expected, tolerance);
+        if let Some(error) = judged.error {
+            partial.errors.add(error, expected.to_f64());
+            if T::ULP {
+                let (x, y) = (ordinal::<T>(actual_bytes), ordinal::<T>(expected_bytes));
+                partial.errors.add_ulp(x.abs_diff(y));
             }
-            error <= tolerance.atol + tolerance.rtol * y.abs()
-        } else {
-            tolerance.allow_non_finite && (x == y || (x.is_nan() && y.is_nan()))
-        };
-        if matches {
+        }
+        if judged.matches {
             partial.matched += 1;
             continue;
         }
-        partial.non_finite += u64::from(!x.is_finite());
+        partial.non_finite += u64::from(!actual.to_f64().is_finite());
         partial.unwritten += u64::from(poison == Some(actual_bytes));
         if partial.mismatches.len() < MAX_LISTED_MISMATCHES {
             partial.mismatches.push((first + offset as u64, actual.text(), expected.text()));
@@ -110,10 +112,38 @@ fn examine<T: Comparable>(
     partial
 }
 
+/// What is to be said of one pair.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Judged {
+    /// Whether the pair matches.
+    pub(super) matches: bool,
+    /// |actual − expected| if both are finite.
+    pub(super) error: Option<f64>,
+}
+
+/// The rule of [`compare`] for one pair of elements.
+#[inline]
+pub(super) fn judge<T: Comparable>(
+    actual: T,
+    expected: T,
+    tolerance: &ResolvedTolerance,
+) -> Judged {
+    let (x, y) = (actual.to_f64(), expected.to_f64());
+    if x.is_finite() && y.is_finite() {
+        // Two finite numbers may be further apart than the largest.
+        let error = T::distance(actual, expected).min(f64::MAX);
+        let matches = error <= tolerance.atol + tolerance.rtol * y.abs();
+        return Judged { matches, error: Some(error) };
+    }
+    let same = x == y || (x.is_nan() && y.is_nan());
+    Judged { matches: tolerance.allow_non_finite && same, error: None }
+}
+
 fn merge(
     partials: Vec<Partial>,
     elements: u64,
     shape: &[u64],
+    ulp: bool,
     tolerance: &ResolvedTolerance,
 ) -> Comparison {
     let mut total = Partial::default();
@@ -121,21 +151,22 @@ fn merge(
         total.matched += partial.matched;
         total.non_finite += partial.non_finite;
         total.unwritten += partial.unwritten;
-        total.max_abs = total.max_abs.max(partial.max_abs);
-        total.max_rel = total.max_rel.max(partial.max_rel);
+        total.errors.merge(&partial.errors);
         let room = MAX_LISTED_MISMATCHES - total.mismatches.len();
         total.mismatches.extend(partial.mismatches.into_iter().take(room));
     }
-    let required = tolerance.required_matched_ratio;
-    let all = total.matched == elements;
+    let errors = &total.errors;
     Comparison {
-        passed: all || (required < 1.0 && total.matched as f64 >= required * elements as f64),
+        passed: enough(total.matched, elements, tolerance),
         elements,
         matched: total.matched,
         non_finite: total.non_finite,
         unwritten: total.unwritten,
-        max_abs_error: total.max_abs,
-        max_rel_error: total.max_rel,
+        max_abs_error: errors.max_abs(),
+        max_rel_error: errors.max_rel(),
+        mean_abs_error: errors.mean_abs(),
+        rms_error: errors.rms(),
+        ulp: if ulp { errors.ulp_distribution() } else { None },
         tolerance: *tolerance,
         first_mismatches: total
             .mismatches
@@ -149,18 +180,24 @@ fn merge(
     }
 }
 
-/// What the comparison needs of an element type.
-pub(crate) trait Comparable: Element {
-    /// |actual − expected|, both finite.
-    fn distance(actual: Self, expected: Self) -> f64;
-    /// A quick look at a whole chunk: the largest absolute and relative error if every element
-    /// matches, `None` if one may not.
-    fn all_match(
-        actual: &[u8],
-        expected: &[u8],
-        tolerance: &ResolvedTolerance,
-    ) -> Option<(f64, f64)>;
+/// Whether so many matches are enough.
+pub(super) fn enough(matched: u64, elements: u64, tolerance: &ResolvedTolerance) -> bool {
+    let required = tolerance.required_matched_ratio;
+    matched == elements || (required < 1.0 && matched as f64 >= required * elements as f64)
 }
 
+/// What the comparison needs of an element type.
+pub(crate) trait Comparable: Element {
+    /// Whether errors are also counted in units in the last place: floating-point numbers.
+    const ULP: bool;
+    /// |actual − expected|, both finite.
+    fn distance(actual: Self, expected: Self) -> f64;
+    /// A quick look at a whole chunk, both sides of one length: the errors if every element
+    /// matches, `None` if one may not.
+    fn all_match(actual: &[u8], expected: &[u8], tolerance: &ResolvedTolerance) -> Option<Errors>;
+}
+
+#[cfg(test)]
+mod non_finite_tests;
 #[cfg(test)]
 mod tests;

@@ -41,6 +41,9 @@ pub fn validation_error(name: &str, comparison: &Comparison) -> Option<String> {
     if comparison.max_rel_error > 0.0 {
         let _ = write!(text, ", relative {}", number(comparison.max_rel_error));
     }
+    if comparison.max_abs_error > 0.0 {
+        let _ = write!(text, ", mean {}", number(comparison.mean_abs_error));
+    }
     for (position, mismatch) in comparison.first_mismatches.iter().take(QUOTED).enumerate() {
         let _ = write!(
             text,

@@ -1,15 +1,25 @@
-//! Is the output right? Tolerances and comparison; pure.
+//! Is the output right, and can it be trusted? Tolerances, comparison, proof of writing, reasons, and
+//! the weaknesses of a contract; pure. docs/validation.md argues the rules.
 
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 mod compare;
+mod lint;
 mod message;
+mod reason;
 mod tolerance;
+mod written;
+
+#[cfg(test)]
+mod corpora_tests;
 
 pub use compare::compare;
+pub use lint::{Contents, OutputFacts, Weakness, WeaknessCode, lint_output, no_expectation};
 pub use message::validation_error;
+pub use reason::{Reason, ReasonCode};
 pub use tolerance::{default_tolerance, resolve};
+pub use written::{WrittenProof, unwritten};
 
 /// Byte that fills outputs before a launch, so that elements that are never written are seen.
 ///
@@ -17,6 +27,14 @@ pub use tolerance::{default_tolerance, resolve};
 /// E5M2), so a sum over unwritten memory is NaN; it is no valid bool, and as an integer it is −1 or
 /// the type's largest value, which few kernels are expected to write.
 pub const POISON_BYTE: u8 = 0xFF;
+
+/// Byte that fills outputs in a second run, to prove that every element is written.
+///
+/// 0x7F repeated is NaN in binary16, E4M3 and E5M2, and within 0.4 % of the largest number of
+/// binary64, binary32 and bfloat16, so that what is computed from it is far from right; it is no
+/// valid bool. One-byte integers may hold it, but not where another run of the same kernel on the
+/// same inputs left [`POISON_BYTE`].
+pub const SECOND_POISON_BYTE: u8 = 0x7F;
 
 /// Mismatches that a comparison lists.
 pub const MAX_LISTED_MISMATCHES: usize = 10;
@@ -47,6 +65,23 @@ pub struct Mismatch {
     pub expected: String,
 }
 
+/// Distances between actual and expected in units in the last place: how many numbers of the element
+/// type lie between the two, plus one if they differ. Zeros of both signs are equal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct UlpDistribution {
+    /// Largest distance.
+    pub max: u64,
+    /// Half of the pairs are at most so far apart: the upper end of the histogram's bin.
+    pub p50: u64,
+    /// 90 % of the pairs are at most so far apart: the upper end of the histogram's bin.
+    pub p90: u64,
+    /// 99 % of the pairs are at most so far apart: the upper end of the histogram's bin.
+    pub p99: u64,
+    /// Pairs by distance: equal ones, then those 1, 2–3, 4–7, 8–15, … apart; at most 65 numbers.
+    pub histogram: Vec<u64>,
+}
+
 /// Outcome of comparing one output with its expectation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
@@ -65,6 +100,17 @@ pub struct Comparison {
     pub max_abs_error: f64,
     /// Largest |actual − expected| / |expected| among finite pairs with expected ≠ 0.
     pub max_rel_error: f64,
+    /// Mean of |actual − expected| over finite pairs.
+    #[serde(default)]
+    #[oai(default)]
+    pub mean_abs_error: f64,
+    /// Root of the mean square of actual − expected over finite pairs.
+    #[serde(default)]
+    #[oai(default)]
+    pub rms_error: f64,
+    /// Errors of a floating-point output in units in the last place, over finite pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ulp: Option<UlpDistribution>,
     /// The tolerance applied.
     pub tolerance: ResolvedTolerance,
     /// The first mismatches, in index order.

@@ -10,12 +10,15 @@ use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
 use crate::compile::{ImageFormat, Target};
-use crate::contract::{CacheState, InitKind, Role, TensorInit};
+use crate::contract::{CacheState, Role, TensorInit};
+use crate::device::{ClockReading, GpuHealth, GpuSettings};
+use crate::measure::paired::{ComparePolicy, PairedBlock};
+use crate::measure::{StopReason, StopRule};
 use crate::tensor::Dtype;
-use crate::validate::{Comparison, ResolvedTolerance};
+use crate::validate::{Comparison, ResolvedTolerance, Weakness};
 
 /// Version of this protocol; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// Largest frame, in bytes. Machine code is the largest thing that travels in one.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -151,6 +154,10 @@ pub struct Job {
     pub trials: Option<TrialPlan>,
     /// Whether findings of the emulator's memory checks are wanted.
     pub sanitize: bool,
+    /// Whether to look for what would pass without doing the work.
+    pub lint: bool,
+    /// In place of all else: time `launch` and a rival side by side.
+    pub paired: Option<PairedPlan>,
 }
 
 /// A kernel with everything needed to launch it.
@@ -218,33 +225,91 @@ pub enum Content {
     File(PathBuf),
 }
 
-impl Content {
-    /// Whether every launch sees the same bytes without touching a random stream.
-    pub fn is_constant(&self) -> bool {
-        matches!(self, Content::Init(init) if matches!(init.kind, InitKind::Zeros | InitKind::Ones | InitKind::Full))
-    }
-}
-
 /// How often to launch and time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialPlan {
-    /// Timed launches.
-    pub trials: u32,
+    /// When there are enough timed launches.
+    pub stop: StopRule,
     /// Shortest warm-up, seconds.
     pub min_warmup_s: f64,
     /// State of L2 at each launch.
     pub cache: CacheState,
+    /// Whether each launch gets random inputs that none before it saw, where the contract has
+    /// random inputs and its expectation can be computed for them.
+    pub fresh_inputs: bool,
+    /// Timed launches whose outputs are verified, about.
+    pub audits: u32,
+}
+
+/// How to time two kernels side by side.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PairedPlan {
+    /// The candidate; the job's `launch` is the reference.
+    pub rival: KernelLaunch,
+    /// When there are enough blocks.
+    pub policy: ComparePolicy,
+    /// Timed launches in each of a block's four slots.
+    pub trials_per_slot: u32,
+    /// Time for all blocks, seconds; then what there is decides.
+    pub max_time_s: f64,
+    /// State of L2 at each launch.
+    pub cache: CacheState,
+    /// Whether launches get random inputs that none before them saw.
+    pub fresh_inputs: bool,
+}
+
+/// Timed launches that were queued together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BatchFacts {
+    /// How many.
+    pub trials: u32,
+    /// Clock of the multiprocessors over the batch, where it can be measured.
+    pub clock: Option<ClockReading>,
+    /// Why clocks were low at its end: NVML's bits.
+    pub throttle_reasons: Option<u64>,
+}
+
+/// Timed launches whose outputs were verified.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AuditFacts {
+    /// Verified.
+    pub done: u32,
+    /// Not verified, because the reference kernel takes long.
+    pub skipped: u32,
 }
 
 /// How a job ended.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RunOutcome {
     /// What went wrong, if anything.
     pub failure: Option<RunFailure>,
     /// Time of each timed launch, milliseconds, as the events gave it, in launch order.
     pub samples_ms: Vec<f32>,
+    /// The batches that the samples come from, in order.
+    pub batches: Vec<BatchFacts>,
     /// Warm-up launches.
     pub warmup_launches: u32,
+    /// Whether the warm-up ended because times were stable.
+    pub warmup_stable: bool,
+    /// Why no more launches were timed.
+    pub stopped: Option<StopReason>,
+    /// How the GPU was before the first and after the last timed launch.
+    pub health: Option<[GpuHealth; 2]>,
+    /// What the GPU is set to.
+    pub settings: Option<GpuSettings>,
+    /// Median time of a kernel that does nothing, measured the same way, milliseconds.
+    pub empty_launch_ms: Option<f64>,
+    /// Whether each timed launch got inputs that none before it saw.
+    pub inputs_moved: bool,
+    /// Whether, with the same inputs for all, the kernel's variables and shared memory were put
+    /// back before each timed launch.
+    pub state_wiped: bool,
+    /// Timed launches whose outputs were verified.
+    pub audits: AuditFacts,
+    /// Blocks of a paired measurement, in order.
+    pub paired_blocks: Vec<PairedBlock>,
+    /// How a kernel that does not do the work could pass.
+    pub weaknesses: Vec<Weakness>,
     /// Verdict of each checked output.
     pub checks: Vec<OutputCheck>,
     /// Every output buffer: name, blake3, and its file if kept.
@@ -257,6 +322,13 @@ pub struct RunOutcome {
     pub emulator_report: Option<serde_json::Value>,
     /// Occupancy and resources as the driver reports them for the launched kernel.
     pub function: Option<FunctionFacts>,
+}
+
+impl RunOutcome {
+    /// Whether outputs were checked, and all are right.
+    pub fn all_passed(&self) -> bool {
+        !self.checks.is_empty() && self.checks.iter().all(|check| check.comparison.passed)
+    }
 }
 
 /// Why a job did not run to its end.
@@ -313,8 +385,12 @@ pub struct WorkerTimings {
     pub execute_ms: f64,
     /// Part of `execute_ms` in which the device had work, from events around every batch.
     pub device_busy_ms: f64,
-    /// Copying outputs back, comparing, hashing.
+    /// Copying outputs back and hashing them.
     pub d2h_ms: f64,
+    /// Verifying: guard bands, inputs, reference kernels, comparisons.
+    pub verify_ms: f64,
+    /// Asking the management library how the GPU is.
+    pub monitor_ms: f64,
     /// Scrubbing that the answer waited for: none, it happens after the answer was sent.
     pub scrub_ms: f64,
 }

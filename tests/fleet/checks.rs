@@ -86,6 +86,8 @@ fn job(id: &str) -> Job {
         keep_outputs: Vec::new(),
         trials: None,
         sanitize: false,
+        lint: false,
+        paired: None,
     }
 }
 

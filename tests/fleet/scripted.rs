@@ -10,7 +10,7 @@ use warpgauge::compile::Target;
 use warpgauge::worker::child::ProbeReport;
 use warpgauge::worker::frame;
 use warpgauge::worker::protocol::{
-    DeviceInfo, DeviceKind, FromWorker, Job, PROTOCOL_VERSION, RunOutcome, ToWorker, WorkerTimings,
+    DeviceInfo, DeviceKind, FromWorker, Job, PROTOCOL_VERSION, RunOutcome, ToWorker,
 };
 
 pub fn main(args: &[String]) -> ExitCode {
@@ -92,15 +92,9 @@ fn hang() -> ! {
 /// The process number stands in for a measurement, so that tests see which process answered.
 fn outcome() -> RunOutcome {
     RunOutcome {
-        failure: None,
         samples_ms: vec![0.5],
         warmup_launches: std::process::id(),
-        checks: Vec::new(),
-        outputs: Vec::new(),
-        timings: WorkerTimings::default(),
-        printed: String::new(),
-        emulator_report: None,
-        function: None,
+        ..RunOutcome::default()
     }
 }
 

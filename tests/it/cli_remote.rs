@@ -48,7 +48,7 @@ fn report(result: Value, validation: &str) -> Value {
     json!({
         "job_id": "job-7", "status": "success", "kernel_exec_result": result,
         "timings": {"queue": 0.0, "compile": 1.0, "h2d": 0.0, "execute": 2.0, "device_busy": 1.0,
-                    "d2h": 0.0, "total": 3.0},
+                    "d2h": 0.0, "verify": 0.0, "total": 3.0},
         "validation": {"status": validation},
         "a_field_of_a_newer_server": true,
     })

@@ -86,7 +86,7 @@ fn the_reference_example_runs_unchanged_and_has_every_reference_field() {
         assert!(stats[smaller].as_f64() <= stats[larger].as_f64(), "{smaller} > {larger}: {stats}");
     }
     assert_eq!(report["measurement"]["samples_ms"].as_array().unwrap().len(), 100);
-    for field in ["queue", "compile", "h2d", "execute", "d2h", "total"] {
+    for field in ["queue", "compile", "h2d", "execute", "d2h", "verify", "total"] {
         assert!(report["timings"][field].as_f64().is_some_and(|ms| ms >= 0.0), "timings.{field}");
     }
     for field in ["kind", "name", "uuid", "compute_capability", "cuda_version"] {

@@ -42,7 +42,7 @@ fn the_three_formats_mean_the_same() {
         let contract = files.read(name).expect(name);
         assert_eq!(Value::Object(contract.fields.clone()), value, "{name}");
         let request: EvaluateRequest = contract.typed().expect(name);
-        assert_eq!(request.num_trials, 7);
+        assert_eq!(request.num_trials, Some(7));
     }
 }
 

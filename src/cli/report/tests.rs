@@ -13,7 +13,7 @@ fn response(changes: Value) -> EvaluateResponse {
                 "median_ci_low": 0.0123, "median_ci_high": 0.0126},
             "metadata": {"kernel_name": "vector_add"}},
         "timings": {"queue": 0.1, "compile": 52.0, "h2d": 1.0, "execute": 12.0,
-            "device_busy": 8.0, "d2h": 2.0, "total": 67.5},
+            "device_busy": 8.0, "d2h": 2.0, "verify": 0.5, "total": 67.5},
         "device": {"id": 0, "kind": "emulator", "name": "CPU", "uuid": "GPU-0",
             "compute_capability": "9.0", "cuda_version": "13.0", "multiprocessors": 2,
             "memory_bytes": 1_073_741_824, "l2_bytes": 0},
@@ -55,7 +55,7 @@ CORRECT  vector_add: 1 output checked
   check     c ok: 8 of 8 elements match
             largest error 2.500e-1 absolute, 1.250e-1 relative; tolerance atol 1e-6, rtol 1e-5
   timings   67.50 ms in all: queue 100.0 µs, compile 52.00 ms, inputs 1.000 ms
-            execute 12.00 ms (device busy 8.000 ms), outputs 2.000 ms
+            execute 12.00 ms (device busy 8.000 ms), outputs 2.000 ms, checks 500.0 µs
   job       job-1
     ");
 }

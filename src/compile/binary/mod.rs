@@ -1,10 +1,12 @@
 //! Machine code and PTX read without a GPU: kernels, parameters, resources, architecture.
 
+mod code;
 mod cubin;
 mod eiattr;
 mod fatbin;
 mod ptx;
 
+pub(crate) use code::same_code;
 pub(crate) use cubin::{Cubin, RawKernel, RawParam, read_cubin};
 pub(crate) use fatbin::{FatbinEntry, FatbinKind, read_fatbin};
 pub(crate) use ptx::{Ptx, PtxKernel, PtxParam, cuda_version_of, read_ptx};

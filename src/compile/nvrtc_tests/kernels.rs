@@ -197,3 +197,15 @@ async fn large_parameters_are_placed() {
     let places: Vec<_> = params.iter().map(|p| (p.offset, p.bytes)).collect();
     assert_eq!(places, [(0, 1), (4, 12000), (12008, 8)]);
 }
+
+#[tokio::test]
+async fn the_same_code_is_recognised_under_another_name() {
+    let bench = Bench::new();
+    let first = bench.built(VECTOR_ADD).await;
+    let renamed = bench.built(&VECTOR_ADD.replace("vector_add", "another_name")).await;
+    let commented = bench.built(&format!("// a comment\n{VECTOR_ADD}")).await;
+    let subtracts = bench.built(&VECTOR_ADD.replace("a[i] + b[i]", "a[i] - b[i]")).await;
+    assert_eq!(first.same_code(&renamed), Some(true));
+    assert_eq!(first.same_code(&commented), Some(true));
+    assert_eq!(first.same_code(&subtracts), Some(false));
+}

@@ -29,7 +29,7 @@ return_outputs: [x]
 "#;
 
 fn check(request: &EvaluateRequest) {
-    assert_eq!(request.num_trials, 50);
+    assert_eq!(request.num_trials, Some(50));
     assert_eq!(request.timeout, 30.0);
     let source = request.kernel.source_code.as_deref().unwrap();
     assert!(source.starts_with("extern \"C\"") && source.contains("\n  int i"));

@@ -143,8 +143,91 @@ fn fast_and_slow_looks_agree() {
     assert!(fast.passed);
     let whole = examine::<f32>(0, &bytes(&actual), &bytes(&expected), None, &t);
     assert_eq!(fast.matched, whole.matched);
-    assert_eq!(fast.max_abs_error, whole.max_abs);
-    assert_eq!(fast.max_rel_error, whole.max_rel);
+    assert_eq!(fast.max_abs_error, whole.errors.max_abs());
+    assert_eq!(fast.max_rel_error, whole.errors.max_rel());
+    assert_eq!(fast.ulp, whole.errors.ulp_distribution());
+    // Sums are rounded in another order.
+    assert!((fast.mean_abs_error / whole.errors.mean_abs() - 1.0).abs() < 1e-12);
+    assert!((fast.rms_error / whole.errors.rms() - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn errors_are_summed_up() {
+    let next = |x: f32, steps: u32| f32::from_bits(x.to_bits() + steps);
+    let expected = [1.0, 1.0, 1.0, 1.0, 0.0, -0.0, 8.0, 8.0, 8.0, 8.0];
+    let mut actual = expected;
+    (actual[1], actual[2], actual[3]) = (next(1.0, 1), next(1.0, 3), next(1.0, 9));
+    (actual[4], actual[5]) = (-0.0, f32::from_bits(0x8000_0001));
+    let result = f32s(&actual, &expected, &tolerance(1e-3, 0.0));
+    assert!(result.passed);
+    let ulp = result.ulp.unwrap();
+    assert_eq!(ulp.histogram, [6, 2, 1, 0, 1]);
+    assert_eq!((ulp.max, ulp.p50, ulp.p90, ulp.p99), (9, 0, 3, 9));
+    let epsilon = f64::from(f32::EPSILON);
+    assert!((result.mean_abs_error - 1.3 * epsilon).abs() < 1e-3 * epsilon);
+    assert!((result.rms_error - (91.0f64 / 10.0).sqrt() * epsilon).abs() < 1e-3 * epsilon);
+}
+
+/// Neither sums nor squares of the errors fit binary64, nor do the squares of tiny ones.
+#[test]
+fn extreme_errors_stay_numbers() {
+    let run = |actual: f64, expected: f64| {
+        let (a, e) = ([actual; 100], [expected; 100]);
+        let t = tolerance(0.0, 3.0);
+        compare(Dtype::Float64, &[100], &bytes(&a), &bytes(&e), None, &t)
+    };
+    for (actual, expected) in [(f64::MAX, -f64::MAX), (2e-320, 1e-320), (1e-200, 2e-200)] {
+        let result = run(actual, expected);
+        let error = (actual - expected).abs().min(f64::MAX);
+        assert_eq!(result.max_abs_error, error);
+        assert!((result.mean_abs_error / error - 1.0).abs() < 1e-3, "{result:?}");
+        assert!((result.rms_error / error - 1.0).abs() < 1e-3, "{result:?}");
+    }
+    assert_eq!(run(f64::MAX, -f64::MAX).ulp.unwrap().max, 2 * f64::MAX.to_bits());
+}
+
+/// One step apart is one unit, for every code of the small types.
+#[test]
+fn neighbours_are_one_unit_apart() {
+    for dtype in [Dtype::Float8E4m3, Dtype::Float8E5m2, Dtype::Float16, Dtype::Bfloat16] {
+        let size = dtype.size();
+        let finite = match dtype {
+            Dtype::Float8E4m3 => 0x7F,
+            Dtype::Float8E5m2 => 0x7C,
+            Dtype::Float16 => 0x7C00u16,
+            _ => 0x7F80,
+        };
+        for sign in [0, 1u16 << (8 * size - 1)] {
+            let codes: Vec<u16> = (0..finite).map(|code| code | sign).collect();
+            let bytes = |codes: &[u16]| {
+                codes.iter().flat_map(|c| c.to_le_bytes()[..size].to_vec()).collect()
+            };
+            let (lower, upper): (Vec<u8>, Vec<u8>) =
+                (bytes(&codes[..codes.len() - 1]), bytes(&codes[1..]));
+            let shape = [codes.len() as u64 - 1];
+            let result = compare(dtype, &shape, &lower, &upper, None, &tolerance(1e38, 0.0));
+            let ulp = result.ulp.unwrap();
+            assert_eq!((ulp.max, ulp.histogram), (1, vec![0, shape[0]]), "{dtype}");
+        }
+    }
+}
+
+#[test]
+fn the_result_is_the_same_on_any_number_of_threads() {
+    let expected: Vec<f32> = (0..300_000).map(|i| (i as f32 * 0.37).sin() * 10.0).collect();
+    let mut actual: Vec<f32> = expected.iter().map(|x| x * (1.0 + 3e-6) + 1e-6).collect();
+    for i in (5..actual.len()).step_by(10_007) {
+        actual[i] = f32::NAN;
+    }
+    let all: Vec<_> = [1, 2, 3, 16]
+        .into_iter()
+        .map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| f32s(&actual, &expected, &tolerance(1e-5, 1e-5)))
+        })
+        .collect();
+    assert!(!all[0].passed && all[0].rms_error > 0.0);
+    assert!(all.iter().all(|result| *result == all[0]));
 }
 
 #[test]
@@ -163,7 +246,7 @@ fn the_first_mismatches_are_listed_in_order() {
         validation_error("c", &result).as_deref(),
         Some(
             "output `c`: 5 of 200000 elements differ beyond atol 1e-5 + rtol \
-             1e-4·|expected|; largest |error| 1.5; first: [0, 17] is 1.5, expected 0, [40, 0] is \
+             1e-4·|expected|; largest |error| 1.5, mean 3.75e-5; first: [0, 17] is 1.5, expected 0, [40, 0] is \
              1.5, expected 0, [40, 1] is 1.5, expected 0"
         )
     );

@@ -1,32 +1,20 @@
 //! One job, phase by phase.
 
 use std::any::Any;
-use std::rc::Rc;
 use std::time::Instant;
 
-use super::buffers::{JobBuffer, Tools};
+use super::arm::Arm;
+use super::buffers::{JobBuffer, Use};
+use super::executor::Executor;
 use super::link::Link;
-use super::printed::Printed;
+use super::paired;
 use super::scrub::Residue;
-use super::{trials, verify};
-use crate::contract::{InitKind, TensorInit};
-use crate::device::loader::Loaded;
-use crate::device::support::{InitParams, Support};
-use crate::device::{
-    Context, DeviceBuffer, DeviceError, EmulatorControl, EventPool, Function, LaunchShape, Module,
-    Params, PinnedPool, PreparedLaunch, Stream,
-};
-use crate::tensor::Dtype;
-use crate::worker::protocol::{
-    Argument, Blame, DeviceInfo, DeviceKind, FromWorker, Image, Job, KernelLaunch, RunFailure,
-    RunOutcome, WorkerTimings,
-};
-
-/// Page-locked memory kept for copies, bytes.
-const PINNED_BYTES: usize = 256 << 20;
-
-/// Size of the copies, hashes and fills that a new worker practises.
-const WARM_BYTES: usize = 4 << 20;
+use super::trials::{self, Inputs, Rig};
+use super::verify::{self, Evidence};
+use crate::contract::CacheState;
+use crate::device::DeviceError;
+use crate::validate::{POISON_BYTE, SECOND_POISON_BYTE};
+use crate::worker::protocol::{Blame, FromWorker, Job, RunFailure, RunOutcome};
 
 /// A job's failure.
 #[derive(Debug)]
@@ -70,123 +58,15 @@ pub(super) struct JobEnd {
     pub residue: Residue,
 }
 
-/// A device, and all that outlives a job.
-pub(super) struct Executor {
-    pub(super) context: Context,
-    pub(super) stream: Stream,
-    pub(super) device: DeviceInfo,
-    pub(super) support: Option<Support>,
-    pub(super) pinned: Rc<PinnedPool>,
-    pub(super) events: EventPool,
-    /// Memory written between launches to push everything else out of L2.
-    pub(super) flush: Option<DeviceBuffer>,
-    emulator: Option<EmulatorControl>,
-    printed: Printed,
-}
-
-impl Executor {
-    /// Creates the context.
-    pub(super) fn open(
-        loaded: &Loaded,
-        ordinal: u32,
-        printed: Printed,
-    ) -> Result<Self, DeviceError> {
-        let device = loaded.driver.device_info(ordinal)?;
-        let context = loaded.driver.open(ordinal)?;
-        Ok(Self {
-            stream: Stream::new(&context)?,
-            device,
-            support: None,
-            pinned: PinnedPool::new(&context, PINNED_BYTES),
-            events: EventPool::new(&context, 2 * trials::BATCH + 2)?,
-            flush: None,
-            emulator: loaded.emulator,
-            printed,
-            context,
-        })
-    }
-
-    /// The device it holds.
-    pub(super) fn device(&self) -> &DeviceInfo {
-        &self.device
-    }
-
-    /// Loads the worker's own kernels.
-    pub(super) fn load_support(&mut self, image: &Image) -> Result<(), DeviceError> {
-        self.support = Some(Support::load(&self.context, image, &self.device)?);
-        if self.device.kind == DeviceKind::Cuda { self.warm_up() } else { Ok(()) }
-    }
-
-    /// Does once what is slow the first time, so that the first job of a spare that takes over is
-    /// as fast as any: page-locked memory, memory to flush L2, the driver's late loading of
-    /// kernels, local memory for scrubbing, and the threads that hash.
-    fn warm_up(&mut self) -> Result<(), DeviceError> {
-        let bytes = 2 * self.device.l2_bytes;
-        if bytes > 0 {
-            self.flush = Some(DeviceBuffer::new(&self.context, bytes, "flushing L2")?);
-        }
-        let staging = [WARM_BYTES, WARM_BYTES].map(|bytes| self.pinned.take(bytes));
-        let memory = DeviceBuffer::new(&self.context, WARM_BYTES as u64, "warming up")?;
-        if let Some(support) = &self.support {
-            let init = TensorInit::of_kind(InitKind::Randn);
-            if let Ok(params) = InitParams::new(&init, Dtype::Float32, "warm_up") {
-                support.init(&params, Dtype::Float32, 0, WARM_BYTES, &memory, &self.stream)?;
-            }
-            support.first_difference(memory.address(), &memory, WARM_BYTES, &self.stream)?;
-        }
-        for staging in staging {
-            blake3::Hasher::new().update_rayon(staging.bytes());
-        }
-        let mut residue = Residue::default();
-        residue.take_memory(memory);
-        self.scrub(residue);
-        Ok(())
-    }
-
-    /// What filling and comparing buffers need.
-    pub(super) fn tools(&self) -> JobResult<Tools<'_>> {
-        let Some(support) = &self.support else {
-            let text = "the server sent a job before the worker's own kernels".to_owned();
-            return Err(Failed::new("internal_error", text, Blame::Environment));
-        };
-        Ok(Tools {
-            context: &self.context,
-            stream: &self.stream,
-            support,
-            pinned: &self.pinned,
-            kind: self.device.kind,
-            // Scrubbed with everything else.
-            scratch: self.flush.as_ref(),
-        })
-    }
-
-    /// Sets the emulator's checks and forgets what it has seen so far.
-    fn arm_checks(&self, on: bool) -> JobResult<()> {
-        if let Some(emulator) = self.emulator {
-            emulator.set_sanitize(on).map_err(environment)?;
-            let _ = emulator.take_report();
-        }
-        Ok(())
-    }
-
-    fn reserve_flush(&mut self) -> JobResult<()> {
-        // The emulated device has no cache to flush.
-        if self.flush.is_none() && self.device.kind == DeviceKind::Cuda && self.device.l2_bytes > 0
-        {
-            let bytes = 2 * self.device.l2_bytes;
-            let flush = DeviceBuffer::new(&self.context, bytes, "flushing L2");
-            self.flush = Some(flush.map_err(environment)?);
-        }
-        Ok(())
-    }
-}
-
 /// Runs a job.
 pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd {
-    let mut outcome = empty_outcome();
+    let mut outcome = RunOutcome::default();
     let mut residue = Residue::default();
     let mut buffers = Vec::new();
-    let result = phases(executor, job, link, &mut outcome, &mut residue, &mut buffers);
+    let result = match &job.paired {
+        Some(plan) => paired::run(executor, job, plan, link, &mut residue, &mut outcome),
+        None => phases(executor, job, link, &mut outcome, &mut residue, &mut buffers),
+    };
     let mut lost = executor.context.synchronize().is_err();
     if let Err(failed) = result {
         lost |= failed.sticky;
@@ -201,13 +81,15 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
 pub(super) fn panicked(panic: &(dyn Any + Send)) -> JobEnd {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    let mut outcome = empty_outcome();
+    let mut outcome = RunOutcome::default();
     let message = format!("the worker failed: {text}; this is a defect of warpgauge");
     let code = "internal_error".to_owned();
     outcome.failure = Some(RunFailure { code, message, blame: Blame::Environment });
     JobEnd { outcome, lost: true, residue: Residue::default() }
 }
 
+/// The candidate runs first, and all its launches, before anything that is expected of it exists on
+/// the device.
 fn phases<'job>(
     executor: &mut Executor,
     job: &'job Job,
@@ -217,33 +99,85 @@ fn phases<'job>(
     buffers: &mut Vec<JobBuffer<'job>>,
 ) -> JobResult<()> {
     executor.arm_checks(job.sanitize)?;
-    let function = timed(&mut outcome.timings.load_ms, || {
-        load(executor, &job.launch, residue, Blame::Candidate)
-    })?;
     if job.trials.is_some() {
         executor.reserve_flush()?;
     }
     timed(&mut outcome.timings.h2d_ms, || allocate_and_fill(executor, job, buffers))?;
-    let shape = shape_of(&job.launch);
-    outcome.function = function.facts(shape.block_threads(), shape.shared_bytes).ok();
-    residue.note_local_bytes(outcome.function.map_or(0, |facts| facts.local_bytes));
-    let mut launch = prepare(function, &job.launch, buffers).map_err(candidate)?;
+    let arm = timed(&mut outcome.timings.load_ms, || {
+        Arm::load(executor, &job.launch, buffers, residue, Blame::Candidate)
+    });
+    let mut arm = arm?;
+    outcome.function = arm.facts;
+    let moving = may_move(job);
+    let mut rig = Rig {
+        inputs: Inputs::new(buffers, moving),
+        cache: job.trials.as_ref().map_or(CacheState::Hot, |plan| plan.cache),
+        executor: &mut *executor,
+        buffers,
+    };
     // A server that is gone is noticed by the watchdog.
     let _ = link.send(&FromWorker::Started);
-    let executed = timed(&mut outcome.timings.execute_ms, || {
-        let mut progress = |trials| link.progress(trials);
-        trials::execute(executor, job.trials, &mut launch, buffers, &mut progress)
-    });
+    let evidence = candidate_launches(&mut rig, job, &mut arm, link, outcome);
+    let inputs = rig.inputs;
+    arm.retire(residue);
     outcome.emulator_report = executor.emulator.and_then(|emulator| emulator.take_report());
     // Reference kernels are not under suspicion.
     executor.arm_checks(false)?;
-    let executed = executed?;
-    outcome.samples_ms = executed.samples_ms;
-    outcome.warmup_launches = executed.warmup_launches;
-    outcome.timings.device_busy_ms = executed.device_busy_ms;
+    let evidence = evidence?;
     let _ = link.send(&FromWorker::Executed);
-    drop(launch);
-    verify::run(executor, job, buffers, residue, outcome)
+    verify::run(executor, job, buffers, inputs, evidence, residue, outcome)
+}
+
+/// Everything the candidate does.
+fn candidate_launches(
+    rig: &mut Rig<'_, '_>,
+    job: &Job,
+    arm: &mut Arm,
+    link: &mut Link,
+    outcome: &mut RunOutcome,
+) -> JobResult<Evidence> {
+    let RunOutcome { timings, .. } = outcome;
+    timed(&mut timings.execute_ms, || rig.launch_once(arm, POISON_BYTE))?;
+    let canonical = timed(&mut timings.d2h_ms, || verify::copy_outputs(rig))?;
+    let mut evidence = Evidence { canonical, second: None, audits: Vec::new() };
+    if is_proven(job) {
+        let tools = rig.executor.tools()?;
+        timed(&mut timings.h2d_ms, || rig.inputs.renew(rig.buffers, tools))?;
+        let shown = timed(&mut timings.execute_ms, || rig.launch_once(arm, SECOND_POISON_BYTE))?;
+        let outputs = timed(&mut timings.d2h_ms, || verify::copy_outputs(rig))?;
+        evidence.second = Some((shown, outputs));
+    }
+    if let Some(plan) = &job.trials {
+        let mut progress = |trials| link.progress(trials);
+        let measured =
+            timed(&mut timings.execute_ms, || trials::measure(rig, arm, plan, &mut progress))?;
+        timings.device_busy_ms = measured.busy_ms;
+        timings.monitor_ms = measured.monitor_ms;
+        timings.execute_ms -= measured.monitor_ms;
+        outcome.samples_ms = measured.samples_ms;
+        outcome.batches = measured.batches;
+        outcome.warmup_launches = measured.warmup_launches;
+        outcome.warmup_stable = measured.warmup_stable;
+        outcome.stopped = measured.stopped;
+        outcome.health = measured.health;
+        outcome.settings = rig.executor.settings.clone();
+        outcome.empty_launch_ms = measured.empty_launch_ms;
+        evidence.audits = measured.audits;
+    }
+    outcome.inputs_moved = rig.inputs.are_moving();
+    outcome.state_wiped = !outcome.inputs_moved && arm.is_forgetful();
+    Ok(evidence)
+}
+
+/// Whether outputs are checked, so that it is proven that all of them are written.
+fn is_proven(job: &Job) -> bool {
+    !job.tolerances.is_empty()
+}
+
+/// Whether other random inputs would serve as well: what is expected must then be computed.
+fn may_move(job: &Job) -> bool {
+    let fresh = job.trials.as_ref().is_none_or(|plan| plan.fresh_inputs);
+    fresh && job.expected_files.is_empty() && !job.sanitize
 }
 
 /// Adds the wall time that `work` takes to `total_ms`.
@@ -254,78 +188,25 @@ pub(super) fn timed<T>(total_ms: &mut f64, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Loads a kernel's module and finds the kernel; the residue remembers the module.
-pub(super) fn load(
-    executor: &Executor,
-    launch: &KernelLaunch,
-    residue: &mut Residue,
-    blame: Blame,
-) -> JobResult<Function> {
-    let blamed = |error| Failed::device(error, blame);
-    let module = Module::load(&executor.context, &launch.image).map_err(blamed)?;
-    residue.note_module(module.clone(), &launch.image);
-    module.function(&launch.symbol).map_err(blamed)
-}
-
 fn allocate_and_fill<'job>(
     executor: &Executor,
     job: &'job Job,
     buffers: &mut Vec<JobBuffer<'job>>,
 ) -> JobResult<()> {
     let tools = executor.tools()?;
+    let repeated = job.trials.is_some() || is_proven(job);
+    let usage = Use {
+        repeated,
+        windows: repeated && may_move(job),
+        // Where every access is checked, a band would hide one that misses its buffer by little.
+        guard: (!job.sanitize).then(|| executor.guard_byte()),
+        shift: 0,
+    };
     for spec in &job.buffers {
-        buffers.push(JobBuffer::allocate(spec, job.trials.is_some(), tools)?);
+        buffers.push(JobBuffer::allocate(spec, usage, tools)?);
     }
     for buffer in &*buffers {
         buffer.fill(tools).map_err(environment)?;
     }
     executor.stream.synchronize().map_err(environment)
-}
-
-/// The launch's shape.
-pub(super) fn shape_of(launch: &KernelLaunch) -> LaunchShape {
-    LaunchShape {
-        grid: launch.grid,
-        block: launch.block,
-        shared_bytes: launch.shared_bytes,
-        cluster: launch.cluster,
-        cooperative: launch.cooperative,
-    }
-}
-
-/// Binds a kernel to its arguments.
-pub(super) fn prepare(
-    function: Function,
-    launch: &KernelLaunch,
-    buffers: &[JobBuffer<'_>],
-) -> Result<PreparedLaunch, DeviceError> {
-    let mut params = Params::new();
-    for (index, argument) in launch.arguments.iter().enumerate() {
-        match argument {
-            Argument::Scalar(bytes) => params.push(bytes),
-            Argument::Buffer(buffer) => match buffers.get(*buffer) {
-                Some(buffer) => params.push_address(buffer.live.address()),
-                None => {
-                    let text = format!("argument {index} is buffer {buffer}, which does not exist");
-                    let operation = format!("launch {}", launch.symbol);
-                    return Err(DeviceError::local(operation, "invalid_value", text));
-                }
-            },
-        };
-    }
-    PreparedLaunch::new(function, shape_of(launch), params)
-}
-
-fn empty_outcome() -> RunOutcome {
-    RunOutcome {
-        failure: None,
-        samples_ms: Vec::new(),
-        warmup_launches: 0,
-        checks: Vec::new(),
-        outputs: Vec::new(),
-        timings: WorkerTimings::default(),
-        printed: String::new(),
-        emulator_report: None,
-        function: None,
-    }
 }

@@ -4,12 +4,16 @@
 //! ([`session`]); with `--probe` it lists devices and ends, with `--self-test` it checks itself on
 //! the device at hand.
 
+mod arm;
 mod buffers;
+mod executor;
 mod globals;
 mod job;
 mod link;
+mod paired;
 mod printed;
 mod scrub;
+mod secret;
 mod session;
 mod trials;
 mod verify;

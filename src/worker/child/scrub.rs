@@ -7,8 +7,8 @@
 use std::time::Instant;
 
 use super::buffers::JobBuffer;
+use super::executor::Executor;
 use super::globals::{self, Variables};
-use super::job::Executor;
 use crate::device::{DeviceBuffer, DeviceError, Module};
 use crate::worker::protocol::{DeviceKind, Image};
 
@@ -17,6 +17,8 @@ use crate::worker::protocol::{DeviceKind, Image};
 pub(super) struct Residue {
     modules: Vec<(Module, Variables)>,
     memory: Vec<DeviceBuffer>,
+    /// Why what was unloaded already cannot be shown to be gone.
+    retire: Option<String>,
     /// Most local memory that a kernel of the job had, bytes per thread.
     local_bytes: u64,
 }
@@ -30,9 +32,12 @@ pub(super) struct Scrubbed {
 }
 
 impl Residue {
-    /// Remembers a loaded module.
-    pub(super) fn note_module(&mut self, module: Module, image: &Image) {
-        self.modules.push((module, globals::variables(image)));
+    /// Remembers a loaded module. Returns the names of its variables; `None` if it may keep more.
+    pub(super) fn note_module(&mut self, module: Module, image: &Image) -> Option<Vec<String>> {
+        let variables = globals::variables(image);
+        let names = variables.unprovable.is_none().then(|| variables.names.clone());
+        self.modules.push((module, variables));
+        names
     }
 
     /// Remembers what local memory a kernel had.
@@ -59,21 +64,11 @@ impl Executor {
         Scrubbed { scrub_ms: start.elapsed().as_secs_f64() * 1e3, retire }
     }
 
-    fn try_scrub(&mut self, residue: Residue) -> Result<Option<String>, DeviceError> {
+    fn try_scrub(&mut self, mut residue: Residue) -> Result<Option<String>, DeviceError> {
         let stream = &self.stream;
-        let mut retire = None;
+        self.unload(&mut residue)?;
         for buffer in residue.memory.iter().chain(&self.flush) {
             buffer.fill(0, stream)?;
-        }
-        for (module, variables) in &residue.modules {
-            if let Some(reason) = &variables.unprovable {
-                retire = Some(reason.clone());
-            }
-            for name in &variables.names {
-                if !module.zero_global(name, stream)? {
-                    retire = Some(format!("the driver does not tell where variable {name} is"));
-                }
-            }
         }
         // The emulator gives every block memory of its own, and every thread.
         if let (Some(support), DeviceKind::Cuda) = (&self.support, self.device.kind) {
@@ -81,14 +76,32 @@ impl Executor {
             // What a kernel uses beyond its declared frame (recursion) is bounded by the limit.
             let bytes = residue.local_bytes + self.context.stack_limit_bytes()?;
             if !support.scrub_local(bytes, stream)? {
-                retire = Some(format!("a kernel had {bytes} bytes of local memory per thread"));
+                residue.retire =
+                    Some(format!("a kernel had {bytes} bytes of local memory per thread"));
             }
         }
         stream.synchronize()?;
         // Zeroed above, and nothing runs any more.
         residue.memory.into_iter().for_each(DeviceBuffer::retire_clean);
-        drop(residue.modules);
         self.context.synchronize()?;
-        Ok(retire)
+        Ok(residue.retire)
+    }
+
+    /// Zeroes the variables of all modules and unloads them.
+    pub(super) fn unload(&self, residue: &mut Residue) -> Result<(), DeviceError> {
+        for (module, variables) in &residue.modules {
+            if let Some(reason) = &variables.unprovable {
+                residue.retire = Some(reason.clone());
+            }
+            for name in &variables.names {
+                if !module.zero_global(name, &self.stream)? {
+                    let text = format!("the driver does not tell where variable {name} is");
+                    residue.retire = Some(text);
+                }
+            }
+        }
+        self.stream.synchronize()?;
+        residue.modules.clear();
+        Ok(())
     }
 }

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
 use super::WorkerArgs;
-use super::job::{self, Executor};
+use super::executor::Executor;
+use super::job;
 use super::link::Link;
 use super::printed::Printed;
 use crate::device::loader;

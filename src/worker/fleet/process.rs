@@ -13,7 +13,6 @@ use super::{RunEvent, SupportSource};
 use crate::worker::frame::{self, FrameError};
 use crate::worker::protocol::{
     Blame, DeviceInfo, FromWorker, Job, PROTOCOL_VERSION, RunFailure, RunOutcome, ToWorker,
-    WorkerTimings,
 };
 
 /// Longest wait for scrubbing.
@@ -248,17 +247,7 @@ fn out_of_turn(message: &FromWorker) -> RunFailure {
 
 /// An outcome that is a failure and nothing else.
 pub(super) fn failed(failure: RunFailure) -> RunOutcome {
-    RunOutcome {
-        failure: Some(failure),
-        samples_ms: Vec::new(),
-        warmup_launches: 0,
-        checks: Vec::new(),
-        outputs: Vec::new(),
-        timings: WorkerTimings::default(),
-        printed: String::new(),
-        emulator_report: None,
-        function: None,
-    }
+    RunOutcome { failure: Some(failure), ..RunOutcome::default() }
 }
 
 async fn greet(stream: &mut UnixStream, plan: &StartPlan) -> Result<DeviceInfo, String> {

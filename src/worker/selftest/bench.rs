@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::contract::{CacheState, InitKind, Role, TensorInit};
+use crate::measure::StopRule;
 use crate::queue::Need;
 use crate::tensor::Dtype;
 use crate::worker::fleet::Fleet;
@@ -82,6 +83,8 @@ impl Bench {
             tolerances: Vec::new(),
             trials: None,
             sanitize: false,
+            lint: false,
+            paired: None,
         }
     }
 
@@ -154,5 +157,11 @@ pub(super) fn word(value: u32) -> Argument {
 
 /// A plan with little warm-up.
 pub(super) fn plan(trials: u32) -> TrialPlan {
-    TrialPlan { trials, min_warmup_s: 0.02, cache: CacheState::Cold }
+    TrialPlan {
+        stop: StopRule::fixed(trials),
+        min_warmup_s: 0.02,
+        cache: CacheState::Cold,
+        fresh_inputs: true,
+        audits: 8,
+    }
 }

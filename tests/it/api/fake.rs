@@ -88,7 +88,7 @@ impl FakeService {
 
     fn check_ranges(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
         self.check(&request.kernel)?;
-        if !(1..=10_000).contains(&request.num_trials) {
+        if request.num_trials.is_some_and(|trials| !(1..=10_000).contains(&trials)) {
             return Err(ServiceError::Invalid(vec![problem(
                 "num_trials",
                 "out_of_range",
@@ -107,7 +107,7 @@ impl FakeService {
         report.kernel_exec_result.metadata.kernel_name = Some(name_of(&request.kernel).to_owned());
         report.kernel_exec_result.metadata.kernel_type = Some(request.kernel.kernel_type);
         if let Some(stats) = &mut report.kernel_exec_result.runtime_stats {
-            stats.samples = request.num_trials;
+            stats.samples = request.num_trials.unwrap_or(100);
         }
         for output in report.outputs.values_mut() {
             output.data_b64 = match request.return_outputs {
@@ -174,7 +174,7 @@ impl EvaluationService for FakeService {
             status: Some(ResponseStatus::Success),
             created_at: 1_767_225_600.0,
             finished_at: Some(1_767_225_600.5),
-            trials_done: request.num_trials,
+            trials_done: request.num_trials.unwrap_or(100),
             error: None,
             result: Some(self.report(&request, id.clone())),
         };

@@ -248,7 +248,10 @@ fn requests() {
             "atol": 0.5, "rtol": 0.25, "required_matched_ratio": 0.5, "allow_non_finite": true,
         },
         "work": {"bytes": 8.0, "flops": 1.0},
-        "measure": {"cache": "hot", "min_warmup_time": 0.5},
+        "measure": {
+            "preset": "deep", "cache": "hot", "inputs": "same", "min_warmup_time": 0.5,
+            "max_time": 2.0,
+        },
         "profile": {"tools": ["ncu"], "metrics": ["dram__bytes.sum"]},
         "sanitize": "memcheck", "return_outputs": ["x"],
         "output_encoding": {"compress": "zstd", "format": "npy"}, "isolation": "fresh",
@@ -266,7 +269,7 @@ fn minimal_report() -> Value {
         "kernel_exec_result": {"compiled": false, "metadata": {}},
         "timings": {
             "queue": 0.0, "compile": 0.0, "h2d": 0.0, "execute": 0.0, "device_busy": 0.0,
-            "d2h": 0.0, "total": 0.0,
+            "d2h": 0.0, "verify": 0.0, "total": 0.0,
         },
         "validation": {"status": "not_run"},
     })
@@ -285,7 +288,18 @@ fn full_report() -> Value {
     report["validation"]["unchecked"] = json!(["d"]);
     report["validation"]["outputs"]["c"]["first_mismatches"] =
         json!([{"index": [0, 1], "actual": "1", "expected": "2"}]);
-    report["measurement"]["samples_ms"] = json!([0.5, 0.25]);
+    report["validation"]["reasons"] = json!([{"code": "timeout", "message": "m"}]);
+    report["validation"]["weaknesses"] =
+        json!([{"code": "zeros_pass", "output": "c", "message": "m"}]);
+    let measurement = &mut report["measurement"];
+    measurement["samples_ms"] = json!([0.5, 0.25]);
+    measurement["rejected"] = json!([{"reason": "clock_drop", "count": 1}]);
+    measurement["notes"] = json!(["n"]);
+    measurement["gpu"]["throttle_reasons"] = json!(["sw_power_cap"]);
+    measurement["gpu"]["flags"] = json!(["power_cap"]);
+    measurement["summary"]["effective_n"] = json!(2);
+    measurement["summary"]["modes"] =
+        json!({"fast_ms": 0.5, "slow_ms": 0.75, "slow_share": 0.5});
     report["outputs"]["c"]["data_b64"] = json!("AACAPw==");
     report["outputs"]["c"]["compress"] = json!("none");
     report["outputs"]["c"]["format"] = json!("raw");

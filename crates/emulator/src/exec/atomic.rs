@@ -7,6 +7,7 @@ use super::block::Cta;
 use super::fault::fault;
 use super::grid::Worker;
 use super::memory::{self, Kind, Target};
+use super::race;
 use super::step::At;
 use super::warp::Warp;
 use super::{FaultKind, LaunchFault, float, half, soft};
@@ -213,11 +214,18 @@ pub(super) fn mbarrier(
         wide: true,
         base64: true,
         strong: true,
+        atomic: true,
         to16: false,
     };
     let mut a = memory::addresses(worker, warp, at, inst, access);
     let mut at = At { ..*at };
-    memory::resolve(worker, cta, warp, &mut at, &mut a, access, Kind::Atomic)?;
+    // Who makes a barrier must have it ordered before its use.
+    let plain = matches!(kind, Mbar::Init | Mbar::Inval);
+    let (access, as_what) = match plain {
+        true => (Access { atomic: false, ..access }, Kind::Write),
+        false => (access, Kind::Atomic),
+    };
+    memory::resolve(worker, cta, warp, &mut at, &mut a, access, as_what)?;
     let regs = &warp.frames[at.frame].regs;
     let counts = if kind == Mbar::AsyncArrive { [1; 32] } else { *regs.s32(k, inst.b) };
     let tokens = match kind {
@@ -225,9 +233,11 @@ pub(super) fn mbarrier(
         _ => [0; 32],
     };
     let (mut out, mut done) = ([0u64; 32], 0u32);
+    let mut races = cta.races.take();
     memory::lanes(at.active, |l| {
         let before = memory::shared_get(cta, a[l], 8);
         let mut o = Object::unpack(before);
+        let known = race::Object::Word((a[l] / 4) as u32);
         out[l] = before;
         let n = u64::from(counts[l]);
         match kind {
@@ -246,8 +256,21 @@ pub(super) fn mbarrier(
             }
             _ => done |= u32::from(o.phase != n & 1) << l,
         }
+        if let Some(races) = &mut races {
+            let arrives = matches!(kind, Mbar::Arrive | Mbar::ArriveDrop | Mbar::AsyncArrive);
+            if arrives {
+                races.release(known, warp.id);
+            }
+            if arrives && o.phase != before >> 63 {
+                races.publish(known);
+            }
+            if done >> l & 1 == 1 {
+                races.acquire(known, warp.id);
+            }
+        }
         memory::shared_put(cta, a[l], 8, o.pack());
     });
+    cta.races = races;
     let regs = &mut warp.frames[at.frame].regs;
     match kind {
         Mbar::Arrive | Mbar::ArriveDrop => {

@@ -106,6 +106,12 @@ pub(super) fn funnel(a: u32, b: u32, c: u32, left: bool, clamp: bool) -> u32 {
     if left { ((both << n) >> 32) as u32 } else { (both >> n) as u32 }
 }
 
+/// The absolute difference of each byte.
+pub(super) fn absdiff4(a: u32, b: u32) -> u32 {
+    let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
+    u32::from_le_bytes(std::array::from_fn(|n| a[n].abs_diff(b[n])))
+}
+
 /// Sum of products of bytes of `a` with bytes of `b`.
 pub(super) fn dp4a(a: u32, b: u32, c: u32, sa: bool, sb: bool) -> u32 {
     let byte = |v: u32, n: u32, s: bool| {

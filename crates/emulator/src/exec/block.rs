@@ -2,6 +2,7 @@
 
 use super::fault::{Where, fault, found};
 use super::grid::{Grid, Worker};
+use super::race::{Object, Races};
 use super::step::{Turn, run};
 use super::warp::{State, Warp};
 use super::{FaultKind, LaunchFault};
@@ -35,7 +36,7 @@ pub(super) struct Cta {
     /// Threads that have not exited.
     pub(super) alive: u32,
     /// Last accesses to shared memory, when races are looked for.
-    pub(super) races: Option<super::race::Races>,
+    pub(super) races: Option<Races>,
 }
 
 /// A block, between any two instructions of its warps.
@@ -89,12 +90,19 @@ impl Cta {
             b.arrived = 0;
             b.generation = b.generation.wrapping_add(1);
             b.result = (b.popc, b.all, b.any);
+            if let Some(races) = &mut self.races {
+                races.publish(Object::Barrier(id));
+            }
         }
     }
 
-    /// `threads` exit: barriers do not wait for them.
-    pub(super) fn exit(&mut self, threads: u32) {
+    /// `threads` of a warp exit: barriers do not wait for them.
+    pub(super) fn exit(&mut self, warp: u32, threads: u32) {
         self.alive -= threads;
+        if let Some(races) = &mut self.races {
+            // The others may go on because these have ended.
+            (0..16).for_each(|id| races.release(Object::Barrier(id), warp));
+        }
         (0..16).for_each(|id| self.complete(id));
     }
 }
@@ -121,7 +129,7 @@ impl Block {
             shared_bytes: bytes,
             barriers: [Barrier::default(); 16],
             alive: threads,
-            races: grid.opts.sanitize.then(|| super::race::Races::new(bytes)),
+            races: grid.opts.sanitize.then(|| Races::new(bytes, warps.len())),
         };
         Self { warps: warps.collect(), cta, next: 0 }
     }
@@ -134,11 +142,12 @@ impl Block {
     /// Makes a block that is done into block `index`, in the same memory.
     pub(super) fn renew(&mut self, grid: &Grid<'_>, index: u64) {
         let threads = grid.cfg.block.iter().product();
+        let warps = self.warps.len();
         let cta = &mut self.cta;
         (cta.id, cta.index, cta.alive) = (place(grid, index), index, threads);
         cta.shared.fill(0);
         cta.barriers = [Barrier::default(); 16];
-        cta.races = grid.opts.sanitize.then(|| super::race::Races::new(cta.shared_bytes));
+        cta.races = grid.opts.sanitize.then(|| Races::new(cta.shared_bytes, warps));
         for (w, warp) in self.warps.iter_mut().enumerate() {
             warp.begin(lanes(threads, w as u32), grid.code);
         }

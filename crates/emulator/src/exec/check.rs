@@ -4,10 +4,12 @@ use super::block::Cta;
 use super::fault::{Where, fault, found};
 use super::grid::Worker;
 use super::memory::Kind;
+use super::race::Mode;
 use super::step::At;
 use super::warp::{State, Warp};
 use super::{FaultKind, LaunchFault};
 use crate::check::Finding;
+use crate::ir::Op;
 
 type Done = Result<(), Box<LaunchFault>>;
 
@@ -197,23 +199,28 @@ pub(super) fn windowed(
     Ok(())
 }
 
-/// Looks for races on shared memory.
+/// Looks for races on shared memory. `bytes` are those of an access, and whether it is atomic.
 pub(super) fn race(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
     warp: &Warp,
     at: &At,
     a: &[u64; 32],
-    bytes: u32,
+    (bytes, atomic): (u32, bool),
     kind: Kind,
 ) {
-    let epoch = cta.barriers.iter().fold(0u32, |e, b| e.wrapping_add(b.generation));
+    let mode = match kind {
+        Kind::Read if atomic => Mode::AtomicRead,
+        Kind::Read => Mode::Read,
+        Kind::Write if !atomic => Mode::Write,
+        Kind::Write | Kind::Atomic => Mode::Atomic,
+    };
     let Some(mut races) = cta.races.take() else {
         return;
     };
     for lane in (0..32).filter(|l| at.active >> l & 1 == 1) {
         let va = a[lane as usize];
-        let Some((other, wrote)) = races.access(va, bytes, warp.id, lane, epoch, kind) else {
+        let Some((other, wrote)) = races.access(va, bytes, warp.id, lane, mode) else {
             continue;
         };
         let (me, them) = (verb(kind), if wrote { "write" } else { "read" });
@@ -232,6 +239,12 @@ pub(super) fn race(
         };
         // A race is a finding, never a fault; and where the time is up, that shows after the turn.
         let _ = report(worker, cta, warp, at.pc, lane, wrong, true);
+    }
+    // What an `mbarrier` orders, its own instructions know.
+    if atomic && !matches!(worker.grid.code.insts[at.pc as usize].op, Op::Mbar(_)) {
+        for lane in (0..32).filter(|l| at.active >> l & 1 == 1) {
+            races.synchronise(a[lane as usize], warp.id, mode);
+        }
     }
     cta.races = Some(races);
 }

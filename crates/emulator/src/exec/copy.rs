@@ -27,6 +27,7 @@ pub(super) fn cp_async(
         wide: false,
         base64: true,
         strong: false,
+        atomic: false,
         to16: false,
     };
     let k = &worker.grid.code.consts;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::alu::{self, Alu, Span};
 use super::block::{Block, Slice};
 use super::fault::{Findings, fault};
+use super::race;
 use super::warp::Warp;
 use super::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, LaunchReport};
 use crate::counts::{Counts, Executed, Traffic};
@@ -237,7 +238,9 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
     let [x, y, z] = grid.cfg.grid.map(u64::from);
     let [bx, by, bz] = grid.cfg.block;
     let warps = (bx * by * bz).div_ceil(32) as usize;
-    let bytes = warps * (Warp::estimate(grid.code) + 1024) + grid.shared_bytes as usize + 4096;
+    let per_byte = 1 + if grid.opts.sanitize { race::BYTES_PER_BYTE } else { 0 };
+    let shared = grid.shared_bytes as usize * per_byte;
+    let bytes = warps * (Warp::estimate(grid.code) + 1024) + shared + 4096;
     let total = x * y * z;
     let hold = usize::try_from(total).unwrap_or(usize::MAX);
     let most = if grid.cfg.cooperative { hold } else { (grid.opts.sm_count as usize * 32).max(64) };

@@ -1,7 +1,7 @@
 //! Integer arithmetic on lanes.
 
 use super::bits::{
-    bfe, bfi, bfind, bmsk, dp2a, dp4a, fns, funnel, halves, lop3, prmt, prmt_mode, szext,
+    absdiff4, bfe, bfi, bfind, bmsk, dp2a, dp4a, fns, funnel, halves, lop3, prmt, prmt_mode, szext,
 };
 use super::regs::Regs;
 use crate::ir::{Carry, Cmp, Consts, I1, I2, I3, Inst};
@@ -231,6 +231,10 @@ fn i32_3_rare(r: &mut Regs, k: &Consts, i: &Inst, op: I3, m: u32) {
         I3::ShfLWrap => r.t32(k, i, m, |a, b, c| funnel(a, b, c, true, false)),
         I3::ShfRClamp => r.t32(k, i, m, |a, b, c| funnel(a, b, c, false, true)),
         I3::ShfRWrap => r.t32(k, i, m, |a, b, c| funnel(a, b, c, false, false)),
+        I3::Absdiff4 => r.t32(k, i, m, |a, b, _| absdiff4(a, b)),
+        I3::Absdiff4Add => {
+            r.t32(k, i, m, |a, b, c| dp4a(absdiff4(a, b), 0x0101_0101, c, false, false));
+        }
         I3::Dp4aSS => r.t32(k, i, m, |a, b, c| dp4a(a, b, c, true, true)),
         I3::Dp4aSU => r.t32(k, i, m, |a, b, c| dp4a(a, b, c, true, false)),
         I3::Dp4aUS => r.t32(k, i, m, |a, b, c| dp4a(a, b, c, false, true)),
@@ -330,7 +334,7 @@ pub(super) fn cmp64(r: &mut Regs, k: &Consts, i: &Inst, op: Cmp, m: u32) {
     }
 }
 
-/// One step of a multi-word operation: the result and the carry (or borrow) out.
+/// One step of a multi-word operation: the result and the carry out.
 fn carry_step(op: Carry, bits: u32, a: u64, b: u64, c: u64, flag: bool) -> (u64, bool) {
     let mask = if bits == 64 { u128::from(u64::MAX) } else { u128::from(u32::MAX) };
     let flag = u128::from(flag);
@@ -340,8 +344,8 @@ fn carry_step(op: Carry, bits: u32, a: u64, b: u64, c: u64, flag: bool) -> (u64,
     };
     let v = match op {
         Carry::Add => a + b + flag,
-        // The flag is a borrow; it comes out where the difference is negative.
-        Carry::Sub => a.wrapping_sub(b).wrapping_sub(flag),
+        Carry::Sub => a + (b ^ mask) + 1,
+        Carry::Subc => a + (b ^ mask) + flag,
         Carry::MadLo => ((a * b) & mask) + c + flag,
         Carry::MadHiU => ((a * b) >> bits & mask) + c + flag,
         Carry::MadHiS => (((signed(a) * signed(b)) >> bits) as u128 & mask) + c + flag,
@@ -386,7 +390,8 @@ mod tests {
         assert_eq!(hi << 32 | lo, a.wrapping_add(b));
         assert!(c2);
         let (lo, c) = carry_step(Carry::Sub, 32, 0, 1, 0, false);
-        let (hi, _) = carry_step(Carry::Sub, 32, 5, 0, 0, c);
+        let (hi, c2) = carry_step(Carry::Subc, 32, 5, 0, 0, c);
         assert_eq!((hi, lo), (4, 0xffff_ffff));
+        assert!(!c && c2, "the carry is set where nothing is borrowed");
     }
 }

@@ -105,6 +105,7 @@ pub(super) fn param(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) 
         wide,
         base64: true,
         strong: false,
+        atomic: false,
         to16,
     };
     let v = extend(u64::from_le_bytes(bytes), access);
@@ -244,7 +245,7 @@ pub(super) fn resolve(
                 check::windowed(worker, cta, warp, at, a, bytes as u32, kind, "shared")?;
             }
             if cta.races.is_some() {
-                check::race(worker, cta, warp, at, a, bytes as u32, kind);
+                check::race(worker, cta, warp, at, a, (bytes as u32, access.atomic), kind);
             }
             Ok(Target::Shared)
         }

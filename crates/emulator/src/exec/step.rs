@@ -3,6 +3,7 @@
 use super::block::Cta;
 use super::fault::{Where, fault};
 use super::grid::Worker;
+use super::race::Object;
 use super::warp::{Pick, State, Warp};
 use super::{FaultKind, LaunchFault, call, collective, copy, memory, runtime, special, tensor};
 use crate::ir::{Bar, Code, Inst, NO_GUARD, Op};
@@ -79,7 +80,7 @@ pub(super) fn run(
 }
 
 /// Lets groups go on whose barrier is complete.
-fn wake(worker: &Worker<'_>, cta: &Cta, warp: &mut Warp) {
+fn wake(worker: &Worker<'_>, cta: &mut Cta, warp: &mut Warp) {
     for g in &mut warp.groups {
         let State::Barrier { id, since } = g.state else {
             continue;
@@ -89,6 +90,9 @@ fn wake(worker: &Worker<'_>, cta: &Cta, warp: &mut Warp) {
             continue;
         }
         g.state = State::Ready;
+        if let Some(races) = &mut cta.races {
+            races.acquire(Object::Barrier(id), warp.id);
+        }
         let inst = &worker.grid.code.insts[g.pc as usize];
         let (popc, all, any) = b.result;
         let regs = &mut warp.frames[g.frame as usize].regs;
@@ -224,7 +228,7 @@ fn other(worker: &mut Worker<'_>, cta: &mut Cta, warp: &mut Warp, at: &At, inst:
         Op::Alloca | Op::StackSave | Op::StackRestore => call::stack(worker, cta, warp, at, inst)?,
         Op::Exit => {
             warp.exit(at.frame as u32, at.active);
-            cta.exit(at.active.count_ones());
+            cta.exit(warp.id, at.active.count_ones());
             let g = &mut warp.groups[at.group];
             g.mask &= !at.active;
             g.pc = at.pc + 1;
@@ -270,6 +274,9 @@ fn barrier(
         super::check::divergent_barrier(worker, cta, warp, at, id);
     }
     let since = cta.barriers[id as usize].generation;
+    if let Some(races) = &mut cta.races {
+        races.release(Object::Barrier(id), warp.id);
+    }
     cta.arrive(id, threads, lanes, yes, expected);
     if kind == Bar::Arrive {
         return Flow::Next;

@@ -60,6 +60,7 @@ fn access(space: Space, width: u8, count: u8) -> Access {
         wide: width == 8,
         base64: true,
         strong: false,
+        atomic: false,
         to16: false,
     }
 }

@@ -92,6 +92,9 @@ pub(crate) enum I3 {
     ShfLWrap,
     ShfRClamp,
     ShfRWrap,
+    /// Bytes: absolute differences, and their sum.
+    Absdiff4,
+    Absdiff4Add,
     Dp4aSS,
     Dp4aSU,
     Dp4aUS,
@@ -224,12 +227,16 @@ pub(crate) enum Sreg {
     One,
 }
 
-/// Arithmetic on a carry flag: `e` is the flag out, `s` the flag in.
+/// Arithmetic on a carry flag: `e` is the flag out, `s` the flag in. A subtraction is the addition
+/// of the complement, so the flag that it sets and takes is the opposite of a borrow: the
+/// compiler's own division of 128-bit integers reads it with `addc` after `sub.cc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(crate) enum Carry {
     Add,
+    /// Without a flag in.
     Sub,
+    Subc,
     MadLo,
     MadHiS,
     MadHiU,

@@ -49,6 +49,8 @@ pub(crate) struct Access {
     pub(crate) base64: bool,
     /// Volatile, relaxed, acquire or release: a loop around it may wait for another thread.
     pub(crate) strong: bool,
+    /// An atomic access of the memory model: relaxed or stronger, not merely volatile.
+    pub(crate) atomic: bool,
     /// A sign-extended value goes to a register of 16 bits.
     pub(crate) to16: bool,
 }

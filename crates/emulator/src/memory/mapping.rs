@@ -3,9 +3,14 @@
 use std::io;
 use std::ptr;
 
+/// Addresses after a mapping that belong to no other, in bytes: a small overrun of an allocation
+/// does not end in its neighbour, and is found.
+const GAP: usize = 4096;
+
 /// An anonymous private mapping; unmapped on drop.
 pub(super) struct Mapping {
     base: *mut libc::c_void,
+    /// Without the gap.
     len: usize,
 }
 
@@ -16,13 +21,14 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Reserves `len` bytes of zeros.
+    /// Reserves `len` bytes of zeros, and a gap.
     pub(super) fn new(len: usize) -> io::Result<Self> {
+        let all = len.saturating_add(GAP);
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory of
         // this program.
-        let base = unsafe { libc::mmap(ptr::null_mut(), len, prot, flags, -1, 0) };
+        let base = unsafe { libc::mmap(ptr::null_mut(), all, prot, flags, -1, 0) };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -48,6 +54,6 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range is ours and nobody can reach it any more: tables of running launches
         // hold the region that holds this mapping.
-        unsafe { libc::munmap(self.base, self.len) };
+        unsafe { libc::munmap(self.base, self.len + GAP) };
     }
 }

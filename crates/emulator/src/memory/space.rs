@@ -356,6 +356,20 @@ mod tests {
     }
 
     #[test]
+    fn neighbours_do_not_touch() {
+        let m = Memory::new();
+        let all: Vec<u64> =
+            (1..40).map(|n| m.alloc(n * 4096, AllocKind::Device(0)).unwrap()).collect();
+        for (va, n) in all.iter().zip(1..) {
+            let end = va + n * 4096;
+            assert_eq!(m.allocation(end - 1).unwrap().base, *va);
+            for after in [0, 255, 4095] {
+                assert_eq!(m.allocation(end + after), None, "{after} bytes after");
+            }
+        }
+    }
+
+    #[test]
     fn mapped_memory_keeps_its_address_and_belongs_to_the_caller() {
         let m = Memory::new();
         let mut host = vec![0u8; 64];

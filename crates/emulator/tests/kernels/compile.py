@@ -4,7 +4,8 @@
     compile.py LIBNVRTC [-I FOLDER]... [NAME.cu]...
 
 Without names all kernels are compiled. The folders are those of the CUDA headers (`cuda_fp16.h`,
-`mma.h`, …). Paths in the line information are cut to file names.
+`mma.h`, `cub/`, …). Paths in the line information are cut to file names. A source whose first line
+is `// Architectures: 80 90` is compiled for those alone.
 """
 import ctypes
 import os
@@ -21,7 +22,8 @@ def compile_ptx(lib, source, arch, options):
     with open(source, "rb") as f:
         text = f.read()
     lib.nvrtcCreateProgram(ctypes.byref(program), text, name, 0, None, None)
-    args = [f"--gpu-architecture=compute_{arch}", "-lineinfo", "--std=c++17"] + options
+    args = [f"--gpu-architecture=compute_{arch}", "-lineinfo", "--std=c++17", "--device-int128"]
+    args += options
     argv = (ctypes.c_char_p * len(args))(*[a.encode() for a in args])
     result = lib.nvrtcCompileProgram(program, len(args), argv)
     size = ctypes.c_size_t()
@@ -36,6 +38,12 @@ def compile_ptx(lib, source, arch, options):
     return re.sub(r'(\.file\s+\d+\s+")[^"]*/', r"\1", ptx.value.decode())
 
 
+def archs_of(source):
+    with open(source) as f:
+        found = re.match(r"// Architectures: ([\d ]+)$", f.readline().rstrip())
+    return found.group(1).split() if found else ARCHS
+
+
 def main():
     args = sys.argv[1:]
     lib = ctypes.CDLL(args.pop(0))
@@ -48,7 +56,7 @@ def main():
             names.append(arg)
     names = names or sorted(n for n in os.listdir(HERE) if n.endswith(".cu"))
     for name in names:
-        for arch in ARCHS:
+        for arch in archs_of(os.path.join(HERE, name)):
             ptx = compile_ptx(lib, os.path.join(HERE, name), arch, options)
             with open(os.path.join(HERE, "..", "ptx", f"{name[:-3]}.{arch}.ptx"), "w") as f:
                 f.write(ptx)

@@ -53,6 +53,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             "prmt" => self.prmt(i, m),
             "shf" => self.funnel(i, m),
             "dp4a" | "dp2a" => self.dot(i, m),
+            "vabsdiff4" => self.differences(i, m),
             "fns" => self.fns(i, m),
             "setp" => self.setp(i, m),
             "set" => self.set(i, m),

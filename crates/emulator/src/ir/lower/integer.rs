@@ -243,6 +243,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let takes = i.op.ends_with('c');
         let op = match i.op.trim_end_matches('c') {
             "add" => Carry::Add,
+            "sub" | "su" if takes => Carry::Subc,
             "sub" | "su" => Carry::Sub,
             _ if Self::part(m)? == "lo" => Carry::MadLo,
             _ if i.types().any(Type::signed) => Carry::MadHiS,
@@ -371,6 +372,14 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             (_, true, false, false) => I3::Dp2aHiUU,
         };
         self.plain3(i, Type::B32, op)
+    }
+
+    /// `vabsdiff4` as the intrinsics of the toolkit have it: of all bytes, unsigned.
+    pub(super) fn differences(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
+        if [m.ty()?, m.ty()?, m.ty()?] != [Type::U32; 3] {
+            return Err("only unsigned bytes are supported".into());
+        }
+        self.plain3(i, Type::B32, if m.take("add") { I3::Absdiff4Add } else { I3::Absdiff4 })
     }
 
     pub(super) fn fns(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {

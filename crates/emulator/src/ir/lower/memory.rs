@@ -35,10 +35,11 @@ pub(super) fn hint(m: &str) -> bool {
     plain.contains(&m) || m.starts_with("L1::") || m.starts_with("L2::") || m.starts_with("level::")
 }
 
-/// Whether the access is one that others can wait for.
-fn strong(m: &mut Mods<'_>) -> bool {
-    let order = ["volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"];
-    order.iter().fold(false, |any, o| m.take(o) | any)
+/// Whether the access is one that others can wait for, and whether it is atomic.
+fn strong(m: &mut Mods<'_>) -> (bool, bool) {
+    let order = ["relaxed", "acquire", "release", "acq_rel"];
+    let atomic = order.iter().fold(false, |any, o| m.take(o) | any);
+    (m.take("volatile") | m.take("mmio") | atomic, atomic)
 }
 
 impl<'a> Lower<'_, '_, '_, 'a> {
@@ -150,7 +151,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     }
 
     pub(super) fn load(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
-        let strong = strong(m);
+        let (strong, atomic) = strong(m);
         let space = Self::space(m);
         m.drop_if(hint);
         let n = Self::vector(m);
@@ -179,6 +180,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             wide,
             base64: at.base.0 == Class::W64,
             strong,
+            atomic,
             to16,
         };
         self.emit_access(Op::Ld(access), &regs, at, true);
@@ -204,7 +206,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         if m.take("async") || m.take("bulk") {
             return Err("asynchronous stores are not supported by the emulator".into());
         }
-        let strong = strong(m);
+        let (strong, atomic) = strong(m);
         let space = Self::space(m);
         m.drop_if(hint);
         let n = Self::vector(m);
@@ -224,6 +226,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             wide: regs[0].0 == Class::W64,
             base64: at.base.0 == Class::W64,
             strong,
+            atomic,
             to16: false,
         };
         self.emit_access(Op::St(access), &regs, at, false);
@@ -291,6 +294,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             wide: class(ty) == Class::W64,
             base64: at.base.0 == Class::W64,
             strong: true,
+            atomic: true,
             to16: false,
         };
         let op = Op::Atom { rmw, access, result };

@@ -1,0 +1,206 @@
+//! Page-locked host memory that frees itself.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::DeviceError;
+use super::context::Context;
+
+/// Page-locked host memory: the device copies to and from it at full speed.
+pub struct PinnedBuffer {
+    start: *mut u8,
+    bytes: usize,
+    context: Context,
+}
+
+impl PinnedBuffer {
+    /// Allocates zeroed memory.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn new(context: &Context, bytes: usize) -> Result<Self, DeviceError> {
+        let mut start: *mut c_void = std::ptr::null_mut();
+        // SAFETY: the context is current; 0 are the default flags.
+        let result = unsafe { (context.api().host_alloc)(&mut start, bytes.max(1), 0) };
+        context.api().check(result, &format!("allocate {bytes} bytes of page-locked memory"))?;
+        // SAFETY: the driver just gave us this many bytes.
+        unsafe { std::ptr::write_bytes(start.cast::<u8>(), 0, bytes.max(1)) };
+        Ok(Self { start: start.cast(), bytes, context: context.clone() })
+    }
+
+    /// Its address for the device, which is that for the host (unified addressing).
+    pub fn address(&self) -> u64 {
+        self.start.addr() as u64
+    }
+
+    /// Writes a word that the device may be reading.
+    ///
+    /// # Panics
+    /// `index` is beyond the end.
+    pub fn publish_word(&self, index: usize, value: u32) {
+        assert!((index + 1) * 4 <= self.bytes, "word {index} of {} bytes", self.bytes);
+        // SAFETY: within the allocation, which is aligned to a page; all accesses of the host to
+        // such words go through this function, atomically.
+        let word = unsafe { AtomicU32::from_ptr(self.start.cast::<u32>().add(index)) };
+        word.store(value, Ordering::Release);
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: allocated and initialised by us; nothing writes while the borrow lasts, because
+        // every copy into it takes the slice mutably and waits.
+        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
+    }
+
+    /// The bytes, to write.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and self is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
+    }
+}
+
+impl Drop for PinnedBuffer {
+    fn drop(&mut self) {
+        // SAFETY: allocated by us, freed once.
+        let _ = unsafe { (self.context.api().host_free)(self.start.cast()) };
+    }
+}
+
+/// Page-locked buffers kept for reuse: locking pages costs far more than a copy.
+///
+/// Holds at most `limit_bytes`; what is asked beyond that is ordinary memory, which the driver
+/// copies through its own staging area. Buffers are zeroed when they come back, because kernels
+/// can read page-locked memory.
+pub struct PinnedPool {
+    context: Context,
+    limit_bytes: usize,
+    state: RefCell<PoolState>,
+}
+
+#[derive(Default)]
+struct PoolState {
+    free: Vec<PinnedBuffer>,
+    held_bytes: usize,
+}
+
+impl PinnedPool {
+    /// An empty pool.
+    pub fn new(context: &Context, limit_bytes: usize) -> Rc<Self> {
+        let state = RefCell::default();
+        Rc::new(Self { context: context.clone(), limit_bytes, state })
+    }
+
+    /// Lends `bytes` zero bytes.
+    pub fn take(self: &Rc<Self>, bytes: usize) -> Staging {
+        let memory =
+            self.pinned(bytes).map_or_else(|| Memory::Plain(vec![0; bytes]), Memory::Pinned);
+        Staging { memory, bytes, pool: Rc::clone(self) }
+    }
+
+    fn pinned(&self, bytes: usize) -> Option<PinnedBuffer> {
+        let mut state = self.state.borrow_mut();
+        // The smallest that is large enough, but not one that would be mostly wasted.
+        let fit =
+            |buffer: &PinnedBuffer| buffer.bytes >= bytes && buffer.bytes / 4 <= bytes.max(1 << 16);
+        let best = state.free.iter().enumerate().filter(|(_, buffer)| fit(buffer));
+        if let Some(index) = best.min_by_key(|(_, buffer)| buffer.bytes).map(|(index, _)| index) {
+            return Some(state.free.swap_remove(index));
+        }
+        let size = bytes.max(1 << 16).checked_next_power_of_two()?;
+        if size > self.limit_bytes {
+            return None;
+        }
+        while state.held_bytes + size > self.limit_bytes {
+            let freed = state.free.pop()?;
+            state.held_bytes -= freed.bytes;
+        }
+        // Refused by the system (locked-memory limit): ordinary memory serves as well, slower.
+        let buffer = PinnedBuffer::new(&self.context, size).ok()?;
+        state.held_bytes += size;
+        Some(buffer)
+    }
+}
+
+enum Memory {
+    Pinned(PinnedBuffer),
+    Plain(Vec<u8>),
+}
+
+/// Host memory lent by a [`PinnedPool`].
+pub struct Staging {
+    memory: Memory,
+    bytes: usize,
+    pool: Rc<PinnedPool>,
+}
+
+impl Staging {
+    /// Whether it is page-locked: copies to other memory make the host wait.
+    pub fn is_pinned(&self) -> bool {
+        matches!(self.memory, Memory::Pinned(_))
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.memory {
+            Memory::Pinned(buffer) => &buffer.bytes()[..self.bytes],
+            Memory::Plain(bytes) => bytes,
+        }
+    }
+
+    /// The bytes, to write.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match &mut self.memory {
+            Memory::Pinned(buffer) => &mut buffer.bytes_mut()[..self.bytes],
+            Memory::Plain(bytes) => bytes,
+        }
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        let used = self.bytes;
+        if let Memory::Pinned(mut buffer) =
+            std::mem::replace(&mut self.memory, Memory::Plain(Vec::new()))
+        {
+            buffer.bytes_mut()[..used].fill(0);
+            self.pool.state.borrow_mut().free.push(buffer);
+        }
+    }
+}
+
+/// A copy to the host that may not have ended.
+pub struct PendingCopy {
+    /// `None` only once it was given back.
+    target: Option<Staging>,
+    context: Context,
+}
+
+impl PendingCopy {
+    pub(super) fn new(target: Staging, context: &Context) -> Self {
+        Self { target: Some(target), context: context.clone() }
+    }
+
+    /// Waits for the device and gives the content back.
+    ///
+    /// # Errors
+    /// A fault of the work queued before it, or of the driver.
+    pub fn finish(mut self) -> Result<Staging, DeviceError> {
+        let waited = self.context.synchronize();
+        let target = self.target.take();
+        waited?;
+        target.ok_or_else(|| {
+            DeviceError::local("copy from the device", "invalid_value", "it was taken before")
+        })
+    }
+}
+
+impl Drop for PendingCopy {
+    fn drop(&mut self) {
+        if self.target.is_some() {
+            // A context that cannot be waited for is lost, and its copies have ended.
+            let _ = self.context.synchronize();
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Is the candidate faster or slower than the reference?
+//!
+//! Both run side by side in blocks of four slots, ABBA or BAAB: whatever drifts linearly within a
+//! block hits both arms alike, and buffers and modules are set up anew for every block, so that
+//! their placement is noise, not bias. A block gives one number, the logarithm of the ratio of the
+//! times; the blocks are the sample. A difference is called where it exceeds a margin *and* chance;
+//! and where neither a difference nor equality can be shown, that is the answer.
+
+mod block;
+mod drops;
+mod estimate;
+mod holm;
+mod policy;
+mod ranking;
+mod report;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+pub use block::{Arm, BlockOrder, PairedBlock};
+pub use drops::{DropReason, drop_reasons};
+pub use estimate::{Estimate, hodges_lehmann, t_quantile};
+pub use holm::{holm, holm_adjusted};
+pub use policy::{ComparePolicy, MAX_BLOCKS};
+pub use ranking::{PairOutcome, RankError, RankedCandidate, RankedPair, Ranking, rank};
+pub use report::{
+    BlockReport, DropCount, PairedComparison, PairedReason, PairedVerdict, RatioEstimate,
+};
+pub use verdict::{LookOutcome, conclude, decide_at_look};

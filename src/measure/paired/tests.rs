@@ -1,0 +1,138 @@
+//! Verdicts on blocks made for the purpose.
+
+use super::*;
+
+/// Blocks with a fixed pattern of noise; the candidate takes `effect` times as long.
+fn blocks(n: usize, effect: f32, noise: f32) -> Vec<PairedBlock> {
+    // Signs without memory: successive blocks are not correlated.
+    let pattern = [1.0, -1.0, -1.0, 1.0, 0.5, -0.5, 1.0, -1.0];
+    (0..n)
+        .map(|i| {
+            let b = effect * (1.0 + noise * pattern[i % 8]);
+            PairedBlock {
+                order: BlockOrder::of_block(i),
+                a: [vec![1.0; 5], vec![1.0; 5]],
+                b: [vec![b; 5], vec![b; 5]],
+                clock_hz: [Some(1.9e9); 4],
+                throttle_reasons: 0,
+            }
+        })
+        .collect()
+}
+
+fn done(outcome: LookOutcome) -> PairedComparison {
+    match outcome {
+        LookOutcome::Done(comparison) => *comparison,
+        LookOutcome::Continue { next_look } => panic!("wants {next_look} blocks"),
+    }
+}
+
+#[test]
+fn a_look_waits_for_its_blocks_and_disregards_later_ones() {
+    let policy = ComparePolicy::default();
+    let all = blocks(40, 1.05, 0.004);
+    assert_eq!(decide_at_look(&all[..15], 0, &policy), LookOutcome::Continue { next_look: 16 });
+    let comparison = done(decide_at_look(&all, 0, &policy));
+    assert_eq!((comparison.verdict, comparison.blocks_used), (PairedVerdict::Slower, 16));
+    assert_eq!(comparison.blocks.len(), 16);
+    let speedup = comparison.speedup.expect("a speedup");
+    assert!((speedup - 1.0 / 1.05).abs() < 0.002, "{speedup}");
+    assert!(comparison.speedup_ci_low.unwrap() < speedup);
+    assert!(comparison.speedup_ci_high.unwrap() > speedup);
+    assert!((comparison.confidence - 0.995).abs() < 1e-12);
+    assert!(comparison.p_value.unwrap() <= 0.01);
+}
+
+#[test]
+fn what_is_not_resolved_goes_on_until_the_last_look() {
+    let policy = ComparePolicy::default();
+    let all = blocks(128, 1.006, 0.03);
+    assert_eq!(decide_at_look(&all, 0, &policy), LookOutcome::Continue { next_look: 32 });
+    assert_eq!(decide_at_look(&all, 2, &policy), LookOutcome::Continue { next_look: 128 });
+    let last = done(decide_at_look(&all, 3, &policy));
+    assert_eq!(last.verdict, PairedVerdict::Inconclusive);
+    assert_eq!(last.reasons[0], PairedReason::DifferenceUnresolved);
+    assert!(last.minimum_detectable_effect.unwrap() > 0.01);
+    assert!(last.p_value.unwrap() > 0.01);
+}
+
+#[test]
+fn throttled_blocks_forbid_a_verdict() {
+    let policy = ComparePolicy::default();
+    let mut all = blocks(128, 1.05, 0.004);
+    all.iter_mut().step_by(4).for_each(|block| block.throttle_reasons = 0x40);
+    assert_eq!(decide_at_look(&all, 0, &policy), LookOutcome::Continue { next_look: 32 });
+    let last = done(decide_at_look(&all, 3, &policy));
+    assert_eq!(last.verdict, PairedVerdict::Inconclusive);
+    assert_eq!(last.reasons[0], PairedReason::TooManyDropped);
+    assert_eq!(last.dropped, [DropCount { reason: DropReason::Throttle, count: 32 }]);
+    assert_eq!((last.blocks_used, last.p_value), (96, None));
+    all.iter_mut().for_each(|block| block.throttle_reasons = 0x40);
+    let none = done(decide_at_look(&all, 0, &policy));
+    assert_eq!(none.verdict, PairedVerdict::Inconclusive);
+    assert_eq!(none.reasons[0], PairedReason::AllBlocksDropped);
+    assert_eq!((none.time, none.speedup, none.blocks_dropped), (None, None, 16));
+}
+
+#[test]
+fn a_slower_clock_is_told_from_more_cycles() {
+    let mut all = blocks(16, 1.05, 0.004);
+    for block in &mut all {
+        block.clock_hz =
+            block.order.arms().map(|arm| Some(if arm == Arm::A { 1.9e9 } else { 1.9e9 / 1.05 }));
+    }
+    let induced = conclude(&all, &ComparePolicy::default());
+    assert_eq!(induced.verdict, PairedVerdict::Slower);
+    assert!(induced.clock_induced && induced.reasons.contains(&PairedReason::ClockInduced));
+    assert!((induced.cycles.unwrap().ratio - 1.0).abs() < 0.001);
+    assert!(induced.reasons.contains(&PairedReason::EndedEarly));
+    for block in &mut all {
+        block.b.iter_mut().flatten().for_each(|x| *x /= 1.05);
+    }
+    let masked = conclude(&all, &ComparePolicy::default());
+    assert_eq!(masked.verdict, PairedVerdict::Same);
+    assert!(!masked.clock_induced && masked.reasons.contains(&PairedReason::ClockMasked));
+    all[3].clock_hz[0] = None;
+    let unknown = conclude(&all, &ComparePolicy::default());
+    assert!(unknown.cycles.is_none());
+    assert!(unknown.reasons.contains(&PairedReason::ClockUnknown));
+}
+
+#[test]
+fn one_tick_of_the_clock_is_no_difference() {
+    // 5 µs with a tick of 0.1 µs: the candidate always reads one tick more.
+    let mut all = blocks(16, 1.0, 0.0);
+    for block in &mut all {
+        block.a.iter_mut().flatten().for_each(|x| *x = 0.005);
+        block.b.iter_mut().flatten().for_each(|x| *x = 0.0051);
+    }
+    let fine = ComparePolicy::default();
+    assert_eq!(conclude(&all, &fine).verdict, PairedVerdict::Slower);
+    let coarse = ComparePolicy { resolution_ms: 1.02e-4, ..fine };
+    let comparison = conclude(&all, &coarse);
+    assert_eq!(comparison.verdict, PairedVerdict::Same);
+    assert!(comparison.reasons.contains(&PairedReason::MarginFromResolution));
+}
+
+#[test]
+fn one_extreme_block_does_not_decide() {
+    let mut all = blocks(128, 1.0, 0.001);
+    for block in all.iter_mut().take(16) {
+        block.b.iter_mut().flatten().for_each(|x| *x *= 50.0);
+    }
+    let comparison = conclude(&all, &ComparePolicy::default());
+    assert_eq!(comparison.verdict, PairedVerdict::Inconclusive, "{:?}", comparison.reasons);
+}
+
+#[test]
+fn too_few_blocks_and_none_are_said_so() {
+    let policy = ComparePolicy::default();
+    let few = conclude(&blocks(7, 1.5, 0.001), &policy);
+    assert_eq!(few.reasons[0], PairedReason::TooFewBlocks);
+    let none = conclude(&[], &policy);
+    assert_eq!(none.verdict, PairedVerdict::Inconclusive);
+    assert_eq!(none.reasons[0], PairedReason::TooFewBlocks);
+    let json = serde_json::to_value(&none).expect("JSON");
+    assert_eq!(json["reasons"][0], "too_few_blocks");
+    assert!(json.get("speedup").is_none());
+}

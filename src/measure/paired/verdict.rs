@@ -1,0 +1,236 @@
+//! From blocks to a verdict.
+
+use super::block::PairedBlock;
+use super::drops::{DropReason, drop_reasons};
+use super::estimate::Estimate;
+use super::policy::{ComparePolicy, MAX_BLOCKS};
+use super::report::{
+    BlockReport, DropCount, PairedComparison, PairedReason, PairedVerdict, RatioEstimate,
+};
+
+/// Fewest blocks that a verdict rests on.
+const MIN_BLOCKS: usize = 8;
+/// Samples are 32-bit floats: two equal times may differ by this much in their logarithms.
+const ROUNDING: f64 = 1e-6;
+
+/// What to do after a look.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LookOutcome {
+    /// Measure until there are this many blocks, and look again.
+    Continue {
+        /// Number of blocks at the next look.
+        next_look: u32,
+    },
+    /// It is decided, or cannot be.
+    Done(Box<PairedComparison>),
+}
+
+/// Looks for the time `look` (from 0) at `blocks`, in time order, and decides.
+///
+/// Only the blocks that the look is meant for are regarded; with fewer the answer is to continue. It
+/// is done as soon as the verdict is other than `inconclusive`, at the last look, or once all blocks
+/// are dropped. A look that the policy does not have concludes with what there is.
+pub fn decide_at_look(blocks: &[PairedBlock], look: usize, policy: &ComparePolicy) -> LookOutcome {
+    let Some(at) = policy.looks.get(look).map(|look| (*look).min(MAX_BLOCKS)) else {
+        return LookOutcome::Done(Box::new(conclude(blocks, policy)));
+    };
+    let Some(blocks) = blocks.get(..at as usize) else {
+        return LookOutcome::Continue { next_look: at };
+    };
+    let comparison = evaluate(blocks, policy);
+    let over = comparison.verdict != PairedVerdict::Inconclusive || comparison.blocks_used == 0;
+    match policy.looks.get(look + 1) {
+        Some(next_look) if !over => LookOutcome::Continue { next_look: *next_look },
+        _ => LookOutcome::Done(Box::new(comparison)),
+    }
+}
+
+/// Decides with the blocks there are, when the time is used up: the look that the time cuts short
+/// spends the share of the error probability of those it replaces. Blocks beyond [`MAX_BLOCKS`] are
+/// not regarded.
+pub fn conclude(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison {
+    let mut comparison = evaluate(&blocks[..blocks.len().min(MAX_BLOCKS as usize)], policy);
+    if policy.looks.last().is_some_and(|last| blocks.len() < *last as usize) {
+        comparison.reasons.push(PairedReason::EndedEarly);
+    }
+    comparison
+}
+
+fn evaluate(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison {
+    let drops = drop_reasons(blocks, policy.calibrated_spread);
+    let used: Vec<&PairedBlock> =
+        blocks.iter().zip(&drops).filter(|(_, d)| d.is_none()).map(|(b, _)| b).collect();
+    let times: Vec<f64> = used.iter().filter_map(|block| block.ln_time_ratio()).collect();
+    let cycles: Option<Vec<f64>> = used.iter().map(|block| block.ln_cycle_ratio()).collect();
+    let limits = Limits::new(&used, policy);
+    let time = Estimate::new(&times);
+    let cycles = cycles.as_deref().and_then(Estimate::new);
+    let alpha = policy.alpha_per_look();
+    let (verdict, mut reasons) = match obstacle(blocks.len(), used.len(), time, policy) {
+        Some(obstacle) => (PairedVerdict::Inconclusive, vec![obstacle]),
+        None => limits.verdict(time, alpha),
+    };
+    let (clock, clock_induced) = compare_clocks(verdict, cycles, limits, alpha);
+    reasons.extend(clock);
+    reasons.extend(limits.reason(policy));
+    if time.is_some_and(|time| time.merged > 1) {
+        reasons.push(PairedReason::BlocksMerged);
+    }
+    let time_ratio = time.map(|time| ratio(time, alpha));
+    // Without enough blocks, or with too many dropped, a p-value would claim what the verdict denies.
+    let sound = obstacle(blocks.len(), used.len(), time, policy).is_none();
+    PairedComparison {
+        verdict,
+        reasons,
+        speedup: time_ratio.map(|time| 1.0 / time.ratio),
+        speedup_ci_low: time_ratio.map(|time| 1.0 / time.ci_high),
+        speedup_ci_high: time_ratio.map(|time| 1.0 / time.ci_low),
+        confidence: 1.0 - 2.0 * alpha,
+        time: time_ratio,
+        cycles: cycles.map(|cycles| ratio(cycles, alpha)),
+        clock_induced,
+        margin: limits.margin,
+        equivalence: limits.equivalence,
+        minimum_detectable_effect: time.map(|time| time.detectable(limits.margin, alpha)),
+        p_value: time.filter(|_| sound).map(|time| limits.p_value(time, policy.looks.len())),
+        blocks_used: used.len() as u32,
+        blocks_dropped: (blocks.len() - used.len()) as u32,
+        dropped: count(&drops),
+        blocks: blocks.iter().zip(&drops).map(|(block, drop)| report(block, *drop)).collect(),
+    }
+}
+
+/// What forbids a verdict, whatever the numbers.
+fn obstacle(
+    blocks: usize,
+    used: usize,
+    time: Option<Estimate>,
+    policy: &ComparePolicy,
+) -> Option<PairedReason> {
+    let dropped = (blocks - used) as f64;
+    match time {
+        _ if blocks > 0 && used == 0 => Some(PairedReason::AllBlocksDropped),
+        _ if dropped > policy.max_dropped * blocks as f64 => Some(PairedReason::TooManyDropped),
+        _ if used < MIN_BLOCKS => Some(PairedReason::TooFewBlocks),
+        None => Some(PairedReason::TooFewBlocks),
+        Some(time) if time.dependent() => Some(PairedReason::DependentBlocks),
+        Some(time) => {
+            let (low, high) = time.bounds(policy.alpha_per_look());
+            let centre = time.hodges_lehmann;
+            let inside = (low - ROUNDING..=high + ROUNDING).contains(&centre);
+            (!inside).then_some(PairedReason::EstimatorsDisagree)
+        }
+    }
+}
+
+/// The limits of a verdict, relative; in logarithms they are the same either way, so that exchanging
+/// the arms exchanges `faster` and `slower` and changes nothing else.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    margin: f64,
+    equivalence: f64,
+    typical_ms: f64,
+}
+
+impl Limits {
+    fn new(used: &[&PairedBlock], policy: &ComparePolicy) -> Self {
+        let logs: Vec<f64> =
+            used.iter().filter_map(|block| block.typical_ms()).map(f64::ln).collect();
+        let typical_ms = if logs.is_empty() {
+            0.0
+        } else {
+            (logs.iter().sum::<f64>() / logs.len() as f64).exp()
+        };
+        let margin = policy.margin_for(typical_ms);
+        Self { margin, equivalence: policy.equivalence_for(margin), typical_ms }
+    }
+
+    fn ln_margin(self) -> f64 {
+        self.margin.ln_1p() + ROUNDING
+    }
+
+    fn verdict(self, estimate: Option<Estimate>, alpha: f64) -> (PairedVerdict, Vec<PairedReason>) {
+        let unresolved = (PairedVerdict::Inconclusive, vec![PairedReason::DifferenceUnresolved]);
+        let Some((low, high)) = estimate.map(|estimate| estimate.bounds(alpha)) else {
+            return unresolved;
+        };
+        let within = self.equivalence.ln_1p();
+        if low > self.ln_margin() {
+            (PairedVerdict::Slower, vec![PairedReason::BeyondMargin])
+        } else if high < -self.ln_margin() {
+            (PairedVerdict::Faster, vec![PairedReason::BeyondMargin])
+        } else if low > -within && high < within {
+            (PairedVerdict::Same, vec![PairedReason::WithinEquivalence])
+        } else {
+            unresolved
+        }
+    }
+
+    /// p-value of "differs by no more than the margin", times the looks (Bonferroni): at most α
+    /// exactly where the verdict is `faster` or `slower`. The smaller of the two sides: α is of each.
+    fn p_value(self, time: Estimate, looks: usize) -> f64 {
+        let side = time.p_above(self.ln_margin()).min(time.p_below(-self.ln_margin()));
+        (side * looks.max(1) as f64).min(1.0)
+    }
+
+    /// What raised the margin, if something did.
+    fn reason(self, policy: &ComparePolicy) -> Option<PairedReason> {
+        if self.margin <= policy.margin {
+            None
+        } else if policy.resolution_for(self.typical_ms) >= policy.floor {
+            Some(PairedReason::MarginFromResolution)
+        } else {
+            Some(PairedReason::MarginFromFloor)
+        }
+    }
+}
+
+/// What the cycles say of a verdict on time, and whether its difference is one of clock.
+fn compare_clocks(
+    time: PairedVerdict,
+    cycles: Option<Estimate>,
+    limits: Limits,
+    alpha: f64,
+) -> (Option<PairedReason>, bool) {
+    use PairedVerdict::{Faster, Inconclusive, Same, Slower};
+    let Some(cycles) = cycles else { return (Some(PairedReason::ClockUnknown), false) };
+    match (time, limits.verdict(Some(cycles), alpha).0) {
+        (Faster, Same | Slower) | (Slower, Same | Faster) => {
+            (Some(PairedReason::ClockInduced), true)
+        }
+        (Same, Faster | Slower) => (Some(PairedReason::ClockMasked), false),
+        (Same | Inconclusive, _) | (Faster, Faster | Inconclusive) => (None, false),
+        (Slower, Slower | Inconclusive) => (None, false),
+    }
+}
+
+fn ratio(estimate: Estimate, alpha: f64) -> RatioEstimate {
+    let (low, high) = estimate.bounds(alpha);
+    RatioEstimate {
+        ratio: estimate.mean.exp(),
+        ci_low: low.exp(),
+        ci_high: high.exp(),
+        hodges_lehmann: estimate.hodges_lehmann.exp(),
+        block_sd: estimate.sd,
+        groups: estimate.groups,
+        blocks_per_group: estimate.merged,
+        lag1_autocorrelation: estimate.lag1,
+    }
+}
+
+fn report(block: &PairedBlock, dropped: Option<DropReason>) -> BlockReport {
+    BlockReport {
+        order: block.order,
+        time_ratio: block.ln_time_ratio().map(f64::exp),
+        cycle_ratio: block.ln_cycle_ratio().map(f64::exp),
+        dropped,
+    }
+}
+
+fn count(drops: &[Option<DropReason>]) -> Vec<DropCount> {
+    let mut counts = std::collections::BTreeMap::new();
+    for reason in drops.iter().flatten() {
+        *counts.entry(*reason).or_insert(0) += 1;
+    }
+    counts.into_iter().map(|(reason, count)| DropCount { reason, count }).collect()
+}

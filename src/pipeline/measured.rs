@@ -1,0 +1,178 @@
+//! From the worker's raw readings to the report of a measurement. Pure.
+
+use crate::contract::EvaluateRequest;
+use crate::measure::{
+    Batch, FloorDevice, Reading, Screened, SpeedOfLight, Summary, health_flags, screen,
+    speed_of_light, throttle_reasons,
+};
+use crate::report::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
+use crate::validate::{Reason, ReasonCode};
+use crate::worker::protocol::{BatchFacts, DeviceInfo, DeviceKind, RunOutcome};
+
+/// Version of the way times are taken. It changes with whatever changes times.
+const METHOD_VERSION: u32 = 2;
+
+/// A median below this multiple of an empty launch says little about the kernel.
+const FLOOR_FACTOR: f64 = 1.25;
+
+/// Which samples count.
+pub(super) fn screened(outcome: &RunOutcome) -> Screened {
+    let batches = outcome.batches.iter().map(|facts| Batch {
+        samples: facts.trials,
+        reading: Reading {
+            sm_clock_hz: facts.clock.map(|clock| clock.median_hz),
+            throttle_reasons: facts.throttle_reasons.unwrap_or(0),
+            ..Reading::default()
+        },
+    });
+    screen(&batches.collect::<Vec<_>>())
+}
+
+/// The samples that count, milliseconds, in launch order.
+pub(super) fn kept(outcome: &RunOutcome, screened: &Screened) -> Vec<f32> {
+    let mut rest = outcome.samples_ms.as_slice();
+    let mut kept = Vec::with_capacity(rest.len());
+    for (facts, rejected) in outcome.batches.iter().zip(&screened.batches) {
+        let (batch, after) = rest.split_at((facts.trials as usize).min(rest.len()));
+        if rejected.is_none() {
+            kept.extend_from_slice(batch);
+        }
+        rest = after;
+    }
+    kept
+}
+
+/// What times say against the kernel: that they cannot be.
+pub(super) fn impossible(
+    request: &EvaluateRequest,
+    device: &DeviceInfo,
+    screened: &Screened,
+    kept: &[f32],
+) -> Option<Reason> {
+    if screened.no_valid_samples() {
+        let counts = screened.rejected.iter().map(|r| format!("{} for {:?}", r.count, r.reason));
+        let text = format!(
+            "no timed launch counts: {}; let the device cool, or look for what else uses it",
+            counts.collect::<Vec<_>>().join(", ")
+        );
+        return Some(Reason::new(ReasonCode::NoValidSamples, text));
+    }
+    let light = floor(request, device)?;
+    let median = Summary::new(kept)?.median;
+    let floor_ms = light.floor_ms.filter(|_| light.excludes(median))?;
+    let derivation = light.derivation.join("; ");
+    Some(Reason::faster_than_light(median * 1e-3, floor_ms * 1e-3, &derivation))
+}
+
+/// The least time that the contract's work takes; `None` if it states none, or if nothing is known
+/// of the speed of light of a device: the emulated one.
+fn floor(request: &EvaluateRequest, device: &DeviceInfo) -> Option<SpeedOfLight> {
+    let work = request.work.as_ref().filter(|_| device.kind == DeviceKind::Cuda)?;
+    let device = FloorDevice {
+        memory_clock_khz: device.memory_clock_khz,
+        memory_bus_bits: device.memory_bus_bits,
+        l2_bytes: device.l2_bytes,
+        multiprocessors: device.multiprocessors,
+        sm_clock_khz: device.clock_khz,
+        compute_capability: device.target.compute_capability,
+    };
+    Some(speed_of_light(work, &device, request.measure.cache))
+}
+
+/// The report of a run's times; `None` if nothing was timed.
+pub(super) fn report(
+    request: &EvaluateRequest,
+    device: &DeviceInfo,
+    outcome: &RunOutcome,
+    screened: &Screened,
+    kept: &[f32],
+) -> Option<MeasurementReport> {
+    if outcome.samples_ms.is_empty() {
+        return None;
+    }
+    let emulated = device.kind == DeviceKind::Emulator;
+    let summary = Summary::new(kept);
+    let median = summary.as_ref().map(|summary| summary.median);
+    let at_floor = median
+        .zip(outcome.empty_launch_ms)
+        .is_some_and(|(median, empty)| median < FLOOR_FACTOR * empty);
+    let mut notes = Vec::new();
+    if emulated {
+        notes.push("times are those of the emulation: they say nothing about a GPU".to_owned());
+    }
+    if at_floor {
+        notes.push(
+            "the kernel is so short that the time is mostly that of launching it; measure more \
+             work in one launch"
+                .to_owned(),
+        );
+    }
+    Some(MeasurementReport {
+        method: if emulated { "emulated" } else { "cuda_events_gated" }.to_owned(),
+        method_version: METHOD_VERSION,
+        cache: request.measure.cache,
+        inputs: match (outcome.inputs_moved, outcome.state_wiped) {
+            (true, _) => InputsShown::Fresh,
+            (false, true) => InputsShown::SameStateWiped,
+            (false, false) => InputsShown::Same,
+        },
+        warmup_launches: outcome.warmup_launches,
+        warmup_stable: outcome.warmup_stable,
+        stopped: outcome.stopped,
+        summary,
+        empty_launch_ms: outcome.empty_launch_ms,
+        at_floor,
+        speed_of_light: floor(request, device),
+        rejected: screened.rejected.clone(),
+        audited: outcome.audits.done,
+        sm_clock: clock(&outcome.batches),
+        gpu: gpu(outcome, device),
+        batches: outcome.batches.iter().map(batch).collect(),
+        notes,
+        samples_ms: outcome.samples_ms.clone(),
+    })
+}
+
+fn batch(facts: &BatchFacts) -> BatchReport {
+    let sm_clock_hz = facts.clock.map(|clock| clock.median_hz);
+    BatchReport { trials: facts.trials, sm_clock_hz }
+}
+
+/// The clock over all batches, each weighted with the time it took.
+fn clock(batches: &[BatchFacts]) -> Option<ClockReport> {
+    let clocks = batches.iter().filter_map(|batch| batch.clock);
+    let (mut cycles, mut seconds) = (0.0, 0.0);
+    let (mut min_hz, mut max_hz) = (f64::INFINITY, 0.0_f64);
+    for clock in clocks {
+        cycles += clock.median_hz * clock.span_s;
+        seconds += clock.span_s;
+        min_hz = min_hz.min(clock.median_hz);
+        max_hz = max_hz.max(clock.median_hz);
+    }
+    (seconds > 0.0).then(|| ClockReport { mean_hz: cycles / seconds, min_hz, max_hz })
+}
+
+fn gpu(outcome: &RunOutcome, device: &DeviceInfo) -> Option<GpuReport> {
+    let settings = outcome.settings.clone()?;
+    let health = outcome.health.unwrap_or_default();
+    let of_batches = outcome.batches.iter().filter_map(|batch| batch.throttle_reasons);
+    let bits = health.iter().filter_map(|health| health.throttle_reasons).chain(of_batches);
+    let bits = bits.fold(0, |a, b| a | b);
+    let other_processes = health.iter().filter_map(|health| health.other_processes).max();
+    let reading = Reading {
+        sm_clock_hz: clock(&outcome.batches).map(|clock| clock.mean_hz),
+        throttle_reasons: bits,
+        other_processes,
+        ..Reading::default()
+    };
+    Some(GpuReport {
+        driver: settings.driver,
+        max_sm_clock_mhz: settings.max_sm_clock_mhz,
+        power_limit_w: settings.power_limit_w,
+        power_w: health.iter().filter_map(|health| health.power_w).collect(),
+        temperature_c: health.iter().filter_map(|health| health.temperature_c).collect(),
+        throttle_reasons: throttle_reasons(bits),
+        flags: health_flags(&reading, f64::from(device.clock_khz) * 1e3),
+        other_processes,
+    })
+}

@@ -1,0 +1,284 @@
+//! Why a kernel is not accepted, as a stable code and a sentence.
+
+use poem_openapi::{Enum, Object};
+use serde::{Deserialize, Serialize};
+
+use super::message::validation_error;
+use super::{Comparison, WrittenProof};
+use crate::tensor::shape;
+
+/// Why a kernel is not accepted. Codes are never renamed; the text of each is what to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum ReasonCode {
+    /// An output differs from its expectation beyond the tolerance. The comparison lists the first
+    /// mismatches; if the error is one of rounding, state a `tolerance` that the algorithm can keep.
+    OutputMismatch,
+    /// Elements of an output were never written. Write every element in every launch; content that
+    /// the kernel is to find and keep needs role `inout`.
+    OutputUnwritten,
+    /// An output holds NaN or an infinity where a number is expected. Look for division by zero,
+    /// overflow and unwritten memory; if they are right, set `tolerance.allow_non_finite`.
+    NonFiniteOutput,
+    /// An argument of role `input` was changed. Give arguments that the kernel writes role `output`
+    /// or `inout`.
+    InputModified,
+    /// Memory beside a buffer was written. Check index computations at both ends of the buffer; run
+    /// with `sanitize: true` for the line.
+    GuardBandWritten,
+    /// Timed launches on equal inputs left different results, and not all are right. Look for state
+    /// kept between launches, data races and uninitialised memory.
+    OutputVariesBetweenTrials,
+    /// Right for the contract's seed, wrong for others. Do not rely on the values of one input.
+    WrongForOtherSeeds,
+    /// The result depends on launches before it. Keep nothing between launches: reset counters and
+    /// accumulators within the launch.
+    DependsOnHistory,
+    /// The time is below what the contract's `work` takes at the device's peak rates. The kernel
+    /// does not do the work, or `work` states too much.
+    FasterThanLight,
+    /// The kernel accessed memory that is not its own. Run with `sanitize: true` for the line.
+    MemoryFault,
+    /// The launch was refused or ended abnormally. Check block size, shared memory and registers
+    /// against the device's limits, and asserts and traps in the code.
+    LaunchFailed,
+    /// The kernel did not end in time. Look for endless loops and barriers that not all threads
+    /// reach; `timeout` can be raised to 600 s.
+    Timeout,
+    /// The buffers do not fit the device's memory. Make the tensors smaller.
+    OutOfMemory,
+    /// A memory check reported a fault. The finding names kernel, thread and, where known, line.
+    SanitizerFault,
+    /// No timed launch could be used. The measurement says why each sample was rejected.
+    NoValidSamples,
+    /// The contract's reference kernel failed, so there is no expectation. Correct the reference.
+    ReferenceFailed,
+}
+
+/// One reason against a kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct Reason {
+    /// Stable code.
+    pub code: ReasonCode,
+    /// What was found, where, and what to do.
+    pub message: String,
+}
+
+impl ReasonCode {
+    /// Every code, in order of declaration.
+    pub const ALL: [ReasonCode; 16] = [
+        ReasonCode::OutputMismatch,
+        ReasonCode::OutputUnwritten,
+        ReasonCode::NonFiniteOutput,
+        ReasonCode::InputModified,
+        ReasonCode::GuardBandWritten,
+        ReasonCode::OutputVariesBetweenTrials,
+        ReasonCode::WrongForOtherSeeds,
+        ReasonCode::DependsOnHistory,
+        ReasonCode::FasterThanLight,
+        ReasonCode::MemoryFault,
+        ReasonCode::LaunchFailed,
+        ReasonCode::Timeout,
+        ReasonCode::OutOfMemory,
+        ReasonCode::SanitizerFault,
+        ReasonCode::NoValidSamples,
+        ReasonCode::ReferenceFailed,
+    ];
+
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReasonCode::OutputMismatch => "output_mismatch",
+            ReasonCode::OutputUnwritten => "output_unwritten",
+            ReasonCode::NonFiniteOutput => "non_finite_output",
+            ReasonCode::InputModified => "input_modified",
+            ReasonCode::GuardBandWritten => "guard_band_written",
+            ReasonCode::OutputVariesBetweenTrials => "output_varies_between_trials",
+            ReasonCode::WrongForOtherSeeds => "wrong_for_other_seeds",
+            ReasonCode::DependsOnHistory => "depends_on_history",
+            ReasonCode::FasterThanLight => "faster_than_light",
+            ReasonCode::MemoryFault => "memory_fault",
+            ReasonCode::LaunchFailed => "launch_failed",
+            ReasonCode::Timeout => "timeout",
+            ReasonCode::OutOfMemory => "out_of_memory",
+            ReasonCode::SanitizerFault => "sanitizer_fault",
+            ReasonCode::NoValidSamples => "no_valid_samples",
+            ReasonCode::ReferenceFailed => "reference_failed",
+        }
+    }
+
+    /// The reason behind the stable code of a failed run, if the failure speaks against the kernel
+    /// rather than the machine. `assert` and `trap` end a launch like any other fault.
+    pub fn of_failure(code: &str) -> Option<Self> {
+        Some(match code {
+            "illegal_address"
+            | "misaligned_address"
+            | "invalid_address_space"
+            | "invalid_pc"
+            | "hardware_stack_error" => ReasonCode::MemoryFault,
+            "launch_failed"
+            | "launch_out_of_resources"
+            | "illegal_instruction"
+            | "assert"
+            | "cooperative_launch_too_large"
+            | "invalid_value" => ReasonCode::LaunchFailed,
+            "timeout" | "launch_timeout" => ReasonCode::Timeout,
+            "out_of_memory" => ReasonCode::OutOfMemory,
+            "input_modified" => ReasonCode::InputModified,
+            "guard_band_written" => ReasonCode::GuardBandWritten,
+            "output_unwritten" => ReasonCode::OutputUnwritten,
+            "output_varies_between_trials" => ReasonCode::OutputVariesBetweenTrials,
+            "wrong_for_other_seeds" => ReasonCode::WrongForOtherSeeds,
+            "depends_on_history" => ReasonCode::DependsOnHistory,
+            _ => return None,
+        })
+    }
+}
+
+impl std::fmt::Display for ReasonCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Reason {
+    /// A reason in words of its own.
+    pub fn new(code: ReasonCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// What a comparison says against an output; `None` if it passed. The most telling code wins:
+    /// unwritten before not finite before different.
+    pub fn of_comparison(output: &str, comparison: &Comparison) -> Option<Self> {
+        let message = validation_error(output, comparison)?;
+        let code = if comparison.unwritten > 0 {
+            ReasonCode::OutputUnwritten
+        } else if comparison.non_finite > 0 {
+            ReasonCode::NonFiniteOutput
+        } else {
+            ReasonCode::OutputMismatch
+        };
+        Some(Self { code, message })
+    }
+
+    /// What two runs over different fillings say against an output; `None` if all was written.
+    pub fn of_written(output: &str, extents: &[u64], proof: &WrittenProof) -> Option<Self> {
+        let first = proof.first?;
+        let message = format!(
+            "output `{output}`: {} of {} elements were not written, first {}; a kernel must write \
+             every element in every launch, and what it is to keep needs role `inout`",
+            proof.unwritten,
+            proof.elements,
+            shape::shown(&shape::unravel(first, extents))
+        );
+        Some(Self { code: ReasonCode::OutputUnwritten, message })
+    }
+
+    /// A read-only argument differs from what it held, first at `element`.
+    pub fn input_modified(input: &str, element: u64) -> Self {
+        let message = format!(
+            "the kernel changed its input `{input}`, first at element {element}; an argument that \
+             a kernel writes needs role `output` or `inout`"
+        );
+        Self { code: ReasonCode::InputModified, message }
+    }
+
+    /// Memory beside a buffer was written, `distance` bytes before its first byte (`before`) or
+    /// after its last.
+    pub fn guard_band_written(argument: &str, before: bool, distance: u64) -> Self {
+        let place = if before { "before its start" } else { "past its end" };
+        let message = format!(
+            "the kernel wrote outside `{argument}`, {distance} bytes {place}; check its indices, \
+             and run with `sanitize: true` for the line"
+        );
+        Self { code: ReasonCode::GuardBandWritten, message }
+    }
+
+    /// Outputs that were right at first are wrong in a timed launch (`trial`, from 0).
+    pub fn varies_between_trials(output: &str, trial: u64) -> Self {
+        let message = format!(
+            "output `{output}` is wrong after timed launch {trial}, though it was right before; \
+             a kernel must give the right result in every launch"
+        );
+        Self { code: ReasonCode::OutputVariesBetweenTrials, message }
+    }
+
+    /// Right for the contract's own seed, wrong for another. `found` is the comparison in words.
+    pub fn wrong_for_other_seeds(seed: u64, found: &str) -> Self {
+        let message = format!(
+            "right for the contract's inputs, wrong for those of seed {seed}: {found}; a kernel \
+             must not rely on the values of one input"
+        );
+        Self { code: ReasonCode::WrongForOtherSeeds, message }
+    }
+
+    /// The time is below the floor of the contract's work.
+    pub fn faster_than_light(measured_s: f64, floor_s: f64, bound_by: &str) -> Self {
+        let message = format!(
+            "a launch takes {:.3e} s, less than the {:.3e} s that the contract's `work` needs at \
+             the device's peak ({bound_by}); the kernel does not do the work, or `work` states too \
+             much",
+            measured_s, floor_s
+        );
+        Self { code: ReasonCode::FasterThanLight, message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::Dtype;
+    use crate::validate::{POISON_BYTE, compare, resolve};
+
+    #[test]
+    fn names_are_those_on_the_wire() {
+        for code in ReasonCode::ALL {
+            let json = serde_json::to_value(code).unwrap();
+            assert_eq!(json, code.name());
+            assert_eq!(serde_json::from_value::<ReasonCode>(json).unwrap(), code);
+        }
+        let distinct: std::collections::BTreeSet<_> = ReasonCode::ALL.into_iter().collect();
+        assert_eq!(distinct.len(), ReasonCode::ALL.len());
+    }
+
+    #[test]
+    fn the_most_telling_code_of_a_comparison_wins() {
+        let expected = vec![0; 16];
+        let reason = |actual: &[f32]| {
+            let actual: Vec<u8> = actual.iter().flat_map(|x| x.to_le_bytes()).collect();
+            let tolerance = resolve(None, Dtype::Float32);
+            let poison = [POISON_BYTE; 4];
+            let result =
+                compare(Dtype::Float32, &[4], &actual, &expected, Some(&poison), &tolerance);
+            Reason::of_comparison("y", &result).map(|reason| reason.code)
+        };
+        let poison = f32::from_le_bytes([POISON_BYTE; 4]);
+        assert_eq!(reason(&[0.0; 4]), None);
+        assert_eq!(reason(&[0.0, 1.0, 0.0, 0.0]), Some(ReasonCode::OutputMismatch));
+        assert_eq!(reason(&[0.0, 1.0, f32::INFINITY, 0.0]), Some(ReasonCode::NonFiniteOutput));
+        assert_eq!(reason(&[1.0, poison, f32::INFINITY, 0.0]), Some(ReasonCode::OutputUnwritten));
+    }
+
+    #[test]
+    fn texts_say_what_where_and_what_to_do() {
+        let proof = WrittenProof { elements: 60, unwritten: 2, first: Some(17) };
+        let written = Reason::of_written("y", &[12, 5], &proof).unwrap();
+        assert!(written.message.contains("2 of 60"), "{}", written.message);
+        assert!(written.message.contains("[3, 2]"), "{}", written.message);
+        let complete = WrittenProof { unwritten: 0, first: None, ..proof };
+        assert_eq!(Reason::of_written("y", &[12, 5], &complete), None);
+        let guard = Reason::guard_band_written("y", false, 12);
+        assert!(guard.message.contains("12 bytes past its end"), "{}", guard.message);
+    }
+
+    #[test]
+    fn failures_of_the_machine_are_no_reason_against_a_kernel() {
+        assert_eq!(ReasonCode::of_failure("illegal_address"), Some(ReasonCode::MemoryFault));
+        assert_eq!(ReasonCode::of_failure("timeout"), Some(ReasonCode::Timeout));
+        assert_eq!(ReasonCode::of_failure("worker_died"), None);
+        assert_eq!(ReasonCode::of_failure("ecc_uncorrectable"), None);
+    }
+}

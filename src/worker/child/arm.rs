@@ -1,0 +1,124 @@
+//! A kernel that is ready to be launched on a job's buffers.
+
+use super::buffers::JobBuffer;
+use super::executor::Executor;
+use super::job::{Failed, JobResult};
+use super::scrub::Residue;
+use crate::device::support::Support;
+use crate::device::{
+    DeviceError, LaunchShape, Module, Params, PreparedLaunch, Stream, VariableSnapshot,
+};
+use crate::worker::protocol::{Argument, Blame, FunctionFacts, KernelLaunch};
+
+/// A loaded kernel, its arguments, and what its module's variables held at first.
+pub(super) struct Arm {
+    launch: PreparedLaunch,
+    /// Arguments that are addresses: their place, and the buffer.
+    pointers: Vec<(usize, usize)>,
+    /// What the driver says of the kernel.
+    pub facts: Option<FunctionFacts>,
+    /// `None`: what the module keeps cannot be put back.
+    variables: Option<VariableSnapshot>,
+}
+
+impl Arm {
+    /// Loads the kernel's module and binds the kernel to the buffers. The residue remembers what
+    /// must be scrubbed.
+    pub(super) fn load(
+        executor: &Executor,
+        launch: &KernelLaunch,
+        buffers: &[JobBuffer<'_>],
+        residue: &mut Residue,
+        blame: Blame,
+    ) -> JobResult<Self> {
+        let blamed = |error| Failed::device(error, blame);
+        let module = Module::load(&executor.context, &launch.image).map_err(blamed)?;
+        let names = residue.note_module(module.clone(), &launch.image);
+        let variables = match names {
+            Some(names) => {
+                VariableSnapshot::take(&executor.context, &module, &names, &executor.stream)
+                    .map_err(blamed)?
+            }
+            None => None,
+        };
+        let function = module.function(&launch.symbol).map_err(blamed)?;
+        let shape = shape_of(launch);
+        let facts = function.facts(shape.block_threads(), shape.shared_bytes).ok();
+        residue.note_local_bytes(facts.map_or(0, |facts| facts.local_bytes));
+        let (mut params, mut pointers) = (Params::new(), Vec::new());
+        for (index, argument) in launch.arguments.iter().enumerate() {
+            match argument {
+                Argument::Scalar(bytes) => params.push(bytes),
+                Argument::Buffer(buffer) => match buffers.get(*buffer) {
+                    Some(content) => {
+                        pointers.push((index, *buffer));
+                        params.push_address(content.address())
+                    }
+                    None => {
+                        let text =
+                            format!("argument {index} is buffer {buffer}, which does not exist");
+                        let operation = format!("launch {}", launch.symbol);
+                        return Err(blamed(DeviceError::local(operation, "invalid_value", text)));
+                    }
+                },
+            };
+        }
+        let launch = PreparedLaunch::new(function, shape, params).map_err(blamed)?;
+        Ok(Self { launch, pointers, facts, variables })
+    }
+
+    /// A kernel that does nothing.
+    pub(super) fn empty(support: &Support) -> Result<Self, DeviceError> {
+        let launch = support.empty_launch()?;
+        Ok(Self { launch, pointers: Vec::new(), facts: None, variables: None })
+    }
+
+    /// Queues one launch on what the buffers show now.
+    pub(super) fn launch(
+        &mut self,
+        buffers: &[JobBuffer<'_>],
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        for &(argument, buffer) in &self.pointers {
+            self.launch.set_address(argument, buffers[buffer].address());
+        }
+        self.launch.launch(stream)
+    }
+
+    /// Queues putting the module's variables back to what they were after loading. `Ok(false)`:
+    /// they are not known.
+    pub(super) fn forget(&self, stream: &Stream) -> Result<bool, DeviceError> {
+        match &self.variables {
+            Some(variables) => variables.restore(stream).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Variables that are put back.
+    pub(super) fn variables(&self) -> usize {
+        self.variables.as_ref().map_or(0, VariableSnapshot::len)
+    }
+
+    /// Whether what the module keeps can be put back.
+    pub(super) fn is_forgetful(&self) -> bool {
+        self.variables.is_some()
+    }
+
+    /// Leaves its memory to be scrubbed.
+    pub(super) fn retire(self, residue: &mut Residue) {
+        if let Some(memory) = self.variables.and_then(VariableSnapshot::into_memory) {
+            residue.take_memory(memory);
+        }
+    }
+}
+
+/// The launch's shape.
+pub(super) fn shape_of(launch: &KernelLaunch) -> LaunchShape {
+    LaunchShape {
+        grid: launch.grid,
+        block: launch.block,
+        shared_bytes: launch.shared_bytes,
+        cluster: launch.cluster,
+        cooperative: launch.cooperative,
+    }
+}
