@@ -9,9 +9,9 @@ use super::error::ApiError;
 use super::failure::{Fails, Open, TakesBody, TakesJob, TakesNothing};
 use super::payload::{Contract, Reply};
 use super::views::{Accepted, Capabilities, CudaInfo, Devices, Health, Info, LegacyJob};
-use crate::contract::EvaluateRequest;
+use crate::contract::{CompareRequest, EvaluateRequest};
 use crate::pipeline::{CompileRequest, EvaluationService, ServiceError};
-use crate::report::{CompileResponse, EvaluateResponse, JobView};
+use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView};
 
 /// The operations over a service.
 pub(super) struct Api {
@@ -77,6 +77,24 @@ impl Api {
         let report = self.service.evaluate(value).await?;
         drop(share);
         Ok(Evaluated::Report(report_reply(report).await?))
+    }
+
+    /// Compare kernels
+    ///
+    /// Evaluates a reference and one or more candidates, each on its own, and then times them side by
+    /// side in interleaved blocks: `faster`, `slower`, `same` or `inconclusive`, with the speedup's
+    /// confidence interval and the smallest effect that would have been seen. Candidates must leave
+    /// what the reference leaves, within `atol` and `rtol`.
+    #[oai(path = "/compare", method = "post", operation_id = "compare", tag = "Tag::Kernels")]
+    async fn compare(
+        &self,
+        /// The kernels and their IO contract.
+        request: Contract<CompareRequest>,
+    ) -> Result<Reply<CompareResponse>, Fails<TakesBody>> {
+        let Contract { value, share } = request;
+        let report = self.service.compare(value).await?;
+        drop(share);
+        Ok(Reply::new(&report)?)
     }
 
     /// Compile a kernel

@@ -159,7 +159,7 @@ impl Shared {
         })
     }
 
-    fn job_directory(&self) -> Result<tempfile::TempDir, ServiceError> {
+    pub(super) fn job_directory(&self) -> Result<tempfile::TempDir, ServiceError> {
         tempfile::Builder::new().prefix("job-").tempdir_in(self.run_dir.path()).map_err(|error| {
             ServiceError::Unavailable(format!(
                 "cannot create a job directory in {}: {error}; check space and permissions",
@@ -220,11 +220,7 @@ impl Shared {
         mut timings: Timings,
         arrived: Instant,
     ) -> Result<EvaluateResponse, ServiceError> {
-        timings.h2d = outcome.timings.h2d_ms + outcome.timings.load_ms;
-        timings.execute = outcome.timings.execute_ms;
-        timings.device_busy = outcome.timings.device_busy_ms;
-        timings.d2h = outcome.timings.d2h_ms;
-        timings.verify = outcome.timings.verify_ms;
+        timings.set_worker(&outcome.timings);
         let carries_content = outcome.outputs.iter().any(|output| output.file.is_some());
         let job_id = job.id().to_owned();
         let build = move || assemble::ran(&job_id, &request, &device, &prepared, outcome, timings);

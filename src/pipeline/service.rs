@@ -7,8 +7,8 @@ use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 use super::ServiceError;
-use crate::contract::{EvaluateRequest, KernelCode};
-use crate::report::{CompileResponse, DeviceReport, EvaluateResponse, JobView};
+use crate::contract::{CompareRequest, EvaluateRequest, KernelCode};
+use crate::report::{CompareResponse, CompileResponse, DeviceReport, EvaluateResponse, JobView};
 
 /// The service behind the HTTP API and the local command line.
 pub trait EvaluationService: Send + Sync + 'static {
@@ -17,6 +17,12 @@ pub trait EvaluationService: Send + Sync + 'static {
         &self,
         request: EvaluateRequest,
     ) -> BoxFuture<'_, Result<EvaluateResponse, ServiceError>>;
+
+    /// Compares kernels with a reference and waits for the report. Dropping the future cancels.
+    fn compare(
+        &self,
+        request: CompareRequest,
+    ) -> BoxFuture<'_, Result<CompareResponse, ServiceError>>;
 
     /// Runs the kernel once, untimed, and returns its outputs.
     fn execute(

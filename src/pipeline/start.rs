@@ -13,12 +13,12 @@ use super::jobs::JobTable;
 use super::linted::LintedContracts;
 use super::run::{Purpose, Shared};
 use super::service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
-use super::{assemble, compile_only};
+use super::{assemble, compare, compile_only};
 use crate::compile::toolchain::{self, Toolchain, ToolchainSearch};
 use crate::compile::{Compiler, CompilerConfig};
 use crate::config::{Config, DeviceSelection};
-use crate::contract::{EvaluateRequest, Limits};
-use crate::report::{CompileResponse, EvaluateResponse, JobView};
+use crate::contract::{CompareRequest, EvaluateRequest, Limits};
+use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView};
 use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 
 /// The service: compilers, devices, and the jobs between them.
@@ -87,6 +87,20 @@ fn without_content(report: &EvaluateResponse) -> EvaluateResponse {
 impl EvaluationService for Pipeline {
     fn evaluate(&self, request: EvaluateRequest) -> Answer<'_> {
         self.finite(request, Purpose::Evaluate)
+    }
+
+    fn compare(
+        &self,
+        request: CompareRequest,
+    ) -> BoxFuture<'_, Result<CompareResponse, ServiceError>> {
+        async move {
+            let admitted = self.shared.admit()?;
+            let job = self.shared.jobs.enter();
+            let outcome = self.shared.compare(&job, request, admitted).await;
+            job.end(&outcome.as_ref().map(compare::kept).map_err(Clone::clone));
+            outcome
+        }
+        .boxed()
     }
 
     fn execute(&self, request: EvaluateRequest) -> Answer<'_> {

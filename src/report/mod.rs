@@ -1,8 +1,10 @@
 //! What goes back to the caller: the report of one evaluation.
 
+mod compare;
 mod measurement;
 mod types;
 
 pub use crate::measure::RuntimeStats;
+pub use compare::{CandidateReport, CompareResponse, CountComparison};
 pub use measurement::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
 pub use types::*;

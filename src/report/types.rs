@@ -16,7 +16,7 @@ use crate::measure::RuntimeStats;
 use crate::profile::DeviceMetrics;
 use crate::tensor::Dtype;
 use crate::validate::{Comparison, Reason, Weakness};
-use crate::worker::protocol::{DeviceKind, FunctionFacts};
+use crate::worker::protocol::{DeviceKind, FunctionFacts, WorkerTimings};
 
 /// The report of one evaluation.
 #[derive(Debug, Clone, Serialize, Deserialize, Object)]
@@ -144,6 +144,29 @@ pub struct Timings {
     pub verify: f64,
     /// From the request's arrival to the answer.
     pub total: f64,
+}
+
+impl Timings {
+    /// Takes over where a worker's time went.
+    pub fn set_worker(&mut self, worker: &WorkerTimings) {
+        self.h2d = worker.h2d_ms + worker.load_ms;
+        self.execute = worker.execute_ms;
+        self.device_busy = worker.device_busy_ms;
+        self.d2h = worker.d2h_ms;
+        self.verify = worker.verify_ms;
+    }
+
+    /// Adds another run's, stage by stage.
+    pub fn add(&mut self, other: &Timings) {
+        self.queue += other.queue;
+        self.compile += other.compile;
+        self.h2d += other.h2d;
+        self.execute += other.execute;
+        self.device_busy += other.device_busy;
+        self.d2h += other.d2h;
+        self.verify += other.verify;
+        self.total += other.total;
+    }
 }
 
 /// The device that ran the kernel.

@@ -1,0 +1,378 @@
+//! One comparison from contract to report: each kernel evaluated on its own, then pairs side by
+//! side, all on one device.
+
+use std::time::{Duration, Instant};
+
+use super::assemble;
+use super::error::{self, Problem, ServiceError};
+use super::jobs::JobGuard;
+use super::prepare::{self, CompileOutcome, Layout, Prepared};
+use super::run::{Admitted, Shared, preset};
+use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice, Isolation};
+use crate::measure::paired::{self, ComparePolicy, PairOutcome, PairedComparison, Ranking};
+use crate::queue::Need;
+use crate::report::{
+    CandidateReport, CompareResponse, CountComparison, EvaluateResponse, JobState, ResponseStatus,
+    Timings,
+};
+use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, PairedPlan, RunOutcome};
+use crate::worker::{Lease, RunEvent};
+
+/// Resolution of an event, milliseconds: the timer behind it advances by 32 ns on the devices that
+/// were looked at, and a time is a difference of two readings.
+const EVENT_TICK_MS: f64 = 32e-6;
+
+/// Counts that are compared, by the emulator's names: what a kernel does, and what it asks of memory.
+const COUNTS: [&str; 8] = [
+    "warp_instructions",
+    "thread_instructions",
+    "global_load_sectors",
+    "global_store_sectors",
+    "global_atomic_operations",
+    "shared_load_wavefronts",
+    "shared_store_wavefronts",
+    "barriers",
+];
+
+/// A kernel that was evaluated on its own.
+struct Evaluated {
+    report: EvaluateResponse,
+    /// `None` if it did not compile.
+    prepared: Option<Prepared>,
+    /// What the emulator counted in one launch.
+    counts: Option<std::collections::BTreeMap<String, u64>>,
+}
+
+impl Evaluated {
+    /// Whether its times may be compared: nothing is known against it.
+    fn is_comparable(&self) -> bool {
+        self.prepared.is_some() && self.report.kernel_exec_result.runtime.is_some()
+    }
+}
+
+impl Shared {
+    /// Takes one comparison to its report.
+    pub(super) async fn compare(
+        &self,
+        job: &JobGuard<'_>,
+        request: CompareRequest,
+        admitted: Admitted,
+    ) -> Result<CompareResponse, ServiceError> {
+        let arrived = Instant::now();
+        let _admitted = admitted;
+        contract::validate_compare(&request, &self.limits).map_err(|errors| {
+            ServiceError::Invalid(errors.into_iter().map(Problem::from).collect())
+        })?;
+        let device = self.default_device()?;
+        let candidates = request.named_candidates();
+        job.state(JobState::Queued);
+        let queued = Instant::now();
+        let need = Need { target: Some(device.target), ..Need::default() };
+        let lease = self.fleet.lease(&need).await.map_err(error::from_lease)?;
+        let mut bench = Bench { shared: self, job, request: &request, lease, runs: 0 };
+        let waited = queued.elapsed().as_secs_f64() * 1e3;
+
+        let reference = bench.evaluate(&request.ref_kernel, "reference").await?;
+        if !reference.is_comparable() {
+            return Err(unusable_reference(&reference.report));
+        }
+        let mut evaluated = vec![reference];
+        for candidate in &candidates {
+            evaluated.push(bench.evaluate(&candidate.kernel, &candidate.name).await?);
+        }
+        let (pairs, failures) = bench.pairs(&evaluated).await?;
+        let device = bench.lease.device().clone();
+        drop(bench);
+        let mut response = assemble(job.id(), &device, &candidates, evaluated, &pairs, &failures);
+        if let Some(alpha) = (candidates.len() > 1).then(|| preset(request.measure.preset)) {
+            response.ranking = ranking(candidates.len() + 1, &pairs, alpha?.compare.alpha)?;
+        }
+        response.timings.queue = waited;
+        response.timings.total = arrived.elapsed().as_secs_f64() * 1e3;
+        Ok(response)
+    }
+}
+
+/// A device, and what is compared on it.
+struct Bench<'a> {
+    shared: &'a Shared,
+    job: &'a JobGuard<'a>,
+    request: &'a CompareRequest,
+    lease: Lease,
+    /// Runs so far: each gets a directory of its own.
+    runs: u32,
+}
+
+/// A pair of kernels, by index, and how they compare.
+struct Pair {
+    reference: usize,
+    candidate: usize,
+    comparison: PairedComparison,
+}
+
+/// A pair that could not be compared, and why.
+struct Failure {
+    reference: usize,
+    candidate: usize,
+    reason: String,
+}
+
+impl Bench<'_> {
+    /// Compiles a kernel and evaluates it on its own, against the reference's outputs.
+    async fn evaluate(
+        &mut self,
+        kernel: &crate::contract::KernelCode,
+        name: &str,
+    ) -> Result<Evaluated, ServiceError> {
+        let request = self.request.evaluation_of(kernel);
+        let device = self.lease.device().clone();
+        self.job.state(JobState::Compiling);
+        let began = Instant::now();
+        let compiled = prepare::compile(&self.shared.compiler, &request, &device.target).await?;
+        let mut timings =
+            Timings { compile: began.elapsed().as_secs_f64() * 1e3, ..Timings::default() };
+        let compiled = match compiled {
+            CompileOutcome::Compiled(compiled) => *compiled,
+            CompileOutcome::Failed(failure) => {
+                timings.total = began.elapsed().as_secs_f64() * 1e3;
+                let id = self.job.id();
+                let report = assemble::not_compiled(id, &request, &device, &failure, timings);
+                return Ok(Evaluated { report, prepared: None, counts: None });
+            }
+        };
+        let directory = self.shared.job_directory()?;
+        let trials = self.shared.trial_plan(&request)?;
+        let id = self.next_id(name);
+        let prepared = {
+            let (limits, path) = (self.shared.limits.clone(), directory.path().to_owned());
+            let request = request.clone();
+            tokio::task::spawn_blocking(move || {
+                let layout = Layout {
+                    job_id: &id,
+                    directory: &path,
+                    limits: &limits,
+                    trials: Some(trials),
+                    lint: true,
+                };
+                prepare::lay_out(&request, compiled, &layout)
+            })
+            .await
+            .map_err(|error| error::internal("laying out the job", &error))??
+        };
+        let mut run = prepared.job.clone();
+        // On the emulated device counts stand in for times.
+        run.profile |= device.kind == DeviceKind::Emulator;
+        let outcome = self.run(run, &request).await;
+        let counts = outcome.counts.as_ref().map(|counts| counts.counts.clone());
+        timings.set_worker(&outcome.timings);
+        timings.total = began.elapsed().as_secs_f64() * 1e3;
+        let report = assemble::ran(self.job.id(), &request, &device, &prepared, outcome, timings)
+            .map_err(|error| error::internal("building the report", &error))?;
+        Ok(Evaluated { report, prepared: Some(prepared), counts })
+    }
+
+    fn next_id(&mut self, name: &str) -> String {
+        self.runs += 1;
+        format!("{}-{}-{name}", self.job.id(), self.runs)
+    }
+
+    async fn run(&mut self, job: Job, request: &EvaluateRequest) -> RunOutcome {
+        self.job.state(JobState::Profiling);
+        let fresh = request.isolation == Isolation::Fresh;
+        let timeout = Duration::from_secs_f64(request.timeout);
+        let on_event = |event: RunEvent| {
+            if let RunEvent::Progress { trials } = event {
+                self.job.trials(trials);
+            }
+        };
+        self.lease.run(job, timeout, fresh, &on_event).await
+    }
+
+    /// Compares every pair of comparable kernels.
+    async fn pairs(
+        &mut self,
+        evaluated: &[Evaluated],
+    ) -> Result<(Vec<Pair>, Vec<Failure>), ServiceError> {
+        let (mut pairs, mut failures) = (Vec::new(), Vec::new());
+        if self.lease.device().kind == DeviceKind::Emulator {
+            return Ok((pairs, failures));
+        }
+        let able = (0..evaluated.len()).filter(|&index| evaluated[index].is_comparable());
+        let able = able.collect::<Vec<_>>();
+        let count = able.len() * (able.len().saturating_sub(1)) / 2;
+        for (position, &candidate) in able.iter().enumerate() {
+            for &reference in &able[..position] {
+                let measured =
+                    self.pair(&evaluated[reference], &evaluated[candidate], count).await?;
+                match measured {
+                    Ok(comparison) => pairs.push(Pair { reference, candidate, comparison }),
+                    Err(reason) => failures.push(Failure { reference, candidate, reason }),
+                }
+            }
+        }
+        Ok((pairs, failures))
+    }
+
+    /// Measures two kernels side by side; the inner error is why that failed.
+    async fn pair(
+        &mut self,
+        reference: &Evaluated,
+        candidate: &Evaluated,
+        pairs: usize,
+    ) -> Result<Result<PairedComparison, String>, ServiceError> {
+        let (Some(a), Some(b)) = (&reference.prepared, &candidate.prepared) else {
+            return Ok(Err("one of the kernels did not compile".to_owned()));
+        };
+        let budget = preset(self.request.measure.preset)?.compare;
+        let policy = ComparePolicy { resolution_ms: EVENT_TICK_MS, ..budget.policy() };
+        let policy = policy.for_family(pairs);
+        let plan = PairedPlan {
+            rival: b.job.launch.clone(),
+            policy: policy.clone(),
+            trials_per_slot: budget.trials_per_slot,
+            max_time_s: self.request.measure.max_time.unwrap_or(budget.max_time_s),
+            cache: self.request.measure.cache,
+            fresh_inputs: self.request.measure.inputs == InputChoice::Fresh,
+        };
+        let directory = self.shared.job_directory()?;
+        let job = Job {
+            id: self.next_id("pair"),
+            directory: directory.path().to_owned(),
+            references: Vec::new(),
+            keep_outputs: Vec::new(),
+            trials: None,
+            lint: false,
+            profile: false,
+            paired: Some(plan),
+            ..a.job.clone()
+        };
+        let request = self.request.evaluation_of(&self.request.ref_kernel);
+        let outcome = self.run(job, &request).await;
+        if let Some(failure) = outcome.failure {
+            return Ok(Err(format!(
+                "side by side the run failed ({}): {}",
+                failure.code, failure.message
+            )));
+        }
+        let blocks = &outcome.paired_blocks;
+        let last = policy.looks.iter().rposition(|look| *look as usize <= blocks.len());
+        Ok(Ok(match last {
+            Some(look) if policy.looks[look] as usize == blocks.len() => {
+                match paired::decide_at_look(blocks, look, &policy) {
+                    paired::LookOutcome::Done(comparison) => *comparison,
+                    paired::LookOutcome::Continue { .. } => paired::conclude(blocks, &policy),
+                }
+            }
+            _ => paired::conclude(blocks, &policy),
+        }))
+    }
+}
+
+/// A reference that cannot be compared with is the request's fault.
+fn unusable_reference(report: &EvaluateResponse) -> ServiceError {
+    let result = &report.kernel_exec_result;
+    let why = result.compilation_error.as_ref().or(result.validation_error.as_ref());
+    let (code, what) = if result.compiled {
+        ("reference_failed", "the reference kernel cannot be compared with")
+    } else {
+        ("reference_not_compiled", "the reference kernel does not compile")
+    };
+    let why = why.map_or("it has no usable times", String::as_str);
+    ServiceError::Invalid(vec![Problem {
+        path: "ref_kernel".to_owned(),
+        code: code.to_owned(),
+        message: format!("{what}: {why}"),
+    }])
+}
+
+fn ranking(count: usize, pairs: &[Pair], alpha: f64) -> Result<Option<Ranking>, ServiceError> {
+    if pairs.is_empty() {
+        return Ok(None);
+    }
+    let outcomes = pairs.iter().map(|pair| PairOutcome {
+        reference: pair.reference,
+        candidate: pair.candidate,
+        comparison: &pair.comparison,
+    });
+    paired::rank(count, &outcomes.collect::<Vec<_>>(), alpha)
+        .map(Some)
+        .map_err(|error| error::internal("ranking the candidates", &error))
+}
+
+fn assemble(
+    job_id: &str,
+    device: &DeviceInfo,
+    candidates: &[Candidate],
+    mut evaluated: Vec<Evaluated>,
+    pairs: &[Pair],
+    failures: &[Failure],
+) -> CompareResponse {
+    let reference = evaluated.remove(0);
+    let mut timings = reference.report.timings;
+    let reports = candidates.iter().zip(&evaluated).enumerate().map(|(index, (named, own))| {
+        let with = |reference: usize, candidate: usize| reference == 0 && candidate == index + 1;
+        let pair = pairs.iter().find(|pair| with(pair.reference, pair.candidate));
+        let failed = failures.iter().find(|failure| with(failure.reference, failure.candidate));
+        let identical = reference.prepared.as_ref().zip(own.prepared.as_ref());
+        timings.add(&own.report.timings);
+        CandidateReport {
+            name: named.name.clone(),
+            evaluation: own.report.clone(),
+            comparison: pair.map(|pair| pair.comparison.clone()),
+            not_compared: pair.is_none().then(|| why_not(device, own, failed)),
+            identical_code: identical.and_then(|(a, b)| a.artifact.same_code(&b.artifact)),
+            counts: counts(&reference, own),
+        }
+    });
+    let candidates = reports.collect::<Vec<_>>();
+    let first = &candidates[0];
+    let ours = candidates.iter().any(|one| one.evaluation.status == ResponseStatus::Error);
+    CompareResponse {
+        job_id: job_id.to_owned(),
+        status: if ours { ResponseStatus::Error } else { ResponseStatus::Success },
+        ref_runtime: reference.report.kernel_exec_result.runtime_stats,
+        kernel_exec_result: first.evaluation.kernel_exec_result.clone(),
+        gpu_type: Some(device.name.clone()),
+        device: assemble::device_report(device),
+        comparison: first.comparison.clone(),
+        not_compared: first.not_compared.clone(),
+        ranking: None,
+        reference: reference.report,
+        timings,
+        candidates,
+    }
+}
+
+fn why_not(device: &DeviceInfo, candidate: &Evaluated, failed: Option<&Failure>) -> String {
+    if let Some(failure) = failed {
+        return failure.reason.clone();
+    }
+    if !candidate.is_comparable() {
+        return "the candidate is not right, so its times say nothing".to_owned();
+    }
+    match device.kind {
+        DeviceKind::Emulator => "times of the emulated device are not compared; see the counts",
+        DeviceKind::Cuda => "the reference has no usable times",
+    }
+    .to_owned()
+}
+
+/// Counts of both kernels; none where one was not counted.
+fn counts(reference: &Evaluated, candidate: &Evaluated) -> Vec<CountComparison> {
+    let (Some(theirs), Some(own)) = (&reference.counts, &candidate.counts) else {
+        return Vec::new();
+    };
+    let compared = COUNTS.iter().filter_map(|&name| {
+        let (reference, candidate) = (*theirs.get(name)?, *own.get(name)?);
+        let ratio = (reference > 0).then(|| candidate as f64 / reference as f64);
+        Some(CountComparison { count: name.to_owned(), reference, candidate, ratio })
+    });
+    compared.collect()
+}
+
+/// The evaluation that stands for a comparison among the jobs: that of the first candidate.
+pub(super) fn kept(response: &CompareResponse) -> EvaluateResponse {
+    let mut report = response.candidates[0].evaluation.clone();
+    report.timings = response.timings;
+    report
+}

@@ -1,0 +1,83 @@
+//! Wire types of a comparison's answer.
+
+use poem_openapi::Object;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    DeviceReport, EvaluateResponse, KernelExecResult, ResponseStatus, RuntimeStats, Timings,
+};
+use crate::measure::paired::{PairedComparison, Ranking};
+
+/// The report of a comparison. `ref_runtime` and `kernel_exec_result` have the names and meaning of
+/// the CUDA Evaluation Server's response.
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct CompareResponse {
+    /// Identifies the job at `/jobs/{job_id}`.
+    pub job_id: String,
+    /// `success`: the comparison ran to an end, whatever its verdict.
+    pub status: ResponseStatus,
+    /// Statistics of the reference's launch times, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ref_runtime: Option<RuntimeStats>,
+    /// Verdict and times of `custom_kernel`, or of the first candidate.
+    pub kernel_exec_result: KernelExecResult,
+    /// Product name of the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_type: Option<String>,
+    /// The device that ran the kernels.
+    pub device: DeviceReport,
+    /// `custom_kernel`, or the first candidate, side by side with the reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<PairedComparison>,
+    /// Why there is no comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_compared: Option<String>,
+    /// Order of the reference (index 0) and the candidates (from index 1), where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranking: Option<Ranking>,
+    /// The reference's own evaluation.
+    pub reference: EvaluateResponse,
+    /// Each candidate, in the order of the request.
+    pub candidates: Vec<CandidateReport>,
+    /// Where the wall-clock time went, all runs together, milliseconds.
+    pub timings: Timings,
+}
+
+/// One candidate of a comparison.
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct CandidateReport {
+    /// Its name; `custom` for `custom_kernel`.
+    pub name: String,
+    /// Its own evaluation.
+    pub evaluation: EvaluateResponse,
+    /// Side by side with the reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<PairedComparison>,
+    /// Why there is no comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_compared: Option<String>,
+    /// Whether it is the reference's machine code, but for names. Absent where that cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identical_code: Option<bool>,
+    /// Deterministic counts of one launch beside the reference's, on the emulated device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub counts: Vec<CountComparison>,
+}
+
+/// A count of both kernels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct CountComparison {
+    /// What was counted, by the emulator's name.
+    pub count: String,
+    /// The reference's.
+    pub reference: u64,
+    /// The candidate's.
+    pub candidate: u64,
+    /// Candidate over reference; absent where the reference has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
+}
