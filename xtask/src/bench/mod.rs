@@ -1,5 +1,7 @@
-//! `cargo xtask bench`: figures of a running service. Needs no cargo at run time.
+//! `cargo xtask bench`: figures of a running service, which need no cargo at run time, and the
+//! emulator's counts beside a GPU's.
 
+mod counts;
 mod load;
 mod payload;
 mod process;
@@ -14,11 +16,14 @@ use anyhow::Result;
 pub enum Command {
     /// Latency, recovery, memory and throughput of `warpgauge serve`.
     Service(service::Options),
+    /// Compare the emulator's counts with Nsight Compute's.
+    Counts(counts::Options),
 }
 
 /// Runs a benchmark.
 pub fn run(command: &Command) -> Result<()> {
     match command {
         Command::Service(options) => service::run(options),
+        Command::Counts(options) => counts::run(options),
     }
 }

@@ -1,0 +1,38 @@
+//! The emulator's counts beside a GPU's hardware counters.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::product::{self, Profile};
+use crate::shell;
+
+/// What to compare with.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Raw page of Nsight Compute as CSV, of `compare_counts` on a GPU (its source says how).
+    /// Without it the counts are listed.
+    #[arg(long)]
+    ncu: Option<PathBuf>,
+}
+
+/// Builds the emulator and the program, runs it, and prints the tables.
+pub fn run(options: &Options) -> Result<()> {
+    shell::run(shell::cargo().args([
+        "build",
+        "--release",
+        "-p",
+        "warpgauge-emulator",
+        "--lib",
+        "--example",
+        "compare_counts",
+    ]))?;
+    let built = product::profile_dir(Profile::Release)?;
+    let mut compare = Command::new(built.join("examples").join("compare_counts"));
+    compare.arg("--emulator").arg(built.join("libwarpgauge_emulator.so"));
+    if let Some(file) = &options.ncu {
+        compare.arg("--ncu").arg(file);
+    }
+    shell::run(&mut compare)
+}
