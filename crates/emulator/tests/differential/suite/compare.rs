@@ -18,7 +18,12 @@ const DETAILS: usize = 6;
 
 /// Compares the first `threads` of `got` with those of `want`. Both are what the kernel wrote, but
 /// `want` may be cut to these threads.
-pub fn compare(form: &Form, want: &dyn Fn(usize, usize) -> Vec<u8>, got: &[u8], threads: usize) -> Differences {
+pub fn compare(
+    form: &Form,
+    want: &dyn Fn(usize, usize) -> Vec<u8>,
+    got: &[u8],
+    threads: usize,
+) -> Differences {
     let mut out = Differences::default();
     let inputs = form.inputs();
     for t in 0..threads {
@@ -88,7 +93,6 @@ fn distance(bound: Bound, ftz: bool, want: u64, got: u64) -> f64 {
         return 0.0;
     }
     let ulp = f.ulp(w).max(f.ulp(g));
-    let allowed =
-        (bound.ulp * ulp).max(bound.relative * w.abs()).max(bound.absolute) + ulp / 2.0;
+    let allowed = (bound.ulp * ulp).max(bound.relative * w.abs()).max(bound.absolute) + ulp / 2.0;
     (w - g).abs() / allowed
 }

@@ -283,7 +283,9 @@ impl Ty {
             Self::Bf16 => (BF16, 1),
             Self::F16x2 | Self::SmallF16x2 | Self::UnitF16x2 | Self::EdgeF16x2 => (F16, 2),
             Self::Bf16x2 | Self::SmallBf16x2 | Self::UnitBf16x2 | Self::EdgeBf16x2 => (BF16, 2),
-            Self::F32 | Self::F32In(..) | Self::SmallF32 | Self::UnitF32 | Self::EdgeF32 => (F32, 1),
+            Self::F32 | Self::F32In(..) | Self::SmallF32 | Self::UnitF32 | Self::EdgeF32 => {
+                (F32, 1)
+            }
             Self::F64 | Self::SmallF64 | Self::UnitF64 => (F64, 1),
             _ => return None,
         })

@@ -62,9 +62,8 @@ pub fn add(s: &mut Set) {
 /// All 256 tables, 16 to a kernel.
 fn lop3(s: &mut Set) {
     for high in 0..16 {
-        let lines = (0..16).map(|low| {
-            format!("lop3.b32 %o{low}, %a0, %a1, %a2, {:#x};\n", high * 16 + low)
-        });
+        let lines = (0..16)
+            .map(|low| format!("lop3.b32 %o{low}, %a0, %a1, %a2, {:#x};\n", high * 16 + low));
         let body: String = lines.collect();
         let name = format!("lop3.b32 tables {:#x}-{:#x}", high * 16, high * 16 + 15);
         s.push(Form::new(name, body).ins(&[Ty::B32; 3]).outs(Ty::B32, 16));

@@ -7,9 +7,8 @@ use crate::suite::value::Ty;
 
 const SIGNED: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];
 const UNSIGNED: [&str; 10] = ["eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"];
-const FLOAT: [&str; 14] = [
-    "eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
-];
+const FLOAT: [&str; 14] =
+    ["eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"];
 
 /// Type, operands, comparisons, architecture.
 const TYPES: [(&str, Ty, &[&str], u32); 18] = [

@@ -140,7 +140,12 @@ fn floats(s: &mut Set) {
             s.plain(90, &format!("cvt.{round}{more}.tf32.f32"), Ty::B32, &[Ty::F32]);
         }
     }
+    for round in ["rn", "rz", "rn.relu", "rz.relu"] {
+        s.plain(80, &format!("cvt.{round}.satfinite.f16.f32"), Ty::F16, &[Ty::F32]);
+        s.plain(80, &format!("cvt.{round}.satfinite.bf16.f32"), Ty::Bf16, &[Ty::F32]);
+    }
     s.plain(80, "cvt.rna.tf32.f32", Ty::B32, &[Ty::F32]);
+    s.plain(80, "cvt.rna.satfinite.tf32.f32", Ty::B32, &[Ty::F32]);
 }
 
 fn packed(s: &mut Set) {
@@ -148,6 +153,8 @@ fn packed(s: &mut Set) {
         for relu in ["", ".relu"] {
             for (t, ty) in [("f16x2", Ty::F16x2), ("bf16x2", Ty::Bf16x2)] {
                 s.plain(80, &format!("cvt.{round}{relu}.{t}.f32"), ty, &[Ty::F32; 2]);
+                let inst = format!("cvt.{round}{relu}.satfinite.{t}.f32");
+                s.plain(80, &inst, ty, &[Ty::F32; 2]);
             }
         }
     }

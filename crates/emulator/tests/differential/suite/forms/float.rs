@@ -105,6 +105,7 @@ fn approximations(s: &mut Set) {
         for ftz in ["", ".ftz"] {
             let inst = format!("{op}{ftz}.f32");
             s.approx(75, &inst, Ty::F32, &[Ty::F32In(-6, 6)], absolute(F32, exp2(-20.5)));
+            s.approx(75, &inst, Ty::F32, &[Ty::EdgeF32], absolute(F32, exp2(-20.5)));
             s.approx(75, &inst, Ty::F32, &[Ty::F32In(-314, 314)], absolute(F32, exp2(-14.7)));
         }
     }

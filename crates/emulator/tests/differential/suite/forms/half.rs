@@ -53,7 +53,10 @@ fn approximations(s: &mut Set) {
     // "ex2": relative error 2^-9.9 for f16, 2^-7 for bf16; "tanh": absolute error 2^-10.987 for
     // f16, 2^-8 for bf16.
     let f16 = [("ex2", relative(F16, exp2(-9.9))), ("tanh", absolute(F16, exp2(-10.987)))];
-    let bf16 = [("ex2.approx.ftz", relative(BF16, exp2(-7.0))), ("tanh.approx", absolute(BF16, exp2(-8.0)))];
+    let bf16 = [
+        ("ex2.approx.ftz", relative(BF16, exp2(-7.0))),
+        ("tanh.approx", absolute(BF16, exp2(-8.0))),
+    ];
     let mut both = |sm, op: &str, t: &str, one, two, bound: Bound| {
         s.approx(sm, &format!("{op}.{t}"), one, &[one], bound);
         s.approx(sm, &format!("{op}.{t}x2"), two, &[two], bound);

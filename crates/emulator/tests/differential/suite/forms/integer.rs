@@ -68,9 +68,8 @@ fn chains(s: &mut Set, t: &str, ty: Ty) {
         s.push(Form::new(name, body).ins(&[ty; 6]).outs(ty, 3));
         // A flag that a literal gives, read twice.
         let ones = if ty.bits() == 64 { "0xffffffffffffffff" } else { "0xffffffff" };
-        let body = format!(
-            "{op}.cc.{t} %o0, %a0, {ones};\n{op}c.{t} %o1, %a1, 0;\n{op}c.{t} %o2, 0, 0;"
-        );
+        let body =
+            format!("{op}.cc.{t} %o0, %a0, {ones};\n{op}c.{t} %o1, %a1, 0;\n{op}c.{t} %o2, 0, 0;");
         let name = format!("{op}.cc {op}c {t} literals");
         s.push(Form::new(name, body).ins(&[ty; 2]).outs(ty, 3));
     }

@@ -39,6 +39,14 @@ fn rows(s: &mut Set) {
             );
             let form = Form::new(format!("ld{inst}"), body).ins(&[Ty::B32; 4]);
             s.push(form.outs(Ty::B32, n).locals(locals).block([32, 1, 1], 8));
+            let generic = inst.replace(".shared", "");
+            let body = format!(
+                "{STAGE}mul.wide.u32 %d0, %x, 16;\nmov.u64 %d1, @_s;\n\
+                 cvta.shared.u64 %d1, %d1;\nadd.u64 %d0, %d0, %d1;\nld{generic} {}, [%d0];",
+                list("o", 0, n)
+            );
+            let form = Form::new(format!("ld{generic}"), body).ins(&[Ty::B32; 4]);
+            s.push(form.outs(Ty::B32, n).locals(locals).block([32, 1, 1], 8));
             let body = format!(
                 "{STAGE}xor.b32 %r2, %x, 5;\nmad.lo.u32 %r2, %r2, 16, %r0;\n\
                  st{inst} [%r2], {};\nbar.warp.sync -1;\n\
@@ -115,8 +123,7 @@ fn integers(s: &mut Set) {
     for sh in single {
         for op in ["xor", "and"] {
             let sm = if op == "and" { 80 } else { sh.sm };
-            let inst =
-                format!("mma.sync.aligned.{}.row.col.s32.b1.b1.s32.{op}.popc", sh.name);
+            let inst = format!("mma.sync.aligned.{}.row.col.s32.b1.b1.s32.{op}.popc", sh.name);
             product(s, &inst, &Shape { sm, ..sh }, [Ty::B32; 4], Class::Exact);
         }
     }
@@ -142,7 +149,8 @@ fn halves(s: &mut Set) {
             product(s, &inst, sh, [ab, ab, small, small], Class::Exact);
             let ab = Ty::EdgeF16x2;
             product(s, &inst, sh, [ab, ab, edge, edge_out(edge)], Class::Exact);
-            let class = if d == "f16" { sum(F16, k, exp2(-12.0)) } else { sum(F32, k, exp2(-22.0)) };
+            let class =
+                if d == "f16" { sum(F16, k, exp2(-12.0)) } else { sum(F32, k, exp2(-22.0)) };
             let ab = Ty::UnitF16x2;
             product(s, &inst, sh, [ab, ab, unit, unit], class);
         }
@@ -185,14 +193,12 @@ fn others(s: &mut Set) {
         let class = sum(F64, k, exp2(-51.0));
         product(s, &inst, sh, [Ty::UnitF64, Ty::UnitF64, Ty::UnitF64, Ty::F64], class);
     }
-    for (sh, k) in [shape("m16n8k16", [2, 1, 4], 89), shape("m16n8k32", [4, 2, 4], 89)]
-        .iter()
-        .zip([16, 32])
+    for (sh, k) in
+        [shape("m16n8k16", [2, 1, 4], 89), shape("m16n8k32", [4, 2, 4], 89)].iter().zip([16, 32])
     {
-        for (a, x, u) in [
-            ("e4m3", Ty::SmallE4m3x4, Ty::UnitE4m3x4),
-            ("e5m2", Ty::SmallE5m2x4, Ty::UnitE5m2x4),
-        ] {
+        for (a, x, u) in
+            [("e4m3", Ty::SmallE4m3x4, Ty::UnitE4m3x4), ("e5m2", Ty::SmallE5m2x4, Ty::UnitE5m2x4)]
+        {
             for (b, y, v) in [
                 ("e4m3", Ty::SmallE4m3x4, Ty::UnitE4m3x4),
                 ("e5m2", Ty::SmallE5m2x4, Ty::UnitE5m2x4),
@@ -214,7 +220,9 @@ fn others(s: &mut Set) {
 struct Fragments {
     shape: &'static str,
     a: &'static str,
+    /// Type of C and D, unless D has its own.
     acc: &'static str,
+    d: Option<&'static str>,
     regs: [usize; 3],
     words: [usize; 3],
     ins: [Ty; 2],
@@ -224,12 +232,19 @@ struct Fragments {
 fn fragments() -> Vec<Fragments> {
     let mut out = Vec::new();
     let mut add = |shape, a, acc, regs, words, ins, sm| {
-        out.push(Fragments { shape, a, acc, regs, words, ins, sm });
+        let (acc, d) = match acc {
+            "f16 from f32" => ("f32", Some("f16")),
+            "f32 from f16" => ("f16", Some("f32")),
+            acc => (acc, None),
+        };
+        out.push(Fragments { shape, a, acc, d, regs, words, ins, sm });
     };
     let (h, f, b, w) = (Ty::SmallF16x2, Ty::SmallF32, Ty::SmallBf16x2, Ty::B32);
     for (shape, wa, wb) in [("m16n16k16", 4, 4), ("m32n8k16", 8, 2), ("m8n32k16", 2, 8)] {
         add(shape, "f16", "f32", [8, 8, 8], [wa, wb, 8], [h, f], 75);
         add(shape, "f16", "f16", [8, 8, 4], [wa, wb, 4], [h, h], 75);
+        add(shape, "f16", "f16 from f32", [8, 8, 8], [wa, wb, 8], [h, f], 75);
+        add(shape, "f16", "f32 from f16", [8, 8, 4], [wa, wb, 4], [h, h], 75);
         add(shape, "bf16", "f32", [wa, wb, 8], [wa, wb, 8], [b, f], 80);
         add(shape, "s8", "s32", [wa / 2, wb / 2, 8], [wa / 2, wb / 2, 8], [w, w], 75);
         add(shape, "u8", "s32", [wa / 2, wb / 2, 8], [wa / 2, wb / 2, 8], [w, w], 75);
@@ -241,7 +256,10 @@ fn fragments() -> Vec<Fragments> {
 fn wmma(s: &mut Set) {
     for f in fragments() {
         for (la, lb, lc) in [("row", "col", "row"), ("col", "row", "col"), ("row", "row", "col")] {
-            wmma_form(s, &f, [la, lb, lc]);
+            wmma_form(s, &f, [la, lb, lc], "");
+            if f.acc == "s32" {
+                wmma_form(s, &f, [la, lb, lc], ".satfinite");
+            }
         }
     }
     let body = "mov.u64 %d0, @_s;\nmov.u32 %r0, @_s;\nmad.lo.u32 %r1, %x, 8, %r0;\n\
@@ -258,7 +276,7 @@ fn wmma(s: &mut Set) {
     s.push(form.locals(".shared .align 32 .b8 @_s[1024];\n").block([32, 1, 1], 8));
 }
 
-fn wmma_form(s: &mut Set, f: &Fragments, [la, lb, lc]: [&str; 3]) {
+fn wmma_form(s: &mut Set, f: &Fragments, [la, lb, lc]: [&str; 3], sat: &str) {
     let (m, rest) = f.shape[1..].split_once('n').unwrap_or(("", ""));
     let (n, k) = rest.split_once('k').unwrap_or(("", ""));
     let stride = |layout: &str, rows, cols| if layout == "row" { cols } else { rows };
@@ -272,31 +290,32 @@ fn wmma_form(s: &mut Set, f: &Fragments, [la, lb, lc]: [&str; 3]) {
     let [na, nb, nc] = f.regs;
     let (at_b, at_c) = (wa * 128, (wa + wb) * 128);
     let types = match f.a {
-        "f16" => format!("{}.{}", f.acc, f.acc),
+        "f16" => format!("{}.{}", f.d.unwrap_or(f.acc), f.acc),
         a => format!("{}.{a}.{a}.{}", f.acc, f.acc),
     };
     let sync = "sync.aligned";
     let (shape, a, acc) = (f.shape, f.a, f.acc);
-    let bytes = if acc == "f16" { 2 } else { 4 };
+    let d = f.d.unwrap_or(acc);
+    let (bytes, nd) = if d == "f16" { (2, 4) } else { (4, 8) };
     body += &format!(
         "bar.warp.sync -1;\nwmma.load.a.{sync}.{la}.{shape}.shared.{a} {}, [%d0], {sa};\n\
          wmma.load.b.{sync}.{lb}.{shape}.shared.{a} {}, [%d0+{at_b}], {sb};\n\
          wmma.load.c.{sync}.{lc}.{shape}.shared.{acc} {}, [%d0+{at_c}], {sc};\n\
-         wmma.mma.{sync}.{la}.{lb}.{shape}.{types} {}, {}, {}, {};\n\
+         wmma.mma.{sync}.{la}.{lb}.{shape}.{types}{sat} {}, {}, {}, {};\n\
          shfl.sync.idx.b32 %r3, %t, 0, 0x1f, -1;\nmul.wide.u32 %d7, %r3, {};\n\
          add.u64 %d7, %d7, %dout;\n\
-         wmma.store.d.{sync}.{lc}.{shape}.global.{acc} [%d7], {}, {sc};",
+         wmma.store.d.{sync}.{lc}.{shape}.global.{d} [%d7], {}, {sc};",
         list("fa", 0, na),
         list("fb", 0, nb),
         list("fc", 0, nc),
-        list("fd", 0, nc),
+        list("fd", 0, nd),
         list("fa", 0, na),
         list("fb", 0, nb),
         list("fc", 0, nc),
         8 * bytes,
-        list("fd", 0, nc)
+        list("fd", 0, nd)
     );
-    let name = format!("wmma.{la}.{lb}.{lc}.{shape}.{types}");
+    let name = format!("wmma.{la}.{lb}.{lc}.{shape}.{types}{sat}");
     let ins = [vec![f.ins[0]; wa + wb], vec![f.ins[1]; wc]].concat();
     let locals = ".reg .b32 %fa<8>, %fb<8>, %fc<8>, %fd<8>;\n.shared .align 32 .b8 @_s[4096];\n";
     let form = Form::new(name, body).sm(f.sm).ins(&ins).memory(8 * bytes);

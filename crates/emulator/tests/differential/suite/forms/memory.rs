@@ -93,9 +93,7 @@ fn places() -> Vec<Place> {
 fn registers(t: &str, bytes: u32) -> Vec<Ty> {
     let all = [Ty::B16, Ty::B32, Ty::B64];
     let exact = t.starts_with('f');
-    all.into_iter()
-        .filter(|r| r.bits() >= 8 * bytes && (!exact || r.bits() == 8 * bytes))
-        .collect()
+    all.into_iter().filter(|r| r.bits() >= 8 * bytes && (!exact || r.bits() == 8 * bytes)).collect()
 }
 
 const INPUT: &str = "mul.wide.u32 %d0, %t, 32;\nadd.u64 %d0, %d0, %din;\n";
@@ -113,6 +111,7 @@ pub fn add(s: &mut Set) {
     }
     qualified(s);
     parameters(s);
+    parameter_addresses(s);
     addresses(s);
     hints(s);
 }
@@ -144,7 +143,8 @@ fn store(s: &mut Set, p: &Place, t: &str, bytes: u32, reg: Ty) {
         32 => ("%r10", "%r11"),
         _ => ("%d10", "%d11"),
     };
-    let mut body = format!("{INPUT}ld.global.{width} {x}, [%d0+8];\nld.global.{width} {y}, [%d0];\n");
+    let mut body =
+        format!("{INPUT}ld.global.{width} {x}, [%d0+8];\nld.global.{width} {y}, [%d0];\n");
     body += p.setup;
     body += &format!("st{space}.{t} [{at}+8], {x};\n");
     body += &format!("st{space}.v2.{t} [{at}+16], {{{x}, {y}}};\n");
@@ -182,9 +182,8 @@ fn qualified(s: &mut Set) {
     ];
     for op in loads {
         let sm = if op.contains("::") { 80 } else { 75 };
-        let mut body = format!(
-            "{INPUT}{op}.u32 %o0, [%d0];\n{op}.s8 %o1, [%d0+5];\n{op}.f32 %o2, [%d0+8];\n"
-        );
+        let mut body =
+            format!("{INPUT}{op}.u32 %o0, [%d0];\n{op}.s8 %o1, [%d0+5];\n{op}.f32 %o2, [%d0+8];\n");
         if !op.contains("acquire") && !op.contains("relaxed") {
             body += &format!("{op}.v4.u32 {{%o3, %o4, %o5, %o6}}, [%d0+16];\n");
         } else {
@@ -224,6 +223,16 @@ fn parameters(s: &mut Set) {
             s.push(form.outs(reg, 4).block([32, 1, 1], 1));
         }
     }
+}
+
+/// Parameters through a pointer.
+fn parameter_addresses(s: &mut Set) {
+    let body = "mov.b64 %d0, pdata;\nld.param.u32 %o0, [%d0+4];\ncvta.param.u64 %d1, %d0;\n\
+                ld.u32 %o1, [%d1+8];\nld.s8 %o2, [%d1+3];\nisspacep.param %p0, %d1;\n\
+                isspacep.global %p1, %d1;\nisspacep.param %p2, %din;\nselp.b32 %o3, 1, 0, %p0;\n\
+                selp.b32 %o4, 1, 0, %p1;\nselp.b32 %o5, 1, 0, %p2;";
+    let form = Form::new("parameters through a pointer", body).outs(Ty::B32, 6);
+    s.push(form.block([32, 1, 1], 1));
 }
 
 /// Which space a generic address is in, and the way there and back.

@@ -57,9 +57,26 @@ fn moves(s: &mut Set) {
 
 fn registers(s: &mut Set) {
     let plain = [
-        "tid.x", "tid.y", "tid.z", "ntid.x", "ntid.y", "ntid.z", "ctaid.x", "ctaid.y", "ctaid.z",
-        "nctaid.x", "nctaid.y", "nctaid.z", "laneid", "warpid", "lanemask_eq", "lanemask_le",
-        "lanemask_lt", "lanemask_ge", "lanemask_gt", "dynamic_smem_size",
+        "tid.x",
+        "tid.y",
+        "tid.z",
+        "ntid.x",
+        "ntid.y",
+        "ntid.z",
+        "ctaid.x",
+        "ctaid.y",
+        "ctaid.z",
+        "nctaid.x",
+        "nctaid.y",
+        "nctaid.z",
+        "laneid",
+        "warpid",
+        "lanemask_eq",
+        "lanemask_le",
+        "lanemask_lt",
+        "lanemask_ge",
+        "lanemask_gt",
+        "dynamic_smem_size",
     ];
     let read = |names: &[&str]| {
         let lines = names.iter().enumerate().map(|(n, r)| format!("mov.u32 %o{n}, %{r};\n"));
@@ -71,8 +88,15 @@ fn registers(s: &mut Set) {
         s.push(form.block(block, 3));
     }
     let cluster = [
-        "cluster_ctaid.x", "cluster_ctaid.y", "cluster_nctaid.x", "cluster_nctaid.z",
-        "clusterid.x", "clusterid.y", "nclusterid.x", "nclusterid.z", "cluster_ctarank",
+        "cluster_ctaid.x",
+        "cluster_ctaid.y",
+        "cluster_nctaid.x",
+        "cluster_nctaid.z",
+        "clusterid.x",
+        "clusterid.y",
+        "nclusterid.x",
+        "nclusterid.z",
+        "cluster_ctarank",
         "cluster_nctarank",
     ];
     let form = Form::new("special registers of clusters", read(&cluster)).sm(90);
@@ -116,9 +140,7 @@ fn copies(s: &mut Set) {
         let form = Form::new(format!("cp.async.{op} {bytes} with a source size"), body).sm(80);
         s.push(form.ins(&[Ty::B64; 2]).outs(Ty::B64, 2).locals(locals));
         if n < 3 {
-            let body = format!(
-                "{begin}cp.async.{op}.L2::128B [%r0], [%d0], {bytes};\n{wait}{end}"
-            );
+            let body = format!("{begin}cp.async.{op}.L2::128B [%r0], [%d0], {bytes};\n{wait}{end}");
             let form = Form::new(format!("cp.async.{op}.L2::128B {bytes}"), body).sm(80);
             s.push(form.ins(&[Ty::B64; 2]).outs(Ty::B64, 2).locals(locals));
         }

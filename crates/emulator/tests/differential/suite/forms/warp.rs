@@ -31,9 +31,8 @@ fn shuffles(s: &mut Set) {
             let c = (32 - width) << 8 | low;
             let distance = [0, 1, 3, 5, 9, 17][n];
             let (d, p) = (2 * n, 2 * n + 1);
-            form.body += &format!(
-                "shfl.sync.{mode}.b32 %o{d}|%o{p}, %a0, {distance}, {c:#x}, -1;\n"
-            );
+            form.body +=
+                &format!("shfl.sync.{mode}.b32 %o{d}|%o{p}, %a0, {distance}, {c:#x}, -1;\n");
             form = form.outs(Ty::B32, 1).outs(Ty::P, 1);
         }
         s.push(form);
@@ -107,8 +106,12 @@ fn partial(s: &mut Set) {
     let matches = "and.b32 %r2, %a0, 3;\nmatch.any.sync.b32 %o0, %r2, MASK;\n\
                    match.all.sync.b32 %o1, %r2, MASK;\n";
     s.push(one("match.sync", 75, matches));
-    s.push(one("redux.sync", 80, "redux.sync.add.u32 %o0, %a0, MASK;\n\
-                                  redux.sync.min.s32 %o1, %a0, MASK;\n"));
+    s.push(one(
+        "redux.sync",
+        80,
+        "redux.sync.add.u32 %o0, %a0, MASK;\n\
+                                  redux.sync.min.s32 %o1, %a0, MASK;\n",
+    ));
     s.push(one("activemask", 75, "bar.warp.sync MASK;\nactivemask.b32 %o0;\n"));
     s.push(one("elect.sync", 90, "elect.sync %o0|%p0, MASK;\n@%p0 mov.b32 %o1, 1;\n"));
 }

@@ -1,0 +1,4 @@
+//! The emulator against a GPU, instruction by instruction.
+
+mod coverage;
+mod suite;
