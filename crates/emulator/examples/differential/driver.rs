@@ -54,8 +54,8 @@ functions! {
     upload: "cuMemcpyHtoD_v2" (u64, *const c_void, usize);
     download: "cuMemcpyDtoH_v2" (*mut c_void, u64, usize);
     fill: "cuMemsetD8_v2" (u64, u8, usize);
-    launch: "cuLaunchKernel" (Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle,
-        *mut *mut c_void, *mut *mut c_void);
+    launch: "cuLaunchKernel" (Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint,
+        Handle, *mut *mut c_void, *mut *mut c_void);
     query: "cuStreamQuery" (Handle);
     error_name: "cuGetErrorName" (c_int, *mut *const c_char);
 }

@@ -57,7 +57,7 @@ impl Out {
     }
 }
 
-/// One kernel. The body finds its operands in `%a0`, `%a1`, …, the thread's number in `%t` (in the
+/// One kernel. Its body finds its operands in `%a0`, `%a1`, …, the thread's number in `%t` (in the
 /// grid) and `%x` (in the block), the inputs' address in `%din`, and may use the registers
 /// `%p0`–`%p15`, `%h0`–`%h15` (16 bits), `%r0`–`%r31` and `%d0`–`%d15` (64 bits).
 #[derive(Debug, Clone)]

@@ -143,7 +143,7 @@ impl Format {
                 (power + r.below(5)).saturating_sub(2) & (self.mask() >> 1) | sign
             }
             // Small multiples of a half.
-            12 => sign | self.from_small(r.below(64), 1),
+            12 => sign | self.multiple(r.below(64), 1),
             // The ends of the integer types.
             13 => {
                 let ends = [7u64, 8, 15, 16, 31, 32, 63, 64];
@@ -163,7 +163,7 @@ impl Format {
     }
 
     /// `n / 2^halvings`, exactly; both are small.
-    pub fn from_small(self, n: u64, halvings: u64) -> u64 {
+    pub fn multiple(self, n: u64, halvings: u64) -> u64 {
         if n == 0 {
             return 0;
         }
@@ -218,7 +218,7 @@ fn integer(bits: u32, r: &mut Random) -> u64 {
 fn small(f: Format, r: &mut Random) -> u64 {
     let sign = (r.next() & 1) << (f.bits() - 1);
     let n = r.below(5);
-    if n == 0 { 0 } else { sign | f.from_small(n, 0) }
+    if n == 0 { 0 } else { sign | f.multiple(n, 0) }
 }
 
 fn unit(f: Format, r: &mut Random) -> u64 {

@@ -38,14 +38,16 @@ fn branches(s: &mut Set) {
 
 /// Functions with values of every size, recursion, and pointers to functions.
 fn calls(s: &mut Set) {
-    let globals = ".func (.param .b64 ret) @_mix(.param .b32 a, .param .b64 b, .param .align 4 .b8 c[8])\n{\n\
+    let globals = ".func (.param .b64 ret) @_mix(.param .b32 a, .param .b64 b, \
+        .param .align 4 .b8 c[8])\n{\n\
         .reg .b32 %i<4>; .reg .b64 %j<4>; .reg .s16 %k;\nld.param.b32 %i0, [a];\n\
         ld.param.b64 %j0, [b];\nld.param.u16 %i1, [c+2];\nld.param.s8 %i2, [c+5];\n\
         add.u32 %i0, %i0, %i1;\nxor.b32 %i0, %i0, %i2;\ncvt.s64.s32 %j1, %i0;\n\
         mul.lo.s64 %j0, %j0, %j1;\nst.param.b64 [ret], %j0;\nret;\n}\n";
     let body = "{\n.param .b32 x;\n.param .b64 y;\n.param .align 4 .b8 z[8];\n.param .b64 r;\n\
                 st.param.b32 [x], %a0;\nst.param.b64 [y], %a1;\nst.param.b32 [z], %a0;\n\
-                st.param.b32 [z+4], %a0;\ncall.uni (r), @_mix, (x, y, z);\nld.param.b64 %o0, [r];\n}\n\
+                st.param.b32 [z+4], %a0;\ncall.uni (r), @_mix, (x, y, z);\nld.param.b64 %o0, \
+                [r];\n}\n\
                 mov.b64 %o1, 0;\n@!%a2 bra $@_end;\n{\n.param .b32 x;\n.param .b64 y;\n\
                 .param .align 4 .b8 z[8];\n.param .b64 r;\nst.param.b32 [x], 7;\n\
                 st.param.b64 [y], %o0;\nst.param.v2.b32 [z], {%a0, %a0};\n\
@@ -53,12 +55,14 @@ fn calls(s: &mut Set) {
     let form = Form::new("call", body).ins(&[Ty::B32, Ty::B64, Ty::P]).outs(Ty::B64, 2);
     s.push(form.globals(globals));
 
-    let globals = ".func (.param .b32 ret) @_fib(.param .b32 n)\n{\n.reg .b32 %i<6>; .reg .pred %q;\n\
+    let globals = ".func (.param .b32 ret) @_fib(.param .b32 n)\n{\n.reg .b32 %i<6>; \
+        .reg .pred %q;\n\
         ld.param.b32 %i0, [n];\nsetp.lt.u32 %q, %i0, 2;\nmov.b32 %i3, %i0;\n@%q bra $out;\n\
         sub.u32 %i1, %i0, 1;\n{\n.param .b32 x;\n.param .b32 r;\nst.param.b32 [x], %i1;\n\
         call (r), @_fib, (x);\nld.param.b32 %i2, [r];\n}\nsub.u32 %i1, %i0, 2;\n{\n\
         .param .b32 x;\n.param .b32 r;\nst.param.b32 [x], %i1;\ncall (r), @_fib, (x);\n\
-        ld.param.b32 %i3, [r];\n}\nadd.u32 %i3, %i3, %i2;\n$out:\nst.param.b32 [ret], %i3;\nret;\n}\n";
+        ld.param.b32 %i3, [r];\n}\nadd.u32 %i3, %i3, %i2;\n$out:\nst.param.b32 [ret], %i3;\n\
+        ret;\n}\n";
     let body = "{\n.param .b32 x;\n.param .b32 r;\nst.param.b32 [x], %a0;\ncall (r), @_fib, (x);\n\
                 ld.param.b32 %o0, [r];\n}";
     let form = Form::new("call, recursive", body).ins(&[Ty::Below(9)]).outs(Ty::B32, 1);
@@ -74,7 +78,8 @@ fn calls(s: &mut Set) {
     let globals = two("@_f", "add.u32") + &two("@_g", "mul.lo.u32");
     let body = "mov.u64 %d0, @_f;\nmov.u64 %d1, @_g;\nselp.b64 %d0, %d0, %d1, %a2;\n{\n\
                 .param .b32 x;\n.param .b32 y;\n.param .b32 r;\nst.param.b32 [x], %a0;\n\
-                st.param.b32 [y], %a1;\n$@_proto: .callprototype (.param .b32 _) _ (.param .b32 _, .param .b32 _);\n\
+                st.param.b32 [y], %a1;\n\
+                $@_proto: .callprototype (.param .b32 _) _ (.param .b32 _, .param .b32 _);\n\
                 call (r), %d0, (x, y), $@_proto;\nld.param.b32 %o0, [r];\n}";
     let form = Form::new("call, indirect", body).ins(&[Ty::B32, Ty::B32, Ty::P]);
     s.push(form.outs(Ty::B32, 1).globals(globals));

@@ -88,7 +88,8 @@ fn partial(s: &mut Set) {
     let one = |name: &str, sm: u32, inside: &str| {
         let body = format!(
             "vote.sync.ballot.b32 %r0, %a1, -1;\nnot.b32 %r1, %r0;\nmov.b32 %o0, 0;\n\
-             mov.b32 %o1, 0;\n@!%a1 bra $@_else;\n{}bra $@_done;\n$@_else:\n{}$@_done:\nbar.warp.sync -1;",
+             mov.b32 %o1, 0;\n@!%a1 bra $@_else;\n{}bra $@_done;\n$@_else:\n{}$@_done:\n\
+             bar.warp.sync -1;",
             inside.replace("MASK", "%r0"),
             inside.replace("MASK", "%r1"),
         );
