@@ -4,6 +4,7 @@
 //!   emulator's library by its path) and keeps every result.
 //! - `dump --out FILE` does it on the emulator directly.
 //! - `diff GPU EMULATOR` compares two dumps in full and describes the differences.
+//! - `show DUMP NAME` prints operands and results of the forms whose name begins so.
 //! - `golden GPU FILE` makes the golden file for the tests.
 //! - `ptx DIRECTORY` writes the modules.
 
@@ -17,7 +18,7 @@ use std::process::{Command, ExitCode};
 
 use suite::compare::compare;
 use suite::dump::{Dump, Record, Writer};
-use suite::form::{Class, Form};
+use suite::form::{self, Class, Form};
 use suite::{emulate, forms, golden, module};
 
 /// Exit status of a run that another process should go on with.
@@ -31,10 +32,11 @@ fn main() -> ExitCode {
         ["resume", driver, out] => resume(Path::new(driver), Path::new(out)),
         ["dump", "--out", out] => dump_emulator(Path::new(out)),
         ["diff", a, b] => diff(Path::new(a), Path::new(b)),
+        ["show", dump, name] => show(Path::new(dump), name),
         ["golden", dump, out] => make_golden(Path::new(dump), Path::new(out)),
         ["ptx", dir] => write_ptx(Path::new(dir)),
         _ => Err("usage: dump [--driver PATH] --out FILE | diff GPU EMULATOR | \
-                  golden GPU FILE | ptx DIRECTORY"
+                  show DUMP NAME | golden GPU FILE | ptx DIRECTORY"
             .into()),
     };
     result.unwrap_or_else(|e| {
@@ -179,6 +181,27 @@ fn describe(form: &Form, details: &[String], threads: usize, worst: f64) {
     let all = form.threads();
     println!("{} [{:?}]: {threads} of {all} threads differ ({worst:.3})", form.name, form.class);
     details.iter().for_each(|d| println!("    {d}"));
+}
+
+fn show(dump: &Path, name: &str) -> Result<ExitCode, String> {
+    let forms = forms::all();
+    let dump = read(dump, module::fingerprint(&forms))?;
+    for (i, form) in forms.iter().enumerate().filter(|(_, f)| f.name.starts_with(name)) {
+        println!("{}\n{}", form.name, form.body.trim_end());
+        let Some(Record::Ran(bytes)) = dump.records.get(&i) else {
+            println!("{}", state(dump.records.get(&i)));
+            continue;
+        };
+        let inputs = form.inputs();
+        for t in 0..form.threads() {
+            let hex = |v: u64| format!(" {v:x}");
+            let ins = (0..form.ins.len()).map(|n| hex(form.operand(&inputs, n, t)));
+            let at = |n: usize| bytes[form.output_at(n, t)].chunks(8).map(form::little).map(hex);
+            let outs = (0..form.outs.len()).flat_map(at);
+            println!("{t}:{} ->{}", ins.collect::<String>(), outs.collect::<String>());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn make_golden(dump: &Path, out: &Path) -> Result<ExitCode, String> {

@@ -16,6 +16,7 @@ mod grid;
 mod half;
 mod int;
 mod memory;
+mod nan;
 mod printf;
 mod race;
 mod regs;

@@ -75,6 +75,8 @@ pub struct Form {
     pub globals: String,
     pub block: [u32; 3],
     pub grid: u32,
+    /// An output that is not compared: the device is free to choose it.
+    pub free: Option<usize>,
 }
 
 /// FNV-1a, for seeds that depend on nothing but the name.
@@ -96,6 +98,7 @@ impl Form {
             globals: String::new(),
             block: [256, 1, 1],
             grid: 2,
+            free: None,
         }
     }
 
@@ -138,6 +141,17 @@ impl Form {
     pub fn block(mut self, block: [u32; 3], grid: u32) -> Self {
         (self.block, self.grid) = (block, grid);
         self
+    }
+
+    /// Excludes an output from the comparison.
+    pub fn free(mut self, output: usize) -> Self {
+        self.free = Some(output);
+        self
+    }
+
+    /// Outputs that are compared.
+    pub fn compared(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.outs.len()).filter(|o| self.free != Some(*o))
     }
 
     pub fn threads(&self) -> usize {
