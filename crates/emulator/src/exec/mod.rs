@@ -10,6 +10,7 @@ mod check;
 mod collective;
 mod copy;
 mod cvt;
+mod dot;
 mod fault;
 mod float;
 mod grid;
