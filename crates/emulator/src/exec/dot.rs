@@ -1,4 +1,4 @@
-//! The sum of products that a tensor core forms for f16, bf16 and tf32.
+//! The sum of products that a tensor core forms of numbers with 8 to 16 bits, and of tf32.
 //!
 //! The PTX ISA leaves order and precision open. Measured on compute capability 9.0, and bit for bit
 //! the same there: products and addend are exact; all of them are aligned to the one with the
@@ -45,6 +45,21 @@ pub(super) fn dot(x: &[f64], y: &[f64], c: f64) -> Option<f64> {
     Some((if sum < 0 { -cut } else { cut }) * power_of_two(top - FRACTION))
 }
 
+/// The sum for 8-bit floats, which are converted to f16 there: two products, one with the first two
+/// and one with the last two elements of every four, each rounded by `round`, and then the addend.
+pub(super) fn eight(x: &[f64], y: &[f64], c: f64, round: impl Fn(f64) -> f64) -> f64 {
+    let mut sum = 0.0;
+    for half in 0..2 {
+        let mine = |v: &[f64]| -> Vec<f64> {
+            v.chunks(4).flat_map(|four| four.iter().skip(2 * half).take(2)).copied().collect()
+        };
+        let (x, y) = (mine(x), mine(y));
+        let chain = || x.iter().zip(&y).fold(sum, |sum, (a, b)| a.mul_add(*b, sum));
+        sum = round(dot(&x, &y, sum).unwrap_or_else(chain));
+    }
+    sum + c
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +76,14 @@ mod tests {
         let near = [2f64.powi(-24), 2f64.powi(-25)];
         assert_eq!(dot(&near, &[1.0, 1.0], 1.0), Some(1.0));
         assert_eq!(dot(&[-1.0], &one, 1.0), Some(0.0));
+    }
+
+    #[test]
+    fn two_halves_of_eight_bit_numbers() {
+        let whole = |v: f64| v.floor();
+        let (x, y) = ([0.5, 0.0, 0.5, 0.0], [1.0; 4]);
+        assert_eq!(eight(&x, &y, 1.0, whole), 1.0);
+        assert_eq!(eight(&[0.5, 0.5, 0.0, 0.0], &y, 1.0, whole), 2.0);
     }
 
     #[test]

@@ -308,9 +308,7 @@ pub(super) fn f64_fma(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32) {
             nan::three(v.to_bits(), a, b, c)
         });
     } else {
-        r.t64(k, i, m, |a, b, c| {
-            nan::three(soft::fma(soft::F64, mode.round, a, b, c), a, b, c)
-        });
+        r.t64(k, i, m, |a, b, c| nan::three(soft::fma(soft::F64, mode.round, a, b, c), a, b, c));
     }
 }
 

@@ -1,8 +1,7 @@
 //! Matrix instructions.
 //!
-//! Layouts of `mma` and `ldmatrix` fragments are those of the PTX ISA. Sums of f16, bf16 and tf32
-//! are those of a tensor core ([`dot`]). For 8-bit floats, whose sums a GPU forms in another way,
-//! products and sum are formed in f64 and rounded once.
+//! Layouts of `mma` and `ldmatrix` fragments are those of the PTX ISA. Sums are those of a
+//! tensor core ([`dot`]).
 
 use super::FaultKind;
 use super::block::Cta;
@@ -243,7 +242,6 @@ impl Product {
         // Column by column.
         let y = (0..self.n).flat_map(|j| (0..self.k).map(move |k| self.b[k * self.n + j]));
         let y: Vec<f64> = y.map(|v| number(b, v)).collect();
-        let cuts = matches!(a, Elem::F16 | Elem::Bf16 | Elem::Tf32);
         let mut out = Vec::with_capacity(self.m * self.n);
         for (i, row) in x.chunks(self.k).enumerate() {
             for (j, column) in y.chunks(self.k).enumerate() {
@@ -251,7 +249,14 @@ impl Product {
                 // For f64 this is the chain of fused operations that the ISA asks for; the
                 // products of narrower formats are exact anyway.
                 let chain = || row.iter().zip(column).fold(c, |sum, (x, y)| x.mul_add(*y, sum));
-                let cut = if cuts { dot::dot(row, column, c) } else { None };
+                let cut = match a {
+                    Elem::F16 | Elem::Bf16 | Elem::Tf32 => dot::dot(row, column, c),
+                    Elem::E4m3 | Elem::E5m2 => {
+                        let round = |v| number(d, result(d, v));
+                        Some(dot::eight(row, column, c, round))
+                    }
+                    _ => None,
+                };
                 out.push(result(d, cut.unwrap_or_else(chain)));
             }
         }

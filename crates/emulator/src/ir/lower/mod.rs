@@ -24,7 +24,7 @@ use std::collections::HashMap;
 
 use super::{Class, Code, FuncInfo, K, Row32, Row64};
 use crate::module::LoadError;
-use crate::ptx::{Func, Unit, Var, Space};
+use crate::ptx::{Func, Space, Unit, Var};
 
 /// Result of lowering one instruction: the reason for which it cannot be.
 pub(crate) type Reason<T> = Result<T, String>;
