@@ -105,11 +105,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             return Ok(());
         }
         if m.take("u16x2") {
-            return self.plain2(
-                i,
-                Type::B32,
-                Op::I32(if min { I2::MinU16x2 } else { I2::MaxU16x2 }),
-            );
+            let op = if min { I2::MinU16x2 } else { I2::MaxU16x2 };
+            return self.plain2(i, Type::B32, Op::I32(op));
         }
         match (min, m.take("relu")) {
             (true, false) => self.int2(i, m, I2::MinS, I2::MinU),
