@@ -49,7 +49,7 @@ pub fn cells(runs: &[Run], profiled: &[Profiled]) -> Result<Vec<Cell>, Failure> 
             let ours = column.counts.iter().map(sum).sum::<Result<u64, String>>()?;
             let theirs = profiled.sum(column.metrics)?;
             let (label, group, name) = (run.label, column.group, column.name);
-            let reason = reasons::of(label, group, name, ours, theirs);
+            let reason = reasons::of((label, group, name, ours, theirs));
             out.push(Cell { label, group, name, ours, theirs, reason });
         }
     }

@@ -1,7 +1,7 @@
 //! The differences that are known, and why they are there.
 
 /// A difference: launch, group, name, the emulator's number, Nsight Compute's.
-type Difference = (&'static str, &'static str, &'static str, u64, u64);
+pub type Difference = (&'static str, &'static str, &'static str, u64, u64);
 
 /// Reasons, each with the differences that it explains.
 pub const REASONS: &[(&str, &[Difference])] = &[
@@ -82,9 +82,6 @@ pub const REASONS: &[(&str, &[Difference])] = &[
 ];
 
 /// Number of the reason of a difference.
-pub fn of(label: &str, group: &str, name: &str, ours: u64, theirs: u64) -> Option<usize> {
-    let known = |(_, differences): &(&str, &[Difference])| {
-        differences.iter().any(|known| *known == (label, group, name, ours, theirs))
-    };
-    REASONS.iter().position(known)
+pub fn of(difference: Difference) -> Option<usize> {
+    REASONS.iter().position(|(_, differences)| differences.contains(&difference))
 }
