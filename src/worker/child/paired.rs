@@ -9,6 +9,7 @@ use std::time::Instant;
 use super::arm::Arm;
 use super::buffers::{JobBuffer, Use, WINDOW_STEP};
 use super::executor::Executor;
+use super::intact;
 use super::job::{Failed, JobResult, candidate, environment, timed};
 use super::link::Link;
 use super::scrub::Residue;
@@ -129,7 +130,7 @@ impl Block<'_> {
             timed(&mut outcome.timings.verify_ms, || check(&mut rig, job, &mut a, &audit))?;
             outcome.audits.done += 1;
         }
-        verify::guards_intact(rig.executor, rig.buffers)?;
+        intact::guards_intact(rig.executor, rig.buffers)?;
         for arm in [a, b] {
             arm.retire(residue);
         }

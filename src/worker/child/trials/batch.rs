@@ -28,9 +28,18 @@ pub(in crate::worker::child) struct Rig<'a, 'job> {
     pub cache: CacheState,
 }
 
-/// Outputs of a timed launch, to be verified once the candidate runs no more.
+/// Whether a kernel finds what its launches before left in its variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::worker::child) enum Memory {
+    /// It does, as in its later life: it must be right all the same.
+    Kept,
+    /// It does not, so that no launch can count, replay or skip.
+    Wiped,
+}
+
+/// Outputs of a launch, to be verified once the candidate runs no more.
 pub(in crate::worker::child) struct Audit {
-    /// Timed launch, counted from 0.
+    /// Place among the launches of its kind, from 0.
     pub trial: usize,
     pub shown: Shown,
     /// Buffer and content.
@@ -104,13 +113,25 @@ impl Rig<'_, '_> {
         (QUEUE_OPERATIONS / each).clamp(1, BATCH)
     }
 
-    /// Runs `count` launches, each on restored buffers, and waits for them. The outputs of those
-    /// whose place is in `audited` (ascending) are copied to the host.
+    /// Runs `count` launches, each on restored buffers and with the kernel's variables as they were
+    /// after loading, and waits for them. The outputs of those whose place is in `audited`
+    /// (ascending) are copied to the host.
     pub(in crate::worker::child) fn run(
         &mut self,
         arm: &mut Arm,
         count: usize,
         audited: &[usize],
+    ) -> JobResult<Batch> {
+        self.run_with(arm, count, audited, Memory::Wiped)
+    }
+
+    /// As [`Self::run`]; `memory` says whether the kernel finds what it left in its variables.
+    pub(in crate::worker::child) fn run_with(
+        &mut self,
+        arm: &mut Arm,
+        count: usize,
+        audited: &[usize],
+        memory: Memory,
     ) -> JobResult<Batch> {
         let count = count.clamp(1, BATCH);
         if self.inputs.are_moving() && self.inputs.left() < count {
@@ -125,7 +146,7 @@ impl Rig<'_, '_> {
         // Out of the executor for the time of the batch: the rest of it is borrowed beside them.
         let mut aids = self.executor.timing.take();
         let gated = if pinned { aids.as_mut() } else { None };
-        let queued = self.queue(arm, count, audited, &mut staging, stamps, gated);
+        let queued = self.queue(arm, count, (audited, memory), &mut staging, stamps, gated);
         if let Some(aids) = &aids {
             aids.gate.open();
         }
@@ -148,13 +169,12 @@ impl Rig<'_, '_> {
         &mut self,
         arm: &mut Arm,
         count: usize,
-        audited: &[usize],
+        (audited, memory): (&[usize], Memory),
         staging: &mut Vec<Vec<(usize, Staging)>>,
         stamps: [Option<Staging>; 2],
         mut aids: Option<&mut TimingAids>,
     ) -> Result<Queued, DeviceError> {
         let lead = self.lead(arm).min(count);
-        let wipes = !self.inputs.are_moving();
         let executor = &*self.executor;
         let (stream, Some(support)) = (&executor.stream, executor.support.as_ref()) else {
             return Err(DeviceError::local("queue launches", "invalid_value", "no own kernels"));
@@ -177,9 +197,12 @@ impl Rig<'_, '_> {
         let mut audits = Vec::new();
         for (index, [start, end]) in pairs.iter().take(count).enumerate() {
             let shown = self.inputs.advance(self.buffers);
-            if wipes {
+            if memory == Memory::Wiped {
                 arm.forget(stream)?;
-                executor.wipe_shared()?;
+                // Inputs that move leave nothing of use in shared memory.
+                if !self.inputs.are_moving() {
+                    executor.wipe_shared()?;
+                }
             }
             prepare(self.buffers, flush, stream)?;
             start.record(stream)?;
