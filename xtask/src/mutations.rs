@@ -65,8 +65,8 @@ pub fn run(options: &Options) -> Result<()> {
         let names = if names.is_empty() { "NOBODY".to_owned() } else { names.join(", ") };
         println!("| {} | {names} |", mutation.what);
     }
-    for (what, exploit) in GPU_ONLY {
-        println!("| {what} | not without a GPU (`{exploit}`) |");
+    for (what, why) in GPU_ONLY {
+        println!("| {what} | not tried: {why} |");
     }
     if survivors.is_empty() {
         return Ok(());

@@ -117,9 +117,18 @@ pub const MUTATIONS: &[Mutation] = &[
     },
 ];
 
-/// Defences of which only a GPU shows anything, and the exploit that does.
+/// Defences that the emulated device cannot show, and why.
 pub const GPU_ONLY: &[(&str, &str)] = &[
-    ("no time is below the floor of the contract's work", "faster_than_light"),
-    ("L2 is flushed, and persisting lines are reset", "l2_evict_last"),
-    ("shared memory is cleared where inputs do not move", "stash_in_shared"),
+    (
+        "no time is below the floor of the contract's work",
+        "only a GPU has a floor (`faster_than_light`)",
+    ),
+    (
+        "L2 is flushed, and persisting lines are reset",
+        "changes times alone, on a GPU (`l2_evict_last`, `l2_cache_policy`)",
+    ),
+    (
+        "shared memory is cleared where inputs do not move",
+        "changes times alone, on a GPU (`stash_in_shared` with `inputs: same`)",
+    ),
 ];
