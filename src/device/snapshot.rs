@@ -49,16 +49,6 @@ impl VariableSnapshot {
         Ok(Some(Self { module: module.clone(), variables, copy }))
     }
 
-    /// Variables it holds.
-    pub fn len(&self) -> usize {
-        self.variables.len()
-    }
-
-    /// Whether there is nothing to put back.
-    pub fn is_empty(&self) -> bool {
-        self.copy.is_none()
-    }
-
     /// Queues putting the variables back.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ mod cli;
 mod cli_remote;
 mod contracts;
 mod evaluate;
+mod exploits;
 mod faults;
 mod lifecycle;
 mod profile;

@@ -46,6 +46,10 @@ pub fn run(options: &Options) -> Result<()> {
     for folder in ["kernels", "openapi"] {
         copy_tree(&shell::root().join(folder), &out.join(folder))?;
     }
+    for corpus in ["exploits", "legitimate"] {
+        let folder = Path::new("tests").join(corpus);
+        copy_tree(&shell::root().join(&folder), &out.join(&folder))?;
+    }
     copy_self_test(&out.join("selftest"))?;
     let script = out.join("run.sh");
     fs::write(&script, RUN_SH)?;

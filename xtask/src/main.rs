@@ -14,6 +14,7 @@ mod clients;
 mod contract;
 mod demo;
 mod http;
+mod mutations;
 mod product;
 mod server;
 mod shell;
@@ -45,6 +46,8 @@ enum Task {
     /// Measure the service.
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Remove each defence against hostile kernels in turn; an exploit must notice.
+    Mutations(mutations::Options),
     /// Pack what a GPU host without Rust needs to run the tests and benchmarks.
     Bundle(bundle::Options),
 }
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Task::Clients(options) => clients::run(&options),
         Task::Tidy => tidy::run(),
         Task::Bench(command) => bench::run(&command),
+        Task::Mutations(options) => mutations::run(&options),
         Task::Bundle(options) => bundle::run(&options),
     };
     match result {

@@ -94,11 +94,6 @@ impl Arm {
         }
     }
 
-    /// Variables that are put back.
-    pub(super) fn variables(&self) -> usize {
-        self.variables.as_ref().map_or(0, VariableSnapshot::len)
-    }
-
     /// Whether what the module keeps can be put back.
     pub(super) fn is_forgetful(&self) -> bool {
         self.variables.is_some()

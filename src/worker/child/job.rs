@@ -142,7 +142,8 @@ fn candidate_launches(
     let RunOutcome { timings, .. } = outcome;
     timed(&mut timings.execute_ms, || rig.launch_once(arm, POISON_BYTE))?;
     let canonical = timed(&mut timings.d2h_ms, || verify::copy_outputs(rig))?;
-    let mut evidence = Evidence { canonical, second: None, audits: Vec::new() };
+    let mut evidence =
+        Evidence { canonical, second: None, history: Vec::new(), audits: Vec::new() };
     if is_proven(job) {
         let tools = rig.executor.tools()?;
         timed(&mut timings.h2d_ms, || rig.inputs.renew(rig.buffers, tools))?;
@@ -165,6 +166,7 @@ fn candidate_launches(
         outcome.health = measured.health;
         outcome.settings = rig.executor.settings.clone();
         outcome.empty_launch_ms = measured.empty_launch_ms;
+        evidence.history = measured.history;
         evidence.audits = measured.audits;
     }
     outcome.inputs_moved = rig.inputs.are_moving();

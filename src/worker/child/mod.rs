@@ -5,11 +5,14 @@
 //! the device at hand.
 
 mod arm;
+mod audit;
 mod buffers;
 mod executor;
 mod globals;
+mod intact;
 mod job;
 mod link;
+mod linted;
 mod paired;
 mod printed;
 mod scrub;

@@ -7,8 +7,10 @@
 use std::time::Instant;
 
 use super::arm::Arm;
+use super::audit;
 use super::buffers::{JobBuffer, Use, WINDOW_STEP};
 use super::executor::Executor;
+use super::intact;
 use super::job::{Failed, JobResult, candidate, environment, timed};
 use super::link::Link;
 use super::scrub::Residue;
@@ -128,9 +130,9 @@ impl Block<'_> {
         if let Some(audit) = audit {
             timed(&mut outcome.timings.verify_ms, || check(&mut rig, job, &mut a, &audit))?;
             outcome.audits.done += 1;
-            verify::release(audit, residue);
+            audit::release(audit, residue);
         }
-        verify::guards_intact(rig.executor, rig.buffers)?;
+        intact::guards_intact(rig.executor, rig.buffers)?;
         for arm in [a, b] {
             arm.retire(residue);
         }
@@ -184,7 +186,7 @@ fn slots(
         fastest = samples.into_iter().fold(fastest, f32::min);
     }
     let factor = if fastest < SHORT_MS { SHORT_FACTOR } else { 1 };
-    let trials = (plan.trials_per_slot as usize * factor).min(rig.largest_batch(a));
+    let trials = (plan.trials_per_slot as usize * factor).min(rig.largest_batch());
     let order = BlockOrder::of_block(index);
     let mut slots = Slots {
         block: PairedBlock {
@@ -227,7 +229,7 @@ fn check(rig: &mut Rig<'_, '_>, job: &Job, reference: &mut Arm, audit: &Audit) -
     reference.launch(rig.buffers, stream).map_err(candidate)?;
     stream.synchronize().map_err(candidate)?;
     let expected = verify::copy_outputs(rig)?;
-    for (buffer, actual) in &verify::on_host(rig.executor, &audit.outputs)? {
+    for (buffer, actual) in &audit::on_host(rig.executor, &audit.outputs)? {
         let Some((_, tolerance)) = job.tolerances.iter().find(|(index, _)| index == buffer) else {
             continue;
         };

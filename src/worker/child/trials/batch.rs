@@ -16,10 +16,6 @@ use crate::worker::protocol::DeviceKind;
 /// Most launches that are queued before the device is waited for.
 pub(in crate::worker::child) const BATCH: usize = 256;
 
-/// Operations that a stream surely takes while the device waits; the host would block at more, and
-/// the device with it.
-const QUEUE_OPERATIONS: usize = 600;
-
 /// What launches run on, and under which conditions.
 pub(in crate::worker::child) struct Rig<'a, 'job> {
     pub executor: &'a mut Executor,
@@ -29,9 +25,18 @@ pub(in crate::worker::child) struct Rig<'a, 'job> {
     pub cache: CacheState,
 }
 
-/// Outputs of a timed launch, to be verified once the candidate runs no more.
+/// Whether a kernel finds what its launches before left in its variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::worker::child) enum Memory {
+    /// It does, as in its later life: it must be right all the same.
+    Kept,
+    /// It does not, so that no launch can count, replay or skip.
+    Wiped,
+}
+
+/// Outputs of a launch, to be verified once the candidate runs no more.
 pub(in crate::worker::child) struct Audit {
-    /// Timed launch, counted from 0.
+    /// Place among the launches of its kind, from 0.
     pub trial: usize,
     pub shown: Shown,
     /// Buffer and content.
@@ -100,50 +105,41 @@ impl Rig<'_, '_> {
     }
 
     /// Launches that fit one batch.
-    pub(in crate::worker::child) fn largest_batch(&self, arm: &Arm) -> usize {
-        let most = match self.cache {
-            // Each launch waits for L2 to be flushed: time enough for the host to stay ahead.
-            CacheState::Cold => BATCH,
-            CacheState::Hot => self.lead(arm),
-        };
-        if self.inputs.are_moving() && self.inputs.left() > 0 {
-            most.min(self.inputs.left())
-        } else {
-            most
-        }
+    pub(in crate::worker::child) fn largest_batch(&self) -> usize {
+        let moving = self.inputs.are_moving() && self.inputs.left() > 0;
+        if moving { BATCH.min(self.inputs.left()) } else { BATCH }
     }
 
-    /// Launches that can be queued while the device is held back.
-    fn lead(&self, arm: &Arm) -> usize {
-        let each = 4 + 2 * self.buffers.len() + arm.variables();
-        (QUEUE_OPERATIONS / each).clamp(1, BATCH)
-    }
-
-    /// Runs `count` launches, each on restored buffers, and waits for them. The outputs of those
-    /// whose place is in `audited` (ascending) are copied to the host.
+    /// Runs `count` launches, each on restored buffers and with the kernel's variables as they were
+    /// after loading, and waits for them. The outputs of those whose place is in `audited`
+    /// (ascending) are copied to the host.
     pub(in crate::worker::child) fn run(
         &mut self,
         arm: &mut Arm,
         count: usize,
         audited: &[usize],
     ) -> JobResult<Batch> {
+        self.run_with(arm, count, audited, Memory::Wiped)
+    }
+
+    /// As [`Self::run`]; `memory` says whether the kernel finds what it left in its variables.
+    pub(in crate::worker::child) fn run_with(
+        &mut self,
+        arm: &mut Arm,
+        count: usize,
+        audited: &[usize],
+        memory: Memory,
+    ) -> JobResult<Batch> {
         let count = count.clamp(1, BATCH);
         if self.inputs.are_moving() && self.inputs.left() < count {
             let tools = self.executor.tools()?;
             self.inputs.renew(self.buffers, tools)?;
         }
-        // Page-locked memory is taken before the device is held back: the driver may wait for the
-        // device to give any.
         let mut staging = self.staging(audited.len())?;
         let stamps = [0, 1].map(|_| self.executor.stamp_staging());
-        let pinned = staging.iter().flatten().all(|(_, target)| match target {
-            Kept::Host(staging) => staging.is_pinned(),
-            Kept::Device(_) => true,
-        });
         // Out of the executor for the time of the batch: the rest of it is borrowed beside them.
         let mut aids = self.executor.timing.take();
-        let gated = if pinned { aids.as_mut() } else { None };
-        let queued = self.queue(arm, count, audited, &mut staging, stamps, gated);
+        let queued = self.queue(arm, count, (audited, memory), &mut staging, stamps, aids.as_mut());
         if let Some(aids) = &aids {
             aids.gate.open();
         }
@@ -174,13 +170,11 @@ impl Rig<'_, '_> {
         &mut self,
         arm: &mut Arm,
         count: usize,
-        audited: &[usize],
+        (audited, memory): (&[usize], Memory),
         staging: &mut Vec<Vec<(usize, Kept)>>,
         stamps: [Option<Staging>; 2],
         mut aids: Option<&mut TimingAids>,
     ) -> Result<Queued, DeviceError> {
-        let lead = self.lead(arm).min(count);
-        let wipes = !self.inputs.are_moving();
         let executor = &*self.executor;
         let (stream, Some(support)) = (&executor.stream, executor.support.as_ref()) else {
             return Err(DeviceError::local("queue launches", "invalid_value", "no own kernels"));
@@ -190,27 +184,38 @@ impl Rig<'_, '_> {
             CacheState::Hot => None,
         };
         let (first, last, pairs) = split(executor.events.events());
-        if let Some(aids) = &mut aids {
-            aids.gate.shut(support, stream)?;
-        }
         first.record(stream)?;
         let [before, after] = stamps;
-        let stamp = |staging: Option<Staging>| match (&aids, staging) {
+        let stamp = |aids: &Option<&mut TimingAids>, staging: Option<Staging>| match (aids, staging)
+        {
             (Some(aids), Some(staging)) => aids.stamps.take(support, staging, stream).map(Some),
             _ => Ok(None),
         };
-        let before = stamp(before)?;
+        let before = stamp(&aids, before)?;
         let mut audits = Vec::new();
         for (index, [start, end]) in pairs.iter().take(count).enumerate() {
             let shown = self.inputs.advance(self.buffers);
-            if wipes {
+            if memory == Memory::Wiped {
                 arm.forget(stream)?;
-                executor.wipe_shared()?;
+                // Inputs that move leave nothing of use in shared memory.
+                if !self.inputs.are_moving() {
+                    executor.wipe_shared()?;
+                }
             }
             prepare(self.buffers, flush, stream)?;
+            if let Some(aids) = &mut aids {
+                // The gate right before the first event: behind anything else, what the device does
+                // between the two is part of the time (0.5 µs behind a fill).
+                stream.synchronize()?;
+                aids.gate.shut(support, stream)?;
+            }
+            // Nothing that the host could wait for: the device waits for the host.
             start.record(stream)?;
             arm.launch(self.buffers, stream)?;
             end.record(stream)?;
+            if let Some(aids) = &aids {
+                aids.gate.open();
+            }
             if audited.binary_search(&index).is_ok()
                 && let Some(targets) = staging.pop()
             {
@@ -230,13 +235,8 @@ impl Rig<'_, '_> {
                 let copies = targets.into_iter().map(copy).collect::<Result<_, DeviceError>>()?;
                 audits.push((index, shown, copies));
             }
-            if index + 1 == lead
-                && let Some(aids) = &aids
-            {
-                aids.gate.open();
-            }
         }
-        let after = stamp(after)?;
+        let after = stamp(&aids, after)?;
         last.record(stream)?;
         Ok(Queued { stamps: before.zip(after).map(<[Stamp; 2]>::from), audits })
     }

@@ -1,14 +1,20 @@
 //! Warm-up and timed launches.
 //!
-//! A trial is: inputs that no launch saw before → outputs poisoned → L2 flushed (cold) → event,
-//! launch, event. Trials are queued in batches behind a gate that holds the device back until the
-//! host is ahead of it; the cycle counters of all multiprocessors are read before and after a batch.
+//! A trial is: inputs that no launch saw before → the kernel's variables as after loading → outputs
+//! poisoned → L2 flushed (cold) → event, launch, event. Trials are queued in batches behind a gate
+//! that holds the device back until the host is ahead of it; the cycle counters of all
+//! multiprocessors are read before and after a batch.
+//!
+//! While it warms up a kernel keeps its variables: results of the first of these launches are
+//! verified, and show a kernel that is not right in every launch. When it is timed it keeps nothing,
+//! so that it cannot know which launches are which.
 
 use std::time::{Duration, Instant};
 
 mod batch;
 mod inputs;
 
+use batch::Memory;
 pub(super) use batch::{Audit, BATCH, Kept, Rig};
 pub(super) use inputs::{Inputs, Shown, present};
 
@@ -36,6 +42,18 @@ const AUDIT_BYTES: usize = 256 << 20;
 /// Audits there are at least, whatever memory they take.
 const MIN_AUDITS: usize = 2;
 
+/// Up to so many timed launches are audited one and all.
+const FULLY_AUDITED: u32 = 20;
+
+/// A kernel that may keep something where it cannot be wiped is audited so many times as often.
+const UNWIPED_FACTOR: u32 = 4;
+
+/// Launches of the warm-up whose results are verified.
+const HISTORY_LAUNCHES: usize = 10;
+
+/// Longest time that these take on the emulated device, which needs no other warm-up: seconds.
+const HISTORY_S: f64 = 0.5;
+
 /// Launches of a kernel that does nothing.
 const EMPTY_LAUNCHES: usize = 40;
 
@@ -50,6 +68,8 @@ pub(super) struct Measured {
     pub warmup_stable: bool,
     pub busy_ms: f64,
     pub audits: Vec<Audit>,
+    /// Launches of the warm-up, to be verified too.
+    pub history: Vec<Audit>,
     pub stopped: Option<StopReason>,
     /// How the GPU was before the first and after the last timed launch.
     pub health: Option<[GpuHealth; 2]>,
@@ -112,21 +132,29 @@ fn warm_up(
     measured: &mut Measured,
 ) -> JobResult<Duration> {
     let start = Instant::now();
+    let emulated = rig.executor.device().kind == DeviceKind::Emulator;
     let (mut medians, mut spread) = (Vec::new(), 0.0_f64);
     let mut count = 1;
     loop {
         let step = Instant::now();
-        let count_now = rig.largest_batch(arm).min(count);
-        let batch = rig.run(arm, count_now, &[])?;
+        let count_now = rig.largest_batch().min(count);
+        let audited = history_audits(rig, count_now, measured);
+        let batch = rig.run_with(arm, count_now, &audited, Memory::Kept)?;
         let each = step.elapsed() / count_now as u32;
+        add_audits(&mut measured.history, batch.audits, measured.warmup_launches as usize);
         measured.warmup_launches += count_now as u32;
         measured.busy_ms += batch.busy_ms;
         let samples = batch.samples_ms.iter().map(|&ms| f64::from(ms)).collect::<Vec<_>>();
         spread = spread.max(relative_spread(&samples));
         medians.extend(Sorted::new(&samples).map(|sorted| sorted.median()));
         // The emulated device has neither clocks nor caches to warm.
-        if rig.executor.device().kind == DeviceKind::Emulator {
-            return Ok(each);
+        if emulated {
+            let left = HISTORY_LAUNCHES.saturating_sub(measured.warmup_launches as usize);
+            if left == 0 || start.elapsed().as_secs_f64() >= HISTORY_S {
+                return Ok(each);
+            }
+            count = launches_in(each, HISTORY_S).min(left);
+            continue;
         }
         let passed = start.elapsed().as_secs_f64();
         measured.warmup_stable = is_stable(&medians, spread);
@@ -139,6 +167,31 @@ fn warm_up(
     }
 }
 
+/// Which of the next `count` launches of the warm-up to verify: the first ones, as far as memory
+/// goes. A kernel that changes its ways is found at once, or has warmed up for nothing.
+fn history_audits(rig: &Rig<'_, '_>, count: usize, measured: &Measured) -> Vec<usize> {
+    let room = AUDIT_BYTES / 2 / rig.output_bytes().max(1);
+    let most = room.clamp(1, HISTORY_LAUNCHES);
+    (0..count.min(most.saturating_sub(measured.history.len()))).collect()
+}
+
+/// Adds audits of launches that come after `before` others.
+fn add_audits(all: &mut Vec<Audit>, audits: Vec<Audit>, before: usize) {
+    all.extend(audits.into_iter().map(|audit| Audit { trial: audit.trial + before, ..audit }));
+}
+
+/// Timed launches to audit, about, if memory allows.
+fn planned_audits(plan: &TrialPlan, forgetful: bool) -> usize {
+    let most = plan.stop.looks.last().copied().unwrap_or(0);
+    let audits = match plan.audits {
+        0 => 0,
+        _ if most <= FULLY_AUDITED => FULLY_AUDITED,
+        audits if forgetful => audits,
+        audits => audits.saturating_mul(UNWIPED_FACTOR),
+    };
+    audits as usize
+}
+
 fn trials(
     rig: &mut Rig<'_, '_>,
     arm: &mut Arm,
@@ -149,7 +202,8 @@ fn trials(
 ) -> JobResult<()> {
     let start = Instant::now();
     let output_bytes = rig.output_bytes().max(1);
-    let most_audits = (AUDIT_BYTES / output_bytes).clamp(MIN_AUDITS, plan.audits.max(2) as usize);
+    let planned = planned_audits(plan, arm.is_forgetful());
+    let most_audits = (AUDIT_BYTES / output_bytes).clamp(MIN_AUDITS, planned.max(MIN_AUDITS));
     loop {
         let done = measured.samples_ms.len();
         let elapsed_s = start.elapsed().as_secs_f64();
@@ -160,11 +214,11 @@ fn trials(
                 return Ok(());
             }
         };
-        let count = launches_in(each, BATCH_S).min(target - done).min(rig.largest_batch(arm));
+        let count = launches_in(each, BATCH_S).min(target - done).min(rig.largest_batch());
         // Some of every batch, so that no part of the trials is beyond suspicion.
         let share = (most_audits * count).div_ceil(target.max(1));
         let left = (2 * most_audits).saturating_sub(measured.audits.len());
-        let audits = if plan.audits == 0 { 0 } else { share.min(left) };
+        let audits = if planned == 0 { 0 } else { share.min(left) };
         let audited = rig.inputs.secret.choose(audits, count);
         let began = Instant::now();
         let batch = rig.run(arm, count, &audited)?;
@@ -175,10 +229,7 @@ fn trials(
             clock: batch.clock,
             throttle_reasons: rig.throttle_reasons(),
         });
-        measured.audits.extend(batch.audits.into_iter().map(|mut audit| {
-            audit.trial += done;
-            audit
-        }));
+        add_audits(&mut measured.audits, batch.audits, done);
         measured.samples_ms.extend(batch.samples_ms);
         progress(measured.samples_ms.len() as u32);
     }
@@ -200,6 +251,21 @@ fn launches_in(each: Duration, time_s: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_trials_are_audited_one_and_all_and_those_that_cannot_be_wiped_more_often() {
+        let plan = |trials, audits| TrialPlan {
+            stop: crate::measure::StopRule::fixed(trials),
+            min_warmup_s: 0.0,
+            cache: crate::contract::CacheState::Cold,
+            fresh_inputs: true,
+            audits,
+        };
+        assert_eq!(planned_audits(&plan(10, 8), true), 20);
+        assert_eq!(planned_audits(&plan(1000, 8), true), 8);
+        assert_eq!(planned_audits(&plan(1000, 8), false), 32);
+        assert_eq!(planned_audits(&plan(10, 0), false), 0);
+    }
 
     #[test]
     fn batches_follow_the_time_a_launch_takes() {

@@ -1,0 +1,196 @@
+//! `cargo xtask mutations`: is every defence needed? Each is removed in turn, and an exploit must
+//! notice.
+//!
+//! All removals are compiled into one copy of the program, each behind a condition that reads the
+//! environment: one build serves them all, and nothing but the condition differs between two runs.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::product::{self, Profile};
+use crate::shell;
+
+mod table;
+
+use table::{GPU_ONLY, MUTATIONS, Mutation};
+
+/// The environment variable that names what is removed.
+const SWITCH: &str = "WARPGAUGE_MUTATION";
+
+/// What the copy of the program decides by.
+const SWITCH_CODE: &str = "
+/// Defences that are removed, to see who notices.
+pub(crate) mod mutation {
+    /// Whether a defence is to be left out.
+    pub(crate) fn removes(name: &str) -> bool {
+        std::env::var(\"WARPGAUGE_MUTATION\").is_ok_and(|removed| removed == name)
+    }
+}
+";
+
+/// Options of `mutations`.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Remove only the defences whose name contains this.
+    #[arg(long)]
+    only: Option<String>,
+}
+
+/// Builds the program with every removal in it and runs the exploits against each.
+pub fn run(options: &Options) -> Result<()> {
+    let place = product::target_dir()?.join("mutations");
+    let program = build_mutants(&place)?;
+    let tests = build_tests()?;
+
+    let noticed = exploits_that_notice(&program, &tests, None)?;
+    if !noticed.is_empty() {
+        bail!("exploits fail with all defences in place: {noticed:?}");
+    }
+    let chosen = |mutation: &&Mutation| {
+        options.only.as_ref().is_none_or(|only| mutation.name.contains(only.as_str()))
+    };
+    let mut survivors = Vec::new();
+    println!("| defence removed | noticed by |\n| --- | --- |");
+    for mutation in MUTATIONS.iter().filter(chosen) {
+        let noticed = exploits_that_notice(&program, &tests, Some(mutation.name))?;
+        if noticed.is_empty() {
+            survivors.push(mutation.name);
+        }
+        let names: Vec<_> = noticed.iter().map(|name| format!("`{name}`")).collect();
+        let names = if names.is_empty() { "NOBODY".to_owned() } else { names.join(", ") };
+        println!("| {} | {names} |", mutation.what);
+    }
+    for (what, why) in GPU_ONLY {
+        println!("| {what} | not tried: {why} |");
+    }
+    if survivors.is_empty() {
+        return Ok(());
+    }
+    bail!("no exploit notices the loss of: {}", survivors.join(", "))
+}
+
+/// Builds a copy of the sources with every removal in it; returns the program.
+fn build_mutants(place: &Path) -> Result<PathBuf> {
+    let tree = place.join("tree");
+    copy_sources(&tree)?;
+    for mutation in MUTATIONS {
+        apply(&tree, mutation)?;
+    }
+    let library = tree.join("src/lib.rs");
+    let text = fs::read_to_string(&library).context("cannot read the copy of src/lib.rs")?;
+    write(&library, &(text + SWITCH_CODE))?;
+
+    let mut cargo = shell::cargo();
+    cargo.current_dir(&tree).args(["build", "-p", "warpgauge", "--target-dir"]);
+    shell::run(cargo.arg(product::target_dir()?))?;
+    let programs = place.join("bin");
+    fs::create_dir_all(&programs)?;
+    let program = programs.join("warpgauge");
+    let built = product::profile_dir(Profile::Dev)?;
+    copy(&built.join("warpgauge"), &program)?;
+    // From the unchanged sources, so that what lies in the target directory is those again.
+    product::build(Profile::Dev)?;
+    let emulator = "libwarpgauge_emulator.so";
+    copy(&built.join(emulator), &programs.join(emulator))?;
+    product::ensure_toolchain(&program)?;
+    Ok(program)
+}
+
+/// Copies what git knows or would know. Files that have not changed keep their times, so that the
+/// next build is short.
+fn copy_sources(tree: &Path) -> Result<()> {
+    let mut git = Command::new("git");
+    git.current_dir(shell::root());
+    let list = shell::capture(git.args(["ls-files", "-z", "-co", "--exclude-standard"]))?;
+    for file in list.split('\0').filter(|file| !file.is_empty()) {
+        let source = shell::root().join(file);
+        // Removed from the working tree, and not yet from the index.
+        if !source.is_file() {
+            continue;
+        }
+        let target = tree.join(file);
+        let touched = MUTATIONS.iter().any(|m| m.file == file) || file == "src/lib.rs";
+        if touched || fs::read(&target).ok() != fs::read(&source).ok() {
+            copy(&source, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts one removal behind its condition.
+fn apply(tree: &Path, mutation: &Mutation) -> Result<()> {
+    let Mutation { name, file, text, replacement, .. } = mutation;
+    let path = tree.join(file);
+    let source = fs::read_to_string(&path).with_context(|| format!("cannot read {file}"))?;
+    if source.matches(text).count() != 1 {
+        bail!("{name}: `{text}` must stand once in {file}; correct xtask/src/mutations/table.rs");
+    }
+    let switched =
+        format!("if crate::mutation::removes(\"{name}\") {{ {replacement} }} else {{ {text} }}");
+    write(&path, &source.replace(text, &switched))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // A program that still runs cannot be written, but removed.
+    let _ = fs::remove_file(to);
+    fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display()))?;
+    Ok(())
+}
+
+/// Builds the integration tests, of the unchanged sources, and returns their program.
+fn build_tests() -> Result<PathBuf> {
+    let mut cargo = shell::cargo();
+    cargo.args(["test", "-p", "warpgauge", "--test", "it", "--no-run"]);
+    let messages = shell::capture(cargo.args(["--message-format", "json"]))?;
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "it")
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .context("cargo named no test program `it`")
+}
+
+/// Runs the exploits without a defence; returns those that did not end as they should.
+fn exploits_that_notice(
+    program: &Path,
+    tests: &Path,
+    removed: Option<&str>,
+) -> Result<BTreeSet<String>> {
+    let mut command = Command::new(tests);
+    command
+        .args(["--exact", "exploits::every_exploit_ends_as_its_row_says"])
+        .env("WARPGAUGE_BIN", program)
+        .env("WARPGAUGE_TEST_ROOT", shell::root())
+        .env("WARPGAUGE_TEST_DEVICE", "emulator")
+        .env_remove(SWITCH)
+        .stderr(Stdio::null());
+    if let Some(removed) = removed {
+        command.env(SWITCH, removed);
+    }
+    let output = command.output().context("cannot start the integration tests")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !text.contains("running 1 test") {
+        bail!("the integration tests have no test of the exploits:\n{text}");
+    }
+    let noticed: BTreeSet<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("not as expected: "))
+        .filter_map(|line| line.split_once(':').map(|(name, _)| name.to_owned()))
+        .collect();
+    if !output.status.success() && noticed.is_empty() {
+        bail!("the exploits could not be run:\n{text}");
+    }
+    Ok(noticed)
+}

@@ -1,0 +1,134 @@
+//! The defences, and how to remove each.
+
+/// One defence.
+pub struct Mutation {
+    /// Its name, for the environment.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub what: &'static str,
+    /// The file that holds it.
+    pub file: &'static str,
+    /// The defence: text that stands once in the file.
+    pub text: &'static str,
+    /// What stands there without it.
+    pub replacement: &'static str,
+}
+
+/// Defences that the emulated device can show.
+pub const MUTATIONS: &[Mutation] = &[
+    Mutation {
+        name: "guard_bands",
+        what: "guard bands are looked at",
+        file: "src/worker/child/verify.rs",
+        text: "intact::guards_intact(executor, buffers)?;",
+        replacement: "",
+    },
+    Mutation {
+        name: "input_comparison",
+        what: "inputs are compared with what they held",
+        file: "src/worker/child/verify.rs",
+        text: "intact::inputs_unchanged(executor, buffers)?;",
+        replacement: "",
+    },
+    Mutation {
+        name: "poison",
+        what: "outputs are poisoned before each launch",
+        file: "src/worker/child/buffers.rs",
+        text: "self.memory.fill_range(at, self.bytes, byte.unwrap_or(poison), stream)",
+        replacement: "Ok(())",
+    },
+    Mutation {
+        name: "second_poison",
+        what: "the second launch finds another filling",
+        file: "src/worker/child/job.rs",
+        text: "rig.launch_once(arm, SECOND_POISON_BYTE)",
+        replacement: "rig.launch_once(arm, POISON_BYTE)",
+    },
+    Mutation {
+        name: "written_proof",
+        what: "unwritten elements count whatever share of mismatches is allowed",
+        file: "src/worker/child/verify.rs",
+        text: "launches.unwritten(self.job.buffers[*buffer].dtype)",
+        replacement: "0",
+    },
+    Mutation {
+        name: "moving_inputs",
+        what: "launches find random inputs of seeds that nobody knows",
+        file: "src/worker/child/job.rs",
+        text: "fresh && job.expected_files.is_empty() && !job.sanitize",
+        replacement: "fresh && false",
+    },
+    Mutation {
+        name: "state_wipe",
+        what: "variables are put back before each timed launch",
+        file: "src/worker/child/trials/batch.rs",
+        text: "arm.forget(stream)?;",
+        replacement: "",
+    },
+    Mutation {
+        name: "history",
+        what: "launches that keep their variables are verified",
+        file: "src/worker/child/verify.rs",
+        text: "self.audit(&evidence.history, secret, time / HISTORY_SHARE, kind)?;",
+        replacement: "",
+    },
+    Mutation {
+        name: "timed_audits",
+        what: "results of timed launches are verified",
+        file: "src/worker/child/verify.rs",
+        text: "self.audit(&evidence.audits, secret, time, kind)?",
+        replacement: "0",
+    },
+    Mutation {
+        name: "non_finite",
+        what: "NaN matches nothing unless the contract allows it",
+        file: "src/validate/compare.rs",
+        text: "tolerance.allow_non_finite && same",
+        replacement: "!y.is_nan() || same",
+    },
+    Mutation {
+        name: "sanitizer",
+        what: "a fault that memory checks find speaks against the kernel",
+        file: "src/pipeline/assemble.rs",
+        text: "validation.reasons.extend(fault.into_iter().chain(faster));",
+        replacement: "validation.reasons.extend(faster); let _ = fault;",
+    },
+    Mutation {
+        name: "lint",
+        what: "contracts that a useless kernel passes are reported as weak",
+        file: "src/worker/child/verify.rs",
+        text: "outcome.weaknesses = oracle.lint(&expected, second.as_ref())?;",
+        replacement: "let _ = &second;",
+    },
+    Mutation {
+        name: "no_expectation",
+        what: "outputs without an expectation are reported as weak",
+        file: "src/pipeline/assemble.rs",
+        text: "weaknesses.extend(unchecked.iter().map(|name| no_expectation(name)));",
+        replacement: "",
+    },
+    Mutation {
+        name: "comparison",
+        what: "results for the contract's own inputs are compared",
+        file: "src/worker/child/verify.rs",
+        text: "oracle.compare(*buffer, &evidence.canonical, expected, POISON_BYTE)?",
+        replacement: "{ let mut found = oracle.compare(*buffer, &evidence.canonical, expected, \
+                      POISON_BYTE)?; found.passed = true; found }",
+    },
+];
+
+/// Defences that the emulated device cannot show, and why.
+pub const GPU_ONLY: &[(&str, &str)] = &[
+    (
+        "no time is below the floor of the contract's work",
+        "only a GPU has a floor (`faster_than_light`)",
+    ),
+    (
+        "L2 is flushed, and persisting lines are reset",
+        "changes times alone, on a GPU (`l2_evict_last`, `l2_cache_policy`)",
+    ),
+    (
+        "shared memory is cleared where inputs do not move",
+        "changes times alone, on a GPU (`stash_in_shared` with `inputs: same`)",
+    ),
+];
