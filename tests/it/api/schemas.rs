@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use warpgauge::api::{
     Accepted, Capabilities, CudaInfo, Devices, ErrorBody, Health, Info, LegacyJob, spec,
 };
-use warpgauge::contract::EvaluateRequest;
+use warpgauge::contract::{CompareRequest, EvaluateRequest};
 use warpgauge::pipeline::CompileRequest;
-use warpgauge::report::{CompileResponse, EvaluateResponse, JobView};
+use warpgauge::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView};
 
 fn document() -> Value {
     let mut document = serde_json::from_str(&spec::full_json()).unwrap();
@@ -263,6 +263,24 @@ fn requests() {
     check::<CompileRequest>("CompileRequest", &[compile, minimal]);
 }
 
+#[test]
+fn comparison_requests() {
+    let minimal = json!({"ref_kernel": {"kernel_type": "ptx"}});
+    let full = json!({
+        "ref_kernel": full_kernel(), "custom_kernel": full_kernel(),
+        "candidates": [{"name": "a", "kernel": full_kernel()}],
+        "num_trials": 5, "timeout": 1.5, "atol": 0.5, "rtol": 0.25,
+        "required_matched_ratio": 0.5, "allow_non_finite": true,
+        "work": {"bytes": 8.0, "flops": 1.0},
+        "measure": {
+            "preset": "deep", "cache": "hot", "inputs": "same", "min_warmup_time": 0.5,
+            "max_time": 2.0,
+        },
+        "isolation": "fresh",
+    });
+    check::<CompareRequest>("CompareRequest", &[full, minimal]);
+}
+
 fn minimal_report() -> Value {
     json!({
         "job_id": "1", "status": "error",
@@ -356,6 +374,37 @@ fn reports() {
     check::<LegacyJob>("LegacyJob", &[legacy]);
     let accepted = json!({"job_id": "1", "status": "submitted", "status_url": "/jobs/1"});
     check::<Accepted>("Accepted", &[accepted]);
+}
+
+#[test]
+fn comparisons() {
+    let document = document();
+    let answer = &document["paths"]["/compare"]["post"]["responses"]["200"];
+    let example = &answer["content"]["application/json"]["example"];
+    let mut full = example.clone();
+    full["not_compared"] = json!("why");
+    full["kernel_exec_result"] = full_report()["kernel_exec_result"].clone();
+    full["reference"] = full_report();
+    full["ranking"] = json!({
+        "candidates": [{"index": 1, "rank": 1, "relative_time": 0.5}, {"index": 0, "rank": 2}],
+        "pairs": [
+            {"reference": 0, "candidate": 1, "verdict": "same", "p_adjusted": 0.5, "speedup": 2.0},
+            {"reference": 0, "candidate": 2, "verdict": "slower", "p_adjusted": 1.0},
+        ],
+    });
+    let candidate = &mut full["candidates"][0];
+    candidate["not_compared"] = json!("why");
+    candidate["counts"] = json!([
+        {"count": "barriers", "reference": 2, "candidate": 1, "ratio": 0.5},
+        {"count": "warp_instructions", "reference": 0, "candidate": 1},
+    ]);
+    let minimal = json!({
+        "job_id": "1", "status": "error", "device": example["device"],
+        "kernel_exec_result": {"compiled": false, "metadata": {}},
+        "reference": minimal_report(), "timings": minimal_report()["timings"],
+        "candidates": [{"name": "custom", "evaluation": minimal_report()}],
+    });
+    check::<CompareResponse>("CompareResponse", &[full, minimal, example.clone()]);
 }
 
 #[test]
