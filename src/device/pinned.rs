@@ -5,8 +5,13 @@ use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rayon::prelude::*;
+
 use super::DeviceError;
 use super::context::Context;
+
+/// Page-locked memory is zeroed in pieces of this size, bytes.
+const SCRUB_BYTES: usize = 1 << 20;
 
 /// Page-locked host memory: the device copies to and from it at full speed.
 pub struct PinnedBuffer {
@@ -71,8 +76,8 @@ impl Drop for PinnedBuffer {
 /// Page-locked buffers kept for reuse: locking pages costs far more than a copy.
 ///
 /// Holds at most `limit_bytes`; what is asked beyond that is ordinary memory, which the driver
-/// copies through its own staging area. Buffers are zeroed when they come back, because kernels
-/// can read page-locked memory.
+/// copies through its own staging area. Kernels can read page-locked memory, so what comes back is
+/// zeroed by [`PinnedPool::scrub`] before the next job.
 pub struct PinnedPool {
     context: Context,
     limit_bytes: usize,
@@ -81,8 +86,14 @@ pub struct PinnedPool {
 
 #[derive(Default)]
 struct PoolState {
-    free: Vec<PinnedBuffer>,
+    free: Vec<Kept>,
     held_bytes: usize,
+}
+
+/// A buffer that is not lent, and how many of its first bytes may not be zero.
+struct Kept {
+    buffer: PinnedBuffer,
+    used: usize,
 }
 
 impl PinnedPool {
@@ -92,20 +103,42 @@ impl PinnedPool {
         Rc::new(Self { context: context.clone(), limit_bytes, state })
     }
 
-    /// Lends `bytes` zero bytes.
+    /// Lends `bytes` bytes, which hold zeros or what this job put into the pool.
     pub fn take(self: &Rc<Self>, bytes: usize) -> Staging {
-        let memory =
-            self.pinned(bytes).map_or_else(|| Memory::Plain(vec![0; bytes]), Memory::Pinned);
-        Staging { memory, bytes, pool: Rc::clone(self) }
+        match self.pinned(bytes) {
+            Some(Kept { buffer, used }) => {
+                let used = used.max(bytes);
+                Staging { memory: Memory::Pinned(buffer), bytes, used, pool: Rc::clone(self) }
+            }
+            None => {
+                let memory = Memory::Plain(vec![0; bytes]);
+                Staging { memory, bytes, used: bytes, pool: Rc::clone(self) }
+            }
+        }
     }
 
-    fn pinned(&self, bytes: usize) -> Option<PinnedBuffer> {
+    /// Zeroes everything that came back, so that nothing of a job reaches the next.
+    pub fn scrub(&self) {
+        let mut state = self.state.borrow_mut();
+        let dirty = state.free.iter_mut().map(|kept| {
+            let used = std::mem::take(&mut kept.used);
+            &mut kept.buffer.bytes_mut()[..used]
+        });
+        // Memory is faster than one core can write.
+        let dirty = dirty.flat_map(|bytes| bytes.chunks_mut(SCRUB_BYTES)).collect::<Vec<_>>();
+        dirty.into_par_iter().for_each(|bytes| bytes.fill(0));
+    }
+
+    fn pinned(&self, bytes: usize) -> Option<Kept> {
         let mut state = self.state.borrow_mut();
         // The smallest that is large enough, but not one that would be mostly wasted.
-        let fit =
-            |buffer: &PinnedBuffer| buffer.bytes >= bytes && buffer.bytes / 4 <= bytes.max(1 << 16);
-        let best = state.free.iter().enumerate().filter(|(_, buffer)| fit(buffer));
-        if let Some(index) = best.min_by_key(|(_, buffer)| buffer.bytes).map(|(index, _)| index) {
+        let fit = |kept: &Kept| {
+            let size = kept.buffer.bytes;
+            size >= bytes && size / 4 <= bytes.max(1 << 16)
+        };
+        let best = state.free.iter().enumerate().filter(|(_, kept)| fit(kept));
+        let best = best.min_by_key(|(_, kept)| kept.buffer.bytes).map(|(index, _)| index);
+        if let Some(index) = best {
             return Some(state.free.swap_remove(index));
         }
         let size = bytes.max(1 << 16).checked_next_power_of_two()?;
@@ -113,13 +146,14 @@ impl PinnedPool {
             return None;
         }
         while state.held_bytes + size > self.limit_bytes {
-            let freed = state.free.pop()?;
-            state.held_bytes -= freed.bytes;
+            let mut freed = state.free.pop()?;
+            freed.buffer.bytes_mut()[..freed.used].fill(0);
+            state.held_bytes -= freed.buffer.bytes;
         }
         // Refused by the system (locked-memory limit): ordinary memory serves as well, slower.
         let buffer = PinnedBuffer::new(&self.context, size).ok()?;
         state.held_bytes += size;
-        Some(buffer)
+        Some(Kept { buffer, used: 0 })
     }
 }
 
@@ -132,6 +166,8 @@ enum Memory {
 pub struct Staging {
     memory: Memory,
     bytes: usize,
+    /// Bytes that may not be zero once it is given back.
+    used: usize,
     pool: Rc<PinnedPool>,
 }
 
@@ -160,12 +196,9 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        let used = self.bytes;
-        if let Memory::Pinned(mut buffer) =
-            std::mem::replace(&mut self.memory, Memory::Plain(Vec::new()))
-        {
-            buffer.bytes_mut()[..used].fill(0);
-            self.pool.state.borrow_mut().free.push(buffer);
+        let memory = std::mem::replace(&mut self.memory, Memory::Plain(Vec::new()));
+        if let Memory::Pinned(buffer) = memory {
+            self.pool.state.borrow_mut().free.push(Kept { buffer, used: self.used });
         }
     }
 }

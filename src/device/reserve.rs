@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 const MAX_BYTES: usize = 1 << 30;
 
 /// Most pieces that are kept.
-const MAX_PIECES: usize = 32;
+const MAX_PIECES: usize = 64;
 
 /// A range of device memory: address and bytes.
 pub(super) type Piece = (u64, usize);

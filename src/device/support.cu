@@ -253,6 +253,55 @@ extern "C" __global__ void wg_differ(const u8* a, const u8* b, u64 bytes, u64* f
     }
 }
 
+// An element as binary64, exactly. Not for 8-bit floats and 64-bit integers.
+static __device__ double number(const u8* at, u64 index, u32 dtype) {
+    switch (dtype) {
+        case F64: return ((const double*)at)[index];
+        case F32: return ((const float*)at)[index];
+        case F16: {
+            float x;
+            asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(((const u16*)at)[index]));
+            return x;
+        }
+        case BF16: return __uint_as_float((u32)((const u16*)at)[index] << 16);
+        case I8: return ((const signed char*)at)[index];
+        case I16: return ((const short*)at)[index];
+        case I32: return ((const int*)at)[index];
+        case U16: return ((const u16*)at)[index];
+        case U32: return ((const u32*)at)[index];
+        default: return at[index];  // u8, bool
+    }
+}
+
+// Raises *differ for each element that is not within the tolerance of what is expected: the rule of
+// src/validate/compare.rs.
+extern "C" __global__ void wg_compare(
+    const u8* actual, const u8* expected, u64 count, double atol, double rtol, u32 dtype,
+    u32 allow_non_finite, u64* differ) {
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+        double x = number(actual, i, dtype), y = number(expected, i, dtype);
+        bool close;
+        if (isfinite(x) && isfinite(y)) {
+            close = fabs(x - y) <= atol + rtol * fabs(y);
+        } else {
+            close = allow_non_finite && (x == y || (x != x && y != y));
+        }
+        if (!close) atomicAdd(differ, 1ull);
+    }
+}
+
+// Raises *filled for each element of `size` bytes that holds nothing but `value`.
+extern "C" __global__ void wg_count_filled(
+    const u8* at, u64 count, u32 size, u32 value, u64* filled) {
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+        bool all = true;
+        for (u32 k = 0; k < size; k++) all = all && at[i * size + k] == (u8)value;
+        if (all) atomicAdd(filled, 1ull);
+    }
+}
+
 // Scrubbing.
 
 // Both scrubbing kernels are launched cooperatively with as many blocks as fit the device, and no

@@ -69,6 +69,17 @@ impl InitParams {
     }
 }
 
+/// How near an element must be: |actual − expected| ≤ atol + rtol·|expected|.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Near {
+    /// Absolute tolerance.
+    pub atol: f64,
+    /// Relative tolerance.
+    pub rtol: f64,
+    /// Whether NaN is near NaN and an infinity near an equal one.
+    pub allow_non_finite: bool,
+}
+
 /// Position in `enum { F64, F32, … }` of support.cu.
 fn dtype_number(dtype: Dtype) -> u32 {
     Dtype::ALL.iter().position(|&other| other == dtype).unwrap_or(0) as u32
@@ -140,10 +151,62 @@ impl Support {
         arguments.push_address(address).push_address(other.address());
         arguments.push(&(bytes as u64).to_ne_bytes()).push_address(self.cell.address());
         self.launch("wg_differ", self.spread(bytes as u64 / 8 + 1), arguments, stream)?;
-        let mut first = [0; 8];
-        self.cell.copy_to_host(0, &mut first, stream)?;
-        let first = u64::from_ne_bytes(first);
+        let first = self.read_cell(stream)?;
         Ok((first != u64::MAX).then_some(first))
+    }
+
+    /// How many of `count` elements at `actual` are not within a tolerance of those at `expected`;
+    /// `None` for types that cannot be compared on the device. The memory belongs to this process.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn count_different(
+        &self,
+        (actual, expected): (u64, u64),
+        count: u64,
+        dtype: Dtype,
+        near: Near,
+        stream: &Stream,
+    ) -> Result<Option<u64>, DeviceError> {
+        if matches!(dtype, Dtype::Float8E4m3 | Dtype::Float8E5m2 | Dtype::Int64 | Dtype::Uint64) {
+            return Ok(None);
+        }
+        self.cell.fill(0, stream)?;
+        let mut arguments = Params::new();
+        arguments.push_address(actual).push_address(expected).push(&count.to_ne_bytes());
+        arguments.push(&near.atol.to_ne_bytes()).push(&near.rtol.to_ne_bytes());
+        arguments.push(&dtype_number(dtype).to_ne_bytes());
+        arguments.push(&u32::from(near.allow_non_finite).to_ne_bytes());
+        arguments.push_address(self.cell.address());
+        self.launch("wg_compare", self.spread(count), arguments, stream)?;
+        self.read_cell(stream).map(Some)
+    }
+
+    /// How many of `count` elements of `size` bytes at `address` hold nothing but `value`.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn count_filled(
+        &self,
+        address: u64,
+        count: u64,
+        size: usize,
+        value: u8,
+        stream: &Stream,
+    ) -> Result<u64, DeviceError> {
+        self.cell.fill(0, stream)?;
+        let mut arguments = Params::new();
+        arguments.push_address(address).push(&count.to_ne_bytes());
+        arguments.push(&(size as u32).to_ne_bytes()).push(&u32::from(value).to_ne_bytes());
+        arguments.push_address(self.cell.address());
+        self.launch("wg_count_filled", self.spread(count), arguments, stream)?;
+        self.read_cell(stream)
+    }
+
+    fn read_cell(&self, stream: &Stream) -> Result<u64, DeviceError> {
+        let mut word = [0; 8];
+        self.cell.copy_to_host(0, &mut word, stream)?;
+        Ok(u64::from_ne_bytes(word))
     }
 
     /// Queues zeroing the shared memory of every multiprocessor.

@@ -272,6 +272,20 @@ impl<'job> JobBuffer<'job> {
         self.memory.start_copy_to_host(self.front, target, stream)
     }
 
+    /// Queues a copy of an output to other device memory of its size.
+    pub(super) fn start_copy_to(
+        &self,
+        target: &DeviceBuffer,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        target.copy_range_from_device(0, &self.memory, self.front, self.bytes, stream)
+    }
+
+    /// Whether its content is what `seed` gives, or does not depend on any.
+    pub(super) fn is_of(&self, seed: Seed) -> bool {
+        self.seed == seed || !is_random(&self.spec.content)
+    }
+
     /// Guard bands, each with its address and size: before and after.
     pub(super) fn guard_bands(&self) -> Option<[(u64, usize); 2]> {
         let after = self.memory.address() + (self.memory.len() - self.back) as u64;

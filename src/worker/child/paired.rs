@@ -128,6 +128,7 @@ impl Block<'_> {
         if let Some(audit) = audit {
             timed(&mut outcome.timings.verify_ms, || check(&mut rig, job, &mut a, &audit))?;
             outcome.audits.done += 1;
+            verify::release(audit, residue);
         }
         verify::guards_intact(rig.executor, rig.buffers)?;
         for arm in [a, b] {
@@ -226,7 +227,7 @@ fn check(rig: &mut Rig<'_, '_>, job: &Job, reference: &mut Arm, audit: &Audit) -
     reference.launch(rig.buffers, stream).map_err(candidate)?;
     stream.synchronize().map_err(candidate)?;
     let expected = verify::copy_outputs(rig)?;
-    for (buffer, actual) in &audit.outputs {
+    for (buffer, actual) in &verify::on_host(rig.executor, &audit.outputs)? {
         let Some((_, tolerance)) = job.tolerances.iter().find(|(index, _)| index == buffer) else {
             continue;
         };

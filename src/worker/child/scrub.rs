@@ -80,6 +80,8 @@ impl Executor {
                     Some(format!("a kernel had {bytes} bytes of local memory per thread"));
             }
         }
+        // While the device is busy with its own.
+        self.pinned.scrub();
         stream.synchronize()?;
         // Zeroed above, and nothing runs any more.
         residue.memory.into_iter().for_each(DeviceBuffer::retire_clean);

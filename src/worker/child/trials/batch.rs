@@ -11,6 +11,7 @@ use crate::worker::child::arm::Arm;
 use crate::worker::child::buffers::JobBuffer;
 use crate::worker::child::executor::{Executor, TimingAids};
 use crate::worker::child::job::{JobResult, candidate, environment};
+use crate::worker::protocol::DeviceKind;
 
 /// Most launches that are queued before the device is waited for.
 pub(in crate::worker::child) const BATCH: usize = 256;
@@ -34,7 +35,21 @@ pub(in crate::worker::child) struct Audit {
     pub trial: usize,
     pub shown: Shown,
     /// Buffer and content.
-    pub outputs: Vec<(usize, Staging)>,
+    pub outputs: Vec<(usize, Kept)>,
+}
+
+/// An output of a launch, kept until the candidate has run for the last time.
+pub(in crate::worker::child) enum Kept {
+    /// On the host, where no kernel finds it: what is right for one launch is right for all.
+    Host(Staging),
+    /// On the device: no other launch gets the same inputs, so that it is of no use to one.
+    Device(DeviceBuffer),
+}
+
+/// Where an output is being copied to.
+enum Copying {
+    Host(PendingCopy),
+    Device(DeviceBuffer),
 }
 
 /// What a batch yields.
@@ -47,8 +62,8 @@ pub(in crate::worker::child) struct Batch {
     pub audits: Vec<Audit>,
 }
 
-/// Outputs on their way to the host: buffer and copy.
-type Copies = Vec<(usize, PendingCopy)>;
+/// Outputs that are being copied: buffer and copy.
+type Copies = Vec<(usize, Copying)>;
 
 /// What was queued and cannot be read yet.
 struct Queued {
@@ -119,9 +134,12 @@ impl Rig<'_, '_> {
         }
         // Page-locked memory is taken before the device is held back: the driver may wait for the
         // device to give any.
-        let mut staging = self.staging(audited.len());
+        let mut staging = self.staging(audited.len())?;
         let stamps = [0, 1].map(|_| self.executor.stamp_staging());
-        let pinned = staging.iter().flatten().all(|(_, staging)| staging.is_pinned());
+        let pinned = staging.iter().flatten().all(|(_, target)| match target {
+            Kept::Host(staging) => staging.is_pinned(),
+            Kept::Device(_) => true,
+        });
         // Out of the executor for the time of the batch: the rest of it is borrowed beside them.
         let mut aids = self.executor.timing.take();
         let gated = if pinned { aids.as_mut() } else { None };
@@ -135,11 +153,19 @@ impl Rig<'_, '_> {
     }
 
     /// Memory for the outputs of each audited launch.
-    fn staging(&self, audits: usize) -> Vec<Vec<(usize, Staging)>> {
+    fn staging(&self, audits: usize) -> JobResult<Vec<Vec<(usize, Kept)>>> {
+        let on_device = self.inputs.are_moving() && self.executor.device().kind == DeviceKind::Cuda;
         let outputs =
             || self.buffers.iter().enumerate().filter(|(_, b)| b.spec.role != Role::Input);
         let take = |(index, buffer): (usize, &JobBuffer<'_>)| {
-            (index, self.executor.pinned.take(buffer.len()))
+            let kept = if on_device {
+                let bytes = buffer.len() as u64;
+                let memory = DeviceBuffer::new(&self.executor.context, bytes, "auditing outputs");
+                Kept::Device(memory.map_err(environment)?)
+            } else {
+                Kept::Host(self.executor.pinned.take(buffer.len()))
+            };
+            Ok((index, kept))
         };
         (0..audits).map(|_| outputs().map(take).collect()).collect()
     }
@@ -149,7 +175,7 @@ impl Rig<'_, '_> {
         arm: &mut Arm,
         count: usize,
         audited: &[usize],
-        staging: &mut Vec<Vec<(usize, Staging)>>,
+        staging: &mut Vec<Vec<(usize, Kept)>>,
         stamps: [Option<Staging>; 2],
         mut aids: Option<&mut TimingAids>,
     ) -> Result<Queued, DeviceError> {
@@ -188,9 +214,18 @@ impl Rig<'_, '_> {
             if audited.binary_search(&index).is_ok()
                 && let Some(targets) = staging.pop()
             {
-                let copy = |(buffer, target): (usize, Staging)| {
-                    let copy = self.buffers[buffer].start_copy_to_host(target, stream)?;
-                    Ok((buffer, copy))
+                let copy = |(index, target): (usize, Kept)| {
+                    let buffer = &self.buffers[index];
+                    let copy = match target {
+                        Kept::Host(target) => {
+                            Copying::Host(buffer.start_copy_to_host(target, stream)?)
+                        }
+                        Kept::Device(target) => {
+                            buffer.start_copy_to(&target, stream)?;
+                            Copying::Device(target)
+                        }
+                    };
+                    Ok((index, copy))
                 };
                 let copies = targets.into_iter().map(copy).collect::<Result<_, DeviceError>>()?;
                 audits.push((index, shown, copies));
@@ -222,8 +257,12 @@ impl Rig<'_, '_> {
             batch.clock = clock_between(&before, &after);
         }
         for (trial, shown, copies) in queued.audits {
-            let finish = |(buffer, copy): (usize, PendingCopy)| {
-                copy.finish().map(|content| (buffer, content)).map_err(candidate)
+            let finish = |(buffer, copy): (usize, Copying)| {
+                let kept = match copy {
+                    Copying::Host(copy) => Kept::Host(copy.finish().map_err(candidate)?),
+                    Copying::Device(memory) => Kept::Device(memory),
+                };
+                Ok((buffer, kept))
             };
             let outputs = copies.into_iter().map(finish).collect::<JobResult<_>>()?;
             batch.audits.push(Audit { trial, shown, outputs });

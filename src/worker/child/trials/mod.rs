@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 mod batch;
 mod inputs;
 
-pub(super) use batch::{Audit, BATCH, Rig};
+pub(super) use batch::{Audit, BATCH, Kept, Rig};
 pub(super) use inputs::{Inputs, Shown, present};
 
 use super::arm::Arm;
