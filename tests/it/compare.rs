@@ -4,7 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::contracts::example;
-use crate::server::Server;
+use crate::server::{Server, root, until};
+use crate::support::{outcome, warpgauge};
 
 /// `vector_add` of 4096 elements with each load done twice: as right, and twice the loads.
 const TWICE: &str = r#"
@@ -102,12 +103,15 @@ fn ratio(candidate: &Value, count: &str) -> f64 {
     found.unwrap_or_else(|| panic!("no {count} in {counts:?}"))["ratio"].as_f64().unwrap()
 }
 
-/// Every device is ready for the next evaluation.
+/// Every device becomes ready for the next evaluation: cleaning up goes on after the answer.
 fn assert_ready(server: &Server) {
+    until("every device is ready", || {
+        let devices = server.get("/devices").json["devices"].take();
+        devices.as_array()?.iter().all(|device| device["state"] == "ready").then_some(())
+    });
     let devices = server.get("/devices").json;
-    for device in devices["devices"].as_array().unwrap() {
-        assert_eq!(device["state"], "ready", "{devices}");
-    }
+    assert!(devices["devices"].as_array().is_some_and(|all| !all.is_empty()), "{devices}");
+    assert_eq!(devices["devices"][0]["restarts"], 0, "a comparison costs no worker: {devices}");
 }
 
 #[test]
@@ -180,7 +184,8 @@ fn a_wrong_candidate_has_a_verdict_and_no_comparison() {
 #[test]
 fn candidates_keep_their_order_and_do_not_harm_each_other() {
     let server = Server::start();
-    let candidates = [("same", reference()), ("broken", variant(BROKEN)), ("twice", variant(TWICE))];
+    let candidates =
+        [("same", reference()), ("broken", variant(BROKEN)), ("twice", variant(TWICE))];
     let candidates = candidates.map(|(name, kernel)| json!({"name": name, "kernel": kernel}));
     let report = compare(
         &server,
@@ -205,9 +210,12 @@ fn candidates_keep_their_order_and_do_not_harm_each_other() {
         assert_compared(&found[0], &["same", "inconclusive"]);
         assert_compared(&found[2], &["faster", "slower", "same", "inconclusive"]);
         let pairs = report["ranking"]["pairs"].as_array().unwrap();
-        let pairs: Vec<_> = pairs.iter().map(|pair| (&pair["reference"], &pair["candidate"]));
-        let expected = [(0, 1), (0, 3), (1, 3)].map(|(a, b)| (json!(a), json!(b)));
-        assert_eq!(pairs, expected.iter().map(|(a, b)| (a, b)).collect::<Vec<_>>());
+        let pairs = pairs.iter().map(|pair| json!([pair["reference"], pair["candidate"]]));
+        assert_eq!(Value::Array(pairs.collect()), json!([[0, 1], [0, 3], [1, 3]]));
+        let ranked = report["ranking"]["candidates"].as_array().unwrap();
+        let mut ranked: Vec<_> = ranked.iter().map(|one| one["index"].as_u64().unwrap()).collect();
+        ranked.sort();
+        assert_eq!(ranked, [0, 1, 3], "what does not compile has no rank");
     } else {
         assert!(report["ranking"].is_null(), "no times, no order");
         assert_eq!(ratio(&found[2], "global_load_sectors"), 2.0);
@@ -280,4 +288,39 @@ fn twice_the_work_is_slower_and_half_of_it_faster() {
         }
     }
     assert_ready(&server);
+}
+
+#[test]
+fn the_command_line_compares_files_at_a_server() {
+    let server = Server::start();
+    let home = tempfile::tempdir().unwrap();
+    let (twice, wrong) = (home.path().join("twice.cu"), home.path().join("wrong.cu"));
+    std::fs::write(&twice, TWICE).unwrap();
+    std::fs::write(&wrong, WRONG.replace("n - 1", "7")).unwrap();
+    let contract = root().join("kernels/vector_add/contract.yaml");
+    let run = |files: &[&std::path::Path], flags: &[&str]| {
+        let files = std::iter::once(contract.as_path()).chain(files.iter().copied());
+        let files = files.map(|path| path.to_str().unwrap());
+        let shared = ["compare", "--server", &server.url, "--trials", "2"];
+        let args: Vec<&str> =
+            shared.into_iter().chain(files).chain(flags.iter().copied()).collect();
+        outcome(warpgauge(home.path(), &args).output().unwrap())
+    };
+    let (code, out, error) = run(&[&twice], &["--json"]);
+    assert_eq!(code, 0, "{error}");
+    assert!(error.contains("a comparison does not use `expected`"), "{error}");
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["kernel_exec_result"]["correctness"], true);
+
+    let (code, out, error) = run(&[&twice, &wrong], &[]);
+    assert_eq!(code, 4, "{error}");
+    let lines: Vec<_> = out.lines().collect();
+    let words: &[&str] = match is_gpu(&report) {
+        true => &["FASTER  ", "SLOWER  ", "SAME  ", "INCONCLUSIVE  "],
+        false => &["CORRECT, NOT COMPARED  "],
+    };
+    let starts = |line: &str, word: &str| line.starts_with(&format!("{word}twice.cu: "));
+    assert!(words.iter().any(|word| starts(lines[0], word)), "{out}");
+    assert!(lines[1].starts_with("WRONG  wrong.cu: "), "{out}");
+    assert_eq!(out.contains("global_load_sectors"), !is_gpu(&report), "{out}");
 }

@@ -109,7 +109,8 @@ fn rows(page: &mut Page, candidate: &CandidateReport) {
 fn time(page: &mut Page, label: &str, name: Option<&str>, report: &EvaluateResponse) {
     let text = match &report.kernel_exec_result.runtime_stats {
         Some(stats) => median(stats),
-        None => "no time: it is not right".to_owned(),
+        None if report.kernel_exec_result.compiled => "no time: it is not right".to_owned(),
+        None => "no time: it does not compile".to_owned(),
     };
     let name = name.map_or(String::new(), |name| format!("{name}: "));
     page.row(label, &format!("{name}{text}"));

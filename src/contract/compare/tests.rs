@@ -217,8 +217,10 @@ fn mistakes_of_a_candidate_and_of_the_settings_have_their_places() {
 
 #[test]
 fn the_limits_of_the_server_hold_for_both_kernels() {
-    let limits = Limits { max_source_bytes: 70, ..Limits::default() };
-    let long = format!("{}// longer", kernel(&Value::Null)["source_code"].as_str().expect("text"));
+    let fits = kernel(&Value::Null)["source_code"].as_str().expect("text").to_owned();
+    let limits = Limits { max_source_bytes: fits.len(), ..Limits::default() };
+    assert_eq!(validate_compare(&request(&verbatim()), &limits), Ok(()));
+    let long = format!("{fits} ");
     for which in ["ref_kernel", "custom_kernel"] {
         let value = changed(&format!("/{which}/source_code"), json!(long));
         let found = validate_compare(&request(&value), &limits).expect_err("too long");

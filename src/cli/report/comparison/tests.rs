@@ -42,7 +42,21 @@ fn page(kind: &str, candidates: Value) -> String {
 fn a_faster_kernel() {
     let candidate = json!({"name": "custom", "evaluation": evaluation(0.0125, &json!({})),
         "comparison": paired(), "identical_code": false});
-    insta::assert_snapshot!(page("cuda", json!([candidate])), @r"");
+    insta::assert_snapshot!(page("cuda", json!([candidate])), @r"
+FASTER  custom: 1.231× as fast as the reference (98 % CI 1.224 to 1.238)
+
+  reference on its own 15.40 µs median, 95 % CI 15.25 µs to 15.55 µs, n = 100
+  candidate custom: on its own 12.50 µs median, 95 % CI 12.38 µs to 12.62 µs, n = 100
+  time      0.8123 of the reference's (CI 0.8078 to 0.8170)
+  cycles    0.8125 of the reference's (CI 0.8081 to 0.8169)
+  blocks    8 used, 1 dropped (1 clock_spread)
+            margin 1 %, equivalence 2 %, least difference that would be seen 1.8 %, p = 1.0e-9
+  because   the whole interval lies beyond the margin
+  device    0 GPU, compute 9.0, 2 SMs, 1.0 GiB, CUDA 13.0
+  timings   67.50 ms in all: queue 100.0 µs, compile 52.00 ms, inputs 1.000 ms
+            execute 12.00 ms (device busy 8.000 ms), outputs 2.000 ms, checks 500.0 µs
+  job       job-1
+    ");
 }
 
 #[test]
@@ -123,7 +137,25 @@ fn several_kernels_of_all_kinds() {
             {"name": "broken.cu", "evaluation": evaluation(1.5, &broken), "not_compared": "no"},
         ]),
     );
-    insta::assert_snapshot!(text, @r"");
+    insta::assert_snapshot!(text, @r"
+CORRECT, NOT COMPARED  fine.cu: times of the emulated device are not compared; see the counts
+WRONG  wrong.cu: y: 3 of 8 elements differ
+DOES NOT COMPILE  broken.cu
+
+  reference on its own 15.40 µs median, 95 % CI 15.25 µs to 15.55 µs, n = 100
+  candidate fine.cu: on its own 1.500 ms median, 95 % CI 1.485 ms to 1.515 ms, n = 100
+  counts    of one launch: reference, candidate, ratio
+            warp_instructions                    100           150    1.500
+            barriers                               0             2        –
+  candidate wrong.cu: no time: it is not right
+  reason    y: 3 of 8 elements differ [output_mismatch]
+  candidate broken.cu: no time: it does not compile
+    boom
+  device    emulator (not a GPU: times are of the emulation): 0 GPU, compute 9.0, 2 SMs, 1.0 GiB, CUDA 13.0
+  timings   67.50 ms in all: queue 100.0 µs, compile 52.00 ms, inputs 1.000 ms
+            execute 12.00 ms (device busy 8.000 ms), outputs 2.000 ms, checks 500.0 µs
+  job       job-1
+    ");
 }
 
 #[test]
