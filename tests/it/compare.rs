@@ -291,6 +291,22 @@ fn twice_the_work_is_slower_and_half_of_it_faster() {
 }
 
 #[test]
+fn the_example_of_the_specification_runs() {
+    let server = Server::start();
+    let document = server.get("/openapi.json").json;
+    let content = &document["paths"]["/compare"]["post"]["requestBody"]["content"];
+    let report = compare(&server, &content["application/json"]["example"]);
+    // Its candidate brings a launch and no arguments: four elements for each thread.
+    assert_eq!(report["kernel_exec_result"]["correctness"], true, "{report}");
+    if is_gpu(&report) {
+        assert_compared(&report, &["faster", "slower", "same", "inconclusive"]);
+    } else {
+        let requests = ratio(&report["candidates"][0], "warp_instructions");
+        assert!(requests < 1.0, "{requests}");
+    }
+}
+
+#[test]
 fn the_command_line_compares_files_at_a_server() {
     let server = Server::start();
     let home = tempfile::tempdir().unwrap();

@@ -190,13 +190,13 @@ fn because(reason: PairedReason) -> &'static str {
     }
 }
 
-/// Counts of one launch beside the reference's.
+/// Counts of one launch beside the reference's; what neither kernel does is left out.
 fn counts(page: &mut Page, candidate: &CandidateReport) {
     if candidate.counts.is_empty() {
         return;
     }
     page.row("counts", "of one launch: reference, candidate, ratio");
-    for count in &candidate.counts {
+    for count in candidate.counts.iter().filter(|one| one.reference > 0 || one.candidate > 0) {
         let ratio = count.ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.3}"));
         let name = plain(&count.count);
         page.more(&format!("{name:<26}{:>14}{:>14}{ratio:>9}", count.reference, count.candidate));

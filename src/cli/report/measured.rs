@@ -47,6 +47,7 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
     }
     let audited = match report.audited {
         0 => "no timed launch was verified".to_owned(),
+        1 => "1 timed launch verified".to_owned(),
         n => format!("{n} timed launches verified"),
     };
     let clock = report.sm_clock.map_or("clock not known".to_owned(), |clock| {

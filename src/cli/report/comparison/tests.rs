@@ -127,6 +127,7 @@ fn several_kernels_of_all_kinds() {
     let counts = json!([
         {"count": "warp_instructions", "reference": 100, "candidate": 150, "ratio": 1.5},
         {"count": "barriers", "reference": 0, "candidate": 2},
+        {"count": "global_atomic_operations", "reference": 0, "candidate": 0},
     ]);
     let text = page(
         "emulator",
