@@ -9,12 +9,17 @@
 //! ```
 //!
 //! Then, anywhere, `compare_counts --emulator libwarpgauge_emulator.so --ncu ncu.csv` prints the
-//! table of docs/emulator.md (`cargo xtask bench counts --ncu ncu.csv` builds both first). Without
-//! `--ncu` it prints the emulator's counts.
+//! table of docs/emulator.md (`cargo xtask bench counts --ncu ncu.csv` builds both first). It fails
+//! if a difference is not among those of `reasons`. Without `--ncu` it prints checksums of the
+//! results and the emulator's counts. `compare_counts --extract ncu.csv` prints what the
+//! comparison needs of the CSV: `tests/golden` has it, with the checksums, for `tests/counts.rs`.
 
 mod cases;
+mod columns;
 mod device;
 mod join;
+mod profiled;
+mod reasons;
 
 use std::path::PathBuf;
 
@@ -26,10 +31,12 @@ type Failure = Box<dyn std::error::Error>;
 struct Options {
     emulator: Option<PathBuf>,
     ncu: Option<PathBuf>,
+    extract: Option<PathBuf>,
     metrics: bool,
 }
 
-const USAGE: &str = "compare_counts [--metrics] [--emulator LIBRARY [--ncu FILE.csv]]";
+const USAGE: &str =
+    "compare_counts [--metrics | --extract FILE.csv | --emulator LIBRARY [--ncu FILE.csv]]";
 
 fn options() -> Result<Options, Failure> {
     let mut options = Options::default();
@@ -39,6 +46,7 @@ fn options() -> Result<Options, Failure> {
         match arg.to_str() {
             Some("--metrics") => options.metrics = true,
             Some("--emulator") => options.emulator = Some(file()?),
+            Some("--extract") => options.extract = Some(file()?),
             Some("--ncu") => options.ncu = Some(file()?),
             _ => return Err(USAGE.into()),
         }
@@ -52,10 +60,14 @@ fn options() -> Result<Options, Failure> {
 fn main() -> Result<(), Failure> {
     let options = options()?;
     if options.metrics {
-        println!("{}", join::metrics());
+        println!("{}", columns::requested());
         return Ok(());
     }
-    let ncu = options.ncu.as_deref().map(join::read).transpose()?;
+    if let Some(file) = &options.extract {
+        print!("{}", profiled::extract(&profiled::read(file)?)?);
+        return Ok(());
+    }
+    let ncu = options.ncu.as_deref().map(profiled::read).transpose()?;
     let mut device = device::Device::open(options.emulator.as_deref())?;
     let mut runs = Vec::new();
     for case in cases::all() {
@@ -67,9 +79,15 @@ fn main() -> Result<(), Failure> {
             runs.push(join::Run { label: case.label, kernel: case.kernel, counts });
         }
     }
-    match ncu {
-        Some(profiled) => print!("{}", join::table(&runs, &profiled)?),
-        None => runs.iter().for_each(|run| print!("{}", join::listing(run))),
+    let Some(profiled) = ncu else {
+        runs.iter().for_each(|run| print!("{}", join::listing(run)));
+        return Ok(());
+    };
+    let cells = join::cells(&runs, &profiled)?;
+    print!("{}", join::table(&cells));
+    println!("\n{} of {} launches have no difference.", join::all_equal(&cells), runs.len());
+    match &join::surprises(&cells)[..] {
+        [] => Ok(()),
+        surprises => Err(surprises.join("\n").into()),
     }
-    Ok(())
 }

@@ -42,6 +42,8 @@ pub(super) fn of(op: &Op) -> Option<Arithmetic> {
         Op::F2 { fp, op: F2::Add | F2::Sub, .. } => match fp {
             Fp::F32 => Arithmetic { fadd: 1, ..NONE },
             Fp::F64 => Arithmetic { dadd: 1, ..NONE },
+            // `HFMA2.BF16_V2`, with a multiplication by one.
+            Fp::Bf16 | Fp::Bf16x2 => Arithmetic { hfma: 1, half_ops: elements(*fp), ..NONE },
             _ => Arithmetic { hadd: 1, half_ops: elements(*fp), ..NONE },
         },
         Op::F2 { fp, op: F2::Mul, .. } => match fp {

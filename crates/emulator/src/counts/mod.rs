@@ -11,7 +11,7 @@ mod fold;
 mod traffic;
 
 pub(crate) use fold::Executed;
-pub(crate) use traffic::{Traffic, distinct, wavefronts};
+pub(crate) use traffic::{Traffic, distinct, turns, wavefronts};
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -109,12 +109,13 @@ counts! {
     dmul,
     /// f64 fused multiply-adds of threads, likewise; each is two operations.
     dfma,
-    /// f16 and bf16 instructions of threads that add or subtract, on single numbers or pairs, and
+    /// f16 instructions of threads that add or subtract, on single numbers or pairs, and
     /// conversions of f16 to f32, which are additions in hardware.
     hadd,
     /// f16 and bf16 instructions of threads that multiply, on single numbers or pairs.
     hmul,
     /// f16 and bf16 instructions of threads that multiply and add, on single numbers or pairs.
+    /// Additions of bf16 are multiply-adds in hardware.
     hfma,
     /// Operations on f16 and bf16 numbers, outside matrix instructions.
     half_ops,
@@ -158,14 +159,18 @@ counts! {
     global_atomic_requests,
     /// The same by threads.
     global_atomic_operations,
-    /// Sectors that those atomics touch.
+    /// Sectors that those atomics access: threads with the same address take turns.
     global_atomic_sectors,
     /// Atomics on global memory by warps whose old value nobody reads: the hardware reduces.
     global_reduction_requests,
     /// The same by threads.
     global_reduction_operations,
-    /// Sectors that those reductions touch.
+    /// Sectors that those reductions access, likewise.
     global_reduction_sectors,
+    /// Sectors that atomics and reductions touch, each once for an instruction.
+    global_atomic_touched_sectors,
+    /// Sectors that they would touch if their threads used adjacent addresses.
+    global_atomic_ideal_sectors,
     /// Loads from constant memory by warps.
     constant_requests,
     /// Bytes of the different sectors that were read in the whole launch: what a perfect cache
@@ -187,9 +192,9 @@ counts! {
     shared_store_conflicts,
     /// Atomics on shared memory by warps.
     shared_atomic_requests,
-    /// Loads from local memory by warps.
+    /// Loads from local memory by warps, one for each word: 4 for 16 bytes, whose words are apart.
     local_load_requests,
-    /// Stores to local memory by warps.
+    /// Stores to local memory by warps, likewise.
     local_store_requests,
     /// Bytes that threads read from and wrote to local memory.
     local_bytes,

@@ -82,18 +82,60 @@ pub(crate) fn distinct(addresses: &[u64], shift: u32) -> u64 {
     keys.chunk_by(|a, b| a == b).count() as u64
 }
 
-/// Passes that an access to shared memory takes, and those that its width alone takes.
+/// Sectors that an atomic accesses: threads with the same address take turns, so that a sector is
+/// accessed as often as the address in it that most threads have.
+pub(crate) fn turns(addresses: &[u64]) -> u64 {
+    let mut sorted = [0u64; 32];
+    let sorted = &mut sorted[..addresses.len()];
+    sorted.copy_from_slice(addresses);
+    sorted.sort_unstable();
+    let sectors = sorted.chunk_by(|a, b| a / SECTOR == b / SECTOR);
+    let most = |sector: &[u64]| sector.chunk_by(|a, b| a == b).map(<[u64]>::len).max();
+    sectors.filter_map(most).sum::<usize>() as u64
+}
+
+/// Which lanes of a wide access go together, by number of the part, and how many parts there are.
 ///
-/// Wide accesses are made by parts of the warp: halves for 8 bytes, quarters for 16. In a part,
-/// each of the 32 banks of 4 bytes gives one word a pass, to as many lanes as want it.
-pub(crate) fn wavefronts(offsets: &[(u32, u64)], bytes: u64) -> (u64, u64) {
+/// 8 bytes are accessed by halves of the warp, 16 by quarters. Two neighbouring parts are one if
+/// each of their lanes has the address of its neighbour, or each that of the lane after that (or
+/// these do not take part): the part then has no more than 128 bytes to access.
+fn parts(offsets: &[(u32, u64)], bytes: u64) -> ([u32; 32], u32) {
     let parts = (bytes / 4).clamp(1, 4) as u32;
     let lanes = 32 / parts;
+    let mut of = [0u32; 32];
+    of.iter_mut().zip(0..).for_each(|(part, lane)| *part = lane / lanes);
+    if parts == 1 {
+        return (of, 1);
+    }
+    let mut at = [None; 32];
+    offsets.iter().for_each(|(lane, offset)| at[*lane as usize] = Some(*offset));
+    let lanes = 2 * lanes as usize;
+    for first in (0..32).step_by(lanes) {
+        let same = |distance: usize| {
+            (first..first + lanes).all(|lane| {
+                let (own, other) = (at[lane], at[lane ^ distance]);
+                own.is_none() || other.is_none() || own == other
+            })
+        };
+        if same(1) || same(2) {
+            let part = of[first];
+            of[first..first + lanes].fill(part);
+        }
+    }
+    (of, parts)
+}
+
+/// Passes that an access to shared memory takes, and those that its width alone takes.
+///
+/// Wide accesses are made by parts of the warp. In a part, each of the 32 banks of 4 bytes gives
+/// one word a pass, to as many lanes as want it.
+pub(crate) fn wavefronts(offsets: &[(u32, u64)], bytes: u64) -> (u64, u64) {
+    let (of, parts) = parts(offsets, bytes);
     let (mut passes, mut least) = (0, 0);
     for part in 0..parts {
         // One word or none in every bank: nearly always, and found without sorting.
         let mut banks = [u64::MAX; 32];
-        let own = offsets.iter().filter(|(lane, _)| lane / lanes == part);
+        let own = offsets.iter().filter(|(lane, _)| of[*lane as usize] == part);
         let single = own.clone().all(|(_, at)| {
             (0..(bytes / 4).max(1)).all(|w| {
                 let word = at / 4 + w;
@@ -156,5 +198,30 @@ mod tests {
         assert_eq!(wavefronts(&at(&|l| 8 * l), 8), (2, 2));
         assert_eq!(wavefronts(&at(&|l| 16 * l), 16), (4, 4));
         assert_eq!(wavefronts(&at(&|l| l), 1), (1, 1));
+    }
+
+    #[test]
+    fn lanes_that_share_wide_words_take_fewer_passes() {
+        let at = |f: &dyn Fn(u64) -> u64| (0..32).map(|l| (l as u32, f(l))).collect::<Vec<_>>();
+        assert_eq!(wavefronts(&at(&|_| 64), 16), (2, 2));
+        assert_eq!(wavefronts(&at(&|l| l / 16 * 64), 16), (2, 2));
+        assert_eq!(wavefronts(&at(&|_| 64), 8), (1, 1));
+        assert_eq!(wavefronts(&at(&|l| l / 2 * 8), 8), (1, 1));
+        assert_eq!(wavefronts(&at(&|l| l % 2 * 8), 8), (1, 1));
+        // The lanes that share are too far apart.
+        assert_eq!(wavefronts(&at(&|l| l % 4 * 8), 8), (2, 2));
+        assert_eq!(wavefronts(&at(&|l| l / 2 * 256), 8), (16, 1));
+        let even: Vec<_> = (0..32).step_by(2).map(|l| (l as u32, 8 * l)).collect();
+        assert_eq!(wavefronts(&even, 8), (2, 1));
+    }
+
+    #[test]
+    fn atomics_on_one_address_take_turns() {
+        assert_eq!(turns(&[0x1000; 32]), 32);
+        let row: Vec<u64> = (0..32).map(|l| 0x1000 + 4 * l).collect();
+        assert_eq!(turns(&row), 4);
+        // Two sectors: three turns in one, two in the other.
+        assert_eq!(turns(&[0x1020, 0x1000, 0x1004, 0x1000, 0x1020, 0x1004, 0x1000]), 5);
+        assert_eq!(turns(&[]), 0);
     }
 }

@@ -202,8 +202,8 @@ fn testp(r: &mut Regs, k: &Consts, i: &Inst, fp: Fp, class: Testp, m: u32) {
         Testp::Infinite => c == C::Infinite,
         Testp::Number => c != C::Nan,
         Testp::NotANumber => c == C::Nan,
-        // PTX counts zeros as subnormal: they are not normal.
-        Testp::Normal => c == C::Normal,
+        // As on a GPU, zeros too.
+        Testp::Normal => matches!(c, C::Normal | C::Zero),
         Testp::Subnormal => matches!(c, C::Subnormal),
     };
     let bits = (0..32).fold(0, |p, l| {

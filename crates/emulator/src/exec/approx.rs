@@ -13,6 +13,21 @@ pub(super) fn rsqrt(x: f32) -> f32 {
     (1.0 / f64::from(x).sqrt()) as f32
 }
 
+/// `a / b`, as `div.approx` has it: zero for the largest divisors.
+#[inline(always)]
+pub(super) fn div(a: f32, b: f32) -> f32 {
+    const LIMIT: f32 = f32::from_bits((127 + 126) << 23);
+    let large = b.abs() > LIMIT && b.is_finite();
+    let v = a / b;
+    if !large {
+        v
+    } else if a.is_infinite() {
+        f32::NAN
+    } else {
+        0.0 * v
+    }
+}
+
 /// `ln(2)^n / n!`, the coefficients of `2^x`; the first left out is below 2⁻⁴⁷ for |x| ≤ 1/2.
 const EXP2: [f64; 12] = {
     let mut c = [1.0; 12];
@@ -111,6 +126,10 @@ fn sin_cos(x: f32) -> (f64, f64) {
 
 /// `sin x`
 pub(super) fn sin(x: f32) -> f32 {
+    if x == 0.0 {
+        // Of the same sign.
+        return x;
+    }
     if x.is_finite() { sin_cos(x).0 as f32 } else { f32::NAN }
 }
 

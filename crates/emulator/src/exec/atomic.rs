@@ -10,7 +10,7 @@ use super::memory::{self, Kind, Target};
 use super::race;
 use super::step::At;
 use super::warp::Warp;
-use super::{FaultKind, LaunchFault, float, half, soft};
+use super::{FaultKind, LaunchFault, float, half, nan, soft};
 use crate::ir::{Access, Inst, Mbar, Rmw};
 use crate::ptx::Space;
 
@@ -23,13 +23,25 @@ fn add_f32(a: u32, b: u32, ftz: bool) -> u32 {
     if ftz { float::flush(bits) } else { bits }
 }
 
+/// In global memory a NaN is not quieted, and that of the operand goes first; in shared memory,
+/// where the sum is an instruction of its own, the NaN of the memory.
+fn add_f64(old: u64, b: u64, global: bool) -> u64 {
+    let nan = |v: u64| f64::from_bits(v).is_nan();
+    let sum = (f64::from_bits(old) + f64::from_bits(b)).to_bits();
+    match global {
+        true if nan(b) => b,
+        true if nan(old) => old,
+        _ => nan::two(sum, b, old),
+    }
+}
+
 fn halves(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
     let high = f((a >> 16) as u16, (b >> 16) as u16);
     u32::from(f(a as u16, b as u16)) | u32::from(high) << 16
 }
 
-/// The new value of an element of `width` bytes that was `old`.
-fn apply(rmw: Rmw, width: u8, ftz: bool, old: u64, b: u64, c: u64) -> u64 {
+/// The new value of an element of `width` bytes, in global memory or shared, that was `old`.
+fn apply(rmw: Rmw, width: u8, global: bool, old: u64, b: u64, c: u64) -> u64 {
     let wide = width == 8;
     let s = |v: u64| if wide { v as i64 } else { i64::from(v as i32) };
     let (o, x) = (old as u32, b as u32);
@@ -76,12 +88,8 @@ fn apply(rmw: Rmw, width: u8, ftz: bool, old: u64, b: u64, c: u64) -> u64 {
         }
         Rmw::MinU => old.min(b),
         Rmw::MaxU => old.max(b),
-        Rmw::AddF32 => add_f32(o, x, ftz).into(),
-        Rmw::AddF32Ftz => add_f32(o, x, true).into(),
-        Rmw::AddF64 => {
-            let sum = f64::from_bits(old) + f64::from_bits(b);
-            if sum.is_nan() { soft::F64.nan() } else { sum.to_bits() }
-        }
+        Rmw::AddF32 => add_f32(o, x, global).into(),
+        Rmw::AddF64 => add_f64(old, b, global),
         Rmw::AddF16 => half::add(soft::F16, old as u16, b as u16).into(),
         Rmw::AddBf16 => half::add(soft::BF16, old as u16, b as u16).into(),
         Rmw::AddF16x2 => halves(o, x, |p, q| half::add(soft::F16, p, q)).into(),

@@ -38,9 +38,15 @@ pub(super) fn bfind(v: u64, bits: u32, signed: bool, shift: bool) -> u32 {
     }
 }
 
+/// Position and length of a field. The instructions for 32 bits look at 8 bits of them; those for
+/// 64 bits, which a GPU does not have, look at all.
+fn field(pos: u32, len: u32, bits: u32) -> (u32, u32) {
+    if bits == 64 { (pos.min(255), len.min(255)) } else { (pos & 0xff, len & 0xff) }
+}
+
 /// `len` bits of `a` from bit `pos`, extended by the sign (the highest bit taken) or by zeros.
 pub(super) fn bfe(a: u64, pos: u32, len: u32, bits: u32, signed: bool) -> u64 {
-    let (pos, len) = (pos & 0xff, len & 0xff);
+    let (pos, len) = field(pos, len, bits);
     if len == 0 {
         return 0;
     }
@@ -54,7 +60,7 @@ pub(super) fn bfe(a: u64, pos: u32, len: u32, bits: u32, signed: bool) -> u64 {
 }
 
 pub(super) fn bfi(a: u64, b: u64, pos: u32, len: u32, bits: u32) -> u64 {
-    let (pos, len) = (pos & 0xff, len & 0xff);
+    let (pos, len) = field(pos, len, bits);
     if len == 0 || pos >= bits {
         return b;
     }
@@ -139,6 +145,10 @@ pub(super) fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     if offset == 0 {
         return if mask >> base & 1 == 1 { base } else { u32::MAX };
     }
+    if offset == i32::MIN {
+        // Its magnitude overflows on a GPU.
+        return 0;
+    }
     let mut left = offset.unsigned_abs();
     let mut at = i64::from(base);
     let step = if offset > 0 { 1 } else { -1 };
@@ -174,6 +184,10 @@ mod tests {
         assert_eq!(funnel(1, 2, 40, false, true), 2);
         assert_eq!(fns(0b1011_0000, 4, 2), 5);
         assert_eq!(fns(0b1011_0000, 7, -2), 5);
+        assert_eq!(fns(0b1011_0000, 4, i32::MIN), 0);
+        assert_eq!(bfi(0xff, 7, 0x100, 4, 64), 7);
+        assert_eq!(bfe(0xff, 4, 0x101, 64, false), 0xf);
+        assert_eq!(bfe(0xff, 4, 0x101, 32, false), 1);
         assert_eq!(bfind(0xffff_fffe, 32, true, false), 0);
         assert_eq!(bfind(0x8000_0000, 32, false, true), 0);
         assert_eq!(dp4a(0xff01_ff01, 0x0101_0101, 0, true, true), 0);

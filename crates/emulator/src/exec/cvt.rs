@@ -1,7 +1,8 @@
 //! Conversions.
 
-use super::float::flush;
+use super::float::{canonical, flush};
 use super::half;
+use super::nan::{self, Conversion};
 use super::regs::Regs;
 use super::soft::{self, Format, Round};
 use crate::ir::{Class, Consts, Cvt, Inst, Mode};
@@ -48,14 +49,16 @@ fn flush_if(on: bool, ty: Type, v: u64) -> u64 {
 }
 
 fn float_to_float(c: Cvt, from: Format, to: Format, v: u64) -> u64 {
-    let v = flush_if(c.mode.ftz, c.from, v);
-    let mut out = if from == to {
-        let v = if from.is_nan(v) { from.nan() } else { v };
+    // A conversion to f16 has no flushing of its operand.
+    let v = flush_if(c.mode.ftz && to != soft::F16, c.from, v);
+    let mut out = if from.is_nan(v) {
+        let Mode { round, ftz, sat, .. } = c.mode;
+        nan::convert(from, to, Conversion { round, integral: c.integral, ftz, sat }, v)
+    } else if from == to {
         if c.integral { soft::to_integral(from, c.mode.round, v) } else { v }
     } else if to == soft::TF32 {
         // An f32 whose low bits are zero.
-        let v = soft::convert(from, soft::TF32, c.mode.round, v);
-        if soft::TF32.is_nan(v) { soft::F32.nan() } else { v << 13 }
+        soft::convert(from, soft::TF32, c.mode.round, v) << 13
     } else if c.integral {
         soft::convert(from, to, Round::Rn, soft::to_integral(from, c.mode.round, v))
     } else {
@@ -63,7 +66,7 @@ fn float_to_float(c: Cvt, from: Format, to: Format, v: u64) -> u64 {
     };
     let f = if to == soft::TF32 { soft::F32 } else { to };
     let sign = 1u64 << (f.man + f.exp);
-    if c.satfinite && out & !sign == f.inf() {
+    if c.satfinite && (out & !sign == f.inf() || to == soft::TF32 && f.is_nan(out)) {
         out -= if to == soft::TF32 { 1 << 13 } else { 1 };
     }
     if c.mode.relu && !f.is_nan(out) && out & sign != 0 {
@@ -84,8 +87,9 @@ pub(super) fn convert(c: Cvt, v: u64) -> u64 {
             let v = flush_if(c.mode.ftz, c.from, v);
             let (low, high) = limits(c.to);
             match soft::to_int(from, c.mode.round, v) {
-                // NaN becomes 0 in 32 bits or less, and the sign bit alone in 64.
-                None if c.to.bits() == 64 => 1 << 63,
+                // NaN becomes the top bit alone where f64 or 64 bits are involved, or else 0.
+                None if c.to.signed() && from == soft::F64 => register(c.to, low),
+                None if c.to.bits() == 64 || from == soft::F64 => 1 << (c.to.bits() - 1),
                 None => 0,
                 Some(n) => register(c.to, n.clamp(low, high)),
             }
@@ -140,10 +144,10 @@ pub(super) fn cvt(r: &mut Regs, k: &Consts, i: &Inst, c: Cvt, m: u32) {
             r.u64_32(k, i, m, |a| f64::from(a as i32).to_bits());
         }
         (Type::F16, Type::F32) if near => {
-            r.u32(k, i, m, |a| canonical(half::to_f32(soft::F16, a as u16)));
+            r.u32(k, i, m, |a| canonical(half::to_f32(soft::F16, a as u16).to_bits()));
         }
         (Type::Bf16, Type::F32) if near => {
-            r.u32(k, i, m, |a| canonical(half::to_f32(soft::BF16, a as u16)));
+            r.u32(k, i, m, |a| a << 16);
         }
         (Type::F32, Type::F16) if near => {
             r.u32(k, i, m, |a| half::from_f32(soft::F16, f32::from_bits(a)).into());
@@ -151,19 +155,17 @@ pub(super) fn cvt(r: &mut Regs, k: &Consts, i: &Inst, c: Cvt, m: u32) {
         (Type::F32, Type::Bf16) if near => {
             r.u32(k, i, m, |a| half::from_f32(soft::BF16, f32::from_bits(a)).into());
         }
+        // The host hands a NaN on as a GPU does, but makes no promise.
         (Type::F32, Type::F64) if near => r.u64_32(k, i, m, |a| {
             let v = f64::from(f32::from_bits(a));
-            if v.is_nan() { soft::F64.nan() } else { v.to_bits() }
+            if v.is_nan() { convert(c, a.into()) } else { v.to_bits() }
         }),
-        (Type::F64, Type::F32) if near => {
-            r.u32_64(k, i, m, |a| canonical(f64::from_bits(a) as f32));
-        }
+        (Type::F64, Type::F32) if near => r.u32_64(k, i, m, |a| {
+            let v = f64::from_bits(a) as f32;
+            if v.is_nan() { convert(c, a) as u32 } else { v.to_bits() }
+        }),
         _ => any(r, k, i, c, m),
     }
-}
-
-fn canonical(v: f32) -> u32 {
-    if v.is_nan() { 0x7fff_ffff } else { v.to_bits() }
 }
 
 fn any(r: &mut Regs, k: &Consts, i: &Inst, c: Cvt, m: u32) {

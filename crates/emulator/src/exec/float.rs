@@ -4,14 +4,17 @@
 //! [`soft`]. A NaN result has the bits that a GPU gives it.
 
 use super::approx;
+use super::nan;
 use super::regs::Regs;
-use super::soft::{self, Round};
+use super::soft::{self, Format, Round};
 use crate::ir::{Consts, F1, F2, FCmp, Inst, Mode};
 
 /// The NaN of GPU f32 arithmetic.
 const NAN32: u32 = 0x7fff_ffff;
-/// The NaN of GPU f64 arithmetic.
-const NAN64: u64 = 0x7ff8_0000_0000_0000;
+/// 2^-94: the least normal number times [`SCALE`].
+const TINY: f32 = f32::from_bits((127 - 94) << 23);
+/// 2^32
+const SCALE: f32 = 4_294_967_296.0;
 
 /// Subnormals become zeros of the same sign.
 #[inline(always)]
@@ -57,6 +60,31 @@ fn near2(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32, f: impl Fn(f32,
         r.b32(k, i, m, |a, b| finish(f(input(a, ftz), input(b, ftz)), ftz, true));
     }
 }
+
+/// `a × b + c` (`None`: the product alone) with `.ftz`. A GPU flushes what is below the normal
+/// numbers when it is rounded as if exponents had no end; the host's rounding may have lifted it to
+/// the least of them. Infinity, where scaling overflows, is not below anything.
+#[inline(always)]
+fn flushed(v: f32, a: f32, b: f32, c: Option<f32>) -> f32 {
+    let scaled = match c {
+        Some(c) => (a * SCALE).mul_add(b, c * SCALE),
+        None => (a * SCALE) * b,
+    };
+    if scaled.abs() < TINY { 0f32.copysign(v) } else { v }
+}
+
+/// A result of `f` in the directed modes, flushed by the same rule. Its arguments are in `WIDE`.
+fn exact_flushed(v: u32, args: [u32; 3], f: impl Fn(Format, [u64; 3]) -> u64) -> u32 {
+    if v & 0x7fff_ffff != 0x0080_0000 {
+        return v;
+    }
+    let wide = f(WIDE, args.map(|a| soft::convert(soft::F32, WIDE, Round::Rz, a.into())));
+    let least = soft::convert(soft::F32, WIDE, Round::Rz, 0x0080_0000);
+    if wide & ((1 << (WIDE.man + WIDE.exp)) - 1) < least { v & 1 << 31 } else { v }
+}
+
+/// The digits of f32 and more exponents.
+const WIDE: Format = Format { man: 23, exp: 11 };
 
 /// Any function on f32 bits, with flushing and clamping around it.
 fn around(mode: Mode, v: u64) -> u32 {
@@ -117,8 +145,12 @@ pub(super) fn f32_2(r: &mut Regs, k: &Consts, i: &Inst, op: F2, mode: Mode, m: u
         match op {
             F2::Add => return near2(r, k, i, mode, m, |a, b| a + b),
             F2::Sub => return near2(r, k, i, mode, m, |a, b| a - b),
+            F2::Mul if mode.ftz => {
+                return near2(r, k, i, mode, m, |a, b| flushed(a * b, a, b, None));
+            }
             F2::Mul => return near2(r, k, i, mode, m, |a, b| a * b),
-            F2::Div | F2::DivApprox => return near2(r, k, i, mode, m, |a, b| a / b),
+            F2::Div => return near2(r, k, i, mode, m, |a, b| a / b),
+            F2::DivApprox => return near2(r, k, i, mode, m, approx::div),
             _ => {}
         }
     }
@@ -130,6 +162,11 @@ fn f32_2_rare(r: &mut Regs, k: &Consts, i: &Inst, op: F2, mode: Mode, m: u32) {
     match op {
         F2::Add => exact2(r, k, i, mode, m, |a, b| soft::add(f, round, a, b)),
         F2::Sub => exact2(r, k, i, mode, m, |a, b| soft::add(f, round, a, b ^ 1 << 31)),
+        F2::Mul if mode.ftz => r.b32(k, i, m, |a, b| {
+            let args = [flush(a), flush(b), 0];
+            let of = |f: Format, [a, b, _]: [u64; 3]| soft::mul(f, round, a, b);
+            around(mode, exact_flushed(of(f, args.map(u64::from)) as u32, args, of).into())
+        }),
         F2::Mul => exact2(r, k, i, mode, m, |a, b| soft::mul(f, round, a, b)),
         F2::Div => exact2(r, k, i, mode, m, |a, b| soft::div(f, round, a, b)),
         F2::Copysign => r.b32(k, i, m, |a, b| a & 1 << 31 | b & !(1 << 31)),
@@ -140,12 +177,17 @@ fn f32_2_rare(r: &mut Regs, k: &Consts, i: &Inst, op: F2, mode: Mode, m: u32) {
 #[inline(always)]
 pub(super) fn f32_fma(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32) {
     let near = |a: u32, b: u32, c: u32, ftz: bool, sat: bool| {
-        finish(input(a, ftz).mul_add(input(b, ftz), input(c, ftz)), ftz, sat)
+        let (a, b, c) = (input(a, ftz), input(b, ftz), input(c, ftz));
+        let v = a.mul_add(b, c);
+        finish(if ftz { flushed(v, a, b, Some(c)) } else { v }, ftz, sat)
     };
     if mode.round != Round::Rn {
-        let x = |v: u32| u64::from(if mode.ftz { flush(v) } else { v });
+        let x = |v: u32| if mode.ftz { flush(v) } else { v };
+        let of = |f: Format, [a, b, c]: [u64; 3]| soft::fma(f, mode.round, a, b, c);
         return r.t32(k, i, m, |a, b, c| {
-            around(mode, soft::fma(soft::F32, mode.round, x(a), x(b), x(c)))
+            let args = [x(a), x(b), x(c)];
+            let v = of(soft::F32, args.map(u64::from)) as u32;
+            around(mode, if mode.ftz { exact_flushed(v, args, of) } else { v }.into())
         });
     }
     match (mode.ftz, mode.sat) {
@@ -177,8 +219,8 @@ fn f32_1_rare(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: Mode, m: u32) {
         |f: fn(f32) -> f32| move |a: u32| u64::from(finish(f(f32::from_bits(a)), false, false));
     let one = 1f32.to_bits().into();
     match op {
-        F1::Neg => r.u32(k, i, m, |a| x(a) ^ 1 << 31),
-        F1::Abs => r.u32(k, i, m, |a| x(a) & !(1 << 31)),
+        F1::Neg => r.u32(k, i, m, |a| canonical(x(a) ^ 1 << 31)),
+        F1::Abs => r.u32(k, i, m, |a| canonical(x(a) & !(1 << 31))),
         F1::Sqrt if mode.round == Round::Rn => {
             r.u32(k, i, m, |a| around(mode, of(f32::sqrt)(x(a))));
         }
@@ -202,14 +244,15 @@ fn f32_1_rare(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: Mode, m: u32) {
     }
 }
 
+/// An f32 with the one NaN.
 #[inline(always)]
-fn canon64(v: f64) -> u64 {
-    if v.is_nan() { NAN64 } else { v.to_bits() }
+pub(super) fn canonical(v: u32) -> u32 {
+    if v & 0x7fff_ffff > 0x7f80_0000 { NAN32 } else { v }
 }
 
 #[inline(always)]
 fn near64(r: &mut Regs, k: &Consts, i: &Inst, m: u32, f: impl Fn(f64, f64) -> f64) {
-    r.b64(k, i, m, |a, b| canon64(f(f64::from_bits(a), f64::from_bits(b))));
+    r.b64(k, i, m, |a, b| nan::two(f(f64::from_bits(a), f64::from_bits(b)).to_bits(), a, b));
 }
 
 #[inline(always)]
@@ -219,7 +262,11 @@ pub(super) fn f64_2(r: &mut Regs, k: &Consts, i: &Inst, op: F2, mode: Mode, m: u
             F2::Add => return near64(r, k, i, m, |a, b| a + b),
             F2::Sub => return near64(r, k, i, m, |a, b| a - b),
             F2::Mul => return near64(r, k, i, m, |a, b| a * b),
-            F2::Div | F2::DivApprox => return near64(r, k, i, m, |a, b| a / b),
+            F2::Div => {
+                return r.b64(k, i, m, |a, b| {
+                    nan::two((f64::from_bits(a) / f64::from_bits(b)).to_bits(), b, a)
+                });
+            }
             _ => {}
         }
     }
@@ -230,17 +277,17 @@ fn f64_2_rare(r: &mut Regs, k: &Consts, i: &Inst, op: F2, round: Round, m: u32) 
     let f = soft::F64;
     let sign = 1u64 << 63;
     match op {
-        F2::Add => r.b64(k, i, m, |a, b| soft::add(f, round, a, b)),
-        F2::Sub => r.b64(k, i, m, |a, b| soft::add(f, round, a, b ^ sign)),
-        F2::Mul => r.b64(k, i, m, |a, b| soft::mul(f, round, a, b)),
-        F2::Div => r.b64(k, i, m, |a, b| soft::div(f, round, a, b)),
+        F2::Add => r.b64(k, i, m, |a, b| nan::two(soft::add(f, round, a, b), a, b)),
+        F2::Sub => r.b64(k, i, m, |a, b| nan::two(soft::add(f, round, a, b ^ sign), a, b)),
+        F2::Mul => r.b64(k, i, m, |a, b| nan::two(soft::mul(f, round, a, b), a, b)),
+        F2::Div => r.b64(k, i, m, |a, b| nan::two(soft::div(f, round, a, b), b, a)),
         F2::Copysign => r.b64(k, i, m, |a, b| a & sign | b & !sign),
         _ => {
             let max = matches!(op, F2::Max | F2::MaxNan);
             r.b64(k, i, m, |a, b| {
                 let (x, y) = (f64::from_bits(a), f64::from_bits(b));
                 match (x.is_nan(), y.is_nan()) {
-                    (true, true) => NAN64,
+                    (true, true) => nan::quiet(b),
                     (true, false) => b,
                     (false, true) => a,
                     _ => {
@@ -257,35 +304,41 @@ fn f64_2_rare(r: &mut Regs, k: &Consts, i: &Inst, op: F2, round: Round, m: u32) 
 pub(super) fn f64_fma(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32) {
     if mode.round == Round::Rn {
         r.t64(k, i, m, |a, b, c| {
-            canon64(f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c)))
+            let v = f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c));
+            nan::three(v.to_bits(), a, b, c)
         });
     } else {
-        r.t64(k, i, m, |a, b, c| soft::fma(soft::F64, mode.round, a, b, c));
+        r.t64(k, i, m, |a, b, c| nan::three(soft::fma(soft::F64, mode.round, a, b, c), a, b, c));
     }
 }
 
 /// Only the high word of the operand and of the result count.
 fn high_word(v: f64) -> u64 {
-    canon64(v) & 0xffff_ffff_0000_0000
+    if v.is_nan() { soft::F64.nan() } else { v.to_bits() & 0xffff_ffff_0000_0000 }
 }
 
 pub(super) fn f64_1(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: Mode, m: u32) {
     let one = 1f64.to_bits();
+    let nan = |a: u64| f64::from_bits(a).is_nan();
     let top = |a: u64| {
         let v = f64::from_bits(a & 0xffff_ffff_0000_0000);
         if v.is_subnormal() { 0f64.copysign(v) } else { v }
     };
     match op {
-        F1::Neg => r.u64(k, i, m, |a| a ^ 1 << 63),
-        F1::Abs => r.u64(k, i, m, |a| a & !(1 << 63)),
+        // These two are sums with −0 on a GPU: a NaN keeps its sign.
+        F1::Neg => r.u64(k, i, m, |a| if nan(a) { nan::quiet(a) } else { a ^ 1 << 63 }),
+        F1::Abs => r.u64(k, i, m, |a| if nan(a) { nan::quiet(a) } else { a & !(1 << 63) }),
         F1::Sqrt if mode.round == Round::Rn => {
-            r.u64(k, i, m, |a| canon64(f64::from_bits(a).sqrt()));
+            r.u64(k, i, m, |a| nan::one(f64::from_bits(a).sqrt().to_bits(), a));
         }
-        F1::Sqrt => r.u64(k, i, m, |a| soft::sqrt(soft::F64, mode.round, a)),
+        F1::Sqrt => r.u64(k, i, m, |a| nan::one(soft::sqrt(soft::F64, mode.round, a), a)),
         F1::Rcp if mode.round == Round::Rn => {
-            r.u64(k, i, m, |a| canon64(f64::from_bits(a).recip()));
+            r.u64(k, i, m, |a| nan::one(f64::from_bits(a).recip().to_bits(), a));
         }
-        F1::Rcp => r.u64(k, i, m, |a| soft::div(soft::F64, mode.round, one, a)),
+        F1::Rcp => r.u64(k, i, m, |a| nan::one(soft::div(soft::F64, mode.round, one, a), a)),
+        F1::RsqrtApprox if !mode.ftz => {
+            r.u64(k, i, m, |a| nan::one(f64::from_bits(a).sqrt().recip().to_bits(), a));
+        }
         F1::RcpApprox => r.u64(k, i, m, |a| high_word(top(a).recip())),
         // Without `.ftz` it is a function of full precision, with subnormal numbers.
         F1::RsqrtApprox if !mode.ftz => {

@@ -39,6 +39,14 @@ pub(super) fn from_f32(f: Format, v: f32) -> u16 {
     half::f16::from_f32_const(v).to_bits()
 }
 
+/// Zero for a number that is below the normal ones when it is rounded as if exponents had no end.
+/// `exact` is the result before rounding and `v` after it.
+fn flushed(f: Format, mode: Mode, v: u16, exact: f64) -> u16 {
+    let least = f64::from(to_f32(f, 1 << f.man));
+    let half_ulp = 1.0 - 0.25 / f64::from(1u32 << f.man);
+    if mode.ftz && exact.abs() < least * half_ulp { v & 0x8000 } else { v }
+}
+
 /// Flushing, clamping and `.relu` of a result.
 fn finish(f: Format, mode: Mode, v: u16) -> u16 {
     let magnitude = v & 0x7fff;
@@ -63,7 +71,7 @@ fn binary(f: Format, op: F2, mode: Mode, a: u16, b: u16) -> u16 {
     let v = match op {
         F2::Add => from_f32(f, x + y),
         F2::Sub => from_f32(f, x - y),
-        F2::Mul => from_f32(f, x * y),
+        F2::Mul => flushed(f, mode, from_f32(f, x * y), (x * y).into()),
         F2::Div | F2::DivApprox => from_f32(f, x / y),
         F2::Copysign => a & 0x8000 | b & 0x7fff,
         _ => pick(f, op, a, b),
@@ -117,13 +125,15 @@ fn fused(f: Format, mode: Mode, a: u16, b: u16, c: u16) -> u16 {
         let toward_zero = (error < 0.0) != (sum < 0.0);
         bits = if toward_zero { bits - 1 } else { bits + 1 };
     }
-    finish(f, mode, soft::convert(soft::F64, f, Round::Rn, bits) as u16)
+    let v = soft::convert(soft::F64, f, Round::Rn, bits) as u16;
+    finish(f, mode, flushed(f, mode, v, f64::from_bits(bits)))
 }
 
 fn unary(f: Format, op: F1, mode: Mode, a: u16) -> u16 {
     let a = input(f, mode, a);
     let of = |g: fn(f32) -> f32| from_f32(f, g(to_f32(f, a)));
     let v = match op {
+        F1::Neg | F1::Abs if f.is_nan(a.into()) => return f.nan() as u16,
         F1::Neg => return a ^ 0x8000,
         F1::Abs => return a & 0x7fff,
         F1::Sqrt | F1::SqrtApprox => of(f32::sqrt),
@@ -131,6 +141,12 @@ fn unary(f: Format, op: F1, mode: Mode, a: u16) -> u16 {
         F1::RsqrtApprox => of(approx::rsqrt),
         F1::Sin => of(approx::sin),
         F1::Cos => of(approx::cos),
+        F1::Ex2 if f == soft::F16 => {
+            let v = approx::ex2(to_f32(f, a));
+            // A GPU drops the digits for which a subnormal has no room.
+            let cut = v > 0.0 && v < to_f32(f, 1 << f.man);
+            if cut { (v * 16_777_216.0) as u16 } else { from_f32(f, v) }
+        }
         F1::Ex2 => of(approx::ex2),
         F1::Lg2 => of(approx::lg2),
         F1::Tanh => of(approx::tanh),

@@ -58,10 +58,14 @@ pub(super) fn read(worker: &Worker<'_>, cta: &Cta, warp: &mut Warp, at: &At, ins
         Op::Isspacep(space) => {
             let regs = &mut warp.frames[at.frame].regs;
             let a = regs.s64(k, inst.a);
-            let is = |va| match space {
-                // Constants are global memory here.
-                Space::Const => space_of(va) == Space::Global,
-                s => space_of(va) == s,
+            let constants = &worker.grid.code.constants;
+            let constant = |va| constants.iter().any(|(at, n)| (*at..at + n).contains(&va));
+            let is = |va| match (space, space_of(va)) {
+                (Space::Const, s) => s == Space::Global && constant(va),
+                // The window of parameters is in that of global memory.
+                (Space::Global, Space::Param) => true,
+                (Space::Global, s) => s == Space::Global && !constant(va),
+                (space, s) => s == space,
             };
             let v = (0..32).fold(0, |m, l| m | u32::from(is(a[l])) << l);
             regs.putp(inst.d, v, at.active);

@@ -1,8 +1,7 @@
 //! Matrix instructions.
 //!
-//! Layouts of `mma` and `ldmatrix` fragments are those of the PTX ISA. A product of half-precision
-//! numbers is exact; the sum over k and the addend is formed in f64 and rounded once, to nearest,
-//! where a tensor core truncates along the way: results differ from a GPU's by an ulp or so.
+//! Layouts of `mma` and `ldmatrix` fragments are those of the PTX ISA. Sums are those of a
+//! tensor core ([`dot`]).
 
 use super::FaultKind;
 use super::block::Cta;
@@ -14,7 +13,7 @@ use super::regs::ALL;
 use super::soft::{self, Round};
 use super::step::{At, Flow, Step};
 use super::warp::{Frame, Warp};
-use super::{cvt, half};
+use super::{cvt, dot, half};
 use crate::ir::{Access, Code, Elem, Inst, Mma, Op, Wmma, WmmaKind};
 use crate::ptx::Space;
 
@@ -242,17 +241,25 @@ impl Product {
 
     fn floats(&self, a: Elem, b: Elem, c: Elem, d: Elem) -> Vec<u64> {
         let x: Vec<f64> = self.a.iter().map(|v| number(a, *v)).collect();
-        let y: Vec<f64> = self.b.iter().map(|v| number(b, *v)).collect();
+        // Column by column.
+        let y = (0..self.n).flat_map(|j| (0..self.k).map(move |k| self.b[k * self.n + j]));
+        let y: Vec<f64> = y.map(|v| number(b, v)).collect();
         let mut out = Vec::with_capacity(self.m * self.n);
-        for i in 0..self.m {
-            for j in 0..self.n {
-                let mut sum = number(c, self.c[i * self.n + j]);
-                for k in 0..self.k {
-                    // For f64 this is the chain of fused operations that the ISA asks for; the
-                    // products of narrower formats are exact anyway.
-                    sum = x[i * self.k + k].mul_add(y[k * self.n + j], sum);
-                }
-                out.push(result(d, sum));
+        for (i, row) in x.chunks(self.k).enumerate() {
+            for (j, column) in y.chunks(self.k).enumerate() {
+                let c = number(c, self.c[i * self.n + j]);
+                // For f64 this is the chain of fused operations that the ISA asks for; the
+                // products of narrower formats are exact anyway.
+                let chain = || row.iter().zip(column).fold(c, |sum, (x, y)| x.mul_add(*y, sum));
+                let cut = match a {
+                    Elem::F16 | Elem::Bf16 | Elem::Tf32 => dot::dot(row, column, c),
+                    Elem::E4m3 | Elem::E5m2 => {
+                        let round = |v| number(d, result(d, v));
+                        Some(dot::eight(row, column, c, round))
+                    }
+                    _ => None,
+                };
+                out.push(result(d, cut.unwrap_or_else(chain)));
             }
         }
         out

@@ -2,7 +2,7 @@
 
 use super::grid::Worker;
 use super::memory::{Kind, Target};
-use crate::counts::{distinct, wavefronts};
+use crate::counts::{distinct, turns, wavefronts};
 use crate::ir::Access;
 use crate::ptx::Space;
 
@@ -77,47 +77,7 @@ impl Worker<'_> {
         let c = &mut self.counts;
         match target {
             Target::Global if access.space == Space::Const => c.constant_requests += 1,
-            Target::Global => {
-                let row = row(list, bytes);
-                let (sectors, lines) = match &row {
-                    Some(row) => (row.sectors, row.lines),
-                    None => (distinct(list, 5), distinct(list, 7)),
-                };
-                let touched = row.as_ref().map_or(list, Row::addresses);
-                let total = bytes * n as u64;
-                // Threads may share an address, which is better still.
-                let ideal = sectors.min(total.div_ceil(32));
-                match kind {
-                    Kind::Read => {
-                        c.global_load_requests += 1;
-                        c.global_load_sectors += sectors;
-                        c.global_load_ideal_sectors += ideal;
-                        c.global_load_bytes += total;
-                        c.global_load_lines += lines;
-                    }
-                    Kind::Write => {
-                        c.global_store_requests += 1;
-                        c.global_store_sectors += sectors;
-                        c.global_store_ideal_sectors += ideal;
-                        c.global_store_bytes += total;
-                        c.global_store_lines += lines;
-                    }
-                    Kind::Atomic => {
-                        c.global_atomic_requests += 1;
-                        c.global_atomic_operations += n as u64;
-                        c.global_atomic_sectors += sectors;
-                    }
-                    Kind::Reduction => {
-                        c.global_reduction_requests += 1;
-                        c.global_reduction_operations += n as u64;
-                        c.global_reduction_sectors += sectors;
-                    }
-                }
-                self.grid.traffic.touch(touched, kind != Kind::Read);
-                if matches!(kind, Kind::Atomic | Kind::Reduction) {
-                    self.grid.traffic.touch(touched, false);
-                }
-            }
+            Target::Global => self.count_global(list, bytes, kind),
             Target::Shared if matches!(kind, Kind::Atomic | Kind::Reduction) => {
                 c.shared_atomic_requests += 1;
             }
@@ -146,13 +106,62 @@ impl Worker<'_> {
             Target::Local if access.space == Space::Param => {}
             Target::Local => {
                 c.local_bytes += bytes * n as u64;
+                // The words of a thread are apart: beside each is that of the next thread.
+                let words = bytes.div_ceil(4);
                 if kind == Kind::Read {
-                    c.local_load_requests += 1;
+                    c.local_load_requests += words;
                 } else {
-                    c.local_store_requests += 1;
+                    c.local_store_requests += words;
                 }
             }
             Target::Param => {}
+        }
+    }
+
+    fn count_global(&mut self, list: &[u64], bytes: u64, kind: Kind) {
+        let c = &mut self.counts;
+        let row = row(list, bytes);
+        let (sectors, lines) = match &row {
+            Some(row) => (row.sectors, row.lines),
+            None => (distinct(list, 5), distinct(list, 7)),
+        };
+        let touched = row.as_ref().map_or(list, Row::addresses);
+        let (threads, total) = (list.len() as u64, bytes * list.len() as u64);
+        // Threads may share an address, which is better still.
+        let ideal = sectors.min(total.div_ceil(SECTOR));
+        let atomic = matches!(kind, Kind::Atomic | Kind::Reduction);
+        let turns = if atomic && row.is_none() { turns(list) } else { sectors };
+        match kind {
+            Kind::Read => {
+                c.global_load_requests += 1;
+                c.global_load_sectors += sectors;
+                c.global_load_ideal_sectors += ideal;
+                c.global_load_bytes += total;
+                c.global_load_lines += lines;
+            }
+            Kind::Write => {
+                c.global_store_requests += 1;
+                c.global_store_sectors += sectors;
+                c.global_store_ideal_sectors += ideal;
+                c.global_store_bytes += total;
+                c.global_store_lines += lines;
+            }
+            Kind::Atomic => {
+                c.global_atomic_requests += 1;
+                c.global_atomic_operations += threads;
+                c.global_atomic_sectors += turns;
+            }
+            Kind::Reduction => {
+                c.global_reduction_requests += 1;
+                c.global_reduction_operations += threads;
+                c.global_reduction_sectors += turns;
+            }
+        }
+        self.grid.traffic.touch(touched, kind != Kind::Read);
+        if atomic {
+            c.global_atomic_touched_sectors += sectors;
+            c.global_atomic_ideal_sectors += ideal;
+            self.grid.traffic.touch(touched, false);
         }
     }
 }

@@ -111,4 +111,6 @@ pub(crate) struct Code {
     /// Registers of vectors and targets of tables.
     pub(crate) lists: Vec<Vec<u32>>,
     pub(crate) shared_static: u32,
+    /// Addresses and sizes of the module's constant variables.
+    pub(crate) constants: Vec<(u64, u64)>,
 }

@@ -259,7 +259,6 @@ pub(crate) enum Rmw {
     MaxS,
     MaxU,
     AddF32,
-    AddF32Ftz,
     AddF64,
     AddF16,
     AddBf16,

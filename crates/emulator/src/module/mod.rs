@@ -258,6 +258,13 @@ impl Function {
         self.target_sm
     }
 
+    /// The operations of the code as text, for the test that all kinds of them are compared with a
+    /// GPU.
+    #[doc(hidden)]
+    pub fn operations(&self) -> impl Iterator<Item = String> + '_ {
+        self.program.code.insts.iter().map(|i| format!("{:?}", i.op))
+    }
+
     pub(crate) fn program(&self) -> &Program {
         &self.program
     }

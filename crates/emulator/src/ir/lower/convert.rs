@@ -271,6 +271,12 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let d = self.loose_dest(self.arg(i, 0)?, to)?;
         let cvt = Cvt { to, from, mode, integral: integral.is_some(), satfinite };
         self.push(Op::Cvt(cvt), &[d.0], &[a], 0);
+        if to == Type::S16 && (d.1.is_some() || !self.is_16(self.arg(i, 0)?)) {
+            // A wider register holds all of its sign.
+            let mode = crate::ir::Mode::default();
+            let wide = Cvt { to: Type::S32, from: to, mode, integral: false, satfinite: false };
+            self.push(Op::Cvt(wide), &[d.0], &[d.0], 0);
+        }
         if let Some(wide) = d.1 {
             self.widen(wide, d.0, to.signed());
         } else if to == Type::S8 && self.is_16(self.arg(i, 0)?) {

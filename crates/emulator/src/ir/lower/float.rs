@@ -5,7 +5,7 @@ use super::func::Lower;
 use super::mods::Mods;
 use super::names::V;
 use crate::ir::{F1, F2, Fp, Mode, Op, Testp};
-use crate::ptx::{Instr, Type};
+use crate::ptx::{Instr, Operand, Type};
 
 /// The format for a type.
 pub(super) fn fp(ty: Type) -> Reason<Fp> {
@@ -28,7 +28,9 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             "sub" => self.float2(i, m, F2::Sub, mode),
             "mul" => self.float2(i, m, F2::Mul, mode),
             "div" => {
-                let approx = m.take("approx") || m.take("full");
+                // `.full` is exact to 2 ulp for all operands; here it is rounded once.
+                m.take("full");
+                let approx = m.take("approx");
                 self.float2(i, m, if approx { F2::DivApprox } else { F2::Div }, mode)
             }
             "min" | "max" => self.float_min_max(i, m, mode),
@@ -38,10 +40,20 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
+    /// Whether the first operand is a literal and the second is not. An assembler changes their
+    /// places then, as literals can only be in the second; that decides which NaN comes out.
+    fn literal_first(&self, i: &Instr<'a>) -> Reason<bool> {
+        let literal = |o: &Operand<'_>| matches!(o, Operand::F64(_) | Operand::F32(_));
+        Ok(literal(self.arg(i, 1)?) && !literal(self.arg(i, 2)?))
+    }
+
     fn float2(&mut self, i: &Instr<'a>, m: &mut Mods<'_>, op: F2, mode: Mode) -> Reason<()> {
         let ty = m.ty()?;
         self.operands(i, 3)?;
-        let ab: [V; 2] = self.sources(i, 1, ty)?;
+        let mut ab: [V; 2] = self.sources(i, 1, ty)?;
+        if matches!(op, F2::Add | F2::Mul) && self.literal_first(i)? {
+            ab.swap(0, 1);
+        }
         let d = self.dest(self.arg(i, 0)?, ty)?;
         self.push(Op::F2 { fp: fp(ty)?, op, mode }, &[d], &ab, 0);
         Ok(())
@@ -84,7 +96,10 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
         let ty = m.ty()?;
         self.operands(i, 4)?;
-        let abc: [V; 3] = self.sources(i, 1, ty)?;
+        let mut abc: [V; 3] = self.sources(i, 1, ty)?;
+        if self.literal_first(i)? {
+            abc.swap(0, 1);
+        }
         let d = self.dest(self.arg(i, 0)?, ty)?;
         self.push(Op::Fma { fp: fp(ty)?, mode }, &[d], &abc, 0);
         Ok(())

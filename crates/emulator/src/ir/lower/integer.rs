@@ -95,18 +95,18 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     pub(super) fn min_max(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         let min = i.op == "min";
         if m.take("s16x2") {
-            return self.plain2(
-                i,
-                Type::B32,
-                Op::I32(if min { I2::MinS16x2 } else { I2::MaxS16x2 }),
-            );
+            let op = if min { I2::MinS16x2 } else { I2::MaxS16x2 };
+            self.plain2(i, Type::B32, Op::I32(op))?;
+            if m.take("relu") {
+                let d = self.dest(self.arg(i, 0)?, Type::B32)?;
+                let zero = (Class::W32, self.kernel.k32(0));
+                self.push(Op::I32(I2::MaxS16x2), &[d], &[d, zero], 0);
+            }
+            return Ok(());
         }
         if m.take("u16x2") {
-            return self.plain2(
-                i,
-                Type::B32,
-                Op::I32(if min { I2::MinU16x2 } else { I2::MaxU16x2 }),
-            );
+            let op = if min { I2::MinU16x2 } else { I2::MaxU16x2 };
+            return self.plain2(i, Type::B32, Op::I32(op));
         }
         match (min, m.take("relu")) {
             (true, false) => self.int2(i, m, I2::MinS, I2::MinU),
@@ -224,6 +224,9 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             };
             return self.plain2(i, ty, sized2(ty, op)?);
         }
+        if m.take("sat") {
+            return self.mad24_sat(i, ty, high);
+        }
         let op = match (high, ty.signed()) {
             (false, true) => I3::Mad24S,
             (false, false) => I3::Mad24U,
@@ -231,6 +234,20 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             (true, false) => I3::Mad24HiU,
         };
         self.plain3(i, ty, op)
+    }
+
+    /// `mad24.hi.sat.s32`: the sum is saturated, not the product.
+    fn mad24_sat(&mut self, i: &Instr<'a>, ty: Type, high: bool) -> Reason<()> {
+        if !high || ty != Type::S32 {
+            return Err("`.sat` is for `.hi.s32` only".into());
+        }
+        self.operands(i, 4)?;
+        let [a, b, c]: [V; 3] = self.sources(i, 1, ty)?;
+        let d = self.dest(self.arg(i, 0)?, ty)?;
+        let product = self.temp(Class::W32);
+        self.push(Op::I32(I2::Mul24HiS), &[product], &[a, b], 0);
+        self.push(Op::I32(I2::AddSat), &[d], &[product, c], 0);
+        Ok(())
     }
 
     pub(super) fn sad(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {

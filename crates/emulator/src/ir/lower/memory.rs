@@ -238,7 +238,6 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let Some(name) = names.iter().copied().find(|n| m.take(n)) else {
             return Err("this atomic operation is not supported".into());
         };
-        let ftz = m.take("ftz");
         let ty = m.ty()?;
         let op = match (name, ty) {
             ("and", _) => Rmw::And,
@@ -248,7 +247,6 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             ("cas", _) => Rmw::Cas,
             ("inc", Type::U32) => Rmw::Inc,
             ("dec", Type::U32) => Rmw::Dec,
-            ("add", Type::F32) if ftz => Rmw::AddF32Ftz,
             ("add", Type::F32) => Rmw::AddF32,
             ("add", Type::F64) => Rmw::AddF64,
             ("add", Type::F16) => Rmw::AddF16,

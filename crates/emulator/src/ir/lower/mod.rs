@@ -22,9 +22,9 @@ pub(crate) use func::Draft;
 
 use std::collections::HashMap;
 
-use super::{Class, Code, Consts, FuncInfo, K, Row32, Row64};
+use super::{Class, Code, FuncInfo, K, Row32, Row64};
 use crate::module::LoadError;
-use crate::ptx::{Func, Unit, Var};
+use crate::ptx::{Func, Space, Unit, Var};
 
 /// Result of lowering one instruction: the reason for which it cannot be.
 pub(crate) type Reason<T> = Result<T, String>;
@@ -84,7 +84,7 @@ pub(crate) struct Lowered {
 pub(crate) fn lower(env: &Env<'_, '_>, entry: usize) -> Result<Lowered, LoadError> {
     let mut kernel = Kernel {
         env,
-        code: Code { consts: Consts::default(), ..Code::default() },
+        code: Code { constants: constants(env), ..Code::default() },
         k32: HashMap::new(),
         k64: HashMap::new(),
         index: HashMap::new(),
@@ -110,6 +110,12 @@ pub(crate) fn lower(env: &Env<'_, '_>, entry: usize) -> Result<Lowered, LoadErro
         }
     }
     kernel.finish()
+}
+
+/// Where the constant variables are.
+fn constants(env: &Env<'_, '_>) -> Vec<(u64, u64)> {
+    let vars = env.unit.vars.iter().filter(|v| v.space == Space::Const);
+    vars.filter_map(|v| Some((*env.globals.get(v.name)?, v.bytes))).collect()
 }
 
 /// Lowers a device function on its own, to find what is not supported in it.

@@ -4,7 +4,7 @@ use super::Reason;
 use super::func::Lower;
 use super::mods::Mods;
 use super::names::{V, class};
-use crate::ir::{Class, I2, Op};
+use crate::ir::{Class, Cmp, I2, Op};
 use crate::ptx::{Instr, Operand, Type};
 
 impl<'a> Lower<'_, '_, '_, 'a> {
@@ -18,6 +18,12 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 let (d, a) = (self.pair(to)?, self.pair(from)?);
                 self.push(Op::Mov64, &[d[0]], &[a[0]], 0);
                 self.push(Op::Mov64, &[d[1]], &[a[1]], 0);
+                Ok(())
+            }
+            (to, Operand::Name("%is_explicit_cluster")) if ty == Type::Pred => {
+                // Never: a launch with clusters is refused.
+                let (zero, d) = ((Class::W32, self.kernel.k32(0)), self.dest(to, ty)?);
+                self.push(Op::Cmp32(Cmp::Ne), &[d], &[zero, zero], 0);
                 Ok(())
             }
             (to, from) => {
