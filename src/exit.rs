@@ -6,7 +6,10 @@
 use std::process::ExitCode;
 
 use crate::pipeline::ServiceError;
-use crate::report::{EvaluateResponse, ResponseStatus, ValidationStatus};
+use crate::report::{
+    CandidateReport, CompareResponse, EvaluateResponse, ResponseStatus, ValidationStatus,
+};
+use crate::worker::protocol::DeviceKind;
 
 /// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +72,24 @@ impl Exit {
                 ValidationStatus::Passed | ValidationStatus::NotChecked
             );
         if right { Exit::Success } else { Exit::KernelFailed }
+    }
+
+    /// The code for a comparison: that of the first candidate that has another than success. Which is
+    /// faster does not matter here.
+    pub fn of_comparison(response: &CompareResponse) -> Exit {
+        let of_candidate =
+            |candidate: &CandidateReport| match Exit::of_report(&candidate.evaluation) {
+                // Right on its own; then only the emulated device has nothing to compare.
+                Exit::Success
+                    if candidate.comparison.is_none()
+                        && response.device.kind == DeviceKind::Cuda =>
+                {
+                    Exit::KernelFailed
+                }
+                exit => exit,
+            };
+        let mut exits = response.candidates.iter().map(of_candidate);
+        exits.find(|exit| *exit != Exit::Success).unwrap_or(Exit::Success)
     }
 
     /// The code where there is no report.
@@ -152,6 +173,36 @@ mod tests {
         for (json, expected) in cases {
             assert_eq!(Exit::of_report(&report(json.clone())), expected, "{json}");
         }
+    }
+
+    #[test]
+    fn comparisons_map_to_codes() {
+        let right = report(serde_json::json!({}));
+        let wrong = report(serde_json::json!({"validation": {"status": "failed"}}));
+        let paired: serde_json::Value =
+            serde_json::from_str(include_str!("api/examples/comparison.json")).expect("JSON");
+        let exit = |kind: &str, candidates: &[(&EvaluateResponse, bool)]| {
+            let candidate = |(index, (own, compared)): (usize, &(&EvaluateResponse, bool))| {
+                let mut one = serde_json::json!({"name": index.to_string(), "evaluation": own});
+                if *compared {
+                    one["comparison"] = paired.clone();
+                }
+                one
+            };
+            let candidates = candidates.iter().enumerate().map(candidate).collect::<Vec<_>>();
+            let response = serde_json::from_value(serde_json::json!({
+                "job_id": "j", "status": "success", "reference": right, "candidates": candidates,
+                "kernel_exec_result": right.kernel_exec_result, "timings": right.timings,
+                "device": {"id": 0, "kind": kind, "name": "n", "uuid": "u",
+                    "compute_capability": "9.0", "cuda_version": "13.0", "multiprocessors": 1,
+                    "memory_bytes": 1, "l2_bytes": 1},
+            }));
+            Exit::of_comparison(&response.expect("a comparison"))
+        };
+        assert_eq!(exit("cuda", &[(&right, true), (&right, true)]), Exit::Success);
+        assert_eq!(exit("cuda", &[(&right, true), (&wrong, false)]), Exit::KernelFailed);
+        assert_eq!(exit("cuda", &[(&right, false)]), Exit::KernelFailed);
+        assert_eq!(exit("emulator", &[(&right, false)]), Exit::Success);
     }
 
     #[test]

@@ -99,6 +99,7 @@ fn add_examples(document: &mut Value) {
         ("/evaluate", vector_add()),
         ("/execute", parsed(include_str!("examples/execute.json"))),
         ("/compile", parsed(include_str!("examples/compile.json"))),
+        ("/compare", parsed(include_str!("examples/compare.json"))),
     ] {
         let content = operation(document, path, "post")
             .and_then(|it| descend(it, &["requestBody", "content"]));
@@ -118,6 +119,7 @@ fn add_examples(document: &mut Value) {
         ("/evaluate", "post", "202", accepted_example(&job_id)),
         ("/execute", "post", "200", report.clone()),
         ("/compile", "post", "200", compile_example(&report)),
+        ("/compare", "post", "200", compare_example(&report)),
         ("/jobs/{job_id}", "get", "200", job.0),
         ("/job/{job_id}", "get", "200", job.1),
         ("/health", "get", "200", value(&Health::new(&status))),
@@ -173,6 +175,27 @@ fn compile_example(report: &Value) -> Value {
         answer.insert("compile".into(), report.get("compile").cloned().unwrap_or_default());
     }
     answer
+}
+
+fn compare_example(report: &Value) -> Value {
+    let comparison = parsed(include_str!("examples/comparison.json"));
+    let part = |name: &str| report.get(name).cloned().unwrap_or_default();
+    let result = part("kernel_exec_result");
+    let mut answer = Mapping::new();
+    for name in ["job_id", "status", "gpu_type", "device", "timings"] {
+        answer.insert(name.into(), part(name));
+    }
+    let mut candidate = parsed("{name: custom, identical_code: false}");
+    if let Some(candidate) = candidate.as_mapping_mut() {
+        candidate.insert("evaluation".into(), report.clone());
+        candidate.insert("comparison".into(), comparison.clone());
+    }
+    answer.insert("ref_runtime".into(), result.get("runtime_stats").cloned().unwrap_or_default());
+    answer.insert("kernel_exec_result".into(), result);
+    answer.insert("comparison".into(), comparison);
+    answer.insert("reference".into(), report.clone());
+    answer.insert("candidates".into(), Value::Sequence(vec![candidate]));
+    Value::Mapping(answer)
 }
 
 /// Constants of this file and its examples; the tests read each.

@@ -52,6 +52,15 @@ pub(super) enum Command {
         In a contract file, `source_file: kernel.cu` beside `kernel_type` stands for the \
         content of that file, relative to the contract.")]
     Eval(EvalArgs),
+    /// Compare kernels with a reference: right, and faster, slower or the same
+    #[command(after_help = "Examples:\n  \
+        warpgauge compare contract.yaml faster.cu\n  \
+        warpgauge compare contract.yaml a.cu b.cu other_launch.yaml --preset ci\n  \
+        warpgauge compare contract.yaml new.cu --kernel-name new --server http://gpu-host:8000\n  \
+        warpgauge compare comparison.yaml --json | jq .comparison.verdict\n\n\
+        The contract's kernel is the reference; what it leaves in its outputs is what is expected \
+        of the others. A file with `ref_kernel` in it is a whole comparison.")]
+    Compare(CompareArgs),
     /// Compile a kernel and show its resources, without running it
     #[command(after_help = "Examples:\n  \
         warpgauge compile kernel.cu --arch sm_90\n  \
@@ -118,6 +127,36 @@ pub(super) struct EvalArgs {
     /// Write the outputs into this directory: .npy unless the contract says otherwise
     #[arg(long, value_name = "DIR")]
     pub return_outputs: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompareArgs {
+    /// Contract whose kernel is the reference, or a whole comparison; as for `eval`
+    #[arg(value_name = "REFERENCE")]
+    pub reference: PathBuf,
+    /// Kernels to compare (.cu, .ptx, .cubin, .fatbin), or contracts whose kernels to compare
+    #[arg(value_name = "CUSTOM")]
+    pub custom: Vec<PathBuf>,
+    /// Kernel in those files that are code; default: named as the reference
+    #[arg(long, value_name = "NAME")]
+    pub kernel_name: Option<String>,
+    /// How much time to spend on precision
+    #[arg(long, value_name = "PRESET", value_parser = ["quick", "ci", "deep"])]
+    pub preset: Option<String>,
+    /// Absolute tolerance, in place of the file's; default 0.01
+    #[arg(long, value_name = "X")]
+    pub atol: Option<f64>,
+    /// Relative tolerance, in place of the file's; default 0.01
+    #[arg(long, value_name = "X")]
+    pub rtol: Option<f64>,
+    /// Timed launches of each kernel on its own, in place of the file's `num_trials`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub trials: Option<u32>,
+    /// Print the response as JSON, exactly as the service gave it
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: Target,
 }
 
 #[derive(Debug, Args)]

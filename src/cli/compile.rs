@@ -67,10 +67,6 @@ fn request(args: &CompileArgs, limit: u64) -> Result<CompileRequest, CliError> {
             let mut contract = ContractFile::read(&args.file, limit)?;
             // Only the kernel matters here: the rest of the contract may be unfinished.
             contract.fields.retain(|name, _| name == "kernel");
-            #[derive(serde::Deserialize)]
-            struct OnlyKernel {
-                kernel: KernelCode,
-            }
             contract.typed::<OnlyKernel>()?.kernel
         }
     };
@@ -84,7 +80,14 @@ fn request(args: &CompileArgs, limit: u64) -> Result<CompileRequest, CliError> {
     Ok(CompileRequest { kernel, arch: args.arch.clone(), return_image: args.output.is_some() })
 }
 
-fn kernel_type_of(path: &Path) -> Option<KernelType> {
+/// What is left of a contract where only its kernel matters.
+#[derive(serde::Deserialize)]
+pub(super) struct OnlyKernel {
+    pub kernel: KernelCode,
+}
+
+/// What a file holds, if its name says that it is code.
+pub(super) fn kernel_type_of(path: &Path) -> Option<KernelType> {
     match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
         "cu" | "cuh" => Some(KernelType::Cuda),
         "ptx" => Some(KernelType::Ptx),
@@ -94,7 +97,11 @@ fn kernel_type_of(path: &Path) -> Option<KernelType> {
     }
 }
 
-fn kernel_file(path: &Path, kernel_type: KernelType) -> Result<KernelCode, ContractFileError> {
+/// A kernel that is nothing but code.
+pub(super) fn kernel_file(
+    path: &Path,
+    kernel_type: KernelType,
+) -> Result<KernelCode, ContractFileError> {
     let is_binary = matches!(kernel_type, KernelType::Cubin | KernelType::Fatbin);
     let (source_code, binary_b64) = if is_binary {
         (None, Some(Blob::from_base64(read_binary(path)?)))

@@ -112,8 +112,18 @@ impl ContractFile {
     }
 
     fn replace_source_files(&mut self, directory: &Path) -> Result<(), ContractFileError> {
-        if let Some(Value::Object(kernel)) = self.fields.get_mut("kernel") {
-            replace_source_file(kernel, "kernel", directory, &self.path)?;
+        for at in ["kernel", "ref_kernel", "custom_kernel"] {
+            if let Some(Value::Object(kernel)) = self.fields.get_mut(at) {
+                replace_source_file(kernel, at, directory, &self.path)?;
+            }
+        }
+        if let Some(Value::Array(candidates)) = self.fields.get_mut("candidates") {
+            for (index, candidate) in candidates.iter_mut().enumerate() {
+                if let Some(Value::Object(kernel)) = candidate.get_mut("kernel") {
+                    let at = format!("candidates[{index}].kernel");
+                    replace_source_file(kernel, &at, directory, &self.path)?;
+                }
+            }
         }
         let Some(Value::Object(expected)) = self.fields.get_mut("expected") else {
             return Ok(());

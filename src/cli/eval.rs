@@ -13,7 +13,7 @@ use super::{CliError, local, outputs, remote, report};
 use crate::config::Config;
 use crate::contract::EvaluateRequest;
 use crate::exit::Exit;
-use crate::pipeline::EvaluationService;
+use crate::pipeline::{EvaluationService, ServiceError};
 use crate::report::EvaluateResponse;
 
 pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
@@ -29,8 +29,10 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
         None => {
             progress.stage("starting");
             let request: EvaluateRequest = contract.typed()?;
-            let response =
-                local::with_service(config, |service| evaluate(service, request, &progress))?;
+            let response = local::with_service(config, |service| {
+                let progress = &progress;
+                async move { watched(Arc::clone(&service), service.evaluate(request), progress).await }
+            })?;
             let text = serde_json::to_string(&response)
                 .map_err(|error| CliError::Internal(format!("report to JSON: {error}")))?;
             (text, response)
@@ -57,18 +59,17 @@ fn apply_flags(args: &EvalArgs, fields: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// Evaluates in this process, showing the stage meanwhile.
-async fn evaluate(
+/// Waits for work of this process, showing the stage meanwhile.
+pub(super) async fn watched<T>(
     service: Arc<dyn EvaluationService>,
-    request: EvaluateRequest,
+    work: impl Future<Output = Result<T, ServiceError>>,
     progress: &Progress,
-) -> Result<EvaluateResponse, CliError> {
+) -> Result<T, CliError> {
     let mut ticks = tokio::time::interval(TICK);
-    let evaluation = service.evaluate(request);
-    tokio::pin!(evaluation);
+    tokio::pin!(work);
     loop {
         tokio::select! {
-            outcome = &mut evaluation => return Ok(outcome?),
+            outcome = &mut work => return Ok(outcome?),
             _ = ticks.tick() => {
                 if let Some(stage) = stage(&service.status().jobs_by_state) {
                     progress.stage(stage);

@@ -25,6 +25,14 @@ fn significant(value: f64, digits: i32) -> String {
     format!("{value:.decimals$}")
 }
 
+/// A share as a percentage, with up to three significant digits.
+pub(super) fn percent(share: f64) -> String {
+    let text = significant(share * 100.0, 3);
+    let text =
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} %")
+}
+
 /// A number of bytes with a binary unit.
 pub(super) fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -71,6 +79,14 @@ mod tests {
         ];
         for (ms, expected) in cases {
             assert_eq!(duration_ms(ms), expected);
+        }
+    }
+
+    #[test]
+    fn percentages_are_short() {
+        let cases = [(0.02, "2 %"), (0.98, "98 %"), (0.0123, "1.23 %"), (0.999_75, "100 %")];
+        for (share, expected) in cases.into_iter().chain([(0.0, "0 %"), (0.000_45, "0.045 %")]) {
+            assert_eq!(percent(share), expected);
         }
     }
 

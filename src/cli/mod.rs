@@ -6,6 +6,7 @@
 
 mod args;
 mod children;
+mod compare;
 mod compile;
 mod contract_file;
 mod devices;

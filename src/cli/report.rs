@@ -1,5 +1,7 @@
 //! Reports for people: the verdict first, then what it rests on.
 
+mod comparison;
+mod measured;
 mod metrics;
 mod page;
 
@@ -12,6 +14,7 @@ use crate::validate::Comparison;
 
 use super::format::{bytes, device, duration_ms};
 use super::terminal::plain;
+pub(super) use comparison::comparison;
 use page::{Page, Tone};
 
 /// Diagnostics shown.
@@ -26,7 +29,7 @@ const MAX_FINDINGS: usize = 10;
 /// The report of an evaluation.
 pub(super) fn evaluation(response: &EvaluateResponse, colour: bool) -> String {
     let mut page = Page::new(colour);
-    verdict(&mut page, response);
+    evaluation_verdict(&mut page, response, None);
     page.text.push('\n');
     let result = &response.kernel_exec_result;
     if !result.compiled {
@@ -36,15 +39,20 @@ pub(super) fn evaluation(response: &EvaluateResponse, colour: bool) -> String {
     if let Some(stats) = &result.runtime_stats {
         runtime(&mut page, stats);
     }
+    if let Some(report) = &response.measurement {
+        measured::measurement(&mut page, report);
+    }
     if let Some(report) = &response.device {
         page.row("device", &device(report));
     }
     if let (Some(report), true) = (&response.compile, result.compiled) {
         compiled(&mut page, report, response.timings.compile);
     }
+    measured::reasons(&mut page, response);
     for (name, comparison) in &response.validation.outputs {
         check(&mut page, name, comparison);
     }
+    measured::weaknesses(&mut page, response);
     if !response.validation.unchecked.is_empty() {
         page.row("unchecked", &response.validation.unchecked.join(", "));
     }
@@ -73,9 +81,10 @@ pub(super) fn compilation(response: &CompileResponse, colour: bool) -> String {
     page.text
 }
 
-fn verdict(page: &mut Page, response: &EvaluateResponse) {
+/// The verdict on a kernel, called `name` or else what it calls itself.
+fn evaluation_verdict(page: &mut Page, response: &EvaluateResponse, name: Option<&str>) {
     let result = &response.kernel_exec_result;
-    let name = result.metadata.kernel_name.as_deref().unwrap_or("the kernel");
+    let name = name.or(result.metadata.kernel_name.as_deref()).unwrap_or("the kernel");
     let failure = response.failure.as_ref();
     let explain = |f: &FailureReport| format!("{name}: {} [{}]", f.message, f.code);
     match (response.status, failure, result.compiled, result.correctness) {
@@ -188,6 +197,12 @@ fn check(page: &mut Page, name: &str, comparison: &Comparison) {
             mismatch.expected
         ));
     }
+}
+
+/// The outputs that are wrong.
+fn failed_checks(page: &mut Page, response: &EvaluateResponse) {
+    let failed = response.validation.outputs.iter().filter(|(_, one)| !one.passed);
+    failed.for_each(|(name, comparison)| check(page, name, comparison));
 }
 
 /// What only some reports have.

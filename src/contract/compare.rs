@@ -37,7 +37,8 @@ pub struct CompareRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[oai(validator(minimum(value = "1"), maximum(value = "10000")))]
     pub num_trials: Option<u32>,
-    /// Seconds that each run on the device may take once it starts to execute, 0.1–600.
+    /// Seconds that each run on the device may take once it starts to execute, 0.1–600; one side by
+    /// side has the preset's time (or `measure.max_time`) on top.
     #[serde(default = "default_timeout")]
     #[oai(default = "default_timeout", validator(minimum(value = "0.1"), maximum(value = "600")))]
     pub timeout: f64,
@@ -174,28 +175,34 @@ pub fn validate_compare(
     );
     let mut names = std::collections::BTreeSet::from([REFERENCE_NAME]);
     for (index, candidate) in request.candidates.iter().enumerate() {
-        let fits = (1..=MAX_NAME_BYTES).contains(&candidate.name.len());
+        let fits = (1..=MAX_NAME_BYTES).contains(&candidate.name.len())
+            && !candidate.name.chars().any(char::is_control);
         let unique = names.insert(&candidate.name);
         mistakes.require(
             fits && unique,
             format!("candidates[{index}].name"),
             "candidate_name",
-            || format!("must be unique, 1 to {MAX_NAME_BYTES} bytes, and not `{REFERENCE_NAME}`"),
+            || {
+                format!(
+                    "must be unique, 1 to {MAX_NAME_BYTES} printable bytes, and not \
+                     `{REFERENCE_NAME}`"
+                )
+            },
         );
     }
     mistakes.into_result()?;
     let reference = request.evaluation_of(&request.ref_kernel);
-    validate(&reference, limits).map_err(|errors| at(errors, "kernel", "ref_kernel"))?;
+    validate(&reference, limits).map_err(|errors| at(errors, "ref_kernel"))?;
     let args = request.ref_kernel.io.as_ref().map_or(&[][..], |io| &io.args);
     for (index, candidate) in request.named_candidates().iter().enumerate() {
         let path = match &request.custom_kernel {
             Some(_) => "custom_kernel".to_owned(),
             None => format!("candidates[{index}].kernel"),
         };
-        let evaluation = request.evaluation_of(&candidate.kernel);
-        validate(&evaluation, limits).map_err(|errors| at(errors, "kernel", &path))?;
         let own = candidate.kernel.io.as_ref().map_or(&[][..], |io| &io.args);
         same_arguments(args, own, &path, limits)?;
+        let evaluation = request.evaluation_of(&candidate.kernel);
+        validate(&evaluation, limits).map_err(|errors| at(errors, &path))?;
     }
     Ok(())
 }
@@ -233,13 +240,21 @@ fn same_arguments(
     mistakes.into_result()
 }
 
-/// The same errors, with the first step of their paths replaced.
-fn at(errors: Vec<ContractError>, from: &str, to: &str) -> Vec<ContractError> {
+/// The errors of an evaluation as errors of the comparison that it stands for: its kernel is at
+/// `kernel`, its tolerance at the top. What it expects is the reference, whose mistakes are told once.
+fn at(errors: Vec<ContractError>, kernel: &str) -> Vec<ContractError> {
     let moved = |mut error: ContractError| {
-        if let Some(rest) = error.path.strip_prefix(from) {
-            error.path = format!("{to}{rest}");
+        if let Some(rest) = error.path.strip_prefix("kernel") {
+            error.path = format!("{kernel}{rest}");
+        } else if let Some(rest) = error.path.strip_prefix("tolerance.") {
+            error.path = rest.to_owned();
         }
         error
     };
-    errors.into_iter().map(moved).collect()
+    let (expected, own): (Vec<_>, Vec<_>) =
+        errors.into_iter().map(moved).partition(|error| error.path.starts_with("expected."));
+    if own.is_empty() { expected } else { own }
 }
+
+#[cfg(test)]
+mod tests;

@@ -235,6 +235,9 @@ impl Bench<'_> {
             fresh_inputs: self.request.measure.inputs == InputChoice::Fresh,
         };
         let directory = self.shared.job_directory()?;
+        let mut request = self.request.evaluation_of(&self.request.ref_kernel);
+        // What the comparison is to take does not count as hanging.
+        request.timeout += plan.max_time_s;
         let job = Job {
             id: self.next_id("pair"),
             directory: directory.path().to_owned(),
@@ -246,7 +249,6 @@ impl Bench<'_> {
             paired: Some(plan),
             ..a.job.clone()
         };
-        let request = self.request.evaluation_of(&self.request.ref_kernel);
         let outcome = self.run(job, &request).await;
         if let Some(failure) = outcome.failure {
             return Ok(Err(format!(
@@ -285,6 +287,7 @@ fn unusable_reference(report: &EvaluateResponse) -> ServiceError {
     }])
 }
 
+/// The order of those that were compared; one that is in no pair, such as a wrong one, has no rank.
 fn ranking(count: usize, pairs: &[Pair], alpha: f64) -> Result<Option<Ranking>, ServiceError> {
     if pairs.is_empty() {
         return Ok(None);
@@ -294,9 +297,12 @@ fn ranking(count: usize, pairs: &[Pair], alpha: f64) -> Result<Option<Ranking>, 
         candidate: pair.candidate,
         comparison: &pair.comparison,
     });
-    paired::rank(count, &outcomes.collect::<Vec<_>>(), alpha)
-        .map(Some)
-        .map_err(|error| error::internal("ranking the candidates", &error))
+    let mut ranking = paired::rank(count, &outcomes.collect::<Vec<_>>(), alpha)
+        .map_err(|error| error::internal("ranking the candidates", &error))?;
+    let compared =
+        |index: usize| pairs.iter().any(|pair| pair.reference == index || pair.candidate == index);
+    ranking.candidates.retain(|one| compared(one.index as usize));
+    Ok(Some(ranking))
 }
 
 fn assemble(
@@ -376,3 +382,6 @@ pub(super) fn kept(response: &CompareResponse) -> EvaluateResponse {
     report.timings = response.timings;
     report
 }
+
+#[cfg(test)]
+mod tests;

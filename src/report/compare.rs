@@ -33,7 +33,8 @@ pub struct CompareResponse {
     /// Why there is no comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
-    /// Order of the reference (index 0) and the candidates (from index 1), where there are several.
+    /// Order of the reference (index 0) and those candidates (from index 1) that were compared,
+    /// where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranking: Option<Ranking>,
     /// The reference's own evaluation.

@@ -6,6 +6,7 @@ mod api;
 mod bad_input;
 mod cli;
 mod cli_remote;
+mod compare;
 mod contracts;
 mod evaluate;
 mod exploits;

@@ -60,6 +60,65 @@ CORRECT  vector_add: 1 output checked
     ");
 }
 
+/// How the report of the example was measured, changed.
+fn measured(changes: Value) -> String {
+    let report: Value =
+        serde_json::from_str(include_str!("../../api/examples/report.json")).expect("JSON");
+    let mut measurement = report["measurement"].clone();
+    for (key, value) in changes.as_object().expect("an object") {
+        measurement[key] = value.clone();
+    }
+    evaluation(&response(json!({"measurement": measurement})), false)
+}
+
+#[test]
+fn how_it_was_measured() {
+    let text = measured(json!({"speed_of_light": {"floor_ms": 0.0036, "limit": "memory",
+        "derivation": []}}));
+    let rows = "  measured  3 launches, as precise as asked; L2 cold; fresh inputs each launch
+            median known to ± 2.08 %
+            3 timed launches verified; clock 1980 MHz (1980 to 1980)
+            50 % of the speed of light: the declared work takes 3.600 µs at least (memory)
+";
+    assert!(text.contains(rows), "{text}");
+}
+
+#[test]
+fn what_makes_times_doubtful_is_said() {
+    let text = measured(json!({
+        "at_floor": true, "inputs": "same", "stopped": "time_budget", "audited": 0,
+        "sm_clock": null, "rejected": [{"reason": "clock_drop", "count": 4}], "notes": ["mind"],
+        "gpu": {"power_w": [], "temperature_c": [], "throttle_reasons": [],
+            "flags": ["power_cap", "contention"]},
+    }));
+    for words in [
+        "out of time, less precise than asked; L2 cold; the same inputs: reuse of results would",
+        "no timed launch was verified; clock not known",
+        "at the floor: this is the time of launching it (an empty kernel takes 2.700 µs)",
+        "4 samples do not count: clock_drop",
+        "the GPU: at its power limit, used by other processes too",
+        "note: mind",
+    ] {
+        assert!(text.contains(words), "{words:?} in\n{text}");
+    }
+    assert!(!text.contains("speed of light"), "a floor of 0 says nothing: {text}");
+}
+
+#[test]
+fn reasons_and_weaknesses_are_rows() {
+    let text = evaluation(
+        &response(json!({"validation": {"status": "failed",
+            "reasons": [{"code": "output_unwritten", "message": "c: 8 never written"},
+                        {"code": "depends_on_history", "message": "c changes"}],
+            "weaknesses": [{"code": "zeros_pass", "output": "c", "message": "zeros would do"}]}})),
+        false,
+    );
+    let reasons = "  reason    c: 8 never written [output_unwritten]\n  reason    c changes \
+                   [depends_on_history]\n";
+    assert!(text.contains(reasons), "{text}");
+    assert!(text.contains("  weak      c: zeros would do [zeros_pass]\n"), "{text}");
+}
+
 #[test]
 fn a_wrong_one_shows_its_first_mismatches() {
     let text = evaluation(

@@ -8,11 +8,15 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Semaphore, watch};
-use warpgauge::contract::{EvaluateRequest, KernelCode, ReturnOutputs};
+use warpgauge::api::spec;
+use warpgauge::contract::{CompareRequest, EvaluateRequest, KernelCode, ReturnOutputs};
 use warpgauge::pipeline::{
     CompileRequest, EvaluationService, Problem, ServiceError, ServiceStatus,
 };
-use warpgauge::report::{CompileResponse, EvaluateResponse, JobState, JobView, ResponseStatus};
+use warpgauge::report::{
+    CandidateReport, CompareResponse, CompileResponse, EvaluateResponse, JobState, JobView,
+    ResponseStatus,
+};
 
 const REPORT: &str = include_str!("../../../src/api/examples/report.json");
 const STATUS: &str = include_str!("../../../src/api/examples/status.json");
@@ -117,6 +121,26 @@ impl FakeService {
         }
         report
     }
+
+    /// The answer of the specification, with the request's candidates.
+    fn comparison(&self, request: &CompareRequest) -> CompareResponse {
+        let document: serde_json::Value = serde_json::from_str(&spec::full_json()).unwrap();
+        let answer = &document["paths"]["/compare"]["post"]["responses"]["200"];
+        let example = &answer["content"]["application/json"]["example"];
+        let mut response: CompareResponse = serde_json::from_value(example.clone()).unwrap();
+        response.job_id = self.new_id();
+        let example = response.candidates.remove(0);
+        for candidate in request.named_candidates() {
+            let evaluation =
+                self.report(&request.evaluation_of(&candidate.kernel), response.job_id.clone());
+            response.candidates.push(CandidateReport {
+                name: candidate.name,
+                evaluation,
+                ..example.clone()
+            });
+        }
+        response
+    }
 }
 
 fn name_of(kernel: &KernelCode) -> &str {
@@ -163,6 +187,28 @@ impl EvaluationService for FakeService {
         request: EvaluateRequest,
     ) -> BoxFuture<'_, Result<EvaluateResponse, ServiceError>> {
         self.evaluate(request)
+    }
+
+    fn compare(
+        &self,
+        request: CompareRequest,
+    ) -> BoxFuture<'_, Result<CompareResponse, ServiceError>> {
+        async move {
+            let candidates = request.named_candidates();
+            let kernels = candidates.iter().map(|candidate| &candidate.kernel);
+            for kernel in std::iter::once(&request.ref_kernel).chain(kernels) {
+                self.check_ranges(&request.evaluation_of(kernel))?;
+            }
+            if candidates.is_empty() {
+                return Err(ServiceError::Invalid(vec![problem(
+                    "custom_kernel",
+                    "candidates",
+                    "give one",
+                )]));
+            }
+            Ok(self.comparison(&request))
+        }
+        .boxed()
     }
 
     fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError> {

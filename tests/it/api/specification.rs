@@ -1,6 +1,6 @@
 use serde_json::Value;
 use warpgauge::api::spec;
-use warpgauge::contract::EvaluateRequest;
+use warpgauge::contract::{CompareRequest, EvaluateRequest, Limits, validate_compare};
 
 /// Compares a file with what the code generates; with `WARPGAUGE_UPDATE_SPEC=1`, writes it.
 fn check_file(name: &str, generated: &str) {
@@ -45,7 +45,7 @@ fn operations(document: &Value) -> Vec<(String, Value)> {
 #[test]
 fn every_operation_is_documented() {
     let operations = operations(&full());
-    assert_eq!(operations.len(), 10);
+    assert_eq!(operations.len(), 11);
     for (label, operation) in operations {
         let text = |key: &str| operation[key].as_str().unwrap_or_default().to_owned();
         assert!(!text("operationId").is_empty(), "{label}");
@@ -99,6 +99,10 @@ fn request_examples_are_valid_contracts() {
         serde_json::from_value::<EvaluateRequest>(example.clone()).unwrap();
         assert_eq!(&content["text/yaml"]["example"], example);
     }
+    let content = &document["paths"]["/compare"]["post"]["requestBody"]["content"];
+    let example = content["application/json"]["example"].clone();
+    let request: CompareRequest = serde_json::from_value(example).unwrap();
+    validate_compare(&request, &Limits::default()).unwrap();
 }
 
 #[test]
@@ -111,7 +115,7 @@ fn generators_get_json_bodies_without_defaults() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 3);
+    assert_eq!(seen, 4);
     let text = document.to_string();
     assert!(!text.contains("\"default\":") && !text.contains("charset"));
     assert_eq!(operations(&document).len(), operations(&full()).len());

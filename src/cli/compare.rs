@@ -1,0 +1,188 @@
+//! `warpgauge compare`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::args::CompareArgs;
+use super::compile::{OnlyKernel, kernel_file, kernel_type_of};
+use super::contract_file::ContractFile;
+use super::eval::watched;
+use super::progress::Progress;
+use super::terminal::Terminal;
+use super::{CliError, local, remote, report};
+use crate::config::Config;
+use crate::contract::{CompareRequest, KernelCode};
+use crate::exit::Exit;
+use crate::report::CompareResponse;
+
+/// Fields that an evaluation and a comparison have in common, by the same name.
+const SHARED: [&str; 5] = ["num_trials", "timeout", "work", "measure", "isolation"];
+
+pub(super) fn run(
+    args: &CompareArgs,
+    config: &Config,
+    terminal: Terminal,
+) -> Result<Exit, CliError> {
+    let progress = Progress::start(terminal);
+    let mut file = ContractFile::read(&args.reference, config.server.body_limit_bytes)?;
+    let notes = complete(args, &mut file.fields, config.server.body_limit_bytes)?;
+    for note in notes {
+        terminal.note(&format!("{}: {note}", args.reference.display()));
+    }
+    let (text, response): (String, CompareResponse) = match &args.target.server {
+        Some(server) => {
+            progress.stage(&format!("comparing at {server}"));
+            remote::post(&args.target, server, "/compare", &Value::Object(file.fields))?
+        }
+        None => {
+            progress.stage("starting");
+            let request: CompareRequest = file.typed()?;
+            let response = local::with_service(config, |service| {
+                let progress = &progress;
+                async move { watched(Arc::clone(&service), service.compare(request), progress).await }
+            })?;
+            let text = serde_json::to_string(&response)
+                .map_err(|error| CliError::Internal(format!("report to JSON: {error}")))?;
+            (text, response)
+        }
+    };
+    drop(progress);
+    if args.json {
+        terminal.print(&format!("{}\n", text.trim_end()))?;
+    } else {
+        terminal.print(&report::comparison(&response, terminal.colour))?;
+    }
+    Ok(Exit::of_comparison(&response))
+}
+
+/// Makes a whole comparison of what the reference's file holds and what the command line adds.
+/// Returns what the caller should know of it.
+fn complete(
+    args: &CompareArgs,
+    fields: &mut Map<String, Value>,
+    limit: u64,
+) -> Result<Vec<String>, CliError> {
+    let mut notes = Vec::new();
+    if !fields.contains_key("ref_kernel") {
+        notes.extend(from_contract(fields));
+    }
+    let given = ["custom_kernel", "candidates"].iter().any(|name| fields.contains_key(*name));
+    match (given, args.custom.as_slice()) {
+        (true, []) => {}
+        (false, [one]) => {
+            let kernel = candidate(args, one, &fields["ref_kernel"], limit)?;
+            fields.insert("custom_kernel".to_owned(), kernel);
+        }
+        (false, [_, ..]) => {
+            let names = names(args);
+            let mut candidates = Vec::new();
+            for (path, name) in args.custom.iter().zip(names) {
+                let kernel = candidate(args, path, &fields["ref_kernel"], limit)?;
+                candidates.push(json!({"name": name, "kernel": kernel}));
+            }
+            fields.insert("candidates".to_owned(), Value::Array(candidates));
+        }
+        (true, [first, ..]) => {
+            return Err(CliError::Usage(format!(
+                "{} has its own kernels to compare; leave out {}",
+                args.reference.display(),
+                first.display()
+            )));
+        }
+        (false, []) => {
+            return Err(CliError::Usage(format!(
+                "nothing to compare {} with; name one or more kernels (.cu, .ptx, .cubin, \
+                 .fatbin, or a contract) after it",
+                args.reference.display()
+            )));
+        }
+    }
+    for (name, value) in [("atol", args.atol), ("rtol", args.rtol)] {
+        if let Some(value) = value {
+            fields.insert(name.to_owned(), json!(value));
+        }
+    }
+    if let Some(trials) = args.trials {
+        fields.insert("num_trials".to_owned(), json!(trials));
+    }
+    if let Some(preset) = &args.preset {
+        let measure = fields.entry("measure").or_insert_with(|| json!({}));
+        if let Value::Object(measure) = measure {
+            measure.insert("preset".to_owned(), json!(preset));
+        }
+    }
+    Ok(notes)
+}
+
+/// Turns an evaluation's fields into those of a comparison with its kernel. Notes what it leaves out:
+/// here the reference itself says what is expected.
+fn from_contract(fields: &mut Map<String, Value>) -> Vec<String> {
+    let mut contract = std::mem::take(fields);
+    let kernel = contract.remove("kernel").unwrap_or(Value::Null);
+    fields.insert("ref_kernel".to_owned(), kernel);
+    for name in SHARED {
+        if let Some(value) = contract.remove(name) {
+            fields.insert(name.to_owned(), value);
+        }
+    }
+    if let Some(Value::Object(tolerance)) = contract.remove("tolerance") {
+        fields.extend(tolerance.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    let left_out = contract.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>();
+    let expected = contract.contains_key("expected");
+    let what = if expected { "; what the reference leaves is what is expected" } else { "" };
+    let note = format!("a comparison does not use {}{what}", left_out.join(", "));
+    if left_out.is_empty() { Vec::new() } else { vec![note] }
+}
+
+/// The kernel of one file, JSON. Code alone is called and compiled as the reference is.
+fn candidate(
+    args: &CompareArgs,
+    path: &Path,
+    reference: &Value,
+    limit: u64,
+) -> Result<Value, CliError> {
+    let kernel: KernelCode = match kernel_type_of(path) {
+        Some(kind) => {
+            let metadata = reference.get("metadata").and_then(Value::as_object);
+            let mut metadata = metadata.cloned().unwrap_or_default();
+            metadata.remove("description");
+            if let Some(name) = &args.kernel_name {
+                // The reference's instantiations are not this kernel's.
+                metadata.remove("name_expressions");
+                metadata.insert("kernel_name".to_owned(), json!(name));
+            }
+            let mut kernel = kernel_file(path, kind)?;
+            kernel.metadata = serde_json::from_value(Value::Object(metadata)).map_err(|error| {
+                let reference = args.reference.display();
+                CliError::Usage(format!("{reference}: the reference kernel's metadata: {error}"))
+            })?;
+            kernel
+        }
+        None => {
+            let mut contract = ContractFile::read(path, limit)?;
+            contract.fields.retain(|name, _| name == "kernel");
+            contract.typed::<OnlyKernel>()?.kernel
+        }
+    };
+    serde_json::to_value(kernel)
+        .map_err(|error| CliError::Internal(format!("kernel to JSON: {error}")))
+}
+
+/// Names for several files: the file's name, or its whole path where that is not unique.
+fn names(args: &CompareArgs) -> Vec<String> {
+    let name =
+        |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let all = args.custom.iter().map(|path| name(path)).collect::<Vec<_>>();
+    let unique = all.iter().collect::<BTreeSet<_>>().len() == all.len();
+    if unique {
+        return all;
+    }
+    args.custom.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests;

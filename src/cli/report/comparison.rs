@@ -1,0 +1,223 @@
+//! The report of a comparison: a verdict for each candidate, then what it rests on.
+
+use super::super::format::{device, duration_ms, percent};
+use super::super::terminal::plain;
+use super::page::{Page, Tone};
+use super::{compile_errors, evaluation_verdict, failed_checks, measured, timings};
+use crate::measure::paired::{
+    PairedComparison, PairedReason, PairedVerdict, RankedCandidate, Ranking, RatioEstimate,
+};
+use crate::report::{CandidateReport, CompareResponse, EvaluateResponse, RuntimeStats};
+use crate::worker::protocol::DeviceKind;
+
+/// The report of a comparison.
+pub(in super::super) fn comparison(response: &CompareResponse, colour: bool) -> String {
+    let mut page = Page::new(colour);
+    for candidate in &response.candidates {
+        verdict(&mut page, response, candidate);
+    }
+    page.text.push('\n');
+    time(&mut page, "reference", None, &response.reference);
+    for candidate in &response.candidates {
+        rows(&mut page, candidate);
+    }
+    if let Some(ranking) = &response.ranking {
+        ranks(&mut page, ranking, &response.candidates);
+    }
+    page.row("device", &device(&response.device));
+    timings(&mut page, &response.timings);
+    page.row("job", &response.job_id);
+    page.text
+}
+
+fn verdict(page: &mut Page, response: &CompareResponse, candidate: &CandidateReport) {
+    let name = &candidate.name;
+    if let Some(comparison) = &candidate.comparison {
+        let (tone, word) = match comparison.verdict {
+            PairedVerdict::Faster => (Tone::Good, "FASTER"),
+            PairedVerdict::Slower => (Tone::Bad, "SLOWER"),
+            PairedVerdict::Same => (Tone::Good, "SAME"),
+            PairedVerdict::Inconclusive => (Tone::Doubt, "INCONCLUSIVE"),
+        };
+        page.verdict(tone, word, &format!("{name}: {}", found(comparison)));
+        return;
+    }
+    let evaluation = &candidate.evaluation;
+    let right = evaluation.kernel_exec_result.runtime.is_some() && evaluation.failure.is_none();
+    if !right {
+        return evaluation_verdict(page, evaluation, Some(name));
+    }
+    let why = candidate.not_compared.as_deref().unwrap_or("the service says no more");
+    let tone = match response.device.kind {
+        DeviceKind::Emulator => Tone::Good,
+        DeviceKind::Cuda => Tone::Doubt,
+    };
+    let word = match evaluation.kernel_exec_result.correctness {
+        Some(true) => "CORRECT, NOT COMPARED",
+        _ => "NOT COMPARED",
+    };
+    page.verdict(tone, word, &format!("{name}: {why}"));
+}
+
+/// The verdict's numbers in one line.
+fn found(comparison: &PairedComparison) -> String {
+    let speedup = match comparison.speedup {
+        Some(speedup) => format!("{speedup:.3}× as fast as the reference"),
+        None => "no block counted".to_owned(),
+    };
+    let interval = match (comparison.speedup_ci_low, comparison.speedup_ci_high) {
+        (Some(low), Some(high)) => {
+            let level = percent(comparison.confidence);
+            format!(" ({level} CI {low:.3} to {high:.3})")
+        }
+        _ => String::new(),
+    };
+    let more = match comparison.verdict {
+        PairedVerdict::Same => format!("; within {}", percent(comparison.equivalence)),
+        PairedVerdict::Inconclusive => {
+            let seen = comparison.minimum_detectable_effect;
+            seen.map_or(String::new(), |effect| {
+                format!("; a difference below {} could not be seen", percent(effect))
+            })
+        }
+        PairedVerdict::Faster | PairedVerdict::Slower => String::new(),
+    };
+    format!("{speedup}{interval}{more}")
+}
+
+fn rows(page: &mut Page, candidate: &CandidateReport) {
+    let evaluation = &candidate.evaluation;
+    time(page, "candidate", Some(&candidate.name), evaluation);
+    let result = &evaluation.kernel_exec_result;
+    if !result.compiled {
+        let diagnostics = evaluation.compile.as_ref().map_or(&[][..], |c| &c.diagnostics);
+        compile_errors(page, diagnostics, result.compilation_error.as_deref());
+    }
+    measured::reasons(page, evaluation);
+    measured::weaknesses(page, evaluation);
+    failed_checks(page, evaluation);
+    if candidate.identical_code == Some(true) {
+        page.row("code", "the same machine code as the reference's, but for names");
+    }
+    if let Some(comparison) = &candidate.comparison {
+        paired(page, comparison);
+    }
+    counts(page, candidate);
+}
+
+/// A kernel's own time.
+fn time(page: &mut Page, label: &str, name: Option<&str>, report: &EvaluateResponse) {
+    let text = match &report.kernel_exec_result.runtime_stats {
+        Some(stats) => median(stats),
+        None if report.kernel_exec_result.compiled => "no time: it is not right".to_owned(),
+        None => "no time: it does not compile".to_owned(),
+    };
+    let name = name.map_or(String::new(), |name| format!("{name}: "));
+    page.row(label, &format!("{name}{text}"));
+}
+
+fn median(stats: &RuntimeStats) -> String {
+    let interval = match (stats.median_ci_low, stats.median_ci_high) {
+        (Some(low), Some(high)) => {
+            format!(", 95 % CI {} to {}", duration_ms(low), duration_ms(high))
+        }
+        _ => String::new(),
+    };
+    let n = stats.samples;
+    format!("on its own {} median{interval}, n = {n}", duration_ms(stats.median))
+}
+
+fn paired(page: &mut Page, comparison: &PairedComparison) {
+    let ratio = |estimate: &RatioEstimate| {
+        let RatioEstimate { ratio, ci_low, ci_high, .. } = *estimate;
+        format!("{ratio:.4} of the reference's (CI {ci_low:.4} to {ci_high:.4})")
+    };
+    if let Some(estimate) = &comparison.time {
+        page.row("time", &ratio(estimate));
+    }
+    if let Some(estimate) = &comparison.cycles {
+        page.row("cycles", &ratio(estimate));
+    }
+    if comparison.clock_induced {
+        page.more("the clock made the difference in time, not the kernel");
+    }
+    let drops =
+        comparison.dropped.iter().map(|d| format!("{} {}", d.count, measured::word(&d.reason)));
+    let drops = drops.collect::<Vec<_>>().join(", ");
+    let drops = if drops.is_empty() { String::new() } else { format!(" ({drops})") };
+    page.row(
+        "blocks",
+        &format!("{} used, {} dropped{drops}", comparison.blocks_used, comparison.blocks_dropped),
+    );
+    let effect = comparison.minimum_detectable_effect.map_or(String::new(), |effect| {
+        format!(", least difference that would be seen {}", percent(effect))
+    });
+    let p = comparison.p_value.map_or(String::new(), |p| format!(", p = {p:.1e}"));
+    page.more(&format!(
+        "margin {}, equivalence {}{effect}{p}",
+        percent(comparison.margin),
+        percent(comparison.equivalence)
+    ));
+    for (index, reason) in comparison.reasons.iter().enumerate() {
+        let label = if index == 0 { "because" } else { "" };
+        page.row(label, because(*reason));
+    }
+}
+
+/// A reason in words.
+fn because(reason: PairedReason) -> &'static str {
+    match reason {
+        PairedReason::BeyondMargin => "the whole interval lies beyond the margin",
+        PairedReason::WithinEquivalence => "the whole interval lies within the equivalence limit",
+        PairedReason::DifferenceUnresolved => {
+            "the interval reaches from what matters to what does not: try --preset ci or deep, \
+             or a quieter device"
+        }
+        PairedReason::AllBlocksDropped => "every block was dropped",
+        PairedReason::TooManyDropped => "too many blocks were dropped: the device is not quiet",
+        PairedReason::TooFewBlocks => {
+            "fewer than 8 blocks are left: give `measure.max_time` more, or --preset ci"
+        }
+        PairedReason::DependentBlocks => "successive blocks depended on one another",
+        PairedReason::BlocksMerged => "successive blocks depended on one another and were merged",
+        PairedReason::EstimatorsDisagree => "a few blocks move the mean out of the interval",
+        PairedReason::EndedEarly => "the time was up before the last look",
+        PairedReason::MarginFromResolution => "the margin is one tick of the clock",
+        PairedReason::MarginFromFloor => "the margin is what the case showed against itself",
+        PairedReason::ClockInduced => "times and cycles disagree: the clock made the difference",
+        PairedReason::ClockMasked => "the cycles differ and the clock made up for it",
+        PairedReason::ClockUnknown => "the clock was not known throughout: cycles not compared",
+    }
+}
+
+/// Counts of one launch beside the reference's; what neither kernel does is left out.
+fn counts(page: &mut Page, candidate: &CandidateReport) {
+    if candidate.counts.is_empty() {
+        return;
+    }
+    page.row("counts", "of one launch: reference, candidate, ratio");
+    for count in candidate.counts.iter().filter(|one| one.reference > 0 || one.candidate > 0) {
+        let ratio = count.ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.3}"));
+        let name = plain(&count.count);
+        page.more(&format!("{name:<26}{:>14}{:>14}{ratio:>9}", count.reference, count.candidate));
+    }
+}
+
+fn ranks(page: &mut Page, ranking: &Ranking, candidates: &[CandidateReport]) {
+    for (position, RankedCandidate { index, rank, relative_time }) in
+        ranking.candidates.iter().enumerate()
+    {
+        let name = match index {
+            0 => "reference",
+            index => candidates.get(*index as usize - 1).map_or("?", |one| one.name.as_str()),
+        };
+        let time = relative_time
+            .map_or(String::new(), |time| format!(", {time:.4} of the reference's time"));
+        let time = if *index == 0 { String::new() } else { time };
+        let label = if position == 0 { "ranking" } else { "" };
+        page.row(label, &format!("{rank}. {name}{time}"));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn evaluation(median: f64, changes: &Value) -> Value {
+    let mut whole = json!({
+        "job_id": "job-1", "status": "success",
+        "kernel_exec_result": {
+            "compiled": true, "correctness": true, "runtime": median,
+            "runtime_stats": {"mean": median, "std": 0.0001, "min": median, "max": median,
+                "median": median, "percentile_95": median, "percentile_99": median,
+                "samples": 100, "median_ci_low": median * 0.99, "median_ci_high": median * 1.01},
+            "metadata": {"kernel_name": "k"}},
+        "timings": {"queue": 0.1, "compile": 52.0, "h2d": 1.0, "execute": 12.0,
+            "device_busy": 8.0, "d2h": 2.0, "verify": 0.5, "total": 67.5},
+        "validation": {"status": "passed"},
+    });
+    for (key, value) in changes.as_object().expect("an object") {
+        whole[key] = value.clone();
+    }
+    whole
+}
+
+fn paired() -> Value {
+    serde_json::from_str(include_str!("../../../api/examples/comparison.json")).expect("JSON")
+}
+
+fn page(kind: &str, candidates: Value) -> String {
+    let reference = evaluation(0.0154, &json!({}));
+    let response = serde_json::from_value(json!({
+        "job_id": "job-1", "status": "success", "reference": reference,
+        "kernel_exec_result": reference["kernel_exec_result"], "timings": reference["timings"],
+        "candidates": candidates,
+        "device": {"id": 0, "kind": kind, "name": "GPU", "uuid": "GPU-0",
+            "compute_capability": "9.0", "cuda_version": "13.0", "multiprocessors": 2,
+            "memory_bytes": 1_073_741_824, "l2_bytes": 0},
+    }));
+    comparison(&response.expect("a comparison"), false)
+}
+
+#[test]
+fn a_faster_kernel() {
+    let candidate = json!({"name": "custom", "evaluation": evaluation(0.0125, &json!({})),
+        "comparison": paired(), "identical_code": false});
+    insta::assert_snapshot!(page("cuda", json!([candidate])), @r"
+FASTER  custom: 1.231× as fast as the reference (98 % CI 1.224 to 1.238)
+
+  reference on its own 15.40 µs median, 95 % CI 15.25 µs to 15.55 µs, n = 100
+  candidate custom: on its own 12.50 µs median, 95 % CI 12.38 µs to 12.62 µs, n = 100
+  time      0.8123 of the reference's (CI 0.8078 to 0.8170)
+  cycles    0.8125 of the reference's (CI 0.8081 to 0.8169)
+  blocks    8 used, 1 dropped (1 clock_spread)
+            margin 1 %, equivalence 2 %, least difference that would be seen 1.8 %, p = 1.0e-9
+  because   the whole interval lies beyond the margin
+  device    0 GPU, compute 9.0, 2 SMs, 1.0 GiB, CUDA 13.0
+  timings   67.50 ms in all: queue 100.0 µs, compile 52.00 ms, inputs 1.000 ms
+            execute 12.00 ms (device busy 8.000 ms), outputs 2.000 ms, checks 500.0 µs
+  job       job-1
+    ");
+}
+
+#[test]
+fn every_verdict_comes_first() {
+    let cases = [
+        (
+            "slower",
+            json!({}),
+            "SLOWER  c: 1.231× as fast as the reference (98 % CI 1.224 to 1.238)",
+        ),
+        (
+            "same",
+            json!({}),
+            "SAME  c: 1.231× as fast as the reference (98 % CI 1.224 to 1.238); \
+                             within 2 %",
+        ),
+        (
+            "inconclusive",
+            json!({}),
+            "INCONCLUSIVE  c: 1.231× as fast as the reference (98 % CI \
+             1.224 to 1.238); a difference below 1.8 % could not be seen",
+        ),
+        (
+            "inconclusive",
+            json!({"speedup": null, "speedup_ci_low": null, "blocks_used": 0}),
+            "INCONCLUSIVE  c: no block counted; a difference below 1.8 % could not be seen",
+        ),
+    ];
+    for (verdict, changes, expected) in cases {
+        let mut comparison = paired();
+        comparison["verdict"] = json!(verdict);
+        for (key, value) in changes.as_object().expect("an object") {
+            comparison[key] = value.clone();
+        }
+        let own = evaluation(0.01, &json!({}));
+        let candidate = json!({"name": "c", "evaluation": own, "comparison": comparison});
+        let text = page("cuda", json!([candidate]));
+        assert_eq!(text.lines().next(), Some(expected), "{text}");
+    }
+}
+
+#[test]
+fn every_reason_is_in_words() {
+    let mut comparison = paired();
+    comparison["clock_induced"] = json!(true);
+    comparison["reasons"] = json!(["difference_unresolved", "clock_induced"]);
+    let candidate = json!({"name": "c", "evaluation": evaluation(0.01, &json!({})),
+        "comparison": comparison, "identical_code": true});
+    let text = page("cuda", json!([candidate]));
+    assert!(text.contains("  because   the interval reaches from"), "{text}");
+    assert!(text.contains("            times and cycles disagree"), "{text}");
+    assert!(text.contains("the clock made the difference in time, not the kernel"), "{text}");
+    assert!(text.contains("  code      the same machine code"), "{text}");
+}
+
+#[test]
+fn several_kernels_of_all_kinds() {
+    let wrong = json!({
+        "kernel_exec_result": {"compiled": true, "correctness": false, "metadata": {},
+            "validation_error": "y: 3 of 8 elements differ"},
+        "validation": {"status": "failed", "reasons": [
+            {"code": "output_mismatch", "message": "y: 3 of 8 elements differ"}]},
+    });
+    let broken = json!({
+        "kernel_exec_result": {"compiled": false, "metadata": {}, "compilation_error": "boom"},
+        "validation": {"status": "not_run"},
+    });
+    let counts = json!([
+        {"count": "warp_instructions", "reference": 100, "candidate": 150, "ratio": 1.5},
+        {"count": "barriers", "reference": 0, "candidate": 2},
+        {"count": "global_atomic_operations", "reference": 0, "candidate": 0},
+    ]);
+    let text = page(
+        "emulator",
+        json!([
+            {"name": "fine.cu", "evaluation": evaluation(1.5, &json!({})), "counts": counts,
+             "not_compared": "times of the emulated device are not compared; see the counts"},
+            {"name": "wrong.cu", "evaluation": evaluation(1.5, &wrong), "not_compared": "wrong"},
+            {"name": "broken.cu", "evaluation": evaluation(1.5, &broken), "not_compared": "no"},
+        ]),
+    );
+    insta::assert_snapshot!(text, @r"
+CORRECT, NOT COMPARED  fine.cu: times of the emulated device are not compared; see the counts
+WRONG  wrong.cu: y: 3 of 8 elements differ
+DOES NOT COMPILE  broken.cu
+
+  reference on its own 15.40 µs median, 95 % CI 15.25 µs to 15.55 µs, n = 100
+  candidate fine.cu: on its own 1.500 ms median, 95 % CI 1.485 ms to 1.515 ms, n = 100
+  counts    of one launch: reference, candidate, ratio
+            warp_instructions                    100           150    1.500
+            barriers                               0             2        –
+  candidate wrong.cu: no time: it is not right
+  reason    y: 3 of 8 elements differ [output_mismatch]
+  candidate broken.cu: no time: it does not compile
+    boom
+  device    emulator (not a GPU: times are of the emulation): 0 GPU, compute 9.0, 2 SMs, 1.0 GiB, CUDA 13.0
+  timings   67.50 ms in all: queue 100.0 µs, compile 52.00 ms, inputs 1.000 ms
+            execute 12.00 ms (device busy 8.000 ms), outputs 2.000 ms, checks 500.0 µs
+  job       job-1
+    ");
+}
+
+#[test]
+fn a_ranking_names_its_kernels() {
+    let mut response: CompareResponse = serde_json::from_value(json!({
+        "job_id": "j", "status": "success", "reference": evaluation(1.0, &json!({})),
+        "kernel_exec_result": {"compiled": true, "metadata": {}},
+        "timings": evaluation(1.0, &json!({}))["timings"],
+        "candidates": [
+            {"name": "a", "evaluation": evaluation(1.0, &json!({})), "comparison": paired()},
+            {"name": "b\u{1b}[2J", "evaluation": evaluation(1.0, &json!({})),
+             "comparison": paired()},
+        ],
+        "device": {"id": 0, "kind": "cuda", "name": "GPU", "uuid": "GPU-0",
+            "compute_capability": "9.0", "cuda_version": "13.0", "multiprocessors": 2,
+            "memory_bytes": 1, "l2_bytes": 0},
+    }))
+    .expect("a comparison");
+    let ranking = json!({"pairs": [], "candidates": [{"index": 2, "rank": 1, "relative_time": 0.5},
+        {"index": 0, "rank": 2, "relative_time": 1.0}, {"index": 1, "rank": 2}]});
+    response.ranking = Some(serde_json::from_value(ranking).expect("a ranking"));
+    let text = comparison(&response, false);
+    let rows = "  ranking   1. b\u{fffd}[2J, 0.5000 of the reference's time\n            2. reference\n            \
+                2. a\n";
+    assert!(text.contains(rows), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text}");
+}

@@ -1,0 +1,134 @@
+//! What speaks against a kernel, its contract or its times.
+
+use super::super::format::{duration_ms, percent};
+use super::page::Page;
+use crate::contract::CacheState;
+use crate::measure::{HealthFlag, StopReason};
+use crate::report::{EvaluateResponse, InputsShown, MeasurementReport};
+
+/// Everything that speaks against the kernel.
+pub(super) fn reasons(page: &mut Page, response: &EvaluateResponse) {
+    for reason in &response.validation.reasons {
+        page.row("reason", &format!("{} [{}]", reason.message, reason.code.name()));
+    }
+}
+
+/// How the contract is weak: what to improve in it.
+pub(super) fn weaknesses(page: &mut Page, response: &EvaluateResponse) {
+    for weakness in &response.validation.weaknesses {
+        page.row(
+            "weak",
+            &format!("{}: {} [{}]", weakness.output, weakness.message, word(&weakness.code)),
+        );
+    }
+}
+
+/// How the times were taken, and what to know before trusting them.
+pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
+    let stopped = report.stopped.map_or("not finished", |stopped| match stopped {
+        StopReason::Precise => "as precise as asked",
+        StopReason::TrialsDone => "the trials asked for",
+        StopReason::TimeBudget => "out of time, less precise than asked",
+        StopReason::MaxTrials => "the most trials there are, less precise than asked",
+    });
+    let cache = match report.cache {
+        CacheState::Cold => "L2 cold",
+        CacheState::Hot => "L2 hot",
+    };
+    let inputs = match report.inputs {
+        InputsShown::Fresh => "fresh inputs each launch",
+        InputsShown::SameStateWiped => "the same inputs, state wiped",
+        InputsShown::Same => "the same inputs: reuse of results would not be noticed",
+    };
+    let n = report.summary.as_ref().map_or(0, |summary| summary.n);
+    page.row("measured", &format!("{n} launches, {stopped}; {cache}; {inputs}"));
+    if let Some(summary) = &report.summary {
+        precision(page, summary);
+    }
+    let audited = match report.audited {
+        0 => "no timed launch was verified".to_owned(),
+        1 => "1 timed launch verified".to_owned(),
+        n => format!("{n} timed launches verified"),
+    };
+    let clock = report.sm_clock.map_or("clock not known".to_owned(), |clock| {
+        let [mean, min, max] = [clock.mean_hz, clock.min_hz, clock.max_hz].map(|hz| hz / 1e6);
+        format!("clock {mean:.0} MHz ({min:.0} to {max:.0})")
+    });
+    page.more(&format!("{audited}; {clock}"));
+    if report.at_floor {
+        let floor = report
+            .empty_launch_ms
+            .map_or(String::new(), |ms| format!(" (an empty kernel takes {})", duration_ms(ms)));
+        page.more(&format!("at the floor: this is the time of launching it{floor}"));
+    }
+    light(page, report);
+    for count in &report.rejected {
+        page.more(&format!("{} samples do not count: {}", count.count, word(&count.reason)));
+    }
+    let flags = report.gpu.as_ref().map_or(&[][..], |gpu| &gpu.flags);
+    if !flags.is_empty() {
+        let flags = flags.iter().map(flag).collect::<Vec<_>>().join(", ");
+        page.more(&format!("the GPU: {flags}"));
+    }
+    for note in &report.notes {
+        page.more(&format!("note: {note}"));
+    }
+}
+
+/// How well the median is known.
+fn precision(page: &mut Page, summary: &crate::measure::Summary) {
+    if let (Some(low), Some(high)) = (summary.median_ci_low, summary.median_ci_high)
+        && summary.median > 0.0
+    {
+        let half = (high - low) / 2.0 / summary.median;
+        let worth = summary.effective_n.map_or(String::new(), |n| {
+            format!(", successive times depend on one another: worth {n} independent ones")
+        });
+        page.more(&format!("median known to ± {}{worth}", percent(half)));
+    }
+    if let Some(modes) = &summary.modes {
+        page.more(&format!(
+            "two modes: {} and {}, {} of the launches in the slower",
+            duration_ms(modes.fast_ms),
+            duration_ms(modes.slow_ms),
+            percent(modes.slow_share)
+        ));
+    }
+}
+
+/// The declared work's least time beside the median.
+fn light(page: &mut Page, report: &MeasurementReport) {
+    let floor = report.speed_of_light.as_ref().and_then(|light| light.floor_ms);
+    let median = report.summary.as_ref().map(|summary| summary.median);
+    if let (Some(floor), Some(median)) = (floor, median)
+        && floor > 0.0
+        && median > 0.0
+    {
+        let limit = report.speed_of_light.as_ref().and_then(|light| light.limit);
+        let limit = limit.map_or(String::new(), |limit| format!(" ({})", word(&limit)));
+        page.more(&format!(
+            "{} of the speed of light: the declared work takes {} at least{limit}",
+            percent(floor / median),
+            duration_ms(floor)
+        ));
+    }
+}
+
+fn flag(flag: &HealthFlag) -> &'static str {
+    match flag {
+        HealthFlag::ThermalThrottle => "slowed down for heat",
+        HealthFlag::HwSlowdown => "slowed down by its hardware",
+        HealthFlag::PowerCap => "at its power limit",
+        HealthFlag::LowClock => "clock below three quarters of its peak",
+        HealthFlag::Contention => "used by other processes too",
+        HealthFlag::ClockUnknown => "clock not readable",
+    }
+}
+
+/// A value's name on the wire.
+pub(super) fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => "unknown".to_owned(),
+    }
+}
