@@ -6,7 +6,9 @@
 use std::process::ExitCode;
 
 use crate::pipeline::ServiceError;
-use crate::report::{EvaluateResponse, ResponseStatus, ValidationStatus};
+use crate::report::{
+    EvaluateResponse, ResponseStatus, SweepResponse, SweepStatus, ValidationStatus,
+};
 
 /// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +71,17 @@ impl Exit {
                 ValidationStatus::Passed | ValidationStatus::NotChecked
             );
         if right { Exit::Success } else { Exit::KernelFailed }
+    }
+
+    /// The code for a sweep: that of its worst point.
+    pub fn of_sweep(answer: &SweepResponse) -> Exit {
+        match answer.points.iter().map(|point| point.status).max() {
+            None | Some(SweepStatus::Correct | SweepStatus::NotChecked) => Exit::Success,
+            Some(SweepStatus::Wrong) => Exit::KernelFailed,
+            Some(SweepStatus::NotCompiled) => Exit::NotCompiled,
+            Some(SweepStatus::Invalid) => Exit::Usage,
+            Some(SweepStatus::Error) => Exit::Environment,
+        }
     }
 
     /// The code where there is no report.

@@ -52,6 +52,14 @@ pub(super) enum Command {
         In a contract file, `source_file: kernel.cu` beside `kernel_type` stands for the \
         content of that file, relative to the contract.")]
     Eval(EvalArgs),
+    /// Evaluate a kernel at every combination of its contract's axes
+    #[command(after_help = "Examples:\n  \
+        warpgauge sweep kernels/vector_add/sweep.yaml\n  \
+        warpgauge sweep sweep.yaml --csv > table.csv\n  \
+        warpgauge sweep sweep.yaml --server http://gpu-host:8000 --json | jq .best\n\n\
+        A sweep is a contract with `axes`, e.g. `axes: {n: [2^10..2^24 by x4], block: [64, 128]}`, \
+        whose texts refer to them as `$n` and `${block}`. The exit code is that of the worst point.")]
+    Sweep(SweepArgs),
     /// Compile a kernel and show its resources, without running it
     #[command(after_help = "Examples:\n  \
         warpgauge compile kernel.cu --arch sm_90\n  \
@@ -118,6 +126,20 @@ pub(super) struct EvalArgs {
     /// Write the outputs into this directory: .npy unless the contract says otherwise
     #[arg(long, value_name = "DIR")]
     pub return_outputs: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SweepArgs {
+    /// Contract with axes: .yaml, .json or .msgpack; `-`: YAML or JSON from standard input
+    pub contract: PathBuf,
+    /// Print the answer as JSON, exactly as the service gave it
+    #[arg(long)]
+    pub json: bool,
+    /// Print the table as comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    #[command(flatten)]
+    pub target: Target,
 }
 
 #[derive(Debug, Args)]

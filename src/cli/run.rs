@@ -9,7 +9,9 @@ use clap::Parser;
 use super::args::{Cli, Command, Global};
 use super::logging::{self, Verbosity};
 use super::terminal::{Terminal, plain, write_error_stream};
-use super::{CliError, children, compile, devices, eval, openapi, serve, show_config, toolchain};
+use super::{
+    CliError, children, compile, devices, eval, openapi, serve, show_config, sweep, toolchain,
+};
 use crate::config::{CliOverrides, Config, Effective};
 use crate::exit::Exit;
 
@@ -52,6 +54,7 @@ fn run(cli: Cli) -> Result<Exit, CliError> {
             serve::run(effective.config, terminal)
         }
         Command::Eval(args) => eval::run(&args, &configure(&global)?, terminal),
+        Command::Sweep(args) => sweep::run(&args, &configure(&global)?, terminal),
         Command::Compile(args) => compile::run(&args, &configure(&global)?, terminal),
         Command::Devices(args) => devices::run(&args, &configure(&global)?, terminal),
         Command::Toolchain(command) => toolchain::run(&command, &configure(&global)?, terminal),

@@ -1,8 +1,13 @@
 //! What goes back to the caller: the report of one evaluation.
 
 mod measurement;
+mod sweep;
 mod types;
 
 pub use crate::measure::RuntimeStats;
 pub use measurement::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
+pub use sweep::{
+    BestPoint, SweepBest, SweepPoint, SweepReason, SweepResponse, SweepStarted, SweepStatus,
+    SweepTable, SweepView,
+};
 pub use types::*;

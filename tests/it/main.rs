@@ -12,3 +12,4 @@ mod faults;
 mod lifecycle;
 mod profile;
 mod server;
+mod sweep;

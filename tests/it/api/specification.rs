@@ -1,6 +1,6 @@
 use serde_json::Value;
 use warpgauge::api::spec;
-use warpgauge::contract::EvaluateRequest;
+use warpgauge::contract::{EvaluateRequest, Limits, SweepPlan, SweepRequest, validate};
 
 /// Compares a file with what the code generates; with `WARPGAUGE_UPDATE_SPEC=1`, writes it.
 fn check_file(name: &str, generated: &str) {
@@ -45,7 +45,7 @@ fn operations(document: &Value) -> Vec<(String, Value)> {
 #[test]
 fn every_operation_is_documented() {
     let operations = operations(&full());
-    assert_eq!(operations.len(), 10);
+    assert_eq!(operations.len(), 11);
     for (label, operation) in operations {
         let text = |key: &str| operation[key].as_str().unwrap_or_default().to_owned();
         assert!(!text("operationId").is_empty(), "{label}");
@@ -99,6 +99,14 @@ fn request_examples_are_valid_contracts() {
         serde_json::from_value::<EvaluateRequest>(example.clone()).unwrap();
         assert_eq!(&content["text/yaml"]["example"], example);
     }
+    let sweep = &document["paths"]["/sweep"]["post"];
+    let example = &sweep["requestBody"]["content"]["application/json"]["example"];
+    let request = serde_json::from_value::<SweepRequest>(example.clone()).unwrap();
+    let plan = SweepPlan::new(request, &Limits::default()).unwrap();
+    validate(&plan.request(0).unwrap(), &Limits::default()).unwrap();
+    let answers = sweep["responses"]["200"]["content"].as_object().unwrap();
+    let forms: Vec<_> = answers.keys().map(String::as_str).collect();
+    assert_eq!(forms, ["application/json", "text/csv", "text/event-stream"]);
 }
 
 #[test]
@@ -111,7 +119,7 @@ fn generators_get_json_bodies_without_defaults() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 3);
+    assert_eq!(seen, 4);
     let text = document.to_string();
     assert!(!text.contains("\"default\":") && !text.contains("charset"));
     assert_eq!(operations(&document).len(), operations(&full()).len());
