@@ -62,7 +62,7 @@ impl SweepTableView {
         let mut line = self.line(values, &self.verdict(point.status), &median, &interval, &rates);
         if let Some(reason) = point.reasons.first() {
             let place = reason.path.as_ref().map(|path| format!("{path}: ")).unwrap_or_default();
-            let text = format!("{place}{}", reason.message);
+            let text = format!("{place}{}", reason.message.trim_start());
             line.push_str(&format!("  {}", shortened(&text, MAX_REASON)));
         }
         format!("{}\n", line.trim_end())

@@ -16,7 +16,7 @@
 //!
 //! **References.** In every text of the contract, except source code and encoded data, `$name` and
 //! `${name}` stand for the axis' value; `$$` is a dollar sign. A text that is nothing but one
-//! reference becomes the value itself, with its type. Where the contract takes a number, a text is
+//! reference becomes the value itself, with its type; below `metadata` all values are texts. Where the contract takes a number, a text is
 //! then an integer expression ([`super::expr`]): `shape: ["$n * 2"]`.
 //!
 //! The result is an ordinary contract, parsed and checked as every other.

@@ -45,11 +45,14 @@ fn of_value(
     let length = path.len();
     match value {
         Value::String(_) if OPAQUE.contains(&field) => Ok(value.clone()),
-        Value::String(text) => of_text(text, point, used).map_err(|message| ContractError {
-            path: path.clone(),
-            code: "axis_reference",
-            message,
-        }),
+        Value::String(text) => {
+            let value = of_text(text, point, used).map_err(|message| ContractError {
+                path: path.clone(),
+                code: "axis_reference",
+                message,
+            })?;
+            Ok(if is_text(path) { as_text(value) } else { value })
+        }
         Value::Array(items) => {
             let items = items.iter().enumerate().map(|(index, item)| {
                 path.truncate(length);
@@ -68,6 +71,19 @@ fn of_value(
             fields.collect::<Result<_, _>>().map(Value::Object)
         }
         other => Ok(other.clone()),
+    }
+}
+
+/// Whether the contract takes texts there, options and names: `-O3` as well as `3`.
+fn is_text(path: &str) -> bool {
+    path.contains("kernel.metadata.") && !path.ends_with(".jitify")
+}
+
+fn as_text(value: Value) -> Value {
+    match value {
+        Value::Number(number) => number.to_string().into(),
+        Value::Bool(value) => value.to_string().into(),
+        other => other,
     }
 }
 

@@ -50,7 +50,7 @@ fn what_is_wrong_with_a_range_is_said() {
         ("1..2..3", "is no number"),
         ("1.5.5..2", "is no number"),
         ("1...5", "is no number"),
-        ("1..2^64", "64 bits"),
+        ("1..2^64 by x2", "64 bits"),
         ("1..99999999999999999999999999999999999999999999", "64 bits"),
         ("2^200", "64 bits"),
         ("1..2 by 0.0000000000001", "12 digits"),
@@ -98,7 +98,7 @@ fn contract() -> Value {
             "kernel_type": "cuda",
             "source_code": "$n is untouched here",
             "metadata": {
-                "kernel_name": "scale<${type}>", "compiler_options": ["-DBLOCK=$block", "-D$$"],
+                "kernel_name": "scale<${type}>", "compiler_options": ["-DBLOCK=$block", "-D$$", "$n"],
             },
             "io": {
                 "args": [
@@ -130,7 +130,7 @@ fn points_are_contracts() {
     let request = plan.request(6).unwrap();
     let metadata = request.kernel.metadata.unwrap();
     assert_eq!(metadata.kernel_name.as_deref(), Some("scale<float>"));
-    assert_eq!(metadata.compiler_options, ["-DBLOCK=128", "-D$"]);
+    assert_eq!(metadata.compiler_options, ["-DBLOCK=128", "-D$", "4096"]);
     assert_eq!(request.kernel.source_code.as_deref(), Some("$n is untouched here"));
     let io = request.kernel.io.unwrap();
     let spec = io.args[0].tensor_spec.as_ref().unwrap();
@@ -193,8 +193,8 @@ fn mistakes_are_located() {
         ("kernel.io.args[0].tensor_spec.shape[1]", "invalid_value", |b| {
             b["kernel"]["io"]["args"][0]["tensor_spec"]["shape"][1] = json!("0 - $n")
         }),
-        ("kernel.metadata.compiler_options[1]", "wrong_type", |b| {
-            b["kernel"]["metadata"]["compiler_options"][1] = json!("$n")
+        ("kernel.io.args[0].name", "wrong_type", |b| {
+            b["kernel"]["io"]["args"][0]["name"] = json!("$n")
         }),
         ("kernel.io.wrong", "unknown_field", |b| b["kernel"]["io"]["wrong"] = json!(1)),
         ("return_outputs", "not_in_a_sweep", |b| b["return_outputs"] = json!("all")),

@@ -200,6 +200,7 @@ impl EvaluationService for FakeService {
             trials_done: request.num_trials.unwrap_or(100),
             error: None,
             result: Some(self.report(&request, id.clone())),
+            sweep: None,
         };
         self.jobs.lock().unwrap().insert(id.clone(), job);
         Ok(id)

@@ -274,7 +274,9 @@ fn sweeps() {
         "output_encoding": any, "isolation": any,
     });
     check::<SweepRequest>("SweepRequest", &[full, json!({"axes": {}, "kernel": any})]);
-    check::<SweepResponse>("SweepResponse", &[full_sweep(), minimal_sweep()]);
+    let real = include_str!("../../../src/api/examples/sweep.json");
+    let real = serde_json::from_str(real).unwrap();
+    check::<SweepResponse>("SweepResponse", &[full_sweep(), minimal_sweep(), real]);
 }
 
 fn full_sweep() -> Value {
@@ -289,7 +291,7 @@ fn full_sweep() -> Value {
             "gbps": 1.5, "gflops": 2.5,
             "reasons": [{"code": "timeout", "path": "kernel", "message": "m"}],
             "resources": full_report()["compile"]["resources"], "device": "GPU-1",
-            "total_ms": 1.0, "report": minimal_report(),
+            "total_ms": 1.0, "report": full_report(),
         }],
         "table": {"columns": ["block"], "rows": [[64]]},
         "best": {"median_ms": best, "gbps": best, "gflops": best, "not_ranked": "why"},
@@ -387,7 +389,7 @@ fn reports() {
     let job = json!({
         "job_id": "1", "state": "profiling", "status": "success", "created_at": 1.0,
         "finished_at": 2.0, "trials_done": 3, "error": "e", "result": full_report(),
-        "sweep": {"points": 2, "points_done": 1, "result": minimal_sweep()},
+        "sweep": {"points": 2, "points_done": 1, "result": full_sweep()},
     });
     let new = json!({"job_id": "1", "state": "submitted", "created_at": 1.0, "trials_done": 0});
     check::<JobView>("JobView", &[job, new]);
