@@ -157,8 +157,14 @@ impl JobGuard<'_> {
         &self.id
     }
 
+    /// Where the job stands. A sweep, whose points overtake each other, stays on the device once
+    /// one of them is.
     pub(super) fn state(&self, state: JobState) {
-        self.table.update(&self.id, |record| record.state = state);
+        self.table.update(&self.id, |record| {
+            if record.sweep.is_none() || record.state != JobState::Profiling {
+                record.state = state;
+            }
+        });
     }
 
     pub(super) fn trials(&self, done: u32) {
