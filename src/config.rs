@@ -85,6 +85,7 @@ pub struct LimitsConfig {
     pub max_tensor_bytes: u64,
     pub max_total_bytes: u64,
     pub max_output_bytes: u64,
+    pub max_sweep_points: usize,
 }
 
 /// `[storage]`

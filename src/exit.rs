@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use crate::pipeline::ServiceError;
 use crate::report::{
-    CandidateReport, CompareResponse, EvaluateResponse, ResponseStatus, ValidationStatus,
+    CandidateReport, CompareResponse, EvaluateResponse, ResponseStatus, SweepResponse, SweepStatus,
+    ValidationStatus,
 };
 use crate::worker::protocol::DeviceKind;
 
@@ -90,6 +91,17 @@ impl Exit {
             };
         let mut exits = response.candidates.iter().map(of_candidate);
         exits.find(|exit| *exit != Exit::Success).unwrap_or(Exit::Success)
+    }
+
+    /// The code for a sweep: that of its worst point.
+    pub fn of_sweep(answer: &SweepResponse) -> Exit {
+        match answer.points.iter().map(|point| point.status).max() {
+            None | Some(SweepStatus::Correct | SweepStatus::NotChecked) => Exit::Success,
+            Some(SweepStatus::Wrong) => Exit::KernelFailed,
+            Some(SweepStatus::NotCompiled) => Exit::NotCompiled,
+            Some(SweepStatus::Invalid) => Exit::Usage,
+            Some(SweepStatus::Error) => Exit::Environment,
+        }
     }
 
     /// The code where there is no report.

@@ -3,7 +3,10 @@
 // Each block computes one TILE x TILE tile of C. It walks along k, loads one tile of A and one of B
 // per step, and reads each loaded element TILE times from shared memory. Parts of a tile outside
 // the matrices are filled with zeros, so any m, n and k will do.
-constexpr int TILE = 16;  // = blockDim.x = blockDim.y
+#ifndef TILE_WIDTH
+#define TILE_WIDTH 16
+#endif
+constexpr int TILE = TILE_WIDTH;  // = blockDim.x = blockDim.y
 
 extern "C" __global__ void matmul_tiled(const float* __restrict__ a, const float* __restrict__ b,
                                         float* __restrict__ c, int m, int n, int k) {

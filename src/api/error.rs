@@ -116,6 +116,11 @@ impl ApiError {
         self
     }
 
+    /// What the caller gets to read.
+    pub(super) fn body(&self) -> &ErrorBody {
+        &self.body
+    }
+
     /// When it is worth trying again.
     pub(super) fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_s = Some(seconds.max(1));

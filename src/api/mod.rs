@@ -20,6 +20,7 @@ mod routes;
 mod schema;
 mod server;
 pub mod spec;
+mod sweep;
 mod views;
 
 pub use error::{ErrorBody, ErrorStatus, ValidationError};

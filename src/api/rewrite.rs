@@ -33,6 +33,12 @@ pub(super) fn for_generators(document: &mut Value) {
         {
             content.retain(|media_type, _| media_type == JSON);
         }
+        let answers = mapping.get_mut("responses").and_then(Value::as_mapping_mut);
+        for (_, answer) in answers.into_iter().flatten() {
+            if let Some(content) = answer.get_mut("content").and_then(Value::as_mapping_mut) {
+                content.retain(|media_type, _| media_type == JSON);
+            }
+        }
     });
 }
 

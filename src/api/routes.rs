@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use poem::http::HeaderMap;
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, OpenApi, Tags};
 
 use super::error::ApiError;
 use super::failure::{Fails, Open, TakesBody, TakesJob, TakesNothing};
 use super::payload::{Contract, Reply};
+use super::sweep::{self, Form, SweepFormat, SweepReply};
 use super::views::{Accepted, Capabilities, CudaInfo, Devices, Health, Info, LegacyJob};
-use crate::contract::{CompareRequest, EvaluateRequest};
+use crate::contract::{CompareRequest, EvaluateRequest, SweepRequest};
 use crate::pipeline::{CompileRequest, EvaluationService, ServiceError};
 use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView};
 
@@ -95,6 +97,28 @@ impl Api {
         let report = self.service.compare(value).await?;
         drop(share);
         Ok(Reply::new(&report)?)
+    }
+
+    /// Sweep over axes
+    ///
+    /// Evaluates one contract at every combination of its `axes` and answers with one table. A point
+    /// that is not valid, does not compile or is wrong is a row like the others. With `stream=true`
+    /// or `Accept: text/event-stream` the points come as server-sent events, each when it is done.
+    /// Closing the connection cancels the sweep.
+    #[oai(path = "/sweep", method = "post", operation_id = "sweep", tag = "Tag::Kernels")]
+    async fn sweep(
+        &self,
+        headers: &HeaderMap,
+        /// Whether points are sent as server-sent events, each when it is done.
+        stream: Query<Option<bool>>,
+        /// Form of the answer where it is not a stream: `json`, or its table as `csv`.
+        format: Query<Option<SweepFormat>>,
+        /// The contract of an evaluation, and axes.
+        request: Contract<SweepRequest>,
+    ) -> Result<SweepReply, Fails<TakesBody>> {
+        let Contract { value, share } = request;
+        let form = Form::wanted(stream.0, format.0, headers);
+        Ok(sweep::reply(&self.service, value, share, form).await?)
     }
 
     /// Compile a kernel

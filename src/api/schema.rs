@@ -8,7 +8,7 @@ use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type};
 use serde_json::Value;
 
-use crate::contract::{Extent, ReturnOutputs, Sanitize};
+use crate::contract::{AxisValue, Extent, ReturnOutputs, Sanitize};
 use crate::tensor::Blob;
 
 /// poem-openapi converts defaults with this.
@@ -107,6 +107,22 @@ describe!(
             inline(MetaSchema::new("boolean")),
             inline(words(&["all", "memcheck", "racecheck", "initcheck", "synccheck"])),
         ],
+        ..MetaSchema::ANY
+    }
+);
+
+describe!(
+    AxisValue,
+    "AxisValue",
+    MetaSchema {
+        description: Some(
+            "A value of an axis: a number, a boolean, a text, or, in a request, a range such as \
+             `2^10..2^24 by x4`."
+        ),
+        // Integers first: generated clients take the first that fits.
+        any_of: ["boolean", "integer", "number", "string"]
+            .map(|kind| inline(MetaSchema::new(kind)))
+            .into(),
         ..MetaSchema::ANY
     }
 );

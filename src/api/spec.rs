@@ -97,6 +97,7 @@ fn add_examples(document: &mut Value) {
     let report = parsed(include_str!("examples/report.json"));
     for (path, example) in [
         ("/evaluate", vector_add()),
+        ("/sweep", sweep_contract()),
         ("/execute", parsed(include_str!("examples/execute.json"))),
         ("/compile", parsed(include_str!("examples/compile.json"))),
         ("/compare", parsed(include_str!("examples/compare.json"))),
@@ -118,6 +119,7 @@ fn add_examples(document: &mut Value) {
         ("/evaluate", "post", "200", report.clone()),
         ("/evaluate", "post", "202", accepted_example(&job_id)),
         ("/execute", "post", "200", report.clone()),
+        ("/sweep", "post", "200", parsed(include_str!("examples/sweep.json"))),
         ("/compile", "post", "200", compile_example(&report)),
         ("/compare", "post", "200", compare_example(&report)),
         ("/jobs/{job_id}", "get", "200", job.0),
@@ -138,7 +140,16 @@ fn add_examples(document: &mut Value) {
 
 /// The contract of `kernels/vector_add` with its sources in place of their files' names.
 fn vector_add() -> Value {
-    let mut contract = parsed(include_str!("../../kernels/vector_add/contract.yaml"));
+    with_sources(include_str!("../../kernels/vector_add/contract.yaml"))
+}
+
+/// As [`vector_add`], at several sizes.
+fn sweep_contract() -> Value {
+    with_sources(include_str!("../../kernels/vector_add/sweep.yaml"))
+}
+
+fn with_sources(contract: &str) -> Value {
+    let mut contract = parsed(contract);
     rewrite::walk(&mut contract, &mut |kernel| {
         let source = match kernel.get("source_file").and_then(Value::as_str) {
             Some("kernel.cu") => include_str!("../../kernels/vector_add/kernel.cu"),

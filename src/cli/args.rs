@@ -61,6 +61,14 @@ pub(super) enum Command {
         The contract's kernel is the reference; what it leaves in its outputs is what is expected \
         of the others. A file with `ref_kernel` in it is a whole comparison.")]
     Compare(CompareArgs),
+    /// Evaluate a kernel at every combination of its contract's axes
+    #[command(after_help = "Examples:\n  \
+        warpgauge sweep kernels/vector_add/sweep.yaml\n  \
+        warpgauge sweep sweep.yaml --csv > table.csv\n  \
+        warpgauge sweep sweep.yaml --server http://gpu-host:8000 --json | jq .best\n\n\
+        A sweep is a contract with `axes`, e.g. `axes: {n: [2^10..2^24 by x4], block: [64, 128]}`, \
+        whose texts refer to them as `$n` and `${block}`. The exit code is that of the worst point.")]
+    Sweep(SweepArgs),
     /// Compile a kernel and show its resources, without running it
     #[command(after_help = "Examples:\n  \
         warpgauge compile kernel.cu --arch sm_90\n  \
@@ -155,6 +163,20 @@ pub(super) struct CompareArgs {
     /// Print the response as JSON, exactly as the service gave it
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SweepArgs {
+    /// Contract with axes: .yaml, .json or .msgpack; `-`: YAML or JSON from standard input
+    pub contract: PathBuf,
+    /// Print the answer as JSON, exactly as the service gave it
+    #[arg(long)]
+    pub json: bool,
+    /// Print the table as comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
     #[command(flatten)]
     pub target: Target,
 }

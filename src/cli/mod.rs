@@ -20,11 +20,14 @@ mod openapi;
 mod outputs;
 mod progress;
 mod remote;
+mod remote_events;
 mod report;
 mod run;
 mod serve;
 mod show_config;
 mod signals;
+mod sweep;
+mod sweep_table;
 mod terminal;
 mod toolchain;
 

@@ -30,6 +30,14 @@ impl Progress {
         Self { bar, quiet: terminal.quiet, stage: Mutex::new(String::new()) }
     }
 
+    /// Does something that writes to the terminal, with the spinner out of its way.
+    pub(super) fn beside<T>(&self, write: impl FnOnce() -> T) -> T {
+        match &self.bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
+
     /// Says that this stage is reached, once however often it is called.
     pub(super) fn stage(&self, text: &str) {
         let mut current = self.stage.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

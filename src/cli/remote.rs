@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use ureq::http::Uri;
+use ureq::Body;
+use ureq::http::{Response, Uri};
 
 use super::args::Target;
 use crate::exit::Exit;
@@ -99,36 +100,51 @@ pub(super) fn post<T: DeserializeOwned>(
     body: &Value,
 ) -> Result<(String, T), RemoteError> {
     let url = endpoint(server, route)?;
-    let mut request = agent(&url).post(&url).header("Content-Type", "application/json");
-    if let Some(key) = &target.api_key {
-        request = request.header("X-API-Key", key);
-    }
-    let response = request.send(body.to_string()).map_err(|source| transport(&url, source))?;
-    let status = response.status().as_u16();
-    let location =
-        response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let text = response
-        .into_body()
-        .into_with_config()
-        .limit(MAX_ANSWER_BYTES)
-        .lossy_utf8(true)
-        .read_to_string()
-        .map_err(|source| RemoteError::Broken { url: url.clone(), source })?;
-    if status != 200 {
-        let message = match location {
-            Some(there) if (300..400).contains(&status) => {
-                format!("it sends callers to {there}; give that address")
-            }
-            _ => explain(&text, status),
-        };
-        return Err(RemoteError::Refused { url, status, message });
-    }
+    let text = text(send(target, &url, body, ANSWER_TIMEOUT)?, &url)?;
     let parsed = serde_json::from_str(&text)
         .map_err(|error| RemoteError::Answer { url, message: error.to_string() })?;
     Ok((text, parsed))
 }
 
-fn endpoint(server: &str, route: &str) -> Result<String, RemoteError> {
+/// Posts `body`; what is not a success is an error.
+pub(super) fn send(
+    target: &Target,
+    url: &str,
+    body: &Value,
+    patience: Duration,
+) -> Result<Response<Body>, RemoteError> {
+    let mut request = agent(url, patience).post(url).header("Content-Type", "application/json");
+    if let Some(key) = &target.api_key {
+        request = request.header("X-API-Key", key);
+    }
+    let response = request.send(body.to_string()).map_err(|source| transport(url, source))?;
+    let status = response.status().as_u16();
+    if status == 200 {
+        return Ok(response);
+    }
+    let location =
+        response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let text = text(response, url)?;
+    let message = match location {
+        Some(there) if (300..400).contains(&status) => {
+            format!("it sends callers to {there}; give that address")
+        }
+        _ => explain(&text, status),
+    };
+    Err(RemoteError::Refused { url: url.to_owned(), status, message })
+}
+
+fn text(response: Response<Body>, url: &str) -> Result<String, RemoteError> {
+    response
+        .into_body()
+        .into_with_config()
+        .limit(MAX_ANSWER_BYTES)
+        .lossy_utf8(true)
+        .read_to_string()
+        .map_err(|source| RemoteError::Broken { url: url.to_owned(), source })
+}
+
+pub(super) fn endpoint(server: &str, route: &str) -> Result<String, RemoteError> {
     let refuse = || RemoteError::Url { url: server.to_owned() };
     let base = server.trim_end_matches('/');
     let uri: Uri = base.parse().map_err(|_| refuse())?;
@@ -141,14 +157,14 @@ fn endpoint(server: &str, route: &str) -> Result<String, RemoteError> {
     }
 }
 
-fn agent(url: &str) -> ureq::Agent {
+fn agent(url: &str, patience: Duration) -> ureq::Agent {
     let mut config = ureq::Agent::config_builder()
         .http_status_as_error(false)
         // A redirected POST would carry the API key to a place nobody named.
         .max_redirects(0)
         .max_redirects_will_error(false)
         .timeout_connect(Some(CONNECT_TIMEOUT))
-        .timeout_global(Some(ANSWER_TIMEOUT))
+        .timeout_global(Some(patience))
         .user_agent(concat!("warpgauge/", env!("CARGO_PKG_VERSION")));
     if is_loopback(url) {
         // A proxy cannot reach our loopback.
@@ -182,7 +198,7 @@ fn transport(url: &str, source: ureq::Error) -> RemoteError {
 }
 
 /// The readable part of an error body: `error`, where it points, and every problem it lists.
-fn explain(body: &str, status: u16) -> String {
+pub(super) fn explain(body: &str, status: u16) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(body) else {
         let start: String = body.trim().chars().take(300).collect();
         return if start.is_empty() { "no explanation".to_owned() } else { start };

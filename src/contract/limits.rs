@@ -23,6 +23,8 @@ pub struct Limits {
     pub max_compiler_option_len: usize,
     /// Bytes of dynamic shared memory: no device has more than 228 KB per multiprocessor today.
     pub max_shared_bytes: u64,
+    /// Points of one sweep.
+    pub max_sweep_points: usize,
     /// Errors reported for one contract.
     pub max_errors: usize,
 }
@@ -40,6 +42,7 @@ impl Default for Limits {
             max_compiler_options: 64,
             max_compiler_option_len: 1024,
             max_shared_bytes: 1 << 20,
+            max_sweep_points: 1024,
             max_errors: 50,
         }
     }

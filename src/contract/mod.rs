@@ -9,6 +9,7 @@ mod parse;
 mod resolve;
 mod scalar;
 mod scalar_or_text;
+mod sweep;
 mod types;
 
 pub use check::{validate, validate_kernel};
@@ -20,4 +21,5 @@ pub use limits::Limits;
 pub use parse::{BodyFormat, ParseError, parse};
 pub use resolve::{ResolvedLaunch, resolve_launch, resolve_launch_at};
 pub use scalar::ScalarValue;
+pub use sweep::{AxisValue, SweepAxis, SweepPlan, SweepRequest};
 pub use types::*;

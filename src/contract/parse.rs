@@ -3,6 +3,9 @@
 use std::fmt;
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::ContractError;
 
 mod json;
 mod msgpack;
@@ -109,6 +112,16 @@ pub fn parse<T: DeserializeOwned>(format: BodyFormat, bytes: &[u8]) -> Result<T,
         BodyFormat::Yaml => yaml::parse(bytes),
         BodyFormat::MsgPack => msgpack::parse(bytes),
     }
+}
+
+/// A typed request from JSON that was parsed before.
+pub(super) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, ContractError> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let message = error.inner().to_string();
+        let code = data_error_code(&message);
+        let described = ParseError::new(code, message).at_path(error.path());
+        ContractError { path: described.path, code, message: described.message }
+    })
 }
 
 fn too_many_values() -> ParseError {

@@ -5,10 +5,15 @@ use std::sync::Mutex;
 use std::time::{Instant, SystemTime};
 
 use super::ServiceError;
-use crate::report::{EvaluateResponse, JobState, JobView, ResponseStatus};
+use crate::report::{
+    EvaluateResponse, JobState, JobView, ResponseStatus, SweepResponse, SweepView,
+};
 
 /// Finished reports kept, in bytes of their outputs and samples.
 const MAX_KEPT_BYTES: usize = 256 << 20;
+
+/// Why a job has no report when the server went down.
+const SHUT_DOWN: &str = "the server shut down before the job ended";
 
 /// Every job that is running, and the latest that ended.
 pub(super) struct JobTable {
@@ -32,6 +37,7 @@ struct Record {
     trials_done: u32,
     error: Option<String>,
     result: Option<EvaluateResponse>,
+    sweep: Option<SweepView>,
 }
 
 impl JobTable {
@@ -51,6 +57,7 @@ impl JobTable {
             trials_done: 0,
             error: None,
             result: None,
+            sweep: None,
         };
         self.lock().jobs.insert(id.clone(), record);
         JobGuard { table: self, id, ended: false }
@@ -69,7 +76,11 @@ impl JobTable {
             job_id: id.to_owned(),
             state: record.state,
             status: match record.state {
-                JobState::Completed => record.result.as_ref().map(|result| result.status),
+                JobState::Completed => {
+                    let swept = record.sweep.as_ref().and_then(|sweep| sweep.result.as_ref());
+                    let evaluated = record.result.as_ref().map(|result| result.status);
+                    evaluated.or(swept.map(|result| result.status))
+                }
                 JobState::Failed | JobState::Cancelled | JobState::TimedOut => {
                     Some(ResponseStatus::Error)
                 }
@@ -80,6 +91,7 @@ impl JobTable {
             trials_done: record.trials_done,
             error: record.error.clone(),
             result: record.result.clone(),
+            sweep: record.sweep.clone(),
         })
     }
 
@@ -111,7 +123,9 @@ impl JobTable {
     ) {
         let mut inner = self.lock();
         let Some(record) = inner.jobs.get_mut(id) else { return };
-        let bytes = error.as_ref().map_or(0, String::len) + result.as_ref().map_or(0, weight);
+        let bytes = error.as_ref().map_or(0, String::len)
+            + result.as_ref().map_or(0, weight)
+            + record.sweep.as_ref().map_or(0, weight_of_sweep);
         record.state = state;
         record.finished = Some(SystemTime::now());
         record.error = error;
@@ -143,12 +157,45 @@ impl JobGuard<'_> {
         &self.id
     }
 
+    /// Where the job stands. A sweep, whose points overtake each other, stays on the device once
+    /// one of them is.
     pub(super) fn state(&self, state: JobState) {
-        self.table.update(&self.id, |record| record.state = state);
+        self.table.update(&self.id, |record| {
+            if record.sweep.is_none() || record.state != JobState::Profiling {
+                record.state = state;
+            }
+        });
     }
 
     pub(super) fn trials(&self, done: u32) {
         self.table.update(&self.id, |record| record.trials_done = done);
+    }
+
+    /// The job is a sweep, with this many of its points done.
+    pub(super) fn points(&self, done: usize, all: usize) {
+        self.table.update(&self.id, |record| {
+            record.sweep = Some(SweepView { points: all, points_done: done, result: None });
+        });
+    }
+
+    /// Ends a sweep with what came of it. Whoever waited has the points' reports already.
+    pub(super) fn end_sweep(mut self, outcome: &Result<SweepResponse, ServiceError>) {
+        self.ended = true;
+        let (state, error) = match outcome {
+            Ok(_) => (JobState::Completed, None),
+            Err(ServiceError::ShuttingDown) => (JobState::Cancelled, Some(SHUT_DOWN.to_owned())),
+            Err(error) => (JobState::Failed, Some(error.to_string())),
+        };
+        let mut result = outcome.as_ref().ok().cloned();
+        for point in result.iter_mut().flat_map(|result| &mut result.points) {
+            point.report = None;
+        }
+        self.table.update(&self.id, |record| {
+            if let Some(sweep) = &mut record.sweep {
+                sweep.result = result;
+            }
+        });
+        self.table.end(&self.id, state, error, None);
     }
 
     /// Ends the job with what came of it.
@@ -162,7 +209,7 @@ impl JobGuard<'_> {
                 self.table.end(&self.id, state, None, Some(report.clone()));
             }
             Err(ServiceError::ShuttingDown) => {
-                let why = Some("the server shut down before the job ended".to_owned());
+                let why = Some(SHUT_DOWN.to_owned());
                 self.table.end(&self.id, JobState::Cancelled, why, None);
             }
             Err(error) => self.table.end(&self.id, JobState::Failed, Some(error.to_string()), None),
@@ -199,8 +246,19 @@ fn state_name(state: JobState) -> &'static str {
     }
 }
 
+/// Bytes a kept sweep weighs: its points and their rows in the table.
+fn weight_of_sweep(sweep: &SweepView) -> usize {
+    let result = sweep.result.as_ref();
+    let points = result.into_iter().flat_map(|result| &result.points).map(|point| {
+        let reasons = point.reasons.iter().map(|reason| 2 * reason.message.len());
+        let values = point.values.iter().map(|(name, value)| name.len() + value.weight());
+        1024 + reasons.sum::<usize>() + 2 * values.sum::<usize>()
+    });
+    points.sum()
+}
+
 /// Bytes a kept report weighs: what in it can be large.
-fn weight(report: &EvaluateResponse) -> usize {
+pub(super) fn weight(report: &EvaluateResponse) -> usize {
     let outputs = report.outputs.values().map(|o| o.data_b64.as_ref().map_or(0, String::len));
     let samples = report.measurement.as_ref().map_or(0, |m| m.samples_ms.len() * 4);
     let log = report.compile.as_ref().map_or(0, |c| c.log.len());

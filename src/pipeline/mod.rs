@@ -13,7 +13,10 @@ mod run;
 mod sanitized;
 mod service;
 mod start;
+mod sweep;
+mod swept;
 
 pub use error::{Problem, ServiceError, chain as error_chain};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
 pub use start::{Pipeline, program, toolchain_search};
+pub use sweep::{SweepEvent, SweepEvents};

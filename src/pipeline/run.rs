@@ -58,12 +58,22 @@ impl Shared {
     pub(super) async fn run(
         &self,
         job: &JobGuard<'_>,
-        mut request: EvaluateRequest,
+        request: EvaluateRequest,
         purpose: Purpose,
         admitted: Admitted,
     ) -> Result<EvaluateResponse, ServiceError> {
-        let arrived = Instant::now();
         let _admitted = admitted;
+        self.run_admitted(job, request, purpose).await
+    }
+
+    /// As [`Shared::run`], in a place that the caller holds.
+    pub(super) async fn run_admitted(
+        &self,
+        job: &JobGuard<'_>,
+        mut request: EvaluateRequest,
+        purpose: Purpose,
+    ) -> Result<EvaluateResponse, ServiceError> {
+        let arrived = Instant::now();
         self.check(&request)?;
         if purpose == Purpose::Execute && request.return_outputs == ReturnOutputs::None {
             request.return_outputs = ReturnOutputs::All;

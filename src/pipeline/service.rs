@@ -6,9 +6,11 @@ use futures_util::future::BoxFuture;
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
-use super::ServiceError;
-use crate::contract::{CompareRequest, EvaluateRequest, KernelCode};
-use crate::report::{CompareResponse, CompileResponse, DeviceReport, EvaluateResponse, JobView};
+use super::{ServiceError, SweepEvents};
+use crate::contract::{CompareRequest, EvaluateRequest, KernelCode, SweepRequest};
+use crate::report::{
+    CompareResponse, CompileResponse, DeviceReport, EvaluateResponse, JobView, SweepResponse,
+};
 
 /// The service behind the HTTP API and the local command line.
 pub trait EvaluationService: Send + Sync + 'static {
@@ -32,6 +34,14 @@ pub trait EvaluationService: Send + Sync + 'static {
 
     /// Accepts an evaluation and answers at once with its job id.
     fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError>;
+
+    /// Evaluates a contract at every point of its axes, telling `events` of each. Dropping the future
+    /// cancels what runs.
+    fn sweep(
+        &self,
+        request: SweepRequest,
+        events: SweepEvents,
+    ) -> BoxFuture<'_, Result<SweepResponse, ServiceError>>;
 
     /// Compiles only.
     fn compile(

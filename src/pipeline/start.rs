@@ -13,12 +13,12 @@ use super::jobs::JobTable;
 use super::linted::LintedContracts;
 use super::run::{Purpose, Shared};
 use super::service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
-use super::{assemble, compare, compile_only};
+use super::{SweepEvents, assemble, compare, compile_only, sweep};
 use crate::compile::toolchain::{self, Toolchain, ToolchainSearch};
 use crate::compile::{Compiler, CompilerConfig};
 use crate::config::{Config, DeviceSelection};
-use crate::contract::{CompareRequest, EvaluateRequest, Limits};
-use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView};
+use crate::contract::{CompareRequest, EvaluateRequest, Limits, SweepRequest};
+use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView, SweepResponse};
 use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 
 /// The service: compilers, devices, and the jobs between them.
@@ -43,6 +43,7 @@ impl Pipeline {
             max_tensor_bytes: config.limits.max_tensor_bytes,
             max_total_bytes: config.limits.max_total_bytes,
             max_output_bytes: config.limits.max_output_bytes,
+            max_sweep_points: config.limits.max_sweep_points,
             ..Limits::default()
         };
         let shared = Shared {
@@ -119,6 +120,14 @@ impl EvaluationService for Pipeline {
             job.end(&outcome);
         });
         Ok(id)
+    }
+
+    fn sweep(
+        &self,
+        request: SweepRequest,
+        events: SweepEvents,
+    ) -> BoxFuture<'_, Result<SweepResponse, ServiceError>> {
+        sweep::run(&self.shared, request, events).boxed()
     }
 
     fn compile(

@@ -2,9 +2,14 @@
 
 mod compare;
 mod measurement;
+mod sweep;
 mod types;
 
 pub use crate::measure::RuntimeStats;
 pub use compare::{CandidateReport, CompareResponse, CountComparison};
 pub use measurement::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
+pub use sweep::{
+    BestPoint, SweepBest, SweepPoint, SweepReason, SweepResponse, SweepStarted, SweepStatus,
+    SweepTable, SweepView,
+};
 pub use types::*;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
+use super::SweepView;
 use super::measurement::MeasurementReport;
 use crate::compile::{Diagnostic, Resources};
 use crate::contract::{Compress, DataFormat, KernelType};
@@ -401,6 +402,9 @@ pub struct JobView {
     /// The report, once it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<EvaluateResponse>,
+    /// How far it is, of a sweep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<SweepView>,
 }
 
 /// Where a job stands.

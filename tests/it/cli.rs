@@ -12,9 +12,17 @@ fn help_has_examples_and_exit_codes() {
         assert!(help.contains(word), "{word:?} in\n{help}");
     }
     assert!(!help.contains("__worker"), "children are not for people");
-    for command in
-        ["serve", "eval", "compare", "compile", "devices", "toolchain", "openapi", "config"]
-    {
+    for command in [
+        "serve",
+        "eval",
+        "compare",
+        "sweep",
+        "compile",
+        "devices",
+        "toolchain",
+        "openapi",
+        "config",
+    ] {
         assert!(help.contains(&format!("\n  {command} ")), "{command} in\n{help}");
         let (code, help, _) = run(&[command, "--help"]);
         assert_eq!(code, 0);
@@ -25,9 +33,17 @@ fn help_has_examples_and_exit_codes() {
 #[test]
 fn documentation_names_every_command_flag_variable_and_exit_code() {
     let page = include_str!("../../docs/cli.md");
-    for command in
-        ["serve", "eval", "compare", "compile", "devices", "toolchain", "openapi", "config"]
-    {
+    for command in [
+        "serve",
+        "eval",
+        "compare",
+        "sweep",
+        "compile",
+        "devices",
+        "toolchain",
+        "openapi",
+        "config",
+    ] {
         assert!(page.contains(&format!("## `warpgauge {command}")), "{command}");
         let (_, help, _) = run(&[command, "--help"]);
         for flag in help.split_whitespace().filter(|word| word.starts_with("--")) {

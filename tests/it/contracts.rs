@@ -90,8 +90,17 @@ pub fn endless(timeout: f64) -> Value {
 
 /// A contract of `kernels/`, with the sources in it.
 pub fn example(name: &str) -> Value {
+    with_sources(name, "contract.yaml")
+}
+
+/// A sweep of `kernels/`, with the sources in it.
+pub fn sweep_example(name: &str) -> Value {
+    with_sources(name, "sweep.yaml")
+}
+
+fn with_sources(name: &str, file: &str) -> Value {
     let directory = server::root().join("kernels").join(name);
-    let text = fs::read_to_string(directory.join("contract.yaml")).unwrap();
+    let text = fs::read_to_string(directory.join(file)).unwrap();
     let mut contract: Value = serde_yaml::from_str(&text).unwrap();
     inline_sources(&mut contract, &directory);
     contract

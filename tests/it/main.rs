@@ -14,3 +14,4 @@ mod faults;
 mod lifecycle;
 mod profile;
 mod server;
+mod sweep;

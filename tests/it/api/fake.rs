@@ -9,13 +9,17 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Semaphore, watch};
 use warpgauge::api::spec;
-use warpgauge::contract::{CompareRequest, EvaluateRequest, KernelCode, ReturnOutputs};
+use warpgauge::contract::{
+    AxisValue, CompareRequest, EvaluateRequest, KernelCode, Limits, ReturnOutputs, SweepPlan,
+    SweepRequest,
+};
 use warpgauge::pipeline::{
-    CompileRequest, EvaluationService, Problem, ServiceError, ServiceStatus,
+    CompileRequest, EvaluationService, Problem, ServiceError, ServiceStatus, SweepEvent,
+    SweepEvents,
 };
 use warpgauge::report::{
     CandidateReport, CompareResponse, CompileResponse, EvaluateResponse, JobState, JobView,
-    ResponseStatus,
+    ResponseStatus, SweepBest, SweepPoint, SweepResponse, SweepStarted, SweepStatus, SweepTable,
 };
 
 const REPORT: &str = include_str!("../../../src/api/examples/report.json");
@@ -153,6 +157,23 @@ fn problem(path: &str, code: &str, message: &str) -> Problem {
     Problem { path: path.into(), code: code.into(), message: message.into() }
 }
 
+fn point(index: usize, values: BTreeMap<String, AxisValue>) -> SweepPoint {
+    SweepPoint {
+        index,
+        values,
+        status: SweepStatus::Correct,
+        correctness: Some(true),
+        runtime_stats: None,
+        gbps: None,
+        gflops: None,
+        reasons: Vec::new(),
+        resources: None,
+        device: None,
+        total_ms: 1.0,
+        report: None,
+    }
+}
+
 /// Counts what is dropped before it is disarmed.
 struct CancelGuard<'a>(Option<&'a watch::Sender<usize>>);
 
@@ -223,9 +244,54 @@ impl EvaluationService for FakeService {
             trials_done: request.num_trials.unwrap_or(100),
             error: None,
             result: Some(self.report(&request, id.clone())),
+            sweep: None,
         };
         self.jobs.lock().unwrap().insert(id.clone(), job);
         Ok(id)
+    }
+
+    /// Every point is correct at once; that of a kernel named `hang` waits for a permit.
+    fn sweep(
+        &self,
+        request: SweepRequest,
+        events: SweepEvents,
+    ) -> BoxFuture<'_, Result<SweepResponse, ServiceError>> {
+        async move {
+            let plan = SweepPlan::new(request, &Limits::default()).map_err(|errors| {
+                ServiceError::Invalid(errors.into_iter().map(Into::into).collect())
+            })?;
+            let (job_id, axes) = (self.new_id(), plan.axes().to_vec());
+            let started = SweepStarted { job_id, points: plan.points(), axes };
+            let mut points = Vec::new();
+            for index in 0..plan.points() {
+                let request = plan.request(index).expect("valid at every point");
+                self.check_ranges(&request)?;
+                if index == 0 {
+                    events(SweepEvent::Started(started.clone()));
+                }
+                if name_of(&request.kernel) == HANG {
+                    let mut guard = CancelGuard(Some(&self.cancelled));
+                    self.started.send_modify(|count| *count += 1);
+                    self.release.acquire().await.unwrap().forget();
+                    guard.0 = None;
+                }
+                let point = point(index, plan.values(index));
+                events(SweepEvent::Point(Box::new(point.clone())));
+                points.push(point);
+            }
+            Ok(SweepResponse {
+                job_id: started.job_id,
+                status: ResponseStatus::Success,
+                counts: BTreeMap::from([("correct".to_owned(), points.len())]),
+                table: SweepTable::of(&started.axes, &points),
+                axes: started.axes,
+                points,
+                best: SweepBest::default(),
+                devices: Vec::new(),
+                total_ms: 1.0,
+            })
+        }
+        .boxed()
     }
 
     fn compile(

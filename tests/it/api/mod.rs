@@ -11,3 +11,4 @@ mod lifetime;
 mod machine;
 mod schemas;
 mod specification;
+mod sweep;

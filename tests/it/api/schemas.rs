@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 use warpgauge::api::{
     Accepted, Capabilities, CudaInfo, Devices, ErrorBody, Health, Info, LegacyJob,
 };
-use warpgauge::contract::{CompareRequest, EvaluateRequest};
+use warpgauge::contract::{CompareRequest, EvaluateRequest, SweepRequest};
 use warpgauge::pipeline::CompileRequest;
-use warpgauge::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView};
+use warpgauge::report::{
+    CompareResponse, CompileResponse, EvaluateResponse, JobView, SweepResponse,
+};
 
 use check::{check, document};
 
@@ -86,6 +88,49 @@ fn comparison_requests() {
         "isolation": "fresh",
     });
     check::<CompareRequest>("CompareRequest", &[full, minimal]);
+}
+
+#[test]
+fn sweeps() {
+    // Whatever may hold references may be anything; the points are checked as evaluations.
+    let any = json!("$n");
+    let full = json!({
+        "axes": {"n": [1, 0.5, true, "2^4..2^8 by x2"]}, "include_reports": true, "kernel": any,
+        "num_trials": any, "timeout": any, "expected": any, "tolerance": any, "work": any,
+        "measure": any, "profile": any, "sanitize": any, "return_outputs": any,
+        "output_encoding": any, "isolation": any,
+    });
+    check::<SweepRequest>("SweepRequest", &[full, json!({"axes": {}, "kernel": any})]);
+    let real = include_str!("../../../src/api/examples/sweep.json");
+    let real = serde_json::from_str(real).unwrap();
+    check::<SweepResponse>("SweepResponse", &[full_sweep(), minimal_sweep(), real]);
+}
+
+fn full_sweep() -> Value {
+    let values = json!({"block": 64, "type": "float", "x": 0.5, "on": true});
+    let best = json!({"index": 0, "values": values, "value": 2.5});
+    json!({
+        "job_id": "1", "status": "success",
+        "axes": [{"name": "block", "values": [64]}], "counts": {"correct": 1},
+        "points": [{
+            "index": 0, "values": values, "status": "wrong", "correctness": false,
+            "runtime_stats": full_report()["kernel_exec_result"]["runtime_stats"],
+            "gbps": 1.5, "gflops": 2.5,
+            "reasons": [{"code": "timeout", "path": "kernel", "message": "m"}],
+            "resources": full_report()["compile"]["resources"], "device": "GPU-1",
+            "total_ms": 1.0, "report": full_report(),
+        }],
+        "table": {"columns": ["block"], "rows": [[64]]},
+        "best": {"median_ms": best, "gbps": best, "gflops": best, "not_ranked": "why"},
+        "devices": [full_report()["device"]], "total_ms": 1.0,
+    })
+}
+
+fn minimal_sweep() -> Value {
+    json!({
+        "job_id": "1", "status": "error", "axes": [], "counts": {}, "points": [],
+        "table": {"columns": [], "rows": []}, "best": {}, "devices": [], "total_ms": 1.0,
+    })
 }
 
 fn minimal_report() -> Value {
@@ -171,6 +216,7 @@ fn reports() {
     let job = json!({
         "job_id": "1", "state": "profiling", "status": "success", "created_at": 1.0,
         "finished_at": 2.0, "trials_done": 3, "error": "e", "result": full_report(),
+        "sweep": {"points": 2, "points_done": 1, "result": full_sweep()},
     });
     let new = json!({"job_id": "1", "state": "submitted", "created_at": 1.0, "trials_done": 0});
     check::<JobView>("JobView", &[job, new]);

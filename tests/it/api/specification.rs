@@ -1,6 +1,8 @@
 use serde_json::Value;
 use warpgauge::api::spec;
-use warpgauge::contract::{CompareRequest, EvaluateRequest, Limits, validate_compare};
+use warpgauge::contract::{
+    CompareRequest, EvaluateRequest, Limits, SweepPlan, SweepRequest, validate, validate_compare,
+};
 
 /// Compares a file with what the code generates; with `WARPGAUGE_UPDATE_SPEC=1`, writes it.
 fn check_file(name: &str, generated: &str) {
@@ -103,6 +105,14 @@ fn request_examples_are_valid_contracts() {
     let example = content["application/json"]["example"].clone();
     let request: CompareRequest = serde_json::from_value(example).unwrap();
     validate_compare(&request, &Limits::default()).unwrap();
+    let sweep = &document["paths"]["/sweep"]["post"];
+    let example = &sweep["requestBody"]["content"]["application/json"]["example"];
+    let request = serde_json::from_value::<SweepRequest>(example.clone()).unwrap();
+    let plan = SweepPlan::new(request, &Limits::default()).unwrap();
+    validate(&plan.request(0).unwrap(), &Limits::default()).unwrap();
+    let answers = sweep["responses"]["200"]["content"].as_object().unwrap();
+    let forms: Vec<_> = answers.keys().map(String::as_str).collect();
+    assert_eq!(forms, ["application/json", "text/csv", "text/event-stream"]);
 }
 
 #[test]

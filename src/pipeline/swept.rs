@@ -1,0 +1,260 @@
+//! From the evaluations of a sweep to its answer. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::error::ServiceError;
+use crate::contract::{AxisValue, Work};
+use crate::report::{
+    BestPoint, DeviceReport, EvaluateResponse, ResponseStatus, SweepBest, SweepPoint, SweepReason,
+    SweepStatus,
+};
+use crate::worker::protocol::DeviceKind;
+
+/// Longest message of a reason, bytes: the whole is in the point's own evaluation.
+const MAX_MESSAGE_BYTES: usize = 2000;
+
+/// Reasons kept for one point.
+const MAX_REASONS: usize = 8;
+
+/// A point with nothing known yet.
+fn blank(index: usize, values: BTreeMap<String, AxisValue>, status: SweepStatus) -> SweepPoint {
+    SweepPoint {
+        index,
+        values,
+        status,
+        correctness: None,
+        runtime_stats: None,
+        gbps: None,
+        gflops: None,
+        reasons: Vec::new(),
+        resources: None,
+        device: None,
+        total_ms: 0.0,
+        report: None,
+    }
+}
+
+/// A point without a report.
+pub(super) fn failed(
+    index: usize,
+    values: BTreeMap<String, AxisValue>,
+    error: &ServiceError,
+) -> SweepPoint {
+    let (status, reasons) = match error {
+        ServiceError::Invalid(problems) => {
+            let reasons = problems.iter().take(MAX_REASONS).map(|problem| SweepReason {
+                code: problem.code.clone(),
+                path: Some(problem.path.clone()),
+                message: shortened(&problem.message),
+            });
+            (SweepStatus::Invalid, reasons.collect())
+        }
+        other => (SweepStatus::Error, vec![reason("service", &other.to_string())]),
+    };
+    SweepPoint { reasons, ..blank(index, values, status) }
+}
+
+/// A point with a report.
+pub(super) fn evaluated(
+    index: usize,
+    values: BTreeMap<String, AxisValue>,
+    report: &EvaluateResponse,
+    work: Option<&Work>,
+) -> SweepPoint {
+    let result = &report.kernel_exec_result;
+    let mut point = blank(index, values, status(report));
+    point.correctness = result.correctness;
+    point.runtime_stats = result.runtime_stats;
+    let device = report.device.as_ref();
+    let on_gpu = device.is_some_and(|device| device.kind == DeviceKind::Cuda);
+    if let (Some(stats), Some(work), true) = (&result.runtime_stats, work, on_gpu) {
+        // 10⁹ per second is 10⁶ per millisecond.
+        let rate = |amount: f64| amount / stats.median / 1e6;
+        point.gbps = work.bytes.map(rate).filter(|rate| rate.is_finite());
+        point.gflops = work.flops.map(rate).filter(|rate| rate.is_finite());
+    }
+    point.reasons = reasons(report);
+    point.resources = report.compile.as_ref().and_then(|compile| compile.resources);
+    point.device = device.map(|device| device.uuid.clone());
+    point.total_ms = report.timings.total;
+    point
+}
+
+fn status(report: &EvaluateResponse) -> SweepStatus {
+    let result = &report.kernel_exec_result;
+    match (report.status, result.compiled, result.correctness) {
+        (ResponseStatus::Error, ..) => SweepStatus::Error,
+        (_, false, _) => SweepStatus::NotCompiled,
+        (_, _, Some(false)) => SweepStatus::Wrong,
+        _ if report.failure.is_some() => SweepStatus::Wrong,
+        (_, _, Some(true)) => SweepStatus::Correct,
+        (_, _, None) => SweepStatus::NotChecked,
+    }
+}
+
+fn reasons(report: &EvaluateResponse) -> Vec<SweepReason> {
+    let failure = report.failure.iter().map(|failure| reason(&failure.code, &failure.message));
+    let found = report.validation.reasons.iter().map(|found| {
+        let code = serde_json::to_value(found.code).unwrap_or_default();
+        reason(code.as_str().unwrap_or_default(), &found.message)
+    });
+    let mut codes = BTreeSet::new();
+    let all = failure.chain(found).filter(|reason| codes.insert(reason.code.clone()));
+    all.take(MAX_REASONS).collect()
+}
+
+fn reason(code: &str, message: &str) -> SweepReason {
+    SweepReason { code: code.to_owned(), path: None, message: shortened(message) }
+}
+
+fn shortened(text: &str) -> String {
+    let end = (0..=MAX_MESSAGE_BYTES.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+    let end = end.unwrap_or(0);
+    if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() }
+}
+
+/// Number of points by status.
+pub(super) fn counts(points: &[SweepPoint]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for point in points {
+        *counts.entry(point.status.name().to_owned()).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// The best points by measure. Times of an emulation, and of different kinds of GPU, are not ranked.
+pub(super) fn best(points: &[SweepPoint], devices: &[DeviceReport]) -> SweepBest {
+    let not_ranked =
+        |why: &str| SweepBest { not_ranked: Some(why.to_owned()), ..SweepBest::default() };
+    if devices.iter().any(|device| device.kind == DeviceKind::Emulator) {
+        return not_ranked(
+            "the points ran on the emulator, whose times say nothing about a GPU; its counts \
+             (`profile: {}` with `include_reports: true`) can be compared",
+        );
+    }
+    if devices.iter().map(|device| &device.name).collect::<BTreeSet<_>>().len() > 1 {
+        return not_ranked(
+            "the points ran on different kinds of GPU; run the sweep on one of them",
+        );
+    }
+    let correct = || points.iter().filter(|point| point.status == SweepStatus::Correct);
+    let highest = |measure: &dyn Fn(&SweepPoint) -> Option<f64>| {
+        let measured = correct().filter_map(|point| Some((point, measure(point)?)));
+        let (point, value) = measured.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+        Some(BestPoint { index: point.index, values: point.values.clone(), value })
+    };
+    let median = |point: &SweepPoint| Some(point.runtime_stats.as_ref()?.median);
+    let shortest = highest(&|point| median(point).map(|median| -median));
+    let best = SweepBest {
+        median_ms: shortest.map(|best| BestPoint { value: -best.value, ..best }),
+        gbps: highest(&|point| point.gbps),
+        gflops: highest(&|point| point.gflops),
+        not_ranked: None,
+    };
+    if best.median_ms.is_none() {
+        return not_ranked("no point is known to be correct and has a time");
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{SweepTable, SweepView};
+
+    fn report() -> EvaluateResponse {
+        serde_json::from_str(include_str!("../api/examples/report.json")).unwrap()
+    }
+
+    fn values(n: i64) -> BTreeMap<String, AxisValue> {
+        BTreeMap::from([("n".to_owned(), AxisValue::Int(n))])
+    }
+
+    fn timed(n: i64, median_ms: f64, correct: Option<bool>) -> (SweepPoint, DeviceReport) {
+        let mut report = report();
+        let device = report.device.as_mut().unwrap();
+        device.kind = DeviceKind::Cuda;
+        let device = device.clone();
+        let result = &mut report.kernel_exec_result;
+        result.correctness = correct;
+        result.runtime_stats.as_mut().unwrap().median = median_ms;
+        let work = Work { bytes: Some(n as f64 * 1e6), flops: None };
+        (evaluated(n as usize, values(n), &report, Some(&work)), device)
+    }
+
+    #[test]
+    fn throughput_is_work_over_the_median() {
+        let (point, device) = timed(4, 2.0, Some(true));
+        assert_eq!(point.gbps, Some(2.0));
+        assert_eq!(point.gflops, None);
+        assert_eq!(point.status, SweepStatus::Correct);
+        assert_eq!(point.device, Some(device.uuid));
+    }
+
+    #[test]
+    fn only_correct_points_are_ranked() {
+        let device = timed(1, 1.0, None).1;
+        let points = [
+            timed(1, 4.0, Some(true)).0,
+            timed(9, 5.0, Some(true)).0,
+            timed(3, 0.5, Some(false)).0,
+            timed(4, 0.5, None).0,
+        ];
+        let best = best(&points, std::slice::from_ref(&device));
+        let shortest = best.median_ms.unwrap();
+        assert_eq!((shortest.index, shortest.value), (1, 4.0));
+        assert_eq!(best.gbps.unwrap().index, 9);
+        assert_eq!((best.gflops, best.not_ranked), (None, None));
+        assert_eq!(
+            counts(&points),
+            BTreeMap::from([("correct".into(), 2), ("not_checked".into(), 1), ("wrong".into(), 1)])
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_not_ranked() {
+        let (point, device) = timed(1, 1.0, Some(true));
+        let other = DeviceReport { name: "another".to_owned(), ..device.clone() };
+        let emulated = DeviceReport { kind: DeviceKind::Emulator, ..device.clone() };
+        for (devices, part) in
+            [(vec![device.clone(), other], "different kinds"), (vec![emulated], "emulator")]
+        {
+            let best = best(std::slice::from_ref(&point), &devices);
+            assert!(best.not_ranked.unwrap().contains(part));
+            assert_eq!(best.median_ms, None);
+        }
+        let unchecked = timed(1, 1.0, None).0;
+        assert!(best(&[unchecked], &[device]).not_ranked.unwrap().contains("no point"));
+    }
+
+    #[test]
+    fn emulated_times_give_no_throughput() {
+        let mut report = report();
+        report.device.as_mut().unwrap().kind = DeviceKind::Emulator;
+        let work = Work { bytes: Some(1.0), flops: Some(1.0) };
+        let point = evaluated(0, values(1), &report, Some(&work));
+        assert_eq!((point.gbps, point.gflops), (None, None));
+        assert!(point.runtime_stats.is_some());
+    }
+
+    #[test]
+    fn tables_have_a_row_for_every_point() {
+        let error = ServiceError::Unavailable("no \"nvcc\", here".to_owned());
+        let points = [timed(4, 2.0, Some(true)).0, failed(5, values(5), &error)];
+        let axes = [crate::contract::SweepAxis {
+            name: "n".to_owned(),
+            values: vec![AxisValue::Int(4), AxisValue::Int(5)],
+        }];
+        let table = SweepTable::of(&axes, &points);
+        let csv = table.to_csv().unwrap();
+        let mut lines = csv.lines();
+        assert_eq!(
+            lines.next(),
+            Some("n,status,median_ms,ci_low_ms,ci_high_ms,gbps,gflops,reason")
+        );
+        assert!(lines.next().unwrap().starts_with("4,correct,2.0,"));
+        assert_eq!(lines.next(), Some("5,error,,,,,,\"no \"\"nvcc\"\", here\""));
+        let view = SweepView { points: 2, points_done: 1, result: None };
+        assert!(serde_json::to_value(view).unwrap().get("result").is_none());
+    }
+}
