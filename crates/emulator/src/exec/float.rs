@@ -336,14 +336,11 @@ pub(super) fn f64_1(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: Mode, m: u
             r.u64(k, i, m, |a| nan::one(f64::from_bits(a).recip().to_bits(), a));
         }
         F1::Rcp => r.u64(k, i, m, |a| nan::one(soft::div(soft::F64, mode.round, one, a), a)),
+        // Without `.ftz` it is a function of full precision, with subnormal numbers.
         F1::RsqrtApprox if !mode.ftz => {
             r.u64(k, i, m, |a| nan::one(f64::from_bits(a).sqrt().recip().to_bits(), a));
         }
         F1::RcpApprox => r.u64(k, i, m, |a| high_word(top(a).recip())),
-        // Without `.ftz` it is a function of full precision, with subnormal numbers.
-        F1::RsqrtApprox if !mode.ftz => {
-            r.u64(k, i, m, |a| canon64(f64::from_bits(a).sqrt().recip()));
-        }
         F1::RsqrtApprox => r.u64(k, i, m, |a| high_word(top(a).sqrt().recip())),
         _ => {}
     }
