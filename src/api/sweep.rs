@@ -107,8 +107,8 @@ pub(super) async fn reply(
     Ok(SweepReply::Report(Reply::with_content(answer, reports * REPORT_BYTES).await?))
 }
 
-/// A sweep that runs in a task of its own: the client may read as slowly as it likes without holding
-/// up a device. Dropping it ends the task.
+/// A sweep that runs in a task of its own: the client may read as slowly as it likes without
+/// holding up a device. Dropping it ends the task.
 struct Running {
     events: UnboundedReceiver<SweepEvent>,
     task: JoinSet<Result<SweepResponse, ServiceError>>,

@@ -57,8 +57,8 @@ pub(super) async fn run(
     outcome
 }
 
-/// The evaluations that may run at once: one, refused where the queue is full, and beyond that, only
-/// while the queue is at most half full, two per device: one on it, and the next one compiling or
+/// The evaluations that may run at once: one, refused where the queue is full, and beyond that,
+/// only while the queue is at most half full, two per device: one on it, and the next one compiling or
 /// waiting for it. So a sweep never holds more than one place in the queue per device.
 fn lanes(shared: &Shared) -> Result<Vec<Admitted>, ServiceError> {
     let mut lanes = vec![shared.admit()?];

@@ -122,7 +122,7 @@ pub(super) fn counts(points: &[SweepPoint]) -> BTreeMap<String, usize> {
     counts
 }
 
-/// The best points by measure. Times of an emulation, and of different kinds of GPU, are not ranked.
+/// The best points by measure. Times of an emulation or of different kinds of GPU are not ranked.
 pub(super) fn best(points: &[SweepPoint], devices: &[DeviceReport]) -> SweepBest {
     let not_ranked =
         |why: &str| SweepBest { not_ranked: Some(why.to_owned()), ..SweepBest::default() };

@@ -66,14 +66,21 @@ fn what_is_wrong_with_a_range_is_said() {
 
 proptest! {
     #[test]
-    fn expanding_is_total_and_bounded(text in "[0-9.^xby*+ -]{0,24}|\\PC{0,40}", limit in 0_usize..64) {
+    fn expanding_is_total_and_bounded(
+        text in "[0-9.^xby*+ -]{0,24}|\\PC{0,40}",
+        limit in 0_usize..64,
+    ) {
         if let Ok(values) = range::expand(&text, limit) {
             prop_assert!(values.len() <= limit);
         }
     }
 
     #[test]
-    fn additive_ranges_are_those_of_counting(start in -1000_i64..1000, count in 0_i64..50, step in 1_i64..50) {
+    fn additive_ranges_are_those_of_counting(
+        start in -1000_i64..1000,
+        count in 0_i64..50,
+        step in 1_i64..50,
+    ) {
         let text = format!("{start}..{} by {step}", start + count * step);
         let expected = (0..=count).map(|i| AxisValue::Int(start + i * step)).collect::<Vec<_>>();
         prop_assert_eq!(range::expand(&text, 1024).unwrap(), expected);
@@ -98,7 +105,8 @@ fn contract() -> Value {
             "kernel_type": "cuda",
             "source_code": "$n is untouched here",
             "metadata": {
-                "kernel_name": "scale<${type}>", "compiler_options": ["-DBLOCK=$block", "-D$$", "$n"],
+                "kernel_name": "scale<${type}>",
+                "compiler_options": ["-DBLOCK=$block", "-D$$", "$n"],
             },
             "io": {
                 "args": [
