@@ -137,7 +137,8 @@ pub struct Timings {
     pub h2d: f64,
     /// Warm-up and timed launches.
     pub execute: f64,
-    /// Part of `execute`, `h2d` and `d2h` in which the device had work to do.
+    /// Part of `execute` from the first to the last timed launch of each batch; the device waits in
+    /// it for the host where a launch must not begin before it is queued.
     pub device_busy: f64,
     /// Copying back and hashing outputs.
     pub d2h: f64,

@@ -416,7 +416,8 @@ pub struct WorkerTimings {
     pub h2d_ms: f64,
     /// Launches: warm-up, trials, flushes, verification runs.
     pub execute_ms: f64,
-    /// Part of `execute_ms` in which the device had work, from events around every batch.
+    /// Part of `execute_ms` between events around every batch. The device waits in it for the host
+    /// where a launch must not begin before it is queued.
     pub device_busy_ms: f64,
     /// Copying outputs back and hashing them.
     pub d2h_ms: f64,

@@ -55,9 +55,6 @@ pub fn add(s: &mut Set) {
             }
         }
     }
-    for end in ["", ".add"] {
-        s.op(75, &format!("vabsdiff4.u32.u32.u32{end}"), Ty::B32, &[Ty::B32; 3]);
-    }
     lop3(s);
     fns(s);
 }
