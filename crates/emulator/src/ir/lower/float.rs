@@ -41,9 +41,14 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     }
 
     /// Whether the first operand is a literal and the second is not. An assembler changes their
-    /// places then, as literals can only be in the second; that decides which NaN comes out.
+    /// places then, as literals can only be in the second; that decides which NaN comes out. Zero is
+    /// no literal to it: there is a register that holds it.
     fn literal_first(&self, i: &Instr<'a>) -> Reason<bool> {
-        let literal = |o: &Operand<'_>| matches!(o, Operand::F64(_) | Operand::F32(_));
+        let literal = |o: &Operand<'_>| match o {
+            Operand::F64(v) => *v != 0,
+            Operand::F32(v) => *v != 0,
+            _ => false,
+        };
         Ok(literal(self.arg(i, 1)?) && !literal(self.arg(i, 2)?))
     }
 
