@@ -17,6 +17,9 @@ pub(super) fn repair(document: &mut Value) {
     scalar_values(document);
 }
 
+/// Parameters that choose the form of an answer.
+const FORM_PARAMETERS: [&str; 2] = ["stream", "format"];
+
 /// Leaves what client generators can digest: JSON bodies only, and neither defaults nor nulls, which
 /// generated clients would send.
 pub(super) fn for_generators(document: &mut Value) {
@@ -33,11 +36,25 @@ pub(super) fn for_generators(document: &mut Value) {
         {
             content.retain(|media_type, _| media_type == JSON);
         }
+        let mut cut = false;
         let answers = mapping.get_mut("responses").and_then(Value::as_mapping_mut);
         for (_, answer) in answers.into_iter().flatten() {
             if let Some(content) = answer.get_mut("content").and_then(Value::as_mapping_mut) {
+                let forms = content.len();
                 content.retain(|media_type, _| media_type == JSON);
+                cut |= content.len() < forms;
             }
+        }
+        // Who cannot read the other forms of an answer must not be able to ask for one.
+        if let Some(parameters) = mapping.get_mut("parameters").filter(|_| cut)
+            && let Some(parameters) = parameters.as_sequence_mut()
+        {
+            let name = |parameter: &Value| {
+                parameter.get("name").and_then(Value::as_str).map(str::to_owned)
+            };
+            parameters.retain(|parameter| {
+                !name(parameter).is_some_and(|name| FORM_PARAMETERS.contains(&name.as_str()))
+            });
         }
     });
 }

@@ -40,23 +40,27 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
-    /// Whether the first operand is a literal and the second is not. An assembler changes their
-    /// places then, as literals can only be in the second; that decides which NaN comes out. Zero is
-    /// no literal to it: there is a register that holds it.
-    fn literal_first(&self, i: &Instr<'a>) -> Reason<bool> {
+    /// Whether an assembler changes the places of the first two operands, which decides which of
+    /// two NaNs comes out: a literal can only be the second, and zero, for which there is a
+    /// register, becomes the first.
+    fn changes_places(&self, i: &Instr<'a>) -> Reason<bool> {
         let literal = |o: &Operand<'_>| match o {
-            Operand::F64(v) => *v != 0,
-            Operand::F32(v) => *v != 0,
-            _ => false,
+            Operand::F64(v) => Some(*v == 0),
+            Operand::F32(v) => Some(*v == 0),
+            _ => None,
         };
-        Ok(literal(self.arg(i, 1)?) && !literal(self.arg(i, 2)?))
+        Ok(match (literal(self.arg(i, 1)?), literal(self.arg(i, 2)?)) {
+            (Some(zero), None) => !zero,
+            (None, Some(zero)) => zero,
+            _ => false,
+        })
     }
 
     fn float2(&mut self, i: &Instr<'a>, m: &mut Mods<'_>, op: F2, mode: Mode) -> Reason<()> {
         let ty = m.ty()?;
         self.operands(i, 3)?;
         let mut ab: [V; 2] = self.sources(i, 1, ty)?;
-        if matches!(op, F2::Add | F2::Mul) && self.literal_first(i)? {
+        if matches!(op, F2::Add | F2::Mul) && self.changes_places(i)? {
             ab.swap(0, 1);
         }
         let d = self.dest(self.arg(i, 0)?, ty)?;
@@ -102,7 +106,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let ty = m.ty()?;
         self.operands(i, 4)?;
         let mut abc: [V; 3] = self.sources(i, 1, ty)?;
-        if self.literal_first(i)? {
+        if self.changes_places(i)? {
             abc.swap(0, 1);
         }
         let d = self.dest(self.arg(i, 0)?, ty)?;
