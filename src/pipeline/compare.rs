@@ -144,17 +144,17 @@ impl Bench<'_> {
         let trials = self.shared.trial_plan(&request)?;
         let id = self.next_id(name);
         let prepared = {
-            let (limits, path) = (self.shared.limits.clone(), directory.path().to_owned());
+            let limits = self.shared.limits.clone();
             let request = request.clone();
             tokio::task::spawn_blocking(move || {
                 let layout = Layout {
                     job_id: &id,
-                    directory: &path,
+                    directory,
                     limits: &limits,
                     trials: Some(trials),
                     lint: true,
                 };
-                prepare::lay_out(&request, compiled, &layout)
+                prepare::lay_out(&request, compiled, layout)
             })
             .await
             .map_err(|error| error::internal("laying out the job", &error))??
@@ -234,13 +234,11 @@ impl Bench<'_> {
             cache: self.request.measure.cache,
             fresh_inputs: self.request.measure.inputs == InputChoice::Fresh,
         };
-        let directory = self.shared.job_directory()?;
         let mut request = self.request.evaluation_of(&self.request.ref_kernel);
         // What the comparison is to take does not count as hanging.
         request.timeout += plan.max_time_s;
         let job = Job {
             id: self.next_id("pair"),
-            directory: directory.path().to_owned(),
             references: Vec::new(),
             keep_outputs: Vec::new(),
             trials: None,

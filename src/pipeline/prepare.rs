@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
+use tempfile::TempDir;
+
 use super::error::{Problem, ServiceError, chain};
 use super::profiled;
 use crate::bind::{BindError, bind_arguments};
@@ -24,6 +26,8 @@ pub(super) struct Prepared {
     pub(super) artifact: Artifact,
     /// What the worker will be asked.
     pub(super) job: Job,
+    /// Holds the files that the job names: they are there for as long as this is.
+    _directory: TempDir,
 }
 
 impl Prepared {
@@ -108,7 +112,7 @@ fn reference_failure(output: &str, error: CompileError) -> ServiceError {
 /// What the layout of a job needs beside the contract.
 pub(super) struct Layout<'a> {
     pub(super) job_id: &'a str,
-    pub(super) directory: &'a Path,
+    pub(super) directory: TempDir,
     pub(super) limits: &'a Limits,
     pub(super) trials: Option<TrialPlan>,
     pub(super) lint: bool,
@@ -118,15 +122,16 @@ pub(super) struct Layout<'a> {
 pub(super) fn lay_out(
     request: &EvaluateRequest,
     compiled: Compiled,
-    layout: &Layout<'_>,
+    layout: Layout<'_>,
 ) -> Result<Prepared, ServiceError> {
+    let directory = layout.directory.path();
     let empty = IoContract::default();
     let io = request.kernel.io.as_ref().unwrap_or(&empty);
     let launch = launch_of(&compiled.candidate, io, io, layout.limits, "kernel")?;
     let buffers_of = tensor_arguments(io);
     let mut buffers = Vec::new();
     for (index, arg) in &buffers_of {
-        buffers.push(buffer(layout.directory, *index, arg)?);
+        buffers.push(buffer(directory, *index, arg)?);
     }
     let position = |name: &str| buffers_of.iter().position(|(_, arg)| arg.name == name);
 
@@ -146,7 +151,7 @@ pub(super) fn lay_out(
         let BufferSpec { dtype, shape, .. } = &buffers[buffer];
         tolerances.push((buffer, validate::resolve(request.tolerance.as_ref(), *dtype)));
         if let Some(data) = &expected.data {
-            let file = layout.directory.join(format!("expected-{buffer}.bin"));
+            let file = directory.join(format!("expected-{buffer}.bin"));
             decode(data, *dtype, shape, &file, &format!("expected.{name}.data"))?;
             expected_files.push((buffer, file));
         }
@@ -159,20 +164,20 @@ pub(super) fn lay_out(
         .collect();
     let job = Job {
         id: layout.job_id.to_owned(),
-        directory: layout.directory.to_owned(),
+        directory: directory.to_owned(),
         launch,
         buffers,
         references,
         expected_files,
         tolerances,
         keep_outputs,
-        trials: layout.trials.clone(),
+        trials: layout.trials,
         sanitize: request.sanitize != Sanitize::Off,
         profile: profiled::wants_counts(request),
         lint: layout.lint,
         paired: None,
     };
-    Ok(Prepared { artifact: compiled.candidate, job })
+    Ok(Prepared { artifact: compiled.candidate, job, _directory: layout.directory })
 }
 
 fn tensor_arguments(io: &IoContract) -> Vec<(usize, &ArgSpec)> {
@@ -269,3 +274,6 @@ fn decode(
         }])),
     }
 }
+
+#[cfg(test)]
+mod tests;

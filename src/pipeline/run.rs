@@ -106,12 +106,10 @@ impl Shared {
         let lint = contract.is_some() && known.is_none();
         let (prepared, request) = {
             let job_id = job.id().to_owned();
-            let path = directory.path().to_owned();
             let limits = self.limits.clone();
             tokio::task::spawn_blocking(move || {
-                let layout =
-                    Layout { job_id: &job_id, directory: &path, limits: &limits, trials, lint };
-                prepare::lay_out(&request, *compiled, &layout).map(|prepared| (prepared, request))
+                let layout = Layout { job_id: &job_id, directory, limits: &limits, trials, lint };
+                prepare::lay_out(&request, *compiled, layout).map(|prepared| (prepared, request))
             })
             .await
             .map_err(|error| error::internal("laying out the job", &error))??
