@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 
 use super::assemble;
 use super::error::{self, Problem, ServiceError};
-use super::run::Shared;
+use super::run::{Shared, ms};
 use super::service::CompileRequest;
 use crate::compile::{CompileError, CompileOptions, Compiler, Target};
 use crate::contract::{self, KernelCode, KernelMetadata, KernelType};
@@ -59,7 +59,7 @@ pub(super) async fn run(
         }
         Err(other) => return Err(error::from_compile(other)),
     }
-    response.total_ms = arrived.elapsed().as_secs_f64() * 1e3;
+    response.total_ms = ms(arrived);
     Ok(response)
 }
 

@@ -110,24 +110,23 @@ fn reference_failure(output: &str, error: CompileError) -> ServiceError {
 }
 
 /// What the layout of a job needs beside the contract.
-pub(super) struct Layout<'a> {
-    pub(super) job_id: &'a str,
+pub(super) struct Layout {
+    pub(super) job_id: String,
     pub(super) directory: TempDir,
-    pub(super) limits: &'a Limits,
+    pub(super) limits: Limits,
     pub(super) trials: Option<TrialPlan>,
-    pub(super) lint: bool,
 }
 
 /// Binds arguments and writes the contract's data into the job's directory. Blocking.
 pub(super) fn lay_out(
     request: &EvaluateRequest,
     compiled: Compiled,
-    layout: Layout<'_>,
+    layout: Layout,
 ) -> Result<Prepared, ServiceError> {
     let directory = layout.directory.path();
     let empty = IoContract::default();
     let io = request.kernel.io.as_ref().unwrap_or(&empty);
-    let launch = launch_of(&compiled.candidate, io, io, layout.limits, "kernel")?;
+    let launch = launch_of(&compiled.candidate, io, io, &layout.limits, "kernel")?;
     let buffers_of = tensor_arguments(io);
     let mut buffers = Vec::new();
     for (index, arg) in &buffers_of {
@@ -140,7 +139,7 @@ pub(super) fn lay_out(
         let own = reference.code.io.as_ref().filter(|own| own.launch.is_some()).unwrap_or(io);
         let path = format!("expected.{}.kernel", reference.outputs[0]);
         references.push(ReferenceRun {
-            launch: launch_of(&reference.artifact, io, own, layout.limits, &path)?,
+            launch: launch_of(&reference.artifact, io, own, &layout.limits, &path)?,
             outputs: reference.outputs.iter().filter_map(|name| position(name)).collect(),
         });
     }
@@ -163,7 +162,7 @@ pub(super) fn lay_out(
         .map(|(buffer, _)| buffer)
         .collect();
     let job = Job {
-        id: layout.job_id.to_owned(),
+        id: layout.job_id,
         directory: directory.to_owned(),
         launch,
         buffers,
@@ -174,7 +173,7 @@ pub(super) fn lay_out(
         trials: layout.trials,
         sanitize: request.sanitize != Sanitize::Off,
         profile: profiled::wants_counts(request),
-        lint: layout.lint,
+        lint: false,
         paired: None,
     };
     Ok(Prepared { artifact: compiled.candidate, job, _directory: layout.directory })

@@ -7,7 +7,7 @@ use futures_util::{FutureExt, StreamExt};
 
 use super::error::{self, Problem, ServiceError};
 use super::jobs::{JobGuard, weight};
-use super::run::{Admitted, Purpose, Shared};
+use super::run::{Admitted, Purpose, Shared, ms};
 use super::swept;
 use crate::contract::{self, ContractError, EvaluateRequest, Limits, SweepPlan, SweepRequest};
 use crate::report::{
@@ -174,7 +174,7 @@ async fn point(
         Err(ServiceError::ShuttingDown) => Err(ServiceError::ShuttingDown),
         Err(error) => {
             let mut point = swept::failed(index, values, &error);
-            point.total_ms = arrived.elapsed().as_secs_f64() * 1e3;
+            point.total_ms = ms(arrived);
             Ok((point, None))
         }
     }
@@ -192,6 +192,6 @@ fn answer(job_id: &str, plan: &SweepPlan, done: Done, arrived: Instant) -> Sweep
         best: swept::best(&points, &devices),
         points,
         devices,
-        total_ms: arrived.elapsed().as_secs_f64() * 1e3,
+        total_ms: ms(arrived),
     }
 }

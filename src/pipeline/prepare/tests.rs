@@ -56,11 +56,10 @@ fn content(values: [f32; 4]) -> Vec<u8> {
 fn a_jobs_files_are_there_for_as_long_as_what_was_prepared() {
     let request: EvaluateRequest = serde_json::from_str(CONTRACT).unwrap();
     let layout = Layout {
-        job_id: "job",
+        job_id: "job".to_owned(),
         directory: tempfile::tempdir().unwrap(),
-        limits: &Limits::default(),
+        limits: Limits::default(),
         trials: None,
-        lint: false,
     };
     let prepared = lay_out(&request, compiled(), layout).unwrap();
     // Another run may take the job over: it names files, and does not hold them.
