@@ -62,9 +62,7 @@ impl Shared {
     ) -> Result<CompareResponse, ServiceError> {
         let arrived = Instant::now();
         let _admitted = admitted;
-        contract::validate_compare(&request, &self.limits).map_err(|errors| {
-            ServiceError::Invalid(errors.into_iter().map(Problem::from).collect())
-        })?;
+        contract::validate_compare(&request, &self.limits).map_err(error::invalid)?;
         let device = self.default_device()?;
         let candidates = request.named_candidates();
         job.state(JobState::Queued);

@@ -24,8 +24,7 @@ pub(super) async fn run(
 ) -> Result<CompileResponse, ServiceError> {
     let arrived = Instant::now();
     let _admitted = shared.admit()?;
-    contract::validate_kernel(&request.kernel, &shared.limits)
-        .map_err(|errors| ServiceError::Invalid(errors.into_iter().map(Problem::from).collect()))?;
+    contract::validate_kernel(&request.kernel, &shared.limits).map_err(error::invalid)?;
     let target = match &request.arch {
         Some(arch) => named_target(shared, arch)?,
         None => shared.default_device()?.target,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::error::{Problem, ServiceError, chain};
+use super::error::{self, Problem, ServiceError, chain};
 use super::profiled;
 use crate::bind::{BindError, bind_arguments};
 use crate::compile::{Artifact, CompileError, CompileFailure, CompileOptions, Compiler, Target};
@@ -81,7 +81,7 @@ pub(super) async fn compile(
             Ok(CompileOutcome::Compiled(Box::new(Compiled { candidate, references: references? })))
         }
         Err(CompileError::Rejected(failure)) => Ok(CompileOutcome::Failed(failure)),
-        Err(error) => Err(super::error::from_compile(error)),
+        Err(error) => Err(error::from_compile(error)),
     }
 }
 
@@ -105,7 +105,7 @@ fn reference_failure(output: &str, error: CompileError) -> ServiceError {
             code: format!("reference_{}", failure.code),
             message: format!("the reference kernel does not compile: {}", failure.message),
         }]),
-        other => super::error::from_compile(other),
+        other => error::from_compile(other),
     }
 }
 
@@ -204,7 +204,7 @@ fn launch_of(
     let bound = bind_arguments(entry, &io.args).map_err(|errors| binding_failure(path, errors))?;
     let at = format!("{path}.io.launch");
     let launch = contract::resolve_launch_at(&io.args, dims.launch.as_ref(), limits, &at)
-        .map_err(|e| ServiceError::Invalid(e.into_iter().map(Problem::from).collect()))?;
+        .map_err(error::invalid)?;
     Ok(KernelLaunch {
         image: Image { bytes: artifact.image.to_vec(), format: artifact.format },
         symbol: entry.symbol.clone(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::assemble;
-use super::error::{self, Problem, ServiceError};
+use super::error::{self, ServiceError};
 use super::jobs::{JobGuard, JobTable};
 use super::linted::{self, LintedContracts, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
@@ -124,9 +124,7 @@ impl Shared {
     }
 
     pub(super) fn check(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
-        contract::validate(request, &self.limits).map_err(|errors| {
-            ServiceError::Invalid(errors.into_iter().map(Problem::from).collect())
-        })
+        contract::validate(request, &self.limits).map_err(error::invalid)
     }
 
     /// A place among the evaluations in flight, or the news that there is none.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use futures_util::{FutureExt, StreamExt};
 
-use super::error::{self, Problem, ServiceError};
+use super::error::{self, ServiceError};
 use super::jobs::{JobGuard, weight};
 use super::run::{Admitted, Purpose, Shared, ms};
 use super::swept;
@@ -42,7 +42,7 @@ pub(super) async fn run(
     let plan = tokio::task::spawn_blocking(move || plan(request, &limits))
         .await
         .map_err(|error| error::internal("planning the sweep", &error))?
-        .map_err(invalid)?;
+        .map_err(error::invalid)?;
     let plan = Arc::new(plan);
     let job = shared.jobs.enter();
     job.points(0, plan.points());
@@ -106,10 +106,6 @@ fn checked(
     Ok(request)
 }
 
-fn invalid(errors: Vec<ContractError>) -> ServiceError {
-    ServiceError::Invalid(errors.into_iter().map(Problem::from).collect())
-}
-
 /// What the points came to.
 #[derive(Default)]
 struct Done {
@@ -159,7 +155,7 @@ async fn point(
         tokio::task::spawn_blocking(move || checked(&plan, index, &limits)).await
     };
     let expanded = expanded.map_err(|error| error::internal("writing out a point", &error));
-    let (work, evaluated) = match expanded.and_then(|request| request.map_err(invalid)) {
+    let (work, evaluated) = match expanded.and_then(|request| request.map_err(error::invalid)) {
         Ok(request) => {
             let work = request.work.clone();
             (work, shared.run_admitted(job, request, Purpose::Evaluate).await)
