@@ -7,8 +7,9 @@ use super::assemble;
 use super::error::{self, Problem, ServiceError};
 use super::jobs::JobGuard;
 use super::prepare::{self, CompileOutcome, Prepared};
-use super::run::{Admitted, Laid, Purpose, Shared, ms, preset};
+use super::run::{Admitted, Laid, Purpose, Shared, ms};
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
+use crate::measure::Preset;
 use crate::measure::paired::{
     self, ComparePolicy, LookOutcome, PairOutcome, PairedComparison, Ranking,
 };
@@ -80,12 +81,12 @@ impl Shared {
         for candidate in &candidates {
             evaluated.push(bench.evaluate(&candidate.kernel, &candidate.name).await?);
         }
-        let (pairs, failures) = bench.pairs(&evaluated).await?;
+        let (pairs, failures) = bench.pairs(&evaluated).await;
         let device = bench.lease.device().clone();
         drop(bench);
         let mut response = assemble(job.id(), &device, &candidates, evaluated, &pairs, &failures);
         if candidates.len() > 1 {
-            let alpha = preset(request.measure.preset)?.compare.alpha;
+            let alpha = Preset::builtin(request.measure.preset).compare.alpha;
             response.ranking = ranking(candidates.len() + 1, &pairs, alpha)?;
         }
         response.timings.queue = waited;
@@ -166,41 +167,36 @@ impl Bench<'_> {
     }
 
     /// Compares every pair of comparable kernels.
-    async fn pairs(
-        &mut self,
-        evaluated: &[Evaluated],
-    ) -> Result<(Vec<Pair>, Vec<Failure>), ServiceError> {
+    async fn pairs(&mut self, evaluated: &[Evaluated]) -> (Vec<Pair>, Vec<Failure>) {
         let (mut pairs, mut failures) = (Vec::new(), Vec::new());
         if self.lease.device().kind == DeviceKind::Emulator {
-            return Ok((pairs, failures));
+            return (pairs, failures);
         }
         let able = (0..evaluated.len()).filter(|&index| evaluated[index].is_comparable());
         let able = able.collect::<Vec<_>>();
         let count = able.len() * (able.len().saturating_sub(1)) / 2;
         for (position, &candidate) in able.iter().enumerate() {
             for &reference in &able[..position] {
-                let measured =
-                    self.pair(&evaluated[reference], &evaluated[candidate], count).await?;
-                match measured {
+                match self.pair(&evaluated[reference], &evaluated[candidate], count).await {
                     Ok(comparison) => pairs.push(Pair { reference, candidate, comparison }),
                     Err(reason) => failures.push(Failure { reference, candidate, reason }),
                 }
             }
         }
-        Ok((pairs, failures))
+        (pairs, failures)
     }
 
-    /// Measures two kernels side by side; the inner error is why that failed.
+    /// Measures two kernels side by side; the error is why that failed.
     async fn pair(
         &mut self,
         reference: &Evaluated,
         candidate: &Evaluated,
         pairs: usize,
-    ) -> Result<Result<PairedComparison, String>, ServiceError> {
+    ) -> Result<PairedComparison, String> {
         let (Some(a), Some(b)) = (&reference.prepared, &candidate.prepared) else {
-            return Ok(Err("one of the kernels did not compile".to_owned()));
+            return Err("one of the kernels did not compile".to_owned());
         };
-        let budget = preset(self.request.measure.preset)?.compare;
+        let budget = &Preset::builtin(self.request.measure.preset).compare;
         let policy = ComparePolicy { resolution_ms: EVENT_TICK_MS, ..budget.policy() };
         let policy = policy.for_family(pairs);
         let plan = PairedPlan {
@@ -226,18 +222,18 @@ impl Bench<'_> {
         };
         let outcome = self.run(job, &request).await;
         if let Some(failure) = outcome.failure {
-            return Ok(Err(format!(
+            return Err(format!(
                 "side by side the run failed ({}): {}",
                 failure.code, failure.message
-            )));
+            ));
         }
         let blocks = &outcome.paired_blocks;
         let look = policy.looks.iter().position(|look| *look as usize == blocks.len());
-        Ok(Ok(match look.map(|look| paired::decide_at_look(blocks, look, &policy)) {
+        Ok(match look.map(|look| paired::decide_at_look(blocks, look, &policy)) {
             Some(LookOutcome::Done(comparison)) => *comparison,
             // The time ended before a look had an answer.
             _ => paired::conclude(blocks, &policy),
-        }))
+        })
     }
 }
 

@@ -13,9 +13,7 @@ use super::linted::{self, LintedContracts, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
 use crate::compile::Compiler;
 use crate::config::Config;
-use crate::contract::{
-    self, EvaluateRequest, InputChoice, Isolation, Limits, PresetName, ReturnOutputs,
-};
+use crate::contract::{self, EvaluateRequest, InputChoice, Isolation, Limits, ReturnOutputs};
 use crate::measure::{Preset, StopRule};
 use crate::queue::Need;
 use crate::report::{EvaluateResponse, JobState, Timings};
@@ -161,9 +159,9 @@ impl Shared {
     }
 
     /// How to time, by the request and its preset.
-    fn trial_plan(&self, request: &EvaluateRequest) -> Result<TrialPlan, ServiceError> {
+    fn trial_plan(&self, request: &EvaluateRequest) -> TrialPlan {
         let measure = &request.measure;
-        let preset = preset(measure.preset)?;
+        let preset = Preset::builtin(measure.preset);
         let mut stop = match request.num_trials {
             Some(trials) => StopRule::fixed(trials),
             None => preset.measurement.stop_rule(),
@@ -171,13 +169,13 @@ impl Shared {
         stop.max_time_s = measure.max_time.or(stop.max_time_s);
         let least = self.config.measure.min_warmup_s;
         let warmup_s = measure.min_warmup_time;
-        Ok(TrialPlan {
+        TrialPlan {
             stop,
             min_warmup_s: warmup_s.unwrap_or(least.max(preset.measurement.min_warmup_ms * 1e-3)),
             cache: measure.cache,
             fresh_inputs: measure.inputs == InputChoice::Fresh,
             audits: AUDITS,
-        })
+        }
     }
 
     /// Binds arguments and writes the contract's data, on a thread that may block. `job_id` is what
@@ -190,7 +188,7 @@ impl Shared {
         purpose: Purpose,
     ) -> Result<Laid, ServiceError> {
         let trials = match purpose {
-            Purpose::Evaluate => Some(self.trial_plan(&request)?),
+            Purpose::Evaluate => Some(self.trial_plan(&request)),
             Purpose::Execute => None,
         };
         let (directory, limits) = (self.job_directory()?, self.limits.clone());
@@ -253,11 +251,6 @@ impl Shared {
         report.timings.total = ms(arrived);
         Ok(report)
     }
-}
-
-/// A built-in preset.
-pub(super) fn preset(name: PresetName) -> Result<Preset, ServiceError> {
-    Preset::builtin(name).map_err(|error| error::internal("reading a preset", &error))
 }
 
 /// Milliseconds of wall clock since then.
