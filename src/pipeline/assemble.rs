@@ -8,7 +8,7 @@ use super::prepare::Prepared;
 use super::{measured, profiled, sanitized};
 use crate::compile::{Artifact, CompileFailure, ImageFormat};
 use crate::contract::{ArgKind, EvaluateRequest, KernelType, Role};
-use crate::measure::runtime_stats;
+use crate::measure::{Counted, runtime_stats};
 use crate::profile::DeviceMetrics;
 use crate::report::{
     CompileReport, DeviceReport, EvaluateResponse, ExecMetadata, FailureReport, KernelExecResult,
@@ -112,6 +112,7 @@ pub(super) fn not_compiled(
         printed: None,
         profile: None,
         sanitize: None,
+        counted: None,
     }
 }
 
@@ -190,6 +191,7 @@ pub(super) fn ran(
         printed: (!outcome.printed.is_empty()).then(|| outcome.printed.clone()),
         profile,
         sanitize,
+        counted: outcome.counts.as_ref().and_then(|counts| Counted::of(&counts.counts)),
     })
 }
 

@@ -8,7 +8,7 @@ mod sweep;
 mod types;
 
 pub use crate::measure::RuntimeStats;
-pub use compare::{CandidateReport, CompareResponse, CountComparison};
+pub use compare::{CandidateReport, CompareResponse, CountComparison, VerdictBy};
 pub use compile::CompileResponse;
 pub use jobs::{JobState, JobView};
 pub use measurement::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::measurement::MeasurementReport;
 use crate::compile::{Diagnostic, Resources};
 use crate::contract::{Compress, DataFormat, KernelType};
-use crate::measure::RuntimeStats;
+use crate::measure::{Counted, RuntimeStats};
 use crate::profile::DeviceMetrics;
 use crate::tensor::Dtype;
 use crate::validate::{Comparison, Reason, Weakness};
@@ -61,6 +61,9 @@ pub struct EvaluateResponse {
     /// Memory checks, when asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sanitize: Option<SanitizeReport>,
+    /// What one launch does, by exact counts: on the emulated device, where it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Counted>,
 }
 
 /// Whether the evaluation ran to an end.
