@@ -32,6 +32,7 @@ checks![
     leases_are_bounded_and_fair,
     a_device_without_workers_is_failed,
     shutdown_stops_what_runs,
+    shutdown_lets_workers_clean_up_behind_what_was_answered,
     devices_are_chosen,
 ];
 
@@ -287,6 +288,14 @@ async fn shutdown_stops_what_runs() {
     assert_eq!(failure.code, "shutting_down");
     let refused = fleet.lease(&Need::default()).await.map(drop);
     assert_eq!(refused, Err(LeaseError::ShuttingDown));
+}
+
+async fn shutdown_lets_workers_clean_up_behind_what_was_answered() {
+    let fleet = fleet(false).await;
+    assert_eq!(run(&fleet, "scrub slowly").await.failure, None);
+    assert!(fleet.devices()[0].busy, "the answer does not wait for the scrubbing");
+    fleet.shutdown(Duration::ZERO).await;
+    assert!(!fleet.devices()[0].busy, "the worker was not given its time");
 }
 
 async fn devices_are_chosen() {

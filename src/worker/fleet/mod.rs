@@ -25,7 +25,7 @@ use crate::worker::protocol::DeviceInfo;
 
 pub use lease::Lease;
 use process::{StartPlan, Worker};
-use slot::Slot;
+use slot::{Slot, Work};
 use spawner::Spawner;
 pub use types::{
     DeviceChoice, DeviceState, DeviceStatus, FleetConfig, FleetError, LeaseError, RunEvent,
@@ -118,9 +118,9 @@ impl Fleet {
     }
 
     /// Refuses new leases, lets running jobs go on for `grace`, then stops them and ends all
-    /// workers.
+    /// workers, each once it has cleaned up behind the job whose answer it gave.
     pub async fn shutdown(&self, grace: Duration) {
-        let mut busy = {
+        let mut slots = {
             let mut state = self.lock();
             state.closing = true;
             for waiter in state.queue.remove_where(|_| true) {
@@ -130,18 +130,21 @@ impl Fleet {
                 slot.changed.send_modify(|()| ());
                 slot.arrivals.send_modify(|()| ());
             }
-            state.slots.iter().map(|slot| slot.busy.subscribe()).collect::<Vec<_>>()
+            state.slots.iter().map(|slot| slot.work.subscribe()).collect::<Vec<_>>()
         };
-        let all_free = async {
-            for slot in &mut busy {
+        let jobs_ended = async {
+            for slot in &mut slots {
                 // An error means that the slot is gone, and with it the job.
-                let _ = slot.wait_for(|busy| !busy).await;
+                let _ = slot.wait_for(|work| *work != Work::Lease).await;
             }
         };
-        if tokio::time::timeout(grace, all_free).await.is_err() {
+        if tokio::time::timeout(grace, jobs_ended).await.is_err() {
             tracing::warn!(?grace, "jobs still run after the grace period: stopping them");
         }
         self.stop.send_replace(true);
+        for slot in &mut slots {
+            let _ = slot.wait_for(|work| *work != Work::CleanUp).await;
+        }
         for slot in &mut self.lock().slots {
             slot.dismiss_all();
         }
@@ -199,7 +202,7 @@ impl State {
                     break;
                 };
                 match waiter.ticket.send(Ok(Grant { slot: index, worker })) {
-                    Ok(()) => slot.set_busy(true),
+                    Ok(()) => slot.set_work(Work::Lease),
                     // The waiter gave up; the next one then.
                     Err(Ok(grant)) => slot.put_ready(grant.worker),
                     Err(Err(_)) => {}
@@ -231,7 +234,7 @@ impl State {
             _ if had_worker => slot.lost_one(),
             _ => {}
         }
-        slot.set_busy(false);
+        slot.set_work(Work::None);
         self.dispatch();
     }
 }

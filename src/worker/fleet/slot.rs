@@ -11,6 +11,17 @@ use super::restart::RestartPolicy;
 use super::{DeviceState, DeviceStatus, Fleet};
 use crate::worker::protocol::DeviceInfo;
 
+/// What keeps a device from the next lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Nothing.
+    None,
+    /// A lease has it.
+    Lease,
+    /// The lease ended; its worker scrubs the device, for which it has a bounded time.
+    CleanUp,
+}
+
 /// A device of the fleet.
 pub(super) struct Slot {
     pub info: DeviceInfo,
@@ -24,8 +35,8 @@ pub(super) struct Slot {
     failure: Option<String>,
     started: u64,
     jobs: u64,
-    /// Whether a lease has the device.
-    pub busy: watch::Sender<bool>,
+    /// What the device is at.
+    pub work: watch::Sender<Work>,
     /// Changes whenever a worker may have to be started.
     pub changed: watch::Sender<()>,
     /// Changes whenever a worker was started, or could not be.
@@ -43,7 +54,7 @@ impl Slot {
             failure: None,
             started: 0,
             jobs: 0,
-            busy: watch::Sender::new(false),
+            work: watch::Sender::new(Work::None),
             changed: watch::Sender::new(()),
             arrivals: watch::Sender::new(()),
         }
@@ -58,7 +69,7 @@ impl Slot {
         DeviceStatus {
             info: self.info.clone(),
             state,
-            busy: *self.busy.borrow(),
+            busy: self.is_busy(),
             ready_workers: self.ready.len(),
             jobs_done: self.jobs,
             restarts: self.started.saturating_sub(self.wanted as u64),
@@ -72,7 +83,7 @@ impl Slot {
 
     /// Takes a ready worker, if the device is free. Dead ones are dropped on the way.
     pub(super) fn take_ready(&mut self) -> Option<Worker> {
-        if *self.busy.borrow() {
+        if self.is_busy() {
             return None;
         }
         while let Some(mut worker) = self.ready.pop_front() {
@@ -105,9 +116,13 @@ impl Slot {
         self.ready.push_front(worker);
     }
 
-    pub(super) fn set_busy(&mut self, busy: bool) {
-        self.jobs += u64::from(busy);
-        self.busy.send_replace(busy);
+    pub(super) fn set_work(&mut self, work: Work) {
+        self.jobs += u64::from(work == Work::Lease);
+        self.work.send_replace(work);
+    }
+
+    fn is_busy(&self) -> bool {
+        *self.work.borrow() != Work::None
     }
 
     /// A worker is gone.
