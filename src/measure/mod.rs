@@ -32,7 +32,6 @@ pub use health::{
 pub use modes::{TwoModes, two_modes};
 pub use plan::{
     FIRST_LOOK, HALF_WIDTH, MAX_TRIALS, StopRule, WARMUP_BATCH, geometric_looks, is_stable,
-    launches_per_sample,
 };
 pub use presets::{CompareBudget, GatePolicy, MeasurementBudget, Preset, PresetError};
 pub use stats::{

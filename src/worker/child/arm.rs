@@ -36,8 +36,9 @@ impl Arm {
         let names = residue.note_module(module.clone(), &launch.image);
         let variables = match names {
             Some(names) => {
-                VariableSnapshot::take(&executor.context, &module, &names, &executor.stream)
-                    .map_err(blamed)?
+                let Executor { context, stream, .. } = executor;
+                let support = executor.tools()?.support;
+                VariableSnapshot::take(context, support, &module, &names, stream).map_err(blamed)?
             }
             None => None,
         };
@@ -87,8 +88,8 @@ impl Arm {
 
     /// Queues putting the module's variables back to what they were after loading. `Ok(false)`:
     /// they are not known.
-    pub(super) fn forget(&self, stream: &Stream) -> Result<bool, DeviceError> {
-        match &self.variables {
+    pub(super) fn forget(&mut self, stream: &Stream) -> Result<bool, DeviceError> {
+        match &mut self.variables {
             Some(variables) => variables.restore(stream).map(|()| true),
             None => Ok(false),
         }
@@ -101,9 +102,8 @@ impl Arm {
 
     /// Leaves its memory to be scrubbed.
     pub(super) fn retire(self, residue: &mut Residue) {
-        if let Some(memory) = self.variables.and_then(VariableSnapshot::into_memory) {
-            residue.take_memory(memory);
-        }
+        let memory = self.variables.into_iter().flat_map(VariableSnapshot::into_memory);
+        memory.for_each(|memory| residue.take_memory(memory));
     }
 }
 
