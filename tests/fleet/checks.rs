@@ -30,6 +30,7 @@ checks![
     dropping_a_running_lease_kills_the_worker,
     fresh_jobs_get_processes_of_their_own,
     leases_are_bounded_and_fair,
+    a_device_that_nobody_waits_for_any_more_comes_back,
     a_device_without_workers_is_failed,
     shutdown_stops_what_runs,
     shutdown_lets_workers_clean_up_behind_what_was_answered,
@@ -247,6 +248,23 @@ async fn leases_are_bounded_and_fair() {
     first.await.unwrap();
     second.await.unwrap();
     assert_eq!(*order.lock().unwrap(), ['a', 'b']);
+}
+
+async fn a_device_that_nobody_waits_for_any_more_comes_back() {
+    let fleet = fleet(false).await;
+    let held = lease(&fleet).await;
+    let need = Need::default();
+    let mut waiting = Box::pin(fleet.lease(&need));
+    tokio::select! {
+        biased;
+        granted = &mut waiting => panic!("{:?}", granted.map(drop)),
+        () = std::future::ready(()) => {}
+    }
+    until_waiting(&fleet, 1).await;
+    // Handed over to one who goes away before looking.
+    drop(held);
+    drop(waiting);
+    assert_eq!(run(&fleet, "fine").await.failure, None);
 }
 
 async fn until_waiting(fleet: &Fleet, count: usize) {

@@ -50,6 +50,23 @@ struct Grant {
     worker: Worker,
 }
 
+/// Whoever waits for a lease. Dropped when a device was handed over and not taken yet, it gives the
+/// device back.
+struct Waiting {
+    fleet: Arc<Fleet>,
+    answer: oneshot::Receiver<Result<Grant, LeaseError>>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // From here on nothing can be handed over; what was is either found now or was taken.
+        self.answer.close();
+        if let Ok(Ok(grant)) = self.answer.try_recv() {
+            drop(Lease::new(Arc::clone(&self.fleet), grant, Duration::ZERO));
+        }
+    }
+}
+
 struct State {
     slots: Vec<Slot>,
     queue: WaitQueue<Ticket>,
@@ -113,7 +130,8 @@ impl Fleet {
         let asked = Instant::now();
         let (ticket, answer) = oneshot::channel();
         self.lock().enqueue(*need, ticket, asked)?;
-        let grant = answer.await.map_err(|_| LeaseError::ShuttingDown)??;
+        let mut waiting = Waiting { fleet: Arc::clone(self), answer };
+        let grant = (&mut waiting.answer).await.map_err(|_| LeaseError::ShuttingDown)??;
         Ok(Lease::new(Arc::clone(self), grant, asked.elapsed()))
     }
 
