@@ -204,21 +204,22 @@ fn places(
 
 /// Directories below the root of an installation that may hold a tool.
 fn inside(name: ToolName, root: &Path) -> Vec<PathBuf> {
-    let mut places = vec![root.to_owned(), root.join("bin")];
+    let own = root.to_owned();
+    let mut places = vec![own.clone(), root.join("bin")];
     // A toolkit has the profilers in directories of their own.
     let compute: Vec<PathBuf> = newest(root, "nsight-compute");
     let systems: Vec<PathBuf> = newest(root, "nsight-systems");
     match name {
         ToolName::Ncu => places.extend(compute),
         ToolName::Nsys => {
-            let own = |root: &PathBuf| [root.join("bin"), root.join("target-linux-x64")];
-            places.extend(systems.iter().chain([&root.to_owned()]).flat_map(own));
+            let programs = |root: &PathBuf| [root.join("bin"), root.join("target-linux-x64")];
+            places.extend(systems.iter().chain([&own]).flat_map(programs));
             // Nsight Compute brings one too.
-            let hosts = compute.iter().chain([&root.to_owned()]).map(|root| root.join("host"));
+            let hosts = compute.iter().chain([&own]).map(|root| root.join("host"));
             places.extend(hosts.flat_map(|host| newest(&host, "target-linux-x64")));
         }
         ToolName::QdstrmImporter => {
-            for root in systems.iter().chain(&compute).chain([&root.to_owned()]) {
+            for root in systems.iter().chain(&compute).chain([&own]) {
                 places.extend(importers(root));
                 places.extend(importers(&root.join("host")));
             }

@@ -11,10 +11,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::run::{self, Artifact, Usable};
+use super::causes::ncu_cause;
 use super::{ToolName, Tools};
 use crate::contained::{self, Launch};
 use crate::contract::CacheState;
-use crate::profile::{CacheControl, Cause, ClockControl, Conditions, Replay, Unavailable, ncu_cause};
+use crate::profile::{CacheControl, Cause, ClockControl, Conditions, Replay, Unavailable, };
 use crate::worker::Lease;
 use crate::worker::protocol::{Job, RunOutcome, TracePlan, TraceView};
 

@@ -87,12 +87,7 @@ pub(super) fn directory(parent: &Path, name: &str) -> Result<PathBuf, Unavailabl
 
 /// The beginning of a tool's log, and what it printed beside it.
 pub(super) fn log(file: &Path, end: &crate::contained::End) -> String {
-    let mut bytes = Vec::new();
-    if let Ok(file) = std::fs::File::open(file) {
-        // What can be read of it is better than nothing.
-        let _ = file.take(LOG_BYTES).read_to_end(&mut bytes);
-    }
-    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    let mut text = long_log(file, LOG_BYTES);
     for printed in [&end.stdout.text, &end.stderr.text] {
         if !printed.trim().is_empty() {
             text.push('\n');
@@ -100,6 +95,16 @@ pub(super) fn log(file: &Path, end: &crate::contained::End) -> String {
         }
     }
     text
+}
+
+/// The first bytes of a log.
+pub(super) fn long_log(file: &Path, bytes: u64) -> String {
+    let mut content = Vec::new();
+    if let Ok(file) = std::fs::File::open(file) {
+        // What can be read of it is better than nothing.
+        let _ = file.take(bytes).read_to_end(&mut content);
+    }
+    String::from_utf8_lossy(&content).into_owned()
 }
 
 /// Why a run gave nothing to read: what the tool's log says, or how tool and worker ended.
