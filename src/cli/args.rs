@@ -78,6 +78,11 @@ pub(super) enum Command {
     /// List the devices that evaluations can use
     #[command(after_help = "Examples:\n  warpgauge devices\n  warpgauge devices --json")]
     Devices(DevicesArgs),
+    /// List what each device and NVIDIA's tools can do here, and why not where they cannot
+    #[command(after_help = "Examples:\n  \
+        warpgauge capabilities\n  \
+        warpgauge capabilities --json | jq .tools")]
+    Capabilities(CapabilitiesArgs),
     /// Show or install the CUDA compilers
     #[command(
         subcommand,
@@ -207,6 +212,13 @@ pub(super) struct CompileArgs {
 #[derive(Debug, Args)]
 pub(super) struct DevicesArgs {
     /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CapabilitiesArgs {
+    /// Print JSON, exactly as `GET /capabilities` answers
     #[arg(long)]
     pub json: bool,
 }

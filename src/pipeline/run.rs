@@ -19,6 +19,7 @@ use crate::contract::{
 use crate::measure::{Preset, StopRule};
 use crate::queue::Need;
 use crate::report::{EvaluateResponse, JobState, Timings};
+use crate::tools::Tools;
 use crate::worker::protocol::{DeviceInfo, Job, RunOutcome, TrialPlan};
 use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease, RunEvent};
 
@@ -41,6 +42,7 @@ pub(super) type Admitted = OwnedSemaphorePermit;
 pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) limits: Limits,
+    pub(super) tools: Tools,
     pub(super) compiler: Arc<Compiler>,
     pub(super) fleet: Arc<Fleet>,
     pub(super) jobs: JobTable,
