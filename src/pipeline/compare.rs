@@ -7,6 +7,7 @@ use super::assemble;
 use super::error::{self, Problem, ServiceError};
 use super::jobs::JobGuard;
 use super::prepare::{self, CompileOutcome, Prepared};
+use super::watched::Watched;
 use super::run::{Admitted, Laid, Purpose, Shared, ms, preset};
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
 use crate::measure::paired::{
@@ -151,7 +152,10 @@ impl Bench<'_> {
         let counts = outcome.counts.as_ref().map(|counts| counts.counts.clone());
         timings.set_worker(&outcome.timings);
         timings.total = ms(began);
-        let report = assemble::ran(self.job.id(), &request, &device, &prepared, outcome, timings)
+        let watched = Watched::default();
+        let job_id = self.job.id();
+        let report =
+            assemble::ran(job_id, &request, &device, &prepared, outcome, timings, watched)
             .map_err(|error| error::internal("building the report", &error))?;
         Ok(Evaluated { report, prepared: Some(prepared), counts })
     }
