@@ -369,6 +369,8 @@ pub struct RunOutcome {
     pub emulator_report: Option<serde_json::Value>,
     /// What the emulator counted in a launch of its own, apart from the timed ones.
     pub counts: Option<LaunchCounts>,
+    /// Device memory that the buffers of a traced job took, as the driver tells, bytes.
+    pub memory_bytes: Option<u64>,
     /// Occupancy and resources as the driver reports them for the launched kernel.
     pub function: Option<FunctionFacts>,
 }

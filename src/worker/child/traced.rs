@@ -24,7 +24,10 @@ pub(super) fn run<'job>(
     buffers: &mut Vec<JobBuffer<'job>>,
 ) -> JobResult<()> {
     let checks = plan.view == TraceView::Checks;
+    let free = |executor: &Executor| executor.context.memory_info().ok().map(|(free, _)| free);
+    let before = free(executor);
     timed(&mut outcome.timings.h2d_ms, || allocate(executor, job, checks, buffers))?;
+    outcome.memory_bytes = before.zip(free(executor)).and_then(|(a, b)| a.checked_sub(b));
     let arm = timed(&mut outcome.timings.load_ms, || match checks {
         true => Arm::load_once(executor, &job.launch, buffers, residue),
         false => Arm::load(executor, &job.launch, buffers, residue, Blame::Candidate),
