@@ -8,9 +8,11 @@ pub mod catalogue;
 mod emulator;
 mod found;
 mod launch;
+pub mod ncu;
 mod occupancy;
 mod reason;
 mod select;
+mod text;
 mod types;
 mod values;
 
