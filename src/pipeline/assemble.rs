@@ -129,8 +129,7 @@ pub(super) fn ran(
     let mut validation = validation_report(request, prepared, &outcome);
     let outputs = output_reports(request, prepared, &outcome)?;
     let failure = outcome.failure.as_ref();
-    let sanitize =
-        watched.sanitize.or_else(|| sanitized::emulated(request, device, &outcome));
+    let sanitize = watched.sanitize.or_else(|| sanitized::emulated(request, device, &outcome));
     let screened = measured::screened(&outcome);
     let kept = measured::kept(&outcome, &screened);
     let ours = failure.is_some_and(|failure| failure.blame == Blame::Environment);

@@ -7,8 +7,8 @@ use super::assemble;
 use super::error::{self, Problem, ServiceError};
 use super::jobs::JobGuard;
 use super::prepare::{self, CompileOutcome, Prepared};
-use super::watched::Watched;
 use super::run::{Admitted, Laid, Purpose, Shared, ms, preset};
+use super::watched::Watched;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
 use crate::measure::paired::{
     self, ComparePolicy, LookOutcome, PairOutcome, PairedComparison, Ranking,
@@ -154,8 +154,7 @@ impl Bench<'_> {
         timings.total = ms(began);
         let watched = Watched::default();
         let job_id = self.job.id();
-        let report =
-            assemble::ran(job_id, &request, &device, &prepared, outcome, timings, watched)
+        let report = assemble::ran(job_id, &request, &device, &prepared, outcome, timings, watched)
             .map_err(|error| error::internal("building the report", &error))?;
         Ok(Evaluated { report, prepared: Some(prepared), counts })
     }

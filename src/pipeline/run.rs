@@ -10,8 +10,8 @@ use super::assemble;
 use super::error::{self, ServiceError};
 use super::jobs::{JobGuard, JobTable};
 use super::linted::{self, LintedContracts, Look};
-use super::watched::Watched;
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
+use super::watched::Watched;
 use crate::compile::Compiler;
 use crate::config::Config;
 use crate::contract::{
@@ -249,9 +249,8 @@ impl Shared {
         timings.set_worker(&outcome.timings);
         let carries_content = outcome.outputs.iter().any(|output| output.file.is_some());
         let job_id = job.id().to_owned();
-        let build = move || {
-            assemble::ran(&job_id, &request, &device, &prepared, outcome, timings, watched)
-        };
+        let build =
+            move || assemble::ran(&job_id, &request, &device, &prepared, outcome, timings, watched);
         // Encoding outputs can take long; answers without content are not worth a thread hop.
         let built =
             if carries_content { tokio::task::spawn_blocking(build).await } else { Ok(build()) };

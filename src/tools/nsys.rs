@@ -187,8 +187,8 @@ async fn table(
         }
         said = run::quoted(&format!("{told}\n{}", end.stderr.text));
     }
-    let cause = nsys_cause(&said).unwrap_or(Cause::UnknownReport);
-    Err(cause.because(format!("nsys stats gives no {}: {said}", which.names()[0])))
+    let text = format!("nsys stats gives no {}: {said}", which.names()[0]);
+    Err(nsys_cause(&said).unwrap_or_else(|| Cause::UnknownReport.because(text)))
 }
 
 async fn stats(

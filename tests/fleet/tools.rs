@@ -1,6 +1,6 @@
 //! Tools round a worker, whatever they do: stand-ins of NVIDIA's programs start the scripted worker.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -137,6 +137,10 @@ async fn ncu_writes_a_report_and_reads_it() {
     assert!(profiled.log.contains("9 passes"), "{}", profiled.log);
     assert_eq!(profiled.artifacts[0].name, "kernel.ncu-rep");
     assert_eq!(profiled.artifacts[0].bytes, stand.read("report.csv").len() as u64);
+    let collected = ncu::collected(&profiled, &BTreeSet::from(["dram__bytes.sum", "x"])).unwrap();
+    assert_eq!(collected.values["dram__bytes.sum"], 201_326_592.0);
+    assert!(collected.missing.contains_key("x"), "{:?}", collected.missing);
+    assert_eq!(collected.conditions.passes, Some(9));
 }
 
 async fn ncu_that_fails_says_why() {

@@ -67,11 +67,7 @@ fn allocate<'job>(
 }
 
 /// A launch that loads what the driver loads late, and then the one that counts.
-fn counters(
-    executor: &mut Executor,
-    arm: &mut Arm,
-    buffers: &[JobBuffer<'_>],
-) -> JobResult<()> {
+fn counters(executor: &mut Executor, arm: &mut Arm, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
     restore(executor, buffers)?;
     launch(executor, arm, buffers)?;
     arm.forget(&executor.stream).map_err(environment)?;
@@ -92,17 +88,21 @@ fn timeline(
     }
     restore(executor, buffers)?;
     launch(executor, arm, buffers)?;
+    let outputs = buffers.iter().filter(|buffer| buffer.spec.role != Role::Input);
+    let take = |buffer| (buffer, executor.pinned.take(JobBuffer::len(buffer)));
+    let mut outputs = outputs.map(take).collect::<Vec<_>>();
     seen(executor, |executor| {
         for _ in 0..launches {
-            arm.forget(&executor.stream).map_err(environment)?;
-            restore(executor, buffers)?;
+            // What a kernel adds to must not run away; what it overwrites may hold anything.
+            for buffer in buffers.iter().filter(|buffer| buffer.spec.role == Role::Inout) {
+                buffer.restore(POISON_BYTE, &executor.stream).map_err(environment)?;
+            }
             if let (CacheState::Cold, Some(flush)) = (cache, &executor.flush) {
                 flush.fill(0, &executor.stream).map_err(environment)?;
             }
             arm.launch(buffers, &executor.stream).map_err(candidate)?;
         }
-        for buffer in buffers.iter().filter(|buffer| buffer.spec.role != Role::Input) {
-            let mut content = executor.pinned.take(buffer.len());
+        for (buffer, content) in &mut outputs {
             buffer.copy_to_host(content.bytes_mut(), &executor.stream).map_err(candidate)?;
         }
         executor.stream.synchronize().map_err(candidate)
