@@ -1,5 +1,6 @@
 //! The CUDA toolchain: where its parts are, and how to bring what is missing.
 
+mod cupti;
 mod discover;
 mod install;
 mod types;

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::cupti;
+
 /// The parts that were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Toolchain {
@@ -19,6 +21,8 @@ pub struct Toolchain {
     pub nsys: Option<Tool>,
     /// Memory and race checker.
     pub compute_sanitizer: Option<Tool>,
+    /// Libraries that read hardware counters in process.
+    pub cupti: Vec<PathBuf>,
 }
 
 /// Where a part was found.
@@ -111,6 +115,11 @@ pub struct Tool {
 }
 
 impl Toolchain {
+    /// CUPTI libraries that can serve a driver, best first.
+    pub fn cupti_for(&self, driver_version: i32) -> Vec<PathBuf> {
+        cupti::for_driver(&self.cupti, driver_version)
+    }
+
     /// NVRTC installations that can serve a driver, best first.
     ///
     /// Machine code of a CUDA major version needs a driver of that major version or newer; within
