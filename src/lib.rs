@@ -11,6 +11,8 @@
 
 mod byte_string;
 
+pub mod contained;
+
 pub mod tensor;
 
 pub mod contract;

@@ -171,6 +171,7 @@ pub(super) fn lay_out(
         profile: profiled::wants_counts(request),
         lint: layout.lint,
         paired: None,
+        traced: None,
     };
     Ok(Prepared { artifact: compiled.candidate, job })
 }

@@ -89,6 +89,7 @@ fn job(id: &str) -> Job {
         lint: false,
         profile: false,
         paired: None,
+        traced: None,
     }
 }
 
