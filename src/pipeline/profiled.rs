@@ -2,7 +2,7 @@
 
 use super::prepare::Prepared;
 use crate::contract::{EvaluateRequest, ProfileSpec};
-use crate::profile::{self, DeviceMetrics, Launched};
+use crate::profile::{self, DeviceMetrics, Launch};
 use crate::report::Availability;
 use crate::worker::protocol::{DeviceInfo, DeviceKind, RunOutcome};
 
@@ -43,15 +43,14 @@ pub(super) fn report(
         return unavailable("the kernel did not run to its end, so there is nothing to count");
     };
     let launch = &prepared.job.launch;
-    let launched = Launched {
+    let launched = Launch {
         device,
-        counts,
         function: outcome.function.as_ref(),
         grid: launch.grid,
         block: launch.block,
         dynamic_shared_bytes: launch.shared_bytes,
     };
-    let metrics = profile::emulator_metrics(&launched, &profile::select(&profile.metrics));
+    let metrics = profile::emulator_metrics(counts, &launched, &profile::select(&profile.metrics));
     (Some(Availability { available: true, reason: None }), Some(metrics))
 }
 

@@ -6,10 +6,20 @@
 
 pub mod catalogue;
 mod emulator;
+mod found;
+mod launch;
 mod occupancy;
+mod reason;
 mod select;
 mod types;
+mod values;
 
-pub use emulator::{Launched, metrics as emulator_metrics};
+pub use emulator::metrics as emulator_metrics;
+pub use launch::Launch;
+pub use reason::Cause;
 pub use select::{Selection, select};
-pub use types::{DeviceMetrics, Metric, MetricGroups, MetricSource};
+pub use types::{
+    CacheControl, ClockControl, Conditions, DeviceMetrics, Metric, MetricGroups, MetricSource,
+    Replay, Unavailable,
+};
+pub use values::{Collected, counter_names, device_metrics, nvidia_names};

@@ -18,8 +18,82 @@ pub struct DeviceMetrics {
     pub source: MetricSource,
     /// The tool and its version, e.g. `warpgauge-emulator 0.1.0`.
     pub tool: String,
+    /// How the values of `source` were taken. Absent where nothing was run for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Conditions>,
+    /// Why a better source than `source` gave nothing, and what would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<Unavailable>,
     /// Every metric that was asked for, by id: its value, or why there is none.
     pub metrics: BTreeMap<String, Metric>,
+}
+
+/// How the values of a tool were taken.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct Conditions {
+    /// What the tool did to the clocks. Absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_control: Option<ClockControl>,
+    /// What the tool did to the caches before each pass. Absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_control: Option<CacheControl>,
+    /// How the kernel was run again for each pass. Absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
+    /// Passes: launches that it took to read all counters. Absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<u32>,
+}
+
+/// What a tool does to the clocks while it measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Enum)]
+#[serde(rename_all = "snake_case")]
+#[oai(rename_all = "snake_case")]
+pub enum ClockControl {
+    /// Nothing: they are those of an unprofiled run.
+    None,
+    /// Locks them to the base clock.
+    Base,
+    /// Locks them to the boost clock.
+    Boost,
+}
+
+/// What a tool does to the caches before each pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Enum)]
+#[serde(rename_all = "snake_case")]
+#[oai(rename_all = "snake_case")]
+pub enum CacheControl {
+    /// Nothing.
+    None,
+    /// Empties all of them.
+    All,
+}
+
+/// How a kernel is run again for each pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Enum)]
+#[serde(rename_all = "snake_case")]
+#[oai(rename_all = "snake_case")]
+pub enum Replay {
+    /// The tool launches it again and restores memory.
+    Kernel,
+    /// The tool starts the program again.
+    Application,
+    /// The tool runs a range of the program again.
+    Range,
+    /// The service launches it again and restores the inputs.
+    User,
+}
+
+/// Why something could not be had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
+pub struct Unavailable {
+    /// Stable code, e.g. `no_permission`.
+    pub code: String,
+    /// What happened.
+    pub reason: String,
+    /// What would help.
+    pub remedy: String,
 }
 
 /// One metric.
@@ -51,6 +125,14 @@ pub struct Metric {
 pub enum MetricSource {
     /// The emulator counted it: exact for the PTX and its data, with no machine involved.
     Emulator,
+    /// CUPTI read the counters in the process that launched the kernel.
+    Cupti,
+    /// Nsight Compute read the counters.
+    Ncu,
+    /// The driver's performance monitoring: of the whole GPU while the kernel ran again and again.
+    Gpm,
+    /// It follows from the launch, the kernel's resources and the device.
+    Static,
 }
 
 /// Values by the groups and names of the CUDA Evaluation Server's responses, in the units of those

@@ -32,6 +32,11 @@ impl MetricInfo {
             |source: &Source| matches!(source.formula, Formula::Metric(metric) if metric == name);
         self.sources.iter().any(is)
     }
+
+    /// The sources that a chip of this compute capability, times 10, has; best first.
+    pub fn sources_for(&self, capability: u32) -> impl Iterator<Item = &'static Source> + use<> {
+        self.sources.iter().filter(move |source| source.fits(capability))
+    }
 }
 
 /// How NVIDIA's tools tell a metric.
@@ -42,6 +47,26 @@ pub struct Source {
     /// What to ask for.
     pub formula: Formula,
 }
+
+impl Source {
+    /// Whether chips of this compute capability, times 10, have it.
+    pub fn fits(&self, capability: u32) -> bool {
+        (self.chips.0..=self.chips.1).contains(&capability)
+    }
+
+    /// The metrics of NVIDIA's that it needs.
+    pub fn names(&self) -> Vec<&'static str> {
+        let (above, below) = self.formula.terms();
+        above.iter().chain(&below).map(|(name, _)| *name).collect()
+    }
+}
+
+/// A weighted sum of NVIDIA's metrics.
+pub type Terms = Vec<(&'static str, f64)>;
+
+/// A quotient whose divisor is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DividedByZero;
 
 /// A value from NVIDIA's metrics.
 #[derive(Debug)]
@@ -56,6 +81,42 @@ pub enum Formula {
     Difference(&'static str, &'static str),
     /// The sum of some, each times a number.
     Weighted(&'static [(&'static str, f64)]),
+    /// A quotient of such sums; undefined where the divisor is 0.
+    Quotient(&'static [(&'static str, f64)], &'static [(&'static str, f64)]),
+}
+
+impl Formula {
+    /// The weighted sum that it is, and the one that it is divided by; empty if by none.
+    pub fn terms(&self) -> (Terms, Terms) {
+        let one = |name: &'static str| vec![(name, 1.0)];
+        match self {
+            Formula::Metric(name) => (one(name), Vec::new()),
+            Formula::Sum(names) => (names.iter().map(|name| (*name, 1.0)).collect(), Vec::new()),
+            Formula::Ratio(above, below) => (one(above), one(below)),
+            Formula::Difference(whole, part) => (vec![(*whole, 1.0), (*part, -1.0)], Vec::new()),
+            Formula::Weighted(terms) => (terms.to_vec(), Vec::new()),
+            Formula::Quotient(above, below) => (above.to_vec(), below.to_vec()),
+        }
+    }
+
+    /// The value, if all metrics that it needs have one and it is a finite number.
+    pub fn evaluate(
+        &self,
+        value: &impl Fn(&str) -> Option<f64>,
+    ) -> Option<Result<f64, DividedByZero>> {
+        let sum = |terms: Terms| {
+            terms.into_iter().map(|(name, weight)| Some(value(name)? * weight)).sum::<Option<f64>>()
+        };
+        let (above, below) = self.terms();
+        let divided = !below.is_empty();
+        let (above, below) = (sum(above)?, sum(below)?);
+        let result = match divided {
+            true if below == 0.0 => return Some(Err(DividedByZero)),
+            true => above / below,
+            false => above,
+        };
+        result.is_finite().then_some(Ok(result))
+    }
 }
 
 /// A field of the CUDA Evaluation Server's `device_metrics`.
