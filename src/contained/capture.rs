@@ -53,10 +53,7 @@ impl Capture {
             bytes.extend_from_slice(note.as_bytes());
         }
         bytes.extend(&state.tail);
-        Captured {
-            text: String::from_utf8_lossy(&bytes).into_owned(),
-            left_out: state.left_out,
-        }
+        Captured { text: String::from_utf8_lossy(&bytes).into_owned(), left_out: state.left_out }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -278,7 +278,8 @@ mod tests {
     #[tokio::test]
     async fn files_are_bounded() {
         let directory = tempfile::tempdir().unwrap();
-        let mut launch = shell(directory.path(), "read line < go; exec head -c 100000 /dev/zero > big");
+        let mut launch =
+            shell(directory.path(), "read line < go; exec head -c 100000 /dev/zero > big");
         launch.file_bytes = 5_000;
         rustix::fs::mkfifoat(
             rustix::fs::CWD,

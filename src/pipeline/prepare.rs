@@ -172,6 +172,7 @@ pub(super) fn lay_out(
         lint: layout.lint,
         paired: None,
         traced: None,
+        counters: None,
     };
     Ok(Prepared { artifact: compiled.candidate, job })
 }

@@ -259,6 +259,7 @@ async fn start_fleet(
         program: program.to_owned(),
         devices,
         emulator: emulator.map(PathBuf::from),
+        cupti: compiler.toolchain().cupti.clone(),
         run_dir: run_dir.to_owned(),
         hot_spare: config.devices.hot_spare,
         queue_capacity: config.devices.queue_capacity,

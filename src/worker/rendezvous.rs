@@ -27,7 +27,8 @@ pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
 fn shorten(path: &Path) -> io::Result<(OwnedFd, PathBuf)> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let (directory, name) = path.parent().zip(path.file_name()).ok_or_else(invalid)?;
-    let directory = open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let directory =
+        open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     let short = in_open_directory(&directory, name);
     Ok((directory, short))
 }

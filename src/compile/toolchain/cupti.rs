@@ -45,7 +45,7 @@ fn major(name: &str) -> Option<u32> {
 
 /// Those that can serve a driver, best first: its own major version's, then older ones. A newer
 /// one refuses the driver.
-pub(super) fn for_driver(found: &[PathBuf], driver_version: i32) -> Vec<PathBuf> {
+pub fn for_driver(found: &[PathBuf], driver_version: i32) -> Vec<PathBuf> {
     let driver = u32::try_from(driver_version / 1000).unwrap_or(0);
     let version = |path: &PathBuf| major(path.file_name()?.to_str()?).filter(|&m| m <= driver);
     let mut fitting: Vec<&PathBuf> = found.iter().filter(|path| version(path).is_some()).collect();
@@ -86,9 +86,6 @@ mod tests {
             short(&for_driver(&found, 13000)),
             ["b/libcupti.so.13", "a/extras/CUPTI/lib64/libcupti.so.12"]
         );
-        assert_eq!(
-            short(&for_driver(&found, 12040)),
-            ["a/extras/CUPTI/lib64/libcupti.so.12"]
-        );
+        assert_eq!(short(&for_driver(&found, 12040)), ["a/extras/CUPTI/lib64/libcupti.so.12"]);
     }
 }

@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::cupti;
-
 /// The parts that were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Toolchain {
@@ -115,11 +113,6 @@ pub struct Tool {
 }
 
 impl Toolchain {
-    /// CUPTI libraries that can serve a driver, best first.
-    pub fn cupti_for(&self, driver_version: i32) -> Vec<PathBuf> {
-        cupti::for_driver(&self.cupti, driver_version)
-    }
-
     /// NVRTC installations that can serve a driver, best first.
     ///
     /// Machine code of a CUDA major version needs a driver of that major version or newer; within

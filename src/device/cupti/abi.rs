@@ -36,9 +36,9 @@ macro_rules! params {
 
         // The size on the wire ends with the last field; the structure itself may be padded.
         const _: () = {
-            let mut end = 16;
-            $(end = std::mem::offset_of!($name, $field) + size_of::<$type>();)*
-            assert!(end == $size);
+            let ends: &[usize] =
+                &[16, $(std::mem::offset_of!($name, $field) + size_of::<$type>()),*];
+            assert!(ends[ends.len() - 1] == $size);
         };
     )*};
 }

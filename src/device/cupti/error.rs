@@ -20,7 +20,7 @@ pub struct CuptiError {
 
 impl CuptiError {
     /// A failure that is not the library's.
-    pub(super) fn local(operation: &str, cause: Cause, text: impl Into<String>) -> Self {
+    pub fn local(operation: &str, cause: Cause, text: impl Into<String>) -> Self {
         Self { operation: operation.to_owned(), text: text.into(), cause }
     }
 

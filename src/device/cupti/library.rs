@@ -172,11 +172,19 @@ impl Cupti {
 }
 
 fn open(path: &Path) -> Result<Opened, String> {
-    let folder = path.parent().filter(|folder| folder.is_absolute());
+    let real = path.canonicalize().ok();
+    // Beside the file, or beside the link to it.
+    let folders: Vec<&Path> = [Some(path), real.as_deref()]
+        .into_iter()
+        .flatten()
+        .filter(|file| file.is_absolute())
+        .filter_map(Path::parent)
+        .collect();
     let beside = |name: &&str| {
-        let companion = folder?.join(name);
-        // SAFETY: NVIDIA's libraries do nothing of note when they are loaded.
-        unsafe { Library::new(companion) }.ok()
+        folders.iter().find_map(|folder| {
+            // SAFETY: NVIDIA's libraries do nothing of note when they are loaded.
+            unsafe { Library::new(folder.join(name)) }.ok()
+        })
     };
     let companions = COMPANIONS.iter().filter_map(beside).collect();
     // SAFETY: as above.

@@ -154,14 +154,15 @@ impl Collection<'_> {
     }
 
     /// Makes one pass. `prepare` puts the launch's inputs in place and is not counted; `launch`
-    /// queues what is counted.
+    /// makes what is counted. Both get `subject`.
     ///
     /// # Errors
     /// The counters' or the launch's. No pass can follow one that failed.
-    pub fn pass<E>(
+    pub fn pass<S, E>(
         &mut self,
-        prepare: impl FnOnce() -> Result<(), E>,
-        launch: impl FnOnce() -> Result<(), E>,
+        subject: &mut S,
+        prepare: impl FnOnce(&mut S) -> Result<(), E>,
+        launch: impl FnOnce(&mut S) -> Result<(), E>,
     ) -> Result<(), PassError<E>> {
         let (cupti, functions) = (self.session.cupti, self.session.cupti.functions());
         if self.complete || self.passes > self.planned_passes() + SPARE_PASSES {
@@ -169,12 +170,12 @@ impl Collection<'_> {
             return Err(CuptiError::local("start a pass", Cause::Unknown, text).into());
         }
         cupti.call("start a pass", functions.range_start, &mut self.session.of_object())?;
-        prepare().map_err(PassError::Launch)?;
+        prepare(subject).map_err(PassError::Launch)?;
         let mut push = RangePush::new();
         push.object = self.session.object;
         push.name = RANGE.as_ptr();
         cupti.call("start counting", functions.range_push, &mut push)?;
-        launch().map_err(PassError::Launch)?;
+        launch(subject).map_err(PassError::Launch)?;
         cupti.call("stop counting", functions.range_pop, &mut self.session.of_object())?;
         let mut stop = RangeStop::new();
         stop.object = self.session.object;

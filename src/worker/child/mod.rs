@@ -7,6 +7,7 @@
 mod arm;
 mod audit;
 mod buffers;
+mod counters;
 mod executor;
 mod globals;
 mod intact;
@@ -53,6 +54,12 @@ pub struct WorkerArgs {
     /// tools that start this process and have plans of their own for its standard input.
     #[arg(long)]
     pub socket: Option<PathBuf>,
+    /// Read hardware counters, and time nothing.
+    #[arg(long)]
+    pub counters: bool,
+    /// A library of CUPTI to try; the first that works is taken.
+    #[arg(long, requires = "counters")]
+    pub cupti: Vec<PathBuf>,
     /// Print the devices as JSON and end.
     #[arg(long)]
     pub probe: bool,

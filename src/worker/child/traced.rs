@@ -45,7 +45,7 @@ pub(super) fn run<'job>(
 
 /// Buffers as in any other job; for checks with nothing round them, and with nothing in them that
 /// the contract does not define.
-fn allocate<'job>(
+pub(super) fn allocate<'job>(
     executor: &Executor,
     job: &'job Job,
     checks: bool,
@@ -64,11 +64,7 @@ fn allocate<'job>(
 }
 
 /// A launch that loads what the driver loads late, and then the one that counts.
-fn counters(
-    executor: &mut Executor,
-    arm: &mut Arm,
-    buffers: &[JobBuffer<'_>],
-) -> JobResult<()> {
+fn counters(executor: &mut Executor, arm: &mut Arm, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
     restore(executor, buffers)?;
     launch(executor, arm, buffers)?;
     arm.forget(&executor.stream).map_err(environment)?;
@@ -117,7 +113,7 @@ fn seen(
     done
 }
 
-fn restore(executor: &Executor, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
+pub(super) fn restore(executor: &Executor, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
     for buffer in buffers {
         buffer.restore(POISON_BYTE, &executor.stream).map_err(environment)?;
     }

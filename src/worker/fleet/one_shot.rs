@@ -153,8 +153,5 @@ fn failure(code: &str, message: String) -> RunFailure {
 }
 
 fn unstarted(reason: String) -> OneShotEnd {
-    OneShotEnd {
-        outcome: failed(failure("worker_unavailable", reason)),
-        tool: End::default(),
-    }
+    OneShotEnd { outcome: failed(failure("worker_unavailable", reason)), tool: End::default() }
 }
