@@ -29,6 +29,7 @@ pub mod worker;
 
 pub mod bind;
 pub mod profile;
+pub mod tools;
 pub mod report;
 
 pub mod config;

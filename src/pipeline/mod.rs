@@ -1,6 +1,7 @@
 //! The one place that knows the order of the stages.
 
 mod assemble;
+mod capabilities;
 mod compare;
 mod compile_only;
 mod error;
