@@ -29,8 +29,8 @@ pub mod worker;
 
 pub mod bind;
 pub mod profile;
-pub mod tools;
 pub mod report;
+pub mod tools;
 
 pub mod config;
 pub mod pipeline;

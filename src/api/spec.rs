@@ -6,12 +6,12 @@
 use poem_openapi::OpenApiService;
 use serde_yaml::{Mapping, Value};
 
-use super::routes::Api;
 use super::capabilities::Capabilities;
+use super::routes::Api;
 use super::views::{CudaInfo, Devices, Health};
 use super::{described::Described, rewrite};
-use crate::report::Tooling;
 use crate::pipeline::ServiceStatus;
+use crate::report::Tooling;
 
 const DESCRIPTION: &str = "Send a GPU kernel and a contract; get back a verdict you can trust: does it \
 compile, is it right, how fast is it.\n\nRequest bodies may be JSON, YAML or MessagePack; answers are \

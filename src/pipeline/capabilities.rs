@@ -58,7 +58,9 @@ fn gpu(info: &DeviceInfo, found: &FoundTools, access: &CounterAccess) -> DeviceT
             SourceCapability::new("ncu", ncu),
             SourceCapability::new(
                 "static",
-                Capability::has("what follows from the launch, the kernel's resources and the device"),
+                Capability::has(
+                    "what follows from the launch, the kernel's resources and the device",
+                ),
             ),
         ],
         counters,

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{ServiceError, SweepEvents};
 use crate::contract::{CompareRequest, EvaluateRequest, KernelCode, SweepRequest};
 use crate::report::{
-    CompareResponse, CompileResponse, DeviceReport, EvaluateResponse, JobView, SweepResponse, Tooling,
+    CompareResponse, CompileResponse, DeviceReport, EvaluateResponse, JobView, SweepResponse,
+    Tooling,
 };
 
 /// The service behind the HTTP API and the local command line.

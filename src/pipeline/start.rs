@@ -18,7 +18,9 @@ use crate::compile::toolchain::{self, Toolchain, ToolchainSearch};
 use crate::compile::{Compiler, CompilerConfig};
 use crate::config::{Config, DeviceSelection};
 use crate::contract::{CompareRequest, EvaluateRequest, Limits, SweepRequest};
-use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView, SweepResponse, Tooling};
+use crate::report::{
+    CompareResponse, CompileResponse, EvaluateResponse, JobView, SweepResponse, Tooling,
+};
 use crate::tools::{ToolSearch, Tools};
 use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 

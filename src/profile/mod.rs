@@ -11,6 +11,7 @@ mod launch;
 mod occupancy;
 mod reason;
 mod select;
+pub mod sets;
 mod types;
 mod values;
 

@@ -7,9 +7,7 @@ mod sweep;
 mod types;
 
 pub use crate::measure::RuntimeStats;
-pub use capabilities::{
-    Capability, DeviceTooling, SourceCapability, ToolReport, Tooling,
-};
+pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
 pub use compare::{CandidateReport, CompareResponse, CountComparison};
 pub use measurement::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
 pub use sweep::{

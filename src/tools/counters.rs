@@ -4,8 +4,8 @@ use std::fs;
 
 use rustix::process::geteuid;
 
-use crate::profile::Unavailable;
 use crate::profile::Cause;
+use crate::profile::Unavailable;
 
 /// Setting of the driver.
 const PARAMETERS: &str = "/proc/driver/nvidia/params";
@@ -40,11 +40,7 @@ pub fn access() -> CounterAccess {
 }
 
 /// Whether counters are closed, and why or why not.
-fn judge(
-    parameters: Option<&str>,
-    root: bool,
-    capable: bool,
-) -> (Option<Unavailable>, String) {
+fn judge(parameters: Option<&str>, root: bool, capable: bool) -> (Option<Unavailable>, String) {
     match parameters.map(admin_only) {
         None => {
             let text = format!("{PARAMETERS} cannot be read: NVIDIA's driver is not loaded");

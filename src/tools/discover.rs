@@ -269,11 +269,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// What a tool says its version is; `Ok(None)` if it does not tell.
-async fn version(
-    name: ToolName,
-    path: &Path,
-    directory: &Path,
-) -> Result<Option<String>, String> {
+async fn version(name: ToolName, path: &Path, directory: &Path) -> Result<Option<String>, String> {
     let command: Vec<OsString> = vec![path.into(), "--version".into()];
     let launch = Launch { stdout_bytes: 64 << 10, ..Launch::new(command, directory) };
     let end = run(&launch, VERSION_TIMEOUT).await;
@@ -284,7 +280,8 @@ async fn version(
     if works {
         return Ok(dotted_number(&said));
     }
-    let last: String = said.trim().chars().rev().take(300).collect::<Vec<_>>().iter().rev().collect();
+    let last: String =
+        said.trim().chars().rev().take(300).collect::<Vec<_>>().iter().rev().collect();
     Err(format!("`--version` ended with {}; it said: {last}", end.description()))
 }
 

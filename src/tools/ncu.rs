@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::run::{self, Artifact, Usable};
 use super::causes::ncu_cause;
+use super::run::{self, Artifact, Usable};
 use super::{ToolName, Tools};
 use crate::contained::{self, Launch};
 use crate::contract::CacheState;
-use crate::profile::{CacheControl, Cause, ClockControl, Conditions, Replay, Unavailable, };
+use crate::profile::{CacheControl, Cause, ClockControl, Conditions, Replay, Unavailable};
 use crate::worker::Lease;
 use crate::worker::protocol::{Job, RunOutcome, TracePlan, TraceView};
 
@@ -143,7 +143,9 @@ async fn once(
     wrapper.extend_from_slice(metrics);
     let plan = TracePlan { view: TraceView::Counters, cache: request.cache };
     let time_limit = deadline.saturating_duration_since(Instant::now());
-    let end = lease.run_under(&run::shot(wrapper, &directory, time_limit), run::traced(request.job, plan)).await;
+    let end = lease
+        .run_under(&run::shot(wrapper, &directory, time_limit), run::traced(request.job, plan))
+        .await;
     let log = run::log(&log_file, &end.tool);
     let Some(artifact) = Artifact::new("kernel.ncu-rep", report) else {
         return Err(run::failed(ToolName::Ncu, &end, ncu_cause(&log), &log, time_limit));
@@ -249,7 +251,8 @@ mod tests {
 
     #[test]
     fn long_lists_are_several_runs() {
-        let names: Vec<String> = (0..5_000).map(|n| format!("unit__name_of_metric.{n:05}")).collect();
+        let names: Vec<String> =
+            (0..5_000).map(|n| format!("unit__name_of_metric.{n:05}")).collect();
         let parts = parts(&Metrics::Named(names.clone()));
         assert!(parts.len() > 1);
         assert!(parts.iter().all(|part| part[0] == "--metrics" && part[1].len() <= ARGUMENT_BYTES));

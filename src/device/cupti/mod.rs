@@ -22,4 +22,4 @@ mod session;
 pub use error::CuptiError;
 pub use host::{Plan, chips};
 pub use library::Cupti;
-pub use session::{Collection, PassError, Session, counter_availability};
+pub use session::{Collection, PassError, Session, Subject, counter_availability};

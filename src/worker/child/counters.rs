@@ -13,14 +13,16 @@ use std::time::{Duration, Instant};
 
 use super::arm::Arm;
 use super::buffers::JobBuffer;
-use super::executor::Executor;
+use super::executor::{Executor, TimingAids};
 use super::job::{Failed, JobResult, candidate, environment, timed};
 use super::link::Link;
 use super::scrub::Residue;
 use super::traced;
 use crate::contract::CacheState;
-use crate::device::cupti::{Cupti, CuptiError, PassError, Plan, Session, counter_availability};
-use crate::device::{Context, Stream};
+use crate::device::Context;
+use crate::device::cupti::{
+    Cupti, CuptiError, PassError, Plan, Session, Subject, counter_availability,
+};
 use crate::profile::Cause;
 use crate::worker::protocol::{
     Blame, CounterFacts, CounterPlan, CounterTimings, FromWorker, Job, RunOutcome,
@@ -74,7 +76,10 @@ impl Counters {
                 cupti.check_device(self.ordinal)?;
                 let chip = cupti.chip(self.ordinal)?;
                 // A help for planning: without it, a plan may name what this very chip lacks.
-                let availability = counter_availability(cupti, context).ok();
+                let availability = match counter_availability(cupti, context) {
+                    Err(error) if error.is_busy() => return Err(error),
+                    other => other.ok(),
+                };
                 Unit { cupti, chip, availability, plans: VecDeque::new(), session: None }
             }
         };
@@ -109,34 +114,50 @@ impl Unit {
 }
 
 /// The launch whose counters are read, and what it needs before it.
-struct Subject<'a, 'job> {
+struct Launched<'a, 'job> {
     arm: &'a mut Arm,
     buffers: &'a [JobBuffer<'job>],
     executor: &'a Executor,
+    aids: &'a mut TimingAids,
     cache: CacheState,
 }
 
-impl Subject<'_, '_> {
-    /// Everything as the first launch found it, and L2 as the contract has it.
-    fn prepare(&self) -> JobResult<()> {
-        let stream = &self.executor.stream;
-        self.executor.reset_persisting_l2()?;
-        self.arm.forget(stream).map_err(environment)?;
-        traced::restore(self.executor, self.buffers)?;
+impl Launched<'_, '_> {
+    /// Empties L2 by reading, so that what the launch writes pushes nothing but its own out: lines
+    /// that were written before would be counted as traffic of the launch.
+    fn empty_l2(&self) -> JobResult<()> {
+        let tools = self.executor.tools()?;
         if let (CacheState::Cold, Some(flush)) = (self.cache, &self.executor.flush) {
-            flush.fill(0, stream).map_err(environment)?;
+            // Scrubbed memory: the whole of it is read.
+            let range = (flush.address(), flush.len());
+            tools.support.first_other(&[range], 0, tools.stream).map_err(environment)?;
         }
-        stream.synchronize().map_err(environment)
-    }
-
-    fn launch(&mut self) -> JobResult<()> {
-        launch(self.arm, self.buffers, &self.executor.stream)
+        Ok(())
     }
 }
 
-fn launch(arm: &mut Arm, buffers: &[JobBuffer<'_>], stream: &Stream) -> JobResult<()> {
-    arm.launch(buffers, stream).map_err(candidate)?;
-    stream.synchronize().map_err(candidate)
+impl Subject for Launched<'_, '_> {
+    type Error = Failed;
+
+    fn prepare(&mut self) -> JobResult<()> {
+        let (executor, stream) = (self.executor, &self.executor.stream);
+        executor.reset_persisting_l2()?;
+        self.arm.forget(stream).map_err(environment)?;
+        traced::restore(executor, self.buffers)?;
+        self.empty_l2()?;
+        stream.synchronize().map_err(environment)?;
+        let support = executor.tools()?.support;
+        self.aids.gate.shut(support, stream).map_err(environment)
+    }
+
+    fn launch(&mut self) -> JobResult<()> {
+        self.arm.launch(self.buffers, &self.executor.stream).map_err(candidate)
+    }
+
+    fn release(&mut self) -> JobResult<()> {
+        self.aids.gate.open();
+        self.executor.stream.synchronize().map_err(candidate)
+    }
 }
 
 /// Reads the counters of the job's launch. Nothing is timed or verified: that was another run.
@@ -148,18 +169,20 @@ pub(super) fn run<'job>(
     residue: &mut Residue,
     buffers: &mut Vec<JobBuffer<'job>>,
 ) -> JobResult<()> {
-    let Some(mut counters) = executor.counters.take() else {
-        let text = "the server asked a worker for counters that is for timing".to_owned();
+    let (Some(mut counters), Some(mut aids)) = (executor.counters.take(), executor.timing.take())
+    else {
+        let text = "the server asked a worker for counters that does not read any".to_owned();
         return Err(Failed::new("internal_error", text, Blame::Environment));
     };
-    let read = read(executor, &mut counters, (job, plan), link, outcome, residue, buffers);
-    executor.counters = Some(counters);
+    let tools = (&mut counters, &mut aids);
+    let read = read(executor, tools, (job, plan), link, outcome, residue, buffers);
+    (executor.counters, executor.timing) = (Some(counters), Some(aids));
     read
 }
 
 fn read<'job>(
     executor: &mut Executor,
-    counters: &mut Counters,
+    (counters, aids): (&mut Counters, &mut TimingAids),
     (job, plan): (&'job Job, &CounterPlan),
     link: &mut Link,
     outcome: &mut RunOutcome,
@@ -177,12 +200,14 @@ fn read<'job>(
     outcome.function = arm.facts;
     let _ = link.send(&FromWorker::Started);
     let executor = &*executor;
-    let mut subject = Subject { arm: &mut arm, buffers, executor, cache: plan.cache };
+    let mut subject = Launched { arm: &mut arm, buffers, executor, aids, cache: plan.cache };
     let mut facts = CounterFacts::default();
     let collected = timed(&mut outcome.timings.execute_ms, || {
         // What the driver loads late; and a kernel that fails does so with no counters to blame.
         subject.prepare()?;
-        subject.launch()?;
+        let launched = subject.launch();
+        subject.release()?;
+        launched?;
         patiently(|| collect(counters, &mut subject, plan, &mut facts))
     });
     arm.retire(residue);
@@ -212,7 +237,7 @@ fn patiently(
 
 fn collect(
     counters: &mut Counters,
-    subject: &mut Subject<'_, '_>,
+    subject: &mut Launched<'_, '_>,
     wanted: &CounterPlan,
     facts: &mut CounterFacts,
 ) -> JobResult<Result<(), CuptiError>> {
@@ -261,7 +286,7 @@ type Reading = (u32, Vec<f64>);
 
 fn passes(
     unit: &mut Unit,
-    subject: &mut Subject<'_, '_>,
+    subject: &mut Launched<'_, '_>,
     plan: &Rc<Plan>,
     ms: &mut CounterTimings,
 ) -> Result<Reading, PassError<Failed>> {
@@ -269,9 +294,7 @@ fn passes(
     let session = timed(&mut ms.open_ms, || unit.session(context))?;
     let mut collection = timed(&mut ms.begin_ms, || session.begin(plan))?;
     while !collection.is_complete() {
-        timed(&mut ms.passes_ms, || {
-            collection.pass(subject, |subject| subject.prepare(), |subject| subject.launch())
-        })?;
+        timed(&mut ms.passes_ms, || collection.pass(subject))?;
     }
     let passes = u32::try_from(collection.passes()).unwrap_or(u32::MAX);
     let values = timed(&mut ms.read_ms, || collection.finish())?;
@@ -282,10 +305,33 @@ fn record(plan: &Plan, values: Vec<f64>, facts: &mut CounterFacts) {
     for (name, value) in plan.metrics().zip(values) {
         let name = name.to_string_lossy().into_owned();
         if value.is_finite() {
+            let value = value * base_unit(&name);
             facts.values.insert(name, value);
         } else {
             let reason = "it is not a number for this launch: what it is divided by is 0";
             facts.missing.insert(name, reason.to_owned());
         }
+    }
+}
+
+/// What a value of NVIDIA's metric is multiplied by to be in base units. CUPTI's are, but for times,
+/// which are nanoseconds.
+fn base_unit(name: &str) -> f64 {
+    let counter = name.split('.').next().unwrap_or(name);
+    let share = name.contains(".pct") || name.ends_with(".ratio");
+    if counter.starts_with("gpu__time_") && !share { 1e-9 } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_become_seconds_and_nothing_else_changes() {
+        assert_eq!(base_unit("gpu__time_duration.sum"), 1e-9);
+        assert_eq!(base_unit("gpu__time_active.avg"), 1e-9);
+        assert_eq!(base_unit("gpu__time_duration.avg.pct_of_peak_sustained_elapsed"), 1.0);
+        assert_eq!(base_unit("sm__cycles_elapsed.avg.per_second"), 1.0);
+        assert_eq!(base_unit("dram__bytes.sum"), 1.0);
     }
 }

@@ -19,7 +19,8 @@ use warpgauge::pipeline::{
 };
 use warpgauge::report::{
     CandidateReport, CompareResponse, CompileResponse, EvaluateResponse, JobState, JobView,
-    ResponseStatus, SweepBest, SweepPoint, SweepResponse, SweepStarted, SweepStatus, SweepTable, Tooling,
+    ResponseStatus, SweepBest, SweepPoint, SweepResponse, SweepStarted, SweepStatus, SweepTable,
+    Tooling,
 };
 
 const REPORT: &str = include_str!("../../../src/api/examples/report.json");
