@@ -184,6 +184,19 @@ async fn cupti(
     let Some(facts) = outcome.counters else {
         return Err(Cause::Unknown.because("the profiling worker told nothing"));
     };
+    let ms = facts.timings;
+    tracing::debug!(
+        passes = facts.passes,
+        open_ms = ms.open_ms,
+        plan_ms = ms.plan_ms,
+        begin_ms = ms.begin_ms,
+        passes_ms = ms.passes_ms,
+        read_ms = ms.read_ms,
+        fill_ms = outcome.timings.h2d_ms,
+        load_ms = outcome.timings.load_ms,
+        execute_ms = outcome.timings.execute_ms,
+        "counters were read"
+    );
     match facts.unavailable {
         Some(unavailable) => Err(unavailable),
         None => Ok(of_counters(facts, &prepared.job.launch.symbol, cache)),
@@ -282,16 +295,20 @@ fn of_profile(
 ) -> (Option<Availability>, Option<DeviceMetrics>) {
     let mut metrics = profile::device_metrics(&profiled.collected, launched, selection);
     let failures = &profiled.failures;
-    metrics.unavailable = failures.first().map(|(_, first)| {
-        let told = |(tool, why): &(String, Unavailable)| format!("{tool}: {}", why.reason);
-        let reason = failures.iter().map(told).collect::<Vec<_>>().join("; ");
-        Unavailable { code: first.code.clone(), reason, remedy: first.remedy.clone() }
-    });
+    metrics.unavailable = told(failures);
     // Without counters, and without a failure, all that was asked for follows from the launch.
     let counted = profiled.collected.source != MetricSource::Static || failures.is_empty();
     let reason = metrics.unavailable.as_ref().filter(|_| !counted);
     let reason = reason.map(|why| format!("{}; {}", why.reason, why.remedy));
     (Some(Availability { available: counted, reason }), Some(metrics))
+}
+
+/// What several sources could not do, as one: the code and the remedy of the best one.
+pub(super) fn told(failures: &[(String, Unavailable)]) -> Option<Unavailable> {
+    let (_, first) = failures.first()?;
+    let told = |(tool, why): &(String, Unavailable)| format!("{tool}: {}", why.reason);
+    let reason = failures.iter().map(told).collect::<Vec<_>>().join("; ");
+    Some(Unavailable { code: first.code.clone(), reason, remedy: first.remedy.clone() })
 }
 
 fn unavailable(reason: &str) -> (Option<Availability>, Option<DeviceMetrics>) {

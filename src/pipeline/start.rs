@@ -19,7 +19,8 @@ use crate::compile::{Compiler, CompilerConfig};
 use crate::config::{Config, DeviceSelection};
 use crate::contract::{CompareRequest, EvaluateRequest, Limits, SweepRequest};
 use crate::report::{
-    CompareResponse, CompileResponse, EvaluateResponse, JobView, SweepResponse, Tooling,
+    CompareResponse, CompileResponse, EvaluateResponse, JobView, ProfilePlan, SweepResponse,
+    Tooling,
 };
 use crate::tools::{ToolSearch, Tools};
 use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
@@ -111,6 +112,13 @@ impl EvaluationService for Pipeline {
 
     fn execute(&self, request: EvaluateRequest) -> Answer<'_> {
         self.finite(request, Purpose::Execute)
+    }
+
+    fn profile_plan(
+        &self,
+        request: EvaluateRequest,
+    ) -> BoxFuture<'_, Result<ProfilePlan, ServiceError>> {
+        async move { self.shared.profile_plan(&request).await }.boxed()
     }
 
     fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError> {

@@ -38,13 +38,32 @@ static OPENED: OnceLock<&'static Opened> = OnceLock::new();
 
 impl Cupti {
     /// Opens the first library of `candidates` that works here, or else the one that the loader
-    /// knows, and initialises it. The driver must have been initialised.
+    /// knows, and initialises it.
     ///
     /// # Errors
     /// Why each one cannot be used.
     pub fn open(candidates: &[PathBuf]) -> Result<Self, CuptiError> {
+        Self::open_with(candidates, Self::initialise)
+    }
+
+    /// The same for planning alone, which some versions do without a driver: one that cannot be
+    /// initialised is taken too, and says itself what it cannot do.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn open_for_planning(candidates: &[PathBuf]) -> Result<Self, CuptiError> {
+        Self::open_with(candidates, |opened| {
+            let bare = Self { functions: &opened.functions, version: 0 };
+            Ok(Self::initialise(opened).unwrap_or(bare))
+        })
+    }
+
+    fn open_with(
+        candidates: &[PathBuf],
+        initialise: impl Fn(&'static Opened) -> Result<Self, CuptiError>,
+    ) -> Result<Self, CuptiError> {
         if let Some(opened) = OPENED.get() {
-            return Self::initialise(opened);
+            return initialise(opened);
         }
         let named = SONAMES.iter().map(PathBuf::from);
         let (mut refused, mut cause) = (Vec::new(), Cause::NoTool);
@@ -58,7 +77,7 @@ impl Cupti {
             };
             // One that was initialised in vain is not closed: it may have left threads.
             let opened: &'static Opened = Box::leak(Box::new(opened));
-            match Self::initialise(opened) {
+            match initialise(opened) {
                 Ok(cupti) => {
                     let _ = OPENED.set(opened);
                     return Ok(cupti);

@@ -15,6 +15,7 @@ mod job;
 mod link;
 mod linted;
 mod paired;
+mod planning;
 mod printed;
 mod scrub;
 mod secret;
@@ -31,6 +32,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use serde::{Deserialize, Serialize};
+
+pub use planning::PlanReport;
 
 use super::protocol::DeviceInfo;
 use super::selftest;
@@ -60,6 +63,9 @@ pub struct WorkerArgs {
     /// A library of CUPTI to try; the first that works is taken.
     #[arg(long, requires = "counters")]
     pub cupti: Vec<PathBuf>,
+    /// Plan the collection of the metrics on standard input on this chip, print the plan and end.
+    #[arg(long, requires = "counters")]
+    pub plan: Option<String>,
     /// Print the devices as JSON and end.
     #[arg(long)]
     pub probe: bool,
@@ -109,7 +115,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             selftest::main(images, args.emulator.clone(), args.run_dir())
         }
         _ if args.probe => probe(&args),
-        _ => session::run(&args),
+        _ => match &args.plan {
+            Some(chip) => planning::main(&args.cupti, chip),
+            None => session::run(&args),
+        },
     };
     catch_unwind(AssertUnwindSafe(run)).unwrap_or(ExitCode::from(101))
 }

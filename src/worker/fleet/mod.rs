@@ -7,6 +7,7 @@
 
 mod lease;
 mod one_shot;
+mod plan;
 mod probe;
 mod process;
 mod profiler;
@@ -29,6 +30,7 @@ use crate::worker::protocol::DeviceInfo;
 
 pub use lease::Lease;
 pub use one_shot::{OneShot, OneShotEnd};
+pub use plan::chip_of;
 use process::{StartPlan, Worker};
 use slot::Slot;
 use spawner::Spawner;

@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::lease::Lease;
+use super::plan::mean_with;
 use super::process::{StartPlan, Worker, failed};
 use super::restart::RestartPolicy;
 use crate::worker::protocol::{Blame, Job, RunFailure, RunOutcome};
@@ -19,6 +20,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 pub(super) struct Profiler {
     pub worker: Option<Worker>,
     restart: RestartPolicy,
+    /// Mean time of a pass, milliseconds.
+    pub pass_ms: Option<f64>,
 }
 
 impl Lease {
@@ -39,6 +42,11 @@ impl Lease {
                 blame: Blame::Environment,
             }),
         };
+        if let Some(facts) = outcome.counters.as_ref().filter(|facts| facts.passes > 0) {
+            let seen = facts.timings.passes_ms / f64::from(facts.passes);
+            let profiler = &mut self.fleet.lock().slots[self.slot].profiler;
+            profiler.pass_ms = Some(mean_with(profiler.pass_ms, seen));
+        }
         // One that is neither was lost; dropping it kills what is left of it.
         if worker.is_scrubbing() || worker.is_idle() {
             self.profiler = Some(worker);
