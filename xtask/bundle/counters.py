@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Hardware counters on a GPU: how long they take, and whether Nsight Compute tells the same.
 
-    counters.py WARPGAUGE CONTRACTS OUT [--rounds N] [--no-ncu]
+    counters.py WARPGAUGE CONTRACTS OUT [--rounds N] [--ncu N]
 
 WARPGAUGE is the program, CONTRACTS a folder of contracts as JSON, OUT a folder for what it finds.
 Needs Python 3 alone. The contract `vector_add_16m` is the one that is timed, if there is one.
@@ -147,10 +147,10 @@ def by_ncu(program, path, contract, out):
     return values, took
 
 
-def agreement(server, program, contracts, out, with_ncu):
+def agreement(server, program, contracts, out, ncus):
     ids = [own for own, _, _ in SHARED] + EXTRA
     table, worst = [], {}
-    for name, (path, contract) in contracts.items():
+    for index, (name, (path, contract)) in enumerate(contracts.items()):
         report, _ = profiled(server, contract, ["cupti"], ids)
         found = metrics_of(report)
         if found.get("source") != "cupti":
@@ -158,7 +158,7 @@ def agreement(server, program, contracts, out, with_ncu):
             continue
         own = {key: value.get("value") for key, value in found["metrics"].items()}
         stats = report["kernel_exec_result"]["runtime_stats"] or {}
-        ncu, took = by_ncu(program, path, contract, out) if with_ncu else ({}, 0)
+        ncu, took = by_ncu(program, path, contract, out) if index < ncus else ({}, 0)
         print(f"{name}: {found['conditions']['passes']} passes, runtime {stats.get('mean', 0) * 1e3:.2f} us, "
               f"profiled {(own.get('duration') or 0) * 1e6:.2f} us, ncu took {took:.1f} s; "
               + " ".join(f"{key}={own.get(key)}" for key in EXTRA))
@@ -186,7 +186,7 @@ def main():
     parser.add_argument("contracts")
     parser.add_argument("out")
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--no-ncu", action="store_true")
+    parser.add_argument("--ncu", type=int, default=1000, help="kernels that ncu profiles too")
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
     contracts = {}
@@ -200,7 +200,7 @@ def main():
         timings(server, timed[1], args.rounds)
         undisturbed(server, timed[1], max(3, args.rounds // 2))
         agreement(server, os.path.abspath(args.program), contracts, args.out,
-                  not args.no_ncu and shutil.which("ncu"))
+                  args.ncu if shutil.which("ncu") else 0)
     finally:
         server.stop()
 
