@@ -7,7 +7,8 @@ use super::assemble;
 use super::error::{self, Problem, ServiceError};
 use super::jobs::JobGuard;
 use super::prepare::{self, CompileOutcome, Prepared};
-use super::run::{Admitted, Laid, Purpose, Shared, ms, preset};
+use super::profiled;
+use super::run::{Admitted, Laid, Purpose, Ran, Shared, ms, preset};
 use super::watched::Watched;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
 use crate::measure::paired::{
@@ -151,12 +152,18 @@ impl Bench<'_> {
         self.shared.linted.settle(look, &mut outcome);
         let counts = outcome.counts.as_ref().map(|counts| counts.counts.clone());
         timings.set_worker(&outcome.timings);
+        let profiling = Instant::now();
+        let profiled = {
+            let (shared, lease) = (self.shared, &mut self.lease);
+            profiled::collect(shared, lease, &request, &prepared, &outcome).await
+        };
+        timings.profile = profiled.as_ref().map_or(0.0, |_| ms(profiling));
         timings.total = ms(began);
         let watched = Watched::default();
-        let job_id = self.job.id();
-        let report = assemble::ran(job_id, &request, &device, &prepared, outcome, timings, watched)
+        let ran = Ran { request, prepared, outcome, profiled, watched, device };
+        let report = assemble::ran(self.job.id(), &ran, timings)
             .map_err(|error| error::internal("building the report", &error))?;
-        Ok(Evaluated { report, prepared: Some(prepared), counts })
+        Ok(Evaluated { report, prepared: Some(ran.prepared), counts })
     }
 
     fn next_id(&mut self, name: &str) -> String {

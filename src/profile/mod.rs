@@ -12,6 +12,7 @@ pub mod ncu;
 mod occupancy;
 mod reason;
 mod select;
+pub mod sets;
 mod text;
 mod types;
 mod values;
