@@ -11,6 +11,7 @@ mod launch;
 pub mod ncu;
 mod occupancy;
 mod reason;
+pub mod sanitizer;
 mod select;
 pub mod sets;
 mod text;

@@ -119,6 +119,12 @@ fn cut(text: &str) -> String {
     text.chars().take(MAX_TEXT).collect()
 }
 
+/// Why the tool did no work, if the log says so.
+pub fn cause(text: &str) -> Option<Cause> {
+    let first = parse_log(text).problems.into_iter().next()?;
+    Cause::ALL.iter().copied().find(|cause| cause.code() == first.code)
+}
+
 impl NcuLog {
     fn progress(&mut self, message: &str) {
         if let Some(path) = message.strip_prefix("Report: ")

@@ -12,4 +12,4 @@ mod raw;
 
 pub use csv::{MAX_CELLS, MAX_COLUMNS, NcuCsvError, NcuPage, NcuReport, parse_csv};
 pub use kernel::{NcuKernel, NcuRule};
-pub use log::{NcuLog, parse_log};
+pub use log::{NcuLog, cause, parse_log};

@@ -6,4 +6,4 @@ mod unit;
 
 pub(super) use number::{Conflict, Convention, Value, value};
 pub(super) use record::{Record, Records, TooLong};
-pub(super) use unit::{Dimension, Unit, unit};
+pub(super) use unit::{Dimension, unit};
