@@ -8,6 +8,7 @@ use super::prepare::Prepared;
 use super::run::Shared;
 use crate::contract::{EvaluateRequest, Sanitize};
 use crate::profile::Unavailable;
+use crate::profile::sanitizer::SanitizerFinding;
 use crate::report::{CheckReport, Finding, SanitizeReport};
 use crate::tools::sanitizer::{self, Check, Checked};
 use crate::worker::Lease;
@@ -87,16 +88,15 @@ fn gpu_report(told: Vec<(Check, Result<Checked, Unavailable>)>) -> SanitizeRepor
         let tool = check.name().to_owned();
         match answer {
             Ok(checked) => {
-                let found = sanitizer::findings(check, &checked.log);
                 checks.push(CheckReport {
                     tool,
                     available: true,
                     version: Some(checked.tool),
                     wall_ms: Some(checked.wall.as_secs_f64() * 1e3),
                     unavailable: None,
-                    left_out: found.left_out,
+                    left_out: checked.log.left_out,
                 });
-                findings.extend(found.findings);
+                findings.extend(checked.log.findings.into_iter().map(of_sanitizer));
             }
             Err(why) => {
                 reasons.push(format!("{tool}: {} ({})", why.reason, why.remedy));
@@ -149,6 +149,18 @@ pub(super) fn fault(report: Option<&SanitizeReport>) -> Option<String> {
     let is_fault = |finding: &&Finding| FAULTS.contains(&finding.check.as_str());
     let found = report?.findings.iter().find(is_fault)?;
     Some(format!("memory check `{}`: {}", found.check, found.message))
+}
+
+fn of_sanitizer(found: SanitizerFinding) -> Finding {
+    Finding {
+        check: found.check.to_owned(),
+        kernel: found.kernel,
+        block: found.block,
+        thread: found.thread,
+        source: found.source,
+        message: found.message,
+        count: found.count,
+    }
 }
 
 fn finding(found: EmulatorFinding) -> Finding {

@@ -1,6 +1,3 @@
 pub fn nsys_cause(_l: &str) -> Option<crate::profile::Unavailable> {
     None
 }
-pub fn sanitizer_cause(_l: &str) -> Option<crate::profile::Unavailable> {
-    None
-}

@@ -27,6 +27,15 @@ crate::checks![
 
 const RAW: &str = "fixtures/tools/raw.csv";
 
+const FINDINGS: &str = "\
+========= Invalid __global__ write of size 4 bytes
+=========     at k+0x100 in kernel.cu:5
+=========     by thread (5,0,0) in block (0,0,0)
+=========     Access to 0x7f86dac04214 is out of bounds
+=========     and is 21 bytes after the nearest allocation at 0x7f86dac03200 of size 4096 bytes
+========= 
+";
+
 /// Stand-ins in a directory of their own, with a mode.
 struct Stand {
     directory: tempfile::TempDir,
@@ -204,12 +213,17 @@ async fn the_sanitizer_is_heard() {
         sanitizer::check(&stand.tools, &mut lease(&fleet).await, &request).await
     };
     let checked = check("ok", "memcheck", LIMIT).await.unwrap();
-    assert!(checked.log.contains("ERROR SUMMARY: 0 errors"), "{}", checked.log);
+    assert!(checked.log.complete() && checked.log.findings.is_empty(), "{:?}", checked.log);
+    fs::write(stand.directory.path().join("findings"), FINDINGS).unwrap();
     // A kernel that faults is what it is there for.
     let checked = check("lost", "memcheck", LIMIT).await.unwrap();
     assert_eq!(checked.outcome.failure.unwrap().code, "illegal_address");
+    let found = &checked.log.findings[0];
+    assert_eq!((found.check, found.count), ("out_of_bounds", 1));
+    assert_eq!(found.source.as_deref(), Some("kernel.cu:5"));
     stand.set("no-driver");
     let why = check("ok", "racecheck", LIMIT).await.unwrap_err();
+    assert_eq!(why.code, "no_kernel");
     assert!(why.reason.contains("before first instrumented API call"), "{why:?}");
     stand.set("hang-first");
     let why = check("ok", "initcheck", Duration::from_millis(500)).await.unwrap_err();
