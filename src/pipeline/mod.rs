@@ -18,6 +18,7 @@ mod service;
 mod start;
 mod sweep;
 mod swept;
+mod timeline;
 mod watched;
 
 pub use error::{Problem, ServiceError, chain as error_chain};

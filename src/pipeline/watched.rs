@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::prepare::Prepared;
 use super::run::Shared;
-use super::sanitized;
+use super::{sanitized, timeline};
 use crate::contract::EvaluateRequest;
-use crate::report::SanitizeReport;
+use crate::report::{SanitizeReport, TimelineReport};
+use crate::tools::Artifact;
 use crate::worker::Lease;
 use crate::worker::protocol::RunOutcome;
 
@@ -15,6 +16,10 @@ use crate::worker::protocol::RunOutcome;
 pub(super) struct Watched {
     /// Memory and race checks of a GPU, if they were asked for.
     pub(super) sanitize: Option<SanitizeReport>,
+    /// What the GPU and the driver did, if it was asked for.
+    pub(super) timeline: Option<TimelineReport>,
+    /// Files of the tools' that are worth keeping, in the job's directory.
+    pub(super) artifacts: Vec<Artifact>,
 }
 
 impl Shared {
@@ -27,7 +32,10 @@ impl Shared {
         prepared: &Prepared,
         outcome: &RunOutcome,
     ) -> Watched {
-        Watched { sanitize: sanitized::check(self, lease, request, prepared, outcome).await }
+        let traced = timeline::trace(self, lease, request, prepared, outcome).await;
+        let (timeline, artifacts) = traced.unzip();
+        let sanitize = sanitized::check(self, lease, request, prepared, outcome).await;
+        Watched { sanitize, timeline, artifacts: artifacts.unwrap_or_default() }
     }
 
     /// How long one run of a tool may take.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
+use super::timeline::TimelineReport;
 use super::SweepView;
 use super::measurement::MeasurementReport;
 use crate::compile::{Diagnostic, Resources};
@@ -59,6 +60,9 @@ pub struct EvaluateResponse {
     /// `kernel_exec_result.metadata.device_metrics`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Availability>,
+    /// What the GPU and the driver did, when asked for (`nsys` in `profile.tools`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<TimelineReport>,
     /// Memory checks, when asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sanitize: Option<SanitizeReport>,
