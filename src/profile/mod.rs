@@ -9,6 +9,7 @@ mod emulator;
 mod found;
 mod launch;
 pub mod ncu;
+pub mod nsys;
 mod occupancy;
 mod reason;
 pub mod sanitizer;
