@@ -68,6 +68,7 @@ fn job(image: Image, directory: &Path, view: TraceView) -> Job {
         sanitize: false,
         lint: false,
         profile: false,
+        counters: None,
         paired: None,
         traced: Some(TracePlan { view, cache: CacheState::Cold }),
     }
@@ -94,6 +95,7 @@ async fn start_fleet(own: Image, run_dir: &Path) -> Arc<Fleet> {
         hot_spare: false,
         queue_capacity: 4,
         start_timeout: LIMIT,
+        cupti: Vec::new(),
     };
     let support = Arc::new(move |_| {
         let image = own.clone();
