@@ -3,8 +3,8 @@
 //!
 //! One way through, each stage a module that imports only what stands above it in this list:
 //!
-//! `contract` → `tensor` → `compile` → `worker` → `measure` → `validate` → `profile` → `report` →
-//! `pipeline`
+//! `contract` → `tensor` → `compile` → `worker` → `measure` → `validate` → `profile` → `tools` →
+//! `report` → `pipeline`
 //!
 //! [`pipeline`] alone knows the order of the stages; [`api`] and [`cli`] alone know HTTP and the
 //! terminal; [`device`] alone touches CUDA and contains the crate's only `unsafe` code.

@@ -17,6 +17,7 @@ mod service;
 mod start;
 mod sweep;
 mod swept;
+mod watched;
 
 pub use error::{Problem, ServiceError, chain as error_chain};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};

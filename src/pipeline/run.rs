@@ -11,7 +11,7 @@ use super::error::{self, ServiceError};
 use super::jobs::{JobGuard, JobTable};
 use super::linted::{self, LintedContracts, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
-use super::profiled::{self, Profiled};
+use super::watched::Watched;
 use crate::compile::Compiler;
 use crate::config::Config;
 use crate::contract::{
@@ -21,7 +21,7 @@ use crate::measure::{Preset, StopRule};
 use crate::queue::Need;
 use crate::report::{EvaluateResponse, JobState, Timings};
 use crate::tools::Tools;
-use crate::worker::protocol::{DeviceInfo, Job, RunOutcome, TrialPlan};
+use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, RunOutcome, TrialPlan};
 use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease, RunEvent};
 
 /// Timed launches whose outputs are verified, about.
@@ -44,7 +44,7 @@ pub(super) struct Ran {
     pub request: EvaluateRequest,
     pub prepared: Prepared,
     pub outcome: RunOutcome,
-    pub profiled: Option<Profiled>,
+    pub watched: Watched,
     pub device: DeviceInfo,
 }
 
@@ -130,12 +130,11 @@ impl Shared {
         let run = prepared.job.clone();
         let mut outcome = self.execute(job, &request, run, &mut lease).await;
         self.linted.settle(look, &mut outcome);
-        let profiling = Instant::now();
-        let profiled = profiled::collect(&mut lease, &request, &prepared, &outcome).await;
-        timings.profile = profiled.as_ref().map_or(0.0, |_| ms(profiling));
+        let watched = self.watch(&mut lease, &request, &prepared, &outcome).await;
+        timings.profile = watched.profile_ms;
         let device = lease.device().clone();
         drop(lease);
-        let ran = Ran { request, prepared, outcome, profiled, device };
+        let ran = Ran { request, prepared, outcome, watched, device };
         self.finish(job, ran, timings, arrived).await
     }
 
@@ -228,9 +227,11 @@ impl Shared {
         &self,
         job: &JobGuard<'_>,
         request: &EvaluateRequest,
-        run: Job,
+        mut run: Job,
         lease: &mut Lease,
     ) -> RunOutcome {
+        // A GPU is checked in runs of their own; this one keeps its own guards.
+        run.sanitize &= lease.device().kind == DeviceKind::Emulator;
         job.state(JobState::Profiling);
         let timeout = Duration::from_secs_f64(request.timeout);
         let fresh = request.isolation == Isolation::Fresh;

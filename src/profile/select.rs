@@ -49,7 +49,7 @@ mod tests {
             ids(&["dram__throughput.avg.pct_of_peak_sustained_elapsed"]).0,
             ["dram_throughput"]
         );
-        assert_eq!(ids(&["stall", "bogus", "stall"]).0.len(), 4);
+        assert_eq!(ids(&["stall", "bogus", "stall"]).0.len(), 19);
         assert_eq!(ids(&["stall", "bogus"]).1, ["bogus"]);
         let bound = ids(&["speed_of_light"]);
         assert!(bound.0.contains(&"sm_throughput") && bound.0.contains(&"duration"));

@@ -139,3 +139,11 @@ fn flags(sanitizer: &Usable, request: &Request<'_>, log: &Path) -> Vec<OsString>
     }
     flags
 }
+
+pub struct Found {
+    pub findings: Vec<crate::report::Finding>,
+    pub left_out: Option<u64>,
+}
+pub fn findings(_check: Check, _log: &str) -> Found {
+    Found { findings: Vec::new(), left_out: None }
+}
