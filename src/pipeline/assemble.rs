@@ -119,12 +119,12 @@ pub(super) fn not_compiled(
 
 /// The report of a kernel that ran, or tried to.
 pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<EvaluateResponse> {
-    let Ran { request, prepared, outcome, profiled, watched, device } = ran;
+    let Ran { request, prepared, outcome, watched, device } = ran;
     let mut validation = validation_report(request, prepared, outcome);
     let outputs = output_reports(request, prepared, outcome)?;
     let failure = outcome.failure.as_ref();
-    let checked = watched.sanitize.clone();
-    let sanitize = checked.or_else(|| sanitized::emulated(request, device, outcome));
+    let sanitize = watched.sanitize.clone();
+    let sanitize = sanitize.or_else(|| sanitized::emulated(request, device, outcome));
     let screened = measured::screened(outcome);
     let kept = measured::kept(outcome, &screened);
     let ours = failure.is_some_and(|failure| failure.blame == Blame::Environment);
@@ -151,7 +151,7 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
     let ranked = failure.is_none() && correctness != Some(false);
     let stats = if ranked { runtime_stats(&kept) } else { None };
     let (profile, device_metrics) =
-        profiled::report(request, device, prepared, outcome, profiled.as_ref());
+        profiled::report(request, device, prepared, outcome, watched.profiled.as_ref());
     let why = validation.reasons.first().map(|reason| reason.message.clone());
     let mut compile = compile_report(&prepared.artifact);
     compile.function = outcome.function;

@@ -7,7 +7,6 @@ use super::assemble;
 use super::error::{self, Problem, ServiceError};
 use super::jobs::JobGuard;
 use super::prepare::{self, CompileOutcome, Prepared};
-use super::profiled;
 use super::run::{Admitted, Laid, Purpose, Ran, Shared, ms, preset};
 use super::watched::Watched;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
@@ -152,15 +151,12 @@ impl Bench<'_> {
         self.shared.linted.settle(look, &mut outcome);
         let counts = outcome.counts.as_ref().map(|counts| counts.counts.clone());
         timings.set_worker(&outcome.timings);
-        let profiling = Instant::now();
-        let profiled = {
-            let (shared, lease) = (self.shared, &mut self.lease);
-            profiled::collect(shared, lease, &request, &prepared, &outcome).await
-        };
-        timings.profile = profiled.as_ref().map_or(0.0, |_| ms(profiling));
+        let mut watched = Watched::default();
+        let (shared, lease) = (self.shared, &mut self.lease);
+        watched.profile(shared, lease, &request, &prepared, &outcome).await;
+        timings.profile = watched.profile_ms;
         timings.total = ms(began);
-        let watched = Watched::default();
-        let ran = Ran { request, prepared, outcome, profiled, watched, device };
+        let ran = Ran { request, prepared, outcome, watched, device };
         let report = assemble::ran(self.job.id(), &ran, timings)
             .map_err(|error| error::internal("building the report", &error))?;
         Ok(Evaluated { report, prepared: Some(ran.prepared), counts })

@@ -44,8 +44,6 @@ pub(super) struct Profiled {
     collected: Collected,
     /// What those before it could not do.
     failures: Vec<(String, Unavailable)>,
-    /// Files of the tools' that are worth keeping, in the job's directory.
-    pub(super) artifacts: Vec<Artifact>,
 }
 
 /// Whether the worker is to count.
@@ -126,7 +124,7 @@ pub(super) async fn collect(
     request: &EvaluateRequest,
     prepared: &Prepared,
     outcome: &RunOutcome,
-) -> Option<Profiled> {
+) -> Option<(Profiled, Vec<Artifact>)> {
     let profile = request.profile.as_ref()?;
     let device = lease.device().clone();
     if device.kind == DeviceKind::Emulator || outcome.failure.is_some() {
@@ -148,21 +146,18 @@ pub(super) async fn collect(
                 let names = profile::nvidia_names(&selection, capability(&device));
                 match nsight::counters(shared, lease, request, prepared, &names).await {
                     Ok((collected, artifacts)) => {
-                        return Some(Profiled { collected, failures, artifacts });
+                        return Some((Profiled { collected, failures }, artifacts));
                     }
                     Err(unavailable) => Err(unavailable),
                 }
             }
         };
         match told {
-            Ok(collected) => {
-                return Some(Profiled { collected, failures, artifacts: Vec::new() });
-            }
+            Ok(collected) => return Some((Profiled { collected, failures }, Vec::new())),
             Err(unavailable) => failures.push((name(rung).to_owned(), unavailable)),
         }
     }
-    let (collected, artifacts) = (from_launch(prepared), Vec::new());
-    Some(Profiled { collected, failures, artifacts })
+    Some((Profiled { collected: from_launch(prepared), failures }, Vec::new()))
 }
 
 fn name(rung: Rung) -> &'static str {

@@ -11,7 +11,6 @@ use super::error::{self, ServiceError};
 use super::jobs::{JobGuard, JobTable};
 use super::linted::{self, LintedContracts, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
-use super::profiled::{self, Profiled};
 use super::watched::Watched;
 use crate::compile::Compiler;
 use crate::config::Config;
@@ -45,7 +44,6 @@ pub(super) struct Ran {
     pub request: EvaluateRequest,
     pub prepared: Prepared,
     pub outcome: RunOutcome,
-    pub profiled: Option<Profiled>,
     pub watched: Watched,
     pub device: DeviceInfo,
 }
@@ -132,13 +130,11 @@ impl Shared {
         let run = prepared.job.clone();
         let mut outcome = self.execute(job, &request, run, &mut lease).await;
         self.linted.settle(look, &mut outcome);
-        let profiling = Instant::now();
-        let profiled = profiled::collect(self, &mut lease, &request, &prepared, &outcome).await;
-        timings.profile = profiled.as_ref().map_or(0.0, |_| ms(profiling));
         let watched = self.watch(&mut lease, &request, &prepared, &outcome).await;
+        timings.profile = watched.profile_ms;
         let device = lease.device().clone();
         drop(lease);
-        let ran = Ran { request, prepared, outcome, profiled, watched, device };
+        let ran = Ran { request, prepared, outcome, watched, device };
         self.finish(job, ran, timings, arrived).await
     }
 
