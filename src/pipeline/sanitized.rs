@@ -220,4 +220,39 @@ mod tests {
         assert!(told.contains("out_of_bounds") && told.contains("what happened"), "{told}");
         assert_eq!(found("misaligned").source.as_deref(), Some("kernel.cu:6"));
     }
+
+    #[test]
+    fn checkers_make_one_report_and_one_that_fails_takes_nothing_from_the_others() {
+        let log = "========= COMPUTE-SANITIZER\n\
+                   ========= Invalid __global__ write of size 4 bytes\n\
+                   =========     at k+0x100 in kernel.cu:5\n\
+                   =========     by thread (5,0,0) in block (0,0,0)\n\
+                   =========     Access to 0x7f86dac04214 is out of bounds\n\
+                   ========= \n\
+                   ========= ERROR SUMMARY: 1 error\n";
+        let checked = Checked {
+            log: crate::profile::sanitizer::parse_log(log),
+            tool: "compute-sanitizer 2025.3.1.0".to_owned(),
+            outcome: RunOutcome::default(),
+            wall: std::time::Duration::from_millis(800),
+        };
+        let why = crate::profile::Cause::TimedOut.because("it took too long");
+        let report = gpu_report(vec![(Check::Memcheck, Ok(checked)), (Check::Initcheck, Err(why))]);
+        assert!(!report.available);
+        assert!(report.reason.as_ref().unwrap().starts_with("initcheck: it took too long"));
+        assert_eq!(report.checks.iter().map(|c| c.available).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(report.checks[1].unavailable.as_ref().unwrap().code, "timed_out");
+        let told = fault(Some(&report)).expect("a wrong access is a fault, whoever found it");
+        assert!(told.contains("out_of_bounds"), "{told}");
+        assert_eq!(report.findings[0].source.as_deref(), Some("kernel.cu:5"));
+        assert_eq!(report.findings[0].thread, Some([5, 0, 0]));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_what_runs() {
+        let names = |sanitize| wanted(&sanitize).into_iter().map(Check::name).collect::<Vec<_>>();
+        assert_eq!(names(Sanitize::All), ["memcheck", "racecheck", "initcheck", "synccheck"]);
+        assert_eq!(names(Sanitize::Tool("racecheck".to_owned())), ["racecheck"]);
+        assert!(names(Sanitize::Off).is_empty());
+    }
 }

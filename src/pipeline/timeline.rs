@@ -157,3 +157,79 @@ fn launch(launch: &NsysLaunch) -> LaunchRow {
 fn ms(seconds: f64) -> f64 {
     seconds * 1e3
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::compile::Target;
+    use crate::tools::nsys::Table;
+    use crate::worker::protocol::SmLimits;
+
+    macro_rules! recorded {
+        ($name:literal) => {
+            include_str!(concat!("../../tests/fixtures/profile/nsys/2025.3.1-", $name, ".txt"))
+        };
+    }
+
+    fn h200() -> DeviceInfo {
+        DeviceInfo {
+            ordinal: 0,
+            kind: DeviceKind::Cuda,
+            name: "NVIDIA H200".to_owned(),
+            uuid: String::new(),
+            target: Target { compute_capability: (9, 0), driver_version: 13000, emulated: false },
+            multiprocessors: 132,
+            memory_bytes: 0,
+            l2_bytes: 0,
+            clock_khz: 0,
+            memory_clock_khz: 0,
+            memory_bus_bits: 0,
+            max_shared_optin_bytes: 0,
+            pci_bus_id: String::new(),
+            sm: SmLimits::default(),
+        }
+    }
+
+    fn traced() -> Traced {
+        let tables = [
+            (Table::Kernels, recorded!("cuda_gpu_kern_sum")),
+            (Table::MemoryTime, recorded!("cuda_gpu_mem_time_sum")),
+            (Table::MemorySize, recorded!("cuda_gpu_mem_size_sum")),
+            (Table::Calls, recorded!("cuda_api_sum")),
+            (Table::Trace, recorded!("cuda_gpu_trace")),
+        ];
+        Traced {
+            tables: tables.map(|(table, text)| (table, text.to_owned())).into(),
+            missing: BTreeMap::from([(Table::Launches, Cause::UnknownReport.because("too old"))]),
+            log: String::new(),
+            tool: "Nsight Systems 2025.3.1.0".to_owned(),
+            artifacts: Vec::new(),
+            outcome: RunOutcome { memory_bytes: Some(1 << 20), ..RunOutcome::default() },
+        }
+    }
+
+    #[test]
+    fn recorded_tables_become_a_report() {
+        let traced = traced();
+        let work = Work { bytes: Some(2375257.0), flops: None };
+        let report = report(&traced, &read(&traced).unwrap(), &h200(), Some(&work));
+        let near = |value: f64, expected: f64| (value / expected - 1.0).abs() < 1e-9;
+        let summary = report.summary.unwrap();
+        assert!(near(summary.execution_time_ms.unwrap(), 2.375257), "{summary:?}");
+        assert!(near(summary.throughput_bytes_per_s.unwrap(), 1e9), "{summary:?}");
+        assert_eq!(summary.throughput_flops_per_s, None);
+        assert_eq!(summary.memory_used_bytes, Some(1 << 20));
+        assert_eq!(report.kernels.len(), 5);
+        let copy = &report.copies[0];
+        assert_eq!((copy.name.as_str(), copy.count), ("[CUDA memcpy Device-to-Host]", 1));
+        assert!(near(copy.bytes.unwrap(), 67.109e6), "{copy:?}");
+        let gpu = report.gpu.unwrap();
+        // From the first fill to the end of the copy back.
+        assert!(near(gpu.span_ms, (503598941.0 + 39701897.0 - 500698278.0) * 1e-6), "{gpu:?}");
+        assert!(near(gpu.busy_ms + gpu.idle_ms, gpu.span_ms) && gpu.kernels_ms < gpu.busy_ms);
+        assert_eq!(report.calls[0].name, "cudaMalloc");
+        assert_eq!(report.missing["cuda_kern_exec_sum"].code, "unknown_report");
+    }
+}
