@@ -6,14 +6,15 @@ use poem::http::HeaderMap;
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, OpenApi, Tags};
 
+use super::capabilities::Capabilities;
 use super::error::ApiError;
 use super::failure::{Fails, Open, TakesBody, TakesJob, TakesNothing};
 use super::payload::{Contract, Reply};
 use super::sweep::{self, Form, SweepFormat, SweepReply};
-use super::views::{Accepted, Capabilities, CudaInfo, Devices, Health, Info, LegacyJob};
+use super::views::{Accepted, CudaInfo, Devices, Health, Info, LegacyJob};
 use crate::contract::{CompareRequest, EvaluateRequest, SweepRequest};
 use crate::pipeline::{CompileRequest, EvaluationService, ServiceError};
-use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView};
+use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView, ProfilePlan};
 
 /// The operations over a service.
 pub(super) struct Api {
@@ -153,6 +154,27 @@ impl Api {
         Ok(report_reply(report).await?)
     }
 
+    /// Plan a profile
+    ///
+    /// What the metrics that the contract's `profile` asks for would take on this machine: the
+    /// source, the passes, and about how long. Nothing is compiled or run.
+    #[oai(
+        path = "/profile/plan",
+        method = "post",
+        operation_id = "plan_profile",
+        tag = "Tag::Kernels"
+    )]
+    async fn profile_plan(
+        &self,
+        /// A contract, with the `profile` in question.
+        request: Contract<EvaluateRequest>,
+    ) -> Result<Reply<ProfilePlan>, Fails<TakesBody>> {
+        let Contract { value, share } = request;
+        let plan = self.service.profile_plan(value).await?;
+        drop(share);
+        Ok(Reply::new(&plan)?)
+    }
+
     /// Get a job
     ///
     /// Says where a job stands and, once it ended, holds its report.
@@ -215,15 +237,22 @@ impl Api {
 
     /// List capabilities
     ///
-    /// What each device and tool can do here and, where it cannot, why.
+    /// What each device and tool can do here and, where it cannot, why and what would help. Tools
+    /// are looked for once; `refresh=true` looks again.
     #[oai(
         path = "/capabilities",
         method = "get",
         operation_id = "capabilities",
         tag = "Tag::Machine"
     )]
-    async fn capabilities(&self) -> Result<Reply<Capabilities>, Fails<TakesNothing>> {
-        Ok(Reply::new(&Capabilities::new(&self.service.status()))?)
+    async fn capabilities(
+        &self,
+        /// Whether to look for tools again.
+        #[oai(default)]
+        refresh: Query<bool>,
+    ) -> Result<Reply<Capabilities>, Fails<TakesNothing>> {
+        let tooling = self.service.tooling(refresh.0).await;
+        Ok(Reply::new(&Capabilities::new(&self.service.status(), &tooling))?)
     }
 }
 

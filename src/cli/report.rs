@@ -221,13 +221,13 @@ fn extras(page: &mut Page, response: &EvaluateResponse) {
         }
         for finding in sanitize.findings.iter().take(MAX_FINDINGS) {
             let place = finding.source.as_deref().unwrap_or("unknown line");
-            page.row(
-                "sanitize",
-                &format!(
-                    "{} at {place}, block {:?}, thread {:?}, {} times: {}",
-                    finding.check, finding.block, finding.thread, finding.count, finding.message
-                ),
-            );
+            let (check, count) = (&finding.check, finding.count);
+            let thread = match (finding.block, finding.thread) {
+                (Some(block), Some(thread)) => format!(", block {block:?}, thread {thread:?}"),
+                _ => String::new(),
+            };
+            let text = format!("{check} at {place}{thread}, {count} times: {}", finding.message);
+            page.row("sanitize", &text);
         }
     }
     if let Some(printed) = response.printed.as_deref().filter(|text| !text.is_empty()) {
@@ -273,7 +273,8 @@ fn located(diagnostic: &Diagnostic) -> String {
 }
 
 fn timings(page: &mut Page, timings: &Timings) {
-    let Timings { queue, compile, h2d, execute, device_busy, d2h, verify, total } = *timings;
+    let Timings { queue, compile, h2d, execute, device_busy, d2h, verify, profile, total } =
+        *timings;
     page.row(
         "timings",
         &format!(
@@ -291,6 +292,9 @@ fn timings(page: &mut Page, timings: &Timings) {
         duration_ms(d2h),
         duration_ms(verify)
     ));
+    if profile > 0.0 {
+        page.more(&format!("device metrics {}", duration_ms(profile)));
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 
 use super::prepare::Prepared;
+use super::run::Ran;
 use super::{measured, profiled, sanitized};
 use crate::compile::{Artifact, CompileFailure, ImageFormat};
 use crate::contract::{ArgKind, EvaluateRequest, KernelType, Role};
@@ -111,25 +112,21 @@ pub(super) fn not_compiled(
         }),
         printed: None,
         profile: None,
+        timeline: None,
         sanitize: None,
     }
 }
 
 /// The report of a kernel that ran, or tried to.
-pub(super) fn ran(
-    job_id: &str,
-    request: &EvaluateRequest,
-    device: &DeviceInfo,
-    prepared: &Prepared,
-    outcome: RunOutcome,
-    timings: Timings,
-) -> io::Result<EvaluateResponse> {
-    let mut validation = validation_report(request, prepared, &outcome);
-    let outputs = output_reports(request, prepared, &outcome)?;
+pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<EvaluateResponse> {
+    let Ran { request, prepared, outcome, profiled, watched, device } = ran;
+    let mut validation = validation_report(request, prepared, outcome);
+    let outputs = output_reports(request, prepared, outcome)?;
     let failure = outcome.failure.as_ref();
-    let sanitize = sanitized::report(request, device, &outcome);
-    let screened = measured::screened(&outcome);
-    let kept = measured::kept(&outcome, &screened);
+    let checked = watched.sanitize.clone();
+    let sanitize = checked.or_else(|| sanitized::emulated(request, device, outcome));
+    let screened = measured::screened(outcome);
+    let kept = measured::kept(outcome, &screened);
     let ours = failure.is_some_and(|failure| failure.blame == Blame::Environment);
     let fault = sanitized::fault(sanitize.as_ref())
         .map(|text| Reason::new(ReasonCode::SanitizerFault, text));
@@ -153,7 +150,8 @@ pub(super) fn ran(
     // A time may only be ranked when nothing is known against the kernel.
     let ranked = failure.is_none() && correctness != Some(false);
     let stats = if ranked { runtime_stats(&kept) } else { None };
-    let (profile, device_metrics) = profiled::report(request, device, prepared, &outcome);
+    let (profile, device_metrics) =
+        profiled::report(request, device, prepared, outcome, profiled.as_ref());
     let why = validation.reasons.first().map(|reason| reason.message.clone());
     let mut compile = compile_report(&prepared.artifact);
     compile.function = outcome.function;
@@ -179,7 +177,7 @@ pub(super) fn ran(
         device: Some(device_report(device)),
         compile: Some(compile),
         validation,
-        measurement: measured::report(request, device, &outcome, &screened, &kept),
+        measurement: measured::report(request, device, outcome, &screened, &kept),
         outputs,
         failure: failure.map(|failure| FailureReport {
             stage: if failure.blame == Blame::Reference { "validate" } else { "execute" }
@@ -189,6 +187,7 @@ pub(super) fn ran(
         }),
         printed: (!outcome.printed.is_empty()).then(|| outcome.printed.clone()),
         profile,
+        timeline: watched.timeline.clone(),
         sanitize,
     })
 }

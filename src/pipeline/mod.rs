@@ -1,13 +1,16 @@
 //! The one place that knows the order of the stages.
 
 mod assemble;
+mod capabilities;
 mod compare;
 mod compile_only;
 mod error;
 mod jobs;
 mod linted;
 mod measured;
+mod nsight;
 mod prepare;
+mod profile_plan;
 mod profiled;
 mod run;
 mod sanitized;
@@ -15,6 +18,8 @@ mod service;
 mod start;
 mod sweep;
 mod swept;
+mod timeline;
+mod watched;
 
 pub use error::{Problem, ServiceError, chain as error_chain};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};

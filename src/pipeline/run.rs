@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::assemble;
-use super::error::{self, Problem, ServiceError};
+use super::error::{self, ServiceError};
 use super::jobs::{JobGuard, JobTable};
-use super::linted::{self, LintedContracts};
-use super::prepare::{self, CompileOutcome, Layout, Prepared};
+use super::linted::{self, LintedContracts, Look};
+use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
+use super::profiled::{self, Profiled};
+use super::watched::Watched;
 use crate::compile::Compiler;
 use crate::config::Config;
 use crate::contract::{
@@ -19,7 +21,8 @@ use crate::contract::{
 use crate::measure::{Preset, StopRule};
 use crate::queue::Need;
 use crate::report::{EvaluateResponse, JobState, Timings};
-use crate::worker::protocol::{DeviceInfo, RunOutcome, TrialPlan};
+use crate::tools::Tools;
+use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, RunOutcome, TrialPlan};
 use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease, RunEvent};
 
 /// Timed launches whose outputs are verified, about.
@@ -37,10 +40,21 @@ pub(super) enum Purpose {
 /// A place among the evaluations in flight; dropping it frees the place.
 pub(super) type Admitted = OwnedSemaphorePermit;
 
+/// A kernel that ran, or tried to, and what came of it.
+pub(super) struct Ran {
+    pub request: EvaluateRequest,
+    pub prepared: Prepared,
+    pub outcome: RunOutcome,
+    pub profiled: Option<Profiled>,
+    pub watched: Watched,
+    pub device: DeviceInfo,
+}
+
 /// The parts every evaluation shares.
 pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) limits: Limits,
+    pub(super) tools: Tools,
     pub(super) compiler: Arc<Compiler>,
     pub(super) fleet: Arc<Fleet>,
     pub(super) jobs: JobTable,
@@ -51,6 +65,14 @@ pub(super) struct Shared {
     pub(super) run_dir: tempfile::TempDir,
     pub(super) started: Instant,
     pub(super) closing: AtomicBool,
+}
+
+/// A job that was laid out, and the request that it is for.
+pub(super) struct Laid {
+    pub(super) request: EvaluateRequest,
+    pub(super) prepared: Prepared,
+    /// To be settled with the run's outcome.
+    pub(super) look: Look,
 }
 
 impl Shared {
@@ -96,26 +118,8 @@ impl Shared {
             }
         };
 
-        let directory = self.job_directory()?;
-        let trials = match purpose {
-            Purpose::Evaluate => Some(self.trial_plan(&request)?),
-            Purpose::Execute => None,
-        };
-        let contract = linted::identity(&request);
-        let known = contract.as_ref().and_then(|contract| self.linted.get(contract));
-        let lint = contract.is_some() && known.is_none();
-        let (prepared, request) = {
-            let job_id = job.id().to_owned();
-            let path = directory.path().to_owned();
-            let limits = self.limits.clone();
-            tokio::task::spawn_blocking(move || {
-                let layout =
-                    Layout { job_id: &job_id, directory: &path, limits: &limits, trials, lint };
-                prepare::lay_out(&request, *compiled, &layout).map(|prepared| (prepared, request))
-            })
-            .await
-            .map_err(|error| error::internal("laying out the job", &error))??
-        };
+        let laid = self.lay_out(request, *compiled, job.id().to_owned(), purpose).await?;
+        let Laid { request, prepared, look } = laid;
 
         job.state(JobState::Queued);
         let queued = Instant::now();
@@ -125,24 +129,21 @@ impl Shared {
             .await
             .map_err(error::from_lease)?;
         timings.queue = ms(queued);
-        let mut outcome = self.execute(job, &request, &prepared, &mut lease).await;
-        match (known, contract) {
-            (Some(known), _) => outcome.weaknesses = known,
-            // What a run that ended early did not look at is not known.
-            (None, Some(contract)) if outcome.failure.is_none() && outcome.all_passed() => {
-                self.linted.put(contract, outcome.weaknesses.clone());
-            }
-            _ => {}
-        }
+        let run = prepared.job.clone();
+        let mut outcome = self.execute(job, &request, run, &mut lease).await;
+        self.linted.settle(look, &mut outcome);
+        let profiling = Instant::now();
+        let profiled = profiled::collect(self, &mut lease, &request, &prepared, &outcome).await;
+        timings.profile = profiled.as_ref().map_or(0.0, |_| ms(profiling));
+        let watched = self.watch(&mut lease, &request, &prepared, &outcome).await;
         let device = lease.device().clone();
         drop(lease);
-        self.finish(job, request, prepared, outcome, device, timings, arrived).await
+        let ran = Ran { request, prepared, outcome, profiled, watched, device };
+        self.finish(job, ran, timings, arrived).await
     }
 
     pub(super) fn check(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
-        contract::validate(request, &self.limits).map_err(|errors| {
-            ServiceError::Invalid(errors.into_iter().map(Problem::from).collect())
-        })
+        contract::validate(request, &self.limits).map_err(error::invalid)
     }
 
     /// A place among the evaluations in flight, or the news that there is none.
@@ -169,7 +170,7 @@ impl Shared {
         })
     }
 
-    pub(super) fn job_directory(&self) -> Result<tempfile::TempDir, ServiceError> {
+    fn job_directory(&self) -> Result<tempfile::TempDir, ServiceError> {
         tempfile::Builder::new().prefix("job-").tempdir_in(self.run_dir.path()).map_err(|error| {
             ServiceError::Unavailable(format!(
                 "cannot create a job directory in {}: {error}; check space and permissions",
@@ -179,7 +180,7 @@ impl Shared {
     }
 
     /// How to time, by the request and its preset.
-    pub(super) fn trial_plan(&self, request: &EvaluateRequest) -> Result<TrialPlan, ServiceError> {
+    fn trial_plan(&self, request: &EvaluateRequest) -> Result<TrialPlan, ServiceError> {
         let measure = &request.measure;
         let preset = preset(measure.preset)?;
         let mut stop = match request.num_trials {
@@ -198,13 +199,43 @@ impl Shared {
         })
     }
 
-    async fn execute(
+    /// Binds arguments and writes the contract's data, on a thread that may block. `job_id` is what
+    /// the worker's log will call the run.
+    pub(super) async fn lay_out(
+        &self,
+        request: EvaluateRequest,
+        compiled: Compiled,
+        job_id: String,
+        purpose: Purpose,
+    ) -> Result<Laid, ServiceError> {
+        let trials = match purpose {
+            Purpose::Evaluate => Some(self.trial_plan(&request)?),
+            Purpose::Execute => None,
+        };
+        let (directory, limits) = (self.job_directory()?, self.limits.clone());
+        let layout = Layout { job_id, directory, limits, trials };
+        let (request, mut prepared, contract) = tokio::task::spawn_blocking(move || {
+            let prepared = prepare::lay_out(&request, compiled, layout)?;
+            let contract = linted::identity(&request);
+            Ok::<_, ServiceError>((request, prepared, contract))
+        })
+        .await
+        .map_err(|error| error::internal("laying out the job", &error))??;
+        let look = self.linted.look(contract);
+        prepared.job.lint = look.is_wanted();
+        Ok(Laid { request, prepared, look })
+    }
+
+    /// Runs a job on a leased device; the job's progress is that of the run.
+    pub(super) async fn execute(
         &self,
         job: &JobGuard<'_>,
         request: &EvaluateRequest,
-        prepared: &Prepared,
+        mut run: Job,
         lease: &mut Lease,
     ) -> RunOutcome {
+        // A GPU is checked in runs of their own; this one keeps its own guards.
+        run.sanitize &= lease.device().kind == DeviceKind::Emulator;
         job.state(JobState::Profiling);
         let timeout = Duration::from_secs_f64(request.timeout);
         let fresh = request.isolation == Isolation::Fresh;
@@ -213,27 +244,20 @@ impl Shared {
                 job.trials(trials);
             }
         };
-        lease.run(prepared.job.clone(), timeout, fresh, &on_event).await
+        lease.run(run, timeout, fresh, &on_event).await
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the last step takes what every step before left"
-    )]
     async fn finish(
         &self,
         job: &JobGuard<'_>,
-        request: EvaluateRequest,
-        prepared: Prepared,
-        outcome: RunOutcome,
-        device: DeviceInfo,
+        ran: Ran,
         mut timings: Timings,
         arrived: Instant,
     ) -> Result<EvaluateResponse, ServiceError> {
-        timings.set_worker(&outcome.timings);
-        let carries_content = outcome.outputs.iter().any(|output| output.file.is_some());
+        timings.set_worker(&ran.outcome.timings);
+        let carries_content = ran.outcome.outputs.iter().any(|output| output.file.is_some());
         let job_id = job.id().to_owned();
-        let build = move || assemble::ran(&job_id, &request, &device, &prepared, outcome, timings);
+        let build = move || assemble::ran(&job_id, &ran, timings);
         // Encoding outputs can take long; answers without content are not worth a thread hop.
         let built =
             if carries_content { tokio::task::spawn_blocking(build).await } else { Ok(build()) };
@@ -250,6 +274,7 @@ pub(super) fn preset(name: PresetName) -> Result<Preset, ServiceError> {
     Preset::builtin(name).map_err(|error| error::internal("reading a preset", &error))
 }
 
-fn ms(since: Instant) -> f64 {
+/// Milliseconds of wall clock since then.
+pub(super) fn ms(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }

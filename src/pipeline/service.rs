@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{ServiceError, SweepEvents};
 use crate::contract::{CompareRequest, EvaluateRequest, KernelCode, SweepRequest};
 use crate::report::{
-    CompareResponse, CompileResponse, DeviceReport, EvaluateResponse, JobView, SweepResponse,
+    CompareResponse, CompileResponse, DeviceReport, EvaluateResponse, JobView, ProfilePlan,
+    SweepResponse, Tooling,
 };
 
 /// The service behind the HTTP API and the local command line.
@@ -31,6 +32,12 @@ pub trait EvaluationService: Send + Sync + 'static {
         &self,
         request: EvaluateRequest,
     ) -> BoxFuture<'_, Result<EvaluateResponse, ServiceError>>;
+
+    /// What the profile that a request asks for would take; nothing is run.
+    fn profile_plan(
+        &self,
+        request: EvaluateRequest,
+    ) -> BoxFuture<'_, Result<ProfilePlan, ServiceError>>;
 
     /// Accepts an evaluation and answers at once with its job id.
     fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError>;
@@ -54,6 +61,9 @@ pub trait EvaluationService: Send + Sync + 'static {
 
     /// The state of the machine and of the queue.
     fn status(&self) -> ServiceStatus;
+
+    /// What the tools of the machine can do. They are looked for once, and again if `refresh`.
+    fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling>;
 
     /// Takes no more work, gives what runs `grace` to end, then stops it.
     fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()>;

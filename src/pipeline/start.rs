@@ -18,7 +18,11 @@ use crate::compile::toolchain::{self, Toolchain, ToolchainSearch};
 use crate::compile::{Compiler, CompilerConfig};
 use crate::config::{Config, DeviceSelection};
 use crate::contract::{CompareRequest, EvaluateRequest, Limits, SweepRequest};
-use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView, SweepResponse};
+use crate::report::{
+    CompareResponse, CompileResponse, EvaluateResponse, JobView, ProfilePlan, SweepResponse,
+    Tooling,
+};
+use crate::tools::{ToolSearch, Tools};
 use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 
 /// The service: compilers, devices, and the jobs between them.
@@ -46,8 +50,10 @@ impl Pipeline {
             max_sweep_points: config.limits.max_sweep_points,
             ..Limits::default()
         };
+        let tools = start_tools(config, run_dir.path())?;
         let shared = Shared {
             config: config.clone(),
+            tools,
             limits,
             compiler,
             fleet,
@@ -106,6 +112,13 @@ impl EvaluationService for Pipeline {
 
     fn execute(&self, request: EvaluateRequest) -> Answer<'_> {
         self.finite(request, Purpose::Execute)
+    }
+
+    fn profile_plan(
+        &self,
+        request: EvaluateRequest,
+    ) -> BoxFuture<'_, Result<ProfilePlan, ServiceError>> {
+        async move { self.shared.profile_plan(&request).await }.boxed()
     }
 
     fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError> {
@@ -168,6 +181,10 @@ impl EvaluationService for Pipeline {
         }
     }
 
+    fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling> {
+        self.shared.tooling(refresh).boxed()
+    }
+
     fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()> {
         async move {
             self.shared.closing.store(true, Ordering::Release);
@@ -202,6 +219,18 @@ fn compilers(toolchain: &Toolchain) -> Vec<String> {
         format!("nvcc {} ({}, {})", found.version, found.source, found.path.display())
     });
     nvrtc.chain(nvcc).collect()
+}
+
+/// What finds and runs NVIDIA's tools.
+fn start_tools(config: &Config, run_dir: &Path) -> Result<Tools, ServiceError> {
+    let directory = run_dir.join("tools");
+    std::fs::create_dir(&directory).map_err(|error| {
+        ServiceError::Unavailable(format!("cannot create {}: {error}", directory.display()))
+    })?;
+    let explicit = std::env::split_paths(&config.tools.path);
+    let explicit = explicit.filter(|path| !path.as_os_str().is_empty());
+    let explicit = explicit.map(|path| std::path::absolute(&path).unwrap_or(path)).collect();
+    Ok(Tools::new(ToolSearch { explicit, directory }))
 }
 
 /// A directory that only this process uses and that goes with it.
@@ -259,6 +288,7 @@ async fn start_fleet(
         program: program.to_owned(),
         devices,
         emulator: emulator.map(PathBuf::from),
+        cupti: compiler.toolchain().cupti.clone(),
         run_dir: run_dir.to_owned(),
         hot_spare: config.devices.hot_spare,
         queue_capacity: config.devices.queue_capacity,

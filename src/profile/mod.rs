@@ -14,6 +14,7 @@ mod occupancy;
 mod reason;
 pub mod sanitizer;
 mod select;
+pub mod sets;
 mod several;
 mod text;
 mod types;

@@ -1,15 +1,21 @@
 //! What goes back to the caller: the report of one evaluation.
 
+mod capabilities;
 mod compare;
 mod measurement;
+mod profile_plan;
 mod sweep;
+mod timeline;
 mod types;
 
 pub use crate::measure::RuntimeStats;
+pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
 pub use compare::{CandidateReport, CompareResponse, CountComparison};
 pub use measurement::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
+pub use profile_plan::ProfilePlan;
 pub use sweep::{
     BestPoint, SweepBest, SweepPoint, SweepReason, SweepResponse, SweepStarted, SweepStatus,
     SweepTable, SweepView,
 };
+pub use timeline::{ExecutionSummary, GpuTime, LaunchRow, TimelineReport, TimelineRow};
 pub use types::*;

@@ -15,3 +15,4 @@ mod lifecycle;
 mod profile;
 mod server;
 mod sweep;
+mod traced;
