@@ -6,8 +6,8 @@ use crate::contract::{EvaluateRequest, Work};
 use crate::profile::nsys::{self as reader, NsysLaunch, NsysReport, NsysRow};
 use crate::profile::{Cause, Unavailable};
 use crate::report::{ExecutionSummary, GpuTime, LaunchRow, TimelineReport, TimelineRow};
-use crate::tools::nsys::{self, Traced};
 use crate::tools::Artifact;
+use crate::tools::nsys::{self, Traced};
 use crate::worker::Lease;
 use crate::worker::protocol::{DeviceInfo, DeviceKind, RunOutcome};
 

@@ -7,6 +7,7 @@
 pub mod catalogue;
 mod emulator;
 mod found;
+pub mod import;
 mod launch;
 pub mod ncu;
 pub mod nsys;

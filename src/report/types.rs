@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
-use super::timeline::TimelineReport;
 use super::SweepView;
 use super::measurement::MeasurementReport;
+use super::timeline::TimelineReport;
 use crate::compile::{Diagnostic, Resources};
 use crate::contract::{Compress, DataFormat, KernelType};
 use crate::measure::RuntimeStats;
