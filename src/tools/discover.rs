@@ -112,6 +112,16 @@ pub struct ToolSearch {
     pub directory: PathBuf,
 }
 
+impl ToolSearch {
+    /// `path`: directories with the separator of PATH between them. `directory`: the private one.
+    pub fn new(path: &str, directory: PathBuf) -> Self {
+        let explicit = std::env::split_paths(path);
+        let explicit = explicit.filter(|path| !path.as_os_str().is_empty());
+        let explicit = explicit.map(|path| std::path::absolute(&path).unwrap_or(path)).collect();
+        Self { explicit, directory }
+    }
+}
+
 /// The tools of this machine, looked for when first asked for.
 pub struct Tools {
     search: ToolSearch,
