@@ -4,6 +4,7 @@ mod comparison;
 mod measured;
 mod metrics;
 mod page;
+mod timeline;
 
 use crate::compile::{Diagnostic, Severity};
 use crate::report::{
@@ -212,6 +213,9 @@ fn extras(page: &mut Page, response: &EvaluateResponse) {
     }
     if let Some(reason) = response.profile.as_ref().and_then(|profile| profile.reason.as_ref()) {
         page.row("profile", &format!("not available: {reason}"));
+    }
+    if let Some(timeline) = &response.timeline {
+        timeline::rows(page, timeline);
     }
     if let Some(sanitize) = &response.sanitize {
         if let Some(reason) = &sanitize.reason {

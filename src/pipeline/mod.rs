@@ -8,6 +8,7 @@ mod error;
 mod jobs;
 mod linted;
 mod measured;
+mod nsight;
 mod prepare;
 mod profile_plan;
 mod profiled;
@@ -17,6 +18,7 @@ mod service;
 mod start;
 mod sweep;
 mod swept;
+mod timeline;
 mod watched;
 
 pub use error::{Problem, ServiceError, chain as error_chain};

@@ -62,6 +62,8 @@ impl Report {
             conditions: self.conditions,
             unavailable: None,
             metrics,
+            kernels: Vec::new(),
+            kernels_left_out: None,
         }
     }
 }

@@ -7,11 +7,17 @@
 pub mod catalogue;
 mod emulator;
 mod found;
+pub mod import;
 mod launch;
+pub mod ncu;
+pub mod nsys;
 mod occupancy;
 mod reason;
+pub mod sanitizer;
 mod select;
 pub mod sets;
+mod several;
+mod text;
 mod types;
 mod values;
 
@@ -19,8 +25,9 @@ pub use emulator::metrics as emulator_metrics;
 pub use launch::Launch;
 pub use reason::Cause;
 pub use select::{Selection, select};
+pub use several::{MAX_KERNELS, Profiled, several_metrics};
 pub use types::{
-    CacheControl, ClockControl, Conditions, DeviceMetrics, Metric, MetricGroups, MetricSource,
-    Replay, Unavailable,
+    CacheControl, ClockControl, Conditions, DeviceMetrics, KernelMetrics, Metric, MetricGroups,
+    MetricSource, Replay, Unavailable,
 };
 pub use values::{Collected, counter_names, device_metrics, nvidia_names};

@@ -112,6 +112,16 @@ pub struct ToolSearch {
     pub directory: PathBuf,
 }
 
+impl ToolSearch {
+    /// `path`: directories with the separator of PATH between them. `directory`: the private one.
+    pub fn new(path: &str, directory: PathBuf) -> Self {
+        let explicit = std::env::split_paths(path);
+        let explicit = explicit.filter(|path| !path.as_os_str().is_empty());
+        let explicit = explicit.map(|path| std::path::absolute(&path).unwrap_or(path)).collect();
+        Self { explicit, directory }
+    }
+}
+
 /// The tools of this machine, looked for when first asked for.
 pub struct Tools {
     search: ToolSearch,
@@ -296,7 +306,7 @@ fn dotted_number(text: &str) -> Option<String> {
     let words = text.split(|c: char| !(c.is_ascii_digit() || c == '.'));
     let versions = words.map(|word| word.trim_matches('.'));
     let parts = |word: &str| word.split('.').filter(|part| !part.is_empty()).count();
-    versions.filter(|word| parts(word) >= 3).last().map(str::to_owned)
+    versions.rev().find(|word| parts(word) >= 3).map(str::to_owned)
 }
 
 #[cfg(test)]
