@@ -56,6 +56,9 @@ fn weights(id: &str) -> Option<&'static [(&'static str, f64)]> {
             ("tensor_double_ops", 1.0),
             ("tensor_fp8_ops", 1.0),
         ],
+        "flop_count_tensor_fp64" => &[("tensor_double_ops", 1.0)],
+        "flop_count_tensor_tf32" => &[("tensor_tf32_ops", 1.0)],
+        "flop_count_tensor_fp8" => &[("tensor_fp8_ops", 1.0)],
         _ => return None,
     })
 }

@@ -21,16 +21,26 @@ const fn scaled(group: F, name: &'static str, scale: f64) -> Field {
 
 macro_rules! metrics {
     ($($id:ident, $unit:ident, $group:ident, $description:literal,
-       [$($formula:expr),*], [$($field:expr),*];)*) => {
+       [$($formula:expr $(; $chips:expr)?),*], [$($field:expr),*];)*) => {
         /// Every metric.
         pub const CATALOGUE: &[MetricInfo] = &[$(MetricInfo {
             id: stringify!($id),
             unit: Unit::$unit,
             group: $group,
             description: $description,
-            sources: &[$(Source { chips: ALL, formula: $formula }),*],
+            sources: &[$(Source { chips: chips!($($chips)?), formula: $formula }),*],
             fields: &[$($field),*],
         }),*];
+    };
+}
+
+/// A formula is for every chip unless it says `; (first, last)`.
+macro_rules! chips {
+    () => {
+        ALL
+    };
+    ($chips:expr) => {
+        $chips
     };
 }
 
@@ -378,4 +388,79 @@ metrics! {
     warp_atomic, Instructions, Instructions, "Atomics of warps.", [], [];
     warp_synchronisation, Instructions, Instructions, "Barriers and fences of warps.", [], [];
     warp_tensor, Instructions, Instructions, "Matrix instructions of warps.", [], [];
+
+    l1_throughput, Percent, Memory, "Busiest part of L1 and shared memory, while active.",
+        [Metric("l1tex__throughput.avg.pct_of_peak_sustained_active")], [];
+    global_load_efficiency, Percent, AccessPattern,
+        "Bytes used of those that loads from global memory fetch.",
+        [Metric("smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct")], [];
+    global_store_efficiency, Percent, AccessPattern,
+        "Bytes used of those that stores to global memory touch.",
+        [Metric("smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct")], [];
+    l1_bytes, Bytes, Roofline,
+        "Bytes that L1 and shared memory returned to threads, 128 for each cycle it did.",
+        [Weighted(&[("l1tex__lsu_writeback_active.sum", 128.0)]); (70, 72),
+         Weighted(&[("l1tex__lsu_writeback_active_mem_lg.sum", 128.0)]); (75, 89),
+         Weighted(&[("l1tex__lsu_writeback_active_mem_lgds.sum", 128.0)]); (90, u32::MAX)], [];
+    l2_bytes, Bytes, Roofline,
+        "Bytes that L2 sent to the multiprocessors, 32 for each cycle it did.",
+        [Weighted(&[("lts__lts2xbar_cycles_active.sum", 32.0)])], [];
+    flop_count_tensor_fp64, Operations, Roofline, "Operations of tensor cores on f64.",
+        [Metric("sm__ops_path_tensor_src_fp64.sum"); (80, u32::MAX)], [];
+    flop_count_tensor_tf32, Operations, Roofline, "Operations of tensor cores on tf32.",
+        [Metric("sm__ops_path_tensor_src_tf32_dst_fp32.sum"); (80, u32::MAX)], [];
+    flop_count_tensor_fp16, Operations, Roofline, "Operations of tensor cores on f16.",
+        [Metric("sm__ops_path_tensor_src_fp16.sum"); (90, 90),
+         Sum(&["sm__ops_path_tensor_src_fp16_dst_fp16.sum",
+               "sm__ops_path_tensor_src_fp16_dst_fp32.sum"])], [];
+    flop_count_tensor_bf16, Operations, Roofline, "Operations of tensor cores on bf16.",
+        [Metric("sm__ops_path_tensor_src_bf16_dst_fp32.sum"); (80, u32::MAX)], [];
+    flop_count_tensor_fp8, Operations, Roofline, "Operations of tensor cores on 8-bit floats.",
+        [Metric("sm__ops_path_tensor_src_fp8_sparsity_off.sum"); (90, 90)], [];
+    peak_flops_double, OperationsPerCycle, Roofline,
+        "Most operations on f64 per cycle of the multiprocessors, a multiply-add being two.",
+        [Weighted(&[("sm__sass_thread_inst_executed_op_dfma_pred_on.sum.peak_sustained", 2.0)])],
+        [];
+    peak_flops_single, OperationsPerCycle, Roofline,
+        "Most operations on f32 per cycle of the multiprocessors, a multiply-add being two.",
+        [Weighted(&[("sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained", 2.0)])],
+        [];
+    peak_flops_half, OperationsPerCycle, Roofline,
+        "Most operations on f16 per cycle, outside tensor cores, packed.",
+        [Weighted(&[("sm__sass_thread_inst_executed_op_hfma_pred_on.sum.peak_sustained", 4.0)])],
+        [];
+    peak_flops_tensor_fp64, OperationsPerCycle, Roofline,
+        "Most operations of tensor cores on f64 per cycle.",
+        [Metric("sm__ops_path_tensor_src_fp64.sum.peak_sustained"); (80, u32::MAX)], [];
+    peak_flops_tensor_tf32, OperationsPerCycle, Roofline,
+        "Most operations of tensor cores on tf32 per cycle.",
+        [Metric("sm__ops_path_tensor_src_tf32_dst_fp32.sum.peak_sustained"); (80, u32::MAX)], [];
+    peak_flops_tensor_fp16, OperationsPerCycle, Roofline,
+        "Most operations of tensor cores on f16 per cycle.",
+        [Metric("sm__ops_path_tensor_src_fp16.sum.peak_sustained"); (90, 90),
+         Metric("sm__ops_path_tensor_src_fp16_dst_fp16.sum.peak_sustained")], [];
+    peak_flops_tensor_bf16, OperationsPerCycle, Roofline,
+        "Most operations of tensor cores on bf16 per cycle.",
+        [Metric("sm__ops_path_tensor_src_bf16_dst_fp32.sum.peak_sustained"); (80, u32::MAX)], [];
+    peak_flops_tensor_fp8, OperationsPerCycle, Roofline,
+        "Most operations of tensor cores on 8-bit floats per cycle.",
+        [Metric("sm__ops_path_tensor_src_fp8_sparsity_off.sum.peak_sustained"); (90, 90)], [];
+    peak_l1_bytes, BytesPerCycle, Roofline, "Most bytes per cycle of what `l1_bytes` counts.",
+        [Weighted(&[("l1tex__lsu_writeback_active.sum.peak_sustained", 128.0)]); (70, 72),
+         Weighted(&[("l1tex__lsu_writeback_active_mem_lg.sum.peak_sustained", 128.0)]); (75, 89),
+         Weighted(&[("l1tex__lsu_writeback_active_mem_lgds.sum.peak_sustained", 128.0)]);
+         (90, u32::MAX)], [];
+    peak_l2_bytes, BytesPerCycle, Roofline, "Most bytes per cycle of what `l2_bytes` counts.",
+        [Weighted(&[("lts__lts2xbar_cycles_active.sum.peak_sustained", 32.0)])], [];
+    peak_dram_bytes, BytesPerCycle, Roofline, "Most bytes of device memory per cycle.",
+        [Metric("dram__bytes.sum.peak_sustained")], [];
+    sm_clock, Hertz, Timing, "Clock of the multiprocessors during the profiled launch.",
+        [Metric("sm__cycles_elapsed.avg.per_second"), Metric("smsp__cycles_elapsed.avg.per_second")],
+        [];
+    l1_clock, Hertz, Timing, "Clock of L1 during the profiled launch.",
+        [Metric("l1tex__cycles_elapsed.avg.per_second")], [];
+    l2_clock, Hertz, Timing, "Clock of L2 during the profiled launch.",
+        [Metric("lts__cycles_elapsed.avg.per_second")], [];
+    dram_clock, Hertz, Timing, "Clock of device memory during the profiled launch.",
+        [Metric("dram__cycles_elapsed.avg.per_second")], [];
 }
