@@ -1,5 +1,6 @@
 //! The one place that knows the order of the stages.
 
+mod analysed;
 mod assemble;
 mod compare;
 mod compile_only;

@@ -62,6 +62,9 @@ impl Report {
             conditions: self.conditions,
             unavailable: None,
             metrics,
+            roofline: None,
+            advice: Vec::new(),
+            cross_check: None,
         }
     }
 }

@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
+use super::advice::Advice;
+use super::cross_check::CrossCheck;
+use super::roofline::Roofline;
+
 /// Metrics of one kernel: of one launch of it, apart from the timed ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
@@ -26,6 +30,17 @@ pub struct DeviceMetrics {
     pub unavailable: Option<Unavailable>,
     /// Every metric that was asked for, by id: its value, or why there is none.
     pub metrics: BTreeMap<String, Metric>,
+    /// Where the kernel stands below what the device can do. Absent if neither operations nor bytes
+    /// are among the metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roofline: Option<Roofline>,
+    /// What stands out, the largest shares first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub advice: Vec<Advice>,
+    /// The profiled launch beside the timed ones. Absent where one of them has no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cross_check: Option<CrossCheck>,
 }
 
 /// How the values of a tool were taken.
