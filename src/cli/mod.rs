@@ -14,6 +14,7 @@ mod error;
 mod eval;
 mod format;
 mod http;
+mod json;
 mod local;
 mod logging;
 mod openapi;

@@ -1,22 +1,25 @@
 //! One comparison from contract to report: each kernel evaluated on its own, then pairs side by
 //! side, all on one device.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::assemble;
 use super::error::{self, Problem, ServiceError};
 use super::jobs::JobGuard;
-use super::prepare::{self, CompileOutcome, Layout, Prepared};
-use super::run::{Admitted, Shared, preset};
-use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice, Isolation};
-use crate::measure::paired::{self, ComparePolicy, PairOutcome, PairedComparison, Ranking};
+use super::prepare::{self, CompileOutcome, Prepared};
+use super::run::{Admitted, Laid, Purpose, Shared, ms};
+use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
+use crate::measure::Preset;
+use crate::measure::paired::{
+    self, ComparePolicy, LookOutcome, PairOutcome, PairedComparison, Ranking,
+};
 use crate::queue::Need;
 use crate::report::{
     CandidateReport, CompareResponse, CountComparison, EvaluateResponse, JobState, ResponseStatus,
     Timings,
 };
+use crate::worker::Lease;
 use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, PairedPlan, RunOutcome};
-use crate::worker::{Lease, RunEvent};
 
 /// Resolution of an event, milliseconds: the timer behind it advances by 32 ns on the devices that
 /// were looked at, and a time is a difference of two readings.
@@ -60,9 +63,7 @@ impl Shared {
     ) -> Result<CompareResponse, ServiceError> {
         let arrived = Instant::now();
         let _admitted = admitted;
-        contract::validate_compare(&request, &self.limits).map_err(|errors| {
-            ServiceError::Invalid(errors.into_iter().map(Problem::from).collect())
-        })?;
+        contract::validate_compare(&request, &self.limits).map_err(error::invalid)?;
         let device = self.default_device()?;
         let candidates = request.named_candidates();
         job.state(JobState::Queued);
@@ -70,7 +71,7 @@ impl Shared {
         let need = Need { target: Some(device.target), ..Need::default() };
         let lease = self.fleet.lease(&need).await.map_err(error::from_lease)?;
         let mut bench = Bench { shared: self, job, request: &request, lease, runs: 0 };
-        let waited = queued.elapsed().as_secs_f64() * 1e3;
+        let waited = ms(queued);
 
         let reference = bench.evaluate(&request.ref_kernel, "reference").await?;
         if !reference.is_comparable() {
@@ -80,15 +81,16 @@ impl Shared {
         for candidate in &candidates {
             evaluated.push(bench.evaluate(&candidate.kernel, &candidate.name).await?);
         }
-        let (pairs, failures) = bench.pairs(&evaluated).await?;
+        let (pairs, failures) = bench.pairs(&evaluated).await;
         let device = bench.lease.device().clone();
         drop(bench);
         let mut response = assemble(job.id(), &device, &candidates, evaluated, &pairs, &failures);
-        if let Some(alpha) = (candidates.len() > 1).then(|| preset(request.measure.preset)) {
-            response.ranking = ranking(candidates.len() + 1, &pairs, alpha?.compare.alpha)?;
+        if candidates.len() > 1 {
+            let alpha = Preset::builtin(request.measure.preset).compare.alpha;
+            response.ranking = ranking(candidates.len() + 1, &pairs, alpha)?;
         }
         response.timings.queue = waited;
-        response.timings.total = arrived.elapsed().as_secs_f64() * 1e3;
+        response.timings.total = ms(arrived);
         Ok(response)
     }
 }
@@ -99,7 +101,7 @@ struct Bench<'a> {
     job: &'a JobGuard<'a>,
     request: &'a CompareRequest,
     lease: Lease,
-    /// Runs so far: each gets a directory of its own.
+    /// Runs so far: each gets an id of its own.
     runs: u32,
 }
 
@@ -129,43 +131,27 @@ impl Bench<'_> {
         self.job.state(JobState::Compiling);
         let began = Instant::now();
         let compiled = prepare::compile(&self.shared.compiler, &request, &device.target).await?;
-        let mut timings =
-            Timings { compile: began.elapsed().as_secs_f64() * 1e3, ..Timings::default() };
+        let mut timings = Timings { compile: ms(began), ..Timings::default() };
         let compiled = match compiled {
             CompileOutcome::Compiled(compiled) => *compiled,
             CompileOutcome::Failed(failure) => {
-                timings.total = began.elapsed().as_secs_f64() * 1e3;
+                timings.total = ms(began);
                 let id = self.job.id();
                 let report = assemble::not_compiled(id, &request, &device, &failure, timings);
                 return Ok(Evaluated { report, prepared: None, counts: None });
             }
         };
-        let directory = self.shared.job_directory()?;
-        let trials = self.shared.trial_plan(&request)?;
         let id = self.next_id(name);
-        let prepared = {
-            let (limits, path) = (self.shared.limits.clone(), directory.path().to_owned());
-            let request = request.clone();
-            tokio::task::spawn_blocking(move || {
-                let layout = Layout {
-                    job_id: &id,
-                    directory: &path,
-                    limits: &limits,
-                    trials: Some(trials),
-                    lint: true,
-                };
-                prepare::lay_out(&request, compiled, &layout)
-            })
-            .await
-            .map_err(|error| error::internal("laying out the job", &error))??
-        };
+        let laid = self.shared.lay_out(request, compiled, id, Purpose::Evaluate).await?;
+        let Laid { request, prepared, look } = laid;
         let mut run = prepared.job.clone();
         // On the emulated device counts stand in for times.
         run.profile |= device.kind == DeviceKind::Emulator;
-        let outcome = self.run(run, &request).await;
+        let mut outcome = self.run(run, &request).await;
+        self.shared.linted.settle(look, &mut outcome);
         let counts = outcome.counts.as_ref().map(|counts| counts.counts.clone());
         timings.set_worker(&outcome.timings);
-        timings.total = began.elapsed().as_secs_f64() * 1e3;
+        timings.total = ms(began);
         let report = assemble::ran(self.job.id(), &request, &device, &prepared, outcome, timings)
             .map_err(|error| error::internal("building the report", &error))?;
         Ok(Evaluated { report, prepared: Some(prepared), counts })
@@ -177,53 +163,40 @@ impl Bench<'_> {
     }
 
     async fn run(&mut self, job: Job, request: &EvaluateRequest) -> RunOutcome {
-        self.job.state(JobState::Profiling);
-        let fresh = request.isolation == Isolation::Fresh;
-        let timeout = Duration::from_secs_f64(request.timeout);
-        let on_event = |event: RunEvent| {
-            if let RunEvent::Progress { trials } = event {
-                self.job.trials(trials);
-            }
-        };
-        self.lease.run(job, timeout, fresh, &on_event).await
+        self.shared.execute(self.job, request, job, &mut self.lease).await
     }
 
     /// Compares every pair of comparable kernels.
-    async fn pairs(
-        &mut self,
-        evaluated: &[Evaluated],
-    ) -> Result<(Vec<Pair>, Vec<Failure>), ServiceError> {
+    async fn pairs(&mut self, evaluated: &[Evaluated]) -> (Vec<Pair>, Vec<Failure>) {
         let (mut pairs, mut failures) = (Vec::new(), Vec::new());
         if self.lease.device().kind == DeviceKind::Emulator {
-            return Ok((pairs, failures));
+            return (pairs, failures);
         }
         let able = (0..evaluated.len()).filter(|&index| evaluated[index].is_comparable());
         let able = able.collect::<Vec<_>>();
         let count = able.len() * (able.len().saturating_sub(1)) / 2;
         for (position, &candidate) in able.iter().enumerate() {
             for &reference in &able[..position] {
-                let measured =
-                    self.pair(&evaluated[reference], &evaluated[candidate], count).await?;
-                match measured {
+                match self.pair(&evaluated[reference], &evaluated[candidate], count).await {
                     Ok(comparison) => pairs.push(Pair { reference, candidate, comparison }),
                     Err(reason) => failures.push(Failure { reference, candidate, reason }),
                 }
             }
         }
-        Ok((pairs, failures))
+        (pairs, failures)
     }
 
-    /// Measures two kernels side by side; the inner error is why that failed.
+    /// Measures two kernels side by side; the error is why that failed.
     async fn pair(
         &mut self,
         reference: &Evaluated,
         candidate: &Evaluated,
         pairs: usize,
-    ) -> Result<Result<PairedComparison, String>, ServiceError> {
+    ) -> Result<PairedComparison, String> {
         let (Some(a), Some(b)) = (&reference.prepared, &candidate.prepared) else {
-            return Ok(Err("one of the kernels did not compile".to_owned()));
+            return Err("one of the kernels did not compile".to_owned());
         };
-        let budget = preset(self.request.measure.preset)?.compare;
+        let budget = &Preset::builtin(self.request.measure.preset).compare;
         let policy = ComparePolicy { resolution_ms: EVENT_TICK_MS, ..budget.policy() };
         let policy = policy.for_family(pairs);
         let plan = PairedPlan {
@@ -234,13 +207,11 @@ impl Bench<'_> {
             cache: self.request.measure.cache,
             fresh_inputs: self.request.measure.inputs == InputChoice::Fresh,
         };
-        let directory = self.shared.job_directory()?;
         let mut request = self.request.evaluation_of(&self.request.ref_kernel);
         // What the comparison is to take does not count as hanging.
         request.timeout += plan.max_time_s;
         let job = Job {
             id: self.next_id("pair"),
-            directory: directory.path().to_owned(),
             references: Vec::new(),
             keep_outputs: Vec::new(),
             trials: None,
@@ -251,22 +222,18 @@ impl Bench<'_> {
         };
         let outcome = self.run(job, &request).await;
         if let Some(failure) = outcome.failure {
-            return Ok(Err(format!(
+            return Err(format!(
                 "side by side the run failed ({}): {}",
                 failure.code, failure.message
-            )));
+            ));
         }
         let blocks = &outcome.paired_blocks;
-        let last = policy.looks.iter().rposition(|look| *look as usize <= blocks.len());
-        Ok(Ok(match last {
-            Some(look) if policy.looks[look] as usize == blocks.len() => {
-                match paired::decide_at_look(blocks, look, &policy) {
-                    paired::LookOutcome::Done(comparison) => *comparison,
-                    paired::LookOutcome::Continue { .. } => paired::conclude(blocks, &policy),
-                }
-            }
+        let look = policy.looks.iter().position(|look| *look as usize == blocks.len());
+        Ok(match look.map(|look| paired::decide_at_look(blocks, look, &policy)) {
+            Some(LookOutcome::Done(comparison)) => *comparison,
+            // The time ended before a look had an answer.
             _ => paired::conclude(blocks, &policy),
-        }))
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 
 use super::assemble;
 use super::error::{self, Problem, ServiceError};
-use super::run::Shared;
+use super::run::{Shared, ms};
 use super::service::CompileRequest;
 use crate::compile::{CompileError, CompileOptions, Compiler, Target};
 use crate::contract::{self, KernelCode, KernelMetadata, KernelType};
@@ -24,8 +24,7 @@ pub(super) async fn run(
 ) -> Result<CompileResponse, ServiceError> {
     let arrived = Instant::now();
     let _admitted = shared.admit()?;
-    contract::validate_kernel(&request.kernel, &shared.limits)
-        .map_err(|errors| ServiceError::Invalid(errors.into_iter().map(Problem::from).collect()))?;
+    contract::validate_kernel(&request.kernel, &shared.limits).map_err(error::invalid)?;
     let target = match &request.arch {
         Some(arch) => named_target(shared, arch)?,
         None => shared.default_device()?.target,
@@ -59,7 +58,7 @@ pub(super) async fn run(
         }
         Err(other) => return Err(error::from_compile(other)),
     }
-    response.total_ms = arrived.elapsed().as_secs_f64() * 1e3;
+    response.total_ms = ms(arrived);
     Ok(response)
 }
 

@@ -57,6 +57,11 @@ impl From<ContractError> for Problem {
     }
 }
 
+/// The request does not fit: every problem found.
+pub(super) fn invalid(errors: Vec<ContractError>) -> ServiceError {
+    ServiceError::Invalid(errors.into_iter().map(Problem::from).collect())
+}
+
 /// Our bug or a broken machine: the whole chain goes to the log under an id, the id to the caller.
 pub(super) fn internal(operation: &str, error: &(dyn Error + 'static)) -> ServiceError {
     let id = uuid::Uuid::new_v4().to_string();

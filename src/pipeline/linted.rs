@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::contract::EvaluateRequest;
 use crate::validate::Weakness;
+use crate::worker::protocol::RunOutcome;
 
 /// Contracts that are remembered.
 const MAX_CONTRACTS: usize = 1024;
@@ -23,23 +24,59 @@ struct Inner {
 }
 
 /// Identifies what a contract expects, whatever the kernel. `None`: there is nothing to look at.
+/// Blocking: reads all of the contract's data, a piece at a time.
 pub(super) fn identity(request: &EvaluateRequest) -> Option<blake3::Hash> {
     if request.expected.is_empty() {
         return None;
     }
-    let io = &request.kernel.io;
-    let described = serde_json::to_vec(&(io, &request.expected, &request.tolerance)).ok()?;
-    Some(blake3::hash(&described))
+    let described = (&request.kernel.io, &request.expected, &request.tolerance);
+    let mut hasher = blake3::Hasher::new();
+    serde_json::to_writer(&mut hasher, &described).ok()?;
+    Some(hasher.finalize())
+}
+
+/// What is to be done about a contract's weaknesses.
+#[derive(Debug, PartialEq)]
+pub(super) enum Look {
+    /// It expects nothing, so there is nothing to look at.
+    Needless,
+    /// It was looked at before.
+    Known(Vec<Weakness>),
+    /// The next run is to look at it.
+    Wanted(blake3::Hash),
+}
+
+impl Look {
+    /// Whether the run is to look.
+    pub(super) fn is_wanted(&self) -> bool {
+        matches!(self, Look::Wanted(_))
+    }
 }
 
 impl LintedContracts {
-    /// The weaknesses of a contract that was looked at.
-    pub(super) fn get(&self, contract: &blake3::Hash) -> Option<Vec<Weakness>> {
-        self.lock().known.get(contract).cloned()
+    /// What a run is to do about a contract (see [`identity`]).
+    pub(super) fn look(&self, contract: Option<blake3::Hash>) -> Look {
+        let Some(contract) = contract else { return Look::Needless };
+        match self.lock().known.get(&contract) {
+            Some(known) => Look::Known(known.clone()),
+            None => Look::Wanted(contract),
+        }
+    }
+
+    /// Completes the outcome of the run by what is known, or remembers what the run found.
+    pub(super) fn settle(&self, look: Look, outcome: &mut RunOutcome) {
+        match look {
+            Look::Known(known) => outcome.weaknesses = known,
+            // What a run that ended early did not look at is not known.
+            Look::Wanted(contract) if outcome.failure.is_none() && outcome.all_passed() => {
+                self.put(contract, outcome.weaknesses.clone());
+            }
+            Look::Wanted(_) | Look::Needless => {}
+        }
     }
 
     /// Remembers the weaknesses of a contract, in place of the oldest.
-    pub(super) fn put(&self, contract: blake3::Hash, weaknesses: Vec<Weakness>) {
+    fn put(&self, contract: blake3::Hash, weaknesses: Vec<Weakness>) {
         let mut inner = self.lock();
         if inner.known.insert(contract, weaknesses).is_none() {
             inner.order.push_back(contract);
@@ -59,6 +96,9 @@ impl LintedContracts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tensor::Dtype;
+    use crate::validate::{WeaknessCode, compare, resolve};
+    use crate::worker::protocol::{Blame, OutputCheck, RunFailure};
 
     #[test]
     fn the_oldest_is_forgotten() {
@@ -68,8 +108,41 @@ mod tests {
             contracts.put(hash(index), Vec::new());
             contracts.put(hash(index), Vec::new());
         }
-        assert_eq!(contracts.get(&hash(0)), None);
-        assert_eq!(contracts.get(&hash(1)), Some(Vec::new()));
+        assert_eq!(contracts.look(Some(hash(0))), Look::Wanted(hash(0)));
+        assert_eq!(contracts.look(Some(hash(1))), Look::Known(Vec::new()));
         assert_eq!(contracts.lock().known.len(), MAX_CONTRACTS);
+    }
+
+    #[test]
+    fn a_contract_is_looked_at_until_a_run_has_seen_all_of_it() {
+        let contracts = LintedContracts::default();
+        let contract = blake3::hash(b"contract");
+        let tolerance = resolve(None, Dtype::Uint8);
+        let right = compare(Dtype::Uint8, &[1], &[0], &[0], None, &tolerance);
+        let found = Weakness {
+            code: WeaknessCode::ZerosPass,
+            output: "y".to_owned(),
+            message: "zeros pass".to_owned(),
+        };
+        let mut outcome = RunOutcome {
+            weaknesses: vec![found.clone()],
+            checks: vec![OutputCheck { buffer: 0, comparison: right }],
+            failure: Some(RunFailure {
+                code: "timeout".to_owned(),
+                message: String::new(),
+                blame: Blame::Candidate,
+            }),
+            ..RunOutcome::default()
+        };
+        contracts.settle(contracts.look(Some(contract)), &mut outcome);
+        assert!(contracts.look(Some(contract)).is_wanted(), "the run ended early");
+        outcome.failure = None;
+        contracts.settle(contracts.look(Some(contract)), &mut outcome);
+        let mut next = RunOutcome::default();
+        let look = contracts.look(Some(contract));
+        assert!(!look.is_wanted());
+        contracts.settle(look, &mut next);
+        assert_eq!(next.weaknesses, [found]);
+        assert_eq!(contracts.look(None), Look::Needless);
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-use super::error::{Problem, ServiceError, chain};
+use tempfile::TempDir;
+
+use super::error::{self, Problem, ServiceError, chain};
 use super::profiled;
 use crate::bind::{BindError, bind_arguments};
 use crate::compile::{Artifact, CompileError, CompileFailure, CompileOptions, Compiler, Target};
@@ -24,6 +26,8 @@ pub(super) struct Prepared {
     pub(super) artifact: Artifact,
     /// What the worker will be asked.
     pub(super) job: Job,
+    /// Holds the files that the job names: they are there for as long as this is.
+    _directory: TempDir,
 }
 
 impl Prepared {
@@ -77,7 +81,7 @@ pub(super) async fn compile(
             Ok(CompileOutcome::Compiled(Box::new(Compiled { candidate, references: references? })))
         }
         Err(CompileError::Rejected(failure)) => Ok(CompileOutcome::Failed(failure)),
-        Err(error) => Err(super::error::from_compile(error)),
+        Err(error) => Err(error::from_compile(error)),
     }
 }
 
@@ -101,32 +105,32 @@ fn reference_failure(output: &str, error: CompileError) -> ServiceError {
             code: format!("reference_{}", failure.code),
             message: format!("the reference kernel does not compile: {}", failure.message),
         }]),
-        other => super::error::from_compile(other),
+        other => error::from_compile(other),
     }
 }
 
 /// What the layout of a job needs beside the contract.
-pub(super) struct Layout<'a> {
-    pub(super) job_id: &'a str,
-    pub(super) directory: &'a Path,
-    pub(super) limits: &'a Limits,
+pub(super) struct Layout {
+    pub(super) job_id: String,
+    pub(super) directory: TempDir,
+    pub(super) limits: Limits,
     pub(super) trials: Option<TrialPlan>,
-    pub(super) lint: bool,
 }
 
 /// Binds arguments and writes the contract's data into the job's directory. Blocking.
 pub(super) fn lay_out(
     request: &EvaluateRequest,
     compiled: Compiled,
-    layout: &Layout<'_>,
+    layout: Layout,
 ) -> Result<Prepared, ServiceError> {
+    let directory = layout.directory.path();
     let empty = IoContract::default();
     let io = request.kernel.io.as_ref().unwrap_or(&empty);
-    let launch = launch_of(&compiled.candidate, io, io, layout.limits, "kernel")?;
+    let launch = launch_of(&compiled.candidate, io, io, &layout.limits, "kernel")?;
     let buffers_of = tensor_arguments(io);
     let mut buffers = Vec::new();
     for (index, arg) in &buffers_of {
-        buffers.push(buffer(layout.directory, *index, arg)?);
+        buffers.push(buffer(directory, *index, arg)?);
     }
     let position = |name: &str| buffers_of.iter().position(|(_, arg)| arg.name == name);
 
@@ -135,7 +139,7 @@ pub(super) fn lay_out(
         let own = reference.code.io.as_ref().filter(|own| own.launch.is_some()).unwrap_or(io);
         let path = format!("expected.{}.kernel", reference.outputs[0]);
         references.push(ReferenceRun {
-            launch: launch_of(&reference.artifact, io, own, layout.limits, &path)?,
+            launch: launch_of(&reference.artifact, io, own, &layout.limits, &path)?,
             outputs: reference.outputs.iter().filter_map(|name| position(name)).collect(),
         });
     }
@@ -146,7 +150,7 @@ pub(super) fn lay_out(
         let BufferSpec { dtype, shape, .. } = &buffers[buffer];
         tolerances.push((buffer, validate::resolve(request.tolerance.as_ref(), *dtype)));
         if let Some(data) = &expected.data {
-            let file = layout.directory.join(format!("expected-{buffer}.bin"));
+            let file = directory.join(format!("expected-{buffer}.bin"));
             decode(data, *dtype, shape, &file, &format!("expected.{name}.data"))?;
             expected_files.push((buffer, file));
         }
@@ -158,21 +162,21 @@ pub(super) fn lay_out(
         .map(|(buffer, _)| buffer)
         .collect();
     let job = Job {
-        id: layout.job_id.to_owned(),
-        directory: layout.directory.to_owned(),
+        id: layout.job_id,
+        directory: directory.to_owned(),
         launch,
         buffers,
         references,
         expected_files,
         tolerances,
         keep_outputs,
-        trials: layout.trials.clone(),
+        trials: layout.trials,
         sanitize: request.sanitize != Sanitize::Off,
         profile: profiled::wants_counts(request),
-        lint: layout.lint,
+        lint: false,
         paired: None,
     };
-    Ok(Prepared { artifact: compiled.candidate, job })
+    Ok(Prepared { artifact: compiled.candidate, job, _directory: layout.directory })
 }
 
 fn tensor_arguments(io: &IoContract) -> Vec<(usize, &ArgSpec)> {
@@ -200,7 +204,7 @@ fn launch_of(
     let bound = bind_arguments(entry, &io.args).map_err(|errors| binding_failure(path, errors))?;
     let at = format!("{path}.io.launch");
     let launch = contract::resolve_launch_at(&io.args, dims.launch.as_ref(), limits, &at)
-        .map_err(|e| ServiceError::Invalid(e.into_iter().map(Problem::from).collect()))?;
+        .map_err(error::invalid)?;
     Ok(KernelLaunch {
         image: Image { bytes: artifact.image.to_vec(), format: artifact.format },
         symbol: entry.symbol.clone(),
@@ -269,3 +273,6 @@ fn decode(
         }])),
     }
 }
+
+#[cfg(test)]
+mod tests;

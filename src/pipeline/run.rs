@@ -7,19 +7,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::assemble;
-use super::error::{self, Problem, ServiceError};
+use super::error::{self, ServiceError};
 use super::jobs::{JobGuard, JobTable};
-use super::linted::{self, LintedContracts};
-use super::prepare::{self, CompileOutcome, Layout, Prepared};
+use super::linted::{self, LintedContracts, Look};
+use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
 use crate::compile::Compiler;
 use crate::config::Config;
-use crate::contract::{
-    self, EvaluateRequest, InputChoice, Isolation, Limits, PresetName, ReturnOutputs,
-};
+use crate::contract::{self, EvaluateRequest, InputChoice, Isolation, Limits, ReturnOutputs};
 use crate::measure::{Preset, StopRule};
 use crate::queue::Need;
 use crate::report::{EvaluateResponse, JobState, Timings};
-use crate::worker::protocol::{DeviceInfo, RunOutcome, TrialPlan};
+use crate::worker::protocol::{DeviceInfo, Job, RunOutcome, TrialPlan};
 use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease, RunEvent};
 
 /// Timed launches whose outputs are verified, about.
@@ -51,6 +49,14 @@ pub(super) struct Shared {
     pub(super) run_dir: tempfile::TempDir,
     pub(super) started: Instant,
     pub(super) closing: AtomicBool,
+}
+
+/// A job that was laid out, and the request that it is for.
+pub(super) struct Laid {
+    pub(super) request: EvaluateRequest,
+    pub(super) prepared: Prepared,
+    /// To be settled with the run's outcome.
+    pub(super) look: Look,
 }
 
 impl Shared {
@@ -96,26 +102,8 @@ impl Shared {
             }
         };
 
-        let directory = self.job_directory()?;
-        let trials = match purpose {
-            Purpose::Evaluate => Some(self.trial_plan(&request)?),
-            Purpose::Execute => None,
-        };
-        let contract = linted::identity(&request);
-        let known = contract.as_ref().and_then(|contract| self.linted.get(contract));
-        let lint = contract.is_some() && known.is_none();
-        let (prepared, request) = {
-            let job_id = job.id().to_owned();
-            let path = directory.path().to_owned();
-            let limits = self.limits.clone();
-            tokio::task::spawn_blocking(move || {
-                let layout =
-                    Layout { job_id: &job_id, directory: &path, limits: &limits, trials, lint };
-                prepare::lay_out(&request, *compiled, &layout).map(|prepared| (prepared, request))
-            })
-            .await
-            .map_err(|error| error::internal("laying out the job", &error))??
-        };
+        let laid = self.lay_out(request, *compiled, job.id().to_owned(), purpose).await?;
+        let Laid { request, prepared, look } = laid;
 
         job.state(JobState::Queued);
         let queued = Instant::now();
@@ -125,24 +113,16 @@ impl Shared {
             .await
             .map_err(error::from_lease)?;
         timings.queue = ms(queued);
-        let mut outcome = self.execute(job, &request, &prepared, &mut lease).await;
-        match (known, contract) {
-            (Some(known), _) => outcome.weaknesses = known,
-            // What a run that ended early did not look at is not known.
-            (None, Some(contract)) if outcome.failure.is_none() && outcome.all_passed() => {
-                self.linted.put(contract, outcome.weaknesses.clone());
-            }
-            _ => {}
-        }
+        let run = prepared.job.clone();
+        let mut outcome = self.execute(job, &request, run, &mut lease).await;
+        self.linted.settle(look, &mut outcome);
         let device = lease.device().clone();
         drop(lease);
         self.finish(job, request, prepared, outcome, device, timings, arrived).await
     }
 
     pub(super) fn check(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
-        contract::validate(request, &self.limits).map_err(|errors| {
-            ServiceError::Invalid(errors.into_iter().map(Problem::from).collect())
-        })
+        contract::validate(request, &self.limits).map_err(error::invalid)
     }
 
     /// A place among the evaluations in flight, or the news that there is none.
@@ -169,7 +149,7 @@ impl Shared {
         })
     }
 
-    pub(super) fn job_directory(&self) -> Result<tempfile::TempDir, ServiceError> {
+    fn job_directory(&self) -> Result<tempfile::TempDir, ServiceError> {
         tempfile::Builder::new().prefix("job-").tempdir_in(self.run_dir.path()).map_err(|error| {
             ServiceError::Unavailable(format!(
                 "cannot create a job directory in {}: {error}; check space and permissions",
@@ -179,9 +159,9 @@ impl Shared {
     }
 
     /// How to time, by the request and its preset.
-    pub(super) fn trial_plan(&self, request: &EvaluateRequest) -> Result<TrialPlan, ServiceError> {
+    fn trial_plan(&self, request: &EvaluateRequest) -> TrialPlan {
         let measure = &request.measure;
-        let preset = preset(measure.preset)?;
+        let preset = Preset::builtin(measure.preset);
         let mut stop = match request.num_trials {
             Some(trials) => StopRule::fixed(trials),
             None => preset.measurement.stop_rule(),
@@ -189,20 +169,48 @@ impl Shared {
         stop.max_time_s = measure.max_time.or(stop.max_time_s);
         let least = self.config.measure.min_warmup_s;
         let warmup_s = measure.min_warmup_time;
-        Ok(TrialPlan {
+        TrialPlan {
             stop,
             min_warmup_s: warmup_s.unwrap_or(least.max(preset.measurement.min_warmup_ms * 1e-3)),
             cache: measure.cache,
             fresh_inputs: measure.inputs == InputChoice::Fresh,
             audits: AUDITS,
-        })
+        }
     }
 
-    async fn execute(
+    /// Binds arguments and writes the contract's data, on a thread that may block. `job_id` is what
+    /// the worker's log will call the run.
+    pub(super) async fn lay_out(
+        &self,
+        request: EvaluateRequest,
+        compiled: Compiled,
+        job_id: String,
+        purpose: Purpose,
+    ) -> Result<Laid, ServiceError> {
+        let trials = match purpose {
+            Purpose::Evaluate => Some(self.trial_plan(&request)),
+            Purpose::Execute => None,
+        };
+        let (directory, limits) = (self.job_directory()?, self.limits.clone());
+        let layout = Layout { job_id, directory, limits, trials };
+        let (request, mut prepared, contract) = tokio::task::spawn_blocking(move || {
+            let prepared = prepare::lay_out(&request, compiled, layout)?;
+            let contract = linted::identity(&request);
+            Ok::<_, ServiceError>((request, prepared, contract))
+        })
+        .await
+        .map_err(|error| error::internal("laying out the job", &error))??;
+        let look = self.linted.look(contract);
+        prepared.job.lint = look.is_wanted();
+        Ok(Laid { request, prepared, look })
+    }
+
+    /// Runs a job on a leased device; the job's progress is that of the run.
+    pub(super) async fn execute(
         &self,
         job: &JobGuard<'_>,
         request: &EvaluateRequest,
-        prepared: &Prepared,
+        run: Job,
         lease: &mut Lease,
     ) -> RunOutcome {
         job.state(JobState::Profiling);
@@ -213,7 +221,7 @@ impl Shared {
                 job.trials(trials);
             }
         };
-        lease.run(prepared.job.clone(), timeout, fresh, &on_event).await
+        lease.run(run, timeout, fresh, &on_event).await
     }
 
     #[expect(
@@ -245,11 +253,7 @@ impl Shared {
     }
 }
 
-/// A built-in preset.
-pub(super) fn preset(name: PresetName) -> Result<Preset, ServiceError> {
-    Preset::builtin(name).map_err(|error| error::internal("reading a preset", &error))
-}
-
-fn ms(since: Instant) -> f64 {
+/// Milliseconds of wall clock since then.
+pub(super) fn ms(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }

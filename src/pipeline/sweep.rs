@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use futures_util::{FutureExt, StreamExt};
 
-use super::error::{self, Problem, ServiceError};
+use super::error::{self, ServiceError};
 use super::jobs::{JobGuard, weight};
-use super::run::{Admitted, Purpose, Shared};
+use super::run::{Admitted, Purpose, Shared, ms};
 use super::swept;
 use crate::contract::{self, ContractError, EvaluateRequest, Limits, SweepPlan, SweepRequest};
 use crate::report::{
@@ -42,7 +42,7 @@ pub(super) async fn run(
     let plan = tokio::task::spawn_blocking(move || plan(request, &limits))
         .await
         .map_err(|error| error::internal("planning the sweep", &error))?
-        .map_err(invalid)?;
+        .map_err(error::invalid)?;
     let plan = Arc::new(plan);
     let job = shared.jobs.enter();
     job.points(0, plan.points());
@@ -106,10 +106,6 @@ fn checked(
     Ok(request)
 }
 
-fn invalid(errors: Vec<ContractError>) -> ServiceError {
-    ServiceError::Invalid(errors.into_iter().map(Problem::from).collect())
-}
-
 /// What the points came to.
 #[derive(Default)]
 struct Done {
@@ -159,7 +155,7 @@ async fn point(
         tokio::task::spawn_blocking(move || checked(&plan, index, &limits)).await
     };
     let expanded = expanded.map_err(|error| error::internal("writing out a point", &error));
-    let (work, evaluated) = match expanded.and_then(|request| request.map_err(invalid)) {
+    let (work, evaluated) = match expanded.and_then(|request| request.map_err(error::invalid)) {
         Ok(request) => {
             let work = request.work.clone();
             (work, shared.run_admitted(job, request, Purpose::Evaluate).await)
@@ -174,7 +170,7 @@ async fn point(
         Err(ServiceError::ShuttingDown) => Err(ServiceError::ShuttingDown),
         Err(error) => {
             let mut point = swept::failed(index, values, &error);
-            point.total_ms = arrived.elapsed().as_secs_f64() * 1e3;
+            point.total_ms = ms(arrived);
             Ok((point, None))
         }
     }
@@ -192,6 +188,6 @@ fn answer(job_id: &str, plan: &SweepPlan, done: Done, arrived: Instant) -> Sweep
         best: swept::best(&points, &devices),
         points,
         devices,
-        total_ms: arrived.elapsed().as_secs_f64() * 1e3,
+        total_ms: ms(arrived),
     }
 }

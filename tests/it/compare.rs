@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::contracts::example;
+use crate::contracts::{base64, example};
 use crate::server::{Server, root, until};
 use crate::support::{outcome, warpgauge};
 
@@ -220,6 +220,36 @@ fn candidates_keep_their_order_and_do_not_harm_each_other() {
         assert!(report["ranking"].is_null(), "no times, no order");
         assert_eq!(ratio(&found[2], "global_load_sectors"), 2.0);
         assert!(found[1].get("counts").is_none(), "what does not compile counts nothing");
+    }
+    assert_ready(&server);
+}
+
+#[test]
+fn kernels_are_compared_on_data() {
+    let server = Server::start();
+    let content: Vec<u8> = (0..4096).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    let data = json!({"data_b64": base64(&content), "format": "raw"});
+    let on_data = |mut kernel: Value| {
+        let spec = &mut kernel["io"]["args"][0]["tensor_spec"];
+        spec.as_object_mut().unwrap().remove("init");
+        spec["data"] = data.clone();
+        kernel
+    };
+    let candidates = [("same", on_data(reference())), ("twice", on_data(variant(TWICE)))];
+    let candidates = candidates.map(|(name, kernel)| json!({"name": name, "kernel": kernel}));
+    let report = compare(
+        &server,
+        &json!({"ref_kernel": on_data(reference()), "candidates": candidates, "num_trials": 3,
+                "atol": 0.0, "rtol": 0.0}),
+    );
+    for candidate in report["candidates"].as_array().unwrap() {
+        let result = &candidate["evaluation"]["kernel_exec_result"];
+        assert_eq!(result["correctness"], true, "{candidate}");
+        if is_gpu(&report) {
+            assert_compared(candidate, &["faster", "slower", "same", "inconclusive"]);
+        } else {
+            assert_not_compared(candidate, "emulated");
+        }
     }
     assert_ready(&server);
 }
