@@ -38,10 +38,10 @@ const COUNTS: [&str; 8] = [
 ];
 
 /// A kernel that was evaluated on its own.
-struct Evaluated {
+pub(super) struct Evaluated {
     report: EvaluateResponse,
     /// `None` if it did not compile.
-    prepared: Option<Prepared>,
+    pub(super) prepared: Option<Prepared>,
     /// What the emulator counted in one launch.
     counts: Option<std::collections::BTreeMap<String, u64>>,
 }
@@ -84,7 +84,15 @@ impl Shared {
         let (pairs, failures) = bench.pairs(&evaluated).await;
         let device = bench.lease.device().clone();
         drop(bench);
+        let codes = self.code_diffs(&request, &device, &evaluated).await;
         let mut response = assemble(job.id(), &device, &candidates, evaluated, &pairs, &failures);
+        for (report, code) in response.candidates.iter_mut().zip(codes) {
+            match code {
+                Some(Ok(diff)) => report.code_diff = Some(diff),
+                Some(Err(why)) => report.no_code_diff = Some(why),
+                None => {}
+            }
+        }
         if candidates.len() > 1 {
             let alpha = Preset::builtin(request.measure.preset).compare.alpha;
             response.ranking = ranking(candidates.len() + 1, &pairs, alpha)?;
@@ -132,6 +140,7 @@ impl Bench<'_> {
         let began = Instant::now();
         let compiled = prepare::compile(&self.shared.compiler, &request, &device.target).await?;
         let mut timings = Timings { compile: ms(began), ..Timings::default() };
+        self.job.keep(super::run::kept(name, &request, &device, &compiled));
         let compiled = match compiled {
             CompileOutcome::Compiled(compiled) => *compiled,
             CompileOutcome::Failed(failure) => {
@@ -295,6 +304,8 @@ fn assemble(
             not_compared: pair.is_none().then(|| why_not(device, own, failed)),
             identical_code: identical.and_then(|(a, b)| a.artifact.same_code(&b.artifact)),
             counts: counts(&reference, own),
+            code_diff: None,
+            no_code_diff: None,
         }
     });
     let candidates = reports.collect::<Vec<_>>();

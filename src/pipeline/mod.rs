@@ -1,7 +1,9 @@
 //! The one place that knows the order of the stages.
 
 mod analysed;
+mod artifacts;
 mod assemble;
+mod code_diffs;
 mod compare;
 mod compile_only;
 mod error;
@@ -17,6 +19,7 @@ mod start;
 mod sweep;
 mod swept;
 
+pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use error::{Problem, ServiceError, chain as error_chain};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
 pub use start::{Pipeline, program, toolchain_search};

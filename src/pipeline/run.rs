@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::artifacts::KeptKernel;
 use super::assemble;
 use super::error::{self, ServiceError};
 use super::jobs::{JobGuard, JobTable};
@@ -59,6 +60,24 @@ pub(super) struct Laid {
     pub(super) look: Look,
 }
 
+/// A kernel and what was compiled of it, for those who ask for its code later.
+pub(super) fn kept(
+    name: &str,
+    request: &EvaluateRequest,
+    device: &DeviceInfo,
+    compiled: &CompileOutcome,
+) -> KeptKernel {
+    let (code, target, lineinfo) = (&request.kernel, device.target, prepare::wants_lines(request));
+    match compiled {
+        CompileOutcome::Compiled(compiled) => {
+            KeptKernel::built(name, code, target, lineinfo, &compiled.candidate)
+        }
+        CompileOutcome::Failed(failure) => {
+            KeptKernel::rejected(name, code, target, lineinfo, failure)
+        }
+    }
+}
+
 impl Shared {
     /// Takes one evaluation to its report.
     pub(super) async fn run(
@@ -93,6 +112,7 @@ impl Shared {
         let compiling = Instant::now();
         let compiled = prepare::compile(&self.compiler, &request, &device.target).await?;
         let mut timings = Timings { compile: ms(compiling), ..Timings::default() };
+        job.keep(kept("kernel", &request, &device, &compiled));
         let compiled = match compiled {
             CompileOutcome::Compiled(compiled) => compiled,
             CompileOutcome::Failed(failure) => {
