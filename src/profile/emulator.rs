@@ -50,15 +50,16 @@ fn weights(id: &str) -> Option<&'static [(&'static str, f64)]> {
         "flop_count_single" => &[("fadd", 1.0), ("fmul", 1.0), ("ffma", 2.0)],
         "flop_count_double" => &[("dadd", 1.0), ("dmul", 1.0), ("dfma", 2.0)],
         "flop_count_half" => &[("half_ops", 1.0)],
+        "flop_count_tensor_half" => &[("tensor_half_ops", 1.0)],
+        "flop_count_tensor_tf32" => &[("tensor_tf32_ops", 1.0)],
+        "flop_count_tensor_double" => &[("tensor_double_ops", 1.0)],
+        "flop_count_tensor_narrow" => &[("tensor_fp8_ops", 1.0)],
         "flop_count_tensor" => &[
             ("tensor_half_ops", 1.0),
             ("tensor_tf32_ops", 1.0),
             ("tensor_double_ops", 1.0),
             ("tensor_fp8_ops", 1.0),
         ],
-        "flop_count_tensor_fp64" => &[("tensor_double_ops", 1.0)],
-        "flop_count_tensor_tf32" => &[("tensor_tf32_ops", 1.0)],
-        "flop_count_tensor_fp8" => &[("tensor_fp8_ops", 1.0)],
         _ => return None,
     })
 }

@@ -58,6 +58,12 @@ impl Launch<'_> {
                 Some(_) => known(f64::from(self.shared_bytes()) + self.reserved(), None),
                 None => Err(NO_FACTS.into()),
             },
+            "local_memory_per_thread" => of_function(|facts| facts.local_bytes, None),
+            "static_shared_memory_per_block" => {
+                of_function(|facts| facts.static_shared_bytes, None)
+            }
+            "dynamic_shared_memory_per_block" => known(f64::from(self.dynamic_shared_bytes), None),
+            "driver_shared_memory_per_block" => known(self.reserved(), None),
             "occupancy_limit_registers" => limit(|limits| limits.registers, estimated),
             "occupancy_limit_shared_memory" => limit(|limits| limits.shared, Some(ALL_SHARED)),
             "occupancy_limit_warps" => limit(|limits| limits.warps, None),

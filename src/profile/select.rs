@@ -45,7 +45,7 @@ mod tests {
             ids(&["dram__throughput.avg.pct_of_peak_sustained_elapsed"]).0,
             ["dram_throughput"]
         );
-        assert_eq!(ids(&["stall", "bogus", "stall"]).0.len(), 4);
+        assert_eq!(ids(&["stall", "bogus", "stall"]).0.len(), 19);
         assert_eq!(ids(&["stall", "bogus"]).1, ["bogus"]);
         assert_eq!(ids(&[]).0.len(), CATALOGUE.len());
         assert_eq!(ids(&["all"]).0.len(), CATALOGUE.len());

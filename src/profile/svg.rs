@@ -10,7 +10,7 @@ mod text;
 
 use std::fmt::Write as _;
 
-use super::roofline::{Level, Precision, Roofline, RooflinePoint};
+use super::roofline::{Ceiling, Level, Precision, Roofline, RooflinePoint};
 use scale::Scale;
 use text::{escape, power, si};
 
@@ -79,7 +79,7 @@ fn open(out: &mut String, roofline: &Roofline, caption: Caption<'_>) {
         (escape(caption.kernel), escape(caption.device), escape(caption.tool));
     let bound = roofline.bound_by.map_or("what limits it is not known", |bound| bound.sentence());
     let bound = escape(bound);
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
          width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\" aria-labelledby=\"t d\">\
@@ -87,7 +87,7 @@ fn open(out: &mut String, roofline: &Roofline, caption: Caption<'_>) {
          <desc id=\"d\">{bound}; {reason}</desc><style>{STYLE}</style>\
          <rect class=\"bg\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>\
          <text class=\"ink title\" x=\"{LEFT}\" y=\"26\">{kernel}</text>\
-         <text class=\"dim\" x=\"{LEFT}\" y=\"46\">{device} · {tool} · {bound}</text>\n",
+         <text class=\"dim\" x=\"{LEFT}\" y=\"46\">{device} · {tool} · {bound}</text>",
         reason = escape(&roofline.bound_reason),
     );
 }
@@ -119,29 +119,29 @@ fn pairs(roofline: &Roofline) -> Vec<(f64, f64)> {
 fn grid(out: &mut String, x: &Scale, y: Option<&Scale>) {
     let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
     for (exponent, at) in x.ticks() {
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<path class=\"grid\" d=\"M{at:.1} {TOP:.1}V{bottom:.1}\"/>\
-             <text class=\"dim small\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n",
+             <text class=\"dim small\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
             bottom + 16.0,
             power(exponent)
         );
     }
     for (exponent, at) in y.into_iter().flat_map(Scale::ticks) {
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<path class=\"grid\" d=\"M{LEFT:.1} {at:.1}H{right:.1}\"/>\
-             <text class=\"dim small\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n",
+             <text class=\"dim small\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             LEFT - 8.0,
             at + 4.0,
             si(10f64.powi(exponent), "OP/s")
         );
     }
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<path class=\"axis\" d=\"M{LEFT:.1} {TOP:.1}V{bottom:.1}H{right:.1}\"/>\
          <text class=\"ink\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">\
-         arithmetic intensity, operations per byte of the level</text>\n",
+         arithmetic intensity, operations per byte of the level</text>",
         (LEFT + right) / 2.0,
         bottom + 36.0
     );
@@ -164,9 +164,9 @@ fn roofs(out: &mut String, roofline: &Roofline, x: &Scale, y: &Scale) {
         if from >= to {
             continue;
         }
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<path class=\"roof {}\" d=\"M{:.1} {:.1}L{:.1} {:.1}\"><title>{}</title></path>\n",
+            "<path class=\"roof {}\" d=\"M{:.1} {:.1}L{:.1} {:.1}\"><title>{}</title></path>",
             class(roof.level),
             x.at(from),
             y.at(from * ceiling.per_second),
@@ -180,31 +180,46 @@ fn roofs(out: &mut String, roofline: &Roofline, x: &Scale, y: &Scale) {
             ))
         );
     }
-    for roof in &roofline.compute {
-        let Some(ceiling) = &roof.ceiling else { continue };
+    for (labels, ceiling) in peaks(roofline) {
         let ridge = if widest > 0.0 { ceiling.per_second / widest } else { x.low() };
         let (from, height) = (x.at(ridge.clamp(x.low(), x.high())), y.at(ceiling.per_second));
         let right = WIDTH - RIGHT;
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<path class=\"roof peak\" d=\"M{from:.1} {height:.1}H{right:.1}\"><title>{}</title>\
-             </path><text class=\"dim small\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{} {}\
-             </text>\n",
+             </path><text class=\"dim small\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{labels} {}\
+             </text>",
             escape(&ceiling.derivation),
             right - 4.0,
             height - 4.0,
-            roof.precision.label(),
             si(ceiling.per_second, "OP/s")
         );
     }
 }
 
+/// Ceilings of arithmetic with the precisions they are of: those of the same height are one line.
+fn peaks(roofline: &Roofline) -> Vec<(String, &Ceiling)> {
+    let mut lines: Vec<(String, &Ceiling)> = Vec::new();
+    for roof in &roofline.compute {
+        let Some(ceiling) = &roof.ceiling else { continue };
+        let label = roof.precision.label();
+        match lines.iter_mut().find(|(_, known)| known.per_second == ceiling.per_second) {
+            Some((labels, _)) => {
+                labels.push_str(", ");
+                labels.push_str(label);
+            }
+            None => lines.push((label.to_owned(), ceiling)),
+        }
+    }
+    lines
+}
+
 fn mark(out: &mut String, point: &RooflinePoint, x: &Scale, y: &Scale) {
     let Some(rate) = point.rate else { return };
     let (at, height) = (x.at(point.intensity), y.at(rate));
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<path class=\"mark {}\" d=\"{}\"><title>{}</title></path>\n",
+        "<path class=\"mark {}\" d=\"{}\"><title>{}</title></path>",
         class(point.level),
         shape(point.precision, at, height),
         escape(&describe(point))
@@ -215,11 +230,11 @@ fn mark(out: &mut String, point: &RooflinePoint, x: &Scale, y: &Scale) {
 fn bar(out: &mut String, point: &RooflinePoint, row: usize, x: &Scale) {
     let height = TOP + 24.0 + 13.0 * row as f64;
     let at = x.at(point.intensity);
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<path class=\"roof {class}\" d=\"M{LEFT:.1} {height:.1}H{at:.1}\"/>\
          <path class=\"mark {class}\" d=\"{}\"><title>{}</title></path>\
-         <text class=\"dim small\" x=\"{:.1}\" y=\"{:.1}\">{} on {}</text>\n",
+         <text class=\"dim small\" x=\"{:.1}\" y=\"{:.1}\">{} on {}</text>",
         shape(point.precision, at, height),
         escape(&describe(point)),
         LEFT + 6.0,
@@ -252,9 +267,9 @@ fn empty(out: &mut String, roofline: &Roofline) {
         false => "the operations are not among the metrics: nothing to draw",
     };
     let (x, y) = (WIDTH / 2.0, HEIGHT / 2.0);
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "<text class=\"dim\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{text}</text>\n"
+        "<text class=\"dim\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{text}</text>"
     );
 }
 
@@ -268,10 +283,10 @@ fn legend(out: &mut String, roofline: &Roofline) {
             (None, None) => "not known".to_owned(),
         };
         let used = roof.fraction.map_or(String::new(), |part| format!(" ({:.0} %)", 100.0 * part));
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<rect class=\"{}\" x=\"{at:.1}\" y=\"{:.1}\" width=\"12\" height=\"12\"/>\
-             <text class=\"ink\" x=\"{:.1}\" y=\"{row:.1}\">{} {moved}{used}</text>\n",
+             <text class=\"ink\" x=\"{:.1}\" y=\"{row:.1}\">{} {moved}{used}</text>",
             class(roof.level),
             row - 10.0,
             at + 18.0,
@@ -282,9 +297,9 @@ fn legend(out: &mut String, roofline: &Roofline) {
     let (mut at, row) = (LEFT, HEIGHT - 42.0);
     let used = roofline.compute.iter().filter(|roof| roof.operations.is_some_and(|n| n > 0.0));
     for roof in used {
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<path class=\"axis\" d=\"{}\"/><text class=\"ink\" x=\"{:.1}\" y=\"{row:.1}\">{}</text>\n",
+            "<path class=\"axis\" d=\"{}\"/><text class=\"ink\" x=\"{:.1}\" y=\"{row:.1}\">{}</text>",
             shape(roof.precision, at + 6.0, row - 4.0),
             at + 18.0,
             roof.precision.label()
@@ -293,7 +308,7 @@ fn legend(out: &mut String, roofline: &Roofline) {
     }
     let note = roofline.notes.first().map_or(String::new(), |note| escape(note));
     let (at, row) = (LEFT, HEIGHT - 18.0);
-    let _ = write!(out, "<text class=\"dim small\" x=\"{at:.1}\" y=\"{row:.1}\">{note}</text>\n");
+    let _ = writeln!(out, "<text class=\"dim small\" x=\"{at:.1}\" y=\"{row:.1}\">{note}</text>");
 }
 
 fn class(level: Level) -> &'static str {

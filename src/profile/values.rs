@@ -8,7 +8,7 @@ use super::launch::Launch;
 use super::select::Selection;
 use super::types::{Conditions, DeviceMetrics, MetricSource};
 
-const EMULATOR_ONLY: &str = "only the emulator counts this";
+const EMULATOR_ONLY: &str = "none of NVIDIA's metrics tells it";
 const NO_REQUESTS: &str = "the kernel makes no such request";
 
 /// What a tool told about one kernel.
@@ -38,14 +38,14 @@ pub fn nvidia_names(selection: &Selection, capability: u32) -> BTreeSet<&'static
 /// The same for CUPTI, which has counters only: not what Nsight Compute derives from the launch or
 /// from the instructions.
 pub fn counter_names(selection: &Selection, capability: u32) -> BTreeSet<&'static str> {
-    let is_counter = |source: &&'static Source| source.names().into_iter().all(is_counter);
-    let source = |info: &&'static MetricInfo| info.sources_for(capability).find(is_counter);
+    let counters = |source: &&'static Source| source.names().into_iter().all(is_counter);
+    let source = |info: &&'static MetricInfo| info.sources_for(capability).find(counters);
     selection.metrics.iter().filter_map(source).flat_map(Source::names).collect()
 }
 
 /// Whether a metric of NVIDIA's is a counter of the hardware or of instrumented instructions,
 /// which CUPTI tells too.
-fn is_counter(name: &str) -> bool {
+pub(super) fn is_counter(name: &str) -> bool {
     const NCU_ONLY: [&str; 8] = [
         "launch__",
         "device__",

@@ -157,6 +157,7 @@ pub(super) fn local_memory(launched: &Launched<'_>) -> Option<Advice> {
         Some(_) => "registers are spilled: fewer live values, smaller unrolling, or more registers",
         None => "spilled registers, or arrays that are indexed by what the compiler cannot know",
     };
+    evidence.extend(launched.metric("spill_requests"));
     if let Some(bytes) = spilled {
         let path = "compile.resources.spill_store_bytes + spill_load_bytes";
         evidence.push(field(path, f64::from(bytes), "bytes"));

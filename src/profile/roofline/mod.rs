@@ -104,11 +104,9 @@ pub enum Precision {
     TensorFp64,
     /// Tensor cores, tf32.
     TensorTf32,
-    /// Tensor cores, f16.
-    TensorFp16,
-    /// Tensor cores, bf16.
-    TensorBf16,
-    /// Tensor cores, 8 bit.
+    /// Tensor cores, f16 and bf16.
+    TensorHalf,
+    /// Tensor cores, floats of 8 bits and fewer.
     TensorFp8,
     /// Tensor cores, where the source does not tell the types apart.
     Tensor,
@@ -324,8 +322,7 @@ impl Precision {
             Precision::Fp16 => "FP16",
             Precision::TensorFp64 => "tensor FP64",
             Precision::TensorTf32 => "tensor TF32",
-            Precision::TensorFp16 => "tensor FP16",
-            Precision::TensorBf16 => "tensor BF16",
+            Precision::TensorHalf => "tensor FP16",
             Precision::TensorFp8 => "tensor FP8",
             Precision::Tensor => "tensor",
         }

@@ -49,14 +49,13 @@ impl Clock {
 /// Peaks per cycle of the catalogue, in operations.
 fn told_compute(values: Values<'_>, of: Precision, clock: Option<&Clock>) -> Option<Ceiling> {
     let id = match of {
-        Precision::Fp64 => "peak_flops_double",
-        Precision::Fp32 => "peak_flops_single",
-        Precision::Fp16 => "peak_flops_half",
-        Precision::TensorFp64 => "peak_flops_tensor_fp64",
-        Precision::TensorTf32 => "peak_flops_tensor_tf32",
-        Precision::TensorFp16 => "peak_flops_tensor_fp16",
-        Precision::TensorBf16 => "peak_flops_tensor_bf16",
-        Precision::TensorFp8 => "peak_flops_tensor_fp8",
+        Precision::Fp64 => "peak_double",
+        Precision::Fp32 => "peak_single",
+        Precision::Fp16 => "peak_half",
+        Precision::TensorFp64 => "peak_tensor_double",
+        Precision::TensorTf32 => "peak_tensor_tf32",
+        Precision::TensorHalf => "peak_tensor_half",
+        Precision::TensorFp8 => "peak_tensor_fp8",
         Precision::Tensor => return None,
     };
     told(id, values.get(id)?, clock?.hz, clock?.what, "operations")
@@ -65,9 +64,9 @@ fn told_compute(values: Values<'_>, of: Precision, clock: Option<&Clock>) -> Opt
 /// Peaks per cycle of the catalogue, in bytes, at the clock of their unit.
 fn told_memory(values: Values<'_>, of: Level) -> Option<Ceiling> {
     let (peak, clock) = match of {
-        Level::L1 => ("peak_l1_bytes", "l1_clock"),
-        Level::L2 => ("peak_l2_bytes", "l2_clock"),
-        Level::Dram => ("peak_dram_bytes", "dram_clock"),
+        Level::L1 => ("peak_l1", "l1_clock"),
+        Level::L2 => ("peak_l2", "l2_clock"),
+        Level::Dram => ("peak_dram", "dram_clock"),
     };
     told(peak, values.get(peak)?, values.get(clock)?, clock, "bytes")
 }
@@ -117,9 +116,8 @@ fn flops_per_cycle(capability: (u32, u32), of: Precision) -> Option<u32> {
         Precision::Fp64 => Some(fp64),
         Precision::Fp32 => Some(fp32),
         Precision::Fp16 => Some(fp16),
-        Precision::TensorFp16 => tensor16,
-        // Volta has neither type.
-        Precision::TensorBf16 => tensor16.filter(|_| capability.0 >= 8),
+        Precision::TensorHalf => tensor16,
+        // Volta does not have the type.
         Precision::TensorTf32 => tensor16.filter(|_| capability.0 >= 8).map(|rate| rate / 2),
         Precision::TensorFp8 => tensor16.filter(|_| capability.0 >= 9).map(|rate| rate * 2),
         Precision::TensorFp64 | Precision::Tensor => None,

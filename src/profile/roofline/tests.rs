@@ -11,11 +11,11 @@ const VECTOR_ADD: [(&str, f64); 18] = [
     ("l1_bytes", 1_572_864.0 * 128.0),
     ("l2_bytes", 2_286_556_762_629.0 * 58.912e-6),
     ("dram_bytes", 134_227_968.0 + 54_883_328.0),
-    ("peak_flops_single", 33_792.0),
-    ("peak_flops_double", 16_896.0),
-    ("peak_l1_bytes", 16_896.0),
-    ("peak_l2_bytes", 6016.0),
-    ("peak_dram_bytes", 1504.0),
+    ("peak_single", 33_792.0),
+    ("peak_double", 16_896.0),
+    ("peak_l1", 16_896.0),
+    ("peak_l2", 6016.0),
+    ("peak_dram", 1504.0),
     ("l1_clock", 1.964_383_188_9e9),
     ("l2_clock", 1.707_258_283_5e9),
     ("dram_clock", 3.197_220_713_4e9),
@@ -137,10 +137,10 @@ fn the_emulated_device_has_intensities_and_no_rates() {
 #[test]
 fn nothing_is_counted_twice_and_nothing_is_made_up() {
     assert_eq!(of(&[("duration", 1.0)], timed()), None);
-    let tensor = [("flop_count_tensor", 10.0), ("flop_count_tensor_bf16", 4.0)];
+    let tensor = [("flop_count_tensor", 10.0), ("flop_count_tensor_half", 4.0)];
     let found = of(&tensor, timed()).unwrap();
     assert_eq!(precision(&found, Precision::Tensor).operations, Some(6.0));
-    assert_eq!(precision(&found, Precision::TensorBf16).operations, Some(4.0));
+    assert_eq!(precision(&found, Precision::TensorHalf).operations, Some(4.0));
     // Without the profiled time the unprofiled one serves, and it says so.
     assert_eq!(found.time.unwrap().basis, TimeBasis::Unprofiled);
     assert!(found.notes[0].contains("unprofiled median"), "{:?}", found.notes);

@@ -6,15 +6,14 @@ use super::{ComputeRoof, Level, MemoryRoof, Precision, RooflinePoint, Values};
 const SECTOR_BYTES: f64 = 32.0;
 
 /// Operations of each precision, by the catalogue.
-const OPERATIONS: [(Precision, &str); 8] = [
+const OPERATIONS: [(Precision, &str); 7] = [
     (Precision::Fp64, "flop_count_double"),
     (Precision::Fp32, "flop_count_single"),
     (Precision::Fp16, "flop_count_half"),
-    (Precision::TensorFp64, "flop_count_tensor_fp64"),
+    (Precision::TensorFp64, "flop_count_tensor_double"),
     (Precision::TensorTf32, "flop_count_tensor_tf32"),
-    (Precision::TensorFp16, "flop_count_tensor_fp16"),
-    (Precision::TensorBf16, "flop_count_tensor_bf16"),
-    (Precision::TensorFp8, "flop_count_tensor_fp8"),
+    (Precision::TensorHalf, "flop_count_tensor_half"),
+    (Precision::TensorFp8, "flop_count_tensor_narrow"),
 ];
 
 /// Work by precision, without rates and ceilings.
