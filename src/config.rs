@@ -27,6 +27,7 @@ pub struct Config {
     pub devices: DevicesConfig,
     pub compile: CompileConfig,
     pub measure: MeasureConfig,
+    pub tools: ToolsConfig,
     pub limits: LimitsConfig,
     pub storage: StorageConfig,
     pub log: LogConfig,
@@ -75,6 +76,16 @@ pub struct CompileConfig {
 #[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct MeasureConfig {
     pub min_warmup_s: f64,
+}
+
+/// `[tools]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct ToolsConfig {
+    pub path: String,
+    pub timeout_s: f64,
+    pub clock_control: String,
 }
 
 /// `[limits]`

@@ -7,11 +7,12 @@ use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, OpenApi, Tags};
 
 use super::artifacts::{self, ArtifactReply, Picture};
+use super::capabilities::Capabilities;
 use super::error::ApiError;
 use super::failure::{Fails, Open, TakesArtifact, TakesBody, TakesJob, TakesNothing};
 use super::payload::{Contract, Reply};
 use super::sweep::{self, Form, SweepFormat, SweepReply};
-use super::views::{Accepted, Capabilities, CudaInfo, Devices, Health, Info, LegacyJob};
+use super::views::{Accepted, CudaInfo, Devices, Health, Info, LegacyJob};
 use crate::contract::{CompareRequest, EvaluateRequest, SweepRequest};
 use crate::pipeline::{ArtifactList, CompileRequest, EvaluationService, ServiceError};
 use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView};
@@ -280,15 +281,22 @@ impl Api {
 
     /// List capabilities
     ///
-    /// What each device and tool can do here and, where it cannot, why.
+    /// What each device and tool can do here and, where it cannot, why and what would help. Tools
+    /// are looked for once; `refresh=true` looks again.
     #[oai(
         path = "/capabilities",
         method = "get",
         operation_id = "capabilities",
         tag = "Tag::Machine"
     )]
-    async fn capabilities(&self) -> Result<Reply<Capabilities>, Fails<TakesNothing>> {
-        Ok(Reply::new(&Capabilities::new(&self.service.status()))?)
+    async fn capabilities(
+        &self,
+        /// Whether to look for tools again.
+        #[oai(default)]
+        refresh: Query<bool>,
+    ) -> Result<Reply<Capabilities>, Fails<TakesNothing>> {
+        let tooling = self.service.tooling(refresh.0).await;
+        Ok(Reply::new(&Capabilities::new(&self.service.status(), &tooling))?)
     }
 }
 

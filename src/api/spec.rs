@@ -6,10 +6,12 @@
 use poem_openapi::OpenApiService;
 use serde_yaml::{Mapping, Value};
 
+use super::capabilities::Capabilities;
 use super::routes::Api;
-use super::views::{Capabilities, CudaInfo, Devices, Health};
+use super::views::{CudaInfo, Devices, Health};
 use super::{described::Described, rewrite};
 use crate::pipeline::ServiceStatus;
+use crate::report::Tooling;
 
 const DESCRIPTION: &str = "Send a GPU kernel and a contract; get back a verdict you can trust: does it \
 compile, is it right, how fast is it.\n\nRequest bodies may be JSON, YAML or MessagePack; answers are \
@@ -113,6 +115,8 @@ fn add_examples(document: &mut Value) {
     }
     let status: ServiceStatus = serde_json::from_str(include_str!("examples/status.json"))
         .expect("examples/status.json is a ServiceStatus");
+    let tooling: Tooling = serde_json::from_str(include_str!("examples/tooling.json"))
+        .expect("examples/tooling.json is a Tooling");
     let job_id = report.get("job_id").cloned().unwrap_or_default();
     let job = job_example(&report, &job_id);
     for (path, method, code, example) in [
@@ -127,7 +131,7 @@ fn add_examples(document: &mut Value) {
         ("/jobs/{job_id}/artifacts", "get", "200", parsed(include_str!("examples/artifacts.json"))),
         ("/health", "get", "200", value(&Health::new(&status))),
         ("/cuda/info", "get", "200", value(&CudaInfo::new(&status))),
-        ("/capabilities", "get", "200", value(&Capabilities::new(&status))),
+        ("/capabilities", "get", "200", value(&Capabilities::new(&status, &tooling))),
         ("/devices", "get", "200", value(&Devices { devices: status.devices.clone() })),
         ("/info", "get", "200", value(&super::views::Info::new(status.clone(), 500_000_000))),
     ] {

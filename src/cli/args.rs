@@ -78,6 +78,11 @@ pub(super) enum Command {
     /// List the devices that evaluations can use
     #[command(after_help = "Examples:\n  warpgauge devices\n  warpgauge devices --json")]
     Devices(DevicesArgs),
+    /// List what each device and NVIDIA's tools can do here, and why not where they cannot
+    #[command(after_help = "Examples:\n  \
+        warpgauge capabilities\n  \
+        warpgauge capabilities --json | jq .tools")]
+    Capabilities(CapabilitiesArgs),
     /// Show or install the CUDA compilers
     #[command(
         subcommand,
@@ -211,6 +216,13 @@ pub(super) struct DevicesArgs {
     pub json: bool,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct CapabilitiesArgs {
+    /// Print JSON, exactly as `GET /capabilities` answers
+    #[arg(long)]
+    pub json: bool,
+}
+
 #[derive(Debug, Clone, Subcommand)]
 pub(super) enum ToolchainCommand {
     /// List the compilers found, best first, and where
@@ -274,7 +286,8 @@ fn after_help() -> String {
         "\nEnvironment: HOST, PORT, GPU_DEVICE, MAX_WORKERS, ENABLE_DEVICE_METRICS, LOG_LEVEL,\n",
     );
     text.push_str(
-        "WARPGAUGE_API_KEYS, WARPGAUGE_TOOLCHAIN, WARPGAUGE_DATA_DIR, WARPGAUGE_EMULATOR.",
+        "WARPGAUGE_API_KEYS, WARPGAUGE_TOOLCHAIN, WARPGAUGE_TOOLS,\n\
+         WARPGAUGE_DATA_DIR, WARPGAUGE_EMULATOR.",
     );
     text
 }

@@ -5,6 +5,7 @@
 //! [`http`] are the two places that join the command line to the pipeline and to the HTTP server.
 
 mod args;
+mod capabilities;
 mod children;
 mod compare;
 mod compile;

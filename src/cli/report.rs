@@ -221,13 +221,13 @@ fn extras(page: &mut Page, response: &EvaluateResponse) {
         }
         for finding in sanitize.findings.iter().take(MAX_FINDINGS) {
             let place = finding.source.as_deref().unwrap_or("unknown line");
-            page.row(
-                "sanitize",
-                &format!(
-                    "{} at {place}, block {:?}, thread {:?}, {} times: {}",
-                    finding.check, finding.block, finding.thread, finding.count, finding.message
-                ),
-            );
+            let (check, count) = (&finding.check, finding.count);
+            let thread = match (finding.block, finding.thread) {
+                (Some(block), Some(thread)) => format!(", block {block:?}, thread {thread:?}"),
+                _ => String::new(),
+            };
+            let text = format!("{check} at {place}{thread}, {count} times: {}", finding.message);
+            page.row("sanitize", &text);
         }
     }
     if let Some(printed) = response.printed.as_deref().filter(|text| !text.is_empty()) {

@@ -223,6 +223,26 @@ impl Context {
         Ok(bytes as u64)
     }
 
+    /// Tells a profiler round this process, if there is one, that what it is to see begins now.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn start_profiler(&self) -> Result<(), DeviceError> {
+        let Some(start) = self.api.profiler_start else { return Ok(()) };
+        // SAFETY: no arguments; without a profiler the call has no effect.
+        self.api.check(unsafe { start() }, "tell the profiler to begin")
+    }
+
+    /// Tells a profiler that what it is to see has ended.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn stop_profiler(&self) -> Result<(), DeviceError> {
+        let Some(stop) = self.api.profiler_stop else { return Ok(()) };
+        // SAFETY: no arguments; without a profiler the call has no effect.
+        self.api.check(unsafe { stop() }, "tell the profiler to end")
+    }
+
     /// Returns L2 lines that a kernel asked to keep to normal use; nothing where unsupported.
     ///
     /// # Errors

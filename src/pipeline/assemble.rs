@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufReader};
 
 use super::prepare::Prepared;
+use super::watched::Watched;
 use super::{analysed, measured, profiled, sanitized};
 use crate::compile::{Artifact, CompileFailure, ImageFormat};
 use crate::contract::{ArgKind, EvaluateRequest, KernelType, Role};
@@ -123,11 +124,12 @@ pub(super) fn ran(
     prepared: &Prepared,
     outcome: RunOutcome,
     timings: Timings,
+    watched: Watched,
 ) -> io::Result<EvaluateResponse> {
     let mut validation = validation_report(request, prepared, &outcome);
     let outputs = output_reports(request, prepared, &outcome)?;
     let failure = outcome.failure.as_ref();
-    let sanitize = sanitized::report(request, device, &outcome);
+    let sanitize = watched.sanitize.or_else(|| sanitized::emulated(request, device, &outcome));
     let screened = measured::screened(&outcome);
     let kept = measured::kept(&outcome, &screened);
     let ours = failure.is_some_and(|failure| failure.blame == Blame::Environment);

@@ -8,6 +8,7 @@ use super::error::{self, Problem, ServiceError};
 use super::jobs::JobGuard;
 use super::prepare::{self, CompileOutcome, Prepared};
 use super::run::{Admitted, Laid, Purpose, Shared, ms};
+use super::watched::Watched;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
 use crate::measure::Preset;
 use crate::measure::paired::{
@@ -161,7 +162,9 @@ impl Bench<'_> {
         let counts = outcome.counts.as_ref().map(|counts| counts.counts.clone());
         timings.set_worker(&outcome.timings);
         timings.total = ms(began);
-        let report = assemble::ran(self.job.id(), &request, &device, &prepared, outcome, timings)
+        let watched = Watched::default();
+        let job_id = self.job.id();
+        let report = assemble::ran(job_id, &request, &device, &prepared, outcome, timings, watched)
             .map_err(|error| error::internal("building the report", &error))?;
         Ok(Evaluated { report, prepared: Some(prepared), counts })
     }

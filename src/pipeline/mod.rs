@@ -3,6 +3,7 @@
 mod analysed;
 mod artifacts;
 mod assemble;
+mod capabilities;
 mod code_diffs;
 mod compare;
 mod compile_only;
@@ -18,6 +19,7 @@ mod service;
 mod start;
 mod sweep;
 mod swept;
+mod watched;
 
 pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use error::{Problem, ServiceError, chain as error_chain};

@@ -179,6 +179,7 @@ pub(super) fn lay_out(
         profile: profiled::wants_counts(request),
         lint: false,
         paired: None,
+        traced: None,
     };
     Ok(Prepared { artifact: compiled.candidate, job, _directory: layout.directory })
 }

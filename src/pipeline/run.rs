@@ -12,13 +12,15 @@ use super::error::{self, ServiceError};
 use super::jobs::{JobGuard, JobTable};
 use super::linted::{self, LintedContracts, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
+use super::watched::Watched;
 use crate::compile::Compiler;
 use crate::config::Config;
 use crate::contract::{self, EvaluateRequest, InputChoice, Isolation, Limits, ReturnOutputs};
 use crate::measure::{Preset, StopRule};
 use crate::queue::Need;
 use crate::report::{EvaluateResponse, JobState, Timings};
-use crate::worker::protocol::{DeviceInfo, Job, RunOutcome, TrialPlan};
+use crate::tools::Tools;
+use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, RunOutcome, TrialPlan};
 use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease, RunEvent};
 
 /// Timed launches whose outputs are verified, about.
@@ -40,6 +42,7 @@ pub(super) type Admitted = OwnedSemaphorePermit;
 pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) limits: Limits,
+    pub(super) tools: Tools,
     pub(super) compiler: Arc<Compiler>,
     pub(super) fleet: Arc<Fleet>,
     pub(super) jobs: JobTable,
@@ -136,9 +139,10 @@ impl Shared {
         let run = prepared.job.clone();
         let mut outcome = self.execute(job, &request, run, &mut lease).await;
         self.linted.settle(look, &mut outcome);
+        let watched = self.watch(&mut lease, &request, &prepared, &outcome).await;
         let device = lease.device().clone();
         drop(lease);
-        self.finish(job, request, prepared, outcome, device, timings, arrived).await
+        self.finish(job, request, prepared, (outcome, watched), device, timings, arrived).await
     }
 
     pub(super) fn check(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
@@ -230,9 +234,11 @@ impl Shared {
         &self,
         job: &JobGuard<'_>,
         request: &EvaluateRequest,
-        run: Job,
+        mut run: Job,
         lease: &mut Lease,
     ) -> RunOutcome {
+        // A GPU is checked in runs of their own; this one keeps its own guards.
+        run.sanitize &= lease.device().kind == DeviceKind::Emulator;
         job.state(JobState::Profiling);
         let timeout = Duration::from_secs_f64(request.timeout);
         let fresh = request.isolation == Isolation::Fresh;
@@ -253,7 +259,7 @@ impl Shared {
         job: &JobGuard<'_>,
         request: EvaluateRequest,
         prepared: Prepared,
-        outcome: RunOutcome,
+        (outcome, watched): (RunOutcome, Watched),
         device: DeviceInfo,
         mut timings: Timings,
         arrived: Instant,
@@ -261,7 +267,8 @@ impl Shared {
         timings.set_worker(&outcome.timings);
         let carries_content = outcome.outputs.iter().any(|output| output.file.is_some());
         let job_id = job.id().to_owned();
-        let build = move || assemble::ran(&job_id, &request, &device, &prepared, outcome, timings);
+        let build =
+            move || assemble::ran(&job_id, &request, &device, &prepared, outcome, timings, watched);
         // Encoding outputs can take long; answers without content are not worth a thread hop.
         let built =
             if carries_content { tokio::task::spawn_blocking(build).await } else { Ok(build()) };

@@ -4,9 +4,14 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use super::prepare::Prepared;
+use super::run::Shared;
 use crate::contract::{EvaluateRequest, Sanitize};
-use crate::report::{Finding, SanitizeReport};
-use crate::worker::protocol::{DeviceInfo, DeviceKind, RunOutcome};
+use crate::profile::Unavailable;
+use crate::report::{CheckReport, Finding, SanitizeReport};
+use crate::tools::sanitizer::{self, Check, Checked};
+use crate::worker::Lease;
+use crate::worker::protocol::{Blame, DeviceInfo, DeviceKind, RunOutcome};
 
 /// Checks whose findings a GPU answers with a fault, or with another buffer's content: a kernel
 /// with one of them is not right, whatever its outputs hold. While checks run, such accesses are
@@ -32,20 +37,97 @@ struct EmulatorFinding {
     count: u64,
 }
 
-/// The outcome of the checks that the request asks for.
-pub(super) fn report(
+/// Runs the checks that the request asks for on a GPU, one after the other, each in a process of
+/// its own. `None` where there is nothing to do, as on the emulated device, which checks while it
+/// runs.
+pub(super) async fn check(
+    shared: &Shared,
+    lease: &mut Lease,
+    request: &EvaluateRequest,
+    prepared: &Prepared,
+    outcome: &RunOutcome,
+) -> Option<SanitizeReport> {
+    let checks = wanted(&request.sanitize);
+    if checks.is_empty() || lease.device().kind == DeviceKind::Emulator {
+        return None;
+    }
+    let failure = outcome.failure.as_ref();
+    if let Some(failure) = failure.filter(|failure| failure.blame == Blame::Environment) {
+        let text = format!("the kernel was not run: {}", failure.message);
+        return Some(unavailable(&text));
+    }
+    let mut told = Vec::new();
+    for check in checks {
+        let asked = sanitizer::Request {
+            job: &prepared.job,
+            directory: &prepared.job.directory,
+            check,
+            time_limit: shared.tool_limit(),
+        };
+        let answer = sanitizer::check(&shared.tools, lease, &asked).await;
+        told.push((check, answer));
+    }
+    Some(gpu_report(told))
+}
+
+/// The checkers that a request asks for.
+fn wanted(sanitize: &Sanitize) -> Vec<Check> {
+    let named = |check: &Check| match sanitize {
+        Sanitize::Off => false,
+        Sanitize::All => true,
+        Sanitize::Tool(name) => check.name() == name,
+    };
+    Check::ALL.into_iter().filter(named).collect()
+}
+
+/// What the checkers told, in one report.
+fn gpu_report(told: Vec<(Check, Result<Checked, Unavailable>)>) -> SanitizeReport {
+    let (mut checks, mut findings, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
+    for (check, answer) in told {
+        let tool = check.name().to_owned();
+        match answer {
+            Ok(checked) => {
+                let found = sanitizer::findings(check, &checked.log);
+                checks.push(CheckReport {
+                    tool,
+                    available: true,
+                    version: Some(checked.tool),
+                    wall_ms: Some(checked.wall.as_secs_f64() * 1e3),
+                    unavailable: None,
+                    left_out: found.left_out,
+                });
+                findings.extend(found.findings);
+            }
+            Err(why) => {
+                reasons.push(format!("{tool}: {} ({})", why.reason, why.remedy));
+                checks.push(CheckReport {
+                    tool,
+                    available: false,
+                    version: None,
+                    wall_ms: None,
+                    unavailable: Some(why),
+                    left_out: None,
+                });
+            }
+        }
+    }
+    SanitizeReport {
+        available: reasons.is_empty(),
+        reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
+        source: Some("compute-sanitizer".to_owned()),
+        findings,
+        checks,
+    }
+}
+
+/// The outcome of the checks that the emulated device made.
+pub(super) fn emulated(
     request: &EvaluateRequest,
     device: &DeviceInfo,
     outcome: &RunOutcome,
 ) -> Option<SanitizeReport> {
-    if request.sanitize == Sanitize::Off {
+    if request.sanitize == Sanitize::Off || device.kind != DeviceKind::Emulator {
         return None;
-    }
-    if device.kind != DeviceKind::Emulator {
-        return Some(unavailable(
-            "compute-sanitizer is not driven by this version; run the contract with \
-             `--device emulator`, which checks every access",
-        ));
     }
     let Some(report) = &outcome.emulator_report else {
         return Some(unavailable("the emulator gave no report, since the kernel did not run"));
@@ -56,6 +138,7 @@ pub(super) fn report(
             reason: None,
             source: Some("emulator".to_owned()),
             findings: report.findings.into_iter().map(finding).collect(),
+            checks: Vec::new(),
         },
         Err(error) => unavailable(&format!("the emulator's report cannot be read: {error}")),
     })
@@ -76,8 +159,8 @@ fn finding(found: EmulatorFinding) -> Finding {
     Finding {
         check: found.check,
         kernel: found.kernel,
-        block: found.block,
-        thread: found.thread,
+        block: Some(found.block),
+        thread: Some(found.thread),
         source: source.map(|(file, line)| format!("{}:{line}", name(file))),
         message: found.message,
         count: found.count,
@@ -90,6 +173,7 @@ fn unavailable(reason: &str) -> SanitizeReport {
         reason: Some(reason.to_owned()),
         source: None,
         findings: Vec::new(),
+        checks: Vec::new(),
     }
 }
 
@@ -116,6 +200,7 @@ mod tests {
             reason: None,
             source: None,
             findings: vec![found("shared_race"), found(check)],
+            checks: Vec::new(),
         };
         assert_eq!(fault(Some(&report("shared_race"))), None);
         assert_eq!(fault(None), None);

@@ -10,6 +10,7 @@ use super::{ArtifactContent, ArtifactKind, ArtifactList, ServiceError, SweepEven
 use crate::contract::{CompareRequest, EvaluateRequest, KernelCode, SweepRequest};
 use crate::report::{
     CompareResponse, CompileResponse, DeviceReport, EvaluateResponse, JobView, SweepResponse,
+    Tooling,
 };
 
 /// The service behind the HTTP API and the local command line.
@@ -65,6 +66,9 @@ pub trait EvaluationService: Send + Sync + 'static {
 
     /// The state of the machine and of the queue.
     fn status(&self) -> ServiceStatus;
+
+    /// What the tools of the machine can do. They are looked for once, and again if `refresh`.
+    fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling>;
 
     /// Takes no more work, gives what runs `grace` to end, then stops it.
     fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()>;

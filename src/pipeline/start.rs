@@ -19,7 +19,10 @@ use crate::compile::toolchain::{self, Toolchain, ToolchainSearch};
 use crate::compile::{Compiler, CompilerConfig};
 use crate::config::{Config, DeviceSelection};
 use crate::contract::{CompareRequest, EvaluateRequest, Limits, SweepRequest};
-use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView, SweepResponse};
+use crate::report::{
+    CompareResponse, CompileResponse, EvaluateResponse, JobView, SweepResponse, Tooling,
+};
+use crate::tools::{ToolSearch, Tools};
 use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 
 /// The service: compilers, devices, and the jobs between them.
@@ -48,8 +51,10 @@ impl Pipeline {
             ..Limits::default()
         };
         let shelf = Shelf::new(config.storage.artifacts_max_bytes, run_dir.path());
+        let tools = start_tools(config, run_dir.path())?;
         let shared = Shared {
             config: config.clone(),
+            tools,
             limits,
             compiler,
             fleet,
@@ -183,6 +188,10 @@ impl EvaluationService for Pipeline {
         }
     }
 
+    fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling> {
+        self.shared.tooling(refresh).boxed()
+    }
+
     fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()> {
         async move {
             self.shared.closing.store(true, Ordering::Release);
@@ -217,6 +226,18 @@ fn compilers(toolchain: &Toolchain) -> Vec<String> {
         format!("nvcc {} ({}, {})", found.version, found.source, found.path.display())
     });
     nvrtc.chain(nvcc).collect()
+}
+
+/// What finds and runs NVIDIA's tools.
+fn start_tools(config: &Config, run_dir: &Path) -> Result<Tools, ServiceError> {
+    let directory = run_dir.join("tools");
+    std::fs::create_dir(&directory).map_err(|error| {
+        ServiceError::Unavailable(format!("cannot create {}: {error}", directory.display()))
+    })?;
+    let explicit = std::env::split_paths(&config.tools.path);
+    let explicit = explicit.filter(|path| !path.as_os_str().is_empty());
+    let explicit = explicit.map(|path| std::path::absolute(&path).unwrap_or(path)).collect();
+    Ok(Tools::new(ToolSearch { explicit, directory }))
 }
 
 /// A directory that only this process uses and that goes with it.

@@ -1,11 +1,13 @@
 //! What goes back to the caller: the report of one evaluation.
 
+mod capabilities;
 mod compare;
 mod measurement;
 mod sweep;
 mod types;
 
 pub use crate::measure::RuntimeStats;
+pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
 pub use compare::{CandidateReport, CompareResponse, CountComparison};
 pub use measurement::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
 pub use sweep::{

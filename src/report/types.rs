@@ -14,7 +14,7 @@ use super::measurement::MeasurementReport;
 use crate::compile::{Diagnostic, Resources};
 use crate::contract::{Compress, DataFormat, KernelType};
 use crate::measure::RuntimeStats;
-use crate::profile::DeviceMetrics;
+use crate::profile::{DeviceMetrics, Unavailable};
 use crate::tensor::Dtype;
 use crate::validate::{Comparison, Reason, Weakness};
 use crate::worker::protocol::{DeviceKind, FunctionFacts, WorkerTimings};
@@ -325,6 +325,33 @@ pub struct SanitizeReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[oai(default)]
     pub findings: Vec<Finding>,
+    /// Each checker of compute-sanitizer that was asked for; none on the emulated device, whose
+    /// checks are one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub checks: Vec<CheckReport>,
+}
+
+/// How one checker of compute-sanitizer fared, in a run of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct CheckReport {
+    /// `memcheck`, `racecheck`, `initcheck` or `synccheck`.
+    pub tool: String,
+    /// Whether it ran to its end.
+    pub available: bool,
+    /// Version of compute-sanitizer, if it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// How long it took, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<f64>,
+    /// Why it did not run to its end, and what would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<Unavailable>,
+    /// Findings that it left out, because there were too many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<u64>,
 }
 
 /// One finding of a memory check.
@@ -336,10 +363,12 @@ pub struct Finding {
     pub check: String,
     /// Kernel.
     pub kernel: String,
-    /// Block index.
-    pub block: [u32; 3],
-    /// Thread index.
-    pub thread: [u32; 3],
+    /// Block index; absent where a checker does not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<[u32; 3]>,
+    /// Thread index; absent where a checker does not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<[u32; 3]>,
     /// Source file and line, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,

@@ -19,7 +19,7 @@ use crate::tensor::Dtype;
 use crate::validate::{Comparison, ResolvedTolerance, Weakness};
 
 /// Version of this protocol; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// Largest frame, in bytes. Machine code is the largest thing that travels in one.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -178,6 +178,33 @@ pub struct Job {
     pub paired: Option<PairedPlan>,
     /// Whether the emulator's counts of one more launch are wanted.
     pub profile: bool,
+    /// In place of all else: launch for a tool that watches this process. Nothing is timed or
+    /// verified.
+    pub traced: Option<TracePlan>,
+}
+
+/// Launches for a tool round the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracePlan {
+    /// What the tool is to see.
+    pub view: TraceView,
+    /// State of L2 at each launch, as far as this process sets it.
+    pub cache: CacheState,
+}
+
+/// What a tool round a worker is to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TraceView {
+    /// Hardware counters: after one launch that it does not see, one launch and nothing else.
+    Counters,
+    /// The timeline: so many launches, what each needs before it, and the copies of the outputs.
+    Timeline {
+        /// How many.
+        launches: u32,
+    },
+    /// Every access: one launch on buffers with nothing round them, of which only the defined
+    /// content is written, and none is read.
+    Checks,
 }
 
 /// A kernel with everything needed to launch it.

@@ -179,7 +179,7 @@ fn wrong_files_say_where_and_what() {
         ),
         (
             "[sever]\n",
-            "warpgauge.toml:1: unknown setting `sever` (did you mean `server`?); known: server, devices, compile, measure, limits, storage, log",
+            "warpgauge.toml:1: unknown setting `sever` (did you mean `server`?); known: server, devices, compile, measure, tools, limits, storage, log",
         ),
     ];
     for (file, expected) in cases {

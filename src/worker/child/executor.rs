@@ -94,10 +94,15 @@ impl Executor {
         &self.device
     }
 
-    /// Loads the worker's own kernels.
-    pub(super) fn load_support(&mut self, image: &Image) -> Result<(), DeviceError> {
+    /// Loads the worker's own kernels and, if they are to be quick at once, practises them.
+    pub(super) fn load_support(
+        &mut self,
+        image: &Image,
+        practise: bool,
+    ) -> Result<(), DeviceError> {
         self.support = Some(Support::load(&self.context, image, &self.device)?);
-        if self.device.kind == DeviceKind::Cuda { self.warm_up() } else { Ok(()) }
+        let practise = practise && self.device.kind == DeviceKind::Cuda;
+        if practise { self.warm_up() } else { Ok(()) }
     }
 
     /// Does once what is slow the first time, so that the first job of a spare that takes over is

@@ -9,6 +9,7 @@ use super::executor::Executor;
 use super::link::Link;
 use super::paired;
 use super::scrub::Residue;
+use super::traced;
 use super::trials::{self, Inputs, Rig};
 use super::verify::{self, Evidence};
 use crate::contract::CacheState;
@@ -68,9 +69,12 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
     let mut outcome = RunOutcome::default();
     let mut residue = Residue::default();
     let mut buffers = Vec::new();
-    let result = match &job.paired {
-        Some(plan) => paired::run(executor, job, plan, link, &mut residue, &mut outcome),
-        None => phases(executor, job, link, &mut outcome, &mut residue, &mut buffers),
+    let result = match (&job.paired, &job.traced) {
+        (Some(plan), _) => paired::run(executor, job, plan, link, &mut residue, &mut outcome),
+        (None, Some(plan)) => {
+            traced::run(executor, (job, plan), link, &mut outcome, &mut residue, &mut buffers)
+        }
+        (None, None) => phases(executor, job, link, &mut outcome, &mut residue, &mut buffers),
     };
     let mut lost = executor.context.synchronize().is_err();
     if let Err(failed) = result {

@@ -1,7 +1,7 @@
 //! A device worker: the process that owns a CUDA context and runs jobs in it.
 //!
 //! `warpgauge __worker` is started by the server with a socket as its standard input
-//! ([`session`]); with `--probe` it lists devices and ends, with `--self-test` it checks itself on
+//! ([`session`]), or with `--socket` by a tool that watches it ([`traced`]); with `--probe` it lists devices and ends, with `--self-test` it checks itself on
 //! the device at hand.
 
 mod arm;
@@ -18,6 +18,7 @@ mod printed;
 mod scrub;
 mod secret;
 mod session;
+mod traced;
 mod trials;
 mod verify;
 
@@ -48,6 +49,10 @@ pub struct WorkerArgs {
     /// Directory for files that live as long as the server.
     #[arg(long)]
     pub run_dir: Option<PathBuf>,
+    /// Connect to the server at this socket in place of standard input, take one job, and end. For
+    /// tools that start this process and have plans of their own for its standard input.
+    #[arg(long)]
+    pub socket: Option<PathBuf>,
     /// Print the devices as JSON and end.
     #[arg(long)]
     pub probe: bool,

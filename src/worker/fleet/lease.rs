@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::one_shot::{self, OneShot, OneShotEnd};
 use super::process::{Worker, failed};
 use super::{Fleet, Grant, RunEvent};
 use crate::worker::protocol::{Blame, DeviceInfo, Job, RunFailure, RunOutcome};
@@ -75,6 +76,19 @@ impl Lease {
             self.replacement().await;
         }
         outcome
+    }
+
+    /// Runs a job in a process of its own that `shot`'s tool starts and watches. The device's
+    /// workers wait meanwhile.
+    pub async fn run_under(&mut self, shot: &OneShot, job: Job) -> OneShotEnd {
+        // What is still being scrubbed would be seen, or would wait.
+        if let Some(worker) = &mut self.worker
+            && worker.settle().await.is_err()
+        {
+            self.lose();
+        }
+        let plan = &self.fleet.plans[self.slot];
+        one_shot::run(plan, shot, job, self.fleet.stop.subscribe()).await
     }
 
     /// Waits until the device has a ready worker again, which it has at once where a spare stands

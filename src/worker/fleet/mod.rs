@@ -6,6 +6,7 @@
 //! A device runs one job at a time, whatever the number of its workers.
 
 mod lease;
+mod one_shot;
 mod probe;
 mod process;
 mod restart;
@@ -24,6 +25,7 @@ use crate::queue::{Need, WaitQueue, retry_after};
 use crate::worker::protocol::DeviceInfo;
 
 pub use lease::Lease;
+pub use one_shot::{OneShot, OneShotEnd};
 use process::{StartPlan, Worker};
 use slot::Slot;
 use spawner::Spawner;
@@ -35,6 +37,8 @@ pub use types::{
 /// The devices of this host and their workers.
 pub struct Fleet {
     state: Mutex<State>,
+    /// How to start a worker of each device.
+    plans: Vec<StartPlan>,
     /// True from the moment at which running jobs are to be stopped.
     stop: watch::Sender<bool>,
     /// Where a lease that is dropped has its device scrubbed.
@@ -88,7 +92,8 @@ impl Fleet {
             mean_lease: Duration::from_millis(100),
         });
         let stop = watch::Sender::new(false);
-        let fleet = Arc::new(Self { state, stop, runtime: Handle::current() });
+        let runtime = Handle::current();
+        let fleet = Arc::new(Self { state, plans: plans.clone(), stop, runtime });
         for (index, plan) in plans.into_iter().enumerate() {
             tokio::spawn(slot::keep_staffed(Arc::downgrade(&fleet), index, plan));
         }

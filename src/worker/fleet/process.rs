@@ -250,7 +250,8 @@ pub(super) fn failed(failure: RunFailure) -> RunOutcome {
     RunOutcome { failure: Some(failure), ..RunOutcome::default() }
 }
 
-async fn greet(stream: &mut UnixStream, plan: &StartPlan) -> Result<DeviceInfo, String> {
+/// Greets a worker that was just started; it can take jobs then.
+pub(super) async fn greet(stream: &mut UnixStream, plan: &StartPlan) -> Result<DeviceInfo, String> {
     let text = |error: FrameError| error.to_string();
     let hello = ToWorker::Hello { protocol: PROTOCOL_VERSION };
     frame::send(stream, &hello).await.map_err(text)?;

@@ -86,6 +86,7 @@ impl Bench {
             profile: false,
             lint: false,
             paired: None,
+            traced: None,
         }
     }
 

@@ -20,9 +20,11 @@ use warpgauge::pipeline::{
 use warpgauge::report::{
     CandidateReport, CompareResponse, CompileResponse, EvaluateResponse, JobState, JobView,
     ResponseStatus, SweepBest, SweepPoint, SweepResponse, SweepStarted, SweepStatus, SweepTable,
+    Tooling,
 };
 
 const REPORT: &str = include_str!("../../../src/api/examples/report.json");
+const TOOLING: &str = include_str!("../../../src/api/examples/tooling.json");
 const STATUS: &str = include_str!("../../../src/api/examples/status.json");
 
 /// Kernel names with a meaning of their own.
@@ -356,6 +358,11 @@ impl EvaluationService for FakeService {
             }
         }
         .boxed()
+    }
+
+    fn tooling(&self, _refresh: bool) -> BoxFuture<'_, Tooling> {
+        let tooling = serde_json::from_str(TOOLING).unwrap();
+        async move { tooling }.boxed()
     }
 
     fn shutdown(&self, _grace: std::time::Duration) -> BoxFuture<'_, ()> {
