@@ -20,6 +20,7 @@ mod local;
 mod logging;
 mod openapi;
 mod outputs;
+mod profile;
 mod progress;
 mod remote;
 mod remote_events;

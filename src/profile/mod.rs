@@ -36,7 +36,7 @@ pub use roofline::{
     Roofline, RooflinePoint, TimeBasis,
 };
 pub use select::{Selection, select};
-pub use svg::{Caption, render as roofline_svg};
+pub use svg::{Caption, render as roofline_svg, si};
 pub use types::{
     CacheControl, ClockControl, Conditions, DeviceMetrics, Metric, MetricGroups, MetricSource,
     Replay, Unavailable,

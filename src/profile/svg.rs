@@ -12,7 +12,8 @@ use std::fmt::Write as _;
 
 use super::roofline::{Ceiling, Level, Precision, Roofline, RooflinePoint};
 use scale::Scale;
-use text::{escape, power, si};
+pub use text::si;
+use text::{escape, power};
 
 const WIDTH: f64 = 880.0;
 const HEIGHT: f64 = 560.0;

@@ -45,7 +45,7 @@ pub(super) fn power(exponent: i32) -> String {
 }
 
 /// A number with a prefix: `3.21 TB/s`.
-pub(in crate::profile) fn si(value: f64, unit: &str) -> String {
+pub fn si(value: f64, unit: &str) -> String {
     const PREFIXES: [(f64, &str); 6] =
         [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, "")];
     // The last one takes what is left.
