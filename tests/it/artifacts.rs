@@ -13,13 +13,18 @@ fn id_of(report: &Value) -> String {
     report["job_id"].as_str().expect("a job").to_owned()
 }
 
-/// A stand-in for NVIDIA's disassembler: it lists one kernel, whatever it is given.
+/// A stand-in for NVIDIA's disassembler, found before any other: it lists one kernel, whatever it is
+/// given.
 fn disassembler(directory: &Path, script: &str) -> String {
-    let path = directory.join("nvdisasm");
+    let bin = directory.join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let path = bin.join("nvdisasm");
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    let own = std::env::var("PATH").unwrap_or_default();
-    format!("{}:{own}", directory.display())
+    match std::env::var("WARPGAUGE_TOOLCHAIN") {
+        Ok(others) => format!("{}:{others}", directory.display()),
+        Err(_) => directory.display().to_string(),
+    }
 }
 
 const LISTING: &str = r#"test -s "$2" || exit 3
@@ -49,10 +54,10 @@ fn the_code_of_a_kernel_that_was_waited_for_can_be_fetched() {
     }
     let ptx = server.get(&format!("{job}/artifacts/ptx"));
     assert!(ptx.text.contains(".entry increment("), "{}", ptx.text);
-    let cubin = server.get(&format!("{job}/artifacts/cubin"));
-    assert_eq!(cubin.status, 200, "{}", cubin.text);
-    assert!(cubin.text.contains("ELF"));
-    assert_eq!(cubin.header("content-disposition"), Some("attachment; filename=\"kernel.cubin\""));
+    let mut cubin = ureq::get(format!("{}{job}/artifacts/cubin", server.url)).call().unwrap();
+    assert_eq!(cubin.headers()["content-type"], "application/octet-stream");
+    assert_eq!(cubin.headers()["content-disposition"], "attachment; filename=\"kernel.cubin\"");
+    assert!(cubin.body_mut().read_to_vec().unwrap().starts_with(b"\x7fELF"));
     for name in ["ncu-rep", "nsys-rep"] {
         let answer = server.get(&format!("{job}/artifacts/{name}"));
         assert_eq!((answer.status, &answer.json["code"]), (404, &json!("no_such_artifact")));
@@ -68,7 +73,7 @@ fn the_code_of_a_kernel_that_was_waited_for_can_be_fetched() {
 fn machine_code_is_listed_where_there_is_a_disassembler() {
     let tools = tempfile::tempdir().unwrap();
     let path = disassembler(tools.path(), LISTING);
-    let server = Server::start_with(&[], &[("PATH", &path)]);
+    let server = Server::start_with(&[], &[("WARPGAUGE_TOOLCHAIN", &path)]);
     let job = format!("/jobs/{}", id_of(&server.evaluate(&increment())));
     let sass = server.get(&format!("{job}/artifacts/sass"));
     assert_eq!(sass.status, 200, "{}\n{}", sass.text, server.output());
@@ -90,7 +95,7 @@ fn a_disassembler_that_a_hostile_image_took_over_is_confined() {
         secret.display()
     );
     let path = disassembler(bin.path(), &script);
-    let server = Server::start_with(&[], &[("PATH", &path)]);
+    let server = Server::start_with(&[], &[("WARPGAUGE_TOOLCHAIN", &path)]);
     let job = format!("/jobs/{}", id_of(&server.evaluate(&increment())));
     let sass = server.get(&format!("{job}/artifacts/sass"));
     let confined = server.output().contains("landlock: fully enforced")
@@ -104,7 +109,7 @@ fn a_disassembler_that_a_hostile_image_took_over_is_confined() {
         assert_eq!(fs::read_to_string(&secret).unwrap(), "the secret");
     }
     let failing = disassembler(bin.path(), "echo no such code >&2; exit 7");
-    let server = Server::start_with(&[], &[("PATH", &failing)]);
+    let server = Server::start_with(&[], &[("WARPGAUGE_TOOLCHAIN", &failing)]);
     let job = format!("/jobs/{}", id_of(&server.evaluate(&increment())));
     let answer = server.get(&format!("{job}/artifacts/sass"));
     assert_eq!(answer.status, 404);

@@ -92,11 +92,14 @@ fn parse(line: &str) -> Option<Line<'_>> {
     (is_address && !text.is_empty()).then(|| Line::Instruction { address, text: squeezed(text) })
 }
 
-/// Functions end in a branch to itself and no-operations, to the end of the block they stand in.
+/// Behind its last branch a function is filled with no-operations, to the end of the block of
+/// memory that it stands in; marks of its end stand among them.
 fn drop_padding(lines: &mut Vec<Line<'_>>) {
-    while let Some(Line::Instruction { text, .. }) = lines.last()
-        && text == "NOP"
-    {
+    let is_padding = |line: &Line<'_>| match line {
+        Line::Instruction { text, .. } => text == "NOP",
+        Line::Label(_) => true,
+    };
+    while lines.last().is_some_and(is_padding) {
         lines.pop();
     }
 }
