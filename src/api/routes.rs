@@ -15,7 +15,7 @@ use super::sweep::{self, Form, SweepFormat, SweepReply};
 use super::views::{Accepted, CudaInfo, Devices, Health, Info, LegacyJob};
 use crate::contract::{CompareRequest, EvaluateRequest, SweepRequest};
 use crate::pipeline::{ArtifactList, CompileRequest, EvaluationService, ServiceError};
-use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView};
+use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView, ProfilePlan};
 
 /// The operations over a service.
 pub(super) struct Api {
@@ -153,6 +153,27 @@ impl Api {
         let report = self.service.execute(value).await?;
         drop(share);
         Ok(report_reply(report).await?)
+    }
+
+    /// Plan a profile
+    ///
+    /// What the metrics that the contract's `profile` asks for would take on this machine: the
+    /// source, the passes, and about how long. Nothing is compiled or run.
+    #[oai(
+        path = "/profile/plan",
+        method = "post",
+        operation_id = "plan_profile",
+        tag = "Tag::Kernels"
+    )]
+    async fn profile_plan(
+        &self,
+        /// A contract, with the `profile` in question.
+        request: Contract<EvaluateRequest>,
+    ) -> Result<Reply<ProfilePlan>, Fails<TakesBody>> {
+        let Contract { value, share } = request;
+        let plan = self.service.profile_plan(value).await?;
+        drop(share);
+        Ok(Reply::new(&plan)?)
     }
 
     /// Get a job

@@ -99,6 +99,7 @@ fn add_examples(document: &mut Value) {
     let report = parsed(include_str!("examples/report.json"));
     for (path, example) in [
         ("/evaluate", vector_add()),
+        ("/profile/plan", vector_add()),
         ("/sweep", sweep_contract()),
         ("/execute", parsed(include_str!("examples/execute.json"))),
         ("/compile", parsed(include_str!("examples/compile.json"))),
@@ -126,6 +127,7 @@ fn add_examples(document: &mut Value) {
         ("/sweep", "post", "200", parsed(include_str!("examples/sweep.json"))),
         ("/compile", "post", "200", compile_example(&report)),
         ("/compare", "post", "200", compare_example(&report)),
+        ("/profile/plan", "post", "200", parsed(include_str!("examples/profile_plan.json"))),
         ("/jobs/{job_id}", "get", "200", job.0),
         ("/job/{job_id}", "get", "200", job.1),
         ("/jobs/{job_id}/artifacts", "get", "200", parsed(include_str!("examples/artifacts.json"))),

@@ -52,6 +52,9 @@ pub(super) fn run(
     Ok(exit(&response))
 }
 
+/// Set of metrics that roofline and advice rest on: for who says nothing else.
+const EXPLAIN: &str = "explain";
+
 /// Puts the flags into the contract's `profile`, where the service looks for them.
 fn apply_flags(args: &ProfileArgs, fields: &mut Map<String, Value>) {
     let profile = fields.entry("profile").or_insert(Value::Null);
@@ -64,6 +67,7 @@ fn apply_flags(args: &ProfileArgs, fields: &mut Map<String, Value>) {
                 profile.insert(name.to_owned(), json!(values));
             }
         }
+        profile.entry("metrics").or_insert_with(|| json!([EXPLAIN]));
     }
     if let Some(trials) = args.trials {
         fields.insert("num_trials".to_owned(), json!(trials));
@@ -121,8 +125,9 @@ mod tests {
 
     #[test]
     fn flags_reach_the_contract() {
-        assert_eq!(fields_with(&[], json!({})), json!({"profile": {}}));
-        assert_eq!(fields_with(&[], json!({"profile": null})), json!({"profile": {}}));
+        let all = json!({"profile": {"metrics": ["explain"]}});
+        assert_eq!(fields_with(&[], json!({})), all);
+        assert_eq!(fields_with(&[], json!({"profile": null})), all);
         let own = json!({"profile": {"metrics": ["stall"], "tools": ["ncu"]}});
         assert_eq!(fields_with(&[], own.clone()), own);
         assert_eq!(

@@ -276,7 +276,8 @@ fn located(diagnostic: &Diagnostic) -> String {
 }
 
 fn timings(page: &mut Page, timings: &Timings) {
-    let Timings { queue, compile, h2d, execute, device_busy, d2h, verify, total } = *timings;
+    let Timings { queue, compile, h2d, execute, device_busy, d2h, verify, profile, total } =
+        *timings;
     page.row(
         "timings",
         &format!(
@@ -294,6 +295,9 @@ fn timings(page: &mut Page, timings: &Timings) {
         duration_ms(d2h),
         duration_ms(verify)
     ));
+    if profile > 0.0 {
+        page.more(&format!("device metrics {}", duration_ms(profile)));
+    }
 }
 
 #[cfg(test)]

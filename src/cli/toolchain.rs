@@ -69,6 +69,12 @@ fn shown(found: &Toolchain) -> String {
             None => text += &format!("{name:<18} not found\n"),
         }
     }
+    for cupti in &found.cupti {
+        text += &line("cupti", "", cupti, "");
+    }
+    if found.cupti.is_empty() {
+        text += &format!("{:<18} not found\n", "cupti");
+    }
     text
 }
 

@@ -126,7 +126,7 @@ impl Driver {
         // SAFETY: the context was just created, and is never released before the process ends.
         let result = unsafe { (self.api.context_set)(handle) };
         self.api.check(result, "make the context current")?;
-        Ok(Context { api: self.api, reserve: Rc::default(), _thread: PhantomData })
+        Ok(Context { api: self.api, handle, reserve: Rc::default(), _thread: PhantomData })
     }
 
     fn device(&self, ordinal: u32) -> Result<CUdevice, DeviceError> {
@@ -176,6 +176,7 @@ impl Driver {
 #[derive(Clone)]
 pub struct Context {
     api: &'static Api,
+    handle: CUcontext,
     reserve: Rc<Reserve>,
     _thread: PhantomData<Rc<()>>,
 }
@@ -183,6 +184,10 @@ pub struct Context {
 impl Context {
     pub(super) fn api(&self) -> &'static Api {
         self.api
+    }
+
+    pub(super) fn handle(&self) -> CUcontext {
+        self.handle
     }
 
     pub(super) fn reserve(&self) -> &Reserve {

@@ -7,7 +7,7 @@ use super::assemble;
 use super::error::{self, Problem, ServiceError};
 use super::jobs::JobGuard;
 use super::prepare::{self, CompileOutcome, Prepared};
-use super::run::{Admitted, Laid, Purpose, Shared, ms};
+use super::run::{Admitted, Laid, Purpose, Ran, Shared, ms};
 use super::watched::Watched;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
 use crate::measure::Preset;
@@ -161,12 +161,14 @@ impl Bench<'_> {
         self.shared.linted.settle(look, &mut outcome);
         let counts = outcome.counts.as_ref().map(|counts| counts.counts.clone());
         timings.set_worker(&outcome.timings);
+        let mut watched = Watched::default();
+        watched.profile(&mut self.lease, &request, &prepared, &outcome).await;
+        timings.profile = watched.profile_ms;
         timings.total = ms(began);
-        let watched = Watched::default();
-        let job_id = self.job.id();
-        let report = assemble::ran(job_id, &request, &device, &prepared, outcome, timings, watched)
+        let ran = Ran { request, prepared, outcome, watched, device };
+        let report = assemble::ran(self.job.id(), &ran, timings)
             .map_err(|error| error::internal("building the report", &error))?;
-        Ok(Evaluated { report, prepared: Some(prepared), counts })
+        Ok(Evaluated { report, prepared: Some(ran.prepared), counts })
     }
 
     fn next_id(&mut self, name: &str) -> String {

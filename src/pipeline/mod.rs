@@ -12,6 +12,7 @@ mod jobs;
 mod linted;
 mod measured;
 mod prepare;
+mod profile_plan;
 mod profiled;
 mod run;
 mod sanitized;

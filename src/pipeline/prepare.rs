@@ -180,6 +180,7 @@ pub(super) fn lay_out(
         lint: false,
         paired: None,
         traced: None,
+        counters: None,
     };
     Ok(Prepared { artifact: compiled.candidate, job, _directory: layout.directory })
 }

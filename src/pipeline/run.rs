@@ -38,6 +38,15 @@ pub(super) enum Purpose {
 /// A place among the evaluations in flight; dropping it frees the place.
 pub(super) type Admitted = OwnedSemaphorePermit;
 
+/// A kernel that ran, or tried to, and what came of it.
+pub(super) struct Ran {
+    pub request: EvaluateRequest,
+    pub prepared: Prepared,
+    pub outcome: RunOutcome,
+    pub watched: Watched,
+    pub device: DeviceInfo,
+}
+
 /// The parts every evaluation shares.
 pub(super) struct Shared {
     pub(super) config: Config,
@@ -140,9 +149,11 @@ impl Shared {
         let mut outcome = self.execute(job, &request, run, &mut lease).await;
         self.linted.settle(look, &mut outcome);
         let watched = self.watch(&mut lease, &request, &prepared, &outcome).await;
+        timings.profile = watched.profile_ms;
         let device = lease.device().clone();
         drop(lease);
-        self.finish(job, request, prepared, (outcome, watched), device, timings, arrived).await
+        let ran = Ran { request, prepared, outcome, watched, device };
+        self.finish(job, ran, timings, arrived).await
     }
 
     pub(super) fn check(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
@@ -250,25 +261,17 @@ impl Shared {
         lease.run(run, timeout, fresh, &on_event).await
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the last step takes what every step before left"
-    )]
     async fn finish(
         &self,
         job: &JobGuard<'_>,
-        request: EvaluateRequest,
-        prepared: Prepared,
-        (outcome, watched): (RunOutcome, Watched),
-        device: DeviceInfo,
+        ran: Ran,
         mut timings: Timings,
         arrived: Instant,
     ) -> Result<EvaluateResponse, ServiceError> {
-        timings.set_worker(&outcome.timings);
-        let carries_content = outcome.outputs.iter().any(|output| output.file.is_some());
+        timings.set_worker(&ran.outcome.timings);
+        let carries_content = ran.outcome.outputs.iter().any(|output| output.file.is_some());
         let job_id = job.id().to_owned();
-        let build =
-            move || assemble::ran(&job_id, &request, &device, &prepared, outcome, timings, watched);
+        let build = move || assemble::ran(&job_id, &ran, timings);
         // Encoding outputs can take long; answers without content are not worth a thread hop.
         let built =
             if carries_content { tokio::task::spawn_blocking(build).await } else { Ok(build()) };

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{ArtifactContent, ArtifactKind, ArtifactList, ServiceError, SweepEvents};
 use crate::contract::{CompareRequest, EvaluateRequest, KernelCode, SweepRequest};
 use crate::report::{
-    CompareResponse, CompileResponse, DeviceReport, EvaluateResponse, JobView, SweepResponse,
-    Tooling,
+    CompareResponse, CompileResponse, DeviceReport, EvaluateResponse, JobView, ProfilePlan,
+    SweepResponse, Tooling,
 };
 
 /// The service behind the HTTP API and the local command line.
@@ -32,6 +32,12 @@ pub trait EvaluationService: Send + Sync + 'static {
         &self,
         request: EvaluateRequest,
     ) -> BoxFuture<'_, Result<EvaluateResponse, ServiceError>>;
+
+    /// What the profile that a request asks for would take; nothing is run.
+    fn profile_plan(
+        &self,
+        request: EvaluateRequest,
+    ) -> BoxFuture<'_, Result<ProfilePlan, ServiceError>>;
 
     /// Accepts an evaluation and answers at once with its job id.
     fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError>;

@@ -20,7 +20,8 @@ use crate::compile::{Compiler, CompilerConfig};
 use crate::config::{Config, DeviceSelection};
 use crate::contract::{CompareRequest, EvaluateRequest, Limits, SweepRequest};
 use crate::report::{
-    CompareResponse, CompileResponse, EvaluateResponse, JobView, SweepResponse, Tooling,
+    CompareResponse, CompileResponse, EvaluateResponse, JobView, ProfilePlan, SweepResponse,
+    Tooling,
 };
 use crate::tools::{ToolSearch, Tools};
 use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
@@ -113,6 +114,13 @@ impl EvaluationService for Pipeline {
 
     fn execute(&self, request: EvaluateRequest) -> Answer<'_> {
         self.finite(request, Purpose::Execute)
+    }
+
+    fn profile_plan(
+        &self,
+        request: EvaluateRequest,
+    ) -> BoxFuture<'_, Result<ProfilePlan, ServiceError>> {
+        async move { self.shared.profile_plan(&request).await }.boxed()
     }
 
     fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError> {
@@ -295,6 +303,7 @@ async fn start_fleet(
         program: program.to_owned(),
         devices,
         emulator: emulator.map(PathBuf::from),
+        cupti: compiler.toolchain().cupti.clone(),
         run_dir: run_dir.to_owned(),
         hot_spare: config.devices.hot_spare,
         queue_capacity: config.devices.queue_capacity,

@@ -18,6 +18,7 @@ mod occupancy;
 mod reason;
 mod roofline;
 mod select;
+pub mod sets;
 mod svg;
 #[cfg(test)]
 mod testing;

@@ -60,6 +60,9 @@ causes! {
     /// The program launched nothing that was asked for.
     NoKernel, "no_kernel",
         "check that the kernel ran, and that the filter names it";
+    /// The metrics take more launches than are allowed.
+    TooManyPasses, "too_many_passes",
+        "ask for fewer metrics; `POST /profile/plan` tells how many passes they take";
     /// A metric has no such name here.
     UnknownMetric, "unknown_metric",
         "leave the metric out; `ncu --query-metrics` lists those that there are";

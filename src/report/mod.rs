@@ -3,6 +3,7 @@
 mod capabilities;
 mod compare;
 mod measurement;
+mod profile_plan;
 mod sweep;
 mod types;
 
@@ -10,6 +11,7 @@ pub use crate::measure::RuntimeStats;
 pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
 pub use compare::{CandidateReport, CompareResponse, CountComparison};
 pub use measurement::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
+pub use profile_plan::ProfilePlan;
 pub use sweep::{
     BestPoint, SweepBest, SweepPoint, SweepReason, SweepResponse, SweepStarted, SweepStatus,
     SweepTable, SweepView,

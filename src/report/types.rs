@@ -144,6 +144,10 @@ pub struct Timings {
     pub d2h: f64,
     /// Checking: guard bands, inputs, reference kernels, comparisons.
     pub verify: f64,
+    /// Reading device metrics, in launches and processes of their own.
+    #[serde(default)]
+    #[oai(default)]
+    pub profile: f64,
     /// From the request's arrival to the answer.
     pub total: f64,
 }
@@ -167,6 +171,7 @@ impl Timings {
         self.device_busy += other.device_busy;
         self.d2h += other.d2h;
         self.verify += other.verify;
+        self.profile += other.profile;
         self.total += other.total;
     }
 }

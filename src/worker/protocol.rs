@@ -15,6 +15,7 @@ use crate::contract::{CacheState, Role, TensorInit};
 use crate::device::{ClockReading, GpuHealth, GpuSettings};
 use crate::measure::paired::{ComparePolicy, PairedBlock};
 use crate::measure::{StopReason, StopRule};
+use crate::profile::Unavailable;
 use crate::tensor::Dtype;
 use crate::validate::{Comparison, ResolvedTolerance, Weakness};
 
@@ -181,6 +182,53 @@ pub struct Job {
     /// In place of all else: launch for a tool that watches this process. Nothing is timed or
     /// verified.
     pub traced: Option<TracePlan>,
+    /// In place of all else: read hardware counters of the launch.
+    pub counters: Option<CounterPlan>,
+}
+
+/// Hardware counters to read, by a worker that is for that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CounterPlan {
+    /// NVIDIA's metrics.
+    pub metrics: Vec<String>,
+    /// State of L2 at each launch.
+    pub cache: CacheState,
+    /// Launches that it may take.
+    pub max_passes: u32,
+}
+
+/// What hardware counters told of one launch.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CounterFacts {
+    /// The library, with its version.
+    pub tool: String,
+    /// The chip, as the library names it.
+    pub chip: String,
+    /// NVIDIA's metrics in base units; finite.
+    pub values: BTreeMap<String, f64>,
+    /// NVIDIA's metrics without a value, and why.
+    pub missing: BTreeMap<String, String>,
+    /// Launches that it took.
+    pub passes: u32,
+    /// Where the time went.
+    pub timings: CounterTimings,
+    /// Why there are no values at all.
+    pub unavailable: Option<Unavailable>,
+}
+
+/// Where the time went that counters took, milliseconds of wall clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CounterTimings {
+    /// Opening the library and taking the counters: once for a worker.
+    pub open_ms: f64,
+    /// Planning: once for each set of metrics.
+    pub plan_ms: f64,
+    /// Setting the counters up.
+    pub begin_ms: f64,
+    /// The passes.
+    pub passes_ms: f64,
+    /// Reading the counters and evaluating the metrics.
+    pub read_ms: f64,
 }
 
 /// Launches for a tool round the process.
@@ -369,6 +417,8 @@ pub struct RunOutcome {
     pub emulator_report: Option<serde_json::Value>,
     /// What the emulator counted in a launch of its own, apart from the timed ones.
     pub counts: Option<LaunchCounts>,
+    /// What hardware counters told in launches of their own.
+    pub counters: Option<CounterFacts>,
     /// Occupancy and resources as the driver reports them for the launched kernel.
     pub function: Option<FunctionFacts>,
 }

@@ -44,6 +44,7 @@ fn config(devices: Vec<u32>, hot_spare: bool) -> FleetConfig {
         program: std::env::current_exe().unwrap(),
         devices: DeviceChoice::Ordinals(devices),
         emulator: None,
+        cupti: Vec::new(),
         run_dir: std::env::temp_dir(),
         hot_spare,
         queue_capacity: 2,
@@ -92,6 +93,7 @@ pub fn job(id: &str) -> Job {
         profile: false,
         paired: None,
         traced: None,
+        counters: None,
     }
 }
 

@@ -9,6 +9,7 @@ mod cli;
 mod cli_remote;
 mod compare;
 mod contracts;
+mod counters;
 mod evaluate;
 mod exploits;
 mod faults;

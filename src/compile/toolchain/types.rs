@@ -21,6 +21,8 @@ pub struct Toolchain {
     pub nsys: Option<Tool>,
     /// Memory and race checker.
     pub compute_sanitizer: Option<Tool>,
+    /// Libraries that read hardware counters in process.
+    pub cupti: Vec<PathBuf>,
 }
 
 /// Where a part was found.

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::buffers::Tools;
+use super::counters::Counters;
 use super::job::{Failed, JobResult, environment};
 use super::printed::Printed;
 use super::scrub::Residue;
@@ -39,6 +40,8 @@ pub(super) struct Executor {
     pub(super) printed: Printed,
     /// What only a GPU's timing needs; `None` on the emulated device.
     pub(super) timing: Option<TimingAids>,
+    /// What reading hardware counters needs, in a worker that is for that.
+    pub(super) counters: Option<Counters>,
     guard: u8,
     /// The management library's view of the GPU; why not, where there is none.
     pub(super) monitor: Result<GpuMonitor, String>,
@@ -80,6 +83,7 @@ impl Executor {
             emulator: loaded.emulator,
             printed,
             timing: None,
+            counters: None,
             settings: monitor.as_ref().ok().map(GpuMonitor::settings),
             monitor,
             empty_launch_ms: None,

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
 use super::WorkerArgs;
+use super::counters::Counters;
 use super::executor::Executor;
 use super::job;
 use super::link::Link;
@@ -57,6 +58,7 @@ fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), Str
     let loaded =
         loader::load(&args.choice(), &args.run_dir()).map_err(|error| error.to_string())?;
     let mut executor = Executor::open(&loaded, args.device, printed).map_err(|e| e.to_string())?;
+    executor.counters = args.counters.then(|| Counters::new(args.cupti.clone(), args.device));
     let device = executor.device().clone();
     send(link, &FromWorker::Ready { protocol: PROTOCOL_VERSION, device })?;
     loop {
@@ -87,6 +89,9 @@ fn load_support(
     executor
         .load_support(image, practise)
         .map_err(|error| format!("load the worker's kernels: {error}"))?;
+    if let Some(counters) = &mut executor.counters {
+        counters.warm_up(&executor.context);
+    }
     send(link, &FromWorker::Idle)
 }
 

@@ -45,7 +45,7 @@ pub(super) fn run<'job>(
 
 /// Buffers as in any other job; for checks with nothing round them, and with nothing in them that
 /// the contract does not define.
-fn allocate<'job>(
+pub(super) fn allocate<'job>(
     executor: &Executor,
     job: &'job Job,
     checks: bool,
@@ -113,7 +113,7 @@ fn seen(
     done
 }
 
-fn restore(executor: &Executor, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
+pub(super) fn restore(executor: &Executor, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
     for buffer in buffers {
         buffer.restore(POISON_BYTE, &executor.stream).map_err(environment)?;
     }

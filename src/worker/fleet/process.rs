@@ -28,6 +28,8 @@ pub(super) struct StartPlan {
     pub start_timeout: Duration,
     pub support: SupportSource,
     pub spawner: Spawner,
+    /// Where CUPTI may be, for a worker that reads counters; `None`: for one that times.
+    pub counters: Option<Vec<PathBuf>>,
 }
 
 /// What a worker is doing.

@@ -7,6 +7,7 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use super::process::{StartPlan, Worker};
+use super::profiler::Profiler;
 use super::restart::RestartPolicy;
 use super::{DeviceState, DeviceStatus, Fleet};
 use crate::worker::protocol::DeviceInfo;
@@ -24,6 +25,8 @@ pub(super) struct Slot {
     failure: Option<String>,
     started: u64,
     jobs: u64,
+    /// The worker that reads counters.
+    pub profiler: Profiler,
     /// Whether a lease has the device.
     pub busy: watch::Sender<bool>,
     /// Changes whenever a worker may have to be started.
@@ -43,6 +46,7 @@ impl Slot {
             failure: None,
             started: 0,
             jobs: 0,
+            profiler: Profiler::default(),
             busy: watch::Sender::new(false),
             changed: watch::Sender::new(()),
             arrivals: watch::Sender::new(()),
@@ -125,6 +129,7 @@ impl Slot {
     /// Ends all ready workers.
     pub(super) fn dismiss_all(&mut self) {
         self.ready.clear();
+        self.profiler = Profiler::default();
         self.wanted = 0;
     }
 }

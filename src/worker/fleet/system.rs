@@ -46,6 +46,12 @@ impl Process {
         if let Some(emulator) = &plan.emulator {
             command.arg("--emulator").arg(emulator);
         }
+        if let Some(libraries) = &plan.counters {
+            command.arg("--counters");
+            for library in libraries {
+                command.arg("--cupti").arg(library);
+            }
+        }
         command.stdin(Stdio::from(OwnedFd::from(theirs)));
         command.stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let mut child = plan

@@ -87,6 +87,7 @@ impl Bench {
             lint: false,
             paired: None,
             traced: None,
+            counters: None,
         }
     }
 

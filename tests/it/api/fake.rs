@@ -19,12 +19,13 @@ use warpgauge::pipeline::{
 };
 use warpgauge::report::{
     CandidateReport, CompareResponse, CompileResponse, EvaluateResponse, JobState, JobView,
-    ResponseStatus, SweepBest, SweepPoint, SweepResponse, SweepStarted, SweepStatus, SweepTable,
-    Tooling,
+    ProfilePlan, ResponseStatus, SweepBest, SweepPoint, SweepResponse, SweepStarted, SweepStatus,
+    SweepTable, Tooling,
 };
 
 const REPORT: &str = include_str!("../../../src/api/examples/report.json");
 const TOOLING: &str = include_str!("../../../src/api/examples/tooling.json");
+const PROFILE_PLAN: &str = include_str!("../../../src/api/examples/profile_plan.json");
 const STATUS: &str = include_str!("../../../src/api/examples/status.json");
 
 /// Kernel names with a meaning of their own.
@@ -356,6 +357,17 @@ impl EvaluationService for FakeService {
                 ArtifactKind::Log => Err(ServiceError::ArtifactGone { what, reason }),
                 _ => Err(ServiceError::NoArtifact { what, reason }),
             }
+        }
+        .boxed()
+    }
+
+    fn profile_plan(
+        &self,
+        request: EvaluateRequest,
+    ) -> BoxFuture<'_, Result<ProfilePlan, ServiceError>> {
+        async move {
+            self.check(&request.kernel)?;
+            Ok(serde_json::from_str(PROFILE_PLAN).unwrap())
         }
         .boxed()
     }
