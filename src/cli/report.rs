@@ -5,6 +5,7 @@ mod measured;
 mod metrics;
 mod page;
 mod profile;
+mod timeline;
 
 use crate::compile::{Diagnostic, Severity};
 use crate::report::{
@@ -215,6 +216,9 @@ fn extras(page: &mut Page, response: &EvaluateResponse) {
     }
     if let Some(reason) = response.profile.as_ref().and_then(|profile| profile.reason.as_ref()) {
         page.row("profile", &format!("not available: {reason}"));
+    }
+    if let Some(timeline) = &response.timeline {
+        timeline::rows(page, timeline);
     }
     if let Some(sanitize) = &response.sanitize {
         if let Some(reason) = &sanitize.reason {

@@ -112,6 +112,7 @@ pub(super) fn not_compiled(
         }),
         printed: None,
         profile: None,
+        timeline: None,
         sanitize: None,
     }
 }
@@ -190,6 +191,7 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         }),
         printed: (!outcome.printed.is_empty()).then(|| outcome.printed.clone()),
         profile,
+        timeline: watched.timeline.clone(),
         sanitize,
     })
 }

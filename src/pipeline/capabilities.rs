@@ -1,6 +1,9 @@
 //! What the tools of this machine can do on each of its devices.
 
+use std::path::PathBuf;
+
 use super::run::Shared;
+use crate::compile::toolchain;
 use crate::report::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
 use crate::tools::counters::{self, CounterAccess};
 use crate::tools::{FoundTools, ToolName};
@@ -12,10 +15,14 @@ impl Shared {
         let found = self.tools.found(refresh).await;
         let access = counters::access();
         let devices = self.fleet.devices();
+        let cupti = &self.compiler.toolchain().cupti;
         Tooling {
             tools: ToolName::ALL.into_iter().map(|name| tool_report(&found, name)).collect(),
             counter_users: access.readers.clone(),
-            devices: devices.iter().map(|status| device(&status.info, &found, &access)).collect(),
+            devices: devices
+                .iter()
+                .map(|status| device(&status.info, &found, &access, cupti))
+                .collect(),
         }
     }
 }
@@ -36,26 +43,39 @@ fn tool_report(found: &FoundTools, name: ToolName) -> ToolReport {
     }
 }
 
-fn device(info: &DeviceInfo, found: &FoundTools, access: &CounterAccess) -> DeviceTooling {
+fn device(
+    info: &DeviceInfo,
+    found: &FoundTools,
+    access: &CounterAccess,
+    cupti: &[PathBuf],
+) -> DeviceTooling {
     match info.kind {
-        DeviceKind::Cuda => gpu(info, found, access),
+        DeviceKind::Cuda => gpu(info, found, access, cupti),
         DeviceKind::Emulator => emulated(info),
     }
 }
 
-fn gpu(info: &DeviceInfo, found: &FoundTools, access: &CounterAccess) -> DeviceTooling {
+fn gpu(
+    info: &DeviceInfo,
+    found: &FoundTools,
+    access: &CounterAccess,
+    cupti: &[PathBuf],
+) -> DeviceTooling {
     let counters = match &access.refused {
         Some(why) => Capability::lacks(&why.code, &*why.reason, &*why.remedy),
         None => Capability::has(&*access.because),
     };
     let ncu = with_tool(found, ToolName::Ncu, "hardware counters and what follows from them");
-    let ncu = if ncu.available && !counters.available { counters.clone() } else { ncu };
+    let with_counters = |tool: Capability| {
+        if tool.available && !counters.available { counters.clone() } else { tool }
+    };
     let nsys = with_tool(found, ToolName::Nsys, "what the GPU and the driver did, and when");
     let importer = with_tool(found, ToolName::QdstrmImporter, "");
     DeviceTooling {
         id: info.ordinal,
         sources: vec![
-            SourceCapability::new("ncu", ncu),
+            SourceCapability::new("cupti", with_counters(in_process(info, cupti))),
+            SourceCapability::new("ncu", with_counters(ncu)),
             SourceCapability::new(
                 "static",
                 Capability::has(
@@ -66,6 +86,23 @@ fn gpu(info: &DeviceInfo, found: &FoundTools, access: &CounterAccess) -> DeviceT
         counters,
         sanitize: with_tool(found, ToolName::ComputeSanitizer, "memory, race and barrier checks"),
         timeline: if nsys.available && !importer.available { importer } else { nsys },
+    }
+}
+
+/// CUPTI, as far as its library is there: the profiling worker opens it.
+fn in_process(info: &DeviceInfo, cupti: &[PathBuf]) -> Capability {
+    let fitting = toolchain::cupti_for_driver(cupti, info.target.driver_version);
+    match fitting.first() {
+        Some(library) => {
+            let library = library.display();
+            Capability::has(format!("{library}: hardware counters, read in process"))
+        }
+        None => Capability::lacks(
+            "no_tool",
+            "there is no CUPTI of CUDA 12 or later that fits the driver",
+            "install the CUDA toolkit, or `pip install nvidia-cuda-cupti`, and name it in \
+             compile.toolchain",
+        ),
     }
 }
 

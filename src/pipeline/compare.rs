@@ -162,7 +162,8 @@ impl Bench<'_> {
         let counts = outcome.counts.as_ref().map(|counts| counts.counts.clone());
         timings.set_worker(&outcome.timings);
         let mut watched = Watched::default();
-        watched.profile(&mut self.lease, &request, &prepared, &outcome).await;
+        let (shared, lease) = (self.shared, &mut self.lease);
+        watched.profile(shared, lease, &request, &prepared, &outcome).await;
         timings.profile = watched.profile_ms;
         timings.total = ms(began);
         let ran = Ran { request, prepared, outcome, watched, device };

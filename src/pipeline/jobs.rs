@@ -5,10 +5,11 @@ use std::sync::Mutex;
 use std::time::{Instant, SystemTime};
 
 use super::ServiceError;
-use super::artifacts::{KeptKernel, Shelf};
+use super::artifacts::{ArtifactKind, KeptKernel, Shelf};
 use crate::report::{
     EvaluateResponse, JobState, JobView, ResponseStatus, SweepResponse, SweepView,
 };
+use crate::tools::Artifact;
 
 /// Finished reports kept, in bytes of their outputs and samples.
 const MAX_KEPT_BYTES: usize = 256 << 20;
@@ -189,9 +190,23 @@ impl JobGuard<'_> {
     /// Keeps a kernel of the job for those who ask for its code. Points of a sweep leave none: there
     /// are too many of them.
     pub(super) fn keep(&self, kernel: KeptKernel) {
-        let sweeps = self.table.lock().jobs.get(&self.id).is_some_and(|job| job.sweep.is_some());
-        if !sweeps {
+        if !self.sweeps() {
             self.table.shelf.keep(&self.id, kernel);
+        }
+    }
+
+    fn sweeps(&self) -> bool {
+        self.table.lock().jobs.get(&self.id).is_some_and(|job| job.sweep.is_some())
+    }
+
+    /// Keeps the files that tools left. One that cannot be kept costs the job nothing.
+    pub(super) fn keep_files(&self, files: &[Artifact]) {
+        for file in files.iter().filter(|_| !self.sweeps()) {
+            let extension = file.path.extension().and_then(|extension| extension.to_str());
+            let Some(kind) = extension.and_then(ArtifactKind::named) else { continue };
+            if let Err(error) = self.table.shelf.keep_file(&self.id, kind, &file.path) {
+                tracing::warn!(file = file.name, %error, "a tool's file cannot be kept");
+            }
         }
     }
 

@@ -11,6 +11,7 @@ mod error;
 mod jobs;
 mod linted;
 mod measured;
+mod nsight;
 mod prepare;
 mod profile_plan;
 mod profiled;
@@ -20,6 +21,7 @@ mod service;
 mod start;
 mod sweep;
 mod swept;
+mod timeline;
 mod watched;
 
 pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};

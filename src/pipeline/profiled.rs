@@ -6,7 +6,9 @@
 
 use std::time::Duration;
 
+use super::nsight;
 use super::prepare::Prepared;
+use super::run::Shared;
 use crate::contract::{CacheState, EvaluateRequest, PresetName, ProfileSpec};
 use crate::measure::Preset;
 use crate::profile::{
@@ -14,6 +16,7 @@ use crate::profile::{
     MetricSource, Replay, Selection, Unavailable,
 };
 use crate::report::Availability;
+use crate::tools::Artifact;
 use crate::worker::Lease;
 use crate::worker::protocol::{
     Blame, CounterFacts, CounterPlan, DeviceInfo, DeviceKind, Job, RunFailure, RunOutcome,
@@ -67,6 +70,8 @@ pub(super) fn ladder(tools: &[String]) -> (Vec<Rung>, Vec<(String, Unavailable)>
             "cupti" => rungs.push(Rung::Cupti),
             "ncu" => rungs.push(Rung::Ncu),
             "static" => rungs.push(Rung::Static),
+            // A timeline, and no source of metrics.
+            "nsys" => {}
             "emulator" => {
                 let text = "the emulator counts on the emulated device only";
                 failures.push((tool.clone(), Cause::NoTool.because(text)));
@@ -113,11 +118,12 @@ pub(super) fn capability(device: &DeviceInfo) -> u32 {
 /// Asks the sources for what the request wants, after its timed run; `None` if it wants nothing, if
 /// the kernel did not run to its end, or on the emulated device, whose counts are in the outcome.
 pub(super) async fn collect(
+    shared: &Shared,
     lease: &mut Lease,
     request: &EvaluateRequest,
     prepared: &Prepared,
     outcome: &RunOutcome,
-) -> Option<Profiled> {
+) -> Option<(Profiled, Vec<Artifact>)> {
     let profile = request.profile.as_ref()?;
     let device = lease.device().clone();
     if device.kind == DeviceKind::Emulator || outcome.failure.is_some() {
@@ -135,15 +141,22 @@ pub(super) async fn collect(
                 let metrics = names.iter().map(|name| (*name).to_owned()).collect();
                 cupti(lease, request, prepared, metrics).await
             }
-            Rung::Ncu => Err(Cause::NoTool
-                .because("Nsight Compute is not started by evaluations of this version")),
+            Rung::Ncu => {
+                let names = profile::nvidia_names(&selection, capability(&device));
+                match nsight::counters(shared, lease, request, prepared, &names).await {
+                    Ok((collected, artifacts)) => {
+                        return Some((Profiled { collected, failures }, artifacts));
+                    }
+                    Err(unavailable) => Err(unavailable),
+                }
+            }
         };
         match told {
-            Ok(collected) => return Some(Profiled { collected, failures }),
+            Ok(collected) => return Some((Profiled { collected, failures }, Vec::new())),
             Err(unavailable) => failures.push((name(rung).to_owned(), unavailable)),
         }
     }
-    Some(Profiled { collected: from_launch(prepared), failures })
+    Some((Profiled { collected: from_launch(prepared), failures }, Vec::new()))
 }
 
 fn name(rung: Rung) -> &'static str {

@@ -150,6 +150,7 @@ impl Shared {
         self.linted.settle(look, &mut outcome);
         let watched = self.watch(&mut lease, &request, &prepared, &outcome).await;
         timings.profile = watched.profile_ms;
+        job.keep_files(&watched.artifacts);
         let device = lease.device().clone();
         drop(lease);
         let ran = Ran { request, prepared, outcome, watched, device };

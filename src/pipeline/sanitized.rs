@@ -8,6 +8,7 @@ use super::prepare::Prepared;
 use super::run::Shared;
 use crate::contract::{EvaluateRequest, Sanitize};
 use crate::profile::Unavailable;
+use crate::profile::sanitizer::SanitizerFinding;
 use crate::report::{CheckReport, Finding, SanitizeReport};
 use crate::tools::sanitizer::{self, Check, Checked};
 use crate::worker::Lease;
@@ -87,16 +88,15 @@ fn gpu_report(told: Vec<(Check, Result<Checked, Unavailable>)>) -> SanitizeRepor
         let tool = check.name().to_owned();
         match answer {
             Ok(checked) => {
-                let found = sanitizer::findings(check, &checked.log);
                 checks.push(CheckReport {
                     tool,
                     available: true,
                     version: Some(checked.tool),
                     wall_ms: Some(checked.wall.as_secs_f64() * 1e3),
                     unavailable: None,
-                    left_out: found.left_out,
+                    left_out: checked.log.left_out,
                 });
-                findings.extend(found.findings);
+                findings.extend(checked.log.findings.into_iter().map(of_sanitizer));
             }
             Err(why) => {
                 reasons.push(format!("{tool}: {} ({})", why.reason, why.remedy));
@@ -149,6 +149,18 @@ pub(super) fn fault(report: Option<&SanitizeReport>) -> Option<String> {
     let is_fault = |finding: &&Finding| FAULTS.contains(&finding.check.as_str());
     let found = report?.findings.iter().find(is_fault)?;
     Some(format!("memory check `{}`: {}", found.check, found.message))
+}
+
+fn of_sanitizer(found: SanitizerFinding) -> Finding {
+    Finding {
+        check: found.check.to_owned(),
+        kernel: found.kernel,
+        block: found.block,
+        thread: found.thread,
+        source: found.source,
+        message: found.message,
+        count: found.count,
+    }
 }
 
 fn finding(found: EmulatorFinding) -> Finding {
@@ -207,5 +219,40 @@ mod tests {
         let told = fault(Some(&report("out_of_bounds"))).unwrap();
         assert!(told.contains("out_of_bounds") && told.contains("what happened"), "{told}");
         assert_eq!(found("misaligned").source.as_deref(), Some("kernel.cu:6"));
+    }
+
+    #[test]
+    fn checkers_make_one_report_and_one_that_fails_takes_nothing_from_the_others() {
+        let log = "========= COMPUTE-SANITIZER\n\
+                   ========= Invalid __global__ write of size 4 bytes\n\
+                   =========     at k+0x100 in kernel.cu:5\n\
+                   =========     by thread (5,0,0) in block (0,0,0)\n\
+                   =========     Access to 0x7f86dac04214 is out of bounds\n\
+                   ========= \n\
+                   ========= ERROR SUMMARY: 1 error\n";
+        let checked = Checked {
+            log: crate::profile::sanitizer::parse_log(log),
+            tool: "compute-sanitizer 2025.3.1.0".to_owned(),
+            outcome: RunOutcome::default(),
+            wall: std::time::Duration::from_millis(800),
+        };
+        let why = crate::profile::Cause::TimedOut.because("it took too long");
+        let report = gpu_report(vec![(Check::Memcheck, Ok(checked)), (Check::Initcheck, Err(why))]);
+        assert!(!report.available);
+        assert!(report.reason.as_ref().unwrap().starts_with("initcheck: it took too long"));
+        assert_eq!(report.checks.iter().map(|c| c.available).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(report.checks[1].unavailable.as_ref().unwrap().code, "timed_out");
+        let told = fault(Some(&report)).expect("a wrong access is a fault, whoever found it");
+        assert!(told.contains("out_of_bounds"), "{told}");
+        assert_eq!(report.findings[0].source.as_deref(), Some("kernel.cu:5"));
+        assert_eq!(report.findings[0].thread, Some([5, 0, 0]));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_what_runs() {
+        let names = |sanitize| wanted(&sanitize).into_iter().map(Check::name).collect::<Vec<_>>();
+        assert_eq!(names(Sanitize::All), ["memcheck", "racecheck", "initcheck", "synccheck"]);
+        assert_eq!(names(Sanitize::Tool("racecheck".to_owned())), ["racecheck"]);
+        assert!(names(Sanitize::Off).is_empty());
     }
 }

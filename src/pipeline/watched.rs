@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 use super::prepare::Prepared;
 use super::profiled::{self, Profiled};
 use super::run::{Shared, ms};
-use super::sanitized;
+use super::{sanitized, timeline};
 use crate::contract::EvaluateRequest;
-use crate::report::SanitizeReport;
+use crate::report::{SanitizeReport, TimelineReport};
+use crate::tools::Artifact;
 use crate::worker::Lease;
 use crate::worker::protocol::RunOutcome;
 
@@ -18,7 +19,11 @@ pub(super) struct Watched {
     pub(super) sanitize: Option<SanitizeReport>,
     /// Device metrics of a GPU, if they were asked for.
     pub(super) profiled: Option<Profiled>,
-    /// Wall time that they took, milliseconds.
+    /// What the GPU and the driver did, if it was asked for.
+    pub(super) timeline: Option<TimelineReport>,
+    /// Files of the tools' that are worth keeping, in the job's directory.
+    pub(super) artifacts: Vec<Artifact>,
+    /// Wall time that metrics and timeline took, milliseconds.
     pub(super) profile_ms: f64,
 }
 
@@ -26,14 +31,19 @@ impl Watched {
     /// Reads the device metrics that the request asks for.
     pub(super) async fn profile(
         &mut self,
+        shared: &Shared,
         lease: &mut Lease,
         request: &EvaluateRequest,
         prepared: &Prepared,
         outcome: &RunOutcome,
     ) {
         let start = Instant::now();
-        self.profiled = profiled::collect(lease, request, prepared, outcome).await;
-        self.profile_ms = self.profiled.as_ref().map_or(0.0, |_| ms(start));
+        let told = profiled::collect(shared, lease, request, prepared, outcome).await;
+        if let Some((profiled, artifacts)) = told {
+            self.profiled = Some(profiled);
+            self.artifacts.extend(artifacts);
+            self.profile_ms += ms(start);
+        }
     }
 }
 
@@ -48,7 +58,15 @@ impl Shared {
         outcome: &RunOutcome,
     ) -> Watched {
         let mut watched = Watched::default();
-        watched.profile(lease, request, prepared, outcome).await;
+        watched.profile(self, lease, request, prepared, outcome).await;
+        let start = Instant::now();
+        if let Some((timeline, artifacts)) =
+            timeline::trace(self, lease, request, prepared, outcome).await
+        {
+            watched.timeline = Some(timeline);
+            watched.artifacts.extend(artifacts);
+            watched.profile_ms += ms(start);
+        }
         watched.sanitize = sanitized::check(self, lease, request, prepared, outcome).await;
         watched
     }

@@ -14,14 +14,18 @@ mod emulator;
 mod facts;
 mod found;
 mod launch;
+pub mod ncu;
+pub mod nsys;
 mod occupancy;
 mod reason;
 mod roofline;
+pub mod sanitizer;
 mod select;
 pub mod sets;
 mod svg;
 #[cfg(test)]
 mod testing;
+mod text;
 mod types;
 mod values;
 

@@ -5,6 +5,7 @@ mod compare;
 mod measurement;
 mod profile_plan;
 mod sweep;
+mod timeline;
 mod types;
 
 pub use crate::measure::RuntimeStats;
@@ -16,4 +17,5 @@ pub use sweep::{
     BestPoint, SweepBest, SweepPoint, SweepReason, SweepResponse, SweepStarted, SweepStatus,
     SweepTable, SweepView,
 };
+pub use timeline::{ExecutionSummary, GpuTime, LaunchRow, TimelineReport, TimelineRow};
 pub use types::*;

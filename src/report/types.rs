@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SweepView;
 use super::measurement::MeasurementReport;
+use super::timeline::TimelineReport;
 use crate::compile::{Diagnostic, Resources};
 use crate::contract::{Compress, DataFormat, KernelType};
 use crate::measure::RuntimeStats;
@@ -59,6 +60,9 @@ pub struct EvaluateResponse {
     /// `kernel_exec_result.metadata.device_metrics`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Availability>,
+    /// What the GPU and the driver did, when asked for (`nsys` in `profile.tools`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<TimelineReport>,
     /// Memory checks, when asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sanitize: Option<SanitizeReport>,
@@ -364,7 +368,8 @@ pub struct CheckReport {
 #[oai(skip_serializing_if_is_none)]
 pub struct Finding {
     /// Which check: `out_of_bounds`, `misaligned`, `use_after_free`, `uninitialised_read`,
-    /// `shared_race`, `divergent_barrier`, `read_only_write`.
+    /// `shared_race`, `divergent_barrier`, `read_only_write`; from compute-sanitizer also
+    /// `invalid_barrier`, `bad_free`, `host_access`, `api_error`, `other`.
     pub check: String,
     /// Kernel.
     pub kernel: String,

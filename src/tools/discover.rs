@@ -296,7 +296,7 @@ fn dotted_number(text: &str) -> Option<String> {
     let words = text.split(|c: char| !(c.is_ascii_digit() || c == '.'));
     let versions = words.map(|word| word.trim_matches('.'));
     let parts = |word: &str| word.split('.').filter(|part| !part.is_empty()).count();
-    versions.filter(|word| parts(word) >= 3).last().map(str::to_owned)
+    versions.rev().find(|word| parts(word) >= 3).map(str::to_owned)
 }
 
 #[cfg(test)]

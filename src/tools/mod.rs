@@ -8,7 +8,6 @@
 //! and bounds, and whatever goes wrong is a [`Unavailable`](crate::profile::Unavailable) with a code and a remedy, never an error of
 //! the evaluation.
 
-mod causes;
 pub mod counters;
 mod discover;
 pub mod ncu;

@@ -4,18 +4,21 @@
 //! prints gets among the values, and the report can be kept. Which launch is profiled is decided by
 //! the worker, which tells the driver where to begin and to end.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::causes::ncu_cause;
 use super::run::{self, Artifact, Usable};
 use super::{ToolName, Tools};
 use crate::contained::{self, Launch};
 use crate::contract::CacheState;
-use crate::profile::{CacheControl, Cause, ClockControl, Conditions, Replay, Unavailable};
+use crate::profile::ncu::{NcuLog, parse_csv, parse_log};
+use crate::profile::{
+    CacheControl, Cause, ClockControl, Collected, Conditions, Replay, Unavailable,
+};
 use crate::worker::Lease;
 use crate::worker::protocol::{Job, RunOutcome, TracePlan, TraceView};
 
@@ -143,15 +146,15 @@ async fn once(
     wrapper.extend_from_slice(metrics);
     let plan = TracePlan { view: TraceView::Counters, cache: request.cache };
     let time_limit = deadline.saturating_duration_since(Instant::now());
-    let end = lease
-        .run_under(&run::shot(wrapper, &directory, time_limit), run::traced(request.job, plan))
-        .await;
+    let shot = run::shot(wrapper, &directory, time_limit);
+    let end = lease.run_under(&shot, run::traced(request.job, plan)).await;
     let log = run::log(&log_file, &end.tool);
+    let failed = |problem| run::failed(ToolName::Ncu, &end, problem, &log, time_limit);
     let Some(artifact) = Artifact::new("kernel.ncu-rep", report) else {
-        return Err(run::failed(ToolName::Ncu, &end, ncu_cause(&log), &log, time_limit));
+        return Err(failed(parse_log(&log).problems.into_iter().next()));
     };
     if end.outcome.failure.is_some() || end.tool.status.is_none() {
-        return Err(run::failed(ToolName::Ncu, &end, None, &log, time_limit));
+        return Err(failed(None));
     }
     let table = import(ncu, &artifact.path, &directory, deadline).await?;
     Ok(Profiled {
@@ -167,6 +170,51 @@ async fn once(
         outcome: end.outcome,
         log,
     })
+}
+
+/// The values of a profile, for the catalogue's formulas: those of one launch, since one was to be
+/// seen. `requested`: NVIDIA's metrics that were asked for.
+///
+/// # Errors
+/// A table that cannot be read, or that is not of one launch.
+pub fn collected(
+    profiled: &Profiled,
+    requested: &BTreeSet<&str>,
+) -> Result<Collected, Unavailable> {
+    let log = parse_log(&profiled.log);
+    let mut all: Option<Collected> = None;
+    for table in &profiled.tables {
+        let report =
+            parse_csv(table).map_err(|error| Cause::Unreadable.because(error.to_string()))?;
+        let [kernel] = &report.kernels[..] else {
+            let text = format!("one launch was to be profiled, and {} were", report.kernels.len());
+            let cause = if report.kernels.is_empty() { Cause::NoKernel } else { Cause::Unreadable };
+            return Err(cause.because(text));
+        };
+        let conditions = &profiled.conditions;
+        let one = kernel.collected(&profiled.tool, conditions, requested, &log.unreadable);
+        match &mut all {
+            None => all = Some(one),
+            Some(all) => {
+                all.values.extend(one.values);
+                all.missing.extend(one.missing);
+                all.conditions.passes =
+                    all.conditions.passes.zip(one.conditions.passes).map(|(a, b)| a + b);
+            }
+        }
+    }
+    let mut all = all.ok_or_else(|| Cause::NoData.because("Nsight Compute gave no table"))?;
+    // What one part was not asked for, another was.
+    let values = &all.values;
+    all.missing.retain(|name, _| !values.contains_key(name));
+    all.conditions.passes = all.conditions.passes.or_else(|| passes(&log));
+    Ok(all)
+}
+
+/// Passes that the log tells, of all runs together.
+fn passes(log: &NcuLog) -> Option<u32> {
+    let passes = log.kernels.iter().map(|(_, passes)| passes).sum::<u32>();
+    (passes > 0).then_some(passes)
 }
 
 fn cache_control(cache: CacheState) -> CacheControl {

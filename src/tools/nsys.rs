@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::causes::nsys_cause;
 use super::run::{self, Artifact, Usable};
 use super::{ToolName, Tools};
 use crate::contained::{self, End, Launch};
 use crate::contract::CacheState;
+use crate::profile::nsys as reader;
 use crate::profile::{Cause, Unavailable};
 use crate::worker::Lease;
 use crate::worker::protocol::{Job, RunOutcome, TracePlan, TraceView};
@@ -118,7 +118,8 @@ pub async fn trace(
     let log = run::log(Path::new(""), &end.tool);
     let name = ToolName::Nsys;
     let Some(artifact) = Artifact::new("kernel.nsys-rep", report) else {
-        return Err(run::failed(name, &end, nsys_cause(&log), &log, request.time_limit));
+        let problem = reader::cause(&log).map(|cause| cause.because(run::quoted(&log)));
+        return Err(run::failed(name, &end, problem, &log, request.time_limit));
     };
     if end.outcome.failure.is_some() || end.tool.status.is_none() {
         return Err(run::failed(name, &end, None, &log, request.time_limit));
@@ -187,8 +188,8 @@ async fn table(
         }
         said = run::quoted(&format!("{told}\n{}", end.stderr.text));
     }
-    let cause = nsys_cause(&said).unwrap_or(Cause::UnknownReport);
-    Err(cause.because(format!("nsys stats gives no {}: {said}", which.names()[0])))
+    let text = format!("nsys stats gives no {}: {said}", which.names()[0]);
+    Err(reader::cause(&said).unwrap_or(Cause::UnknownReport).because(text))
 }
 
 async fn stats(

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{FoundTool, FoundTools, ToolName, Tools};
 use crate::profile::{Cause, Unavailable};
-use crate::worker::protocol::{Job, TracePlan};
+use crate::worker::protocol::{Blame, Job, TracePlan};
 use crate::worker::{OneShot, OneShotEnd};
 
 /// Log of a tool that is read, bytes.
@@ -111,32 +111,38 @@ pub(super) fn long_log(file: &Path, bytes: u64) -> String {
 pub(super) fn failed(
     name: ToolName,
     end: &OneShotEnd,
-    known: Option<Cause>,
+    known: Option<Unavailable>,
     log: &str,
     time_limit: Duration,
 ) -> Unavailable {
     let quoted = quoted(log);
     let said = if quoted.is_empty() { String::new() } else { format!("; it said: {quoted}") };
     let failure = end.outcome.failure.as_ref();
-    let (cause, text) = match (known, failure) {
-        (Some(cause), _) => (cause, format!("{name} could not do its work{said}")),
-        (None, Some(failure)) if failure.code == "timeout" => {
-            let seconds = time_limit.as_secs_f64();
+    let seconds = time_limit.as_secs_f64();
+    // A kernel that fails by itself is not the tool's doing, whatever the tool makes of it.
+    if let Some(failure) = failure.filter(|failure| failure.blame == Blame::Candidate) {
+        let text = format!("under {name}: {}{said}", failure.message);
+        return Cause::ApplicationFailed.because(text);
+    }
+    if let Some(known) = known {
+        return known;
+    }
+    let (cause, text) = match failure {
+        Some(failure) if failure.code == "timeout" => {
             (Cause::TimedOut, format!("{name} took longer than {seconds} s{said}"))
         }
-        (None, Some(failure)) if failure.code == "worker_unavailable" => {
+        Some(failure) if failure.code == "worker_unavailable" => {
             let how = end.tool.description();
             (Cause::ToolDied, format!("{name}: {} ({how}){said}", failure.message))
         }
-        (None, Some(failure)) => {
+        Some(failure) => {
             (Cause::ApplicationFailed, format!("under {name}: {}{said}", failure.message))
         }
-        (None, None) if end.tool.status.is_none() => {
-            let seconds = time_limit.as_secs_f64();
+        None if end.tool.status.is_none() => {
             let text = format!("{name} did not end its report within {seconds} s{said}");
             (Cause::TimedOut, text)
         }
-        (None, None) => {
+        None => {
             let how = end.tool.description();
             let killed = end.tool.status.is_some_and(|status| status.code().is_none());
             let cause = if killed { Cause::ToolDied } else { Cause::Unknown };

@@ -8,13 +8,13 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use super::causes::sanitizer_cause;
 use super::run::{self, Usable};
 use super::{ToolName, Tools};
 use crate::contract::CacheState;
 use crate::profile::Unavailable;
+use crate::profile::sanitizer::{self as reader, SanitizerLog};
 use crate::worker::Lease;
-use crate::worker::protocol::{Job, RunOutcome, TracePlan, TraceView};
+use crate::worker::protocol::{Blame, Job, RunOutcome, TracePlan, TraceView};
 
 /// Records that are written: each thread of a wrong kernel has one.
 const RECORDS: u32 = 1_000;
@@ -70,8 +70,8 @@ pub struct Request<'a> {
 /// What a check yields.
 #[derive(Debug)]
 pub struct Checked {
-    /// What the tool wrote; a kernel cannot print to it.
-    pub log: String,
+    /// What the tool found, by its log; a kernel cannot print to it.
+    pub log: SanitizerLog,
     /// The tool and its version.
     pub tool: String,
     /// What the worker told of the run. A kernel with findings may have failed.
@@ -96,16 +96,17 @@ pub async fn check(
     let plan = TracePlan { view: TraceView::Checks, cache: CacheState::Hot };
     let shot = run::shot(wrapper, &directory, request.time_limit);
     let end = lease.run_under(&shot, run::traced(request.job, plan)).await;
-    let log = run::long_log(&log_file, LOG_BYTES);
-    let said = run::log(&log_file, &end.tool);
-    let cause = sanitizer_cause(&said);
-    // The worker may have failed by what was found; then the tool says what, and ends.
-    let answered = end.outcome.failure.as_ref().is_none_or(|failure| {
-        failure.blame == crate::worker::protocol::Blame::Candidate || failure.code == "worker_died"
-    });
-    if cause.is_some() || !answered || end.tool.status.is_none() || !has_summary(&log) {
+    let log = reader::parse_log(&run::long_log(&log_file, LOG_BYTES));
+    // The worker may have failed by what was found; then the tool tells what, and ends.
+    let failure = end.outcome.failure.as_ref();
+    let answered = failure
+        .is_none_or(|failure| failure.blame == Blame::Candidate || failure.code == "worker_died");
+    if !answered || end.tool.status.is_none() || !log.complete() {
+        let said = run::log(&log_file, &end.tool);
+        let problem = reader::cause(&said);
+        let problem = problem.map(|cause| cause.because(run::quoted(&said)));
         let name = ToolName::ComputeSanitizer;
-        return Err(run::failed(name, &end, cause, &said, request.time_limit));
+        return Err(run::failed(name, &end, problem, &said, request.time_limit));
     }
     Ok(Checked {
         log,
@@ -113,12 +114,6 @@ pub async fn check(
         outcome: end.outcome,
         wall: end.tool.wall,
     })
-}
-
-/// Whether the tool came to the end of its work.
-fn has_summary(log: &str) -> bool {
-    let last = log.lines().rev().take(8);
-    last.into_iter().any(|line| line.starts_with('=') && line.contains(" SUMMARY: "))
 }
 
 /// The tool and its flags.
@@ -138,12 +133,4 @@ fn flags(sanitizer: &Usable, request: &Request<'_>, log: &Path) -> Vec<OsString>
         flags.extend(["--report-api-errors", "no"].map(OsString::from));
     }
     flags
-}
-
-pub struct Found {
-    pub findings: Vec<crate::report::Finding>,
-    pub left_out: Option<u64>,
-}
-pub fn findings(_check: Check, _log: &str) -> Found {
-    Found { findings: Vec::new(), left_out: None }
 }

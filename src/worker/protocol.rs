@@ -419,6 +419,8 @@ pub struct RunOutcome {
     pub counts: Option<LaunchCounts>,
     /// What hardware counters told in launches of their own.
     pub counters: Option<CounterFacts>,
+    /// Device memory that the buffers of a traced job took, as the driver tells, bytes.
+    pub memory_bytes: Option<u64>,
     /// Occupancy and resources as the driver reports them for the launched kernel.
     pub function: Option<FunctionFacts>,
 }

@@ -1,6 +1,6 @@
 //! Tools round a worker, whatever they do: stand-ins of NVIDIA's programs start the scripted worker.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
@@ -26,6 +26,15 @@ crate::checks![
 ];
 
 const RAW: &str = "fixtures/tools/raw.csv";
+
+const FINDINGS: &str = "\
+========= Invalid __global__ write of size 4 bytes
+=========     at k+0x100 in kernel.cu:5
+=========     by thread (5,0,0) in block (0,0,0)
+=========     Access to 0x7f86dac04214 is out of bounds
+=========     and is 21 bytes after the nearest allocation at 0x7f86dac03200 of size 4096 bytes
+========= 
+";
 
 /// Stand-ins in a directory of their own, with a mode.
 struct Stand {
@@ -137,6 +146,10 @@ async fn ncu_writes_a_report_and_reads_it() {
     assert!(profiled.log.contains("9 passes"), "{}", profiled.log);
     assert_eq!(profiled.artifacts[0].name, "kernel.ncu-rep");
     assert_eq!(profiled.artifacts[0].bytes, stand.read("report.csv").len() as u64);
+    let collected = ncu::collected(&profiled, &BTreeSet::from(["dram__bytes.sum", "x"])).unwrap();
+    assert_eq!(collected.values["dram__bytes.sum"], 201_326_592.0);
+    assert!(collected.missing.contains_key("x"), "{:?}", collected.missing);
+    assert_eq!(collected.conditions.passes, Some(9));
 }
 
 async fn ncu_that_fails_says_why() {
@@ -200,12 +213,17 @@ async fn the_sanitizer_is_heard() {
         sanitizer::check(&stand.tools, &mut lease(&fleet).await, &request).await
     };
     let checked = check("ok", "memcheck", LIMIT).await.unwrap();
-    assert!(checked.log.contains("ERROR SUMMARY: 0 errors"), "{}", checked.log);
+    assert!(checked.log.complete() && checked.log.findings.is_empty(), "{:?}", checked.log);
+    fs::write(stand.directory.path().join("findings"), FINDINGS).unwrap();
     // A kernel that faults is what it is there for.
     let checked = check("lost", "memcheck", LIMIT).await.unwrap();
     assert_eq!(checked.outcome.failure.unwrap().code, "illegal_address");
+    let found = &checked.log.findings[0];
+    assert_eq!((found.check, found.count), ("out_of_bounds", 1));
+    assert_eq!(found.source.as_deref(), Some("kernel.cu:5"));
     stand.set("no-driver");
     let why = check("ok", "racecheck", LIMIT).await.unwrap_err();
+    assert_eq!(why.code, "no_kernel");
     assert!(why.reason.contains("before first instrumented API call"), "{why:?}");
     stand.set("hang-first");
     let why = check("ok", "initcheck", Duration::from_millis(500)).await.unwrap_err();

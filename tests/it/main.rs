@@ -17,3 +17,4 @@ mod lifecycle;
 mod profile;
 mod server;
 mod sweep;
+mod traced;

@@ -158,7 +158,6 @@ impl Shelf {
     ///
     /// # Errors
     /// The file cannot be moved here.
-    #[allow(dead_code, reason = "for the sources of metrics that leave files")]
     pub(in crate::pipeline) fn keep_file(
         &self,
         job: &str,

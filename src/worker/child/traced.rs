@@ -24,7 +24,10 @@ pub(super) fn run<'job>(
     buffers: &mut Vec<JobBuffer<'job>>,
 ) -> JobResult<()> {
     let checks = plan.view == TraceView::Checks;
+    let free = |executor: &Executor| executor.context.memory_info().ok().map(|(free, _)| free);
+    let before = free(executor);
     timed(&mut outcome.timings.h2d_ms, || allocate(executor, job, checks, buffers))?;
+    outcome.memory_bytes = before.zip(free(executor)).and_then(|(a, b)| a.checked_sub(b));
     let arm = timed(&mut outcome.timings.load_ms, || match checks {
         true => Arm::load_once(executor, &job.launch, buffers, residue),
         false => Arm::load(executor, &job.launch, buffers, residue, Blame::Candidate),
@@ -85,17 +88,21 @@ fn timeline(
     }
     restore(executor, buffers)?;
     launch(executor, arm, buffers)?;
+    let outputs = buffers.iter().filter(|buffer| buffer.spec.role != Role::Input);
+    let take = |buffer| (buffer, executor.pinned.take(JobBuffer::len(buffer)));
+    let mut outputs = outputs.map(take).collect::<Vec<_>>();
     seen(executor, |executor| {
         for _ in 0..launches {
-            arm.forget(&executor.stream).map_err(environment)?;
-            restore(executor, buffers)?;
+            // What a kernel adds to must not run away; what it overwrites may hold anything.
+            for buffer in buffers.iter().filter(|buffer| buffer.spec.role == Role::Inout) {
+                buffer.restore(POISON_BYTE, &executor.stream).map_err(environment)?;
+            }
             if let (CacheState::Cold, Some(flush)) = (cache, &executor.flush) {
                 flush.fill(0, &executor.stream).map_err(environment)?;
             }
             arm.launch(buffers, &executor.stream).map_err(candidate)?;
         }
-        for buffer in buffers.iter().filter(|buffer| buffer.spec.role != Role::Input) {
-            let mut content = executor.pinned.take(buffer.len());
+        for (buffer, content) in &mut outputs {
             buffer.copy_to_host(content.bytes_mut(), &executor.stream).map_err(candidate)?;
         }
         executor.stream.synchronize().map_err(candidate)

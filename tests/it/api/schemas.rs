@@ -159,6 +159,10 @@ fn device_metrics() -> Value {
             "flop_count": {"value": 1.5, "unit": "operations", "source": "emulator", "note": "n"},
             "duration": {"unit": "s", "reason": "r"},
         },
+        "conditions": {
+            "clock_control": "none", "cache_control": "all", "replay": "user", "passes": 9,
+        },
+        "unavailable": {"code": "no_permission", "reason": "r", "remedy": "r"},
         "roofline": roofline(),
         "advice": [{
             "code": "bank_conflicts", "message": "m", "share": 0.5, "share_of": "time",

@@ -47,7 +47,7 @@ fn operations(document: &Value) -> Vec<(String, Value)> {
 #[test]
 fn every_operation_is_documented() {
     let operations = operations(&full());
-    assert_eq!(operations.len(), 15);
+    assert_eq!(operations.len(), 16);
     for (label, operation) in operations {
         let text = |key: &str| operation[key].as_str().unwrap_or_default().to_owned();
         assert!(!text("operationId").is_empty(), "{label}");
@@ -133,7 +133,7 @@ fn generators_get_json_bodies_without_defaults() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 5);
+    assert_eq!(seen, 6);
     let text = document.to_string();
     assert!(!text.contains("\"default\":") && !text.contains("charset"));
     assert_eq!(operations(&document).len(), operations(&full()).len());
