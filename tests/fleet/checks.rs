@@ -13,8 +13,10 @@ use warpgauge::worker::{
     SupportSource,
 };
 
-type Check = fn() -> Pin<Box<dyn Future<Output = ()>>>;
+pub type Check = fn() -> Pin<Box<dyn Future<Output = ()>>>;
 
+/// Lists checks by their names.
+#[macro_export]
 macro_rules! checks {
     ($($function:ident),* $(,)?) => {
         pub const ALL: &[(&str, Check)] =
@@ -37,13 +39,14 @@ checks![
     devices_are_chosen,
 ];
 
-const LIMIT: Duration = Duration::from_secs(20);
+pub const LIMIT: Duration = Duration::from_secs(20);
 
 fn config(devices: Vec<u32>, hot_spare: bool) -> FleetConfig {
     FleetConfig {
         program: std::env::current_exe().unwrap(),
         devices: DeviceChoice::Ordinals(devices),
         emulator: None,
+        cupti: Vec::new(),
         run_dir: std::env::temp_dir(),
         hot_spare,
         queue_capacity: 2,
@@ -58,15 +61,15 @@ fn support(bytes: &'static [u8]) -> SupportSource {
     })
 }
 
-async fn fleet(hot_spare: bool) -> Arc<Fleet> {
+pub async fn fleet(hot_spare: bool) -> Arc<Fleet> {
     Fleet::start(config(vec![0], hot_spare), support(b"good")).await.unwrap()
 }
 
-async fn lease(fleet: &Arc<Fleet>) -> Lease {
+pub async fn lease(fleet: &Arc<Fleet>) -> Lease {
     fleet.lease(&Need::default()).await.unwrap()
 }
 
-fn job(id: &str) -> Job {
+pub fn job(id: &str) -> Job {
     let image = Image { bytes: vec![1; 100_000], format: ImageFormat::Cubin };
     Job {
         id: id.to_owned(),
@@ -91,6 +94,8 @@ fn job(id: &str) -> Job {
         lint: false,
         profile: false,
         paired: None,
+        traced: None,
+        counters: None,
     }
 }
 
@@ -153,7 +158,7 @@ fn alive(process: u32) -> bool {
     stat.is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
 }
 
-async fn until_gone(process: u32) {
+pub async fn until_gone(process: u32) {
     let gone = async {
         while alive(process) {
             tokio::task::yield_now().await;

@@ -11,7 +11,8 @@ use warpgauge::compile::Target;
 use warpgauge::worker::child::ProbeReport;
 use warpgauge::worker::frame;
 use warpgauge::worker::protocol::{
-    DeviceInfo, DeviceKind, FromWorker, Job, PROTOCOL_VERSION, RunOutcome, SmLimits, ToWorker,
+    Blame, DeviceInfo, DeviceKind, FromWorker, Job, PROTOCOL_VERSION, RunFailure, RunOutcome,
+    SmLimits, ToWorker,
 };
 
 /// What a device with much memory takes.
@@ -26,8 +27,11 @@ pub fn main(args: &[String]) -> ExitCode {
     }
     let at = args.iter().position(|arg| arg == "--device").unwrap();
     let ordinal = args[at + 1].parse().unwrap();
-    let socket = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
-    let mut stream = UnixStream::from(socket);
+    let mut stream = match args.iter().position(|arg| arg == "--socket") {
+        Some(at) => UnixStream::connect(&args[at + 1]).unwrap(),
+        None => UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().unwrap()),
+    };
+    let once = args.iter().any(|arg| arg == "--socket");
     loop {
         let message = match frame::read::<ToWorker>(&mut stream) {
             Ok(message) => message,
@@ -43,6 +47,10 @@ pub fn main(args: &[String]) -> ExitCode {
                 return ExitCode::FAILURE;
             }
             ToWorker::Support(_) => send(&mut stream, &FromWorker::Idle),
+            ToWorker::Run(job) if once => {
+                play_once(&mut stream, &job);
+                return ExitCode::SUCCESS;
+            }
             ToWorker::Run(job) => play(&mut stream, &job),
             ToWorker::Exit => return ExitCode::SUCCESS,
         }
@@ -84,6 +92,24 @@ fn play(stream: &mut UnixStream, job: &Job) {
         }
         "retire" => send(stream, &scrubbed(Some("not clean".to_owned()))),
         _ => send(stream, &scrubbed(None)),
+    }
+}
+
+/// Under a tool: one job, and the end.
+fn play_once(stream: &mut UnixStream, job: &Job) {
+    assert!(job.traced.is_some(), "a job under a tool says what the tool is to see");
+    send(stream, &FromWorker::Started);
+    match job.id.as_str() {
+        "hang" => hang(),
+        "kill itself" => std::process::exit(7),
+        "lost" => {
+            let blame = Blame::Candidate;
+            let (code, message) = ("illegal_address".to_owned(), "it went astray".to_owned());
+            let failure = Some(RunFailure { code, message, blame });
+            send(stream, &FromWorker::Lost(Box::new(RunOutcome { failure, ..outcome() })));
+            std::process::exit(1);
+        }
+        _ => send(stream, &FromWorker::Done(Box::new(outcome()))),
     }
 }
 

@@ -164,3 +164,18 @@ fn a_kernel_that_faults_has_no_metrics() {
     assert_eq!(report["profile"]["available"], false, "{report}");
     assert!(report["kernel_exec_result"]["metadata"]["device_metrics"].is_null());
 }
+
+#[test]
+fn an_emulated_device_has_no_timeline() {
+    let server = Server::start();
+    let mut contract = increment();
+    contract["profile"] = json!({"tools": ["emulator", "nsys"]});
+    let report = server.evaluate(&contract);
+    if report["device"]["kind"] == "emulator" {
+        let timeline = &report["timeline"];
+        assert_eq!(timeline["available"], false, "{timeline}");
+        assert_eq!(timeline["unavailable"]["code"], "unsupported_device", "{timeline}");
+        assert_eq!(report["profile"]["available"], true, "{report}");
+    }
+    assert_eq!(report["kernel_exec_result"]["correctness"], true);
+}

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
 use super::WorkerArgs;
+use super::counters::Counters;
 use super::executor::Executor;
 use super::job;
 use super::link::Link;
@@ -16,12 +17,15 @@ use crate::worker::protocol::{FromWorker, Image, Job, PROTOCOL_VERSION, ToWorker
 
 /// Serves one server until it says so or is gone.
 pub(super) fn run(args: &WorkerArgs) -> ExitCode {
-    // A second guard beside the watchdog: the kernel kills us with the thread that started us.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    // A second guard beside the watchdog: the kernel kills us with the thread that started us. A
+    // tool's may end before we do.
+    if args.socket.is_none() {
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    }
     // A worker that a kernel brought down is of no use as a core file of many gigabytes.
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     let _ = setrlimit(Resource::Core, none);
-    let link = Link::open().and_then(|link| Ok((link, Printed::start()?)));
+    let link = Link::open(args.socket.as_deref()).and_then(|link| Ok((link, Printed::start()?)));
     let (mut link, printed) = match link {
         Ok(both) => both,
         Err(error) => {
@@ -54,11 +58,17 @@ fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), Str
     let loaded =
         loader::load(&args.choice(), &args.run_dir()).map_err(|error| error.to_string())?;
     let mut executor = Executor::open(&loaded, args.device, printed).map_err(|e| e.to_string())?;
+    executor.counters = args.counters.then(|| Counters::new(args.cupti.clone(), args.device));
     let device = executor.device().clone();
     send(link, &FromWorker::Ready { protocol: PROTOCOL_VERSION, device })?;
     loop {
         match link.next() {
-            Some(ToWorker::Support(image)) => load_support(&mut executor, &image, link)?,
+            Some(ToWorker::Support(image)) => {
+                load_support(&mut executor, &image, link, args.socket.is_none())?;
+            }
+            Some(ToWorker::Run(job)) if args.socket.is_some() => {
+                return run_once(&mut executor, &job, link);
+            }
             Some(ToWorker::Run(job)) => {
                 if !run_job(&mut executor, &job, link)? {
                     return Ok(());
@@ -70,9 +80,32 @@ fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), Str
     }
 }
 
-fn load_support(executor: &mut Executor, image: &Image, link: &mut Link) -> Result<(), String> {
-    executor.load_support(image).map_err(|error| format!("load the worker's kernels: {error}"))?;
+fn load_support(
+    executor: &mut Executor,
+    image: &Image,
+    link: &mut Link,
+    practise: bool,
+) -> Result<(), String> {
+    executor
+        .load_support(image, practise)
+        .map_err(|error| format!("load the worker's kernels: {error}"))?;
+    if let Some(counters) = &mut executor.counters {
+        counters.warm_up(&executor.context);
+    }
     send(link, &FromWorker::Idle)
+}
+
+/// Runs the only job of this process. Nothing is scrubbed, since the driver clears what a process
+/// leaves; and a tool would see it.
+fn run_once(executor: &mut Executor, job: &Job, link: &mut Link) -> Result<(), String> {
+    let end = catch_unwind(AssertUnwindSafe(|| job::run(executor, job, link)))
+        .unwrap_or_else(|panic| job::panicked(panic.as_ref()));
+    if end.lost {
+        // Nothing can be freed.
+        std::mem::forget(end.residue);
+        return send(link, &FromWorker::Lost(Box::new(end.outcome)));
+    }
+    send(link, &FromWorker::Done(Box::new(end.outcome)))
 }
 
 /// Runs a job and cleans up after it. `false`: this worker is finished.

@@ -6,25 +6,33 @@
 //! A device runs one job at a time, whatever the number of its workers.
 
 mod lease;
+mod one_shot;
+mod plan;
 mod probe;
 mod process;
+mod profiler;
 mod restart;
 mod slot;
 mod spawner;
 mod system;
 mod types;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{RwLock, oneshot, watch};
 
+use crate::compile::toolchain;
 use crate::queue::{Need, WaitQueue, retry_after};
 use crate::worker::protocol::DeviceInfo;
 
 pub use lease::Lease;
+pub use one_shot::{OneShot, OneShotEnd};
+pub use plan::chip_of;
 use process::{StartPlan, Worker};
+pub use profiler::CounterClaim;
 use slot::{Slot, Work};
 use spawner::Spawner;
 pub use types::{
@@ -35,6 +43,12 @@ pub use types::{
 /// The devices of this host and their workers.
 pub struct Fleet {
     state: Mutex<State>,
+    /// How to start a worker of each device.
+    plans: Vec<StartPlan>,
+    /// Where CUPTI may be, for each device.
+    cupti: Vec<Vec<PathBuf>>,
+    /// Who may read counters: our own workers, each on its device, or a profiler of another's alone.
+    counters: Arc<RwLock<()>>,
     /// True from the moment at which running jobs are to be stopped.
     stop: watch::Sender<bool>,
     /// Where a lease that is dropped has its device scrubbed.
@@ -94,7 +108,12 @@ impl Fleet {
             start_timeout: config.start_timeout,
             support: Arc::clone(&support),
             spawner: spawner.clone(),
+            counters: None,
         };
+        let cupti = |device: &DeviceInfo| {
+            toolchain::cupti_for_driver(&config.cupti, device.target.driver_version)
+        };
+        let cupti = found.devices.iter().map(cupti).collect();
         let plans: Vec<StartPlan> = found.devices.iter().map(plan).collect();
         let workers = if config.hot_spare { 2 } else { 1 };
         let slots = found.devices.into_iter().map(|device| Slot::new(device, workers)).collect();
@@ -105,7 +124,15 @@ impl Fleet {
             mean_lease: Duration::from_millis(100),
         });
         let stop = watch::Sender::new(false);
-        let fleet = Arc::new(Self { state, stop, runtime: Handle::current() });
+        let runtime = Handle::current();
+        let fleet = Arc::new(Self {
+            counters: Arc::default(),
+            state,
+            plans: plans.clone(),
+            cupti,
+            stop,
+            runtime,
+        });
         for (index, plan) in plans.into_iter().enumerate() {
             tokio::spawn(slot::keep_staffed(Arc::downgrade(&fleet), index, plan));
         }
@@ -168,8 +195,19 @@ impl Fleet {
         }
     }
 
-    fn give_back(&self, slot: usize, worker: Option<Worker>, had_worker: bool, held: Duration) {
-        self.lock().give_back(slot, worker, had_worker, held);
+    fn give_back(
+        &self,
+        slot: usize,
+        worker: Option<Worker>,
+        profiler: Option<Worker>,
+        had_worker: bool,
+        held: Duration,
+    ) {
+        let mut state = self.lock();
+        if let (Some(profiler), false) = (profiler, state.closing) {
+            state.slots[slot].profiler.worker = Some(profiler);
+        }
+        state.give_back(slot, worker, had_worker, held);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -28,6 +28,8 @@ pub(super) struct StartPlan {
     pub start_timeout: Duration,
     pub support: SupportSource,
     pub spawner: Spawner,
+    /// Where CUPTI may be, for a worker that reads counters; `None`: for one that times.
+    pub counters: Option<Vec<PathBuf>>,
 }
 
 /// What a worker is doing.
@@ -174,6 +176,12 @@ impl Worker {
         Err(reason)
     }
 
+    /// Ends it, and waits until it is gone with all that it holds.
+    pub(super) async fn end(mut self) {
+        self.finish();
+        self.process.gone().await;
+    }
+
     fn finish(&mut self) {
         self.activity = Activity::Finished;
         self.process.kill();
@@ -250,7 +258,8 @@ pub(super) fn failed(failure: RunFailure) -> RunOutcome {
     RunOutcome { failure: Some(failure), ..RunOutcome::default() }
 }
 
-async fn greet(stream: &mut UnixStream, plan: &StartPlan) -> Result<DeviceInfo, String> {
+/// Greets a worker that was just started; it can take jobs then.
+pub(super) async fn greet(stream: &mut UnixStream, plan: &StartPlan) -> Result<DeviceInfo, String> {
     let text = |error: FrameError| error.to_string();
     let hello = ToWorker::Hello { protocol: PROTOCOL_VERSION };
     frame::send(stream, &hello).await.map_err(text)?;

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::process::{StartPlan, Worker};
+use super::profiler::Profiler;
 use super::restart::RestartPolicy;
 use super::{DeviceState, DeviceStatus, Fleet};
 use crate::worker::protocol::DeviceInfo;
@@ -44,6 +45,8 @@ pub(super) struct Slot {
     jobs: u64,
     /// What the device is at.
     pub work: watch::Sender<Work>,
+    /// The worker that reads counters.
+    pub profiler: Profiler,
     /// Changes whenever a worker may have to be started.
     pub changed: watch::Sender<()>,
     /// Changes whenever a worker was started, or could not be.
@@ -62,6 +65,7 @@ impl Slot {
             started: 0,
             jobs: 0,
             work: watch::Sender::new(Work::None),
+            profiler: Profiler::default(),
             changed: watch::Sender::new(()),
             arrivals: watch::Sender::new(()),
         }
@@ -147,6 +151,7 @@ impl Slot {
     /// Ends all ready workers.
     pub(super) fn dismiss_all(&mut self) {
         self.ready.clear();
+        self.profiler = Profiler::default();
         self.wanted = 0;
     }
 }

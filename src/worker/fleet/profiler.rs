@@ -1,0 +1,128 @@
+//! The worker that reads hardware counters: one for a device, started at its first use, kept warm.
+//!
+//! It is never the worker that times: a process that has CUPTI in it launches kernels in another
+//! way. It runs only while a lease has the device, so it never runs beside a timed launch.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::OwnedRwLockWriteGuard;
+
+use super::lease::Lease;
+use super::plan::mean_with;
+use super::process::{StartPlan, Worker, failed};
+use super::restart::RestartPolicy;
+use crate::worker::protocol::{Blame, Job, RunFailure, RunOutcome};
+
+/// Longest time for it to become ready: the first use of CUPTI takes a second, and an evaluation
+/// waits for it.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What a device remembers of it between leases.
+#[derive(Default)]
+pub(super) struct Profiler {
+    pub worker: Option<Worker>,
+    restart: RestartPolicy,
+    /// Mean time of a pass, milliseconds.
+    pub pass_ms: Option<f64>,
+}
+
+/// The right of a profiler of another's to read the counters of this machine.
+pub struct CounterClaim {
+    _claim: OwnedRwLockWriteGuard<()>,
+}
+
+impl Lease {
+    /// Reads hardware counters as `job` says, in a worker for that. `time_limit` counts from the
+    /// first launch. What goes wrong is in the outcome.
+    pub async fn count(&mut self, job: Job, time_limit: Duration) -> RunOutcome {
+        if self.counting.is_none() {
+            let right = Arc::clone(&self.fleet.counters).read_owned();
+            match tokio::time::timeout(time_limit, right).await {
+                Ok(right) => self.counting = Some(right),
+                Err(_) => return failed(unavailable("another profiler has them".to_owned())),
+            }
+        }
+        let mut worker = match self.take_profiler().await {
+            Ok(worker) => worker,
+            Err(reason) => return failed(unavailable(reason)),
+        };
+        let mut stop = self.fleet.stop.subscribe();
+        let outcome = tokio::select! {
+            outcome = worker.run(job, time_limit, &|_| {}) => outcome,
+            // An error means that the fleet is gone, which holds us: it cannot be.
+            _ = stop.wait_for(|&stop| stop) => failed(RunFailure {
+                code: "shutting_down".to_owned(),
+                message: "the server is shutting down; the profile was stopped".to_owned(),
+                blame: Blame::Environment,
+            }),
+        };
+        if let Some(facts) = outcome.counters.as_ref().filter(|facts| facts.passes > 0) {
+            let seen = facts.timings.passes_ms / f64::from(facts.passes);
+            let profiler = &mut self.fleet.lock().slots[self.slot].profiler;
+            profiler.pass_ms = Some(mean_with(profiler.pass_ms, seen));
+        }
+        // One that is neither was lost; dropping it kills what is left of it.
+        if worker.is_scrubbing() || worker.is_idle() {
+            self.profiler = Some(worker);
+        }
+        outcome
+    }
+
+    /// Takes the counters of this machine for a profiler of another's, until the answer is dropped:
+    /// waits until no worker of ours reads any, and ends those that are kept, since they may hold
+    /// the counters between jobs.
+    pub async fn claim_counters(&mut self) -> CounterClaim {
+        if let Some(own) = self.profiler.take() {
+            own.end().await;
+        }
+        // It would wait for itself.
+        self.counting = None;
+        let claim = Arc::clone(&self.fleet.counters).write_owned().await;
+        let kept = {
+            let mut state = self.fleet.lock();
+            let slots = state.slots.iter_mut();
+            slots.filter_map(|slot| slot.profiler.worker.take()).collect::<Vec<_>>()
+        };
+        for worker in kept {
+            worker.end().await;
+        }
+        CounterClaim { _claim: claim }
+    }
+
+    /// The worker, started if there is none.
+    async fn take_profiler(&mut self) -> Result<Worker, String> {
+        let kept = self.profiler.take();
+        let kept = kept.or_else(|| self.fleet.lock().slots[self.slot].profiler.worker.take());
+        if let Some(mut worker) = kept {
+            match worker.settle().await {
+                Ok(()) => return Ok(worker),
+                Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
+            }
+        }
+        let now = Instant::now();
+        let delay = self.fleet.lock().slots[self.slot].profiler.restart.delay(now);
+        if !delay.is_zero() {
+            let seconds = delay.as_secs_f64();
+            return Err(format!("it could not be started before; next try in {seconds:.1} s"));
+        }
+        let plan = &self.fleet.plans[self.slot];
+        let counters = Some(self.fleet.cupti[self.slot].clone());
+        let plan = StartPlan { counters, start_timeout: START_TIMEOUT, ..plan.clone() };
+        let started = Worker::start(&plan).await;
+        let restart = &mut self.fleet.lock().slots[self.slot].profiler.restart;
+        match &started {
+            Ok(_) => restart.succeeded(),
+            Err(_) => drop(restart.failed(Instant::now())),
+        }
+        started
+    }
+}
+
+fn unavailable(reason: String) -> RunFailure {
+    RunFailure {
+        code: "worker_unavailable".to_owned(),
+        message: format!("no worker could be started to read counters: {reason}"),
+        blame: Blame::Environment,
+    }
+}
