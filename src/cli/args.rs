@@ -101,6 +101,15 @@ pub(super) enum Command {
         warpgauge toolchain install --cuda 12 --with nvcc"
     )]
     Toolchain(ToolchainCommand),
+    /// Read what Nsight Compute, Nsight Systems or compute-sanitizer wrote elsewhere
+    #[command(after_help = "Examples:\n  \
+        warpgauge import report.ncu-rep\n  \
+        warpgauge import raw.csv --metrics speed_of_light,dram_bytes\n  \
+        warpgauge import trace.csv --json | jq .timelines\n\n\
+        Read are: CSV pages of `ncu --import FILE --csv --page raw` (or details) in any units and \
+        locale, CSV of `nsys stats`, logs of compute-sanitizer (`--log-file`), and .ncu-rep where \
+        ncu is installed. Which it is follows from the content.")]
+    Import(ImportArgs),
     /// Print the OpenAPI specification
     #[command(after_help = "Examples:\n  \
         warpgauge openapi --yaml\n  \
@@ -271,6 +280,18 @@ pub(super) struct ToolchainInstall {
     /// More to install
     #[arg(long = "with", value_name = "TOOL", value_parser = ["nvcc"])]
     pub with: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ImportArgs {
+    /// The file; `-`: standard input
+    pub file: PathBuf,
+    /// Metrics, groups or sets, by the ids of the catalogue; default: all
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub metrics: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -50,6 +50,9 @@ pub enum CliError {
     /// An option of this command does not fit the others or the machine.
     #[error("{0}")]
     Usage(String),
+    /// This machine lacks what the command takes.
+    #[error("{0}")]
+    Unavailable(String),
     /// SIGINT.
     #[error("interrupted")]
     Interrupted,
@@ -74,6 +77,7 @@ impl CliError {
             CliError::Output(_)
             | CliError::Write { .. }
             | CliError::System { .. }
+            | CliError::Unavailable(_)
             | CliError::Server(_) => Exit::Environment,
             CliError::Interrupted => Exit::Interrupted,
             CliError::Internal(_) => Exit::Internal,

@@ -15,6 +15,8 @@ mod error;
 mod eval;
 mod format;
 mod http;
+mod import;
+mod import_table;
 mod json;
 mod local;
 mod logging;

@@ -10,8 +10,8 @@ use super::args::{Cli, Command, Global};
 use super::logging::{self, Verbosity};
 use super::terminal::{Terminal, plain, write_error_stream};
 use super::{
-    CliError, capabilities, children, compare, compile, devices, eval, openapi, profile, serve,
-    show_config, sweep, toolchain,
+    CliError, capabilities, children, compare, compile, devices, eval, import, openapi, profile,
+    serve, show_config, sweep, toolchain,
 };
 use crate::config::{CliOverrides, Config, Effective};
 use crate::exit::Exit;
@@ -62,6 +62,7 @@ fn run(cli: Cli) -> Result<Exit, CliError> {
         Command::Devices(args) => devices::run(&args, &configure(&global)?, terminal),
         Command::Capabilities(args) => capabilities::run(&args, &configure(&global)?, terminal),
         Command::Toolchain(command) => toolchain::run(&command, &configure(&global)?, terminal),
+        Command::Import(args) => import::run(&args, &configure(&global)?, terminal),
         Command::Openapi(args) => openapi::run(&args, terminal),
         Command::Config(args) if args.defaults => show_config::defaults(terminal),
         Command::Config(_) => show_config::run(&load(&global, &global.overrides())?, terminal),

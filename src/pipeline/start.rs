@@ -242,10 +242,7 @@ fn start_tools(config: &Config, run_dir: &Path) -> Result<Tools, ServiceError> {
     std::fs::create_dir(&directory).map_err(|error| {
         ServiceError::Unavailable(format!("cannot create {}: {error}", directory.display()))
     })?;
-    let explicit = std::env::split_paths(&config.tools.path);
-    let explicit = explicit.filter(|path| !path.as_os_str().is_empty());
-    let explicit = explicit.map(|path| std::path::absolute(&path).unwrap_or(path)).collect();
-    Ok(Tools::new(ToolSearch { explicit, directory }))
+    Ok(Tools::new(ToolSearch::new(&config.tools.path, directory)))
 }
 
 /// A directory that only this process uses and that goes with it.

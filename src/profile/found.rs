@@ -65,6 +65,8 @@ impl Report {
             roofline: None,
             advice: Vec::new(),
             cross_check: None,
+            kernels: Vec::new(),
+            kernels_left_out: None,
         }
     }
 }

@@ -13,6 +13,7 @@ mod cross_check;
 mod emulator;
 mod facts;
 mod found;
+pub mod import;
 mod launch;
 pub mod ncu;
 pub mod nsys;
@@ -22,6 +23,7 @@ mod roofline;
 pub mod sanitizer;
 mod select;
 pub mod sets;
+mod several;
 mod svg;
 #[cfg(test)]
 mod testing;
@@ -41,9 +43,10 @@ pub use roofline::{
     Roofline, RooflinePoint, TimeBasis,
 };
 pub use select::{Selection, select};
+pub use several::{MAX_KERNELS, Profiled, several_metrics};
 pub use svg::{Caption, render as roofline_svg, si};
 pub use types::{
-    CacheControl, ClockControl, Conditions, DeviceMetrics, Metric, MetricGroups, MetricSource,
-    Replay, Unavailable,
+    CacheControl, ClockControl, Conditions, DeviceMetrics, KernelMetrics, Metric, MetricGroups,
+    MetricSource, Replay, Unavailable,
 };
 pub use values::{Collected, counter_names, device_metrics, nvidia_names};

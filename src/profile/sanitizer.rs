@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::reason::Cause;
 
 mod record;
@@ -14,7 +16,7 @@ pub const MAX_FINDINGS: usize = 200;
 const MAX_MESSAGE: usize = 1_000;
 
 /// What a log tells.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SanitizerLog {
     /// The findings, in their order.
     pub findings: Vec<SanitizerFinding>,
@@ -29,7 +31,7 @@ pub struct SanitizerLog {
 }
 
 /// One finding, however often it was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SanitizerFinding {
     /// Which check, by the emulator's names where it has the check: `out_of_bounds`, `misaligned`,
     /// `use_after_free`, `read_only_write`, `uninitialised_read`, `shared_race`,
@@ -80,6 +82,12 @@ pub fn parse_log(text: &str) -> SanitizerLog {
     }
     log.left_out = (left_out > 0).then_some(left_out);
     log
+}
+
+/// Whether a text looks like a log of this kind.
+pub(super) fn looks_like_log(text: &str) -> bool {
+    records(text)
+        .any(|record| record.head == "COMPUTE-SANITIZER" || record.head.contains("ERROR SUMMARY: "))
 }
 
 /// Why the tool did no work, if the log says so.

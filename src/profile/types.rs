@@ -41,6 +41,25 @@ pub struct DeviceMetrics {
     /// The profiled launch beside the timed ones. Absent where one of them has no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross_check: Option<CrossCheck>,
+    /// Each kernel, if there were several launches, those that took longest first: then `metrics`
+    /// is of all together, with times and counts added and percentages weighted by time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default, skip_serializing_if_is_empty)]
+    pub kernels: Vec<KernelMetrics>,
+    /// Kernels that are not among `kernels`, because there were too many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernels_left_out: Option<u32>,
+}
+
+/// Metrics of all launches of one kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
+pub struct KernelMetrics {
+    /// The kernel, as the tool names it.
+    pub kernel: String,
+    /// How often it was profiled.
+    pub launches: u32,
+    /// As those of all kernels.
+    pub metrics: BTreeMap<String, Metric>,
 }
 
 /// How the values of a tool were taken.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::Mutex;
 
 use super::nsys_view;
 use crate::contained::{Launch, run};
@@ -112,18 +112,26 @@ pub struct ToolSearch {
     pub directory: PathBuf,
 }
 
+impl ToolSearch {
+    /// `path`: directories with the separator of PATH between them. `directory`: the private one.
+    pub fn new(path: &str, directory: PathBuf) -> Self {
+        let explicit = std::env::split_paths(path);
+        let explicit = explicit.filter(|path| !path.as_os_str().is_empty());
+        let explicit = explicit.map(|path| std::path::absolute(&path).unwrap_or(path)).collect();
+        Self { explicit, directory }
+    }
+}
+
 /// The tools of this machine, looked for when first asked for.
 pub struct Tools {
     search: ToolSearch,
     found: Mutex<Option<Arc<FoundTools>>>,
-    /// The counters of a machine serve one profiler at a time, whatever the number of its GPUs.
-    counters: Arc<Mutex<()>>,
 }
 
 impl Tools {
     /// Tools that are looked for as `search` says.
     pub fn new(search: ToolSearch) -> Self {
-        Self { search, found: Mutex::default(), counters: Arc::default() }
+        Self { search, found: Mutex::default() }
     }
 
     /// What is there; looks for it if nobody did, or if `anew`.
@@ -135,11 +143,6 @@ impl Tools {
         let looked = Arc::new(discover(&self.search).await);
         *found = Some(Arc::clone(&looked));
         looked
-    }
-
-    /// The right to read the hardware's counters, for as long as it is held.
-    pub async fn counters(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(&self.counters).lock_owned().await
     }
 }
 

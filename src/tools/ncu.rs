@@ -92,7 +92,7 @@ pub async fn profile(
 ) -> Result<Profiled, Unavailable> {
     let ncu = run::usable(tools, ToolName::Ncu).await?;
     let deadline = Instant::now() + request.time_limit;
-    let Ok(_counters) = tokio::time::timeout_at(deadline, tools.counters()).await else {
+    let Ok(_counters) = tokio::time::timeout_at(deadline, lease.claim_counters()).await else {
         return Err(Cause::CountersBusy.because("another profile of this service did not end"));
     };
     let mut profiled: Option<Profiled> = None;
@@ -265,6 +265,19 @@ fn parts(metrics: &Metrics) -> Vec<Vec<OsString>> {
     lists.into_iter().map(|list| vec!["--metrics".into(), list.into()]).collect()
 }
 
+/// Turns a report that somebody made elsewhere into CSV.
+///
+/// # Errors
+/// Why it cannot be read, with a code and what would help.
+pub async fn read_report(
+    tools: &Tools,
+    report: &Path,
+    directory: &Path,
+) -> Result<String, Unavailable> {
+    let ncu = run::usable(tools, ToolName::Ncu).await?;
+    import(&ncu, report, directory, Instant::now() + IMPORT_LIMIT).await
+}
+
 /// Turns a report into CSV.
 async fn import(
     ncu: &Usable,
@@ -288,7 +301,7 @@ async fn import(
     if !end.succeeded() || end.stdout.left_out > 0 {
         let said = run::quoted(&format!("{}\n{}", end.stdout.text, end.stderr.text));
         let how = end.description();
-        return Err(unreadable(format!("ncu cannot read its own report ({how}); it said: {said}")));
+        return Err(unreadable(format!("ncu cannot read the report ({how}); it said: {said}")));
     }
     Ok(end.stdout.text)
 }

@@ -13,6 +13,7 @@ mod counters;
 mod evaluate;
 mod exploits;
 mod faults;
+mod import;
 mod lifecycle;
 mod profile;
 mod server;

@@ -52,12 +52,18 @@ pub struct Source {
 
 /// Compute capabilities, times 10, of chips that share the memory of their host.
 const SHARES_MEMORY: [u32; 3] = [87, 110, 121];
+/// That of a chip of which nothing is known: it may have any source.
+const UNKNOWN: u32 = 0;
 /// That of a chip that has no such metrics at all.
 const NONE: u32 = 72;
 
 impl Source {
-    /// Whether chips of this compute capability, times 10, have it.
+    /// Whether chips of this compute capability, times 10, have it; 0 for a chip of which it is not
+    /// known.
     pub fn fits(&self, capability: u32) -> bool {
+        if capability == UNKNOWN {
+            return true;
+        }
         // Thor had the first number before CUDA 13.
         let capability = if capability == 101 { 110 } else { capability };
         let fits = (self.chips.0..=self.chips.1).contains(&capability) && capability != NONE;

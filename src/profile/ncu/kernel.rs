@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
+
 use super::csv::Columns;
 use crate::profile::text::{Convention, Dimension, Record, Value, unit, value};
 use crate::profile::types::{Conditions, MetricSource};
@@ -57,7 +59,7 @@ pub struct NcuKernel {
 }
 
 /// What a rule of Nsight Compute found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NcuRule {
     /// Its section.
     pub section: String,

@@ -10,6 +10,7 @@ mod kernel;
 mod log;
 mod raw;
 
+pub(in crate::profile) use csv::looks_like_page;
 pub use csv::{MAX_CELLS, MAX_COLUMNS, NcuCsvError, NcuPage, NcuReport, parse_csv};
 pub use kernel::{NcuKernel, NcuRule};
 pub use log::{NcuLog, cause, parse_log};

@@ -1,5 +1,7 @@
 //! The tables of a text.
 
+use serde::Serialize;
+
 use super::columns::{Column, Table, header};
 use super::messages;
 use super::rows::{Fields, NsysEvent, NsysLaunch, NsysRow};
@@ -18,7 +20,7 @@ const OTHERS: [&str; 12] = [
 ];
 
 /// What the tables of `nsys stats` tell.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct NsysReport {
     /// Kernels by name; seconds.
     pub kernels: Vec<NsysRow>,

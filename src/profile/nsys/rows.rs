@@ -1,11 +1,13 @@
 //! Rows of the tables.
 
+use serde::Serialize;
+
 use super::columns::Column;
 use super::report::NsysError;
 use crate::profile::text::Record;
 
 /// A row of a summary: kernels, copies or calls of one name.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NsysRow {
     /// Kernel, operation or function.
     pub name: String,
@@ -32,7 +34,7 @@ pub struct NsysRow {
 }
 
 /// Something that the GPU did.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NsysEvent {
     /// Kernel or operation.
     pub name: String,
@@ -59,7 +61,7 @@ pub struct NsysEvent {
 }
 
 /// Launches of one kernel by one function of the API; means in seconds.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NsysLaunch {
     /// The kernel.
     pub kernel: String,

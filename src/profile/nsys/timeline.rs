@@ -1,9 +1,11 @@
 //! Busy and idle time of the GPU, from a trace.
 
+use serde::Serialize;
+
 use super::rows::NsysEvent;
 
 /// How a GPU spent its time from its first activity to its last.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Timeline {
     /// From the beginning of the first activity to the end of the last, seconds.
     pub span: f64,

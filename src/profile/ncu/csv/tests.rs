@@ -12,6 +12,7 @@ macro_rules! fixture {
 
 const BASE: &str = fixture!("raw_full_base.csv");
 const SCALED: &str = fixture!("import_raw.csv");
+const FEW: &str = fixture!("raw_metrics.csv");
 const DETAILS: &str = fixture!("details_full.csv");
 const DURATION: &str = "gpu__time_duration.sum";
 
@@ -107,7 +108,7 @@ fn a_details_page() {
 
 #[test]
 fn what_was_asked_for_and_is_not_there_is_listed() {
-    let kernel = first(fixture!("raw_metrics.csv"));
+    let kernel = first(FEW);
     let requested = [DURATION, "bogus__metric.sum", "smsp__refused.sum"].into();
     let refused = ["smsp__refused.sum".to_owned()];
     let conditions = Conditions::default();
@@ -274,11 +275,11 @@ proptest! {
 
     /// Cut anywhere, a real page is refused or gives only values that the whole one has.
     #[test]
-    fn a_page_that_is_cut_off_invents_nothing(cut in 0usize..SCALED.len()) {
-        let whole = first(SCALED);
+    fn a_page_that_is_cut_off_invents_nothing(cut in 0usize..FEW.len()) {
+        let whole = first(FEW);
         let mut cut = cut;
-        while !SCALED.is_char_boundary(cut) { cut -= 1; }
-        if let Ok(report) = parse_csv(&SCALED[..cut]) {
+        while !FEW.is_char_boundary(cut) { cut -= 1; }
+        if let Ok(report) = parse_csv(&FEW[..cut]) {
             for kernel in report.kernels {
                 // The field in which the cut is may have lost digits.
                 let other = kernel.values.iter().filter(|(name, value)| {
