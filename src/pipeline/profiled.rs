@@ -13,7 +13,7 @@ use crate::contract::{CacheState, EvaluateRequest, PresetName, ProfileSpec};
 use crate::measure::Preset;
 use crate::profile::{
     self, CacheControl, Cause, ClockControl, Collected, Conditions, DeviceMetrics, Launch,
-    MetricSource, Replay, Selection, Unavailable, sets,
+    MetricSource, Replay, Selection, Unavailable,
 };
 use crate::report::Availability;
 use crate::tools::Artifact;
@@ -106,8 +106,7 @@ pub(super) fn selection(request: &EvaluateRequest, kind: DeviceKind) -> Selectio
 }
 
 fn default_set(preset: PresetName) -> String {
-    let of_preset = Preset::builtin(preset).map(|preset| preset.metrics);
-    of_preset.unwrap_or_else(|_| sets::DEFAULT_SET.to_owned())
+    Preset::builtin(preset).metrics.clone()
 }
 
 /// Compute capability of a device, times 10.
