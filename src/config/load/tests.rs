@@ -77,6 +77,7 @@ fn every_environment_variable_is_honoured() {
         ("ENABLE_DEVICE_METRICS", "true", |c| c.devices.device_metrics.to_string(), "true"),
         ("MAX_WORKERS", "3", |c| c.compile.parallelism.to_string(), "3"),
         ("WARPGAUGE_TOOLCHAIN", "/a:/b", |c| c.compile.toolchain.clone(), "/a:/b"),
+        ("WARPGAUGE_TOOLS", "/a:/b", |c| c.tools.path.clone(), "/a:/b"),
         ("WARPGAUGE_DATA_DIR", "/data", |c| c.storage.data_dir.clone(), "/data"),
         ("LOG_LEVEL", "debug", |c| c.log.level.clone(), "debug"),
     ];

@@ -93,7 +93,7 @@ params! {
     }
     /// `CUpti_RangeProfiler_Enable_Params`.
     RangeEnable, 32 { context: CUcontext, object: *mut c_void, }
-    /// `CUpti_RangeProfiler_Disable_Params`, and those of `Start` and `PopRange`, which are alike.
+    /// `CUpti_RangeProfiler_Disable_Params`, and that of `Start`, which is alike.
     RangeObject, 24 { object: *mut c_void, }
     /// `CUpti_RangeProfiler_GetCounterDataSize_Params`.
     RangeDataSize, 64 {
@@ -128,8 +128,6 @@ params! {
         target_nesting_level: usize,
         all_passes_submitted: u8,
     }
-    /// `CUpti_RangeProfiler_PushRange_Params`.
-    RangePush, 32 { object: *mut c_void, name: *const c_char, }
     /// `CUpti_RangeProfiler_DecodeData_Params`.
     RangeDecode, 32 { object: *mut c_void, dropped: usize, }
     /// `CUpti_RangeProfiler_GetCounterDataInfo_Params`.
@@ -138,8 +136,9 @@ params! {
 
 /// `CUPTI_PROFILER_TYPE_RANGE_PROFILER`.
 pub(super) const RANGE_PROFILER: c_int = 0;
-/// `CUPTI_UserRange`: a range is what is between a push and a pop.
-pub(super) const USER_RANGE: c_int = 2;
+/// `CUPTI_AutoRange`: each launch is a range, measured from its own beginning to its own end. Ranges
+/// that the user marks (`CUPTI_UserRange`) include what the host takes to launch, some 5 µs.
+pub(super) const AUTO_RANGE: c_int = 1;
 /// `CUPTI_UserReplay`: whoever measures runs the kernel again for each pass.
 pub(super) const USER_REPLAY: c_int = 3;
 /// `CUPTI_PROFILER_RANGE_PROFILING`.
@@ -209,8 +208,6 @@ functions! {
     range_set_config = "cuptiRangeProfilerSetConfig" (RangeSetConfig);
     range_start = "cuptiRangeProfilerStart" (RangeObject);
     range_stop = "cuptiRangeProfilerStop" (RangeStop);
-    range_push = "cuptiRangeProfilerPushRange" (RangePush);
-    range_pop = "cuptiRangeProfilerPopRange" (RangeObject);
     range_decode = "cuptiRangeProfilerDecodeData" (RangeDecode);
     range_data_info = "cuptiRangeProfilerGetCounterDataInfo" (RangeDataInfo);
 }

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! Cupti::open ─▶ Plan::new(chip, metrics)      which counters, in how many passes; needs no GPU
-//!            └─▶ Session::open(context)        holds the counters of the device
-//!                 └─▶ begin(plan) ─▶ pass, pass, … ─▶ finish: a value for each metric
+//!            └─▶ Session::open(context, plan)  holds the counters of the device
+//!                 └─▶ begin ─▶ pass, pass, … ─▶ finish: a value for each metric
 //! ```
 //!
 //! Counters are few, so a set of metrics takes several passes: the same launch again, on the same

@@ -4,8 +4,8 @@ use std::ffi::c_void;
 use std::rc::Rc;
 
 use super::abi::{
-    CounterAvailability, RangeDataInfo, RangeDataInitialize, RangeDataSize, RangeDecode,
-    RangeEnable, RangeObject, RangePush, RangeSetConfig, RangeStop, USER_RANGE, USER_REPLAY,
+    AUTO_RANGE, CounterAvailability, RangeDataInfo, RangeDataInitialize, RangeDataSize,
+    RangeDecode, RangeEnable, RangeObject, RangeSetConfig, RangeStop, USER_REPLAY,
 };
 use super::error::CuptiError;
 use super::host::{Plan, sized};
@@ -13,8 +13,8 @@ use super::library::Cupti;
 use crate::device::Context;
 use crate::profile::Cause;
 
-/// Name of the one range of a pass.
-const RANGE: &std::ffi::CStr = c"kernel";
+/// What sizing and clearing the image of counters is called in errors.
+const MAKE_ROOM: &str = "make room for the counters";
 
 /// Passes beyond the planned ones after which something is wrong.
 const SPARE_PASSES: usize = 2;
@@ -24,24 +24,17 @@ pub trait Subject {
     /// Why it cannot be made.
     type Error;
 
-    /// Puts everything in place and holds the device back: what is queued after it and before
-    /// [`Self::release`] is to run without gaps that come from the host, which would be counted.
+    /// Puts everything in place for the launch.
     ///
     /// # Errors
     /// As the driver says.
     fn prepare(&mut self) -> Result<(), Self::Error>;
 
-    /// Queues the launch.
+    /// Makes the launch, which is of one kernel, and waits for its end.
     ///
     /// # Errors
     /// As the driver says.
     fn launch(&mut self) -> Result<(), Self::Error>;
-
-    /// Lets the device go on and waits for the launch.
-    ///
-    /// # Errors
-    /// The launch's own faults.
-    fn release(&mut self) -> Result<(), Self::Error>;
 }
 
 /// Why a pass was not made.
@@ -76,75 +69,84 @@ pub fn counter_availability(cupti: Cupti, context: &Context) -> Result<Vec<u8>, 
     Ok(image)
 }
 
-/// CUPTI's hold on a context, until it is dropped.
+/// CUPTI's hold on a context for one plan, until it is dropped.
 ///
 /// Its first pass takes 140 ms longer than those after it, so it is worth keeping. One that is not in
 /// the middle of a pass keeps no other process from reading counters, and slows nothing down.
 pub struct Session {
     cupti: Cupti,
     object: *mut c_void,
-    /// What CUPTI was last configured with: it keeps pointers into both.
-    configured: Option<(Rc<Plan>, Vec<u8>)>,
+    plan: Rc<Plan>,
+    /// Where CUPTI puts the counters.
+    data: Vec<u8>,
     _context: Context,
 }
 
 impl Session {
-    /// Takes the counters of a context's device.
+    /// Takes the counters of a context's device for a plan. There can be one session at a time: what
+    /// the counters are set to is read when the first pass starts, and never again.
     ///
     /// # Errors
-    /// They are closed to this process, or another one has them.
-    pub fn open(cupti: Cupti, context: &Context) -> Result<Self, CuptiError> {
+    /// They are closed to this process.
+    pub fn open(cupti: Cupti, context: &Context, plan: Rc<Plan>) -> Result<Self, CuptiError> {
         let mut params = RangeEnable::new();
         params.context = context.handle();
         cupti.call("take the counters", cupti.functions().range_enable, &mut params)?;
         let object = params.object;
-        Ok(Self { cupti, object, configured: None, _context: context.clone() })
+        let context = context.clone();
+        let mut session = Self { cupti, object, plan, data: Vec::new(), _context: context };
+        session.data = session.counter_data()?;
+        Ok(session)
     }
 
-    /// Begins to collect what `plan` says.
+    /// What it was opened for.
+    pub fn plan(&self) -> &Rc<Plan> {
+        &self.plan
+    }
+
+    /// Begins to collect.
     ///
     /// # Errors
     /// CUPTI does not take the plan.
-    pub fn begin(&mut self, plan: &Rc<Plan>) -> Result<Collection<'_>, CuptiError> {
-        let mut data = self.counter_data(plan)?;
+    pub fn begin(&mut self) -> Result<Collection<'_>, CuptiError> {
+        self.clear()?;
         let mut params = RangeSetConfig::new();
         params.object = self.object;
-        params.config_size = plan.image.len();
-        params.config = plan.image.as_ptr();
-        params.data_size = data.len();
-        params.data = data.as_mut_ptr();
-        params.range = USER_RANGE;
+        params.config_size = self.plan.image.len();
+        params.config = self.plan.image.as_ptr();
+        params.data_size = self.data.len();
+        params.data = self.data.as_mut_ptr();
+        params.range = AUTO_RANGE;
         params.replay = USER_REPLAY;
         params.ranges_per_pass = 1;
         params.nesting_levels = 1;
         params.first_nesting_level = 1;
         let configure = self.cupti.functions().range_set_config;
-        let configured = self.cupti.call("set the counters up", configure, &mut params);
-        // Kept even if it was refused: what CUPTI remembers of it is not known.
-        self.configured = Some((Rc::clone(plan), data));
-        configured?;
+        self.cupti.call("set the counters up", configure, &mut params)?;
         Ok(Collection { session: self, passes: 0, complete: false })
     }
 
-    /// An image for the counters of one range.
-    fn counter_data(&self, plan: &Plan) -> Result<Vec<u8>, CuptiError> {
-        const OPERATION: &str = "make room for the counters";
-        let functions = self.cupti.functions();
-        let names = plan.names();
+    /// An image for the counters of one launch.
+    fn counter_data(&self) -> Result<Vec<u8>, CuptiError> {
+        let names = self.plan.names();
         let mut size = RangeDataSize::new();
         size.object = self.object;
         size.names = names.as_ptr();
         size.count = names.len();
         size.ranges = 1;
         size.nodes = 1;
-        self.cupti.call(OPERATION, functions.range_data_size, &mut size)?;
-        let mut data = sized(OPERATION, size.size)?;
+        self.cupti.call(MAKE_ROOM, self.cupti.functions().range_data_size, &mut size)?;
+        sized(MAKE_ROOM, size.size)
+    }
+
+    /// Makes the image ready to take counters.
+    fn clear(&mut self) -> Result<(), CuptiError> {
         let mut params = RangeDataInitialize::new();
         params.object = self.object;
-        params.size = data.len();
-        params.data = data.as_mut_ptr();
-        self.cupti.call(OPERATION, functions.range_data_initialize, &mut params)?;
-        Ok(data)
+        params.size = self.data.len();
+        params.data = self.data.as_mut_ptr();
+        let initialize = self.cupti.functions().range_data_initialize;
+        self.cupti.call(MAKE_ROOM, initialize, &mut params)
     }
 
     fn of_object(&self) -> RangeObject {
@@ -187,40 +189,22 @@ impl Collection<'_> {
     /// The counters' or the launch's. No pass can follow one that failed.
     pub fn pass<S: Subject>(&mut self, subject: &mut S) -> Result<(), PassError<S::Error>> {
         let (cupti, functions) = (self.session.cupti, self.session.cupti.functions());
-        if self.complete || self.passes > self.planned_passes() + SPARE_PASSES {
-            let text = format!("CUPTI wants more than the {} planned", self.planned_passes());
+        let planned = self.session.plan.passes;
+        if self.complete || self.passes > planned + SPARE_PASSES {
+            let text = format!("CUPTI wants more than the {planned} planned");
             return Err(CuptiError::local("start a pass", Cause::Unknown, text).into());
         }
-        cupti.call("start a pass", functions.range_start, &mut self.session.of_object())?;
+        // Before the start: what is launched after it is counted, and counters are set up for one
+        // launch.
         subject.prepare().map_err(PassError::Launch)?;
-        let counted = self.count(subject);
-        // Whatever happened: the device waits for it.
-        let released = subject.release();
-        counted?;
-        released.map_err(PassError::Launch)?;
+        cupti.call("start a pass", functions.range_start, &mut self.session.of_object())?;
+        subject.launch().map_err(PassError::Launch)?;
         let mut stop = RangeStop::new();
         stop.object = self.session.object;
         cupti.call("end a pass", functions.range_stop, &mut stop)?;
         self.passes += 1;
         self.complete = stop.all_passes_submitted != 0;
         Ok(())
-    }
-
-    /// Queues the launch between the marks that counters start and stop at. A second range here
-    /// would be more than the counters were set up for, and CUPTI then waits for ever.
-    fn count<S: Subject>(&mut self, subject: &mut S) -> Result<(), PassError<S::Error>> {
-        let (cupti, functions) = (self.session.cupti, self.session.cupti.functions());
-        let mut push = RangePush::new();
-        push.object = self.session.object;
-        push.name = RANGE.as_ptr();
-        cupti.call("start counting", functions.range_push, &mut push)?;
-        subject.launch().map_err(PassError::Launch)?;
-        cupti.call("stop counting", functions.range_pop, &mut self.session.of_object())?;
-        Ok(())
-    }
-
-    fn planned_passes(&self) -> usize {
-        self.session.configured.as_ref().map_or(0, |(plan, _)| plan.passes)
     }
 
     /// The value of each of the plan's metrics, in its order; those that are not a number are.
@@ -233,9 +217,7 @@ impl Collection<'_> {
         let mut decode = RangeDecode::new();
         decode.object = self.session.object;
         cupti.call(OPERATION, functions.range_decode, &mut decode)?;
-        let Some((plan, data)) = &self.session.configured else {
-            return Err(CuptiError::local(OPERATION, Cause::Unknown, "nothing was collected"));
-        };
+        let data = &self.session.data;
         let mut info = RangeDataInfo::new();
         info.data = data.as_ptr();
         info.size = data.len();
@@ -244,6 +226,6 @@ impl Collection<'_> {
             let text = format!("{} launches counted, {} lost", info.ranges, decode.dropped);
             return Err(CuptiError::local(OPERATION, Cause::Unknown, text));
         }
-        plan.evaluate(data, 0)
+        self.session.plan.evaluate(data, 0)
     }
 }

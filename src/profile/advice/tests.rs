@@ -46,7 +46,8 @@ fn nothing_is_said_without_numbers() {
 #[test]
 fn each_rule_speaks_from_its_threshold_on() {
     use AdviceCode::*;
-    let cases: [(AdviceCode, &[(&str, f64)], &[(&str, f64)]); 10] = [
+    type Sample = &'static [(&'static str, f64)];
+    let cases: [(AdviceCode, Sample, Sample); 10] = [
         (
             UncoalescedAccess,
             &[("l2_sectors_global", 100.0), ("l2_sectors_global_ideal", 50.0)],

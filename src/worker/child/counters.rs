@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::arm::Arm;
 use super::buffers::JobBuffer;
-use super::executor::{Executor, TimingAids};
+use super::executor::Executor;
 use super::job::{Failed, JobResult, candidate, environment, timed};
 use super::link::Link;
 use super::scrub::Residue;
@@ -42,6 +42,8 @@ pub(super) struct Counters {
     candidates: Vec<PathBuf>,
     ordinal: u32,
     unit: Option<Unit>,
+    /// Why there will be none in this process.
+    refused: Option<CuptiError>,
 }
 
 /// CUPTI on a device.
@@ -57,37 +59,47 @@ struct Unit {
 impl Counters {
     /// `candidates`: where CUPTI may be.
     pub(super) fn new(candidates: Vec<PathBuf>, ordinal: u32) -> Self {
-        Self { candidates, ordinal, unit: None }
+        Self { candidates, ordinal, unit: None, refused: None }
     }
 
-    /// Opens CUPTI and takes the counters, so that the first job does not have to. What goes wrong
-    /// goes wrong again then, and is told.
+    /// Opens CUPTI, so that the first job does not have to. What goes wrong goes wrong again then,
+    /// and is told.
     pub(super) fn warm_up(&mut self, context: &Context) {
-        if let Ok(unit) = self.unit(context) {
-            let _ = unit.session(context);
-        }
+        let _ = self.unit(context);
     }
 
     fn unit(&mut self, context: &Context) -> Result<&mut Unit, CuptiError> {
+        if let Some(refused) = &self.refused {
+            return Err(refused.clone());
+        }
         let unit = match self.unit.take() {
             Some(unit) => unit,
-            None => {
-                let cupti = Cupti::open(&self.candidates)?;
-                cupti.check_device(self.ordinal)?;
-                let chip = cupti.chip(self.ordinal)?;
-                // A help for planning: without it, a plan may name what this very chip lacks.
-                let availability = match counter_availability(cupti, context) {
-                    Err(error) if error.is_busy() => return Err(error),
-                    other => other.ok(),
-                };
-                Unit { cupti, chip, availability, plans: VecDeque::new(), session: None }
-            }
+            None => match Unit::open(&self.candidates, self.ordinal, context) {
+                Ok(unit) => unit,
+                Err(error) => {
+                    // What another process holds, it gives back; all else stays as it is.
+                    self.refused = Some(error.clone()).filter(|error| !error.is_busy());
+                    return Err(error);
+                }
+            },
         };
         Ok(self.unit.insert(unit))
     }
 }
 
 impl Unit {
+    fn open(libraries: &[PathBuf], ordinal: u32, context: &Context) -> Result<Self, CuptiError> {
+        let cupti = Cupti::open(libraries)?;
+        cupti.check_device(ordinal)?;
+        let chip = cupti.chip(ordinal)?;
+        // A help for planning: without it, a plan may name what this very chip lacks.
+        let availability = match counter_availability(cupti, context) {
+            Err(error) if error.is_busy() => return Err(error),
+            other => other.ok(),
+        };
+        Ok(Self { cupti, chip, availability, plans: VecDeque::new(), session: None })
+    }
+
     fn plan(&mut self, metrics: &[String]) -> Result<Rc<Plan>, CuptiError> {
         let known = self.plans.iter().position(|(names, _)| names == metrics);
         let entry = match known.and_then(|index| self.plans.remove(index)) {
@@ -104,10 +116,11 @@ impl Unit {
         Ok(plan)
     }
 
-    fn session(&mut self, context: &Context) -> Result<&mut Session, CuptiError> {
-        let session = match self.session.take() {
+    /// The session for a plan; the one that there is, if it is for another, is given up.
+    fn session(&mut self, context: &Context, plan: &Rc<Plan>) -> Result<&mut Session, CuptiError> {
+        let session = match self.session.take().filter(|open| Rc::ptr_eq(open.plan(), plan)) {
             Some(session) => session,
-            None => Session::open(self.cupti, context)?,
+            None => Session::open(self.cupti, context, Rc::clone(plan))?,
         };
         Ok(self.session.insert(session))
     }
@@ -118,7 +131,6 @@ struct Launched<'a, 'job> {
     arm: &'a mut Arm,
     buffers: &'a [JobBuffer<'job>],
     executor: &'a Executor,
-    aids: &'a mut TimingAids,
     cache: CacheState,
 }
 
@@ -145,18 +157,13 @@ impl Subject for Launched<'_, '_> {
         self.arm.forget(stream).map_err(environment)?;
         traced::restore(executor, self.buffers)?;
         self.empty_l2()?;
-        stream.synchronize().map_err(environment)?;
-        let support = executor.tools()?.support;
-        self.aids.gate.shut(support, stream).map_err(environment)
+        stream.synchronize().map_err(environment)
     }
 
     fn launch(&mut self) -> JobResult<()> {
-        self.arm.launch(self.buffers, &self.executor.stream).map_err(candidate)
-    }
-
-    fn release(&mut self) -> JobResult<()> {
-        self.aids.gate.open();
-        self.executor.stream.synchronize().map_err(candidate)
+        let stream = &self.executor.stream;
+        self.arm.launch(self.buffers, stream).map_err(candidate)?;
+        stream.synchronize().map_err(candidate)
     }
 }
 
@@ -169,20 +176,18 @@ pub(super) fn run<'job>(
     residue: &mut Residue,
     buffers: &mut Vec<JobBuffer<'job>>,
 ) -> JobResult<()> {
-    let (Some(mut counters), Some(mut aids)) = (executor.counters.take(), executor.timing.take())
-    else {
+    let Some(mut counters) = executor.counters.take() else {
         let text = "the server asked a worker for counters that does not read any".to_owned();
         return Err(Failed::new("internal_error", text, Blame::Environment));
     };
-    let tools = (&mut counters, &mut aids);
-    let read = read(executor, tools, (job, plan), link, outcome, residue, buffers);
-    (executor.counters, executor.timing) = (Some(counters), Some(aids));
+    let read = read(executor, &mut counters, (job, plan), link, outcome, residue, buffers);
+    executor.counters = Some(counters);
     read
 }
 
 fn read<'job>(
     executor: &mut Executor,
-    (counters, aids): (&mut Counters, &mut TimingAids),
+    counters: &mut Counters,
     (job, plan): (&'job Job, &CounterPlan),
     link: &mut Link,
     outcome: &mut RunOutcome,
@@ -200,14 +205,12 @@ fn read<'job>(
     outcome.function = arm.facts;
     let _ = link.send(&FromWorker::Started);
     let executor = &*executor;
-    let mut subject = Launched { arm: &mut arm, buffers, executor, aids, cache: plan.cache };
+    let mut subject = Launched { arm: &mut arm, buffers, executor, cache: plan.cache };
     let mut facts = CounterFacts::default();
     let collected = timed(&mut outcome.timings.execute_ms, || {
         // What the driver loads late; and a kernel that fails does so with no counters to blame.
         subject.prepare()?;
-        let launched = subject.launch();
-        subject.release()?;
-        launched?;
+        subject.launch()?;
         patiently(|| collect(counters, &mut subject, plan, &mut facts))
     });
     arm.retire(residue);
@@ -291,8 +294,8 @@ fn passes(
     ms: &mut CounterTimings,
 ) -> Result<Reading, PassError<Failed>> {
     let context = &subject.executor.context;
-    let session = timed(&mut ms.open_ms, || unit.session(context))?;
-    let mut collection = timed(&mut ms.begin_ms, || session.begin(plan))?;
+    let session = timed(&mut ms.open_ms, || unit.session(context, plan))?;
+    let mut collection = timed(&mut ms.begin_ms, || session.begin())?;
     while !collection.is_complete() {
         timed(&mut ms.passes_ms, || collection.pass(subject))?;
     }

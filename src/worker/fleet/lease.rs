@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::OwnedRwLockReadGuard;
+
 use super::one_shot::{self, OneShot, OneShotEnd};
 use super::process::{Worker, failed};
 use super::{Fleet, Grant, RunEvent};
@@ -20,6 +22,8 @@ pub struct Lease {
     worker: Option<Worker>,
     /// The worker that reads counters, if it was used.
     pub(super) profiler: Option<Worker>,
+    /// Its right to do so, held for as long as it may have the counters.
+    pub(super) counting: Option<OwnedRwLockReadGuard<()>>,
     device: DeviceInfo,
     queued: Duration,
     since: Instant,
@@ -29,8 +33,8 @@ impl Lease {
     pub(super) fn new(fleet: Arc<Fleet>, grant: Grant, queued: Duration) -> Self {
         let device = grant.worker.device().clone();
         let Grant { slot, worker } = grant;
-        let (worker, profiler, since) = (Some(worker), None, Instant::now());
-        Self { fleet, slot, worker, profiler, device, queued, since }
+        let (worker, since) = (Some(worker), Instant::now());
+        Self { fleet, slot, worker, profiler: None, counting: None, device, queued, since }
     }
 
     /// The device.
@@ -183,6 +187,7 @@ impl Drop for Lease {
         let held = self.since.elapsed();
         let (fleet, slot) = (Arc::clone(&self.fleet), self.slot);
         let (worker, profiler) = (self.worker.take(), self.profiler.take());
+        let counting = self.counting.take();
         let had_worker = worker.is_some();
         let scrubbing = |worker: &Option<Worker>| worker.as_ref().is_some_and(Worker::is_scrubbing);
         if scrubbing(&worker) || scrubbing(&profiler) {
@@ -191,6 +196,7 @@ impl Drop for Lease {
             runtime.spawn(async move {
                 let (worker, profiler) = (settled(worker).await, settled(profiler).await);
                 fleet.give_back(slot, worker, profiler, had_worker, held);
+                drop(counting);
             });
         } else {
             let usable = |worker: Option<Worker>| {

@@ -176,6 +176,12 @@ impl Worker {
         Err(reason)
     }
 
+    /// Ends it, and waits until it is gone with all that it holds.
+    pub(super) async fn end(mut self) {
+        self.finish();
+        self.process.gone().await;
+    }
+
     fn finish(&mut self) {
         self.activity = Activity::Finished;
         self.process.kill();

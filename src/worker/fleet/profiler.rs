@@ -3,7 +3,10 @@
 //! It is never the worker that times: a process that has CUPTI in it launches kernels in another
 //! way. It runs only while a lease has the device, so it never runs beside a timed launch.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use tokio::sync::OwnedRwLockWriteGuard;
 
 use super::lease::Lease;
 use super::plan::mean_with;
@@ -24,10 +27,22 @@ pub(super) struct Profiler {
     pub pass_ms: Option<f64>,
 }
 
+/// The right of a profiler of another's to read the counters of this machine.
+pub struct CounterClaim {
+    _claim: OwnedRwLockWriteGuard<()>,
+}
+
 impl Lease {
     /// Reads hardware counters as `job` says, in a worker for that. `time_limit` counts from the
     /// first launch. What goes wrong is in the outcome.
     pub async fn count(&mut self, job: Job, time_limit: Duration) -> RunOutcome {
+        if self.counting.is_none() {
+            let right = Arc::clone(&self.fleet.counters).read_owned();
+            match tokio::time::timeout(time_limit, right).await {
+                Ok(right) => self.counting = Some(right),
+                Err(_) => return failed(unavailable("another profiler has them".to_owned())),
+            }
+        }
         let mut worker = match self.take_profiler().await {
             Ok(worker) => worker,
             Err(reason) => return failed(unavailable(reason)),
@@ -52,6 +67,27 @@ impl Lease {
             self.profiler = Some(worker);
         }
         outcome
+    }
+
+    /// Takes the counters of this machine for a profiler of another's, until the answer is dropped:
+    /// waits until no worker of ours reads any, and ends those that are kept, since they may hold
+    /// the counters between jobs.
+    pub async fn claim_counters(&mut self) -> CounterClaim {
+        if let Some(own) = self.profiler.take() {
+            own.end().await;
+        }
+        // It would wait for itself.
+        self.counting = None;
+        let claim = Arc::clone(&self.fleet.counters).write_owned().await;
+        let kept = {
+            let mut state = self.fleet.lock();
+            let slots = state.slots.iter_mut();
+            slots.filter_map(|slot| slot.profiler.worker.take()).collect::<Vec<_>>()
+        };
+        for worker in kept {
+            worker.end().await;
+        }
+        CounterClaim { _claim: claim }
     }
 
     /// The worker, started if there is none.

@@ -249,6 +249,10 @@ fn full_report() -> Value {
             "check": "out_of_bounds", "kernel": "k", "block": [0, 0, 0], "thread": [1, 0, 0],
             "source": "kernel.cu:3", "message": "m", "count": 4,
         }],
+        "checks": [{
+            "tool": "memcheck", "available": false, "version": "2025.3.1", "wall_ms": 1.5,
+            "left_out": 3, "unavailable": {"code": "no_tool", "reason": "r", "remedy": "r"},
+        }],
     });
     report
 }
