@@ -87,10 +87,13 @@ fn a_report_without_the_tool_is_told_what_to_do() {
     assert!(error.contains("--page raw") && error.contains("Nsight Compute"), "{error}");
 }
 
+/// Puts a text through a parser and panics if what must hold does not.
+type Hold = fn(&[u8]);
+
 /// The texts that are kept for the fuzzer, and the real ones, hold what the fuzzer looks for.
 #[test]
 fn seeds_and_real_texts_hold() {
-    let targets: [(&str, &str, fn(&[u8])); 4] = [
+    let targets: [(&str, &str, Hold); 4] = [
         ("ncu_csv", "ncu", harness::ncu_csv),
         ("ncu_log", "ncu", harness::ncu_log),
         ("nsys", "nsys", harness::nsys),

@@ -241,6 +241,7 @@ fn full_report() -> Value {
     report["outputs"]["c"]["format"] = json!("raw");
     report["failure"] = json!({"stage": "execute", "code": "timeout", "message": "m"});
     report["printed"] = json!("hello");
+    report["timings"]["profile"] = json!(1.5);
     report["profile"] = json!({"available": false, "reason": "no ncu"});
     report["kernel_exec_result"]["metadata"]["device_metrics"] = device_metrics();
     report["sanitize"] = json!({
