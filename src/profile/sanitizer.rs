@@ -154,7 +154,7 @@ fn finding(record: &Record<'_>) -> SanitizerFinding {
     let frame = details()
         .filter_map(|line| line.strip_prefix("Device Frame:"))
         .filter_map(|line| function(line.trim()))
-        .last();
+        .next_back();
     let address = details().chain([record.head]).find_map(|line| {
         ["Access to ", "Address ", "access to ", "at __shared__ "]
             .iter()

@@ -161,6 +161,11 @@ fn device_metrics() -> Value {
             "flop_count": {"value": 1.5, "unit": "operations", "source": "emulator", "note": "n"},
             "duration": {"unit": "s", "reason": "r"},
         },
+        "kernels": [{
+            "kernel": "k", "launches": 2,
+            "metrics": {"flop_count": {"value": 1.5, "unit": "operations", "source": "ncu"}},
+        }],
+        "kernels_left_out": 3,
         "conditions": {
             "clock_control": "none", "cache_control": "all", "replay": "user", "passes": 9,
         },
@@ -246,6 +251,7 @@ fn full_report() -> Value {
     report["outputs"]["c"]["format"] = json!("raw");
     report["failure"] = json!({"stage": "execute", "code": "timeout", "message": "m"});
     report["printed"] = json!("hello");
+    report["timings"]["profile"] = json!(1.5);
     report["profile"] = json!({"available": false, "reason": "no ncu"});
     report["kernel_exec_result"]["metadata"]["device_metrics"] = device_metrics();
     report["sanitize"] = json!({
@@ -253,6 +259,10 @@ fn full_report() -> Value {
         "findings": [{
             "check": "out_of_bounds", "kernel": "k", "block": [0, 0, 0], "thread": [1, 0, 0],
             "source": "kernel.cu:3", "message": "m", "count": 4,
+        }],
+        "checks": [{
+            "tool": "memcheck", "available": false, "version": "2025.3.1", "wall_ms": 1.5,
+            "left_out": 3, "unavailable": {"code": "no_tool", "reason": "r", "remedy": "r"},
         }],
     });
     report["counted"] = json!({"warp_instructions": 7, "global_sectors": 3});
