@@ -140,7 +140,7 @@ pub(super) async fn collect(
             _ if names.is_empty() => break,
             Rung::Cupti => {
                 let metrics = names.iter().map(|name| (*name).to_owned()).collect();
-                cupti(lease, request, prepared, metrics).await
+                cupti(shared, lease, request, prepared, metrics).await
             }
             Rung::Ncu => {
                 let names = profile::nvidia_names(&selection, capability(&device));
@@ -182,6 +182,7 @@ fn from_launch(prepared: &Prepared) -> Collected {
 
 /// Hardware counters from the device's profiling worker.
 async fn cupti(
+    shared: &Shared,
     lease: &mut Lease,
     request: &EvaluateRequest,
     prepared: &Prepared,
@@ -190,7 +191,14 @@ async fn cupti(
     let cache = request.measure.cache;
     let plan = CounterPlan { metrics, cache, max_passes: MAX_PASSES };
     let limit = Duration::from_secs_f64(request.timeout);
-    let outcome = lease.count(counting_job(&prepared.job, plan), limit).await;
+    let Ok(_turn) = tokio::time::timeout(limit, shared.tools.counters()).await else {
+        return Err(Cause::CountersBusy.because("another profile of this service did not end"));
+    };
+    let mut outcome = lease.count(counting_job(&prepared.job, plan.clone()), limit).await;
+    if died(&outcome) {
+        // CUPTI is no part of this program: once more, in a new process.
+        outcome = lease.count(counting_job(&prepared.job, plan), limit).await;
+    }
     if let Some(failure) = outcome.failure {
         return Err(of_failure(&failure));
     }
@@ -204,6 +212,7 @@ async fn cupti(
         plan_ms = ms.plan_ms,
         begin_ms = ms.begin_ms,
         passes_ms = ms.passes_ms,
+        prepare_ms = ms.prepare_ms,
         read_ms = ms.read_ms,
         fill_ms = outcome.timings.h2d_ms,
         load_ms = outcome.timings.load_ms,
@@ -214,6 +223,10 @@ async fn cupti(
         Some(unavailable) => Err(unavailable),
         None => Ok(of_counters(facts, &prepared.job.launch.symbol, cache)),
     }
+}
+
+fn died(outcome: &RunOutcome) -> bool {
+    outcome.failure.as_ref().is_some_and(|failure| failure.code == "worker_died")
 }
 
 /// The job's launch for its counters alone.

@@ -95,6 +95,7 @@ pub async fn profile(
     let Ok(_counters) = tokio::time::timeout_at(deadline, tools.counters()).await else {
         return Err(Cause::CountersBusy.because("another profile of this service did not end"));
     };
+    lease.release_counters().await;
     let mut profiled: Option<Profiled> = None;
     for (index, part) in parts(&request.metrics).into_iter().enumerate() {
         let one = patiently(&ncu, lease, request, &part, index, deadline).await?;

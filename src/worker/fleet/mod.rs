@@ -164,19 +164,8 @@ impl Fleet {
         }
     }
 
-    fn give_back(
-        &self,
-        slot: usize,
-        worker: Option<Worker>,
-        profiler: Option<Worker>,
-        had_worker: bool,
-        held: Duration,
-    ) {
-        let mut state = self.lock();
-        if let (Some(profiler), false) = (profiler, state.closing) {
-            state.slots[slot].profiler.worker = Some(profiler);
-        }
-        state.give_back(slot, worker, had_worker, held);
+    fn give_back(&self, slot: usize, worker: Option<Worker>, had_worker: bool, held: Duration) {
+        self.lock().give_back(slot, worker, had_worker, held);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

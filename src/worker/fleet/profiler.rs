@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::Fleet;
 use super::lease::Lease;
 use super::plan::mean_with;
 use super::process::{StartPlan, Worker, failed};
@@ -26,7 +27,8 @@ pub(super) struct Profiler {
 
 impl Lease {
     /// Reads hardware counters as `job` says, in a worker for that. `time_limit` counts from the
-    /// first launch. What goes wrong is in the outcome.
+    /// first launch. What goes wrong is in the outcome. One such run at a time, on all devices: whose
+    /// turn it is the caller knows.
     pub async fn count(&mut self, job: Job, time_limit: Duration) -> RunOutcome {
         let mut worker = match self.take_profiler().await {
             Ok(worker) => worker,
@@ -47,17 +49,24 @@ impl Lease {
             let profiler = &mut self.fleet.lock().slots[self.slot].profiler;
             profiler.pass_ms = Some(mean_with(profiler.pass_ms, seen));
         }
-        // One that is neither was lost; dropping it kills what is left of it.
-        if worker.is_scrubbing() || worker.is_idle() {
-            self.profiler = Some(worker);
+        // At once, and not with the lease: until it gives counters back, nobody else has any.
+        match worker.settle().await {
+            Ok(()) => self.fleet.keep_profiler(self.slot, worker),
+            Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
         }
         outcome
     }
 
+    /// Has every profiling worker of this service give its counters back: one process of a machine
+    /// can read counters at a time, on whatever GPU.
+    pub async fn release_counters(&self) {
+        self.fleet.release_counters(None).await;
+    }
+
     /// The worker, started if there is none.
     async fn take_profiler(&mut self) -> Result<Worker, String> {
-        let kept = self.profiler.take();
-        let kept = kept.or_else(|| self.fleet.lock().slots[self.slot].profiler.worker.take());
+        self.fleet.release_counters(Some(self.slot)).await;
+        let kept = self.fleet.lock().slots[self.slot].profiler.worker.take();
         if let Some(mut worker) = kept {
             match worker.settle().await {
                 Ok(()) => return Ok(worker),
@@ -80,6 +89,31 @@ impl Lease {
             Err(_) => drop(restart.failed(Instant::now())),
         }
         started
+    }
+}
+
+impl Fleet {
+    async fn release_counters(&self, except: Option<usize>) {
+        for slot in 0..self.plans.len() {
+            if Some(slot) == except {
+                continue;
+            }
+            let Some(mut worker) = self.lock().slots[slot].profiler.worker.take() else {
+                continue;
+            };
+            match worker.release().await {
+                Ok(()) => self.keep_profiler(slot, worker),
+                // It is killed, and so it has none.
+                Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
+            }
+        }
+    }
+
+    fn keep_profiler(&self, slot: usize, worker: Worker) {
+        let mut state = self.lock();
+        if !state.closing {
+            state.slots[slot].profiler.worker = Some(worker);
+        }
     }
 }
 
