@@ -105,6 +105,7 @@ pub struct LimitsConfig {
 #[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct StorageConfig {
     pub data_dir: String,
+    pub artifacts_max_bytes: u64,
 }
 
 /// `[log]`

@@ -7,6 +7,7 @@
 
 mod allow;
 mod app;
+mod artifacts;
 mod auth;
 mod body;
 mod capabilities;

@@ -6,14 +6,15 @@ use poem::http::HeaderMap;
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, OpenApi, Tags};
 
+use super::artifacts::{self, ArtifactReply, Picture};
 use super::capabilities::Capabilities;
 use super::error::ApiError;
-use super::failure::{Fails, Open, TakesBody, TakesJob, TakesNothing};
+use super::failure::{Fails, Open, TakesArtifact, TakesBody, TakesJob, TakesNothing};
 use super::payload::{Contract, Reply};
 use super::sweep::{self, Form, SweepFormat, SweepReply};
 use super::views::{Accepted, CudaInfo, Devices, Health, Info, LegacyJob};
 use crate::contract::{CompareRequest, EvaluateRequest, SweepRequest};
-use crate::pipeline::{CompileRequest, EvaluationService, ServiceError};
+use crate::pipeline::{ArtifactList, CompileRequest, EvaluationService, ServiceError};
 use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView, ProfilePlan};
 
 /// The operations over a service.
@@ -199,6 +200,70 @@ impl Api {
         job_id: Path<String>,
     ) -> Result<Reply<LegacyJob>, Fails<TakesJob>> {
         Ok(Reply::new(&LegacyJob::new(self.find(&job_id)?))?)
+    }
+
+    /// List a job's artifacts
+    ///
+    /// What the job left beside its report, of each of its kernels: PTX, SASS, machine code, the
+    /// compiler's log, and the files of profilers. What there is not says why. Artifacts are kept
+    /// with their job, for as long as the server's budget for them allows.
+    #[oai(
+        path = "/jobs/:job_id/artifacts",
+        method = "get",
+        operation_id = "list_artifacts",
+        tag = "Tag::Jobs"
+    )]
+    async fn artifacts(
+        &self,
+        /// The `job_id` of an earlier answer.
+        job_id: Path<String>,
+    ) -> Result<Reply<ArtifactList>, Fails<TakesArtifact>> {
+        let job = self.find(&job_id)?;
+        Ok(Reply::new(&self.service.artifacts(&job.job_id)?)?)
+    }
+
+    /// Get an artifact of a job
+    ///
+    /// PTX and machine code that did not run are made on demand, so that SASS can be had of a kernel
+    /// that was emulated. SASS needs `nvdisasm` on the server.
+    #[oai(
+        path = "/jobs/:job_id/artifacts/:name",
+        method = "get",
+        operation_id = "get_artifact",
+        tag = "Tag::Jobs"
+    )]
+    async fn artifact(
+        &self,
+        /// The `job_id` of an earlier answer.
+        job_id: Path<String>,
+        /// `ptx`, `sass`, `cubin`, `log`, `ncu-rep` or `nsys-rep`.
+        name: Path<String>,
+        /// Whose: in a comparison `reference` or a candidate's name. Default: the job's kernel, or
+        /// the first candidate.
+        kernel: Query<Option<String>>,
+    ) -> Result<ArtifactReply, Fails<TakesArtifact>> {
+        let job = self.find(&job_id)?;
+        let kind = artifacts::kind(&name, &job.job_id)?;
+        let content = self.service.artifact(&job.job_id, kind, kernel.0.as_deref()).await?;
+        Ok(ArtifactReply(content))
+    }
+
+    /// Draw a job's roofline
+    ///
+    /// The roofline of an evaluation with `profile`, as a picture. Its numbers are in the report, at
+    /// `kernel_exec_result.metadata.device_metrics.roofline`.
+    #[oai(
+        path = "/jobs/:job_id/roofline.svg",
+        method = "get",
+        operation_id = "draw_roofline",
+        tag = "Tag::Jobs"
+    )]
+    async fn roofline(
+        &self,
+        /// The `job_id` of an earlier answer.
+        job_id: Path<String>,
+    ) -> Result<Picture, Fails<TakesJob>> {
+        Ok(Picture::of(&self.find(&job_id)?)?)
     }
 
     /// Check health

@@ -130,6 +130,7 @@ fn add_examples(document: &mut Value) {
         ("/profile/plan", "post", "200", parsed(include_str!("examples/profile_plan.json"))),
         ("/jobs/{job_id}", "get", "200", job.0),
         ("/job/{job_id}", "get", "200", job.1),
+        ("/jobs/{job_id}/artifacts", "get", "200", parsed(include_str!("examples/artifacts.json"))),
         ("/health", "get", "200", value(&Health::new(&status))),
         ("/cuda/info", "get", "200", value(&CudaInfo::new(&status))),
         ("/capabilities", "get", "200", value(&Capabilities::new(&status, &tooling))),

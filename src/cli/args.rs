@@ -61,6 +61,15 @@ pub(super) enum Command {
         The contract's kernel is the reference; what it leaves in its outputs is what is expected \
         of the others. A file with `ref_kernel` in it is a whole comparison.")]
     Compare(CompareArgs),
+    /// Evaluate a kernel and explain it: device metrics, roofline, what stands out
+    #[command(after_help = "Examples:\n  \
+        warpgauge profile kernels/matmul_tiled/contract.yaml\n  \
+        warpgauge profile contract.yaml --metrics speed_of_light,stall\n  \
+        warpgauge profile contract.yaml --tools ncu --svg roofline.svg\n  \
+        warpgauge profile contract.yaml --server http://gpu-host:8000 --json\n\n\
+        The kernel is checked and timed as by `eval`; metrics come from launches of their own, \
+        afterwards. Without a GPU the emulator counts.")]
+    Profile(ProfileArgs),
     /// Evaluate a kernel at every combination of its contract's axes
     #[command(after_help = "Examples:\n  \
         warpgauge sweep kernels/vector_add/sweep.yaml\n  \
@@ -179,6 +188,29 @@ pub(super) struct CompareArgs {
     pub json: bool,
     #[command(flatten)]
     pub target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ProfileArgs {
+    /// Contract: .yaml, .json or .msgpack; `-`: YAML or JSON from standard input
+    pub contract: PathBuf,
+    /// Metrics: ids, groups or sets, separated by commas; in place of the contract's
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub metrics: Vec<String>,
+    /// Tools, best first, separated by commas, or auto; in place of the contract's
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub tools: Vec<String>,
+    /// Draw the roofline into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Print the response as JSON, exactly as the service gave it
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: Target,
+    /// Timed launches, in place of the contract's `num_trials`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub trials: Option<u32>,
 }
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use super::contract_file::ContractFile;
 use super::eval::watched;
 use super::progress::Progress;
 use super::terminal::Terminal;
-use super::{CliError, local, remote, report};
+use super::{CliError, json, local, remote, report};
 use crate::config::Config;
 use crate::contract::{CompareRequest, KernelCode};
 use crate::exit::Exit;
@@ -40,18 +40,15 @@ pub(super) fn run(
         None => {
             progress.stage("starting");
             let request: CompareRequest = file.typed()?;
-            let response = local::with_service(config, |service| {
+            local::answer(config, |service| {
                 let progress = &progress;
                 async move { watched(Arc::clone(&service), service.compare(request), progress).await }
-            })?;
-            let text = serde_json::to_string(&response)
-                .map_err(|error| CliError::Internal(format!("report to JSON: {error}")))?;
-            (text, response)
+            })?
         }
     };
     drop(progress);
     if args.json {
-        terminal.print(&format!("{}\n", text.trim_end()))?;
+        terminal.print_line(&text)?;
     } else {
         terminal.print(&report::comparison(&response, terminal.colour))?;
     }
@@ -168,8 +165,7 @@ fn candidate(
             contract.typed::<OnlyKernel>()?.kernel
         }
     };
-    serde_json::to_value(kernel)
-        .map_err(|error| CliError::Internal(format!("kernel to JSON: {error}")))
+    json::tree("kernel", &kernel)
 }
 
 /// Names for several files: the file's name, or its whole path where that is not unique.

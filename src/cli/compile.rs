@@ -8,7 +8,7 @@ use super::args::CompileArgs;
 use super::contract_file::{ContractFile, ContractFileError, read_binary, read_source};
 use super::progress::Progress;
 use super::terminal::Terminal;
-use super::{CliError, local, remote, report};
+use super::{CliError, json, local, remote, report};
 use crate::config::Config;
 use crate::contract::{KernelCode, KernelMetadata, KernelType};
 use crate::exit::Exit;
@@ -26,23 +26,17 @@ pub(super) fn run(
     let (text, response): (String, CompileResponse) = match &args.target.server {
         Some(server) => {
             progress.stage(&format!("compiling at {server}"));
-            let body = serde_json::to_value(&request)
-                .map_err(|error| CliError::Internal(format!("request to JSON: {error}")))?;
+            let body = json::tree("request", &request)?;
             remote::post(&args.target, server, "/compile", &body)?
         }
         None => {
             progress.stage("compiling");
-            let response = local::with_service(config, |service| async move {
-                Ok(service.compile(request).await?)
-            })?;
-            let text = serde_json::to_string(&response)
-                .map_err(|error| CliError::Internal(format!("report to JSON: {error}")))?;
-            (text, response)
+            local::answer(config, |service| async move { Ok(service.compile(request).await?) })?
         }
     };
     drop(progress);
     if args.json {
-        terminal.print(&format!("{}\n", text.trim_end()))?;
+        terminal.print_line(&text)?;
     } else {
         terminal.print(&report::compilation(&response, terminal.colour))?;
     }

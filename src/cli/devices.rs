@@ -2,7 +2,7 @@
 
 use super::args::DevicesArgs;
 use super::terminal::{Terminal, plain};
-use super::{CliError, format, local};
+use super::{CliError, format, json, local};
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::pipeline::DeviceView;
@@ -14,9 +14,7 @@ pub(super) fn run(
 ) -> Result<Exit, CliError> {
     let status = local::with_service(config, |service| async move { Ok(service.status()) })?;
     let text = if args.json {
-        let json = serde_json::to_string(&status.devices)
-            .map_err(|error| CliError::Internal(format!("devices to JSON: {error}")))?;
-        format!("{json}\n")
+        format!("{}\n", json::text("devices", &status.devices)?)
     } else {
         listing(&status.devices)
     };

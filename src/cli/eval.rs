@@ -29,13 +29,10 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
         None => {
             progress.stage("starting");
             let request: EvaluateRequest = contract.typed()?;
-            let response = local::with_service(config, |service| {
+            local::answer(config, |service| {
                 let progress = &progress;
                 async move { watched(Arc::clone(&service), service.evaluate(request), progress).await }
-            })?;
-            let text = serde_json::to_string(&response)
-                .map_err(|error| CliError::Internal(format!("report to JSON: {error}")))?;
-            (text, response)
+            })?
         }
     };
     drop(progress);
@@ -100,7 +97,7 @@ fn finish(
 ) -> Result<Exit, CliError> {
     // The report first: a full disk must not cost it.
     if args.json {
-        terminal.print(&format!("{}\n", text.trim_end()))?;
+        terminal.print_line(text)?;
     } else {
         terminal.print(&report::evaluation(response, terminal.colour))?;
     }

@@ -4,7 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::CliError;
+use serde::Serialize;
+
+use super::{CliError, json};
 use crate::config::Config;
 use crate::pipeline::{EvaluationService, Pipeline, ServiceError};
 
@@ -32,6 +34,17 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
         .enable_all()
         .build()
         .map_err(|source| CliError::System { operation: "start the runtime", source })
+}
+
+/// As [`with_service`], with the answer as JSON before it, as a server would send it.
+pub(super) fn answer<T, F, W>(config: &Config, work: F) -> Result<(String, T), CliError>
+where
+    T: Serialize,
+    F: FnOnce(Arc<dyn EvaluationService>) -> W,
+    W: Future<Output = Result<T, CliError>>,
+{
+    let answer = with_service(config, work)?;
+    Ok((json::text("answer", &answer)?, answer))
 }
 
 /// Starts the pipeline and runs `work` on it; SIGINT drops the work, which cancels it.

@@ -4,6 +4,7 @@ mod comparison;
 mod measured;
 mod metrics;
 mod page;
+mod profile;
 mod timeline;
 
 use crate::compile::{Diagnostic, Severity};
@@ -17,6 +18,7 @@ use super::format::{bytes, device, duration_ms};
 use super::terminal::plain;
 pub(super) use comparison::comparison;
 use page::{Page, Tone};
+pub(super) use profile::profile;
 
 /// Diagnostics shown.
 const MAX_DIAGNOSTICS: usize = 20;
@@ -210,6 +212,7 @@ fn failed_checks(page: &mut Page, response: &EvaluateResponse) {
 fn extras(page: &mut Page, response: &EvaluateResponse) {
     if let Some(metrics) = &response.kernel_exec_result.metadata.device_metrics {
         metrics::rows(page, metrics);
+        profile::analyses(page, metrics);
     }
     if let Some(reason) = response.profile.as_ref().and_then(|profile| profile.reason.as_ref()) {
         page.row("profile", &format!("not available: {reason}"));

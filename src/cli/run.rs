@@ -10,8 +10,8 @@ use super::args::{Cli, Command, Global};
 use super::logging::{self, Verbosity};
 use super::terminal::{Terminal, plain, write_error_stream};
 use super::{
-    CliError, capabilities, children, compare, compile, devices, eval, import, openapi, serve,
-    show_config, sweep, toolchain,
+    CliError, capabilities, children, compare, compile, devices, eval, import, openapi, profile,
+    serve, show_config, sweep, toolchain,
 };
 use crate::config::{CliOverrides, Config, Effective};
 use crate::exit::Exit;
@@ -56,6 +56,7 @@ fn run(cli: Cli) -> Result<Exit, CliError> {
         }
         Command::Eval(args) => eval::run(&args, &configure(&global)?, terminal),
         Command::Compare(args) => compare::run(&args, &configure(&global)?, terminal),
+        Command::Profile(args) => profile::run(&args, &configure(&global)?, terminal),
         Command::Sweep(args) => sweep::run(&args, &configure(&global)?, terminal),
         Command::Compile(args) => compile::run(&args, &configure(&global)?, terminal),
         Command::Devices(args) => devices::run(&args, &configure(&global)?, terminal),

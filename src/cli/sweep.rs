@@ -36,10 +36,7 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
         None => {
             news.progress.stage("starting");
             let request: SweepRequest = contract.typed()?;
-            let answer = local::with_service(config, |service| sweep(service, request, &mut news))?;
-            let text = serde_json::to_string(&answer)
-                .map_err(|error| CliError::Internal(format!("answer to JSON: {error}")))?;
-            (text, answer)
+            local::answer(config, |service| sweep(service, request, &mut news))?
         }
     };
     let News { table, progress, .. } = news;
@@ -51,7 +48,7 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
     } else if let Some(table) = table {
         terminal.print(&table.summary(&answer))?;
     } else {
-        terminal.print(&format!("{}\n", text.trim_end()))?;
+        terminal.print_line(&text)?;
     }
     Ok(Exit::of_sweep(&answer))
 }

@@ -38,6 +38,11 @@ impl Terminal {
         }
     }
 
+    /// Writes a result that has one line, or whose last line may lack its end.
+    pub(super) fn print_line(&self, text: &str) -> Result<(), CliError> {
+        self.print(&format!("{}\n", text.trim_end()))
+    }
+
     /// Writes a remark to standard error, unless `--quiet`.
     pub(super) fn note(&self, text: &str) {
         if !self.quiet {

@@ -57,6 +57,7 @@ fn shown(found: &Toolchain) -> String {
     }
     for (name, tool) in [
         ("cuobjdump", &found.cuobjdump),
+        ("nvdisasm", &found.nvdisasm),
         ("ncu", &found.ncu),
         ("nsys", &found.nsys),
         ("compute-sanitizer", &found.compute_sanitizer),

@@ -1,5 +1,7 @@
 //! Presets: how much effort a measurement, a comparison and a gate are worth.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -113,13 +115,20 @@ pub enum PresetError {
 }
 
 impl Preset {
-    /// A built-in preset.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Preset::parse`]; tests hold that the built-in files have none.
-    pub fn builtin(name: PresetName) -> Result<Self, PresetError> {
-        Self::parse(yaml(name))
+    /// A built-in preset, read at first use.
+    pub fn builtin(name: PresetName) -> &'static Self {
+        static PRESETS: LazyLock<[Preset; PresetName::ALL.len()]> = LazyLock::new(|| {
+            PresetName::ALL.map(|name| {
+                // Nothing of a request or of the machine is in it, and a test reads all of them.
+                Preset::parse(yaml(name)).expect("a built-in preset is valid")
+            })
+        });
+        let [quick, ci, deep] = &*PRESETS;
+        match name {
+            PresetName::Quick => quick,
+            PresetName::Ci => ci,
+            PresetName::Deep => deep,
+        }
     }
 
     /// Reads one of our own files, which are trusted to be small.
@@ -181,9 +190,12 @@ mod tests {
 
     #[test]
     fn the_built_in_presets_are_valid_and_ordered_by_effort() {
-        let [quick, ci, deep] =
-            PresetName::ALL.map(|name| Preset::builtin(name).expect("a valid preset"));
-        for (less, more) in [(&quick, &ci), (&ci, &deep)] {
+        for name in PresetName::ALL {
+            let preset = Preset::parse(yaml(name)).expect("a valid preset");
+            assert_eq!(Preset::builtin(name), &preset);
+        }
+        let [quick, ci, deep] = PresetName::ALL.map(Preset::builtin);
+        for (less, more) in [(quick, ci), (ci, deep)] {
             assert!(less.measurement.half_width > more.measurement.half_width);
             assert!(less.measurement.max_time_s < more.measurement.max_time_s);
             assert!(less.compare.looks.last() < more.compare.looks.last());

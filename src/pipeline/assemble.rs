@@ -6,7 +6,7 @@ use std::io::{self, BufReader};
 
 use super::prepare::Prepared;
 use super::run::Ran;
-use super::{measured, profiled, sanitized};
+use super::{analysed, measured, profiled, sanitized};
 use crate::compile::{Artifact, CompileFailure, ImageFormat};
 use crate::contract::{ArgKind, EvaluateRequest, KernelType, Role};
 use crate::measure::runtime_stats;
@@ -150,8 +150,12 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
     // A time may only be ranked when nothing is known against the kernel.
     let ranked = failure.is_none() && correctness != Some(false);
     let stats = if ranked { runtime_stats(&kept) } else { None };
-    let (profile, device_metrics) =
+    let measurement = measured::report(request, device, outcome, &screened, &kept);
+    let (profile, mut device_metrics) =
         profiled::report(request, device, prepared, outcome, watched.profiled.as_ref());
+    if let Some(metrics) = &mut device_metrics {
+        analysed::complete(metrics, request, device, prepared, measurement.as_ref());
+    }
     let why = validation.reasons.first().map(|reason| reason.message.clone());
     let mut compile = compile_report(&prepared.artifact);
     compile.function = outcome.function;
@@ -177,7 +181,7 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         device: Some(device_report(device)),
         compile: Some(compile),
         validation,
-        measurement: measured::report(request, device, outcome, &screened, &kept),
+        measurement,
         outputs,
         failure: failure.map(|failure| FailureReport {
             stage: if failure.blame == Blame::Reference { "validate" } else { "execute" }

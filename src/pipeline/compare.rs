@@ -7,9 +7,10 @@ use super::assemble;
 use super::error::{self, Problem, ServiceError};
 use super::jobs::JobGuard;
 use super::prepare::{self, CompileOutcome, Prepared};
-use super::run::{Admitted, Laid, Purpose, Ran, Shared, ms, preset};
+use super::run::{Admitted, Laid, Purpose, Ran, Shared, ms};
 use super::watched::Watched;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
+use crate::measure::Preset;
 use crate::measure::paired::{
     self, ComparePolicy, LookOutcome, PairOutcome, PairedComparison, Ranking,
 };
@@ -38,10 +39,10 @@ const COUNTS: [&str; 8] = [
 ];
 
 /// A kernel that was evaluated on its own.
-struct Evaluated {
+pub(super) struct Evaluated {
     report: EvaluateResponse,
     /// `None` if it did not compile.
-    prepared: Option<Prepared>,
+    pub(super) prepared: Option<Prepared>,
     /// What the emulator counted in one launch.
     counts: Option<std::collections::BTreeMap<String, u64>>,
 }
@@ -81,12 +82,20 @@ impl Shared {
         for candidate in &candidates {
             evaluated.push(bench.evaluate(&candidate.kernel, &candidate.name).await?);
         }
-        let (pairs, failures) = bench.pairs(&evaluated).await?;
+        let (pairs, failures) = bench.pairs(&evaluated).await;
         let device = bench.lease.device().clone();
         drop(bench);
+        let codes = self.code_diffs(&request, &device, &evaluated).await;
         let mut response = assemble(job.id(), &device, &candidates, evaluated, &pairs, &failures);
+        for (report, code) in response.candidates.iter_mut().zip(codes) {
+            match code {
+                Some(Ok(diff)) => report.code_diff = Some(diff),
+                Some(Err(why)) => report.no_code_diff = Some(why),
+                None => {}
+            }
+        }
         if candidates.len() > 1 {
-            let alpha = preset(request.measure.preset)?.compare.alpha;
+            let alpha = Preset::builtin(request.measure.preset).compare.alpha;
             response.ranking = ranking(candidates.len() + 1, &pairs, alpha)?;
         }
         response.timings.queue = waited;
@@ -132,6 +141,7 @@ impl Bench<'_> {
         let began = Instant::now();
         let compiled = prepare::compile(&self.shared.compiler, &request, &device.target).await?;
         let mut timings = Timings { compile: ms(began), ..Timings::default() };
+        self.job.keep(super::run::kept(name, &request, &device, &compiled));
         let compiled = match compiled {
             CompileOutcome::Compiled(compiled) => *compiled,
             CompileOutcome::Failed(failure) => {
@@ -172,41 +182,36 @@ impl Bench<'_> {
     }
 
     /// Compares every pair of comparable kernels.
-    async fn pairs(
-        &mut self,
-        evaluated: &[Evaluated],
-    ) -> Result<(Vec<Pair>, Vec<Failure>), ServiceError> {
+    async fn pairs(&mut self, evaluated: &[Evaluated]) -> (Vec<Pair>, Vec<Failure>) {
         let (mut pairs, mut failures) = (Vec::new(), Vec::new());
         if self.lease.device().kind == DeviceKind::Emulator {
-            return Ok((pairs, failures));
+            return (pairs, failures);
         }
         let able = (0..evaluated.len()).filter(|&index| evaluated[index].is_comparable());
         let able = able.collect::<Vec<_>>();
         let count = able.len() * (able.len().saturating_sub(1)) / 2;
         for (position, &candidate) in able.iter().enumerate() {
             for &reference in &able[..position] {
-                let measured =
-                    self.pair(&evaluated[reference], &evaluated[candidate], count).await?;
-                match measured {
+                match self.pair(&evaluated[reference], &evaluated[candidate], count).await {
                     Ok(comparison) => pairs.push(Pair { reference, candidate, comparison }),
                     Err(reason) => failures.push(Failure { reference, candidate, reason }),
                 }
             }
         }
-        Ok((pairs, failures))
+        (pairs, failures)
     }
 
-    /// Measures two kernels side by side; the inner error is why that failed.
+    /// Measures two kernels side by side; the error is why that failed.
     async fn pair(
         &mut self,
         reference: &Evaluated,
         candidate: &Evaluated,
         pairs: usize,
-    ) -> Result<Result<PairedComparison, String>, ServiceError> {
+    ) -> Result<PairedComparison, String> {
         let (Some(a), Some(b)) = (&reference.prepared, &candidate.prepared) else {
-            return Ok(Err("one of the kernels did not compile".to_owned()));
+            return Err("one of the kernels did not compile".to_owned());
         };
-        let budget = preset(self.request.measure.preset)?.compare;
+        let budget = &Preset::builtin(self.request.measure.preset).compare;
         let policy = ComparePolicy { resolution_ms: EVENT_TICK_MS, ..budget.policy() };
         let policy = policy.for_family(pairs);
         let plan = PairedPlan {
@@ -232,18 +237,18 @@ impl Bench<'_> {
         };
         let outcome = self.run(job, &request).await;
         if let Some(failure) = outcome.failure {
-            return Ok(Err(format!(
+            return Err(format!(
                 "side by side the run failed ({}): {}",
                 failure.code, failure.message
-            )));
+            ));
         }
         let blocks = &outcome.paired_blocks;
         let look = policy.looks.iter().position(|look| *look as usize == blocks.len());
-        Ok(Ok(match look.map(|look| paired::decide_at_look(blocks, look, &policy)) {
+        Ok(match look.map(|look| paired::decide_at_look(blocks, look, &policy)) {
             Some(LookOutcome::Done(comparison)) => *comparison,
             // The time ended before a look had an answer.
             _ => paired::conclude(blocks, &policy),
-        }))
+        })
     }
 }
 
@@ -305,6 +310,8 @@ fn assemble(
             not_compared: pair.is_none().then(|| why_not(device, own, failed)),
             identical_code: identical.and_then(|(a, b)| a.artifact.same_code(&b.artifact)),
             counts: counts(&reference, own),
+            code_diff: None,
+            no_code_diff: None,
         }
     });
     let candidates = reports.collect::<Vec<_>>();

@@ -1,7 +1,10 @@
 //! The one place that knows the order of the stages.
 
+mod analysed;
+mod artifacts;
 mod assemble;
 mod capabilities;
+mod code_diffs;
 mod compare;
 mod compile_only;
 mod error;
@@ -21,6 +24,7 @@ mod swept;
 mod timeline;
 mod watched;
 
+pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use error::{Problem, ServiceError, chain as error_chain};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
 pub use start::{Pipeline, program, toolchain_search};

@@ -13,7 +13,7 @@ use crate::contract::{CacheState, EvaluateRequest, PresetName, ProfileSpec};
 use crate::measure::Preset;
 use crate::profile::{
     self, CacheControl, Cause, ClockControl, Collected, Conditions, DeviceMetrics, Launch,
-    MetricSource, Replay, Selection, Unavailable, sets,
+    MetricSource, Replay, Selection, Unavailable,
 };
 use crate::report::Availability;
 use crate::tools::Artifact;
@@ -106,8 +106,7 @@ pub(super) fn selection(request: &EvaluateRequest, kind: DeviceKind) -> Selectio
 }
 
 fn default_set(preset: PresetName) -> String {
-    let of_preset = Preset::builtin(preset).map(|preset| preset.metrics);
-    of_preset.unwrap_or_else(|_| sets::DEFAULT_SET.to_owned())
+    Preset::builtin(preset).metrics.clone()
 }
 
 /// Compute capability of a device, times 10.
@@ -140,7 +139,7 @@ pub(super) async fn collect(
             _ if names.is_empty() => break,
             Rung::Cupti => {
                 let metrics = names.iter().map(|name| (*name).to_owned()).collect();
-                cupti(shared, lease, request, prepared, metrics).await
+                cupti(lease, request, prepared, metrics).await
             }
             Rung::Ncu => {
                 let names = profile::nvidia_names(&selection, capability(&device));
@@ -182,7 +181,6 @@ fn from_launch(prepared: &Prepared) -> Collected {
 
 /// Hardware counters from the device's profiling worker.
 async fn cupti(
-    shared: &Shared,
     lease: &mut Lease,
     request: &EvaluateRequest,
     prepared: &Prepared,
@@ -191,9 +189,6 @@ async fn cupti(
     let cache = request.measure.cache;
     let plan = CounterPlan { metrics, cache, max_passes: MAX_PASSES };
     let limit = Duration::from_secs_f64(request.timeout);
-    let Ok(_turn) = tokio::time::timeout(limit, shared.tools.counters()).await else {
-        return Err(Cause::CountersBusy.because("another profile of this service did not end"));
-    };
     let mut outcome = lease.count(counting_job(&prepared.job, plan.clone()), limit).await;
     if died(&outcome) {
         // CUPTI is no part of this program: once more, in a new process.
@@ -273,6 +268,7 @@ fn of_counters(facts: CounterFacts, kernel: &str, cache: CacheState) -> Collecte
 fn of_failure(failure: &RunFailure) -> Unavailable {
     let cause = match (failure.code.as_str(), failure.blame) {
         ("timeout", _) => Cause::TimedOut,
+        ("counters_busy", _) => Cause::CountersBusy,
         ("worker_died", _) => Cause::ToolDied,
         (_, Blame::Candidate) => Cause::ApplicationFailed,
         _ => Cause::Unknown,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::artifacts::KeptKernel;
 use super::assemble;
 use super::error::{self, ServiceError};
 use super::jobs::{JobGuard, JobTable};
@@ -14,9 +15,7 @@ use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
 use super::watched::Watched;
 use crate::compile::Compiler;
 use crate::config::Config;
-use crate::contract::{
-    self, EvaluateRequest, InputChoice, Isolation, Limits, PresetName, ReturnOutputs,
-};
+use crate::contract::{self, EvaluateRequest, InputChoice, Isolation, Limits, ReturnOutputs};
 use crate::measure::{Preset, StopRule};
 use crate::queue::Need;
 use crate::report::{EvaluateResponse, JobState, Timings};
@@ -73,6 +72,24 @@ pub(super) struct Laid {
     pub(super) look: Look,
 }
 
+/// A kernel and what was compiled of it, for those who ask for its code later.
+pub(super) fn kept(
+    name: &str,
+    request: &EvaluateRequest,
+    device: &DeviceInfo,
+    compiled: &CompileOutcome,
+) -> KeptKernel {
+    let (code, target, lineinfo) = (&request.kernel, device.target, prepare::wants_lines(request));
+    match compiled {
+        CompileOutcome::Compiled(compiled) => {
+            KeptKernel::built(name, code, target, lineinfo, &compiled.candidate)
+        }
+        CompileOutcome::Failed(failure) => {
+            KeptKernel::rejected(name, code, target, lineinfo, failure)
+        }
+    }
+}
+
 impl Shared {
     /// Takes one evaluation to its report.
     pub(super) async fn run(
@@ -107,6 +124,7 @@ impl Shared {
         let compiling = Instant::now();
         let compiled = prepare::compile(&self.compiler, &request, &device.target).await?;
         let mut timings = Timings { compile: ms(compiling), ..Timings::default() };
+        job.keep(kept("kernel", &request, &device, &compiled));
         let compiled = match compiled {
             CompileOutcome::Compiled(compiled) => compiled,
             CompileOutcome::Failed(failure) => {
@@ -132,6 +150,7 @@ impl Shared {
         self.linted.settle(look, &mut outcome);
         let watched = self.watch(&mut lease, &request, &prepared, &outcome).await;
         timings.profile = watched.profile_ms;
+        job.keep_files(&watched.artifacts);
         let device = lease.device().clone();
         drop(lease);
         let ran = Ran { request, prepared, outcome, watched, device };
@@ -176,9 +195,9 @@ impl Shared {
     }
 
     /// How to time, by the request and its preset.
-    fn trial_plan(&self, request: &EvaluateRequest) -> Result<TrialPlan, ServiceError> {
+    fn trial_plan(&self, request: &EvaluateRequest) -> TrialPlan {
         let measure = &request.measure;
-        let preset = preset(measure.preset)?;
+        let preset = Preset::builtin(measure.preset);
         let mut stop = match request.num_trials {
             Some(trials) => StopRule::fixed(trials),
             None => preset.measurement.stop_rule(),
@@ -186,13 +205,13 @@ impl Shared {
         stop.max_time_s = measure.max_time.or(stop.max_time_s);
         let least = self.config.measure.min_warmup_s;
         let warmup_s = measure.min_warmup_time;
-        Ok(TrialPlan {
+        TrialPlan {
             stop,
             min_warmup_s: warmup_s.unwrap_or(least.max(preset.measurement.min_warmup_ms * 1e-3)),
             cache: measure.cache,
             fresh_inputs: measure.inputs == InputChoice::Fresh,
             audits: AUDITS,
-        })
+        }
     }
 
     /// Binds arguments and writes the contract's data, on a thread that may block. `job_id` is what
@@ -205,7 +224,7 @@ impl Shared {
         purpose: Purpose,
     ) -> Result<Laid, ServiceError> {
         let trials = match purpose {
-            Purpose::Evaluate => Some(self.trial_plan(&request)?),
+            Purpose::Evaluate => Some(self.trial_plan(&request)),
             Purpose::Execute => None,
         };
         let (directory, limits) = (self.job_directory()?, self.limits.clone());
@@ -263,11 +282,6 @@ impl Shared {
         report.timings.total = ms(arrived);
         Ok(report)
     }
-}
-
-/// A built-in preset.
-pub(super) fn preset(name: PresetName) -> Result<Preset, ServiceError> {
-    Preset::builtin(name).map_err(|error| error::internal("reading a preset", &error))
 }
 
 /// Milliseconds of wall clock since then.

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
-use super::{ServiceError, SweepEvents};
+use super::{ArtifactContent, ArtifactKind, ArtifactList, ServiceError, SweepEvents};
 use crate::contract::{CompareRequest, EvaluateRequest, KernelCode, SweepRequest};
 use crate::report::{
     CompareResponse, CompileResponse, DeviceReport, EvaluateResponse, JobView, ProfilePlan,
@@ -58,6 +58,17 @@ pub trait EvaluationService: Send + Sync + 'static {
 
     /// A job, while it is kept.
     fn job(&self, job_id: &str) -> Option<JobView>;
+
+    /// What a job left beside its report.
+    fn artifacts(&self, job_id: &str) -> Result<ArtifactList, ServiceError>;
+
+    /// One of them: of the job's kernel or, in a comparison, of the one that is named.
+    fn artifact<'a>(
+        &'a self,
+        job_id: &'a str,
+        kind: ArtifactKind,
+        kernel: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<ArtifactContent, ServiceError>>;
 
     /// The state of the machine and of the queue.
     fn status(&self) -> ServiceStatus;

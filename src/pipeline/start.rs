@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
+use super::artifacts::{ArtifactContent, ArtifactKind, ArtifactList, Shelf};
 use super::error::{self, ServiceError};
 use super::jobs::JobTable;
 use super::linted::LintedContracts;
@@ -50,6 +51,7 @@ impl Pipeline {
             max_sweep_points: config.limits.max_sweep_points,
             ..Limits::default()
         };
+        let shelf = Shelf::new(config.storage.artifacts_max_bytes, run_dir.path());
         let tools = start_tools(config, run_dir.path())?;
         let shared = Shared {
             config: config.clone(),
@@ -57,7 +59,7 @@ impl Pipeline {
             limits,
             compiler,
             fleet,
-            jobs: JobTable::new(config.server.jobs_kept),
+            jobs: JobTable::new(config.server.jobs_kept, shelf),
             linted: LintedContracts::default(),
             admission: Arc::new(tokio::sync::Semaphore::new(capacity)),
             admitted_at_most: capacity,
@@ -152,6 +154,19 @@ impl EvaluationService for Pipeline {
 
     fn job(&self, job_id: &str) -> Option<JobView> {
         self.shared.jobs.view(job_id)
+    }
+
+    fn artifacts(&self, job_id: &str) -> Result<ArtifactList, ServiceError> {
+        self.shared.artifacts(job_id)
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        job_id: &'a str,
+        kind: ArtifactKind,
+        kernel: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<ArtifactContent, ServiceError>> {
+        self.shared.artifact(job_id, kind, kernel).boxed()
     }
 
     fn status(&self) -> ServiceStatus {

@@ -64,6 +64,9 @@ impl Report {
             metrics,
             kernels: Vec::new(),
             kernels_left_out: None,
+            roofline: None,
+            advice: Vec::new(),
+            cross_check: None,
         }
     }
 }

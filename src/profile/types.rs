@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
+use super::advice::Advice;
+use super::cross_check::CrossCheck;
+use super::roofline::Roofline;
+
 /// Metrics of one kernel: of one launch of it, apart from the timed ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
@@ -34,6 +38,17 @@ pub struct DeviceMetrics {
     /// Kernels that are not among `kernels`, because there were too many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels_left_out: Option<u32>,
+    /// Where the kernel stands below what the device can do. Absent if neither operations nor bytes
+    /// are among the metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roofline: Option<Roofline>,
+    /// What stands out, the largest shares first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub advice: Vec<Advice>,
+    /// The profiled launch beside the timed ones. Absent where one of them has no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cross_check: Option<CrossCheck>,
 }
 
 /// Metrics of all launches of one kernel.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::Mutex;
 
 use super::nsys_view;
 use crate::contained::{Launch, run};
@@ -126,14 +126,12 @@ impl ToolSearch {
 pub struct Tools {
     search: ToolSearch,
     found: Mutex<Option<Arc<FoundTools>>>,
-    /// The counters of a machine serve one profiler at a time, whatever the number of its GPUs.
-    counters: Arc<Mutex<()>>,
 }
 
 impl Tools {
     /// Tools that are looked for as `search` says.
     pub fn new(search: ToolSearch) -> Self {
-        Self { search, found: Mutex::default(), counters: Arc::default() }
+        Self { search, found: Mutex::default() }
     }
 
     /// What is there; looks for it if nobody did, or if `anew`.
@@ -145,11 +143,6 @@ impl Tools {
         let looked = Arc::new(discover(&self.search).await);
         *found = Some(Arc::clone(&looked));
         looked
-    }
-
-    /// The right to read the hardware's counters, for as long as it is held.
-    pub async fn counters(&self) -> OwnedMutexGuard<()> {
-        Arc::clone(&self.counters).lock_owned().await
     }
 }
 

@@ -92,10 +92,9 @@ pub async fn profile(
 ) -> Result<Profiled, Unavailable> {
     let ncu = run::usable(tools, ToolName::Ncu).await?;
     let deadline = Instant::now() + request.time_limit;
-    let Ok(_counters) = tokio::time::timeout_at(deadline, tools.counters()).await else {
+    let Ok(_counters) = tokio::time::timeout_at(deadline, lease.claim_counters()).await else {
         return Err(Cause::CountersBusy.because("another profile of this service did not end"));
     };
-    lease.release_counters().await;
     let mut profiled: Option<Profiled> = None;
     for (index, part) in parts(&request.metrics).into_iter().enumerate() {
         let one = patiently(&ncu, lease, request, &part, index, deadline).await?;

@@ -3,9 +3,8 @@
 use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
+use super::Comparison;
 use super::message::validation_error;
-use super::{Comparison, WrittenProof};
-use crate::tensor::shape;
 
 /// Why a kernel is not accepted. Codes are never renamed; the text of each is what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -111,7 +110,8 @@ impl ReasonCode {
     }
 
     /// The reason behind the stable code of a failed run, if the failure speaks against the kernel
-    /// rather than the machine. `assert` and `trap` end a launch like any other fault.
+    /// rather than the machine. `assert` and `trap` end a launch like any other fault. What
+    /// verification finds is named as the reason is.
     pub fn of_failure(code: &str) -> Option<Self> {
         Some(match code {
             "illegal_address"
@@ -127,13 +127,7 @@ impl ReasonCode {
             | "invalid_value" => ReasonCode::LaunchFailed,
             "timeout" | "launch_timeout" => ReasonCode::Timeout,
             "out_of_memory" => ReasonCode::OutOfMemory,
-            "input_modified" => ReasonCode::InputModified,
-            "guard_band_written" => ReasonCode::GuardBandWritten,
-            "output_unwritten" => ReasonCode::OutputUnwritten,
-            "output_varies_between_trials" => ReasonCode::OutputVariesBetweenTrials,
-            "wrong_for_other_seeds" => ReasonCode::WrongForOtherSeeds,
-            "depends_on_history" => ReasonCode::DependsOnHistory,
-            _ => return None,
+            other => return Self::ALL.into_iter().find(|code| code.name() == other),
         })
     }
 }
@@ -164,24 +158,12 @@ impl Reason {
         Some(Self { code, message })
     }
 
-    /// What two runs over different fillings say against an output; `None` if all was written.
-    pub fn of_written(output: &str, extents: &[u64], proof: &WrittenProof) -> Option<Self> {
-        let first = proof.first?;
+    /// A read-only argument differs from what it held, first at `element` where that can be told.
+    pub fn input_modified(input: &str, element: Option<u64>) -> Self {
+        let place = element.map_or(String::new(), |at| format!(", first at element {at}"));
         let message = format!(
-            "output `{output}`: {} of {} elements were not written, first {}; a kernel must write \
-             every element in every launch, and what it is to keep needs role `inout`",
-            proof.unwritten,
-            proof.elements,
-            shape::shown(&shape::unravel(first, extents))
-        );
-        Some(Self { code: ReasonCode::OutputUnwritten, message })
-    }
-
-    /// A read-only argument differs from what it held, first at `element`.
-    pub fn input_modified(input: &str, element: u64) -> Self {
-        let message = format!(
-            "the kernel changed its input `{input}`, first at element {element}; an argument that \
-             a kernel writes needs role `output` or `inout`"
+            "the kernel changed its input `{input}`{place}; an argument that a kernel writes needs \
+             role `output` or `inout`"
         );
         Self { code: ReasonCode::InputModified, message }
     }
@@ -191,28 +173,11 @@ impl Reason {
     pub fn guard_band_written(argument: &str, before: bool, distance: u64) -> Self {
         let place = if before { "before its start" } else { "past its end" };
         let message = format!(
-            "the kernel wrote outside `{argument}`, {distance} bytes {place}; check its indices, \
-             and run with `sanitize: true` for the line"
+            "the kernel wrote outside `{argument}`, {distance} bytes {place}; check its bounds \
+             against the shapes of the contract, or run it with `sanitize: true` on the emulator \
+             for the line"
         );
         Self { code: ReasonCode::GuardBandWritten, message }
-    }
-
-    /// Outputs that were right at first are wrong in a timed launch (`trial`, from 0).
-    pub fn varies_between_trials(output: &str, trial: u64) -> Self {
-        let message = format!(
-            "output `{output}` is wrong after timed launch {trial}, though it was right before; \
-             a kernel must give the right result in every launch"
-        );
-        Self { code: ReasonCode::OutputVariesBetweenTrials, message }
-    }
-
-    /// Right for the contract's own seed, wrong for another. `found` is the comparison in words.
-    pub fn wrong_for_other_seeds(seed: u64, found: &str) -> Self {
-        let message = format!(
-            "right for the contract's inputs, wrong for those of seed {seed}: {found}; a kernel \
-             must not rely on the values of one input"
-        );
-        Self { code: ReasonCode::WrongForOtherSeeds, message }
     }
 
     /// The time is below the floor of the contract's work.
@@ -264,12 +229,8 @@ mod tests {
 
     #[test]
     fn texts_say_what_where_and_what_to_do() {
-        let proof = WrittenProof { elements: 60, unwritten: 2, first: Some(17) };
-        let written = Reason::of_written("y", &[12, 5], &proof).unwrap();
-        assert!(written.message.contains("2 of 60"), "{}", written.message);
-        assert!(written.message.contains("[3, 2]"), "{}", written.message);
-        let complete = WrittenProof { unwritten: 0, first: None, ..proof };
-        assert_eq!(Reason::of_written("y", &[12, 5], &complete), None);
+        let input = Reason::input_modified("x", Some(17));
+        assert!(input.message.contains("`x`, first at element 17"), "{}", input.message);
         let guard = Reason::guard_band_written("y", false, 12);
         assert!(guard.message.contains("12 bytes past its end"), "{}", guard.message);
     }
@@ -278,6 +239,10 @@ mod tests {
     fn failures_of_the_machine_are_no_reason_against_a_kernel() {
         assert_eq!(ReasonCode::of_failure("illegal_address"), Some(ReasonCode::MemoryFault));
         assert_eq!(ReasonCode::of_failure("timeout"), Some(ReasonCode::Timeout));
+        assert_eq!(
+            ReasonCode::of_failure("guard_band_written"),
+            Some(ReasonCode::GuardBandWritten)
+        );
         assert_eq!(ReasonCode::of_failure("worker_died"), None);
         assert_eq!(ReasonCode::of_failure("ecc_uncorrectable"), None);
     }

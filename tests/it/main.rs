@@ -3,6 +3,7 @@
 mod support;
 
 mod api;
+mod artifacts;
 mod bad_input;
 mod cli;
 mod cli_remote;

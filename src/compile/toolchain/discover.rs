@@ -64,6 +64,7 @@ fn discover_at(places: &[Place]) -> Toolchain {
         nvrtc,
         nvcc: nvcc_in(places),
         cuobjdump: tool("cuobjdump", &[]),
+        nvdisasm: tool("nvdisasm", &[]),
         ncu: tool("ncu", &nsight("/opt/nvidia/nsight-compute", "")),
         nsys: tool("nsys", &nsight("/opt/nvidia/nsight-systems", "bin")),
         compute_sanitizer: tool("compute-sanitizer", &[]),

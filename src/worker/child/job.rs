@@ -15,7 +15,7 @@ use super::trials::{self, Inputs, Rig};
 use super::verify::{self, Evidence};
 use crate::contract::CacheState;
 use crate::device::DeviceError;
-use crate::validate::{POISON_BYTE, SECOND_POISON_BYTE};
+use crate::validate::{POISON_BYTE, Reason, SECOND_POISON_BYTE};
 use crate::worker::protocol::{Blame, FromWorker, Job, LaunchCounts, RunFailure, RunOutcome};
 
 /// A job's failure.
@@ -33,6 +33,11 @@ impl Failed {
     pub(super) fn new(code: &str, message: String, blame: Blame) -> Self {
         let failure = RunFailure { code: code.to_owned(), message, blame };
         Self { failure, sticky: false }
+    }
+
+    /// What speaks against the candidate.
+    pub(super) fn reason(reason: Reason) -> Self {
+        Self::new(reason.code.name(), reason.message, Blame::Candidate)
     }
 
     pub(super) fn device(error: DeviceError, blame: Blame) -> Self {

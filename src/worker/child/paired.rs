@@ -20,7 +20,7 @@ use super::verify;
 use crate::measure::paired::{
     Arm as PairedArm, BlockOrder, LookOutcome, MAX_BLOCKS, PairedBlock, decide_at_look,
 };
-use crate::validate::{self, POISON_BYTE};
+use crate::validate::{self, POISON_BYTE, Reason, ReasonCode};
 use crate::worker::protocol::{Blame, FromWorker, Job, PairedPlan, RunOutcome};
 
 /// Farthest that the content of a buffer is moved from block to block, bytes.
@@ -242,7 +242,8 @@ fn check(rig: &mut Rig<'_, '_>, job: &Job, reference: &mut Arm, audit: &Audit) -
             validate::compare(spec.dtype, &spec.shape, actual, expected, None, tolerance);
         if let Some(text) = validate::validation_error(&spec.name, &comparison) {
             let text = format!("right when it was not timed, but side by side {text}");
-            return Err(Failed::new("output_varies_between_trials", text, Blame::Candidate));
+            let code = ReasonCode::OutputVariesBetweenTrials;
+            return Err(Failed::reason(Reason::new(code, text)));
         }
     }
     Ok(())

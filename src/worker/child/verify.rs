@@ -19,7 +19,7 @@ use super::trials::{Audit, Inputs, Rig, Shown, present};
 use crate::contract::Role;
 use crate::device::{MappedFile, Staging};
 use crate::tensor::Dtype;
-use crate::validate::{self, Comparison, POISON_BYTE, SECOND_POISON_BYTE};
+use crate::validate::{self, Comparison, POISON_BYTE, Reason, ReasonCode, SECOND_POISON_BYTE};
 use crate::worker::protocol::{
     AuditFacts, Blame, DeviceKind, Job, OutputCheck, OutputSummary, ReferenceRun, RunOutcome,
 };
@@ -265,15 +265,15 @@ impl Oracle<'_, '_> {
                      and what it is to keep needs role `inout`",
                     self.job.buffers[*buffer].name, comparison.elements
                 );
-                return Err(Failed::new("output_unwritten", text, Blame::Candidate));
+                return Err(Failed::reason(Reason::new(ReasonCode::OutputUnwritten, text)));
             }
             let Some(text) = self.describe(*buffer, &comparison) else { continue };
             let (code, when) = if other {
-                ("wrong_for_other_seeds", "right for the contract's seeds, but for others")
+                (ReasonCode::WrongForOtherSeeds, "right for the contract's seeds, but for others")
             } else {
-                ("depends_on_history", "right at the first launch, but at the second")
+                (ReasonCode::DependsOnHistory, "right at the first launch, but at the second")
             };
-            return Err(Failed::new(code, format!("{when} {text}"), Blame::Candidate));
+            return Err(Failed::reason(Reason::new(code, format!("{when} {text}"))));
         }
         Ok(computed.map(|computed| (shown.clone(), computed)))
     }
@@ -303,9 +303,11 @@ impl Oracle<'_, '_> {
             DeviceKind::Cuda => AUDIT_TIME,
             DeviceKind::Emulator => EMULATED_AUDIT_TIME,
         };
-        let kind = ("depends_on_history", "right at first, but in launch", "of the warm-up");
+        let kind =
+            (ReasonCode::DependsOnHistory, "right at first, but in launch", "of the warm-up");
         self.audit(&evidence.history, secret, time / HISTORY_SHARE, kind)?;
-        let kind = ("output_varies_between_trials", "right when not timed, but in launch", "timed");
+        let kind =
+            (ReasonCode::OutputVariesBetweenTrials, "right when not timed, but in launch", "timed");
         let done = self.audit(&evidence.audits, secret, time, kind)?;
         outcome.audits = AuditFacts { done, skipped: evidence.audits.len() as u32 - done };
         Ok(())
@@ -318,7 +320,7 @@ impl Oracle<'_, '_> {
         audits: &[Audit],
         secret: &mut Secret,
         time: Duration,
-        (code, before, after): (&str, &str, &str),
+        (code, before, after): (ReasonCode, &str, &str),
     ) -> JobResult<u32> {
         let (began, mut done) = (Instant::now(), 0);
         let mut left = audits.iter().collect::<Vec<_>>();
@@ -341,7 +343,7 @@ impl Oracle<'_, '_> {
                 let comparison = self.compare(*buffer, &outputs, expected, POISON_BYTE)?;
                 if let Some(text) = self.describe(*buffer, &comparison) {
                     let text = format!("{before} {} {after}: {text}", audit.trial);
-                    return Err(Failed::new(code, text, Blame::Candidate));
+                    return Err(Failed::reason(Reason::new(code, text)));
                 }
             }
             done += 1;

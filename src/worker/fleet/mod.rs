@@ -32,6 +32,7 @@ pub use lease::Lease;
 pub use one_shot::{OneShot, OneShotEnd};
 pub use plan::chip_of;
 use process::{StartPlan, Worker};
+pub use profiler::CounterClaim;
 use slot::Slot;
 use spawner::Spawner;
 pub use types::{
@@ -46,6 +47,8 @@ pub struct Fleet {
     plans: Vec<StartPlan>,
     /// Where CUPTI may be, for each device.
     cupti: Vec<Vec<PathBuf>>,
+    /// Whose turn it is to read counters: a machine's serve one process at a time.
+    counters: Arc<tokio::sync::Mutex<()>>,
     /// True from the moment at which running jobs are to be stopped.
     stop: watch::Sender<bool>,
     /// Where a lease that is dropped has its device scrubbed.
@@ -105,7 +108,14 @@ impl Fleet {
         });
         let stop = watch::Sender::new(false);
         let runtime = Handle::current();
-        let fleet = Arc::new(Self { state, plans: plans.clone(), cupti, stop, runtime });
+        let fleet = Arc::new(Self {
+            counters: Arc::default(),
+            state,
+            plans: plans.clone(),
+            cupti,
+            stop,
+            runtime,
+        });
         for (index, plan) in plans.into_iter().enumerate() {
             tokio::spawn(slot::keep_staffed(Arc::downgrade(&fleet), index, plan));
         }

@@ -193,6 +193,8 @@ impl Worker {
             Err(_) => format!("it did not give counters back within {RELEASE_TIMEOUT:?}"),
         };
         self.finish();
+        // Until it is gone it holds them.
+        self.process.gone().await;
         Err(reason)
     }
 

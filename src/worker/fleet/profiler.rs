@@ -3,7 +3,10 @@
 //! It is never the worker that times: a process that has CUPTI in it launches kernels in another
 //! way. It runs only while a lease has the device, so it never runs beside a timed launch.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use tokio::sync::OwnedMutexGuard;
 
 use super::Fleet;
 use super::lease::Lease;
@@ -16,6 +19,11 @@ use crate::worker::protocol::{Blame, Job, RunFailure, RunOutcome};
 /// waits for it.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The right of another's profiler to read the counters of this machine.
+pub struct CounterClaim {
+    _turn: OwnedMutexGuard<()>,
+}
+
 /// What a device remembers of it between leases.
 #[derive(Default)]
 pub(super) struct Profiler {
@@ -27,9 +35,16 @@ pub(super) struct Profiler {
 
 impl Lease {
     /// Reads hardware counters as `job` says, in a worker for that. `time_limit` counts from the
-    /// first launch. What goes wrong is in the outcome. One such run at a time, on all devices: whose
-    /// turn it is the caller knows.
+    /// first launch; waiting for counters has the same bound. What goes wrong is in the outcome.
     pub async fn count(&mut self, job: Job, time_limit: Duration) -> RunOutcome {
+        let turn = Arc::clone(&self.fleet.counters).lock_owned();
+        let Ok(_turn) = tokio::time::timeout(time_limit, turn).await else {
+            return failed(RunFailure {
+                code: "counters_busy".to_owned(),
+                message: "another profile of this service did not end".to_owned(),
+                blame: Blame::Environment,
+            });
+        };
         let mut worker = match self.take_profiler().await {
             Ok(worker) => worker,
             Err(reason) => return failed(unavailable(reason)),
@@ -57,10 +72,13 @@ impl Lease {
         outcome
     }
 
-    /// Has every profiling worker of this service give its counters back: one process of a machine
-    /// can read counters at a time, on whatever GPU.
-    pub async fn release_counters(&self) {
+    /// Takes the counters of this machine for another's profiler, until the answer is dropped: waits
+    /// until no worker of ours reads any, and has those that keep them give them back. One process of
+    /// a machine can read counters at a time, on whatever GPU.
+    pub async fn claim_counters(&mut self) -> CounterClaim {
+        let turn = Arc::clone(&self.fleet.counters).lock_owned().await;
         self.fleet.release_counters(None).await;
+        CounterClaim { _turn: turn }
     }
 
     /// The worker, started if there is none.

@@ -82,6 +82,13 @@ impl Process {
         }
     }
 
+    /// Waits until a killed process is gone, and with it what it held of the device.
+    pub(super) async fn gone(&mut self) {
+        if timeout(REAP_TIMEOUT, self.child.wait()).await.is_ok() {
+            self.group = None;
+        }
+    }
+
     /// Describes the end of the process: `reason`, how it ended, and the last of what it said.
     pub(super) async fn post_mortem(&mut self, reason: String) -> String {
         // Ended by itself? Then its status tells more than our signal would.

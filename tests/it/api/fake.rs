@@ -14,8 +14,8 @@ use warpgauge::contract::{
     SweepRequest,
 };
 use warpgauge::pipeline::{
-    CompileRequest, EvaluationService, Problem, ServiceError, ServiceStatus, SweepEvent,
-    SweepEvents,
+    ArtifactContent, ArtifactKind, ArtifactList, ArtifactView, CompileRequest, EvaluationService,
+    Problem, ServiceError, ServiceStatus, SweepEvent, SweepEvents,
 };
 use warpgauge::report::{
     CandidateReport, CompareResponse, CompileResponse, EvaluateResponse, JobState, JobView,
@@ -321,6 +321,44 @@ impl EvaluationService for FakeService {
 
     fn job(&self, job_id: &str) -> Option<JobView> {
         self.jobs.lock().unwrap().get(job_id).cloned()
+    }
+
+    /// A job that is there left its PTX, and had a log.
+    fn artifacts(&self, job_id: &str) -> Result<ArtifactList, ServiceError> {
+        let view = |kind: ArtifactKind| ArtifactView {
+            name: kind.name().to_owned(),
+            kernel: "kernel".to_owned(),
+            available: kind == ArtifactKind::Ptx,
+            url: Some(format!("/jobs/{job_id}/artifacts/{}", kind.name())),
+            media_type: Some(kind.media_type().to_owned()),
+            bytes: None,
+            note: None,
+        };
+        Ok(ArtifactList {
+            job_id: job_id.to_owned(),
+            artifacts: ArtifactKind::ALL.map(view).into(),
+        })
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        job_id: &'a str,
+        kind: ArtifactKind,
+        kernel: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<ArtifactContent, ServiceError>> {
+        async move {
+            let (what, reason) = (format!("{} of job {job_id}", kind.name()), "why".to_owned());
+            match kind {
+                ArtifactKind::Ptx => Ok(ArtifactContent {
+                    kind,
+                    file_name: "kernel.ptx".to_owned(),
+                    content: format!("// {}\n", kernel.unwrap_or("none")).into(),
+                }),
+                ArtifactKind::Log => Err(ServiceError::ArtifactGone { what, reason }),
+                _ => Err(ServiceError::NoArtifact { what, reason }),
+            }
+        }
+        .boxed()
     }
 
     fn profile_plan(

@@ -159,6 +159,51 @@ fn device_metrics() -> Value {
             "flop_count": {"value": 1.5, "unit": "operations", "source": "emulator", "note": "n"},
             "duration": {"unit": "s", "reason": "r"},
         },
+        "conditions": {
+            "clock_control": "none", "cache_control": "all", "replay": "user", "passes": 9,
+        },
+        "unavailable": {"code": "no_permission", "reason": "r", "remedy": "r"},
+        "roofline": roofline(),
+        "advice": [{
+            "code": "bank_conflicts", "message": "m", "share": 0.5, "share_of": "time",
+            "threshold": "t",
+            "evidence": [
+                {"metric": "shared_load_conflicts", "value": 31.0, "unit": "conflicts"},
+                {"metric": "m", "value": 1.5},
+            ],
+        }],
+        "cross_check": {
+            "profiled_seconds": 0.5, "profiled_clock_hz": 1.5e9, "unprofiled_seconds": 0.25,
+            "unprofiled_clock_hz": 1.5e9, "time_ratio": 2.0, "cycle_ratio": 2.0, "bound": 0.125,
+            "agrees": false, "explanations": ["e"],
+        },
+    })
+}
+
+fn roofline() -> Value {
+    let ceiling = json!({"per_second": 2.5, "source": "profiler", "derivation": "d"});
+    json!({
+        "bound_by": "dram", "bound_reason": "r",
+        "time": {
+            "basis": "profiled", "seconds": 0.5, "clock_hz": 1.5e9, "unprofiled_seconds": 0.25,
+            "unprofiled_clock_hz": 1.5e9,
+        },
+        "compute": [
+            {"precision": "fp32", "operations": 1.5, "rate": 3.5, "ceiling": ceiling,
+             "fraction": 0.5},
+            {"precision": "tensor_half"},
+        ],
+        "memory": [
+            {"level": "dram", "bytes": 1.5, "bytes_note": "n", "rate": 3.5, "ceiling": ceiling,
+             "fraction": 0.5},
+            {"level": "l2"},
+        ],
+        "points": [
+            {"precision": "fp32", "level": "dram", "intensity": 0.5, "rate": 1.5,
+             "attainable": 2.5, "fraction": 0.5},
+            {"precision": "fp64", "level": "l1", "intensity": 0.5},
+        ],
+        "notes": ["n"],
     })
 }
 
@@ -248,6 +293,12 @@ fn comparisons() {
     let candidate = &mut full["candidates"][0];
     candidate["evaluation"] = full_report();
     candidate["not_compared"] = json!("why");
+    candidate["no_code_diff"] = json!("why");
+    candidate["code_diff"] = json!({
+        "language": "sass", "identical": false, "reference_instructions": 8,
+        "candidate_instructions": 9, "added": 2, "removed": 1, "unified": "-a\n+b\n",
+        "truncated": false, "opcodes": [{"opcode": "FADD", "reference": 1, "candidate": 2}],
+    });
     candidate["counts"] = json!([
         {"count": "barriers", "reference": 2, "candidate": 1, "ratio": 0.5},
         {"count": "warp_instructions", "reference": 0, "candidate": 1},

@@ -1,0 +1,20 @@
+//! Results and requests as JSON.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::CliError;
+
+/// The text of a value; `what` names it should that fail.
+pub(super) fn text(what: &str, value: &impl Serialize) -> Result<String, CliError> {
+    serde_json::to_string(value).map_err(|error| failed(what, &error))
+}
+
+/// The tree of a value; `what` names it should that fail.
+pub(super) fn tree(what: &str, value: &impl Serialize) -> Result<Value, CliError> {
+    serde_json::to_value(value).map_err(|error| failed(what, &error))
+}
+
+fn failed(what: &str, error: &serde_json::Error) -> CliError {
+    CliError::Internal(format!("{what} to JSON: {error}"))
+}
