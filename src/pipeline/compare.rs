@@ -10,14 +10,14 @@ use super::prepare::{self, CompileOutcome, Prepared};
 use super::run::{Admitted, Laid, Purpose, Ran, Shared, ms};
 use super::watched::Watched;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
-use crate::measure::Preset;
 use crate::measure::paired::{
     self, ComparePolicy, LookOutcome, PairOutcome, PairedComparison, Ranking,
 };
+use crate::measure::{Counted, Preset, rank_counted};
 use crate::queue::Need;
 use crate::report::{
     CandidateReport, CompareResponse, CountComparison, EvaluateResponse, JobState, ResponseStatus,
-    Timings,
+    Timings, VerdictBy,
 };
 use crate::worker::Lease;
 use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, PairedPlan, RunOutcome};
@@ -51,6 +51,11 @@ impl Evaluated {
     /// Whether its times may be compared: nothing is known against it.
     fn is_comparable(&self) -> bool {
         self.prepared.is_some() && self.report.kernel_exec_result.runtime.is_some()
+    }
+
+    /// What it does in one launch, if it may be compared.
+    fn counted(&self) -> Option<Counted> {
+        self.report.counted.filter(|_| self.is_comparable())
     }
 }
 
@@ -152,12 +157,9 @@ impl Bench<'_> {
             }
         };
         let id = self.next_id(name);
-        let laid = self.shared.lay_out(request, compiled, id, Purpose::Evaluate).await?;
+        let laid = self.shared.lay_out(request, compiled, id, Purpose::Rank).await?;
         let Laid { request, prepared, look } = laid;
-        let mut run = prepared.job.clone();
-        // On the emulated device counts stand in for times.
-        run.profile |= device.kind == DeviceKind::Emulator;
-        let mut outcome = self.run(run, &request).await;
+        let mut outcome = self.run(prepared.job.clone(), &request).await;
         self.shared.linted.settle(look, &mut outcome);
         let counts = outcome.counts.as_ref().map(|counts| counts.counts.clone());
         timings.set_worker(&outcome.timings);
@@ -309,12 +311,16 @@ fn assemble(
             comparison: pair.map(|pair| pair.comparison.clone()),
             not_compared: pair.is_none().then(|| why_not(device, own, failed)),
             identical_code: identical.and_then(|(a, b)| a.artifact.same_code(&b.artifact)),
+            counted: reference.counted().zip(own.counted()).map(|(a, b)| b.beside(a)),
             counts: counts(&reference, own),
             code_diff: None,
             no_code_diff: None,
         }
     });
     let candidates = reports.collect::<Vec<_>>();
+    let kernels = std::iter::once(&reference).chain(&evaluated).map(Evaluated::counted);
+    let kernels = kernels.collect::<Vec<_>>();
+    let counted_ranking = if candidates.len() > 1 { rank_counted(&kernels) } else { Vec::new() };
     let first = &candidates[0];
     let ours = candidates.iter().any(|one| one.evaluation.status == ResponseStatus::Error);
     CompareResponse {
@@ -324,6 +330,12 @@ fn assemble(
         kernel_exec_result: first.evaluation.kernel_exec_result.clone(),
         gpu_type: Some(device.name.clone()),
         device: assemble::device_report(device),
+        verdict_by: match device.kind {
+            DeviceKind::Cuda => VerdictBy::Times,
+            DeviceKind::Emulator => VerdictBy::Counts,
+        },
+        counted: first.counted,
+        counted_ranking,
         comparison: first.comparison.clone(),
         not_compared: first.not_compared.clone(),
         ranking: None,

@@ -259,6 +259,13 @@ pub enum TraceView {
     Checks,
 }
 
+impl Job {
+    /// Tolerance of a buffer, if it is checked.
+    pub fn tolerance(&self, buffer: usize) -> Option<&ResolvedTolerance> {
+        self.tolerances.iter().find(|(index, _)| *index == buffer).map(|(_, tolerance)| tolerance)
+    }
+}
+
 /// A kernel with everything needed to launch it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KernelLaunch {

@@ -32,8 +32,10 @@ checks![
     dropping_a_running_lease_kills_the_worker,
     fresh_jobs_get_processes_of_their_own,
     leases_are_bounded_and_fair,
+    a_device_that_nobody_waits_for_any_more_comes_back,
     a_device_without_workers_is_failed,
     shutdown_stops_what_runs,
+    shutdown_lets_workers_clean_up_behind_what_was_answered,
     devices_are_chosen,
 ];
 
@@ -253,6 +255,23 @@ async fn leases_are_bounded_and_fair() {
     assert_eq!(*order.lock().unwrap(), ['a', 'b']);
 }
 
+async fn a_device_that_nobody_waits_for_any_more_comes_back() {
+    let fleet = fleet(false).await;
+    let held = lease(&fleet).await;
+    let need = Need::default();
+    let mut waiting = Box::pin(fleet.lease(&need));
+    tokio::select! {
+        biased;
+        granted = &mut waiting => panic!("{:?}", granted.map(drop)),
+        () = std::future::ready(()) => {}
+    }
+    until_waiting(&fleet, 1).await;
+    // Handed over to one who goes away before looking.
+    drop(held);
+    drop(waiting);
+    assert_eq!(run(&fleet, "fine").await.failure, None);
+}
+
 async fn until_waiting(fleet: &Fleet, count: usize) {
     let reached = async {
         while fleet.waiting() != count {
@@ -292,6 +311,14 @@ async fn shutdown_stops_what_runs() {
     assert_eq!(failure.code, "shutting_down");
     let refused = fleet.lease(&Need::default()).await.map(drop);
     assert_eq!(refused, Err(LeaseError::ShuttingDown));
+}
+
+async fn shutdown_lets_workers_clean_up_behind_what_was_answered() {
+    let fleet = fleet(false).await;
+    assert_eq!(run(&fleet, "scrub slowly").await.failure, None);
+    assert!(fleet.devices()[0].busy, "the answer does not wait for the scrubbing");
+    fleet.shutdown(Duration::ZERO).await;
+    assert!(!fleet.devices()[0].busy, "the worker was not given its time");
 }
 
 async fn devices_are_chosen() {

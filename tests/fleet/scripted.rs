@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use warpgauge::compile::Target;
 use warpgauge::worker::child::ProbeReport;
@@ -13,6 +14,9 @@ use warpgauge::worker::protocol::{
     Blame, DeviceInfo, DeviceKind, FromWorker, Job, PROTOCOL_VERSION, RunFailure, RunOutcome,
     SmLimits, ToWorker,
 };
+
+/// What a device with much memory takes.
+const SLOW_SCRUB: Duration = Duration::from_millis(200);
 
 pub fn main(args: &[String]) -> ExitCode {
     if args.iter().any(|arg| arg == "--probe") {
@@ -81,6 +85,11 @@ fn play(stream: &mut UnixStream, job: &Job) {
     send(stream, &FromWorker::Done(Box::new(outcome())));
     match job.id.as_str() {
         "die while scrubbing" => std::process::abort(),
+        "scrub slowly" => {
+            // Work that takes a while; nobody waits for it to be over by the clock.
+            std::thread::sleep(SLOW_SCRUB);
+            send(stream, &scrubbed(None));
+        }
         "retire" => send(stream, &scrubbed(Some("not clean".to_owned()))),
         _ => send(stream, &scrubbed(None)),
     }

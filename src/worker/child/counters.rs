@@ -246,9 +246,6 @@ fn read<'job>(
     residue: &mut Residue,
     buffers: &mut Vec<JobBuffer<'job>>,
 ) -> JobResult<()> {
-    if plan.cache == CacheState::Cold {
-        executor.reserve_flush()?;
-    }
     timed(&mut outcome.timings.h2d_ms, || traced::allocate(executor, job, false, buffers))?;
     let arm = timed(&mut outcome.timings.load_ms, || {
         Arm::load(executor, &job.launch, buffers, residue, Blame::Candidate)

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::one_shot::{self, OneShot, OneShotEnd};
 use super::process::{Worker, failed};
+use super::slot::Work;
 use super::{Fleet, Grant, RunEvent};
 use crate::worker::protocol::{Blame, DeviceInfo, Job, RunFailure, RunOutcome};
 
@@ -182,6 +183,7 @@ impl Drop for Lease {
         match self.worker.take() {
             Some(mut worker) if worker.is_scrubbing() => {
                 // The device is busy until it is scrubbed.
+                fleet.lock().slots[slot].set_work(Work::CleanUp);
                 let runtime = fleet.runtime.clone();
                 runtime.spawn(async move {
                     let settled = worker.settle().await;

@@ -116,12 +116,14 @@ fn full_sweep() -> Value {
             "index": 0, "values": values, "status": "wrong", "correctness": false,
             "runtime_stats": full_report()["kernel_exec_result"]["runtime_stats"],
             "gbps": 1.5, "gflops": 2.5,
+            "counted": {"warp_instructions": 7, "global_sectors": 3},
             "reasons": [{"code": "timeout", "path": "kernel", "message": "m"}],
             "resources": full_report()["compile"]["resources"], "device": "GPU-1",
             "total_ms": 1.0, "report": full_report(),
         }],
         "table": {"columns": ["block"], "rows": [[64]]},
-        "best": {"median_ms": best, "gbps": best, "gflops": best, "not_ranked": "why"},
+        "best": {"median_ms": best, "gbps": best, "gflops": best,
+            "warp_instructions": best, "global_sectors": best, "not_ranked": "why"},
         "devices": [full_report()["device"]], "total_ms": 1.0,
     })
 }
@@ -245,6 +247,7 @@ fn full_report() -> Value {
             "source": "kernel.cu:3", "message": "m", "count": 4,
         }],
     });
+    report["counted"] = json!({"warp_instructions": 7, "global_sectors": 3});
     report
 }
 
@@ -283,6 +286,12 @@ fn comparisons() {
     full["not_compared"] = json!("why");
     full["kernel_exec_result"] = full_report()["kernel_exec_result"].clone();
     full["reference"] = full_report();
+    full["verdict_by"] = json!("counts");
+    let counted = json!({"verdict": "mixed", "warp_instructions": 0.5, "global_sectors": 2.0});
+    full["counted"] = counted.clone();
+    full["counted_ranking"] = json!([
+        {"index": 1, "rank": 1, "counted": {"warp_instructions": 7, "global_sectors": 3}},
+    ]);
     full["ranking"] = json!({
         "candidates": [{"index": 1, "rank": 1, "relative_time": 0.5}, {"index": 0, "rank": 2}],
         "pairs": [
@@ -293,6 +302,7 @@ fn comparisons() {
     let candidate = &mut full["candidates"][0];
     candidate["evaluation"] = full_report();
     candidate["not_compared"] = json!("why");
+    candidate["counted"] = counted;
     candidate["no_code_diff"] = json!("why");
     candidate["code_diff"] = json!({
         "language": "sass", "identical": false, "reference_instructions": 8,
