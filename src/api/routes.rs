@@ -224,8 +224,8 @@ impl Api {
 
     /// Get an artifact of a job
     ///
-    /// PTX and machine code that did not run are made on demand, so that SASS can be had of a kernel
-    /// that was emulated. SASS needs `nvdisasm` on the server.
+    /// PTX and machine code that did not run are made on demand, so that SASS can be had of a
+    /// kernel that was emulated. SASS needs `nvdisasm` on the server.
     #[oai(
         path = "/jobs/:job_id/artifacts/:name",
         method = "get",
@@ -250,8 +250,8 @@ impl Api {
 
     /// Draw a job's roofline
     ///
-    /// The roofline of an evaluation with `profile`, as a picture. Its numbers are in the report, at
-    /// `kernel_exec_result.metadata.device_metrics.roofline`.
+    /// The roofline of an evaluation with `profile`, as a picture. Its numbers are in the report,
+    /// at `kernel_exec_result.metadata.device_metrics.roofline`.
     #[oai(
         path = "/jobs/:job_id/roofline.svg",
         method = "get",

@@ -1,8 +1,8 @@
 //! Whether the profiled launch is the one that was timed: its cycles against theirs.
 //!
-//! Profilers flush caches, lock clocks and run a kernel again and again, so that the profiled time is
-//! not the time of the kernel. Where it is far off, rates and percentages describe another situation
-//! than the one that was timed; the report says so, and what likely explains it. Pure.
+//! Profilers flush caches, lock clocks and run a kernel again and again, so that the profiled time
+//! is not the time of the kernel. Where it is far off, rates and percentages describe another
+//! situation than the one that was timed; the report says so, and what likely explains it. Pure.
 
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,8 @@ pub struct CrossCheck {
     /// Profiled over unprofiled cycles; absent if a clock is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycle_ratio: Option<f64>,
-    /// Largest relative difference that agrees: a tenth, and the time that a launch takes in itself.
+    /// Largest relative difference that agrees: a tenth, and the time that a launch takes in
+    /// itself.
     pub bound: f64,
     /// Whether times or cycles differ by no more.
     pub agrees: bool,

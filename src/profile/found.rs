@@ -62,11 +62,11 @@ impl Report {
             conditions: self.conditions,
             unavailable: None,
             metrics,
-            kernels: Vec::new(),
-            kernels_left_out: None,
             roofline: None,
             advice: Vec::new(),
             cross_check: None,
+            kernels: Vec::new(),
+            kernels_left_out: None,
         }
     }
 }

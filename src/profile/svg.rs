@@ -188,8 +188,8 @@ fn roofs(out: &mut String, roofline: &Roofline, x: &Scale, y: &Scale) {
         let _ = writeln!(
             out,
             "<path class=\"roof peak\" d=\"M{from:.1} {height:.1}H{right:.1}\"><title>{}</title>\
-             </path><text class=\"dim small\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{labels} {}\
-             </text>",
+             </path><text class=\"dim small\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">\
+             {labels} {}</text>",
             escape(&ceiling.derivation),
             right - 4.0,
             height - 4.0,
@@ -300,7 +300,8 @@ fn legend(out: &mut String, roofline: &Roofline) {
     for roof in used {
         let _ = writeln!(
             out,
-            "<path class=\"axis\" d=\"{}\"/><text class=\"ink\" x=\"{:.1}\" y=\"{row:.1}\">{}</text>",
+            "<path class=\"axis\" d=\"{}\"/>\
+             <text class=\"ink\" x=\"{:.1}\" y=\"{row:.1}\">{}</text>",
             shape(roof.precision, at + 6.0, row - 4.0),
             at + 18.0,
             roof.precision.label()

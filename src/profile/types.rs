@@ -30,14 +30,6 @@ pub struct DeviceMetrics {
     pub unavailable: Option<Unavailable>,
     /// Every metric that was asked for, by id: its value, or why there is none.
     pub metrics: BTreeMap<String, Metric>,
-    /// Each kernel, if there were several launches, those that took longest first: then `metrics`
-    /// is of all together, with times and counts added and percentages weighted by time.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[oai(default, skip_serializing_if_is_empty)]
-    pub kernels: Vec<KernelMetrics>,
-    /// Kernels that are not among `kernels`, because there were too many.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernels_left_out: Option<u32>,
     /// Where the kernel stands below what the device can do. Absent if neither operations nor bytes
     /// are among the metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,6 +41,14 @@ pub struct DeviceMetrics {
     /// The profiled launch beside the timed ones. Absent where one of them has no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross_check: Option<CrossCheck>,
+    /// Each kernel, if there were several launches, those that took longest first: then `metrics`
+    /// is of all together, with times and counts added and percentages weighted by time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default, skip_serializing_if_is_empty)]
+    pub kernels: Vec<KernelMetrics>,
+    /// Kernels that are not among `kernels`, because there were too many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernels_left_out: Option<u32>,
 }
 
 /// Metrics of all launches of one kernel.

@@ -13,8 +13,8 @@ fn id_of(report: &Value) -> String {
     report["job_id"].as_str().expect("a job").to_owned()
 }
 
-/// A stand-in for NVIDIA's disassembler, found before any other: it lists one kernel, whatever it is
-/// given.
+/// A stand-in for NVIDIA's disassembler, found before any other: it lists one kernel, whatever it
+/// is given.
 fn disassembler(directory: &Path, script: &str) -> String {
     let bin = directory.join("bin");
     fs::create_dir_all(&bin).unwrap();

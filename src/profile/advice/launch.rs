@@ -85,7 +85,8 @@ pub(super) fn tail_effect(launched: &Launched<'_>) -> Option<Advice> {
         share: idle,
         share_of: ShareOf::Capacity,
         threshold: format!(
-            "{} of all places over all waves empty or more: in many waves the last one weighs little",
+            "{} of all places over all waves empty or more: of many waves the last one weighs \
+             little",
             percent(TAIL_FROM)
         ),
         evidence: launched.evidence(&["waves_per_sm", "grid_size"])?,
@@ -123,8 +124,8 @@ pub(super) fn low_occupancy(launched: &Launched<'_>) -> Option<Advice> {
     Some(Advice {
         code: AdviceCode::LowOccupancy,
         message: format!(
-            "at most {} of the warps that a multiprocessor holds can be resident, limited by {what} \
-             ({blocks:.0} blocks fit); {remedy}, if waiting is what costs",
+            "at most {} of the warps that a multiprocessor holds can be resident, limited by \
+             {what} ({blocks:.0} blocks fit); {remedy}, if waiting is what costs",
             percent(part)
         ),
         share,

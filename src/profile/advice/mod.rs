@@ -1,8 +1,8 @@
 //! Observations on a launch: what stands out in its metrics, each with the numbers it rests on.
 //!
 //! A rule looks at a few metrics and says nothing where one of them is missing. What it finds has a
-//! share: the part of the time, or of the traffic, or of the work, that the observation accounts for
-//! at most. Shares of traffic count by how much of its peak the memory is used where that is known,
+//! share: the part of the time, of the traffic or of the work that the observation accounts for at
+//! most. Shares of traffic count by how much of its peak the memory is used where that is known,
 //! so that wasted bytes of a kernel that waits for arithmetic do not come first. Pure.
 
 mod arithmetic;

@@ -3,8 +3,8 @@
 use super::{Advice, AdviceCode, Launched, ShareOf, field, percent};
 use crate::profile::roofline::{BoundBy, Level};
 
-/// From 80 % of the peak on, little more can be had: reads and writes take turns, and refreshes take
-/// their part.
+/// From 80 % of the peak on, little more can be had: reads and writes take turns, and refreshes
+/// take their part.
 const SATURATED_FROM: f64 = 0.8;
 
 /// Device memory is near its peak: only fewer bytes make the kernel faster.

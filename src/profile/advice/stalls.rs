@@ -40,7 +40,8 @@ pub(super) fn shared_memory(launched: &Launched<'_>) -> Option<Advice> {
         "stall_short_scoreboard",
         SHARED_FROM,
         AdviceCode::SharedMemoryLatency,
-        "wait for shared memory or special functions; keep more in registers, or use wider accesses",
+        "wait for shared memory or special functions; keep more in registers, or use wider \
+         accesses",
     )
 }
 

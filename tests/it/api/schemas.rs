@@ -163,6 +163,14 @@ fn device_metrics() -> Value {
             "clock_control": "none", "cache_control": "all", "replay": "user", "passes": 9,
         },
         "unavailable": {"code": "no_permission", "reason": "r", "remedy": "r"},
+        "kernels": [{
+            "kernel": "k", "launches": 2,
+            "metrics": {
+                "flop_count": {"value": 1.5, "unit": "operations", "source": "ncu", "note": "n"},
+                "duration": {"unit": "s", "reason": "r"},
+            },
+        }],
+        "kernels_left_out": 1,
         "roofline": roofline(),
         "advice": [{
             "code": "bank_conflicts", "message": "m", "share": 0.5, "share_of": "time",
