@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use crate::support::{outcome, run, warpgauge};
 
+#[path = "../../fuzz/src/harness.rs"]
+mod harness;
+
 fn fixture(name: &str) -> String {
     format!("{}/tests/fixtures/profile/{name}", env!("CARGO_MANIFEST_DIR"))
 }
@@ -82,4 +85,27 @@ fn a_report_without_the_tool_is_told_what_to_do() {
     // Where the tool is in one of its usual places, it refuses the file.
     assert!(code == 1 || code == 2, "{code}: {error}");
     assert!(error.contains("--page raw") && error.contains("Nsight Compute"), "{error}");
+}
+
+/// The texts that are kept for the fuzzer, and the real ones, hold what the fuzzer looks for.
+#[test]
+fn seeds_and_real_texts_hold() {
+    let targets: [(&str, &str, fn(&[u8])); 4] = [
+        ("ncu_csv", "ncu", harness::ncu_csv),
+        ("ncu_log", "ncu", harness::ncu_log),
+        ("nsys", "nsys", harness::nsys),
+        ("sanitizer", "sanitizer", harness::sanitizer),
+    ];
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (target, real, hold) in targets {
+        let seeds = root.join("fuzz/seeds").join(target);
+        let mut texts = 0;
+        for folder in [seeds, root.join("tests/fixtures/profile").join(real)] {
+            for entry in folder.read_dir().unwrap() {
+                hold(&std::fs::read(entry.unwrap().path()).unwrap());
+                texts += 1;
+            }
+        }
+        assert!(texts > 2, "{target}: {texts}");
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::csv::Columns;
-use crate::profile::text::{Convention, Dimension, Record, Value, unit, value};
+use crate::profile::text::{Convention, Dimension, OUT_OF_BOUNDS, Record, Value, unit, value};
 use crate::profile::types::{Conditions, MetricSource};
 use crate::profile::values::Collected;
 
@@ -124,12 +124,14 @@ impl NcuKernel {
             return true;
         }
         match value(cell, convention) {
-            Value::Number(number) if (number * unit.scale).is_finite() => {
-                self.values.insert(name.to_owned(), number * unit.scale);
-            }
-            Value::Number(_) => {
-                let reason = "the tool gave a number beyond all bounds".to_owned();
-                self.missing.insert(name.to_owned(), reason);
+            Value::Number(number) => {
+                let scaled = number * unit.scale;
+                // What is too small for a number is no zero.
+                if scaled.is_finite() && (scaled != 0.0 || number == 0.0) {
+                    self.values.insert(name.to_owned(), scaled);
+                } else {
+                    self.missing.insert(name.to_owned(), OUT_OF_BOUNDS.to_owned());
+                }
             }
             Value::Missing(reason) => {
                 self.missing.insert(name.to_owned(), reason.to_owned());

@@ -111,8 +111,10 @@ impl Fields<'_> {
         if matches!(cell.to_ascii_lowercase().as_str(), "nan" | "n/a" | "inf" | "-nan" | "-inf") {
             return Ok(None);
         }
+        let nothing = !cell.contains(|c: char| ('1'..='9').contains(&c));
         match cell.parse::<f64>().map(|number| number * scale) {
-            Ok(number) if number.is_finite() => Ok(Some(number)),
+            // What is too small for a number is no zero.
+            Ok(number) if number.is_finite() && (number != 0.0 || nothing) => Ok(Some(number)),
             _ => Err(self.bad(name, cell)),
         }
     }

@@ -4,6 +4,9 @@
 //! `1 209,5`. `8.930` may then be 8.93 or 8930. Which it is follows from the other cells of the
 //! same file, and if it does not, the cell is refused.
 
+/// Why a number that is too great or too small has no value.
+pub(in crate::profile) const OUT_OF_BOUNDS: &str = "the tool gave a number beyond all bounds";
+
 /// What separates decimals in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::profile) enum Convention {
@@ -174,10 +177,14 @@ impl<'a> Digits<'a> {
         let exponent = if self.exponent.is_empty() { "0" } else { self.exponent };
         let plain = format!("{}.{fraction}e{exponent}", grouped.concat());
         match plain.parse::<f64>() {
+            // What is too small for a number is no zero.
+            Ok(0.0) if self.mantissa.contains(|c: char| ('1'..='9').contains(&c)) => {
+                Value::Missing(OUT_OF_BOUNDS)
+            }
             Ok(number) if number.is_finite() => {
                 Value::Number(if self.negative { -number } else { number })
             }
-            Ok(_) => Value::Missing("the tool gave a number beyond all bounds"),
+            Ok(_) => Value::Missing(OUT_OF_BOUNDS),
             Err(_) => Value::Text,
         }
     }

@@ -159,6 +159,11 @@ fn device_metrics() -> Value {
             "flop_count": {"value": 1.5, "unit": "operations", "source": "emulator", "note": "n"},
             "duration": {"unit": "s", "reason": "r"},
         },
+        "kernels": [{
+            "kernel": "k", "launches": 2,
+            "metrics": {"flop_count": {"value": 1.5, "unit": "operations", "source": "ncu"}},
+        }],
+        "kernels_left_out": 3,
         "conditions": {
             "clock_control": "none", "cache_control": "all", "replay": "user", "passes": 9,
         },

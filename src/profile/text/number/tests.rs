@@ -45,6 +45,12 @@ fn signs_exponents_and_instances() {
 }
 
 #[test]
+fn what_is_too_small_for_a_number_is_no_zero() {
+    assert_eq!(value("1e-999", Convention::Dot), Value::Missing(OUT_OF_BOUNDS));
+    assert_eq!(file(&["0.00", "0e9", "-0"]), numbers(&[0.0, 0.0, 0.0]));
+}
+
+#[test]
 fn what_is_no_number_is_never_one() {
     for cell in ["", "n/a", "(!) n/a", "nan", "-nan", "inf", "-inf", "no data", "N/A"] {
         assert!(matches!(value(cell, Convention::Dot), Value::Missing(_)), "{cell}");
