@@ -42,7 +42,7 @@ pub fn main(args: &[String]) -> ExitCode {
                 send(&mut stream, &FromWorker::Unable { reason: "bad image".to_owned() });
                 return ExitCode::FAILURE;
             }
-            ToWorker::Support(_) => send(&mut stream, &FromWorker::Idle),
+            ToWorker::Support(_) | ToWorker::Release => send(&mut stream, &FromWorker::Idle),
             ToWorker::Run(job) if once => {
                 play_once(&mut stream, &job);
                 return ExitCode::SUCCESS;

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::sync::{RwLock, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use crate::compile::toolchain;
 use crate::queue::{Need, WaitQueue, retry_after};
@@ -47,8 +47,8 @@ pub struct Fleet {
     plans: Vec<StartPlan>,
     /// Where CUPTI may be, for each device.
     cupti: Vec<Vec<PathBuf>>,
-    /// Who may read counters: our own workers, each on its device, or a profiler of another's alone.
-    counters: Arc<RwLock<()>>,
+    /// Whose turn it is to read counters: a machine's serve one process at a time.
+    counters: Arc<tokio::sync::Mutex<()>>,
     /// True from the moment at which running jobs are to be stopped.
     stop: watch::Sender<bool>,
     /// Where a lease that is dropped has its device scrubbed.
@@ -174,19 +174,8 @@ impl Fleet {
         }
     }
 
-    fn give_back(
-        &self,
-        slot: usize,
-        worker: Option<Worker>,
-        profiler: Option<Worker>,
-        had_worker: bool,
-        held: Duration,
-    ) {
-        let mut state = self.lock();
-        if let (Some(profiler), false) = (profiler, state.closing) {
-            state.slots[slot].profiler.worker = Some(profiler);
-        }
-        state.give_back(slot, worker, had_worker, held);
+    fn give_back(&self, slot: usize, worker: Option<Worker>, had_worker: bool, held: Duration) {
+        self.lock().give_back(slot, worker, had_worker, held);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
