@@ -262,6 +262,7 @@ fn full_report() -> Value {
             {"tool": "racecheck", "available": false, "unavailable": unavailable()},
         ],
     });
+    report["timings"]["profile"] = json!(1.5);
     report["timeline"] = timeline();
     report
 }
