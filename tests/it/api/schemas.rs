@@ -260,13 +260,48 @@ fn full_report() -> Value {
             "check": "out_of_bounds", "kernel": "k", "block": [0, 0, 0], "thread": [1, 0, 0],
             "source": "kernel.cu:3", "message": "m", "count": 4,
         }],
-        "checks": [{
-            "tool": "memcheck", "available": false, "version": "2025.3.1", "wall_ms": 1.5,
-            "left_out": 3, "unavailable": {"code": "no_tool", "reason": "r", "remedy": "r"},
-        }],
+        "checks": [
+            {"tool": "memcheck", "available": true, "version": "v", "wall_ms": 1.5, "left_out": 3},
+            {"tool": "racecheck", "available": false, "unavailable": unavailable()},
+        ],
     });
     report["counted"] = json!({"warp_instructions": 7, "global_sectors": 3});
+    report["timings"]["profile"] = json!(1.5);
+    report["timeline"] = timeline();
     report
+}
+
+fn unavailable() -> Value {
+    json!({"code": "no_tool", "reason": "r", "remedy": "m"})
+}
+
+fn timeline() -> Value {
+    let row = json!({
+        "name": "k", "count": 2, "total_ms": 2.0, "mean_ms": 1.0, "median_ms": 1.0, "min_ms": 0.5,
+        "max_ms": 1.5, "std_dev_ms": 0.5, "bytes": 8.0,
+    });
+    json!({
+        "available": true, "unavailable": unavailable(), "tool": "t",
+        "summary": {
+            "status": "success", "hardware": "h", "execution_time_ms": 1.0,
+            "gpu_utilization_pct": 50.0, "memory_used_bytes": 8, "throughput_bytes_per_s": 1.5,
+            "throughput_flops_per_s": 2.5,
+        },
+        "gpu": {
+            "span_ms": 4.0, "busy_ms": 2.0, "kernels_ms": 1.0, "idle_ms": 2.0, "gaps": 1,
+            "longest_gap_ms": 0.5,
+        },
+        "kernels": [row], "copies": [row, {"name": "c", "count": 1, "total_ms": 0.5}],
+        "calls": [row],
+        "launches": [
+            {
+                "kernel": "k", "call": "c", "count": 2, "call_ms": 0.5, "queued_ms": 0.25,
+                "kernel_ms": 1.0, "total_ms": 1.75,
+            },
+            {"kernel": "k", "call": "c", "count": 2},
+        ],
+        "missing": {"cuda_api_sum": unavailable()},
+    })
 }
 
 #[test]
