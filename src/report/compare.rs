@@ -96,8 +96,10 @@ pub struct CandidateReport {
     pub counted: Option<CountedComparison>,
     /// How its code differs from the reference's. Absent where it is the same machine code, and
     /// where `no_code_diff` says why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_diff: Option<CodeDiff>,
     /// Why the codes cannot be compared, and what would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_code_diff: Option<String>,
     /// Deterministic counts of one launch beside the reference's, on the emulated device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
