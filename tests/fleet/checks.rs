@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tokio::net::UnixListener;
+
 use warpgauge::compile::ImageFormat;
 use warpgauge::queue::Need;
 use warpgauge::worker::protocol::{Blame, Image, Job, KernelLaunch, RunOutcome};
@@ -12,6 +14,8 @@ use warpgauge::worker::{
     DeviceChoice, DeviceState, Fleet, FleetConfig, FleetError, Lease, LeaseError, RunEvent,
     SupportSource,
 };
+
+use crate::scripted::SCRUBBING;
 
 pub type Check = fn() -> Pin<Box<dyn Future<Output = ()>>>;
 
@@ -315,9 +319,16 @@ async fn shutdown_stops_what_runs() {
 
 async fn shutdown_lets_workers_clean_up_behind_what_was_answered() {
     let fleet = fleet(false).await;
-    assert_eq!(run(&fleet, "scrub slowly").await.failure, None);
+    let directory = tempfile::tempdir().unwrap();
+    let scrubbing = UnixListener::bind(directory.path().join(SCRUBBING)).unwrap();
+    let job = Job { directory: directory.path().to_owned(), ..job("scrub slowly") };
+    let answer = lease(&fleet).await.run(job, LIMIT, false, &|_| ()).await;
+    assert_eq!(answer.failure, None);
     assert!(fleet.devices()[0].busy, "the answer does not wait for the scrubbing");
-    fleet.shutdown(Duration::ZERO).await;
+    // The shutdown has begun when the scrub ends.
+    tokio::join!(biased; fleet.shutdown(Duration::ZERO), async {
+        drop(scrubbing.accept().await.unwrap());
+    });
     assert!(!fleet.devices()[0].busy, "the worker was not given its time");
 }
 

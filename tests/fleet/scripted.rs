@@ -1,11 +1,10 @@
 //! A worker without a device: it speaks the protocol and does what a job's name says.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 use warpgauge::compile::Target;
 use warpgauge::worker::child::ProbeReport;
@@ -15,8 +14,8 @@ use warpgauge::worker::protocol::{
     SmLimits, ToWorker,
 };
 
-/// What a device with much memory takes.
-const SLOW_SCRUB: Duration = Duration::from_millis(200);
+/// Socket in the job's directory that a slow scrub waits for.
+pub const SCRUBBING: &str = "scrubbing";
 
 pub fn main(args: &[String]) -> ExitCode {
     if args.iter().any(|arg| arg == "--probe") {
@@ -86,8 +85,9 @@ fn play(stream: &mut UnixStream, job: &Job) {
     match job.id.as_str() {
         "die while scrubbing" => std::process::abort(),
         "scrub slowly" => {
-            // Work that takes a while; nobody waits for it to be over by the clock.
-            std::thread::sleep(SLOW_SCRUB);
+            // Until whoever listens there hangs up.
+            let mut until = UnixStream::connect(job.directory.join(SCRUBBING)).unwrap();
+            until.read_to_end(&mut Vec::new()).unwrap();
             send(stream, &scrubbed(None));
         }
         "retire" => send(stream, &scrubbed(Some("not clean".to_owned()))),

@@ -28,7 +28,7 @@ pub(super) enum Work {
 const QUIET: Duration = Duration::from_millis(100);
 
 /// …or has been waited for this long.
-const QUIET_LIMIT: Duration = Duration::from_secs(2);
+const QUIET_LIMIT: Duration = Duration::from_millis(500);
 
 /// A device of the fleet.
 pub(super) struct Slot {
