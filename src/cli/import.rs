@@ -77,7 +77,8 @@ fn exported(report: &[u8], config: &Config) -> Result<String, CliError> {
     local::runtime()?.block_on(read).map_err(|Unavailable { reason, remedy, .. }| {
         CliError::Unavailable(format!(
             "a report of Nsight Compute can only be read with Nsight Compute: {reason} ({remedy}); \
-             or export it where it was made: `ncu --import FILE --csv --page raw --print-units base`"
+             or export it where it was made: `ncu --import FILE --csv --page raw --print-units \
+             base`"
         ))
     })
 }
