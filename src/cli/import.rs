@@ -83,6 +83,7 @@ fn exported(report: &[u8], config: &Config) -> Result<String, CliError> {
 fn unreadable(why: &str) -> CliError {
     CliError::Unavailable(format!(
         "a report of Nsight Compute can only be read with Nsight Compute: {why}; or export it where \
-         it was made: `ncu --import FILE --csv --page raw --print-units base`"
+         it was made: `ncu --import FILE --csv --page raw --print-units \
+         base`"
     ))
 }

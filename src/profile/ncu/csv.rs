@@ -71,8 +71,8 @@ pub enum NcuCsvError {
     },
     /// Cells are too many.
     #[error(
-        "line {line}: more than {MAX_CELLS} cells; export fewer kernels (`--launch-count`) or fewer \
-         metrics (`--metrics`)"
+        "line {line}: more than {MAX_CELLS} cells; export fewer kernels (`--launch-count`) or \
+         fewer metrics (`--metrics`)"
     )]
     TooManyCells {
         /// Where.

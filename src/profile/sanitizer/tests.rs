@@ -146,7 +146,8 @@ fn output_of_programs_is_skipped() {
 proptest! {
     #[test]
     fn what_is_written_is_read(findings in prop::collection::vec(
-        ("[a-z]{1,8}", 1u32..10_000, [0u32..1024, 0u32..64, 0u32..64], [0u32..9999, 0u32..9, 0u32..9],
+        ("[a-z]{1,8}", 1u32..10_000, [0u32..1024, 0u32..64, 0u32..64],
+         [0u32..9999, 0u32..9, 0u32..9],
          1u64..=16, 1u64..u64::MAX), 1..20,
     )) {
         let mut text = "========= COMPUTE-SANITIZER\n".to_owned();

@@ -152,7 +152,9 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read(text in "(Time \\(%\\),Total Time \\(ns\\),Instances,Name\n)?[-0-9.,a\"\n]{0,60}") {
+    fn any_text_is_read(
+        text in "(Time \\(%\\),Total Time \\(ns\\),Instances,Name\n)?[-0-9.,a\"\n]{0,60}",
+    ) {
         if let Ok(report) = parse_stats(&text) {
             prop_assert!(report.kernels.iter().all(|row| row.total.is_finite()));
         }

@@ -104,7 +104,9 @@ proptest! {
     }
 
     #[test]
-    fn any_text_has_an_answer(cells in prop::collection::vec("[-+0-9.,eE \u{a0}n/a()]{0,12}", 0..8)) {
+    fn any_text_has_an_answer(
+        cells in prop::collection::vec("[-+0-9.,eE \u{a0}n/a()]{0,12}", 0..8),
+    ) {
         if let Ok(convention) = Convention::of(cells.iter().map(String::as_str)) {
             for cell in &cells {
                 if let Value::Number(number) = value(cell, convention) {
