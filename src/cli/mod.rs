@@ -13,6 +13,7 @@ mod devices;
 mod error;
 mod eval;
 mod format;
+mod gate;
 mod http;
 mod json;
 mod local;
@@ -33,4 +34,5 @@ mod terminal;
 mod toolchain;
 
 pub use error::CliError;
+pub use gate::GateError;
 pub use run::main;

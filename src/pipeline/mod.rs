@@ -3,6 +3,7 @@
 mod assemble;
 mod compare;
 mod compile_only;
+mod decision;
 mod error;
 mod jobs;
 mod linted;
