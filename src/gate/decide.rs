@@ -17,7 +17,7 @@ use crate::report::CountComparison;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[derive(Enum)]
-#[oai(rename_all = "SCREAMING_SNAKE_CASE")]
+#[oai(rename = "GateOutcome", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Outcome {
     /// A slowdown that matters is excluded.
     Pass,
@@ -39,7 +39,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(Enum)]
-#[oai(rename_all = "snake_case")]
+#[oai(rename = "GateReason", rename_all = "snake_case")]
 pub enum Reason {
     /// The interval lies above the margin, after Holm's correction, and did again in fresh processes.
     Confirmed,

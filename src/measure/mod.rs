@@ -14,7 +14,7 @@ pub mod paired;
 mod plan;
 mod presets;
 #[cfg(test)]
-mod random;
+pub(crate) mod random;
 mod stats;
 mod stopping;
 mod summary;

@@ -11,6 +11,7 @@ mod contracts;
 mod evaluate;
 mod exploits;
 mod faults;
+mod gate;
 mod lifecycle;
 mod profile;
 mod server;

@@ -6,8 +6,9 @@ use crate::cli::remote::{self, RemoteError};
 use crate::cli::{CliError, json};
 use crate::config::Config;
 use crate::contract::CompareRequest;
-use crate::pipeline::ServiceError;
+use crate::pipeline::{DeviceView, ServiceError};
 use crate::report::CompareResponse;
+use crate::worker::protocol::DeviceKind;
 
 /// A place that compares.
 pub(super) enum Bench<'a> {
@@ -27,6 +28,18 @@ impl<'a> Bench<'a> {
                 Self::Remote { target, server }
             }
             None => Self::Local(Box::new(Session::start(config)?)),
+        })
+    }
+
+    /// Whether it is known already that there is nothing but the emulated device.
+    pub(super) fn counts(&mut self) -> bool {
+        let Self::Local(session) = self else {
+            return false;
+        };
+        let status = session.call(|service| async move { Ok(service.status()) });
+        status.is_ok_and(|status| {
+            let emulated = |view: &DeviceView| view.device.kind == DeviceKind::Emulator;
+            !status.devices.is_empty() && status.devices.iter().all(emulated)
         })
     }
 

@@ -83,7 +83,7 @@ fn against_itself(
         alpha: Some(case.policy.alpha),
         blocks: Some(args.blocks),
     };
-    let manner = Manner { preset: suite.preset, decision, fresh: true };
+    let manner = Manner { preset: suite.preset, decision, fresh: true, counted: false };
     let request = side.against(side, &manner)?;
     let mut answers = Vec::new();
     for run in 1..=args.runs {

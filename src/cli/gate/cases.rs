@@ -11,6 +11,9 @@ use crate::cli::{CliError, compare, json};
 use crate::contract::{CompareRequest, DecisionSpec, Isolation, PresetName};
 use crate::gate::CaseSpec;
 
+/// Timed launches where counts decide: they are there to be verified, not to be timed.
+const COUNTED_TRIALS: u32 = 3;
+
 /// The contract of a case as it stands in one tree, ready to be compared.
 #[derive(Debug, Clone)]
 pub(super) struct Side {
@@ -27,6 +30,8 @@ pub(super) struct Manner {
     pub decision: DecisionSpec,
     /// In processes of its own, whatever the contract says.
     pub fresh: bool,
+    /// The device counts: effort spent on times would be for nothing.
+    pub counted: bool,
 }
 
 impl Side {
@@ -88,6 +93,12 @@ impl Side {
         let measure = fields.entry("measure").or_insert_with(|| json!({}));
         if let Value::Object(measure) = measure {
             measure.insert("preset".to_owned(), json::tree("preset", &manner.preset)?);
+            if manner.counted {
+                measure.insert("min_warmup_time".to_owned(), json!(0.0));
+            }
+        }
+        if manner.counted {
+            fields.insert("num_trials".to_owned(), json!(COUNTED_TRIALS));
         }
         serde_path_to_error::deserialize(Value::Object(fields))
             .map_err(|error| CliError::Usage(format!("{}: {}", error.path(), error.inner())))

@@ -37,6 +37,7 @@ pub(super) fn run(
     let baseline = Baseline::find(&args.baseline, &args.suite)?;
     let mut run = Run::prepare(&args.suite, suite, calibration, &baseline, config)?;
     let mut bench = Bench::open(&args.target, config)?;
+    run.counts = bench.counts();
     let mut steps = Steps::start(terminal, run.planned());
     run.first_looks(&mut bench, &mut steps)?;
     run.confirm(&mut bench, &mut steps)?;
@@ -62,6 +63,8 @@ struct Run {
     notes: Vec<String>,
     /// The device and the method of the first comparison that succeeded.
     seen: Option<CompareResponse>,
+    /// Whether it is known before that exact counts decide.
+    counts: bool,
 }
 
 /// A case, and the two sides of it, where both have it.
@@ -86,7 +89,14 @@ impl Run {
     ) -> Result<Self, CliError> {
         let limit = config.server.body_limit_bytes;
         let home = path.parent().unwrap_or(Path::new(""));
-        let mut run = Self { suite, calibration, cases: Vec::new(), notes: Vec::new(), seen: None };
+        let mut run = Self {
+            suite,
+            calibration,
+            cases: Vec::new(),
+            notes: Vec::new(),
+            seen: None,
+            counts: false,
+        };
         for spec in run.suite.cases.clone() {
             let candidate = Side::required(&spec, home, limit)?;
             for note in &candidate.notes {
@@ -161,7 +171,9 @@ impl Run {
             alpha: Some(alpha),
             blocks: None,
         };
-        Manner { preset: self.suite.preset, decision, fresh }
+        let by = self.seen.as_ref().map(|seen| seen.verdict_by);
+        let counted = self.counts || by == Some(VerdictBy::Counts);
+        Manner { preset: self.suite.preset, decision, fresh, counted }
     }
 
     fn first_looks(&mut self, bench: &mut Bench<'_>, steps: &mut Steps) -> Result<(), CliError> {

@@ -151,7 +151,7 @@ fn a_suite_needs_smaller_p_values_than_a_case() {
 
 #[test]
 fn p_values_are_reported_as_they_were_judged() {
-    let (a, b) = (times(1.02, 0.01, Some(0.004)), times(1.0, 0.01, Some(0.5)));
+    let (a, b) = (times(1.02, 0.01, Some(0.004)), times(1.001, 0.01, Some(0.5)));
     let judged = |policy, first| Judged { policy, first, confirmation: None };
     let found = decide(&[judged(&POLICY, &a), judged(&ADVISORY, &a), judged(&POLICY, &b)]);
     let p = found.iter().map(|verdict| verdict.adjusted_p.unwrap()).collect::<Vec<_>>();

@@ -86,6 +86,7 @@ pub struct MethodReport {
 
 /// How many cases have which outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Object)]
+#[oai(rename = "GateTotals")]
 pub struct Totals {
     /// PASS.
     pub pass: u32,
@@ -105,7 +106,7 @@ pub struct Totals {
 
 /// One case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
-#[oai(skip_serializing_if_is_none)]
+#[oai(rename = "GateCaseReport", skip_serializing_if_is_none)]
 pub struct CaseReport {
     /// Its name.
     pub name: String,
