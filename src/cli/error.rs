@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::contract_file::ContractFileError;
+use super::gate::GateError;
 use super::outputs::OutputError;
 use super::remote::RemoteError;
 use crate::api::ServeError;
@@ -28,6 +29,9 @@ pub enum CliError {
     /// Returned outputs cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
+    /// The gate could not do its work.
+    #[error(transparent)]
+    Gate(#[from] GateError),
     /// A file cannot be written.
     #[error("could not write {}", path.display())]
     Write {
@@ -79,6 +83,9 @@ impl CliError {
             | CliError::System { .. }
             | CliError::Unavailable(_)
             | CliError::Server(_) => Exit::Environment,
+            // The gate has codes of its own, where none of its errors is a verdict.
+            CliError::Gate(GateError::Render(_)) => Exit::Internal,
+            CliError::Gate(_) => Exit::Usage,
             CliError::Interrupted => Exit::Interrupted,
             CliError::Internal(_) => Exit::Internal,
         }

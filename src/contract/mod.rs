@@ -16,7 +16,8 @@ mod types;
 
 pub use check::{validate, validate_kernel};
 pub use compare::{
-    CUSTOM_NAME, Candidate, CompareRequest, MAX_CANDIDATES, REFERENCE_NAME, validate_compare,
+    CUSTOM_NAME, Candidate, CompareRequest, DecisionSpec, MAX_CANDIDATES, REFERENCE_NAME,
+    validate_compare,
 };
 pub use content::{Compress, DataFormat, InitKind, TensorData, TensorInit, TensorSpec};
 pub use error::ContractError;

@@ -23,6 +23,19 @@ const SECTORS: [&str; 4] = [
     "global_reduction_sectors",
 ];
 
+/// Counts that kernels are compared by, by the emulator's names: what a kernel does, and what it asks
+/// of memory.
+pub const COMPARED_COUNTS: [&str; 8] = [
+    "warp_instructions",
+    "thread_instructions",
+    "global_load_sectors",
+    "global_store_sectors",
+    "global_atomic_operations",
+    "shared_load_wavefronts",
+    "shared_store_wavefronts",
+    "barriers",
+];
+
 /// What one launch does, counted on the emulated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Object)]
 pub struct Counted {

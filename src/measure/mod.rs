@@ -14,12 +14,14 @@ pub mod paired;
 mod plan;
 mod presets;
 #[cfg(test)]
-mod random;
+pub(crate) mod random;
 mod stats;
 mod stopping;
 mod summary;
 
-pub use counted::{Counted, CountedComparison, CountedRank, CountedVerdict, rank_counted};
+pub use counted::{
+    COMPARED_COUNTS, Counted, CountedComparison, CountedRank, CountedVerdict, rank_counted,
+};
 pub use dependence::{DEPENDENT_ABOVE, median_variance_inflation};
 pub use floor::{
     FloorDevice, FloorLimit, SpeedOfLight, compute_floor_ms, memory_floor_ms, peak_flops_per_clock,

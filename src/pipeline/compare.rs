@@ -4,16 +4,15 @@
 use std::time::Instant;
 
 use super::assemble;
+use super::decision;
 use super::error::{self, Problem, ServiceError};
 use super::jobs::JobGuard;
 use super::prepare::{self, CompileOutcome, Prepared};
 use super::run::{Admitted, Laid, Purpose, Ran, Shared, ms};
 use super::watched::Watched;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
-use crate::measure::paired::{
-    self, ComparePolicy, LookOutcome, PairOutcome, PairedComparison, Ranking,
-};
-use crate::measure::{Counted, Preset, rank_counted};
+use crate::measure::paired::{self, LookOutcome, PairOutcome, PairedComparison, Ranking};
+use crate::measure::{COMPARED_COUNTS, Counted, Preset, rank_counted};
 use crate::queue::Need;
 use crate::report::{
     CandidateReport, CompareResponse, CountComparison, EvaluateResponse, JobState, ResponseStatus,
@@ -21,22 +20,6 @@ use crate::report::{
 };
 use crate::worker::Lease;
 use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, PairedPlan, RunOutcome};
-
-/// Resolution of an event, milliseconds: the timer behind it advances by 32 ns on the devices that
-/// were looked at, and a time is a difference of two readings.
-const EVENT_TICK_MS: f64 = 32e-6;
-
-/// Counts that are compared, by the emulator's names: what a kernel does, and what it asks of memory.
-const COUNTS: [&str; 8] = [
-    "warp_instructions",
-    "thread_instructions",
-    "global_load_sectors",
-    "global_store_sectors",
-    "global_atomic_operations",
-    "shared_load_wavefronts",
-    "shared_store_wavefronts",
-    "barriers",
-];
 
 /// A kernel that was evaluated on its own.
 pub(super) struct Evaluated {
@@ -100,7 +83,7 @@ impl Shared {
             }
         }
         if candidates.len() > 1 {
-            let alpha = Preset::builtin(request.measure.preset).compare.alpha;
+            let alpha = decision::policy(&request).alpha;
             response.ranking = ranking(candidates.len() + 1, &pairs, alpha)?;
         }
         response.timings.queue = waited;
@@ -214,8 +197,7 @@ impl Bench<'_> {
             return Err("one of the kernels did not compile".to_owned());
         };
         let budget = &Preset::builtin(self.request.measure.preset).compare;
-        let policy = ComparePolicy { resolution_ms: EVENT_TICK_MS, ..budget.policy() };
-        let policy = policy.for_family(pairs);
+        let policy = decision::policy(self.request).for_family(pairs);
         let plan = PairedPlan {
             rival: b.job.launch.clone(),
             policy: policy.clone(),
@@ -364,7 +346,7 @@ fn counts(reference: &Evaluated, candidate: &Evaluated) -> Vec<CountComparison> 
     let (Some(theirs), Some(own)) = (&reference.counts, &candidate.counts) else {
         return Vec::new();
     };
-    let compared = COUNTS.iter().filter_map(|&name| {
+    let compared = COMPARED_COUNTS.iter().filter_map(|&name| {
         let (reference, candidate) = (*theirs.get(name)?, *own.get(name)?);
         let ratio = (reference > 0).then(|| candidate as f64 / reference as f64);
         Some(CountComparison { count: name.to_owned(), reference, candidate, ratio })
