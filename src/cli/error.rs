@@ -31,7 +31,7 @@ pub enum CliError {
     Output(#[from] OutputError),
     /// The gate could not do its work.
     #[error(transparent)]
-    Gate(#[from] GateError),
+    Gate(Box<GateError>),
     /// A file cannot be written.
     #[error("could not write {}", path.display())]
     Write {
@@ -65,6 +65,12 @@ pub enum CliError {
     Internal(String),
 }
 
+impl From<GateError> for CliError {
+    fn from(error: GateError) -> Self {
+        CliError::Gate(Box::new(error))
+    }
+}
+
 impl CliError {
     /// The exit code.
     pub fn exit(&self) -> Exit {
@@ -84,7 +90,7 @@ impl CliError {
             | CliError::Unavailable(_)
             | CliError::Server(_) => Exit::Environment,
             // The gate has codes of its own, where none of its errors is a verdict.
-            CliError::Gate(GateError::Render(_)) => Exit::Internal,
+            CliError::Gate(error) if matches!(**error, GateError::Render(_)) => Exit::Internal,
             CliError::Gate(_) => Exit::Usage,
             CliError::Interrupted => Exit::Interrupted,
             CliError::Internal(_) => Exit::Internal,

@@ -2,6 +2,8 @@
 //!
 //! On a GPU host these tests have nothing to say: they are about counts, git and files.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -87,7 +89,7 @@ impl Repository {
     fn gate(&self, more: &[&str]) -> (i32, String, String) {
         let all = ["--device", "emulator", "gate", "run", "perf/suite.yaml"];
         let mut command = warpgauge(self.path(), &[&all, more].concat());
-        command.current_dir(self.path()).env("PATH", path());
+        command.current_dir(self.path()).envs(surroundings());
         outcome(command.output().unwrap())
     }
 
@@ -100,8 +102,10 @@ impl Repository {
     }
 }
 
-fn path() -> String {
-    std::env::var("PATH").expect("PATH")
+/// What of the environment says where compilers and programs are.
+fn surroundings() -> impl Iterator<Item = (&'static str, String)> {
+    let names = ["HOME", "PATH", "LD_LIBRARY_PATH", "WARPGAUGE_TOOLCHAIN", "XDG_DATA_HOME"];
+    names.into_iter().filter_map(|name| Some((name, std::env::var(name).ok()?)))
 }
 
 /// Whether this run is about the emulated device at all.
@@ -265,7 +269,8 @@ fn what_keeps_the_gate_from_its_work_is_no_regression() {
     // Counts are exact: there is nothing to calibrate.
     let all = ["--device", "emulator", "gate", "calibrate", "perf/suite.yaml"];
     let mut command = warpgauge(repository.path(), &all);
-    let (exit, _, stderr) = outcome(command.current_dir(repository.path()).output().unwrap());
+    command.current_dir(repository.path()).envs(surroundings());
+    let (exit, _, stderr) = outcome(command.output().unwrap());
     assert!(exit == 1 && stderr.contains("nothing to calibrate"), "{exit} {stderr}");
 }
 
@@ -322,6 +327,59 @@ fn directories_and_servers_serve_as_well() {
     }
 }
 
+/// Passes one request on to a server, and is gone.
+fn pass_one_on(server: Server) -> (String, std::thread::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let passing = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(&stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(reader.read_line(&mut head).unwrap(), 0, "the request ends early");
+        }
+        let lengths = head.lines().find_map(|line| {
+            line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok()
+        });
+        let mut body = vec![0; lengths.expect("a length")];
+        reader.read_exact(&mut body).unwrap();
+        // Nobody listens any more once the answer is there.
+        drop(listener);
+        let json = [("Content-Type", "application/json")];
+        let answer = server.post("/compare", &json, &body);
+        let text = answer.text;
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            text.len()
+        );
+        (&stream).write_all(format!("{head}{text}").as_bytes()).unwrap();
+    });
+    (url, passing)
+}
+
+#[test]
+fn a_server_that_goes_away_half_way_is_an_error_that_keeps_what_was_measured() {
+    if !emulated() {
+        return;
+    }
+    let repository = Repository::new();
+    let more = |name: &str| format!("  - {{name: {name}, contract: k/contract.yaml}}\n");
+    let suite = format!("{SUITE}{}{}", more("second"), more("third"));
+    repository.write("perf/suite.yaml", &suite);
+    repository.commit("three cases");
+    let (url, passing) = pass_one_on(Server::start());
+    let (exit, stdout, stderr) =
+        repository.gate(&["--baseline", "HEAD", "--server", &url, "--json", "--quiet"]);
+    passing.join().unwrap();
+    assert_eq!(exit, 1, "{stdout}\n{stderr}");
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    let cases = report["cases"].as_array().unwrap();
+    let outcomes: Vec<_> = cases.iter().map(|case| case["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["PASS", "ERROR", "ERROR"]);
+    assert!(cases[1]["detail"].as_str().unwrap().contains("no server answers"), "{}", cases[1]);
+    assert!(cases[2]["detail"].as_str().unwrap().contains("not measured, because"), "{}", cases[2]);
+}
+
 #[test]
 fn counts_are_the_same_in_every_run_and_on_any_number_of_cores() {
     if !emulated() {
@@ -340,8 +398,7 @@ fn counts_are_the_same_in_every_run_and_on_any_number_of_cores() {
             .args(["--baseline", "HEAD", "--json", "--quiet"])
             .current_dir(repository.path())
             .env_clear()
-            .env("HOME", repository.path())
-            .env("PATH", path());
+            .envs(surroundings());
         let (exit, stdout, stderr) = outcome(command.output().unwrap());
         assert_eq!(exit, 2, "{launcher:?} {stderr}");
         counts(&serde_json::from_str(&stdout).unwrap())
@@ -383,12 +440,13 @@ impl Ci {
 
     /// Runs a script as a runner does, stopping at the first error.
     fn shell(&self, directory: &Path, script: &str, variables: &[(&str, &str)]) -> i32 {
-        let path = format!("{}:{}", self.programs.path().display(), path());
+        let path = std::env::var("PATH").expect("PATH");
+        let path = format!("{}:{path}", self.programs.path().display());
         let output = Command::new("bash")
             .args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script])
             .current_dir(directory)
             .env_clear()
-            .env("HOME", directory)
+            .envs(surroundings())
             .env("PATH", path)
             .envs(variables.iter().copied())
             .output()

@@ -14,7 +14,7 @@ pub enum GateError {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        source: SuiteError,
+        source: Box<SuiteError>,
     },
     /// The calibration cannot be used.
     #[error("{}: {source}", path.display())]
@@ -22,7 +22,7 @@ pub enum GateError {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        source: CalibrationError,
+        source: Box<CalibrationError>,
     },
     /// A file of a case is not there.
     #[error(

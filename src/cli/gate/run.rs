@@ -260,7 +260,10 @@ impl Run {
         {
             let now = conditions(response, self.suite.preset);
             let checked = calibration.check(&now);
-            checked.map_err(|source| GateError::Calibration { path: path.clone(), source })?;
+            checked.map_err(|source| GateError::Calibration {
+                path: path.clone(),
+                source: Box::new(source),
+            })?;
         }
         self.seen = Some(response.clone());
         Ok(())

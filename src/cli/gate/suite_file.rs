@@ -11,7 +11,8 @@ use crate::gate::{Calibration, MAX_SUITE_BYTES, Suite};
 pub(super) fn read(path: &Path) -> Result<Suite, CliError> {
     let bytes = read_file(path, MAX_SUITE_BYTES)?;
     let suite = Suite::parse(&bytes);
-    Ok(suite.map_err(|source| GateError::Suite { path: path.to_owned(), source })?)
+    Ok(suite
+        .map_err(|source| GateError::Suite { path: path.to_owned(), source: Box::new(source) })?)
 }
 
 /// Where the calibration of a suite is: `suite.yaml` has `suite.calibration.json` beside it.
@@ -32,6 +33,6 @@ pub(super) fn calibration(suite: &Path) -> Result<Option<(PathBuf, Calibration)>
     let bytes = read_file(&path, MAX_SUITE_BYTES)?;
     match Calibration::parse(&bytes) {
         Ok(calibration) => Ok(Some((path, calibration))),
-        Err(source) => Err(GateError::Calibration { path, source }.into()),
+        Err(source) => Err(GateError::Calibration { path, source: Box::new(source) }.into()),
     }
 }
