@@ -86,6 +86,7 @@ fn comparison_requests() {
             "max_time": 2.0,
         },
         "isolation": "fresh",
+        "decision": {"margin": 0.25, "equivalence": 0.5, "alpha": 0.125, "blocks": 16},
     });
     check::<CompareRequest>("CompareRequest", &[full, minimal]);
 }
