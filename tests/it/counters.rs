@@ -82,7 +82,7 @@ fn a_matrix_product_takes_two_operations_for_each_of_its_terms() {
     let contract =
         contract(source, "product", args, json!({"x": 4, "y": 4}), json!({"x": 16, "y": 16}));
     let terms = (n * n * n) as f64;
-    let expected = [("flop_count", 2.0 * terms), ("ffma_instructions", terms)];
+    let expected = [("flop_count_single", 2.0 * terms), ("ffma_instructions", terms)];
     let found = metrics(&Server::start(), &contract, &expected.map(|(id, _)| id));
     assert_known(&found, &expected);
 }
