@@ -21,8 +21,9 @@ pub(super) fn html(report: &GateReport) -> String {
     let verdict = words::verdict(report.verdict);
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
-         'unsafe-inline'\"/>\n<meta name=\"viewport\" content=\"width=device-width\"/>\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"script-src 'none'; object-src \
+         'none'; img-src 'none'; connect-src 'none'\"/>\n\
+         <meta name=\"viewport\" content=\"width=device-width\"/>\n\
          <title>{verdict}: {suite}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
          <h1 class=\"{class}\">{verdict}</h1>\n<p>{totals} on {device}, against {baseline}. \
          {statement}</p>\n",
