@@ -27,6 +27,7 @@ pub struct Config {
     pub devices: DevicesConfig,
     pub compile: CompileConfig,
     pub measure: MeasureConfig,
+    pub tools: ToolsConfig,
     pub limits: LimitsConfig,
     pub storage: StorageConfig,
     pub log: LogConfig,
@@ -77,6 +78,16 @@ pub struct MeasureConfig {
     pub min_warmup_s: f64,
 }
 
+/// `[tools]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct ToolsConfig {
+    pub path: String,
+    pub timeout_s: f64,
+    pub clock_control: String,
+}
+
 /// `[limits]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -94,6 +105,7 @@ pub struct LimitsConfig {
 #[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct StorageConfig {
     pub data_dir: String,
+    pub artifacts_max_bytes: u64,
 }
 
 /// `[log]`

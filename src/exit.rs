@@ -108,7 +108,10 @@ impl Exit {
     /// The code where there is no report.
     pub fn of_service_error(error: &ServiceError) -> Exit {
         match error {
-            ServiceError::Invalid(_) | ServiceError::NoSuchJob(_) => Exit::Usage,
+            ServiceError::Invalid(_)
+            | ServiceError::NoSuchJob(_)
+            | ServiceError::NoArtifact { .. }
+            | ServiceError::ArtifactGone { .. } => Exit::Usage,
             ServiceError::QueueFull { .. } | ServiceError::ShuttingDown => Exit::Busy,
             ServiceError::Unavailable(_) => Exit::Environment,
             ServiceError::Internal { .. } => Exit::Internal,

@@ -3,13 +3,15 @@
 //!
 //! One way through, each stage a module that imports only what stands above it in this list:
 //!
-//! `contract` → `tensor` → `compile` → `worker` → `measure` → `validate` → `profile` → `report` →
-//! `pipeline` → `gate`
+//! `contract` → `tensor` → `compile` → `worker` → `measure` → `validate` → `profile` → `tools` →
+//! `report` → `pipeline` → `gate`
 //!
 //! [`pipeline`] alone knows the order of the stages; [`api`] and [`cli`] alone know HTTP and the
 //! terminal; [`device`] alone touches CUDA and contains the crate's only `unsafe` code.
 
 mod byte_string;
+
+pub mod contained;
 
 pub mod tensor;
 
@@ -28,6 +30,7 @@ pub mod worker;
 pub mod bind;
 pub mod profile;
 pub mod report;
+pub mod tools;
 
 pub mod config;
 pub mod pipeline;

@@ -165,6 +165,10 @@ impl From<ServiceError> for ApiError {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "queue_full", text).retry_after(seconds)
             }
             ServiceError::NoSuchJob(_) => Self::new(StatusCode::NOT_FOUND, "no_such_job", text),
+            ServiceError::NoArtifact { .. } => {
+                Self::new(StatusCode::NOT_FOUND, "no_such_artifact", text)
+            }
+            ServiceError::ArtifactGone { .. } => Self::new(StatusCode::GONE, "artifact_gone", text),
             ServiceError::ShuttingDown => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", text)
             }

@@ -30,6 +30,12 @@ impl Statuses for TakesJob {
     const LIST: &'static [u16] = &[401, 404, 500, 503];
 }
 
+/// Errors of operations that look up what a job left.
+pub(super) struct TakesArtifact;
+impl Statuses for TakesArtifact {
+    const LIST: &'static [u16] = &[401, 404, 410, 500, 503];
+}
+
 /// Errors of operations that take nothing.
 pub(super) struct TakesNothing;
 impl Statuses for TakesNothing {
@@ -74,7 +80,10 @@ fn describe(status: u16) -> MetaResponse {
             "No key, or a wrong one.",
             vec![header("WWW-AUTHENTICATE", "How to send a key.", "string")],
         ),
-        404 => ("There is no such job, or it is not kept any more.", vec![]),
+        404 => {
+            ("There is no such job, or it is not kept any more, or it left no such thing.", vec![])
+        }
+        410 => ("The job left it, and it is not kept any more.", vec![]),
         408 => ("The body stopped coming.", vec![]),
         413 => ("The body is larger than the server takes.", vec![]),
         415 => {

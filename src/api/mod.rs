@@ -7,8 +7,10 @@
 
 mod allow;
 mod app;
+mod artifacts;
 mod auth;
 mod body;
+mod capabilities;
 mod described;
 mod envelope;
 mod error;
@@ -23,9 +25,10 @@ pub mod spec;
 mod sweep;
 mod views;
 
+pub use capabilities::{Capabilities, CompileCapability, DeviceCapabilities};
 pub use error::{ErrorBody, ErrorStatus, ValidationError};
 pub use server::{ServeError, serve};
 pub use views::{
-    Accepted, Capabilities, Capability, CompileCapability, CudaDevice, CudaInfo,
-    DeviceCapabilities, Devices, GpuManager, Health, HealthStatus, Info, JobStats, LegacyJob,
+    Accepted, CudaDevice, CudaInfo, Devices, GpuManager, Health, HealthStatus, Info, JobStats,
+    LegacyJob,
 };

@@ -6,14 +6,16 @@ use poem::http::HeaderMap;
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, OpenApi, Tags};
 
+use super::artifacts::{self, ArtifactReply, Picture};
+use super::capabilities::Capabilities;
 use super::error::ApiError;
-use super::failure::{Fails, Open, TakesBody, TakesJob, TakesNothing};
+use super::failure::{Fails, Open, TakesArtifact, TakesBody, TakesJob, TakesNothing};
 use super::payload::{Contract, Reply};
 use super::sweep::{self, Form, SweepFormat, SweepReply};
-use super::views::{Accepted, Capabilities, CudaInfo, Devices, Health, Info, LegacyJob};
+use super::views::{Accepted, CudaInfo, Devices, Health, Info, LegacyJob};
 use crate::contract::{CompareRequest, EvaluateRequest, SweepRequest};
-use crate::pipeline::{CompileRequest, EvaluationService, ServiceError};
-use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView};
+use crate::pipeline::{ArtifactList, CompileRequest, EvaluationService, ServiceError};
+use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView, ProfilePlan};
 
 /// The operations over a service.
 pub(super) struct Api {
@@ -153,6 +155,27 @@ impl Api {
         Ok(report_reply(report).await?)
     }
 
+    /// Plan a profile
+    ///
+    /// What the metrics that the contract's `profile` asks for would take on this machine: the
+    /// source, the passes, and about how long. Nothing is compiled or run.
+    #[oai(
+        path = "/profile/plan",
+        method = "post",
+        operation_id = "plan_profile",
+        tag = "Tag::Kernels"
+    )]
+    async fn profile_plan(
+        &self,
+        /// A contract, with the `profile` in question.
+        request: Contract<EvaluateRequest>,
+    ) -> Result<Reply<ProfilePlan>, Fails<TakesBody>> {
+        let Contract { value, share } = request;
+        let plan = self.service.profile_plan(value).await?;
+        drop(share);
+        Ok(Reply::new(&plan)?)
+    }
+
     /// Get a job
     ///
     /// Says where a job stands and, once it ended, holds its report.
@@ -177,6 +200,70 @@ impl Api {
         job_id: Path<String>,
     ) -> Result<Reply<LegacyJob>, Fails<TakesJob>> {
         Ok(Reply::new(&LegacyJob::new(self.find(&job_id)?))?)
+    }
+
+    /// List a job's artifacts
+    ///
+    /// What the job left beside its report, of each of its kernels: PTX, SASS, machine code, the
+    /// compiler's log, and the files of profilers. What there is not says why. Artifacts are kept
+    /// with their job, for as long as the server's budget for them allows.
+    #[oai(
+        path = "/jobs/:job_id/artifacts",
+        method = "get",
+        operation_id = "list_artifacts",
+        tag = "Tag::Jobs"
+    )]
+    async fn artifacts(
+        &self,
+        /// The `job_id` of an earlier answer.
+        job_id: Path<String>,
+    ) -> Result<Reply<ArtifactList>, Fails<TakesArtifact>> {
+        let job = self.find(&job_id)?;
+        Ok(Reply::new(&self.service.artifacts(&job.job_id)?)?)
+    }
+
+    /// Get an artifact of a job
+    ///
+    /// PTX and machine code that did not run are made on demand, so that SASS can be had of a
+    /// kernel that was emulated. SASS needs `nvdisasm` on the server.
+    #[oai(
+        path = "/jobs/:job_id/artifacts/:name",
+        method = "get",
+        operation_id = "get_artifact",
+        tag = "Tag::Jobs"
+    )]
+    async fn artifact(
+        &self,
+        /// The `job_id` of an earlier answer.
+        job_id: Path<String>,
+        /// `ptx`, `sass`, `cubin`, `log`, `ncu-rep` or `nsys-rep`.
+        name: Path<String>,
+        /// Whose: in a comparison `reference` or a candidate's name. Default: the job's kernel, or
+        /// the first candidate.
+        kernel: Query<Option<String>>,
+    ) -> Result<ArtifactReply, Fails<TakesArtifact>> {
+        let job = self.find(&job_id)?;
+        let kind = artifacts::kind(&name, &job.job_id)?;
+        let content = self.service.artifact(&job.job_id, kind, kernel.0.as_deref()).await?;
+        Ok(ArtifactReply(content))
+    }
+
+    /// Draw a job's roofline
+    ///
+    /// The roofline of an evaluation with `profile`, as a picture. Its numbers are in the report,
+    /// at `kernel_exec_result.metadata.device_metrics.roofline`.
+    #[oai(
+        path = "/jobs/:job_id/roofline.svg",
+        method = "get",
+        operation_id = "draw_roofline",
+        tag = "Tag::Jobs"
+    )]
+    async fn roofline(
+        &self,
+        /// The `job_id` of an earlier answer.
+        job_id: Path<String>,
+    ) -> Result<Picture, Fails<TakesJob>> {
+        Ok(Picture::of(&self.find(&job_id)?)?)
     }
 
     /// Check health
@@ -215,15 +302,22 @@ impl Api {
 
     /// List capabilities
     ///
-    /// What each device and tool can do here and, where it cannot, why.
+    /// What each device and tool can do here and, where it cannot, why and what would help. Tools
+    /// are looked for once; `refresh=true` looks again.
     #[oai(
         path = "/capabilities",
         method = "get",
         operation_id = "capabilities",
         tag = "Tag::Machine"
     )]
-    async fn capabilities(&self) -> Result<Reply<Capabilities>, Fails<TakesNothing>> {
-        Ok(Reply::new(&Capabilities::new(&self.service.status()))?)
+    async fn capabilities(
+        &self,
+        /// Whether to look for tools again.
+        #[oai(default)]
+        refresh: Query<bool>,
+    ) -> Result<Reply<Capabilities>, Fails<TakesNothing>> {
+        let tooling = self.service.tooling(refresh.0).await;
+        Ok(Reply::new(&Capabilities::new(&self.service.status(), &tooling))?)
     }
 }
 

@@ -6,10 +6,12 @@
 use poem_openapi::OpenApiService;
 use serde_yaml::{Mapping, Value};
 
+use super::capabilities::Capabilities;
 use super::routes::Api;
-use super::views::{Capabilities, CudaInfo, Devices, Health};
+use super::views::{CudaInfo, Devices, Health};
 use super::{described::Described, rewrite};
 use crate::pipeline::ServiceStatus;
+use crate::report::Tooling;
 
 const DESCRIPTION: &str = "Send a GPU kernel and a contract; get back a verdict you can trust: does it \
 compile, is it right, how fast is it.\n\nRequest bodies may be JSON, YAML or MessagePack; answers are \
@@ -97,6 +99,7 @@ fn add_examples(document: &mut Value) {
     let report = parsed(include_str!("examples/report.json"));
     for (path, example) in [
         ("/evaluate", vector_add()),
+        ("/profile/plan", vector_add()),
         ("/sweep", sweep_contract()),
         ("/execute", parsed(include_str!("examples/execute.json"))),
         ("/compile", parsed(include_str!("examples/compile.json"))),
@@ -113,6 +116,8 @@ fn add_examples(document: &mut Value) {
     }
     let status: ServiceStatus = serde_json::from_str(include_str!("examples/status.json"))
         .expect("examples/status.json is a ServiceStatus");
+    let tooling: Tooling = serde_json::from_str(include_str!("examples/tooling.json"))
+        .expect("examples/tooling.json is a Tooling");
     let job_id = report.get("job_id").cloned().unwrap_or_default();
     let job = job_example(&report, &job_id);
     for (path, method, code, example) in [
@@ -122,11 +127,13 @@ fn add_examples(document: &mut Value) {
         ("/sweep", "post", "200", parsed(include_str!("examples/sweep.json"))),
         ("/compile", "post", "200", compile_example(&report)),
         ("/compare", "post", "200", compare_example(&report)),
+        ("/profile/plan", "post", "200", parsed(include_str!("examples/profile_plan.json"))),
         ("/jobs/{job_id}", "get", "200", job.0),
         ("/job/{job_id}", "get", "200", job.1),
+        ("/jobs/{job_id}/artifacts", "get", "200", parsed(include_str!("examples/artifacts.json"))),
         ("/health", "get", "200", value(&Health::new(&status))),
         ("/cuda/info", "get", "200", value(&CudaInfo::new(&status))),
-        ("/capabilities", "get", "200", value(&Capabilities::new(&status))),
+        ("/capabilities", "get", "200", value(&Capabilities::new(&status, &tooling))),
         ("/devices", "get", "200", value(&Devices { devices: status.devices.clone() })),
         ("/info", "get", "200", value(&super::views::Info::new(status.clone(), 500_000_000))),
     ] {

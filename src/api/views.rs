@@ -106,7 +106,7 @@ impl Health {
 }
 
 /// A device serves unless it failed; one that is starting soon does.
-fn serves(view: &DeviceView) -> bool {
+pub(super) fn serves(view: &DeviceView) -> bool {
     !view.state.starts_with("failed")
 }
 
@@ -216,93 +216,6 @@ impl CudaDevice {
             cuda_version: device.cuda_version.clone(),
             multiprocessors: device.multiprocessors,
             l2_bytes: device.l2_bytes,
-        }
-    }
-}
-
-/// Answer of `GET /capabilities`: what this machine can do, and why not where it cannot.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
-pub struct Capabilities {
-    /// Kernel types that are served.
-    pub kernel_types: Vec<String>,
-    /// Compilation.
-    pub compile: CompileCapability,
-    /// Each device.
-    pub devices: Vec<DeviceCapabilities>,
-}
-
-/// What can be compiled, with what, and how confined.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
-pub struct CompileCapability {
-    /// Whether CUDA C++ can be compiled.
-    pub available: bool,
-    /// Compilers found.
-    pub compilers: Vec<String>,
-    /// How compile children are confined: `landlock enforced`, or why not.
-    pub sandbox: String,
-}
-
-/// What one device can do.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
-pub struct DeviceCapabilities {
-    /// CUDA ordinal.
-    pub id: u32,
-    /// `cuda` or `emulator`.
-    pub kind: DeviceKind,
-    /// Product name.
-    pub name: String,
-    /// `9.0`.
-    pub compute_capability: String,
-    /// Evaluation: compile, run, check, time.
-    pub evaluate: Capability,
-    /// Machine code (`cubin`, `fatbin`), which the emulator cannot execute.
-    pub machine_code: Capability,
-}
-
-/// One thing that can be done, or the reason why not.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
-pub struct Capability {
-    /// Whether it can.
-    pub available: bool,
-    /// What does it, or why it cannot be done.
-    pub reason: String,
-}
-
-impl Capability {
-    fn new(available: bool, reason: impl Into<String>) -> Self {
-        Self { available, reason: reason.into() }
-    }
-}
-
-impl Capabilities {
-    pub(super) fn new(status: &ServiceStatus) -> Self {
-        Self {
-            kernel_types: ["cuda", "ptx", "cubin", "fatbin"].map(str::to_owned).into(),
-            compile: CompileCapability {
-                available: !status.compilers.is_empty(),
-                compilers: status.compilers.clone(),
-                sandbox: status.compile_sandbox.clone(),
-            },
-            devices: status.devices.iter().map(DeviceCapabilities::new).collect(),
-        }
-    }
-}
-
-impl DeviceCapabilities {
-    fn new(view: &DeviceView) -> Self {
-        let device = &view.device;
-        Self {
-            id: device.id,
-            kind: device.kind,
-            name: device.name.clone(),
-            compute_capability: device.compute_capability.clone(),
-            evaluate: Capability::new(serves(view), format!("worker is {}", view.state)),
-            machine_code: match device.kind {
-                DeviceKind::Cuda => Capability::new(serves(view), "run by the driver"),
-                DeviceKind::Emulator => {
-                    Capability::new(false, "the emulator executes PTX only; submit cuda or ptx")
-                }
-            },
         }
     }
 }

@@ -62,6 +62,15 @@ pub(super) enum Command {
         The contract's kernel is the reference; what it leaves in its outputs is what is expected \
         of the others. A file with `ref_kernel` in it is a whole comparison.")]
     Compare(CompareArgs),
+    /// Evaluate a kernel and explain it: device metrics, roofline, what stands out
+    #[command(after_help = "Examples:\n  \
+        warpgauge profile kernels/matmul_tiled/contract.yaml\n  \
+        warpgauge profile contract.yaml --metrics speed_of_light,stall\n  \
+        warpgauge profile contract.yaml --tools ncu --svg roofline.svg\n  \
+        warpgauge profile contract.yaml --server http://gpu-host:8000 --json\n\n\
+        The kernel is checked and timed as by `eval`; metrics come from launches of their own, \
+        afterwards. Without a GPU the emulator counts.")]
+    Profile(ProfileArgs),
     /// Evaluate a kernel at every combination of its contract's axes
     #[command(after_help = "Examples:\n  \
         warpgauge sweep kernels/vector_add/sweep.yaml\n  \
@@ -88,6 +97,11 @@ pub(super) enum Command {
     /// List the devices that evaluations can use
     #[command(after_help = "Examples:\n  warpgauge devices\n  warpgauge devices --json")]
     Devices(DevicesArgs),
+    /// List what each device and NVIDIA's tools can do here, and why not where they cannot
+    #[command(after_help = "Examples:\n  \
+        warpgauge capabilities\n  \
+        warpgauge capabilities --json | jq .tools")]
+    Capabilities(CapabilitiesArgs),
     /// Show or install the CUDA compilers
     #[command(
         subcommand,
@@ -97,6 +111,15 @@ pub(super) enum Command {
         warpgauge toolchain install --cuda 12 --with nvcc"
     )]
     Toolchain(ToolchainCommand),
+    /// Read what Nsight Compute, Nsight Systems or compute-sanitizer wrote elsewhere
+    #[command(after_help = "Examples:\n  \
+        warpgauge import report.ncu-rep\n  \
+        warpgauge import raw.csv --metrics speed_of_light,dram_bytes\n  \
+        warpgauge import trace.csv --json | jq .timelines\n\n\
+        Read are: CSV pages of `ncu --import FILE --csv --page raw` (or details) in any units and \
+        locale, CSV of `nsys stats`, logs of compute-sanitizer (`--log-file`), and .ncu-rep where \
+        ncu is installed. Which it is follows from the content.")]
+    Import(ImportArgs),
     /// Print the OpenAPI specification
     #[command(after_help = "Examples:\n  \
         warpgauge openapi --yaml\n  \
@@ -178,6 +201,29 @@ pub(super) struct CompareArgs {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct ProfileArgs {
+    /// Contract: .yaml, .json or .msgpack; `-`: YAML or JSON from standard input
+    pub contract: PathBuf,
+    /// Metrics: ids, groups or sets, separated by commas; in place of the contract's
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub metrics: Vec<String>,
+    /// Tools, best first, separated by commas, or auto; in place of the contract's
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub tools: Vec<String>,
+    /// Draw the roofline into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Print the response as JSON, exactly as the service gave it
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: Target,
+    /// Timed launches, in place of the contract's `num_trials`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub trials: Option<u32>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct SweepArgs {
     /// Contract with axes: .yaml, .json or .msgpack; `-`: YAML or JSON from standard input
     pub contract: PathBuf,
@@ -221,6 +267,13 @@ pub(super) struct DevicesArgs {
     pub json: bool,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct CapabilitiesArgs {
+    /// Print JSON, exactly as `GET /capabilities` answers
+    #[arg(long)]
+    pub json: bool,
+}
+
 #[derive(Debug, Clone, Subcommand)]
 pub(super) enum ToolchainCommand {
     /// List the compilers found, best first, and where
@@ -237,6 +290,18 @@ pub(super) struct ToolchainInstall {
     /// More to install
     #[arg(long = "with", value_name = "TOOL", value_parser = ["nvcc"])]
     pub with: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ImportArgs {
+    /// The file; `-`: standard input
+    pub file: PathBuf,
+    /// Metrics, groups or sets, by the ids of the catalogue; default: all
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub metrics: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -284,7 +349,8 @@ fn after_help() -> String {
         "\nEnvironment: HOST, PORT, GPU_DEVICE, MAX_WORKERS, ENABLE_DEVICE_METRICS, LOG_LEVEL,\n",
     );
     text.push_str(
-        "WARPGAUGE_API_KEYS, WARPGAUGE_TOOLCHAIN, WARPGAUGE_DATA_DIR, WARPGAUGE_EMULATOR.",
+        "WARPGAUGE_API_KEYS, WARPGAUGE_TOOLCHAIN, WARPGAUGE_TOOLS,\n\
+         WARPGAUGE_DATA_DIR, WARPGAUGE_EMULATOR.",
     );
     text
 }

@@ -54,6 +54,9 @@ pub enum CliError {
     /// An option of this command does not fit the others or the machine.
     #[error("{0}")]
     Usage(String),
+    /// This machine lacks what the command takes.
+    #[error("{0}")]
+    Unavailable(String),
     /// SIGINT.
     #[error("interrupted")]
     Interrupted,
@@ -84,6 +87,7 @@ impl CliError {
             CliError::Output(_)
             | CliError::Write { .. }
             | CliError::System { .. }
+            | CliError::Unavailable(_)
             | CliError::Server(_) => Exit::Environment,
             // The gate has codes of its own, where none of its errors is a verdict.
             CliError::Gate(error) if matches!(**error, GateError::Render(_)) => Exit::Internal,

@@ -5,6 +5,7 @@
 //! [`http`] are the two places that join the command line to the pipeline and to the HTTP server.
 
 mod args;
+mod capabilities;
 mod children;
 mod compare;
 mod compile;
@@ -15,11 +16,14 @@ mod eval;
 mod format;
 mod gate;
 mod http;
+mod import;
+mod import_table;
 mod json;
 mod local;
 mod logging;
 mod openapi;
 mod outputs;
+mod profile;
 mod progress;
 mod remote;
 mod remote_events;

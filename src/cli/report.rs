@@ -4,6 +4,8 @@ mod comparison;
 mod measured;
 mod metrics;
 mod page;
+mod profile;
+mod timeline;
 
 use crate::compile::{Diagnostic, Severity};
 use crate::report::{
@@ -16,6 +18,7 @@ use super::format::{bytes, device, duration_ms};
 use super::terminal::plain;
 pub(super) use comparison::comparison;
 use page::{Page, Tone};
+pub(super) use profile::profile;
 
 /// Diagnostics shown.
 const MAX_DIAGNOSTICS: usize = 20;
@@ -209,9 +212,13 @@ fn failed_checks(page: &mut Page, response: &EvaluateResponse) {
 fn extras(page: &mut Page, response: &EvaluateResponse) {
     if let Some(metrics) = &response.kernel_exec_result.metadata.device_metrics {
         metrics::rows(page, metrics);
+        profile::analyses(page, metrics);
     }
     if let Some(reason) = response.profile.as_ref().and_then(|profile| profile.reason.as_ref()) {
         page.row("profile", &format!("not available: {reason}"));
+    }
+    if let Some(timeline) = &response.timeline {
+        timeline::rows(page, timeline);
     }
     if let Some(sanitize) = &response.sanitize {
         if let Some(reason) = &sanitize.reason {
@@ -221,13 +228,13 @@ fn extras(page: &mut Page, response: &EvaluateResponse) {
         }
         for finding in sanitize.findings.iter().take(MAX_FINDINGS) {
             let place = finding.source.as_deref().unwrap_or("unknown line");
-            page.row(
-                "sanitize",
-                &format!(
-                    "{} at {place}, block {:?}, thread {:?}, {} times: {}",
-                    finding.check, finding.block, finding.thread, finding.count, finding.message
-                ),
-            );
+            let (check, count) = (&finding.check, finding.count);
+            let thread = match (finding.block, finding.thread) {
+                (Some(block), Some(thread)) => format!(", block {block:?}, thread {thread:?}"),
+                _ => String::new(),
+            };
+            let text = format!("{check} at {place}{thread}, {count} times: {}", finding.message);
+            page.row("sanitize", &text);
         }
     }
     if let Some(printed) = response.printed.as_deref().filter(|text| !text.is_empty()) {
@@ -273,7 +280,8 @@ fn located(diagnostic: &Diagnostic) -> String {
 }
 
 fn timings(page: &mut Page, timings: &Timings) {
-    let Timings { queue, compile, h2d, execute, device_busy, d2h, verify, total } = *timings;
+    let Timings { queue, compile, h2d, execute, device_busy, d2h, verify, profile, total } =
+        *timings;
     page.row(
         "timings",
         &format!(
@@ -291,6 +299,9 @@ fn timings(page: &mut Page, timings: &Timings) {
         duration_ms(d2h),
         duration_ms(verify)
     ));
+    if profile > 0.0 {
+        page.more(&format!("device metrics {}", duration_ms(profile)));
+    }
 }
 
 #[cfg(test)]

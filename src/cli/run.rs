@@ -10,8 +10,8 @@ use super::args::{Cli, Command, Global};
 use super::logging::{self, Verbosity};
 use super::terminal::{Terminal, plain, write_error_stream};
 use super::{
-    CliError, children, compare, compile, devices, eval, gate, openapi, serve, show_config, sweep,
-    toolchain,
+    CliError, capabilities, children, compare, compile, devices, eval, gate, import, openapi,
+    profile, serve, show_config, sweep, toolchain,
 };
 use crate::config::{CliOverrides, Config, Effective};
 use crate::exit::{Exit, GateExit};
@@ -70,10 +70,13 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         }
         Command::Eval(args) => eval::run(&args, &configure(&global)?, terminal),
         Command::Compare(args) => compare::run(&args, &configure(&global)?, terminal),
+        Command::Profile(args) => profile::run(&args, &configure(&global)?, terminal),
         Command::Sweep(args) => sweep::run(&args, &configure(&global)?, terminal),
         Command::Compile(args) => compile::run(&args, &configure(&global)?, terminal),
         Command::Devices(args) => devices::run(&args, &configure(&global)?, terminal),
+        Command::Capabilities(args) => capabilities::run(&args, &configure(&global)?, terminal),
         Command::Toolchain(command) => toolchain::run(&command, &configure(&global)?, terminal),
+        Command::Import(args) => import::run(&args, &configure(&global)?, terminal),
         Command::Openapi(args) => openapi::run(&args, terminal),
         Command::Config(args) if args.defaults => show_config::defaults(terminal),
         Command::Config(_) => show_config::run(&load(&global, &global.overrides())?, terminal),

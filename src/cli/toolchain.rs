@@ -57,6 +57,7 @@ fn shown(found: &Toolchain) -> String {
     }
     for (name, tool) in [
         ("cuobjdump", &found.cuobjdump),
+        ("nvdisasm", &found.nvdisasm),
         ("ncu", &found.ncu),
         ("nsys", &found.nsys),
         ("compute-sanitizer", &found.compute_sanitizer),
@@ -67,6 +68,12 @@ fn shown(found: &Toolchain) -> String {
             }
             None => text += &format!("{name:<18} not found\n"),
         }
+    }
+    for cupti in &found.cupti {
+        text += &line("cupti", "", cupti, "");
+    }
+    if found.cupti.is_empty() {
+        text += &format!("{:<18} not found\n", "cupti");
     }
     text
 }

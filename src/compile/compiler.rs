@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
-use super::artifact::{Artifact, CompileTimings, Target};
+use super::artifact::{Artifact, CompileTimings, ImageFormat, Target};
 use super::cache::{Cache, Key};
+use super::disassemble::{self, Listings};
 use super::environment::{Environment, REMEDY};
 use super::error::{CompileError, CompileSetupError};
 use super::job::{Attempt, SourceJob};
@@ -72,6 +73,7 @@ pub struct Compiler {
     permits: Semaphore,
     flights: Mutex<HashMap<Key, Arc<Flight>>>,
     counters: Counters,
+    listings: Listings,
     sandbox: OnceLock<Enforcement>,
 }
 
@@ -134,6 +136,7 @@ impl Compiler {
             permits: Semaphore::new(config.parallelism.min(Semaphore::MAX_PERMITS)),
             flights: Mutex::default(),
             counters: Counters::default(),
+            listings: Listings::default(),
             sandbox: OnceLock::new(),
             environment: Environment::new(
                 config.program,
@@ -244,6 +247,22 @@ impl Compiler {
     fn board(&self, key: &Key) -> Arc<Flight> {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(flights.entry(key.clone()).or_default())
+    }
+
+    /// The machine code of an image as text, made by a confined child, or kept from last time.
+    pub async fn disassemble(
+        &self,
+        image: &[u8],
+        format: ImageFormat,
+    ) -> Result<Arc<str>, CompileError> {
+        let permit = self.permits.acquire().await;
+        let _permit = permit.map_err(|_| CompileError::internal("the compile stage is closed"))?;
+        self.listings.of(&self.environment, image, format).await
+    }
+
+    /// Why images of a format cannot be listed here; `None` if they can.
+    pub fn cannot_disassemble(&self, format: ImageFormat) -> Option<CompileError> {
+        disassemble::missing(self.environment.toolchain(), format)
     }
 
     /// What is compiled with.

@@ -181,12 +181,21 @@ impl Environment {
 
     /// Runs `work` in a fresh child with a private directory.
     pub(crate) async fn run_child(&self, work: Work) -> Result<Reply, CompileError> {
+        self.run_child_for(work, self.timeout).await
+    }
+
+    /// As [`Environment::run_child`], with a deadline of its own.
+    pub(crate) async fn run_child_for(
+        &self,
+        work: Work,
+        timeout: Duration,
+    ) -> Result<Reply, CompileError> {
         let job_dir = tempfile::Builder::new().prefix("compile-").tempdir_in(&self.run_dir);
         let job_dir = job_dir.map_err(|e| {
             let run_dir = self.run_dir.display();
             CompileError::internal(format!("cannot create a directory in {run_dir}: {e}"))
         })?;
-        self.run_child_in(work, job_dir.path(), self.timeout).await
+        self.run_child_in(work, job_dir.path(), timeout).await
     }
 
     async fn run_child_in(

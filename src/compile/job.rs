@@ -306,7 +306,7 @@ impl Attempt<'_> {
                 Err(CompileError::Environment { what, remedy: super::environment::REMEDY.into() })
             }
             Outcome::Failed { what } => Err(CompileError::Internal { what }),
-            Outcome::HeadersUnpacked | Outcome::Description { .. } => {
+            Outcome::HeadersUnpacked | Outcome::Listing { .. } | Outcome::Description { .. } => {
                 Err(CompileError::internal("the compile child answered another question"))
             }
         }

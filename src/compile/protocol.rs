@@ -13,7 +13,7 @@ use crate::sandbox::Enforcement;
 
 /// Version of these messages. Parent and child are the same program, unless it was upgraded in
 /// place.
-pub(crate) const PROTOCOL_VERSION: u32 = 1;
+pub(crate) const PROTOCOL_VERSION: u32 = 2;
 
 /// Largest frame, in bytes: machine code is the largest thing that travels.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -43,6 +43,8 @@ pub(crate) enum Work {
         /// Its version as discovery found it.
         version: (u32, u32),
     },
+    /// List the machine code of an image.
+    Disassemble(DisassembleWork),
     /// Open the library and say what it is.
     Describe {
         /// The library.
@@ -85,6 +87,22 @@ pub(crate) struct NvccWork {
     pub name_expressions: Vec<String>,
     pub arch: ArchOption,
     pub lineinfo: bool,
+}
+
+/// An image whose machine code is to be listed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct DisassembleWork {
+    /// The program, absolute.
+    pub program: PathBuf,
+    /// What stands before the image's name.
+    pub arguments: Vec<String>,
+    /// Directories with the programs that it starts.
+    pub search: Vec<PathBuf>,
+    /// The image.
+    #[serde(with = "crate::byte_string")]
+    pub image: Vec<u8>,
+    /// Most bytes of the listing that are wanted.
+    pub max_bytes: u64,
 }
 
 /// The program text and what to put around it.
@@ -133,6 +151,8 @@ pub(crate) enum Outcome {
     Rejected { code: FailureCode, log: String, diagnostics: Vec<Diagnostic> },
     /// The library does not know the architecture; those it knows.
     UnsupportedArch { supported: Vec<u32> },
+    /// A listing; `complete` unless there was more than was wanted.
+    Listing { text: String, complete: bool },
     /// Headers are in the job directory.
     HeadersUnpacked,
     /// Answer to `Describe`.

@@ -17,6 +17,8 @@ pub enum Kind {
     Keys,
     /// Which devices to use: `auto`, `emulator`, or ordinals.
     Devices,
+    /// One of these words.
+    Choice(&'static [&'static str]),
     /// A log filter.
     LogFilter,
     /// A file or directory; a relative one in a file is relative to that file.
@@ -63,11 +65,15 @@ pub const SETTINGS: &[Setting] = &[
     setting("compile.cache_max_bytes", Kind::Integer(0, MAX_BYTES)),
     with_env("compile.toolchain", Kind::Text, "WARPGAUGE_TOOLCHAIN"),
     setting("measure.min_warmup_s", Kind::Number(0.0, 10.0)),
+    with_env("tools.path", Kind::Text, "WARPGAUGE_TOOLS"),
+    setting("tools.timeout_s", Kind::Number(1.0, 3_600.0)),
+    setting("tools.clock_control", Kind::Choice(&["none", "base", "boost"])),
     setting("limits.max_tensor_bytes", Kind::Integer(1, MAX_BYTES)),
     setting("limits.max_total_bytes", Kind::Integer(1, MAX_BYTES)),
     setting("limits.max_output_bytes", Kind::Integer(0, MAX_BYTES)),
     setting("limits.max_sweep_points", Kind::Integer(1, 65_536)),
     with_env("storage.data_dir", Kind::Path, "WARPGAUGE_DATA_DIR"),
+    setting("storage.artifacts_max_bytes", Kind::Integer(0, MAX_BYTES)),
     with_env("log.level", Kind::LogFilter, "LOG_LEVEL"),
 ];
 

@@ -63,6 +63,7 @@ impl Kind {
             Kind::Devices => {
                 "`auto`, `emulator`, or different device ordinals such as `0,1`".to_owned()
             }
+            Kind::Choice(words) => format!("one of {}", words.join(", ")),
             Kind::LogFilter => "off, error, warn, info, debug or trace, or a filter such as \
                                 `info,warpgauge=debug`"
                 .to_owned(),
@@ -83,9 +84,12 @@ impl Kind {
                     .map(|key| toml::Value::String(key.to_owned()))
                     .collect(),
             ),
-            Kind::Text | Kind::Host | Kind::Devices | Kind::LogFilter | Kind::Path => {
-                toml::Value::String(text.to_owned())
-            }
+            Kind::Text
+            | Kind::Host
+            | Kind::Devices
+            | Kind::Choice(_)
+            | Kind::LogFilter
+            | Kind::Path => toml::Value::String(text.to_owned()),
         };
         self.check(value)
     }
@@ -113,6 +117,7 @@ impl Kind {
             Kind::Text => true,
             Kind::Host => !text.is_empty() && !text.contains(char::is_whitespace),
             Kind::Devices => text.parse::<DeviceSelection>().is_ok(),
+            Kind::Choice(words) => words.contains(&text),
             Kind::LogFilter => is_log_filter(text),
             Kind::Path => !text.starts_with('~') && !text.contains('\0'),
             Kind::Integer(..) | Kind::Number(..) | Kind::Boolean | Kind::Keys => false,

@@ -48,7 +48,8 @@ pub struct EvaluateRequest {
     /// Hardware metrics to collect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileSpec>,
-    /// Memory and race checks to run: `false`, `true`, or a compute-sanitizer tool name.
+    /// Memory and race checks to run: `false`, `true` or `all`, or a compute-sanitizer tool name. On
+    /// a GPU each is a run of its own under compute-sanitizer.
     #[serde(default)]
     #[oai(default)]
     pub sanitize: Sanitize,

@@ -116,6 +116,8 @@ entry_points! {
             *const CUlaunchConfig, CUfunction, *mut *mut c_void, *mut *mut c_void
         );
         reset_persisting_l2 = "cuCtxResetPersistingL2Cache": fn();
+        profiler_start = "cuProfilerStart": fn();
+        profiler_stop = "cuProfilerStop": fn();
     }
 }
 

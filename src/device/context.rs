@@ -126,7 +126,7 @@ impl Driver {
         // SAFETY: the context was just created, and is never released before the process ends.
         let result = unsafe { (self.api.context_set)(handle) };
         self.api.check(result, "make the context current")?;
-        Ok(Context { api: self.api, reserve: Rc::default(), _thread: PhantomData })
+        Ok(Context { api: self.api, handle, reserve: Rc::default(), _thread: PhantomData })
     }
 
     fn device(&self, ordinal: u32) -> Result<CUdevice, DeviceError> {
@@ -176,6 +176,7 @@ impl Driver {
 #[derive(Clone)]
 pub struct Context {
     api: &'static Api,
+    handle: CUcontext,
     reserve: Rc<Reserve>,
     _thread: PhantomData<Rc<()>>,
 }
@@ -183,6 +184,10 @@ pub struct Context {
 impl Context {
     pub(super) fn api(&self) -> &'static Api {
         self.api
+    }
+
+    pub(super) fn handle(&self) -> CUcontext {
+        self.handle
     }
 
     pub(super) fn reserve(&self) -> &Reserve {
@@ -221,6 +226,26 @@ impl Context {
         let result = unsafe { (self.api.context_get_limit)(&mut bytes, LIMIT_STACK_SIZE) };
         self.api.check(result, "ask for the stack limit")?;
         Ok(bytes as u64)
+    }
+
+    /// Tells a profiler round this process, if there is one, that what it is to see begins now.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn start_profiler(&self) -> Result<(), DeviceError> {
+        let Some(start) = self.api.profiler_start else { return Ok(()) };
+        // SAFETY: no arguments; without a profiler the call has no effect.
+        self.api.check(unsafe { start() }, "tell the profiler to begin")
+    }
+
+    /// Tells a profiler that what it is to see has ended.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn stop_profiler(&self) -> Result<(), DeviceError> {
+        let Some(stop) = self.api.profiler_stop else { return Ok(()) };
+        // SAFETY: no arguments; without a profiler the call has no effect.
+        self.api.check(unsafe { stop() }, "tell the profiler to end")
     }
 
     /// Returns L2 lines that a kernel asked to keep to normal use; nothing where unsupported.

@@ -10,6 +10,7 @@
 
 mod api;
 mod context;
+pub mod cupti;
 mod emulator;
 mod error;
 mod gate;

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, BufReader};
 
 use super::prepare::Prepared;
-use super::{measured, profiled, sanitized};
+use super::run::Ran;
+use super::{analysed, measured, profiled, sanitized};
 use crate::compile::{Artifact, CompileFailure, ImageFormat};
 use crate::contract::{ArgKind, EvaluateRequest, KernelType, Role};
 use crate::measure::{Counted, runtime_stats};
@@ -111,26 +112,22 @@ pub(super) fn not_compiled(
         }),
         printed: None,
         profile: None,
+        timeline: None,
         sanitize: None,
         counted: None,
     }
 }
 
 /// The report of a kernel that ran, or tried to.
-pub(super) fn ran(
-    job_id: &str,
-    request: &EvaluateRequest,
-    device: &DeviceInfo,
-    prepared: &Prepared,
-    outcome: RunOutcome,
-    timings: Timings,
-) -> io::Result<EvaluateResponse> {
-    let mut validation = validation_report(request, prepared, &outcome);
-    let outputs = output_reports(request, prepared, &outcome)?;
+pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<EvaluateResponse> {
+    let Ran { request, prepared, outcome, watched, device } = ran;
+    let mut validation = validation_report(request, prepared, outcome);
+    let outputs = output_reports(request, prepared, outcome)?;
     let failure = outcome.failure.as_ref();
-    let sanitize = sanitized::report(request, device, &outcome);
-    let screened = measured::screened(&outcome);
-    let kept = measured::kept(&outcome, &screened);
+    let sanitize = watched.sanitize.clone();
+    let sanitize = sanitize.or_else(|| sanitized::emulated(request, device, outcome));
+    let screened = measured::screened(outcome);
+    let kept = measured::kept(outcome, &screened);
     let ours = failure.is_some_and(|failure| failure.blame == Blame::Environment);
     let fault = sanitized::fault(sanitize.as_ref())
         .map(|text| Reason::new(ReasonCode::SanitizerFault, text));
@@ -154,7 +151,12 @@ pub(super) fn ran(
     // A time may only be ranked when nothing is known against the kernel.
     let ranked = failure.is_none() && correctness != Some(false);
     let stats = if ranked { runtime_stats(&kept) } else { None };
-    let (profile, device_metrics) = profiled::report(request, device, prepared, &outcome);
+    let measurement = measured::report(request, device, outcome, &screened, &kept);
+    let (profile, mut device_metrics) =
+        profiled::report(request, device, prepared, outcome, watched.profiled.as_ref());
+    if let Some(metrics) = &mut device_metrics {
+        analysed::complete(metrics, request, device, prepared, measurement.as_ref());
+    }
     let why = validation.reasons.first().map(|reason| reason.message.clone());
     let mut compile = compile_report(&prepared.artifact);
     compile.function = outcome.function;
@@ -180,7 +182,7 @@ pub(super) fn ran(
         device: Some(device_report(device)),
         compile: Some(compile),
         validation,
-        measurement: measured::report(request, device, &outcome, &screened, &kept),
+        measurement,
         outputs,
         failure: failure.map(|failure| FailureReport {
             stage: if failure.blame == Blame::Reference { "validate" } else { "execute" }
@@ -190,6 +192,7 @@ pub(super) fn ran(
         }),
         printed: (!outcome.printed.is_empty()).then(|| outcome.printed.clone()),
         profile,
+        timeline: watched.timeline.clone(),
         sanitize,
         counted: outcome.counts.as_ref().and_then(|counts| Counted::of(&counts.counts)),
     })

@@ -8,7 +8,8 @@ use super::decision;
 use super::error::{self, Problem, ServiceError};
 use super::jobs::JobGuard;
 use super::prepare::{self, CompileOutcome, Prepared};
-use super::run::{Admitted, Laid, Purpose, Shared, ms};
+use super::run::{Admitted, Laid, Purpose, Ran, Shared, ms};
+use super::watched::Watched;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
 use crate::measure::paired::{self, LookOutcome, PairOutcome, PairedComparison, Ranking};
 use crate::measure::{COMPARED_COUNTS, Counted, Preset, rank_counted};
@@ -21,10 +22,10 @@ use crate::worker::Lease;
 use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, PairedPlan, RunOutcome};
 
 /// A kernel that was evaluated on its own.
-struct Evaluated {
+pub(super) struct Evaluated {
     report: EvaluateResponse,
     /// `None` if it did not compile.
-    prepared: Option<Prepared>,
+    pub(super) prepared: Option<Prepared>,
     /// What the emulator counted in one launch.
     counts: Option<std::collections::BTreeMap<String, u64>>,
 }
@@ -72,7 +73,15 @@ impl Shared {
         let (pairs, failures) = bench.pairs(&evaluated).await;
         let device = bench.lease.device().clone();
         drop(bench);
+        let codes = self.code_diffs(&request, &device, &evaluated).await;
         let mut response = assemble(job.id(), &device, &candidates, evaluated, &pairs, &failures);
+        for (report, code) in response.candidates.iter_mut().zip(codes) {
+            match code {
+                Some(Ok(diff)) => report.code_diff = Some(diff),
+                Some(Err(why)) => report.no_code_diff = Some(why),
+                None => {}
+            }
+        }
         if candidates.len() > 1 {
             let alpha = decision::policy(&request).alpha;
             response.ranking = ranking(candidates.len() + 1, &pairs, alpha)?;
@@ -120,6 +129,7 @@ impl Bench<'_> {
         let began = Instant::now();
         let compiled = prepare::compile(&self.shared.compiler, &request, &device.target).await?;
         let mut timings = Timings { compile: ms(began), ..Timings::default() };
+        self.job.keep(super::run::kept(name, &request, &device, &compiled));
         let compiled = match compiled {
             CompileOutcome::Compiled(compiled) => *compiled,
             CompileOutcome::Failed(failure) => {
@@ -136,10 +146,15 @@ impl Bench<'_> {
         self.shared.linted.settle(look, &mut outcome);
         let counts = outcome.counts.as_ref().map(|counts| counts.counts.clone());
         timings.set_worker(&outcome.timings);
+        let mut watched = Watched::default();
+        let (shared, lease) = (self.shared, &mut self.lease);
+        watched.profile(shared, lease, &request, &prepared, &outcome).await;
+        timings.profile = watched.profile_ms;
         timings.total = ms(began);
-        let report = assemble::ran(self.job.id(), &request, &device, &prepared, outcome, timings)
+        let ran = Ran { request, prepared, outcome, watched, device };
+        let report = assemble::ran(self.job.id(), &ran, timings)
             .map_err(|error| error::internal("building the report", &error))?;
-        Ok(Evaluated { report, prepared: Some(prepared), counts })
+        Ok(Evaluated { report, prepared: Some(ran.prepared), counts })
     }
 
     fn next_id(&mut self, name: &str) -> String {
@@ -280,6 +295,8 @@ fn assemble(
             identical_code: identical.and_then(|(a, b)| a.artifact.same_code(&b.artifact)),
             counted: reference.counted().zip(own.counted()).map(|(a, b)| b.beside(a)),
             counts: counts(&reference, own),
+            code_diff: None,
+            no_code_diff: None,
         }
     });
     let candidates = reports.collect::<Vec<_>>();

@@ -24,6 +24,22 @@ pub enum ServiceError {
     /// No such job.
     #[error("there is no job {0}; finished jobs are kept for a while only")]
     NoSuchJob(String),
+    /// The job is there, and does not have what is asked for.
+    #[error("there is no {what}: {reason}")]
+    NoArtifact {
+        /// What is asked for, and of which job.
+        what: String,
+        /// Why there is none, and what would help.
+        reason: String,
+    },
+    /// The job had what is asked for, and it is not kept any more.
+    #[error("{what} is not kept any more: {reason}")]
+    ArtifactGone {
+        /// What is asked for, and of which job.
+        what: String,
+        /// Why it went, and what would help.
+        reason: String,
+    },
     /// The server is going down.
     #[error("the server is shutting down; send the request again to another or later")]
     ShuttingDown,

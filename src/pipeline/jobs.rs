@@ -5,9 +5,11 @@ use std::sync::Mutex;
 use std::time::{Instant, SystemTime};
 
 use super::ServiceError;
+use super::artifacts::{ArtifactKind, KeptKernel, Shelf};
 use crate::report::{
     EvaluateResponse, JobState, JobView, ResponseStatus, SweepResponse, SweepView,
 };
+use crate::tools::Artifact;
 
 /// Finished reports kept, in bytes of their outputs and samples.
 const MAX_KEPT_BYTES: usize = 256 << 20;
@@ -18,6 +20,7 @@ const SHUT_DOWN: &str = "the server shut down before the job ended";
 /// Every job that is running, and the latest that ended.
 pub(super) struct JobTable {
     kept: usize,
+    shelf: Shelf,
     inner: Mutex<Inner>,
 }
 
@@ -42,8 +45,13 @@ struct Record {
 
 impl JobTable {
     /// A table that keeps the latest `kept` ended jobs.
-    pub(super) fn new(kept: usize) -> Self {
-        Self { kept, inner: Mutex::default() }
+    pub(super) fn new(kept: usize, shelf: Shelf) -> Self {
+        Self { kept, shelf, inner: Mutex::default() }
+    }
+
+    /// What the jobs left beside their reports.
+    pub(super) fn shelf(&self) -> &Shelf {
+        &self.shelf
     }
 
     /// Enters a new job and returns the guard that will see it to its end.
@@ -136,6 +144,7 @@ impl JobTable {
             let Some((oldest, bytes)) = inner.ended.pop_front() else { break };
             inner.ended_bytes -= bytes;
             inner.jobs.remove(&oldest);
+            self.shelf.forget(&oldest);
         }
     }
 
@@ -176,6 +185,29 @@ impl JobGuard<'_> {
         self.table.update(&self.id, |record| {
             record.sweep = Some(SweepView { points: all, points_done: done, result: None });
         });
+    }
+
+    /// Keeps a kernel of the job for those who ask for its code. Points of a sweep leave none: there
+    /// are too many of them.
+    pub(super) fn keep(&self, kernel: KeptKernel) {
+        if !self.sweeps() {
+            self.table.shelf.keep(&self.id, kernel);
+        }
+    }
+
+    fn sweeps(&self) -> bool {
+        self.table.lock().jobs.get(&self.id).is_some_and(|job| job.sweep.is_some())
+    }
+
+    /// Keeps the files that tools left. One that cannot be kept costs the job nothing.
+    pub(super) fn keep_files(&self, files: &[Artifact]) {
+        for file in files.iter().filter(|_| !self.sweeps()) {
+            let extension = file.path.extension().and_then(|extension| extension.to_str());
+            let Some(kind) = extension.and_then(ArtifactKind::named) else { continue };
+            if let Err(error) = self.table.shelf.keep_file(&self.id, kind, &file.path) {
+                tracing::warn!(file = file.name, %error, "a tool's file cannot be kept");
+            }
+        }
     }
 
     /// Ends a sweep with what came of it. Whoever waited has the points' reports already.
@@ -273,9 +305,13 @@ fn epoch_seconds(time: SystemTime) -> f64 {
 mod tests {
     use super::*;
 
+    fn table(kept: usize) -> JobTable {
+        JobTable::new(kept, Shelf::new(0, std::path::Path::new("/")))
+    }
+
     #[test]
     fn a_dropped_job_is_cancelled_and_old_ones_leave() {
-        let table = JobTable::new(2);
+        let table = table(2);
         let ids = (0..3).map(|_| table.enter().id().to_owned()).collect::<Vec<_>>();
         assert!(table.view(&ids[0]).is_none(), "the oldest left");
         let view = table.view(&ids[2]).unwrap();
@@ -285,7 +321,7 @@ mod tests {
 
     #[test]
     fn running_jobs_never_leave() {
-        let table = JobTable::new(0);
+        let table = table(0);
         let guard = table.enter();
         drop(table.enter());
         guard.state(JobState::Compiling);

@@ -1,6 +1,10 @@
 //! The one place that knows the order of the stages.
 
+mod analysed;
+mod artifacts;
 mod assemble;
+mod capabilities;
+mod code_diffs;
 mod compare;
 mod compile_only;
 mod decision;
@@ -8,7 +12,9 @@ mod error;
 mod jobs;
 mod linted;
 mod measured;
+mod nsight;
 mod prepare;
+mod profile_plan;
 mod profiled;
 mod run;
 mod sanitized;
@@ -16,7 +22,10 @@ mod service;
 mod start;
 mod sweep;
 mod swept;
+mod timeline;
+mod watched;
 
+pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use error::{Problem, ServiceError, chain as error_chain};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
 pub use start::{Pipeline, program, toolchain_search};

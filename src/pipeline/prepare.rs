@@ -62,8 +62,7 @@ pub(super) async fn compile(
     request: &EvaluateRequest,
     target: &Target,
 ) -> Result<CompileOutcome, ServiceError> {
-    let lineinfo = request.sanitize != Sanitize::Off;
-    let options = CompileOptions { lineinfo };
+    let options = CompileOptions { lineinfo: wants_lines(request) };
     let references = distinct_references(request);
     let candidate = compiler.compile(&request.kernel, target, options);
     let others = futures_util::future::try_join_all(references.into_iter().map(
@@ -83,6 +82,11 @@ pub(super) async fn compile(
         Err(CompileError::Rejected(failure)) => Ok(CompileOutcome::Failed(failure)),
         Err(error) => Err(error::from_compile(error)),
     }
+}
+
+/// Whether the candidate is compiled with line information: findings name lines.
+pub(super) fn wants_lines(request: &EvaluateRequest) -> bool {
+    request.sanitize != Sanitize::Off
 }
 
 /// Reference kernels, each once, with the outputs it defines.
@@ -175,6 +179,8 @@ pub(super) fn lay_out(
         profile: profiled::wants_counts(request),
         lint: false,
         paired: None,
+        traced: None,
+        counters: None,
     };
     Ok(Prepared { artifact: compiled.candidate, job, _directory: layout.directory })
 }

@@ -6,18 +6,21 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::artifacts::KeptKernel;
 use super::assemble;
 use super::error::{self, ServiceError};
 use super::jobs::{JobGuard, JobTable};
 use super::linted::{self, LintedContracts, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
+use super::watched::Watched;
 use crate::compile::Compiler;
 use crate::config::Config;
 use crate::contract::{self, EvaluateRequest, InputChoice, Isolation, Limits, ReturnOutputs};
 use crate::measure::{Preset, StopRule};
 use crate::queue::Need;
 use crate::report::{EvaluateResponse, JobState, Timings};
-use crate::worker::protocol::{DeviceInfo, Job, RunOutcome, TrialPlan};
+use crate::tools::Tools;
+use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, RunOutcome, TrialPlan};
 use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease, RunEvent};
 
 /// Timed launches whose outputs are verified, about.
@@ -38,10 +41,20 @@ pub(super) enum Purpose {
 /// A place among the evaluations in flight; dropping it frees the place.
 pub(super) type Admitted = OwnedSemaphorePermit;
 
+/// A kernel that ran, or tried to, and what came of it.
+pub(super) struct Ran {
+    pub request: EvaluateRequest,
+    pub prepared: Prepared,
+    pub outcome: RunOutcome,
+    pub watched: Watched,
+    pub device: DeviceInfo,
+}
+
 /// The parts every evaluation shares.
 pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) limits: Limits,
+    pub(super) tools: Tools,
     pub(super) compiler: Arc<Compiler>,
     pub(super) fleet: Arc<Fleet>,
     pub(super) jobs: JobTable,
@@ -60,6 +73,24 @@ pub(super) struct Laid {
     pub(super) prepared: Prepared,
     /// To be settled with the run's outcome.
     pub(super) look: Look,
+}
+
+/// A kernel and what was compiled of it, for those who ask for its code later.
+pub(super) fn kept(
+    name: &str,
+    request: &EvaluateRequest,
+    device: &DeviceInfo,
+    compiled: &CompileOutcome,
+) -> KeptKernel {
+    let (code, target, lineinfo) = (&request.kernel, device.target, prepare::wants_lines(request));
+    match compiled {
+        CompileOutcome::Compiled(compiled) => {
+            KeptKernel::built(name, code, target, lineinfo, &compiled.candidate)
+        }
+        CompileOutcome::Failed(failure) => {
+            KeptKernel::rejected(name, code, target, lineinfo, failure)
+        }
+    }
 }
 
 impl Shared {
@@ -96,6 +127,7 @@ impl Shared {
         let compiling = Instant::now();
         let compiled = prepare::compile(&self.compiler, &request, &device.target).await?;
         let mut timings = Timings { compile: ms(compiling), ..Timings::default() };
+        job.keep(kept("kernel", &request, &device, &compiled));
         let compiled = match compiled {
             CompileOutcome::Compiled(compiled) => compiled,
             CompileOutcome::Failed(failure) => {
@@ -119,9 +151,13 @@ impl Shared {
         let run = prepared.job.clone();
         let mut outcome = self.execute(job, &request, run, &mut lease).await;
         self.linted.settle(look, &mut outcome);
+        let watched = self.watch(&mut lease, &request, &prepared, &outcome).await;
+        timings.profile = watched.profile_ms;
+        job.keep_files(&watched.artifacts);
         let device = lease.device().clone();
         drop(lease);
-        self.finish(job, request, prepared, outcome, device, timings, arrived).await
+        let ran = Ran { request, prepared, outcome, watched, device };
+        self.finish(job, ran, timings, arrived).await
     }
 
     pub(super) fn check(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
@@ -214,9 +250,11 @@ impl Shared {
         &self,
         job: &JobGuard<'_>,
         request: &EvaluateRequest,
-        run: Job,
+        mut run: Job,
         lease: &mut Lease,
     ) -> RunOutcome {
+        // A GPU is checked in runs of their own; this one keeps its own guards.
+        run.sanitize &= lease.device().kind == DeviceKind::Emulator;
         job.state(JobState::Profiling);
         let timeout = Duration::from_secs_f64(request.timeout);
         let fresh = request.isolation == Isolation::Fresh;
@@ -228,24 +266,17 @@ impl Shared {
         lease.run(run, timeout, fresh, &on_event).await
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the last step takes what every step before left"
-    )]
     async fn finish(
         &self,
         job: &JobGuard<'_>,
-        request: EvaluateRequest,
-        prepared: Prepared,
-        outcome: RunOutcome,
-        device: DeviceInfo,
+        ran: Ran,
         mut timings: Timings,
         arrived: Instant,
     ) -> Result<EvaluateResponse, ServiceError> {
-        timings.set_worker(&outcome.timings);
-        let carries_content = outcome.outputs.iter().any(|output| output.file.is_some());
+        timings.set_worker(&ran.outcome.timings);
+        let carries_content = ran.outcome.outputs.iter().any(|output| output.file.is_some());
         let job_id = job.id().to_owned();
-        let build = move || assemble::ran(&job_id, &request, &device, &prepared, outcome, timings);
+        let build = move || assemble::ran(&job_id, &ran, timings);
         // Encoding outputs can take long; answers without content are not worth a thread hop.
         let built =
             if carries_content { tokio::task::spawn_blocking(build).await } else { Ok(build()) };

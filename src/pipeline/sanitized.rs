@@ -4,9 +4,15 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use super::prepare::Prepared;
+use super::run::Shared;
 use crate::contract::{EvaluateRequest, Sanitize};
-use crate::report::{Finding, SanitizeReport};
-use crate::worker::protocol::{DeviceInfo, DeviceKind, RunOutcome};
+use crate::profile::Unavailable;
+use crate::profile::sanitizer::SanitizerFinding;
+use crate::report::{CheckReport, Finding, SanitizeReport};
+use crate::tools::sanitizer::{self, Check, Checked};
+use crate::worker::Lease;
+use crate::worker::protocol::{Blame, DeviceInfo, DeviceKind, RunOutcome};
 
 /// Checks whose findings a GPU answers with a fault, or with another buffer's content: a kernel
 /// with one of them is not right, whatever its outputs hold. While checks run, such accesses are
@@ -32,20 +38,96 @@ struct EmulatorFinding {
     count: u64,
 }
 
-/// The outcome of the checks that the request asks for.
-pub(super) fn report(
+/// Runs the checks that the request asks for on a GPU, one after the other, each in a process of
+/// its own. `None` where there is nothing to do, as on the emulated device, which checks while it
+/// runs.
+pub(super) async fn check(
+    shared: &Shared,
+    lease: &mut Lease,
+    request: &EvaluateRequest,
+    prepared: &Prepared,
+    outcome: &RunOutcome,
+) -> Option<SanitizeReport> {
+    let checks = wanted(&request.sanitize);
+    if checks.is_empty() || lease.device().kind == DeviceKind::Emulator {
+        return None;
+    }
+    let failure = outcome.failure.as_ref();
+    if let Some(failure) = failure.filter(|failure| failure.blame == Blame::Environment) {
+        let text = format!("the kernel was not run: {}", failure.message);
+        return Some(unavailable(&text));
+    }
+    let mut told = Vec::new();
+    for check in checks {
+        let asked = sanitizer::Request {
+            job: &prepared.job,
+            directory: &prepared.job.directory,
+            check,
+            time_limit: shared.tool_limit(),
+        };
+        let answer = sanitizer::check(&shared.tools, lease, &asked).await;
+        told.push((check, answer));
+    }
+    Some(gpu_report(told))
+}
+
+/// The checkers that a request asks for.
+fn wanted(sanitize: &Sanitize) -> Vec<Check> {
+    let named = |check: &Check| match sanitize {
+        Sanitize::Off => false,
+        Sanitize::All => true,
+        Sanitize::Tool(name) => check.name() == name,
+    };
+    Check::ALL.into_iter().filter(named).collect()
+}
+
+/// What the checkers told, in one report.
+fn gpu_report(told: Vec<(Check, Result<Checked, Unavailable>)>) -> SanitizeReport {
+    let (mut checks, mut findings, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
+    for (check, answer) in told {
+        let tool = check.name().to_owned();
+        match answer {
+            Ok(checked) => {
+                checks.push(CheckReport {
+                    tool,
+                    available: true,
+                    version: Some(checked.tool),
+                    wall_ms: Some(checked.wall.as_secs_f64() * 1e3),
+                    unavailable: None,
+                    left_out: checked.log.left_out,
+                });
+                findings.extend(checked.log.findings.into_iter().map(of_sanitizer));
+            }
+            Err(why) => {
+                reasons.push(format!("{tool}: {} ({})", why.reason, why.remedy));
+                checks.push(CheckReport {
+                    tool,
+                    available: false,
+                    version: None,
+                    wall_ms: None,
+                    unavailable: Some(why),
+                    left_out: None,
+                });
+            }
+        }
+    }
+    SanitizeReport {
+        available: reasons.is_empty(),
+        reason: (!reasons.is_empty()).then(|| reasons.join("; ")),
+        source: Some("compute-sanitizer".to_owned()),
+        findings,
+        checks,
+    }
+}
+
+/// The outcome of the checks that the emulated device made.
+pub(super) fn emulated(
     request: &EvaluateRequest,
     device: &DeviceInfo,
     outcome: &RunOutcome,
 ) -> Option<SanitizeReport> {
-    if request.sanitize == Sanitize::Off {
+    if request.sanitize == Sanitize::Off || device.kind != DeviceKind::Emulator {
         return None;
-    }
-    if device.kind != DeviceKind::Emulator {
-        return Some(unavailable(
-            "compute-sanitizer is not driven by this version; run the contract with \
-             `--device emulator`, which checks every access",
-        ));
     }
     let Some(report) = &outcome.emulator_report else {
         return Some(unavailable("the emulator gave no report, since the kernel did not run"));
@@ -56,6 +138,7 @@ pub(super) fn report(
             reason: None,
             source: Some("emulator".to_owned()),
             findings: report.findings.into_iter().map(finding).collect(),
+            checks: Vec::new(),
         },
         Err(error) => unavailable(&format!("the emulator's report cannot be read: {error}")),
     })
@@ -68,6 +151,18 @@ pub(super) fn fault(report: Option<&SanitizeReport>) -> Option<String> {
     Some(format!("memory check `{}`: {}", found.check, found.message))
 }
 
+fn of_sanitizer(found: SanitizerFinding) -> Finding {
+    Finding {
+        check: found.check.to_owned(),
+        kernel: found.kernel,
+        block: found.block,
+        thread: found.thread,
+        source: found.source,
+        message: found.message,
+        count: found.count,
+    }
+}
+
 fn finding(found: EmulatorFinding) -> Finding {
     let name = |file: &str| {
         Path::new(file).file_name().map_or(file.to_owned(), |name| name.to_string_lossy().into())
@@ -76,8 +171,8 @@ fn finding(found: EmulatorFinding) -> Finding {
     Finding {
         check: found.check,
         kernel: found.kernel,
-        block: found.block,
-        thread: found.thread,
+        block: Some(found.block),
+        thread: Some(found.thread),
         source: source.map(|(file, line)| format!("{}:{line}", name(file))),
         message: found.message,
         count: found.count,
@@ -90,6 +185,7 @@ fn unavailable(reason: &str) -> SanitizeReport {
         reason: Some(reason.to_owned()),
         source: None,
         findings: Vec::new(),
+        checks: Vec::new(),
     }
 }
 
@@ -116,11 +212,47 @@ mod tests {
             reason: None,
             source: None,
             findings: vec![found("shared_race"), found(check)],
+            checks: Vec::new(),
         };
         assert_eq!(fault(Some(&report("shared_race"))), None);
         assert_eq!(fault(None), None);
         let told = fault(Some(&report("out_of_bounds"))).unwrap();
         assert!(told.contains("out_of_bounds") && told.contains("what happened"), "{told}");
         assert_eq!(found("misaligned").source.as_deref(), Some("kernel.cu:6"));
+    }
+
+    #[test]
+    fn checkers_make_one_report_and_one_that_fails_takes_nothing_from_the_others() {
+        let log = "========= COMPUTE-SANITIZER\n\
+                   ========= Invalid __global__ write of size 4 bytes\n\
+                   =========     at k+0x100 in kernel.cu:5\n\
+                   =========     by thread (5,0,0) in block (0,0,0)\n\
+                   =========     Access to 0x7f86dac04214 is out of bounds\n\
+                   ========= \n\
+                   ========= ERROR SUMMARY: 1 error\n";
+        let checked = Checked {
+            log: crate::profile::sanitizer::parse_log(log),
+            tool: "compute-sanitizer 2025.3.1.0".to_owned(),
+            outcome: RunOutcome::default(),
+            wall: std::time::Duration::from_millis(800),
+        };
+        let why = crate::profile::Cause::TimedOut.because("it took too long");
+        let report = gpu_report(vec![(Check::Memcheck, Ok(checked)), (Check::Initcheck, Err(why))]);
+        assert!(!report.available);
+        assert!(report.reason.as_ref().unwrap().starts_with("initcheck: it took too long"));
+        assert_eq!(report.checks.iter().map(|c| c.available).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(report.checks[1].unavailable.as_ref().unwrap().code, "timed_out");
+        let told = fault(Some(&report)).expect("a wrong access is a fault, whoever found it");
+        assert!(told.contains("out_of_bounds"), "{told}");
+        assert_eq!(report.findings[0].source.as_deref(), Some("kernel.cu:5"));
+        assert_eq!(report.findings[0].thread, Some([5, 0, 0]));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_what_runs() {
+        let names = |sanitize| wanted(&sanitize).into_iter().map(Check::name).collect::<Vec<_>>();
+        assert_eq!(names(Sanitize::All), ["memcheck", "racecheck", "initcheck", "synccheck"]);
+        assert_eq!(names(Sanitize::Tool("racecheck".to_owned())), ["racecheck"]);
+        assert!(names(Sanitize::Off).is_empty());
     }
 }

@@ -6,10 +6,11 @@ use futures_util::future::BoxFuture;
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
-use super::{ServiceError, SweepEvents};
+use super::{ArtifactContent, ArtifactKind, ArtifactList, ServiceError, SweepEvents};
 use crate::contract::{CompareRequest, EvaluateRequest, KernelCode, SweepRequest};
 use crate::report::{
-    CompareResponse, CompileResponse, DeviceReport, EvaluateResponse, JobView, SweepResponse,
+    CompareResponse, CompileResponse, DeviceReport, EvaluateResponse, JobView, ProfilePlan,
+    SweepResponse, Tooling,
 };
 
 /// The service behind the HTTP API and the local command line.
@@ -32,6 +33,12 @@ pub trait EvaluationService: Send + Sync + 'static {
         request: EvaluateRequest,
     ) -> BoxFuture<'_, Result<EvaluateResponse, ServiceError>>;
 
+    /// What the profile that a request asks for would take; nothing is run.
+    fn profile_plan(
+        &self,
+        request: EvaluateRequest,
+    ) -> BoxFuture<'_, Result<ProfilePlan, ServiceError>>;
+
     /// Accepts an evaluation and answers at once with its job id.
     fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError>;
 
@@ -52,8 +59,22 @@ pub trait EvaluationService: Send + Sync + 'static {
     /// A job, while it is kept.
     fn job(&self, job_id: &str) -> Option<JobView>;
 
+    /// What a job left beside its report.
+    fn artifacts(&self, job_id: &str) -> Result<ArtifactList, ServiceError>;
+
+    /// One of them: of the job's kernel or, in a comparison, of the one that is named.
+    fn artifact<'a>(
+        &'a self,
+        job_id: &'a str,
+        kind: ArtifactKind,
+        kernel: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<ArtifactContent, ServiceError>>;
+
     /// The state of the machine and of the queue.
     fn status(&self) -> ServiceStatus;
+
+    /// What the tools of the machine can do. They are looked for once, and again if `refresh`.
+    fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling>;
 
     /// Takes no more work, gives what runs `grace` to end, then stops it.
     fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()>;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
+use super::artifacts::{ArtifactContent, ArtifactKind, ArtifactList, Shelf};
 use super::error::{self, ServiceError};
 use super::jobs::JobTable;
 use super::linted::LintedContracts;
@@ -18,7 +19,11 @@ use crate::compile::toolchain::{self, Toolchain, ToolchainSearch};
 use crate::compile::{Compiler, CompilerConfig};
 use crate::config::{Config, DeviceSelection};
 use crate::contract::{CompareRequest, EvaluateRequest, Limits, SweepRequest};
-use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView, SweepResponse};
+use crate::report::{
+    CompareResponse, CompileResponse, EvaluateResponse, JobView, ProfilePlan, SweepResponse,
+    Tooling,
+};
+use crate::tools::{ToolSearch, Tools};
 use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 
 /// The service: compilers, devices, and the jobs between them.
@@ -46,12 +51,15 @@ impl Pipeline {
             max_sweep_points: config.limits.max_sweep_points,
             ..Limits::default()
         };
+        let shelf = Shelf::new(config.storage.artifacts_max_bytes, run_dir.path());
+        let tools = start_tools(config, run_dir.path())?;
         let shared = Shared {
             config: config.clone(),
+            tools,
             limits,
             compiler,
             fleet,
-            jobs: JobTable::new(config.server.jobs_kept),
+            jobs: JobTable::new(config.server.jobs_kept, shelf),
             linted: LintedContracts::default(),
             admission: Arc::new(tokio::sync::Semaphore::new(capacity)),
             admitted_at_most: capacity,
@@ -108,6 +116,13 @@ impl EvaluationService for Pipeline {
         self.finite(request, Purpose::Execute)
     }
 
+    fn profile_plan(
+        &self,
+        request: EvaluateRequest,
+    ) -> BoxFuture<'_, Result<ProfilePlan, ServiceError>> {
+        async move { self.shared.profile_plan(&request).await }.boxed()
+    }
+
     fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError> {
         self.shared.check(&request)?;
         let admitted = self.shared.admit()?;
@@ -141,6 +156,19 @@ impl EvaluationService for Pipeline {
         self.shared.jobs.view(job_id)
     }
 
+    fn artifacts(&self, job_id: &str) -> Result<ArtifactList, ServiceError> {
+        self.shared.artifacts(job_id)
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        job_id: &'a str,
+        kind: ArtifactKind,
+        kernel: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<ArtifactContent, ServiceError>> {
+        self.shared.artifact(job_id, kind, kernel).boxed()
+    }
+
     fn status(&self) -> ServiceStatus {
         let shared = &self.shared;
         let (jobs_by_state, average_job_age_s) = shared.jobs.summary();
@@ -166,6 +194,10 @@ impl EvaluationService for Pipeline {
             compilers: compilers(shared.compiler.toolchain()),
             compile_sandbox: shared.compiler.sandbox().to_string(),
         }
+    }
+
+    fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling> {
+        self.shared.tooling(refresh).boxed()
     }
 
     fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()> {
@@ -202,6 +234,15 @@ fn compilers(toolchain: &Toolchain) -> Vec<String> {
         format!("nvcc {} ({}, {})", found.version, found.source, found.path.display())
     });
     nvrtc.chain(nvcc).collect()
+}
+
+/// What finds and runs NVIDIA's tools.
+fn start_tools(config: &Config, run_dir: &Path) -> Result<Tools, ServiceError> {
+    let directory = run_dir.join("tools");
+    std::fs::create_dir(&directory).map_err(|error| {
+        ServiceError::Unavailable(format!("cannot create {}: {error}", directory.display()))
+    })?;
+    Ok(Tools::new(ToolSearch::new(&config.tools.path, directory)))
 }
 
 /// A directory that only this process uses and that goes with it.
@@ -259,6 +300,7 @@ async fn start_fleet(
         program: program.to_owned(),
         devices,
         emulator: emulator.map(PathBuf::from),
+        cupti: compiler.toolchain().cupti.clone(),
         run_dir: run_dir.to_owned(),
         hot_spare: config.devices.hot_spare,
         queue_capacity: config.devices.queue_capacity,

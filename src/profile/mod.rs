@@ -3,13 +3,50 @@
 //! [`catalogue`] is the one table of metrics: id, unit, meaning, NVIDIA's counters, and where the
 //! CUDA Evaluation Server's responses have the value. A source fills in what it knows, and a reason
 //! for everything else; `emulator` is such a source. [`types`](DeviceMetrics) are the wire types.
+//! [`analyse`] adds what follows from the values: the roofline, advice, and the cross-check with
+//! the unprofiled time.
 
+mod advice;
+mod analysis;
 pub mod catalogue;
+mod cross_check;
 mod emulator;
+mod facts;
+mod found;
+pub mod import;
+mod launch;
+pub mod ncu;
+pub mod nsys;
 mod occupancy;
+mod reason;
+mod roofline;
+pub mod sanitizer;
 mod select;
+pub mod sets;
+mod several;
+mod svg;
+#[cfg(test)]
+mod testing;
+mod text;
 mod types;
+mod values;
 
-pub use emulator::{Launched, metrics as emulator_metrics};
+pub use advice::{Advice, AdviceCode, Evidence, ShareOf};
+pub use analysis::analyse;
+pub use cross_check::CrossCheck;
+pub use emulator::metrics as emulator_metrics;
+pub use facts::{Facts, Timed};
+pub use launch::Launch;
+pub use reason::Cause;
+pub use roofline::{
+    BoundBy, Ceiling, CeilingSource, ComputeRoof, Level, MemoryRoof, Precision, RatesOver,
+    Roofline, RooflinePoint, TimeBasis,
+};
 pub use select::{Selection, select};
-pub use types::{DeviceMetrics, Metric, MetricGroups, MetricSource};
+pub use several::{MAX_KERNELS, Profiled, several_metrics};
+pub use svg::{Caption, render as roofline_svg, si};
+pub use types::{
+    CacheControl, ClockControl, Conditions, DeviceMetrics, KernelMetrics, Metric, MetricGroups,
+    MetricSource, Replay, Unavailable,
+};
+pub use values::{Collected, counter_names, device_metrics, nvidia_names};

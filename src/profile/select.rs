@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::catalogue::{CATALOGUE, MetricInfo};
+use super::sets;
 
 /// Metrics that were asked for.
 #[derive(Debug, Default)]
@@ -13,9 +14,12 @@ pub struct Selection {
     pub unknown: BTreeSet<String>,
 }
 
-/// The metrics of a list of ids, names of groups, `all`, or names of NVIDIA's metrics; all metrics
-/// for an empty list.
+/// The metrics of a list of ids, names of sets or groups, `all`, or names of NVIDIA's metrics; all
+/// metrics for an empty list.
 pub fn select(names: &[String]) -> Selection {
+    let members =
+        |name: &'_ String| sets::set(name).map_or_else(|| vec![name.clone()], <[_]>::to_vec);
+    let names = &names.iter().flat_map(members).collect::<Vec<_>>();
     let chosen = |info: &MetricInfo, name: &str| {
         name == "all" || name == info.id || name == info.group.name() || info.has_source(name)
     };
@@ -45,8 +49,11 @@ mod tests {
             ids(&["dram__throughput.avg.pct_of_peak_sustained_elapsed"]).0,
             ["dram_throughput"]
         );
-        assert_eq!(ids(&["stall", "bogus", "stall"]).0.len(), 4);
+        assert_eq!(ids(&["stall", "bogus", "stall"]).0.len(), 19);
         assert_eq!(ids(&["stall", "bogus"]).1, ["bogus"]);
+        let bound = ids(&["speed_of_light"]);
+        assert!(bound.0.contains(&"sm_throughput") && bound.0.contains(&"duration"));
+        assert!(bound.1.is_empty() && bound.0.len() < ids(&["core"]).0.len());
         assert_eq!(ids(&[]).0.len(), CATALOGUE.len());
         assert_eq!(ids(&["all"]).0.len(), CATALOGUE.len());
     }

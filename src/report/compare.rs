@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     DeviceReport, EvaluateResponse, KernelExecResult, ResponseStatus, RuntimeStats, Timings,
 };
+use crate::compile::listing::CodeDiff;
 use crate::measure::paired::{PairedComparison, Ranking};
 use crate::measure::{CountedComparison, CountedRank};
 
@@ -93,6 +94,13 @@ pub struct CandidateReport {
     /// times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<CountedComparison>,
+    /// How its code differs from the reference's. Absent where it is the same machine code, and
+    /// where `no_code_diff` says why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_diff: Option<CodeDiff>,
+    /// Why the codes cannot be compared, and what would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_code_diff: Option<String>,
     /// Deterministic counts of one launch beside the reference's, on the emulated device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[oai(default)]

@@ -10,10 +10,11 @@ use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
 use super::measurement::MeasurementReport;
+use super::timeline::TimelineReport;
 use crate::compile::{Diagnostic, Resources};
 use crate::contract::{Compress, DataFormat, KernelType};
 use crate::measure::{Counted, RuntimeStats};
-use crate::profile::DeviceMetrics;
+use crate::profile::{DeviceMetrics, Unavailable};
 use crate::tensor::Dtype;
 use crate::validate::{Comparison, Reason, Weakness};
 use crate::worker::protocol::{DeviceKind, FunctionFacts, WorkerTimings};
@@ -58,6 +59,9 @@ pub struct EvaluateResponse {
     /// `kernel_exec_result.metadata.device_metrics`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Availability>,
+    /// What the GPU and the driver did, when asked for (`nsys` in `profile.tools`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<TimelineReport>,
     /// Memory checks, when asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sanitize: Option<SanitizeReport>,
@@ -146,6 +150,10 @@ pub struct Timings {
     pub d2h: f64,
     /// Checking: guard bands, inputs, reference kernels, comparisons.
     pub verify: f64,
+    /// Reading device metrics, in launches and processes of their own.
+    #[serde(default)]
+    #[oai(default)]
+    pub profile: f64,
     /// From the request's arrival to the answer.
     pub total: f64,
 }
@@ -169,6 +177,7 @@ impl Timings {
         self.device_busy += other.device_busy;
         self.d2h += other.d2h;
         self.verify += other.verify;
+        self.profile += other.profile;
         self.total += other.total;
     }
 }
@@ -327,6 +336,33 @@ pub struct SanitizeReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[oai(default)]
     pub findings: Vec<Finding>,
+    /// Each checker of compute-sanitizer that was asked for; none on the emulated device, whose
+    /// checks are one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub checks: Vec<CheckReport>,
+}
+
+/// How one checker of compute-sanitizer fared, in a run of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct CheckReport {
+    /// `memcheck`, `racecheck`, `initcheck` or `synccheck`.
+    pub tool: String,
+    /// Whether it ran to its end.
+    pub available: bool,
+    /// Version of compute-sanitizer, if it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// How long it took, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<f64>,
+    /// Why it did not run to its end, and what would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<Unavailable>,
+    /// Findings that it left out, because there were too many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<u64>,
 }
 
 /// One finding of a memory check.
@@ -334,14 +370,17 @@ pub struct SanitizeReport {
 #[oai(skip_serializing_if_is_none)]
 pub struct Finding {
     /// Which check: `out_of_bounds`, `misaligned`, `use_after_free`, `uninitialised_read`,
-    /// `shared_race`, `divergent_barrier`, `read_only_write`.
+    /// `shared_race`, `divergent_barrier`, `read_only_write`; from compute-sanitizer also
+    /// `invalid_barrier`, `bad_free`, `host_access`, `api_error`, `other`.
     pub check: String,
     /// Kernel.
     pub kernel: String,
-    /// Block index.
-    pub block: [u32; 3],
-    /// Thread index.
-    pub thread: [u32; 3],
+    /// Block index; absent where a checker does not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<[u32; 3]>,
+    /// Thread index; absent where a checker does not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<[u32; 3]>,
     /// Source file and line, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,

@@ -7,11 +7,12 @@ pub mod child;
 mod fleet;
 pub mod frame;
 pub mod protocol;
+mod rendezvous;
 mod selftest;
 
 pub use fleet::{
-    DeviceChoice, DeviceState, DeviceStatus, Fleet, FleetConfig, FleetError, Lease, LeaseError,
-    RunEvent, SupportSource,
+    CounterClaim, DeviceChoice, DeviceState, DeviceStatus, Fleet, FleetConfig, FleetError, Lease,
+    LeaseError, OneShot, OneShotEnd, RunEvent, SupportSource, chip_of,
 };
 /// Source of the self-test's kernels, for whoever packs its images.
 pub use selftest::SOURCE as SELF_TEST_SOURCE;

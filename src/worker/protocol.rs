@@ -15,11 +15,12 @@ use crate::contract::{CacheState, Role, TensorInit};
 use crate::device::{ClockReading, GpuHealth, GpuSettings};
 use crate::measure::paired::{ComparePolicy, PairedBlock};
 use crate::measure::{StopReason, StopRule};
+use crate::profile::Unavailable;
 use crate::tensor::Dtype;
 use crate::validate::{Comparison, ResolvedTolerance, Weakness};
 
 /// Version of this protocol; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// Largest frame, in bytes. Machine code is the largest thing that travels in one.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -36,6 +37,8 @@ pub enum ToWorker {
     Support(Image),
     /// Run one job.
     Run(Box<Job>),
+    /// Give hardware counters back, for whoever else wants to read them. Answered with `Idle`.
+    Release,
     /// Finish.
     Exit,
 }
@@ -50,7 +53,7 @@ pub enum FromWorker {
         /// The device it holds.
         device: DeviceInfo,
     },
-    /// Answer to `Support`: waiting for jobs.
+    /// Answer to `Support` and `Release`: waiting for jobs.
     Idle,
     /// The job's deadline starts now.
     Started,
@@ -178,6 +181,82 @@ pub struct Job {
     pub paired: Option<PairedPlan>,
     /// Whether the emulator's counts of one more launch are wanted.
     pub profile: bool,
+    /// In place of all else: launch for a tool that watches this process. Nothing is timed or
+    /// verified.
+    pub traced: Option<TracePlan>,
+    /// In place of all else: read hardware counters of the launch.
+    pub counters: Option<CounterPlan>,
+}
+
+/// Hardware counters to read, by a worker that is for that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CounterPlan {
+    /// NVIDIA's metrics.
+    pub metrics: Vec<String>,
+    /// State of L2 at each launch.
+    pub cache: CacheState,
+    /// Launches that it may take.
+    pub max_passes: u32,
+}
+
+/// What hardware counters told of one launch.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CounterFacts {
+    /// The library, with its version.
+    pub tool: String,
+    /// The chip, as the library names it.
+    pub chip: String,
+    /// NVIDIA's metrics in base units; finite.
+    pub values: BTreeMap<String, f64>,
+    /// NVIDIA's metrics without a value, and why.
+    pub missing: BTreeMap<String, String>,
+    /// Launches that it took.
+    pub passes: u32,
+    /// Where the time went.
+    pub timings: CounterTimings,
+    /// Why there are no values at all.
+    pub unavailable: Option<Unavailable>,
+}
+
+/// Where the time went that counters took, milliseconds of wall clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CounterTimings {
+    /// Opening the library and taking the counters: once for a worker.
+    pub open_ms: f64,
+    /// Planning: once for each set of metrics.
+    pub plan_ms: f64,
+    /// Setting the counters up.
+    pub begin_ms: f64,
+    /// The passes.
+    pub passes_ms: f64,
+    /// Part of them: restoring buffers, emptying L2.
+    pub prepare_ms: f64,
+    /// Reading the counters and evaluating the metrics.
+    pub read_ms: f64,
+}
+
+/// Launches for a tool round the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracePlan {
+    /// What the tool is to see.
+    pub view: TraceView,
+    /// State of L2 at each launch, as far as this process sets it.
+    pub cache: CacheState,
+}
+
+/// What a tool round a worker is to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TraceView {
+    /// Hardware counters: after one launch that it does not see, one launch and nothing else.
+    Counters,
+    /// The timeline: so many launches, what each needs before it, and the copies of the outputs.
+    Timeline {
+        /// How many.
+        launches: u32,
+    },
+    /// Every access: one launch on buffers with nothing round them, of which only the defined
+    /// content is written, and none is read.
+    Checks,
 }
 
 impl Job {
@@ -349,6 +428,10 @@ pub struct RunOutcome {
     pub emulator_report: Option<serde_json::Value>,
     /// What the emulator counted in a launch of its own, apart from the timed ones.
     pub counts: Option<LaunchCounts>,
+    /// What hardware counters told in launches of their own.
+    pub counters: Option<CounterFacts>,
+    /// Device memory that the buffers of a traced job took, as the driver tells, bytes.
+    pub memory_bytes: Option<u64>,
     /// Occupancy and resources as the driver reports them for the launched kernel.
     pub function: Option<FunctionFacts>,
 }

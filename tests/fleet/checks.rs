@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tokio::net::UnixListener;
+
 use warpgauge::compile::ImageFormat;
 use warpgauge::queue::Need;
 use warpgauge::worker::protocol::{Blame, Image, Job, KernelLaunch, RunOutcome};
@@ -13,8 +15,12 @@ use warpgauge::worker::{
     SupportSource,
 };
 
-type Check = fn() -> Pin<Box<dyn Future<Output = ()>>>;
+use crate::scripted::SCRUBBING;
 
+pub type Check = fn() -> Pin<Box<dyn Future<Output = ()>>>;
+
+/// Lists checks by their names.
+#[macro_export]
 macro_rules! checks {
     ($($function:ident),* $(,)?) => {
         pub const ALL: &[(&str, Check)] =
@@ -30,19 +36,21 @@ checks![
     dropping_a_running_lease_kills_the_worker,
     fresh_jobs_get_processes_of_their_own,
     leases_are_bounded_and_fair,
+    a_device_that_nobody_waits_for_any_more_comes_back,
     a_device_without_workers_is_failed,
     shutdown_stops_what_runs,
     shutdown_lets_workers_clean_up_behind_what_was_answered,
     devices_are_chosen,
 ];
 
-const LIMIT: Duration = Duration::from_secs(20);
+pub const LIMIT: Duration = Duration::from_secs(20);
 
 fn config(devices: Vec<u32>, hot_spare: bool) -> FleetConfig {
     FleetConfig {
         program: std::env::current_exe().unwrap(),
         devices: DeviceChoice::Ordinals(devices),
         emulator: None,
+        cupti: Vec::new(),
         run_dir: std::env::temp_dir(),
         hot_spare,
         queue_capacity: 2,
@@ -57,15 +65,15 @@ fn support(bytes: &'static [u8]) -> SupportSource {
     })
 }
 
-async fn fleet(hot_spare: bool) -> Arc<Fleet> {
+pub async fn fleet(hot_spare: bool) -> Arc<Fleet> {
     Fleet::start(config(vec![0], hot_spare), support(b"good")).await.unwrap()
 }
 
-async fn lease(fleet: &Arc<Fleet>) -> Lease {
+pub async fn lease(fleet: &Arc<Fleet>) -> Lease {
     fleet.lease(&Need::default()).await.unwrap()
 }
 
-fn job(id: &str) -> Job {
+pub fn job(id: &str) -> Job {
     let image = Image { bytes: vec![1; 100_000], format: ImageFormat::Cubin };
     Job {
         id: id.to_owned(),
@@ -90,6 +98,8 @@ fn job(id: &str) -> Job {
         lint: false,
         profile: false,
         paired: None,
+        traced: None,
+        counters: None,
     }
 }
 
@@ -152,7 +162,7 @@ fn alive(process: u32) -> bool {
     stat.is_ok_and(|stat| !stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
 }
 
-async fn until_gone(process: u32) {
+pub async fn until_gone(process: u32) {
     let gone = async {
         while alive(process) {
             tokio::task::yield_now().await;
@@ -249,6 +259,23 @@ async fn leases_are_bounded_and_fair() {
     assert_eq!(*order.lock().unwrap(), ['a', 'b']);
 }
 
+async fn a_device_that_nobody_waits_for_any_more_comes_back() {
+    let fleet = fleet(false).await;
+    let held = lease(&fleet).await;
+    let need = Need::default();
+    let mut waiting = Box::pin(fleet.lease(&need));
+    tokio::select! {
+        biased;
+        granted = &mut waiting => panic!("{:?}", granted.map(drop)),
+        () = std::future::ready(()) => {}
+    }
+    until_waiting(&fleet, 1).await;
+    // Handed over to one who goes away before looking.
+    drop(held);
+    drop(waiting);
+    assert_eq!(run(&fleet, "fine").await.failure, None);
+}
+
 async fn until_waiting(fleet: &Fleet, count: usize) {
     let reached = async {
         while fleet.waiting() != count {
@@ -292,9 +319,16 @@ async fn shutdown_stops_what_runs() {
 
 async fn shutdown_lets_workers_clean_up_behind_what_was_answered() {
     let fleet = fleet(false).await;
-    assert_eq!(run(&fleet, "scrub slowly").await.failure, None);
+    let directory = tempfile::tempdir().unwrap();
+    let scrubbing = UnixListener::bind(directory.path().join(SCRUBBING)).unwrap();
+    let job = Job { directory: directory.path().to_owned(), ..job("scrub slowly") };
+    let answer = lease(&fleet).await.run(job, LIMIT, false, &|_| ()).await;
+    assert_eq!(answer.failure, None);
     assert!(fleet.devices()[0].busy, "the answer does not wait for the scrubbing");
-    fleet.shutdown(Duration::ZERO).await;
+    // The shutdown has begun when the scrub ends.
+    tokio::join!(biased; fleet.shutdown(Duration::ZERO), async {
+        drop(scrubbing.accept().await.unwrap());
+    });
     assert!(!fleet.devices()[0].busy, "the worker was not given its time");
 }
 

@@ -3,6 +3,7 @@
 
 mod checks;
 mod scripted;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if asks("--list") {
-        checks::ALL.iter().for_each(|(name, _)| println!("{name}: test"));
+        all().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;
     }
     let filter = args.iter().find(|arg| !arg.starts_with('-'));
@@ -28,11 +29,15 @@ fn main() -> ExitCode {
     };
     let chosen = |name: &str| filter.is_none_or(|filter| matches(name, filter));
     let mut failed = 0;
-    for (name, check) in checks::ALL.iter().filter(|(name, _)| chosen(name)) {
+    for (name, check) in all().filter(|(name, _)| chosen(name)) {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let passed = std::panic::catch_unwind(|| runtime.block_on(check())).is_ok();
         failed += usize::from(!passed);
         println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn all() -> impl Iterator<Item = &'static (&'static str, checks::Check)> {
+    checks::ALL.iter().chain(tools::ALL)
 }

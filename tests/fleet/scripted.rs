@@ -1,21 +1,21 @@
 //! A worker without a device: it speaks the protocol and does what a job's name says.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 use warpgauge::compile::Target;
 use warpgauge::worker::child::ProbeReport;
 use warpgauge::worker::frame;
 use warpgauge::worker::protocol::{
-    DeviceInfo, DeviceKind, FromWorker, Job, PROTOCOL_VERSION, RunOutcome, SmLimits, ToWorker,
+    Blame, DeviceInfo, DeviceKind, FromWorker, Job, PROTOCOL_VERSION, RunFailure, RunOutcome,
+    SmLimits, ToWorker,
 };
 
-/// What a device with much memory takes.
-const SLOW_SCRUB: Duration = Duration::from_millis(200);
+/// Socket in the job's directory that a slow scrub waits for.
+pub const SCRUBBING: &str = "scrubbing";
 
 pub fn main(args: &[String]) -> ExitCode {
     if args.iter().any(|arg| arg == "--probe") {
@@ -26,8 +26,11 @@ pub fn main(args: &[String]) -> ExitCode {
     }
     let at = args.iter().position(|arg| arg == "--device").unwrap();
     let ordinal = args[at + 1].parse().unwrap();
-    let socket = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
-    let mut stream = UnixStream::from(socket);
+    let mut stream = match args.iter().position(|arg| arg == "--socket") {
+        Some(at) => UnixStream::connect(&args[at + 1]).unwrap(),
+        None => UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().unwrap()),
+    };
+    let once = args.iter().any(|arg| arg == "--socket");
     loop {
         let message = match frame::read::<ToWorker>(&mut stream) {
             Ok(message) => message,
@@ -42,7 +45,11 @@ pub fn main(args: &[String]) -> ExitCode {
                 send(&mut stream, &FromWorker::Unable { reason: "bad image".to_owned() });
                 return ExitCode::FAILURE;
             }
-            ToWorker::Support(_) => send(&mut stream, &FromWorker::Idle),
+            ToWorker::Support(_) | ToWorker::Release => send(&mut stream, &FromWorker::Idle),
+            ToWorker::Run(job) if once => {
+                play_once(&mut stream, &job);
+                return ExitCode::SUCCESS;
+            }
             ToWorker::Run(job) => play(&mut stream, &job),
             ToWorker::Exit => return ExitCode::SUCCESS,
         }
@@ -78,12 +85,31 @@ fn play(stream: &mut UnixStream, job: &Job) {
     match job.id.as_str() {
         "die while scrubbing" => std::process::abort(),
         "scrub slowly" => {
-            // Work that takes a while; nobody waits for it to be over by the clock.
-            std::thread::sleep(SLOW_SCRUB);
+            // Until whoever listens there hangs up.
+            let mut until = UnixStream::connect(job.directory.join(SCRUBBING)).unwrap();
+            until.read_to_end(&mut Vec::new()).unwrap();
             send(stream, &scrubbed(None));
         }
         "retire" => send(stream, &scrubbed(Some("not clean".to_owned()))),
         _ => send(stream, &scrubbed(None)),
+    }
+}
+
+/// Under a tool: one job, and the end.
+fn play_once(stream: &mut UnixStream, job: &Job) {
+    assert!(job.traced.is_some(), "a job under a tool says what the tool is to see");
+    send(stream, &FromWorker::Started);
+    match job.id.as_str() {
+        "hang" => hang(),
+        "kill itself" => std::process::exit(7),
+        "lost" => {
+            let blame = Blame::Candidate;
+            let (code, message) = ("illegal_address".to_owned(), "it went astray".to_owned());
+            let failure = Some(RunFailure { code, message, blame });
+            send(stream, &FromWorker::Lost(Box::new(RunOutcome { failure, ..outcome() })));
+            std::process::exit(1);
+        }
+        _ => send(stream, &FromWorker::Done(Box::new(outcome()))),
     }
 }
 

@@ -16,9 +16,11 @@ fn help_has_examples_and_exit_codes() {
         "serve",
         "eval",
         "compare",
+        "profile",
         "sweep",
         "compile",
         "devices",
+        "import",
         "toolchain",
         "openapi",
         "config",
@@ -37,9 +39,11 @@ fn documentation_names_every_command_flag_variable_and_exit_code() {
         "serve",
         "eval",
         "compare",
+        "profile",
         "sweep",
         "compile",
         "devices",
+        "import",
         "toolchain",
         "openapi",
         "config",
@@ -106,4 +110,30 @@ fn a_reader_that_goes_away_is_no_error() {
     drop(reader);
     let status = warpgauge(home.path(), &["config", "--defaults"]).stdout(writer).status().unwrap();
     assert_eq!(status.code(), Some(0));
+}
+
+/// The table of metrics, the roofline and the advice of an emulated kernel, and its picture.
+#[test]
+fn a_kernel_is_explained() {
+    let directory = tempfile::tempdir().unwrap();
+    let contract = crate::server::root().join("kernels/transpose/contract.yaml");
+    let svg = directory.path().join("roofline.svg");
+    let args = [
+        "--device",
+        &crate::server::device(),
+        "profile",
+        contract.to_str().unwrap(),
+        "--trials",
+        "3",
+        "--svg",
+        svg.to_str().unwrap(),
+    ];
+    let (code, out, error) = outcome(crate::server::program().args(args).output().unwrap());
+    assert_eq!(code, 0, "{out}\n{error}");
+    for part in ["CORRECT", "metrics ", "occupancy\n", "grid_size", "roofline ", "block_size"] {
+        assert!(out.contains(part), "{part:?} in\n{out}");
+    }
+    let picture = std::fs::read_to_string(&svg).unwrap();
+    roxmltree::Document::parse(&picture).unwrap();
+    assert!(error.contains("roofline.svg"), "{error}");
 }

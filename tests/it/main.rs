@@ -3,16 +3,20 @@
 mod support;
 
 mod api;
+mod artifacts;
 mod bad_input;
 mod cli;
 mod cli_remote;
 mod compare;
 mod contracts;
+mod counters;
 mod evaluate;
 mod exploits;
 mod faults;
 mod gate;
+mod import;
 mod lifecycle;
 mod profile;
 mod server;
 mod sweep;
+mod traced;

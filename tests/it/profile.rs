@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use crate::contracts::{example, increment, single_thread};
 use crate::server::Server;
 
-/// The metrics of a contract, or nothing on a device that has none.
+/// What the emulator counts of a contract, or nothing on a GPU, which it cannot profile.
 fn profiled(server: &Server, mut contract: Value) -> Option<Value> {
     contract["num_trials"] = json!(3);
-    contract["profile"] = json!({});
+    contract["profile"] = json!({"tools": ["emulator"]});
     let report = server.evaluate(&contract);
     let profile = &report["profile"];
     if report["device"]["kind"] == "cuda" {
@@ -163,4 +163,19 @@ fn a_kernel_that_faults_has_no_metrics() {
     let report = server.evaluate(&contract);
     assert_eq!(report["profile"]["available"], false, "{report}");
     assert!(report["kernel_exec_result"]["metadata"]["device_metrics"].is_null());
+}
+
+#[test]
+fn an_emulated_device_has_no_timeline() {
+    let server = Server::start();
+    let mut contract = increment();
+    contract["profile"] = json!({"tools": ["emulator", "nsys"]});
+    let report = server.evaluate(&contract);
+    if report["device"]["kind"] == "emulator" {
+        let timeline = &report["timeline"];
+        assert_eq!(timeline["available"], false, "{timeline}");
+        assert_eq!(timeline["unavailable"]["code"], "unsupported_device", "{timeline}");
+        assert_eq!(report["profile"]["available"], true, "{report}");
+    }
+    assert_eq!(report["kernel_exec_result"]["correctness"], true);
 }

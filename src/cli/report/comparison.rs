@@ -4,6 +4,7 @@ use super::super::format::{device, duration_ms, percent};
 use super::super::terminal::plain;
 use super::page::{Page, Tone};
 use super::{compile_errors, evaluation_verdict, failed_checks, measured, timings};
+use crate::compile::listing::{CodeDiff, CodeLanguage};
 use crate::measure::paired::{
     PairedComparison, PairedReason, PairedVerdict, RankedCandidate, Ranking, RatioEstimate,
 };
@@ -126,7 +127,49 @@ fn rows(page: &mut Page, candidate: &CandidateReport) {
         paired(page, comparison);
     }
     counts(page, candidate);
+    if let Some(diff) = &candidate.code_diff {
+        code(page, diff);
+    }
+    if let Some(why) = &candidate.no_code_diff {
+        page.row("code", &format!("not compared: {why}"));
+    }
 }
+
+/// How the code differs: what there is more and less of, then the differences themselves.
+fn code(page: &mut Page, diff: &CodeDiff) {
+    let language = match diff.language {
+        CodeLanguage::Sass => "SASS",
+        CodeLanguage::Ptx => "PTX",
+    };
+    let (reference, candidate) = (diff.reference_instructions, diff.candidate_instructions);
+    if diff.identical {
+        page.row("code", &format!("{language}: the same {reference} instructions"));
+        return;
+    }
+    page.row(
+        "code",
+        &format!(
+            "{language}: {reference} instructions, the candidate has {candidate}; {} lines only \
+             there, {} only in the reference",
+            diff.added, diff.removed
+        ),
+    );
+    for count in diff.opcodes.iter().take(MAX_OPCODES) {
+        page.more(&format!(
+            "{:<26}{:>14}{:>14}",
+            plain(&count.opcode),
+            count.reference,
+            count.candidate
+        ));
+    }
+    page.block(&diff.unified);
+    if diff.truncated {
+        page.more("the code is long: not all of it was compared");
+    }
+}
+
+/// Opcodes shown.
+const MAX_OPCODES: usize = 12;
 
 /// A kernel's own time.
 fn time(page: &mut Page, label: &str, name: Option<&str>, report: &EvaluateResponse) {

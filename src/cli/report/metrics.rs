@@ -52,7 +52,11 @@ pub(super) fn rows(page: &mut Page, metrics: &DeviceMetrics) {
     }
 }
 
-/// Whole numbers as they are, others with two decimals.
-fn number(value: f64) -> String {
-    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+/// Whole numbers as they are, others with two decimals, or with as many as small ones need.
+pub(super) fn number(value: f64) -> String {
+    match value {
+        _ if value.fract() == 0.0 => format!("{value:.0}"),
+        _ if value.abs() < 0.1 => format!("{value:.2e}"),
+        _ => format!("{value:.2}"),
+    }
 }

@@ -4,6 +4,7 @@
 //! itself, compiles, and writes one reply. The parent kills it at its deadline.
 
 mod attempt;
+mod disassemble;
 mod nvcc;
 mod nvrtc;
 
@@ -84,6 +85,7 @@ fn answer(request: &Request, sandbox: &mut Option<Enforcement>) -> Outcome {
     match &request.work {
         Work::Nvrtc(work) => nvrtc::compile(request, work, sandbox),
         Work::Nvcc(work) => nvcc::compile(request, work, sandbox),
+        Work::Disassemble(work) => disassemble::list(request, work, sandbox),
         Work::UnpackHeaders { library, version } => {
             let library = nvrtc::Library { path: library, version: *version };
             nvrtc::unpack_headers(request, library, sandbox)

@@ -24,7 +24,7 @@ use crate::compile::source::{SourceKernel, find_kernels};
 use crate::sandbox::{Enforcement, FileAccess};
 
 /// What host compilers need of a system, as far as it exists.
-const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"];
+pub(super) const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"];
 
 /// Compiles the request's source.
 pub(super) fn compile(

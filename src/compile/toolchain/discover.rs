@@ -7,6 +7,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::cupti;
 use super::types::{NvccInstall, NvrtcInstall, Source, Tool, Toolchain};
 
 /// Environment variable with explicit places, separated by colons.
@@ -58,13 +59,16 @@ fn discover_at(places: &[Place]) -> Toolchain {
         program(places, name, extra)
             .map(|(path, _)| Tool { version: installed_version(&path), path })
     };
+    let roots: Vec<&Path> = places.iter().map(|place| place.path.as_path()).collect();
     Toolchain {
         nvrtc,
         nvcc: nvcc_in(places),
         cuobjdump: tool("cuobjdump", &[]),
+        nvdisasm: tool("nvdisasm", &[]),
         ncu: tool("ncu", &nsight("/opt/nvidia/nsight-compute", "")),
         nsys: tool("nsys", &nsight("/opt/nvidia/nsight-systems", "bin")),
         compute_sanitizer: tool("compute-sanitizer", &[]),
+        cupti: cupti::find(&roots, library_dirs),
     }
 }
 
@@ -118,7 +122,7 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Directories in which the loader finds NVRTC: `LD_LIBRARY_PATH`, then its cache.
+/// Directories in which the loader finds NVRTC and CUPTI: `LD_LIBRARY_PATH`, then its cache.
 fn loader_dirs() -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> = Vec::new();
     if let Some(list) = env::var_os("LD_LIBRARY_PATH") {
@@ -134,9 +138,11 @@ fn loader_dirs() -> Vec<PathBuf> {
     dirs
 }
 
-/// Directories of the NVRTC lines in `ldconfig -p`.
+/// Directories of the NVRTC and CUPTI lines in `ldconfig -p`.
 fn ldconfig_dirs(listing: &str) -> Vec<PathBuf> {
-    let paths = listing.lines().filter(|line| line.trim_start().starts_with("libnvrtc.so"));
+    let wanted = ["libnvrtc.so", "libcupti.so"];
+    let is_wanted = |line: &&str| wanted.iter().any(|name| line.trim_start().starts_with(name));
+    let paths = listing.lines().filter(is_wanted);
     let paths =
         paths.filter_map(|line| line.split_once(" => ")).map(|(_, path)| Path::new(path.trim()));
     let unique: BTreeSet<PathBuf> = paths.filter_map(Path::parent).map(Path::to_owned).collect();

@@ -116,6 +116,7 @@ impl Part {
             "nvidia-cuda-crt",
             "nvidia-cuda-cccl",
             "nvidia-cuda-cuobjdump",
+            "nvidia-cuda-nvdisasm",
         ];
         let packages = packages.iter().map(|p| format!("{p}>=13,<14")).collect();
         Self { name: "nvcc-13".into(), packages, is_nvrtc: false }

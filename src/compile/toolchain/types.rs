@@ -11,14 +11,18 @@ pub struct Toolchain {
     pub nvrtc: Vec<NvrtcInstall>,
     /// Offline compiler.
     pub nvcc: Option<NvccInstall>,
-    /// Disassembler of cubins.
+    /// Lister of cubins and fatbins; it needs `nvdisasm`.
     pub cuobjdump: Option<Tool>,
+    /// Disassembler of cubins.
+    pub nvdisasm: Option<Tool>,
     /// Nsight Compute's command line.
     pub ncu: Option<Tool>,
     /// Nsight Systems' command line.
     pub nsys: Option<Tool>,
     /// Memory and race checker.
     pub compute_sanitizer: Option<Tool>,
+    /// Libraries that read hardware counters in process.
+    pub cupti: Vec<PathBuf>,
 }
 
 /// Where a part was found.

@@ -77,6 +77,7 @@ fn every_environment_variable_is_honoured() {
         ("ENABLE_DEVICE_METRICS", "true", |c| c.devices.device_metrics.to_string(), "true"),
         ("MAX_WORKERS", "3", |c| c.compile.parallelism.to_string(), "3"),
         ("WARPGAUGE_TOOLCHAIN", "/a:/b", |c| c.compile.toolchain.clone(), "/a:/b"),
+        ("WARPGAUGE_TOOLS", "/a:/b", |c| c.tools.path.clone(), "/a:/b"),
         ("WARPGAUGE_DATA_DIR", "/data", |c| c.storage.data_dir.clone(), "/data"),
         ("LOG_LEVEL", "debug", |c| c.log.level.clone(), "debug"),
     ];
@@ -179,7 +180,7 @@ fn wrong_files_say_where_and_what() {
         ),
         (
             "[sever]\n",
-            "warpgauge.toml:1: unknown setting `sever` (did you mean `server`?); known: server, devices, compile, measure, limits, storage, log",
+            "warpgauge.toml:1: unknown setting `sever` (did you mean `server`?); known: server, devices, compile, measure, tools, limits, storage, log",
         ),
     ];
     for (file, expected) in cases {

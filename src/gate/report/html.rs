@@ -16,14 +16,15 @@ svg .interval{stroke:currentColor;stroke-width:2.5}svg .point{fill:currentColor}
 svg text{font:12px system-ui,sans-serif;fill:currentColor}\
 svg .tick{text-anchor:middle}svg .label{text-anchor:end}";
 
+/// The page needs its own style and nothing else.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
 /// The result as a page.
 pub(super) fn html(report: &GateReport) -> String {
     let verdict = words::verdict(report.verdict);
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"script-src 'none'; object-src \
-         'none'; img-src 'none'; connect-src 'none'\"/>\n\
-         <meta name=\"viewport\" content=\"width=device-width\"/>\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"/>\n<meta name=\"viewport\" content=\"width=device-width\"/>\n\
          <title>{verdict}: {suite}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
          <h1 class=\"{class}\">{verdict}</h1>\n<p>{totals} on {device}, against {baseline}. \
          {statement}</p>\n",

@@ -9,7 +9,7 @@ mod table;
 pub use table::CATALOGUE;
 
 /// One metric.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct MetricInfo {
     /// Stable id.
     pub id: &'static str,
@@ -32,34 +32,119 @@ impl MetricInfo {
             |source: &Source| matches!(source.formula, Formula::Metric(metric) if metric == name);
         self.sources.iter().any(is)
     }
+
+    /// The sources that a chip of this compute capability, times 10, has; best first.
+    pub fn sources_for(&self, capability: u32) -> impl Iterator<Item = &'static Source> + use<> {
+        self.sources.iter().filter(move |source| source.fits(capability))
+    }
 }
 
 /// How NVIDIA's tools tell a metric.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Source {
     /// First and last compute capability it is for, times 10.
     pub chips: (u32, u32),
+    /// Whether it is only for chips that have memory of their own.
+    pub discrete: bool,
     /// What to ask for.
     pub formula: Formula,
 }
 
+/// Compute capabilities, times 10, of chips that share the memory of their host.
+const SHARES_MEMORY: [u32; 3] = [87, 110, 121];
+/// That of a chip of which nothing is known: it may have any source.
+const UNKNOWN: u32 = 0;
+/// That of a chip that has no such metrics at all.
+const NONE: u32 = 72;
+
+impl Source {
+    /// Whether chips of this compute capability, times 10, have it; 0 for a chip of which it is not
+    /// known.
+    pub fn fits(&self, capability: u32) -> bool {
+        if capability == UNKNOWN {
+            return true;
+        }
+        // Thor had the first number before CUDA 13.
+        let capability = if capability == 101 { 110 } else { capability };
+        let fits = (self.chips.0..=self.chips.1).contains(&capability) && capability != NONE;
+        fits && !(self.discrete && SHARES_MEMORY.contains(&capability))
+    }
+
+    /// The metrics of NVIDIA's that it needs.
+    pub fn names(&self) -> Vec<&'static str> {
+        let Fraction { above, below } = self.formula.fraction();
+        above.into_iter().chain(below).map(|(name, _)| name).collect()
+    }
+}
+
+/// A weighted sum of NVIDIA's metrics.
+pub type Terms = &'static [(&'static str, f64)];
+
+/// A quotient whose divisor is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DividedByZero;
+
 /// A value from NVIDIA's metrics.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum Formula {
     /// One of them.
     Metric(&'static str),
     /// The sum of some.
     Sum(&'static [&'static str]),
-    /// A quotient; undefined where the divisor is 0.
-    Ratio(&'static str, &'static str),
+    /// A quotient times a number; undefined where the divisor is 0.
+    Ratio(&'static str, &'static str, f64),
     /// A difference.
     Difference(&'static str, &'static str),
     /// The sum of some, each times a number.
-    Weighted(&'static [(&'static str, f64)]),
+    Weighted(Terms),
+    /// A quotient of such sums; undefined where the divisor is 0.
+    Quotient(Terms, Terms),
+}
+
+/// The weighted sum that a formula is, and the one that it is divided by; empty if by none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fraction {
+    /// The sum.
+    pub above: Vec<(&'static str, f64)>,
+    /// What it is divided by.
+    pub below: Vec<(&'static str, f64)>,
+}
+
+impl Formula {
+    /// What it is made of.
+    pub fn fraction(&self) -> Fraction {
+        let (above, below) = match *self {
+            Formula::Metric(name) => (vec![(name, 1.0)], Vec::new()),
+            Formula::Sum(names) => (names.iter().map(|name| (*name, 1.0)).collect(), Vec::new()),
+            Formula::Ratio(above, below, factor) => (vec![(above, factor)], vec![(below, 1.0)]),
+            Formula::Difference(whole, part) => (vec![(whole, 1.0), (part, -1.0)], Vec::new()),
+            Formula::Weighted(terms) => (terms.to_vec(), Vec::new()),
+            Formula::Quotient(above, below) => (above.to_vec(), below.to_vec()),
+        };
+        Fraction { above, below }
+    }
+
+    /// The value, if all metrics that it needs have one and it is a finite number.
+    pub fn evaluate(
+        &self,
+        value: &impl Fn(&str) -> Option<f64>,
+    ) -> Option<Result<f64, DividedByZero>> {
+        let Fraction { above, below } = self.fraction();
+        let sum = |terms: &[(&'static str, f64)]| {
+            terms.iter().map(|(name, weight)| Some(value(name)? * weight)).sum::<Option<f64>>()
+        };
+        let (dividend, divisor) = (sum(&above)?, sum(&below)?);
+        let result = match below.is_empty() {
+            true => dividend,
+            false if divisor == 0.0 => return Some(Err(DividedByZero)),
+            false => dividend / divisor,
+        };
+        result.is_finite().then_some(Ok(result))
+    }
 }
 
 /// A field of the CUDA Evaluation Server's `device_metrics`.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Field {
     /// Its group.
     pub group: FieldGroup,
@@ -105,6 +190,9 @@ pub enum Unit {
     Operations,
     OperationsPerByte,
     OperationsPerSecond,
+    OperationsPerCycle,
+    BytesPerCycle,
+    Hertz,
     Sectors,
     SectorsPerRequest,
     Wavefronts,
@@ -132,6 +220,9 @@ impl Unit {
             Unit::Operations => "operations",
             Unit::OperationsPerByte => "operations/byte",
             Unit::OperationsPerSecond => "operations/s",
+            Unit::OperationsPerCycle => "operations/cycle",
+            Unit::BytesPerCycle => "bytes/cycle",
+            Unit::Hertz => "Hz",
             Unit::Sectors => "sectors",
             Unit::SectorsPerRequest => "sectors/request",
             Unit::Wavefronts => "wavefronts",
@@ -181,26 +272,4 @@ impl Group {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn ids_and_fields_are_unique_and_described() {
-        let mut ids = BTreeSet::new();
-        let mut fields = BTreeSet::new();
-        for info in CATALOGUE {
-            assert!(ids.insert(info.id), "{} twice", info.id);
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-            assert!(info.id.chars().all(plain), "{}", info.id);
-            assert!(info.description.ends_with('.'), "{}", info.id);
-            for field in info.fields {
-                let path = format!("{:?}.{}", field.group, field.name);
-                assert!(fields.insert(path.clone()), "{path} twice");
-            }
-        }
-        // As many as the CUDA Evaluation Server's responses have numbers.
-        assert_eq!(fields.len(), 6 + 6 + 6 + 11 + 6 + 8 + 4 + 3 + 8 + 4 + 3);
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@ use super::*;
 use crate::profile::catalogue::CATALOGUE;
 use crate::profile::select;
 use crate::queue::tests::device;
-use crate::worker::protocol::SmLimits;
+use crate::worker::protocol::{FunctionFacts, SmLimits};
 
 /// Counts of a kernel of 2 warps, each of which loads 8 and stores 4 bytes per thread, and does
 /// one multiplication and one f16 pair operation per thread.
@@ -53,16 +53,15 @@ fn report(names: &[&str]) -> DeviceMetrics {
         max_threads_per_block: 1024,
         max_active_blocks: 24,
     };
-    let launched = Launched {
+    let launch = Launch {
         device: &device,
-        counts: &counts(),
         function: Some(&function),
         grid: [60, 2, 1],
         block: [32, 2, 1],
         dynamic_shared_bytes: 96,
     };
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    metrics(&launched, &select(&names))
+    metrics(&counts(), &launch, &select(&names))
 }
 
 #[test]

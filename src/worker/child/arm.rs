@@ -33,8 +33,7 @@ impl Arm {
     ) -> JobResult<Self> {
         let blamed = |error| Failed::device(error, blame);
         let module = Module::load(&executor.context, &launch.image).map_err(blamed)?;
-        let names = residue.note_module(module.clone(), &launch.image);
-        let variables = match names {
+        let variables = match residue.note_module(module.clone(), &launch.image) {
             Some(names) => {
                 let Executor { context, stream, .. } = executor;
                 let support = executor.tools()?.support;
@@ -42,6 +41,33 @@ impl Arm {
             }
             None => None,
         };
+        let arm = Self::bind(&module, launch, buffers, residue, blame)?;
+        Ok(Self { variables, ..arm })
+    }
+
+    /// As [`Self::load`], for a kernel that is launched once: its module's variables are not looked
+    /// at.
+    pub(super) fn load_once(
+        executor: &Executor,
+        launch: &KernelLaunch,
+        buffers: &[JobBuffer<'_>],
+        residue: &mut Residue,
+    ) -> JobResult<Self> {
+        let blame = Blame::Candidate;
+        let module = Module::load(&executor.context, &launch.image);
+        let module = module.map_err(|error| Failed::device(error, blame))?;
+        residue.note_module(module.clone(), &launch.image);
+        Self::bind(&module, launch, buffers, residue, blame)
+    }
+
+    fn bind(
+        module: &Module,
+        launch: &KernelLaunch,
+        buffers: &[JobBuffer<'_>],
+        residue: &mut Residue,
+        blame: Blame,
+    ) -> JobResult<Self> {
+        let blamed = |error| Failed::device(error, blame);
         let function = module.function(&launch.symbol).map_err(blamed)?;
         let shape = shape_of(launch);
         let facts = function.facts(shape.block_threads(), shape.shared_bytes).ok();
@@ -65,7 +91,7 @@ impl Arm {
             };
         }
         let launch = PreparedLaunch::new(function, shape, params).map_err(blamed)?;
-        Ok(Self { launch, pointers, facts, variables })
+        Ok(Self { launch, pointers, facts, variables: None })
     }
 
     /// A kernel that does nothing.

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::buffers::Tools;
+use super::counters::Counters;
 use super::job::{Failed, JobResult, environment};
 use super::printed::Printed;
 use super::scrub::Residue;
@@ -39,6 +40,8 @@ pub(super) struct Executor {
     pub(super) printed: Printed,
     /// What only a GPU's timing needs; `None` on the emulated device.
     pub(super) timing: Option<TimingAids>,
+    /// What reading hardware counters needs, in a worker that is for that.
+    pub(super) counters: Option<Counters>,
     guard: u8,
     /// The management library's view of the GPU; why not, where there is none.
     pub(super) monitor: Result<GpuMonitor, String>,
@@ -81,6 +84,7 @@ impl Executor {
             emulator: loaded.emulator,
             printed,
             timing: None,
+            counters: None,
             settings: monitor.as_ref().ok().map(GpuMonitor::settings),
             monitor,
             empty_launch_ms: None,
@@ -95,10 +99,15 @@ impl Executor {
         &self.device
     }
 
-    /// Loads the worker's own kernels.
-    pub(super) fn load_support(&mut self, image: &Image) -> Result<(), DeviceError> {
+    /// Loads the worker's own kernels and, if they are to be quick at once, practises them.
+    pub(super) fn load_support(
+        &mut self,
+        image: &Image,
+        practise: bool,
+    ) -> Result<(), DeviceError> {
         self.support = Some(Support::load(&self.context, image, &self.device)?);
-        if self.device.kind == DeviceKind::Cuda { self.warm_up() } else { Ok(()) }
+        let practise = practise && self.device.kind == DeviceKind::Cuda;
+        if practise { self.warm_up() } else { Ok(()) }
     }
 
     /// Does once what is slow the first time, so that the first job of a spare that takes over is

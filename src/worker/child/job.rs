@@ -5,10 +5,12 @@ use std::time::Instant;
 
 use super::arm::Arm;
 use super::buffers::{JobBuffer, Use, allocate_all};
+use super::counters;
 use super::executor::Executor;
 use super::link::Link;
 use super::paired;
 use super::scrub::Residue;
+use super::traced;
 use super::trials::{self, Inputs, Rig};
 use super::verify::{self, Evidence};
 use crate::contract::CacheState;
@@ -68,9 +70,15 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
     let mut outcome = RunOutcome::default();
     let mut residue = Residue::default();
     let mut buffers = Vec::new();
-    let result = match &job.paired {
-        Some(plan) => paired::run(executor, job, plan, link, &mut residue, &mut outcome),
-        None => phases(executor, job, link, &mut outcome, &mut residue, &mut buffers),
+    let result = match (&job.paired, &job.traced, &job.counters) {
+        (Some(plan), ..) => paired::run(executor, job, plan, link, &mut residue, &mut outcome),
+        (None, Some(plan), _) => {
+            traced::run(executor, (job, plan), link, &mut outcome, &mut residue, &mut buffers)
+        }
+        (None, None, Some(plan)) => {
+            counters::run(executor, (job, plan), link, &mut outcome, &mut residue, &mut buffers)
+        }
+        (None, None, None) => phases(executor, job, link, &mut outcome, &mut residue, &mut buffers),
     };
     let mut lost = executor.context.synchronize().is_err();
     if let Err(failed) = result {

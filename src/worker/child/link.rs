@@ -3,13 +3,15 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::worker::frame::{self, FrameError};
 use crate::worker::protocol::{FromWorker, ToWorker};
+use crate::worker::rendezvous;
 
 /// Messages that may wait. The server sends one job at a time.
 const INBOX: usize = 4;
@@ -25,15 +27,19 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Takes standard input, which is the socket, and starts the thread that reads it.
+    /// Connects to the socket at `path`, or takes standard input, which is one, and starts the
+    /// thread that reads it.
     ///
     /// That thread is also the watchdog: it always waits on the socket, so it learns at once that
     /// the server is gone, and ends the process even while the device hangs.
     ///
     /// # Errors
-    /// Standard input is no socket, or no thread can be started.
-    pub(super) fn open() -> io::Result<Self> {
-        let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    /// There is no such socket, standard input is none, or no thread can be started.
+    pub(super) fn open(path: Option<&Path>) -> io::Result<Self> {
+        let stream = match path {
+            Some(path) => rendezvous::connect(path)?,
+            None => UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?),
+        };
         let mut reader = stream.try_clone()?;
         let (sender, inbox) = sync_channel(INBOX);
         std::thread::Builder::new().name("socket".to_owned()).spawn(move || {
@@ -50,6 +56,15 @@ impl Link {
     /// The next message; waits for it. `None`: there will be none.
     pub(super) fn next(&mut self) -> Option<ToWorker> {
         self.inbox.recv().ok()
+    }
+
+    /// The next message, if it comes within `time` or the connection ends within it.
+    pub(super) fn next_within(&mut self, time: Duration) -> Option<Option<ToWorker>> {
+        match self.inbox.recv_timeout(time) {
+            Ok(message) => Some(Some(message)),
+            Err(RecvTimeoutError::Disconnected) => Some(None),
+            Err(RecvTimeoutError::Timeout) => None,
+        }
     }
 
     /// Sends a message.

@@ -1,12 +1,13 @@
 //! A device worker: the process that owns a CUDA context and runs jobs in it.
 //!
 //! `warpgauge __worker` is started by the server with a socket as its standard input
-//! ([`session`]); with `--probe` it lists devices and ends, with `--self-test` it checks itself on
+//! ([`session`]), or with `--socket` by a tool that watches it ([`traced`]); with `--probe` it lists devices and ends, with `--self-test` it checks itself on
 //! the device at hand.
 
 mod arm;
 mod audit;
 mod buffers;
+mod counters;
 mod executor;
 mod globals;
 mod intact;
@@ -14,10 +15,12 @@ mod job;
 mod link;
 mod linted;
 mod paired;
+mod planning;
 mod printed;
 mod scrub;
 mod secret;
 mod session;
+mod traced;
 mod trials;
 mod verify;
 
@@ -29,6 +32,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use serde::{Deserialize, Serialize};
+
+pub use planning::PlanReport;
 
 use super::protocol::DeviceInfo;
 use super::selftest;
@@ -48,6 +53,19 @@ pub struct WorkerArgs {
     /// Directory for files that live as long as the server.
     #[arg(long)]
     pub run_dir: Option<PathBuf>,
+    /// Connect to the server at this socket in place of standard input, take one job, and end. For
+    /// tools that start this process and have plans of their own for its standard input.
+    #[arg(long)]
+    pub socket: Option<PathBuf>,
+    /// Read hardware counters, and time nothing.
+    #[arg(long)]
+    pub counters: bool,
+    /// A library of CUPTI to try; the first that works is taken.
+    #[arg(long, requires = "counters")]
+    pub cupti: Vec<PathBuf>,
+    /// Plan the collection of the metrics on standard input on this chip, print the plan and end.
+    #[arg(long, requires = "counters")]
+    pub plan: Option<String>,
     /// Print the devices as JSON and end.
     #[arg(long)]
     pub probe: bool,
@@ -97,7 +115,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             selftest::main(images, args.emulator.clone(), args.run_dir())
         }
         _ if args.probe => probe(&args),
-        _ => session::run(&args),
+        _ => match &args.plan {
+            Some(chip) => planning::main(&args.cupti, chip),
+            None => session::run(&args),
+        },
     };
     catch_unwind(AssertUnwindSafe(run)).unwrap_or(ExitCode::from(101))
 }

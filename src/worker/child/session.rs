@@ -2,10 +2,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
 use super::WorkerArgs;
+use super::counters::Counters;
 use super::executor::Executor;
 use super::job;
 use super::link::Link;
@@ -14,14 +16,20 @@ use crate::device::loader;
 use crate::worker::frame::FrameError;
 use crate::worker::protocol::{FromWorker, Image, Job, PROTOCOL_VERSION, ToWorker};
 
+/// How long counters are kept for the next who asks. Taking them again takes 150 ms.
+const COUNTERS_KEPT: Duration = Duration::from_secs(10);
+
 /// Serves one server until it says so or is gone.
 pub(super) fn run(args: &WorkerArgs) -> ExitCode {
-    // A second guard beside the watchdog: the kernel kills us with the thread that started us.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    // A second guard beside the watchdog: the kernel kills us with the thread that started us. A
+    // tool's may end before we do.
+    if args.socket.is_none() {
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    }
     // A worker that a kernel brought down is of no use as a core file of many gigabytes.
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     let _ = setrlimit(Resource::Core, none);
-    let link = Link::open().and_then(|link| Ok((link, Printed::start()?)));
+    let link = Link::open(args.socket.as_deref()).and_then(|link| Ok((link, Printed::start()?)));
     let (mut link, printed) = match link {
         Ok(both) => both,
         Err(error) => {
@@ -54,15 +62,25 @@ fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), Str
     let loaded =
         loader::load(&args.choice(), &args.run_dir()).map_err(|error| error.to_string())?;
     let mut executor = Executor::open(&loaded, args.device, printed).map_err(|e| e.to_string())?;
+    executor.counters = args.counters.then(|| Counters::new(args.cupti.clone(), args.device));
     let device = executor.device().clone();
     send(link, &FromWorker::Ready { protocol: PROTOCOL_VERSION, device })?;
     loop {
-        match link.next() {
-            Some(ToWorker::Support(image)) => load_support(&mut executor, &image, link)?,
+        match next(&mut executor, link) {
+            Some(ToWorker::Support(image)) => {
+                load_support(&mut executor, &image, link, args.socket.is_none())?;
+            }
+            Some(ToWorker::Run(job)) if args.socket.is_some() => {
+                return run_once(&mut executor, &job, link);
+            }
             Some(ToWorker::Run(job)) => {
                 if !run_job(&mut executor, &job, link)? {
                     return Ok(());
                 }
+            }
+            Some(ToWorker::Release) => {
+                release(&mut executor);
+                send(link, &FromWorker::Idle)?;
             }
             Some(ToWorker::Exit) | None => return Ok(()),
             Some(ToWorker::Hello { .. }) => return Err("a second greeting".to_owned()),
@@ -70,9 +88,50 @@ fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), Str
     }
 }
 
-fn load_support(executor: &mut Executor, image: &Image, link: &mut Link) -> Result<(), String> {
-    executor.load_support(image).map_err(|error| format!("load the worker's kernels: {error}"))?;
+/// The next message. Counters that nobody asked for in a while are given back meanwhile, since no
+/// other program of the machine can read any as long as they are held.
+fn next(executor: &mut Executor, link: &mut Link) -> Option<ToWorker> {
+    if executor.counters.as_ref().is_some_and(Counters::are_held) {
+        if let Some(message) = link.next_within(COUNTERS_KEPT) {
+            return message;
+        }
+        release(executor);
+    }
+    link.next()
+}
+
+fn release(executor: &mut Executor) {
+    if let Some(counters) = &mut executor.counters {
+        counters.release();
+    }
+}
+
+fn load_support(
+    executor: &mut Executor,
+    image: &Image,
+    link: &mut Link,
+    practise: bool,
+) -> Result<(), String> {
+    executor
+        .load_support(image, practise)
+        .map_err(|error| format!("load the worker's kernels: {error}"))?;
+    if let Some(counters) = &mut executor.counters {
+        counters.warm_up(&executor.context);
+    }
     send(link, &FromWorker::Idle)
+}
+
+/// Runs the only job of this process. Nothing is scrubbed, since the driver clears what a process
+/// leaves; and a tool would see it.
+fn run_once(executor: &mut Executor, job: &Job, link: &mut Link) -> Result<(), String> {
+    let end = catch_unwind(AssertUnwindSafe(|| job::run(executor, job, link)))
+        .unwrap_or_else(|panic| job::panicked(panic.as_ref()));
+    if end.lost {
+        // Nothing can be freed.
+        std::mem::forget(end.residue);
+        return send(link, &FromWorker::Lost(Box::new(end.outcome)));
+    }
+    send(link, &FromWorker::Done(Box::new(end.outcome)))
 }
 
 /// Runs a job and cleans up after it. `false`: this worker is finished.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::one_shot::{self, OneShot, OneShotEnd};
 use super::process::{Worker, failed};
 use super::slot::Work;
 use super::{Fleet, Grant, RunEvent};
@@ -14,8 +15,8 @@ const REPLACEMENT_LIMIT: Duration = Duration::from_millis(800);
 /// A leased device. Dropping it gives the device back; dropping it while a job runs kills the
 /// worker that runs it.
 pub struct Lease {
-    fleet: Arc<Fleet>,
-    slot: usize,
+    pub(super) fleet: Arc<Fleet>,
+    pub(super) slot: usize,
     /// `None` after it was lost.
     worker: Option<Worker>,
     device: DeviceInfo,
@@ -76,6 +77,19 @@ impl Lease {
             self.replacement().await;
         }
         outcome
+    }
+
+    /// Runs a job in a process of its own that `shot`'s tool starts and watches. The device's
+    /// workers wait meanwhile.
+    pub async fn run_under(&mut self, shot: &OneShot, job: Job) -> OneShotEnd {
+        // What is still being scrubbed would be seen, or would wait.
+        if let Some(worker) = &mut self.worker
+            && worker.settle().await.is_err()
+        {
+            self.lose();
+        }
+        let plan = &self.fleet.plans[self.slot];
+        one_shot::run(plan, shot, job, self.fleet.stop.subscribe()).await
     }
 
     /// Waits until the device has a ready worker again, which it has at once where a spare stands

@@ -6,25 +6,33 @@
 //! A device runs one job at a time, whatever the number of its workers.
 
 mod lease;
+mod one_shot;
+mod plan;
 mod probe;
 mod process;
+mod profiler;
 mod restart;
 mod slot;
 mod spawner;
 mod system;
 mod types;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
+use crate::compile::toolchain;
 use crate::queue::{Need, WaitQueue, retry_after};
 use crate::worker::protocol::DeviceInfo;
 
 pub use lease::Lease;
+pub use one_shot::{OneShot, OneShotEnd};
+pub use plan::chip_of;
 use process::{StartPlan, Worker};
+pub use profiler::CounterClaim;
 use slot::{Slot, Work};
 use spawner::Spawner;
 pub use types::{
@@ -35,6 +43,12 @@ pub use types::{
 /// The devices of this host and their workers.
 pub struct Fleet {
     state: Mutex<State>,
+    /// How to start a worker of each device.
+    plans: Vec<StartPlan>,
+    /// Where CUPTI may be, for each device.
+    cupti: Vec<Vec<PathBuf>>,
+    /// Whose turn it is to read counters: a machine's serve one process at a time.
+    counters: Arc<tokio::sync::Mutex<()>>,
     /// True from the moment at which running jobs are to be stopped.
     stop: watch::Sender<bool>,
     /// Where a lease that is dropped has its device scrubbed.
@@ -48,6 +62,23 @@ type Ticket = oneshot::Sender<Result<Grant, LeaseError>>;
 struct Grant {
     slot: usize,
     worker: Worker,
+}
+
+/// Whoever waits for a lease. Dropped when a device was handed over and not taken yet, it gives the
+/// device back.
+struct Waiting {
+    fleet: Arc<Fleet>,
+    answer: oneshot::Receiver<Result<Grant, LeaseError>>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // From here on nothing can be handed over; what was is either found now or was taken.
+        self.answer.close();
+        if let Ok(Ok(grant)) = self.answer.try_recv() {
+            drop(Lease::new(Arc::clone(&self.fleet), grant, Duration::ZERO));
+        }
+    }
 }
 
 struct State {
@@ -77,7 +108,12 @@ impl Fleet {
             start_timeout: config.start_timeout,
             support: Arc::clone(&support),
             spawner: spawner.clone(),
+            counters: None,
         };
+        let cupti = |device: &DeviceInfo| {
+            toolchain::cupti_for_driver(&config.cupti, device.target.driver_version)
+        };
+        let cupti = found.devices.iter().map(cupti).collect();
         let plans: Vec<StartPlan> = found.devices.iter().map(plan).collect();
         let workers = if config.hot_spare { 2 } else { 1 };
         let slots = found.devices.into_iter().map(|device| Slot::new(device, workers)).collect();
@@ -88,7 +124,15 @@ impl Fleet {
             mean_lease: Duration::from_millis(100),
         });
         let stop = watch::Sender::new(false);
-        let fleet = Arc::new(Self { state, stop, runtime: Handle::current() });
+        let runtime = Handle::current();
+        let fleet = Arc::new(Self {
+            counters: Arc::default(),
+            state,
+            plans: plans.clone(),
+            cupti,
+            stop,
+            runtime,
+        });
         for (index, plan) in plans.into_iter().enumerate() {
             tokio::spawn(slot::keep_staffed(Arc::downgrade(&fleet), index, plan));
         }
@@ -113,7 +157,8 @@ impl Fleet {
         let asked = Instant::now();
         let (ticket, answer) = oneshot::channel();
         self.lock().enqueue(*need, ticket, asked)?;
-        let grant = answer.await.map_err(|_| LeaseError::ShuttingDown)??;
+        let mut waiting = Waiting { fleet: Arc::clone(self), answer };
+        let grant = (&mut waiting.answer).await.map_err(|_| LeaseError::ShuttingDown)??;
         Ok(Lease::new(Arc::clone(self), grant, asked.elapsed()))
     }
 

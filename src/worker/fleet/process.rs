@@ -18,6 +18,9 @@ use crate::worker::protocol::{
 /// Longest wait for scrubbing.
 const SCRUB_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Longest wait for counters to be given back; it takes some 10 ms.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// How to start workers of one device.
 #[derive(Clone)]
 pub(super) struct StartPlan {
@@ -28,6 +31,8 @@ pub(super) struct StartPlan {
     pub start_timeout: Duration,
     pub support: SupportSource,
     pub spawner: Spawner,
+    /// Where CUPTI may be, for a worker that reads counters; `None`: for one that times.
+    pub counters: Option<Vec<PathBuf>>,
 }
 
 /// What a worker is doing.
@@ -174,6 +179,25 @@ impl Worker {
         Err(reason)
     }
 
+    /// Has the worker give counters back. `Err`: it cannot take another job, and why.
+    pub(super) async fn release(&mut self) -> Result<(), String> {
+        self.settle().await?;
+        let conversation = async {
+            frame::send(&mut self.stream, &ToWorker::Release).await?;
+            frame::receive(&mut self.stream).await
+        };
+        let reason = match timeout(RELEASE_TIMEOUT, conversation).await {
+            Ok(Ok(FromWorker::Idle)) => return Ok(()),
+            Ok(Ok(other)) => format!("{other:?} where the counters were expected back"),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("it did not give counters back within {RELEASE_TIMEOUT:?}"),
+        };
+        self.finish();
+        // Until it is gone it holds them.
+        self.process.gone().await;
+        Err(reason)
+    }
+
     fn finish(&mut self) {
         self.activity = Activity::Finished;
         self.process.kill();
@@ -250,7 +274,8 @@ pub(super) fn failed(failure: RunFailure) -> RunOutcome {
     RunOutcome { failure: Some(failure), ..RunOutcome::default() }
 }
 
-async fn greet(stream: &mut UnixStream, plan: &StartPlan) -> Result<DeviceInfo, String> {
+/// Greets a worker that was just started; it can take jobs then.
+pub(super) async fn greet(stream: &mut UnixStream, plan: &StartPlan) -> Result<DeviceInfo, String> {
     let text = |error: FrameError| error.to_string();
     let hello = ToWorker::Hello { protocol: PROTOCOL_VERSION };
     frame::send(stream, &hello).await.map_err(text)?;

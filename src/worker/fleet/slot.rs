@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::process::{StartPlan, Worker};
+use super::profiler::Profiler;
 use super::restart::RestartPolicy;
 use super::{DeviceState, DeviceStatus, Fleet};
 use crate::worker::protocol::DeviceInfo;
@@ -21,6 +23,12 @@ pub(super) enum Work {
     /// The lease ended; its worker scrubs the device, for which it has a bounded time.
     CleanUp,
 }
+
+/// A spare is started once its device has been free for this long…
+const QUIET: Duration = Duration::from_millis(100);
+
+/// …or has been waited for this long.
+const QUIET_LIMIT: Duration = Duration::from_millis(500);
 
 /// A device of the fleet.
 pub(super) struct Slot {
@@ -37,6 +45,8 @@ pub(super) struct Slot {
     jobs: u64,
     /// What the device is at.
     pub work: watch::Sender<Work>,
+    /// The worker that reads counters.
+    pub profiler: Profiler,
     /// Changes whenever a worker may have to be started.
     pub changed: watch::Sender<()>,
     /// Changes whenever a worker was started, or could not be.
@@ -55,6 +65,7 @@ impl Slot {
             started: 0,
             jobs: 0,
             work: watch::Sender::new(Work::None),
+            profiler: Profiler::default(),
             changed: watch::Sender::new(()),
             arrivals: watch::Sender::new(()),
         }
@@ -140,6 +151,7 @@ impl Slot {
     /// Ends all ready workers.
     pub(super) fn dismiss_all(&mut self) {
         self.ready.clear();
+        self.profiler = Profiler::default();
         self.wanted = 0;
     }
 }
@@ -170,11 +182,53 @@ pub(super) async fn keep_staffed(fleet: Weak<Fleet>, index: usize, plan: StartPl
             }
             Some(delay) if !delay.is_zero() => tokio::time::sleep(delay).await,
             Some(_) => {
+                until_quiet(&fleet, index).await;
                 let started = Worker::start(&plan).await;
                 let Some(fleet) = fleet.upgrade() else { return };
                 add(&fleet, index, started);
             }
         }
+    }
+}
+
+/// Waits for a good moment to start a spare: creating a context disturbs what the device is timing,
+/// and what is timed first after a crash most of all. A device that has no worker does not wait.
+async fn until_quiet(fleet: &Weak<Fleet>, index: usize) {
+    let Some((has_worker, mut work)) = fleet.upgrade().map(|fleet| {
+        let state = fleet.lock();
+        let slot = &state.slots[index];
+        (slot.staff > 0, slot.work.subscribe())
+    }) else {
+        return;
+    };
+    if !has_worker {
+        return;
+    }
+    let quiet = async {
+        // An error means that the fleet is gone.
+        while work.wait_for(|work| *work == Work::None).await.is_ok() {
+            if timeout(QUIET, work.wait_for(|work| *work != Work::None)).await.is_err() {
+                return;
+            }
+        }
+    };
+    let staffless = async {
+        let Some(mut changed) =
+            fleet.upgrade().map(|fleet| fleet.lock().slots[index].changed.subscribe())
+        else {
+            return;
+        };
+        while changed.changed().await.is_ok() {
+            let staffed = fleet.upgrade().is_some_and(|f| f.lock().slots[index].staff > 0);
+            if !staffed {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = quiet => {}
+        () = staffless => {}
+        () = tokio::time::sleep(QUIET_LIMIT) => {}
     }
 }
 

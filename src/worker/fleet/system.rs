@@ -46,6 +46,12 @@ impl Process {
         if let Some(emulator) = &plan.emulator {
             command.arg("--emulator").arg(emulator);
         }
+        if let Some(libraries) = &plan.counters {
+            command.arg("--counters");
+            for library in libraries {
+                command.arg("--cupti").arg(library);
+            }
+        }
         command.stdin(Stdio::from(OwnedFd::from(theirs)));
         command.stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let mut child = plan
@@ -73,6 +79,13 @@ impl Process {
     pub(super) fn kill(&mut self) {
         if let Some(group) = self.group.take() {
             let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// Waits until a killed process is gone, and with it what it held of the device.
+    pub(super) async fn gone(&mut self) {
+        if timeout(REAP_TIMEOUT, self.child.wait()).await.is_ok() {
+            self.group = None;
         }
     }
 

@@ -37,6 +37,8 @@ pub struct FleetConfig {
     pub devices: DeviceChoice,
     /// The emulator's library; default: where [`crate::device::loader::find_emulator`] finds it.
     pub emulator: Option<PathBuf>,
+    /// CUPTI libraries there are.
+    pub cupti: Vec<PathBuf>,
     /// Existing directory for files that live as long as the server.
     pub run_dir: PathBuf,
     /// Whether every device keeps a second worker ready.

@@ -86,6 +86,8 @@ impl Bench {
             profile: false,
             lint: false,
             paired: None,
+            traced: None,
+            counters: None,
         }
     }
 

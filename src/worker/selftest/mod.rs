@@ -55,6 +55,7 @@ async fn run(images: &Path, emulator: Option<PathBuf>, run_dir: PathBuf) -> Resu
         program: std::env::current_exe().map_err(|error| format!("find this program: {error}"))?,
         devices,
         emulator,
+        cupti: Vec::new(),
         run_dir,
         hot_spare: true,
         queue_capacity: 4,

@@ -14,15 +14,18 @@ use warpgauge::contract::{
     SweepRequest,
 };
 use warpgauge::pipeline::{
-    CompileRequest, EvaluationService, Problem, ServiceError, ServiceStatus, SweepEvent,
-    SweepEvents,
+    ArtifactContent, ArtifactKind, ArtifactList, ArtifactView, CompileRequest, EvaluationService,
+    Problem, ServiceError, ServiceStatus, SweepEvent, SweepEvents,
 };
 use warpgauge::report::{
     CandidateReport, CompareResponse, CompileResponse, EvaluateResponse, JobState, JobView,
-    ResponseStatus, SweepBest, SweepPoint, SweepResponse, SweepStarted, SweepStatus, SweepTable,
+    ProfilePlan, ResponseStatus, SweepBest, SweepPoint, SweepResponse, SweepStarted, SweepStatus,
+    SweepTable, Tooling,
 };
 
 const REPORT: &str = include_str!("../../../src/api/examples/report.json");
+const TOOLING: &str = include_str!("../../../src/api/examples/tooling.json");
+const PROFILE_PLAN: &str = include_str!("../../../src/api/examples/profile_plan.json");
 const STATUS: &str = include_str!("../../../src/api/examples/status.json");
 
 /// Kernel names with a meaning of their own.
@@ -319,6 +322,60 @@ impl EvaluationService for FakeService {
 
     fn job(&self, job_id: &str) -> Option<JobView> {
         self.jobs.lock().unwrap().get(job_id).cloned()
+    }
+
+    /// A job that is there left its PTX, and had a log.
+    fn artifacts(&self, job_id: &str) -> Result<ArtifactList, ServiceError> {
+        let view = |kind: ArtifactKind| ArtifactView {
+            name: kind.name().to_owned(),
+            kernel: "kernel".to_owned(),
+            available: kind == ArtifactKind::Ptx,
+            url: Some(format!("/jobs/{job_id}/artifacts/{}", kind.name())),
+            media_type: Some(kind.media_type().to_owned()),
+            bytes: None,
+            note: None,
+        };
+        Ok(ArtifactList {
+            job_id: job_id.to_owned(),
+            artifacts: ArtifactKind::ALL.map(view).into(),
+        })
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        job_id: &'a str,
+        kind: ArtifactKind,
+        kernel: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<ArtifactContent, ServiceError>> {
+        async move {
+            let (what, reason) = (format!("{} of job {job_id}", kind.name()), "why".to_owned());
+            match kind {
+                ArtifactKind::Ptx => Ok(ArtifactContent {
+                    kind,
+                    file_name: "kernel.ptx".to_owned(),
+                    content: format!("// {}\n", kernel.unwrap_or("none")).into(),
+                }),
+                ArtifactKind::Log => Err(ServiceError::ArtifactGone { what, reason }),
+                _ => Err(ServiceError::NoArtifact { what, reason }),
+            }
+        }
+        .boxed()
+    }
+
+    fn profile_plan(
+        &self,
+        request: EvaluateRequest,
+    ) -> BoxFuture<'_, Result<ProfilePlan, ServiceError>> {
+        async move {
+            self.check(&request.kernel)?;
+            Ok(serde_json::from_str(PROFILE_PLAN).unwrap())
+        }
+        .boxed()
+    }
+
+    fn tooling(&self, _refresh: bool) -> BoxFuture<'_, Tooling> {
+        let tooling = serde_json::from_str(TOOLING).unwrap();
+        async move { tooling }.boxed()
     }
 
     fn shutdown(&self, _grace: std::time::Duration) -> BoxFuture<'_, ()> {

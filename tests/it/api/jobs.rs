@@ -34,3 +34,28 @@ async fn jobs_that_are_not_there_are_404() {
         }
     }
 }
+
+#[tokio::test]
+async fn artifacts_have_their_media_types_and_errors() {
+    let server = Server::start().await;
+    let accepted = server.post("/evaluate?wait=false", CONTRACT).await.json();
+    let job = format!("/jobs/{}", accepted["job_id"].as_str().unwrap());
+    let list = server.get(&format!("{job}/artifacts")).await.json();
+    assert_eq!(list["artifacts"].as_array().unwrap().len(), 6);
+    let ptx = server.get(&format!("{job}/artifacts/ptx?kernel=a%20b")).await;
+    assert_eq!((ptx.status, ptx.text()), (200, "// a b\n"));
+    assert_eq!(ptx.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(ptx.header("content-disposition"), Some("attachment; filename=\"kernel.ptx\""));
+    assert_eq!(ptx.header("x-content-type-options"), Some("nosniff"));
+    server.get(&format!("{job}/artifacts/log")).await.expect_error(410, "artifact_gone");
+    server.get(&format!("{job}/artifacts/sass")).await.expect_error(404, "no_such_artifact");
+    let error =
+        server.get(&format!("{job}/artifacts/exe")).await.expect_error(404, "no_such_artifact");
+    assert!(error["error"].as_str().unwrap().contains("ncu-rep"), "{error}");
+    for path in ["artifacts", "artifacts/ptx", "roofline.svg"] {
+        server.get(&format!("/jobs/nobody/{path}")).await.expect_error(404, "no_such_job");
+    }
+    let error =
+        server.get(&format!("{job}/roofline.svg")).await.expect_error(404, "no_such_artifact");
+    assert!(error["error"].as_str().unwrap().contains("profile"), "{error}");
+}

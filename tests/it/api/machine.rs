@@ -30,6 +30,14 @@ async fn a_machine_with_a_gpu_describes_it() {
     let capabilities = server.get("/capabilities").await.json();
     assert_eq!(capabilities["compile"]["sandbox"], "landlock enforced");
     assert_eq!(capabilities["devices"][0]["machine_code"]["available"], true);
+    let device = &capabilities["devices"][0];
+    assert_eq!(device["counters"]["code"], "no_permission");
+    assert!(device["counters"]["remedy"].as_str().unwrap().contains("CAP_SYS_ADMIN"));
+    assert_eq!(device["profile"][0]["available"], false);
+    assert_eq!(device["sanitize"]["available"], true);
+    assert_eq!(capabilities["tools"][0]["version"], "2025.3.1.0");
+    let again = server.get("/capabilities?refresh=true").await;
+    assert_eq!((again.status, again.json()), (200, capabilities));
     assert_eq!(server.get("/health").await.header("x-gpu-type"), Some("NVIDIA H200"));
 }
 

@@ -86,6 +86,7 @@ fn comparison_requests() {
             "max_time": 2.0,
         },
         "isolation": "fresh",
+        "decision": {"margin": 0.25, "equivalence": 0.5, "alpha": 0.125, "blocks": 16},
     });
     check::<CompareRequest>("CompareRequest", &[full, minimal]);
 }
@@ -161,6 +162,64 @@ fn device_metrics() -> Value {
             "flop_count": {"value": 1.5, "unit": "operations", "source": "emulator", "note": "n"},
             "duration": {"unit": "s", "reason": "r"},
         },
+        "kernels": [{
+            "kernel": "k", "launches": 2,
+            "metrics": {"flop_count": {"value": 1.5, "unit": "operations", "source": "ncu"}},
+        }],
+        "kernels_left_out": 3,
+        "conditions": {
+            "clock_control": "none", "cache_control": "all", "replay": "user", "passes": 9,
+        },
+        "unavailable": {"code": "no_permission", "reason": "r", "remedy": "r"},
+        "kernels": [{
+            "kernel": "k", "launches": 2,
+            "metrics": {
+                "flop_count": {"value": 1.5, "unit": "operations", "source": "ncu", "note": "n"},
+                "duration": {"unit": "s", "reason": "r"},
+            },
+        }],
+        "kernels_left_out": 1,
+        "roofline": roofline(),
+        "advice": [{
+            "code": "bank_conflicts", "message": "m", "share": 0.5, "share_of": "time",
+            "threshold": "t",
+            "evidence": [
+                {"metric": "shared_load_conflicts", "value": 31.0, "unit": "conflicts"},
+                {"metric": "m", "value": 1.5},
+            ],
+        }],
+        "cross_check": {
+            "profiled_seconds": 0.5, "profiled_clock_hz": 1.5e9, "unprofiled_seconds": 0.25,
+            "unprofiled_clock_hz": 1.5e9, "time_ratio": 2.0, "cycle_ratio": 2.0, "bound": 0.125,
+            "agrees": false, "explanations": ["e"],
+        },
+    })
+}
+
+fn roofline() -> Value {
+    let ceiling = json!({"per_second": 2.5, "source": "profiler", "derivation": "d"});
+    json!({
+        "bound_by": "dram", "bound_reason": "r",
+        "time": {
+            "basis": "profiled", "seconds": 0.5, "clock_hz": 1.5e9, "unprofiled_seconds": 0.25,
+            "unprofiled_clock_hz": 1.5e9,
+        },
+        "compute": [
+            {"precision": "fp32", "operations": 1.5, "rate": 3.5, "ceiling": ceiling,
+             "fraction": 0.5},
+            {"precision": "tensor_half"},
+        ],
+        "memory": [
+            {"level": "dram", "bytes": 1.5, "bytes_note": "n", "rate": 3.5, "ceiling": ceiling,
+             "fraction": 0.5},
+            {"level": "l2"},
+        ],
+        "points": [
+            {"precision": "fp32", "level": "dram", "intensity": 0.5, "rate": 1.5,
+             "attainable": 2.5, "fraction": 0.5},
+            {"precision": "fp64", "level": "l1", "intensity": 0.5},
+        ],
+        "notes": ["n"],
     })
 }
 
@@ -193,6 +252,7 @@ fn full_report() -> Value {
     report["outputs"]["c"]["format"] = json!("raw");
     report["failure"] = json!({"stage": "execute", "code": "timeout", "message": "m"});
     report["printed"] = json!("hello");
+    report["timings"]["profile"] = json!(1.5);
     report["profile"] = json!({"available": false, "reason": "no ncu"});
     report["kernel_exec_result"]["metadata"]["device_metrics"] = device_metrics();
     report["sanitize"] = json!({
@@ -201,9 +261,48 @@ fn full_report() -> Value {
             "check": "out_of_bounds", "kernel": "k", "block": [0, 0, 0], "thread": [1, 0, 0],
             "source": "kernel.cu:3", "message": "m", "count": 4,
         }],
+        "checks": [
+            {"tool": "memcheck", "available": true, "version": "v", "wall_ms": 1.5, "left_out": 3},
+            {"tool": "racecheck", "available": false, "unavailable": unavailable()},
+        ],
     });
     report["counted"] = json!({"warp_instructions": 7, "global_sectors": 3});
+    report["timings"]["profile"] = json!(1.5);
+    report["timeline"] = timeline();
     report
+}
+
+fn unavailable() -> Value {
+    json!({"code": "no_tool", "reason": "r", "remedy": "m"})
+}
+
+fn timeline() -> Value {
+    let row = json!({
+        "name": "k", "count": 2, "total_ms": 2.0, "mean_ms": 1.0, "median_ms": 1.0, "min_ms": 0.5,
+        "max_ms": 1.5, "std_dev_ms": 0.5, "bytes": 8.0,
+    });
+    json!({
+        "available": true, "unavailable": unavailable(), "tool": "t",
+        "summary": {
+            "status": "success", "hardware": "h", "execution_time_ms": 1.0,
+            "gpu_utilization_pct": 50.0, "memory_used_bytes": 8, "throughput_bytes_per_s": 1.5,
+            "throughput_flops_per_s": 2.5,
+        },
+        "gpu": {
+            "span_ms": 4.0, "busy_ms": 2.0, "kernels_ms": 1.0, "idle_ms": 2.0, "gaps": 1,
+            "longest_gap_ms": 0.5,
+        },
+        "kernels": [row], "copies": [row, {"name": "c", "count": 1, "total_ms": 0.5}],
+        "calls": [row],
+        "launches": [
+            {
+                "kernel": "k", "call": "c", "count": 2, "call_ms": 0.5, "queued_ms": 0.25,
+                "kernel_ms": 1.0, "total_ms": 1.75,
+            },
+            {"kernel": "k", "call": "c", "count": 2},
+        ],
+        "missing": {"cuda_api_sum": unavailable()},
+    })
 }
 
 #[test]
@@ -258,6 +357,12 @@ fn comparisons() {
     candidate["evaluation"] = full_report();
     candidate["not_compared"] = json!("why");
     candidate["counted"] = counted;
+    candidate["no_code_diff"] = json!("why");
+    candidate["code_diff"] = json!({
+        "language": "sass", "identical": false, "reference_instructions": 8,
+        "candidate_instructions": 9, "added": 2, "removed": 1, "unified": "-a\n+b\n",
+        "truncated": false, "opcodes": [{"opcode": "FADD", "reference": 1, "candidate": 2}],
+    });
     candidate["counts"] = json!([
         {"count": "barriers", "reference": 2, "candidate": 1, "ratio": 0.5},
         {"count": "warp_instructions", "reference": 0, "candidate": 1},

@@ -10,7 +10,14 @@ const UNSAFE_HOMES: [&str; 2] = ["src/device/", "crates/emulator/"];
 
 /// What a module of the product must not use: whoever knows less can be tested and changed alone.
 /// ARCHITECTURE.md draws the same picture.
-const FORBIDDEN_USES: [(&str, &[&str]); 14] = [
+const FORBIDDEN_USES: [(&str, &[&str]); 16] = [
+    (
+        "contained",
+        &[
+            "bind", "compile", "contract", "device", "measure", "profile", "queue", "report",
+            "tensor", "tools", "validate", "worker",
+        ],
+    ),
     ("tensor", &["bind", "compile", "device", "measure", "queue", "report", "validate", "worker"]),
     (
         "contract",
@@ -20,7 +27,8 @@ const FORBIDDEN_USES: [(&str, &[&str]); 14] = [
     ("compile", &["bind", "measure", "queue", "report", "validate", "worker"]),
     ("device", &["bind", "measure", "queue", "report", "validate"]),
     ("validate", &["bind", "compile", "device", "measure", "queue", "report", "worker"]),
-    ("worker", &["bind", "report"]),
+    ("worker", &["bind", "report", "tools"]),
+    ("tools", &["bind", "compile", "device", "measure", "queue", "report", "validate"]),
     ("queue", &["bind", "device", "measure", "report", "validate"]),
     ("bind", &["device", "measure", "queue", "report"]),
     ("measure", &["bind", "compile", "device", "queue", "report", "validate", "worker"]),

@@ -1,0 +1,167 @@
+//! What was imported, in tables for people.
+
+use super::format::{self, duration_ms};
+use super::terminal::plain;
+use crate::profile::catalogue::CATALOGUE;
+use crate::profile::import::{DeviceTimeline, Imported, KernelRule};
+use crate::profile::nsys::{NsysLaunch, NsysReport, NsysRow};
+use crate::profile::sanitizer::{SanitizerFinding, SanitizerLog};
+use crate::profile::{DeviceMetrics, KernelMetrics, Metric};
+
+/// Rows shown of a table; `--json` has all.
+const MAX_ROWS: usize = 30;
+/// Characters shown of a name.
+const MAX_NAME: usize = 70;
+
+/// Everything that was imported.
+pub(super) fn table(imported: &Imported) -> String {
+    match imported {
+        Imported::Ncu { device_metrics, rules } => metrics(device_metrics, rules),
+        Imported::Nsys { report, timelines } => timeline(report, timelines),
+        Imported::Sanitizer(log) => findings(log),
+    }
+}
+
+fn name(text: &str) -> String {
+    let text = plain(&text.replace(['\n', '\t'], " "));
+    match text.char_indices().nth(MAX_NAME) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// At most [`MAX_ROWS`] lines, and how many more there are.
+fn rows<T>(items: &[T], line: impl Fn(&T) -> String) -> String {
+    let mut text: String = items.iter().take(MAX_ROWS).map(line).collect();
+    if items.len() > MAX_ROWS {
+        let more = items.len() - MAX_ROWS;
+        text.push_str(&format!("  … and {more} more (all with --json)\n"));
+    }
+    text
+}
+
+fn metrics(metrics: &DeviceMetrics, rules: &[KernelRule]) -> String {
+    let mut text = format!("{}, by {}\n", name(&metrics.kernel), plain(&metrics.tool));
+    if !metrics.kernels.is_empty() {
+        text.push_str("  times and counts are added, percentages weighted by time; by kernel:\n");
+        text.push_str(&rows(&metrics.kernels, kernel));
+    }
+    text.push('\n');
+    for info in CATALOGUE {
+        if let Some(Metric { value: Some(value), .. }) = metrics.metrics.get(info.id) {
+            let value = quantity(*value, info.unit.name());
+            text.push_str(&format!("  {:<34} {value}\n", info.id));
+        }
+    }
+    let absent = metrics.metrics.values().filter(|metric| metric.value.is_none()).count();
+    if absent > 0 {
+        text.push_str(&format!("\n  {absent} metrics have no value; --json tells why of each\n"));
+    }
+    if !rules.is_empty() {
+        text.push_str("\nthe tool's own rules\n");
+        text.push_str(&rows(rules, |found| {
+            let (rule, kernel) = (&found.rule, name(&found.kernel));
+            format!("  {} {kernel}\n    {}\n", plain(&rule.kind), plain(&rule.description))
+        }));
+    }
+    text
+}
+
+fn kernel(kernel: &KernelMetrics) -> String {
+    let value = |id: &str| {
+        let metric = kernel.metrics.get(id)?;
+        Some(quantity(metric.value?, metric.unit.as_deref()?))
+    };
+    let time = value("duration").unwrap_or_else(|| "?".to_owned());
+    format!("  {time:>12}  {:>4} ×  {}\n", kernel.launches, name(&kernel.kernel))
+}
+
+/// A value with its unit, as people read it.
+fn quantity(value: f64, unit: &str) -> String {
+    match unit {
+        "s" => duration_ms(value * 1e3),
+        "Hz" => format!("{:.1} MHz", value * 1e-6),
+        "bytes" if value >= 0.0 && value < u64::MAX as f64 => format::bytes(value as u64),
+        "bytes/s" => format!("{:.2} GB/s", value * 1e-9),
+        _ if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0} {unit}"),
+        _ => format!("{value:.2} {unit}"),
+    }
+}
+
+fn seconds(value: Option<f64>) -> String {
+    value.map_or_else(|| "?".to_owned(), |value| duration_ms(value * 1e3))
+}
+
+fn timeline(report: &NsysReport, timelines: &[DeviceTimeline]) -> String {
+    let mut text = String::new();
+    for device in timelines {
+        let time = &device.timeline;
+        let busy = device.utilisation_pct.map_or_else(String::new, |pct| format!(" ({pct:.1} %)"));
+        text.push_str(&format!(
+            "{}: {} from the first activity to the last, busy {}{busy}, kernels {}, {} gaps, the \
+             longest {}\n",
+            name(&device.device),
+            seconds(Some(time.span)),
+            seconds(Some(time.busy)),
+            seconds(Some(time.kernels)),
+            time.gaps,
+            seconds(Some(time.longest_gap)),
+        ));
+    }
+    let mut section = |title: &str, lines: String| {
+        if !lines.is_empty() {
+            text.push_str(&format!("{title}\n{lines}"));
+        }
+    };
+    let times = |row: &NsysRow| summary(row, seconds);
+    let sizes = |row: &NsysRow| {
+        summary(row, |size| size.map_or_else(|| "?".to_owned(), |b| quantity(b, "bytes")))
+    };
+    section("kernels: total, count, mean", rows(&report.kernels, times));
+    section("copies: total, count, mean", rows(&report.memory_time, times));
+    section("copied: total, count, mean", rows(&report.memory_size, sizes));
+    section("calls: total, count, mean", rows(&report.api, times));
+    section("launches: call, queue, kernel", rows(&report.launches, launch));
+    for problem in &report.problems {
+        text.push_str(&format!("{} ({})\n", plain(&problem.reason), plain(&problem.remedy)));
+    }
+    text
+}
+
+fn summary(row: &NsysRow, quantity: impl Fn(Option<f64>) -> String) -> String {
+    let (total, mean) = (quantity(Some(row.total)), quantity(row.mean));
+    format!("  {total:>12} {:>8} ×  {mean:>12}  {}\n", row.count, name(&row.name))
+}
+
+fn launch(row: &NsysLaunch) -> String {
+    let [call, queue, kernel] = [row.api_time, row.queue_time, row.kernel_time].map(seconds);
+    format!("  {call:>12} {queue:>12} {kernel:>12}  {}\n", name(&row.kernel))
+}
+
+fn findings(log: &SanitizerLog) -> String {
+    let errors = match log.errors {
+        Some(errors) => format!("{errors} errors by the tool's own count"),
+        None => "the tool did not come to its end".to_owned(),
+    };
+    let mut text = format!("{} findings; {errors}\n", log.findings.len());
+    text.push_str(&rows(&log.findings, finding));
+    if let Some(left_out) = log.left_out {
+        text.push_str(&format!("  {left_out} more were left out\n"));
+    }
+    if let Some((bytes, allocations)) = log.leaked {
+        text.push_str(&format!("  {bytes} bytes in {allocations} allocations were not freed\n"));
+    }
+    text
+}
+
+fn finding(found: &SanitizerFinding) -> String {
+    let mut place = name(&found.kernel);
+    if let Some(source) = &found.source {
+        place.push_str(&format!(" at {}", plain(source)));
+    }
+    if let (Some(thread), Some(block)) = (found.thread, found.block) {
+        place.push_str(&format!(", thread {thread:?} of block {block:?}"));
+    }
+    let message = plain(&found.message);
+    format!("  {} × {}: {place}\n    {message}\n", found.count, found.check)
+}

@@ -1,0 +1,139 @@
+//! `warpgauge profile`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::args::ProfileArgs;
+use super::contract_file::ContractFile;
+use super::eval::watched;
+use super::progress::Progress;
+use super::terminal::Terminal;
+use super::{CliError, local, remote, report};
+use crate::config::Config;
+use crate::contract::EvaluateRequest;
+use crate::exit::Exit;
+use crate::profile::{Caption, roofline_svg};
+use crate::report::EvaluateResponse;
+
+pub(super) fn run(
+    args: &ProfileArgs,
+    config: &Config,
+    terminal: Terminal,
+) -> Result<Exit, CliError> {
+    let progress = Progress::start(terminal);
+    let mut contract = ContractFile::read(&args.contract, config.server.body_limit_bytes)?;
+    apply_flags(args, &mut contract.fields);
+    let (text, response): (String, EvaluateResponse) = match &args.target.server {
+        Some(server) => {
+            progress.stage(&format!("profiling at {server}"));
+            let body = Value::Object(contract.fields);
+            remote::post(&args.target, server, "/evaluate", &body)?
+        }
+        None => {
+            progress.stage("starting");
+            let request: EvaluateRequest = contract.typed()?;
+            local::answer(config, |service| {
+                let progress = &progress;
+                async move { watched(Arc::clone(&service), service.evaluate(request), progress).await }
+            })?
+        }
+    };
+    drop(progress);
+    if args.json {
+        terminal.print_line(&text)?;
+    } else {
+        terminal.print(&report::profile(&response, terminal.colour))?;
+    }
+    if let Some(path) = &args.svg {
+        draw(&response, path, terminal)?;
+    }
+    Ok(exit(&response))
+}
+
+/// Set of metrics that roofline and advice rest on: for who says nothing else.
+const EXPLAIN: &str = "explain";
+
+/// Puts the flags into the contract's `profile`, where the service looks for them.
+fn apply_flags(args: &ProfileArgs, fields: &mut Map<String, Value>) {
+    let profile = fields.entry("profile").or_insert(Value::Null);
+    if profile.is_null() {
+        *profile = json!({});
+    }
+    if let Value::Object(profile) = profile {
+        for (name, values) in [("metrics", &args.metrics), ("tools", &args.tools)] {
+            if !values.is_empty() {
+                profile.insert(name.to_owned(), json!(values));
+            }
+        }
+        profile.entry("metrics").or_insert_with(|| json!([EXPLAIN]));
+    }
+    if let Some(trials) = args.trials {
+        fields.insert("num_trials".to_owned(), json!(trials));
+    }
+}
+
+/// Writes the picture; a remark if there is nothing to draw.
+fn draw(response: &EvaluateResponse, path: &Path, terminal: Terminal) -> Result<(), CliError> {
+    let metadata = &response.kernel_exec_result.metadata;
+    let metrics = metadata.device_metrics.as_ref();
+    let Some((metrics, roofline)) = metrics.and_then(|it| Some((it, it.roofline.as_ref()?))) else {
+        terminal.note(&format!(
+            "{} was not written: the metrics hold neither operations nor bytes",
+            path.display()
+        ));
+        return Ok(());
+    };
+    let caption = Caption {
+        kernel: metadata.kernel_name.as_deref().unwrap_or(&metrics.kernel),
+        device: response.device.as_ref().map_or("", |device| &device.name),
+        tool: &metrics.tool,
+    };
+    std::fs::write(path, roofline_svg(roofline, caption))
+        .map_err(|source| CliError::Write { path: path.to_owned(), source })?;
+    terminal.note(&format!("wrote {}", path.display()));
+    Ok(())
+}
+
+/// The code of the evaluation; a right kernel without any metrics is the environment's fault.
+fn exit(response: &EvaluateResponse) -> Exit {
+    match Exit::of_report(response) {
+        Exit::Success if response.kernel_exec_result.metadata.device_metrics.is_none() => {
+            Exit::Environment
+        }
+        exit => exit,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::args::{Cli, Command};
+    use super::*;
+
+    fn fields_with(flags: &[&str], contract: Value) -> Value {
+        let arguments = ["warpgauge", "profile", "c.yaml"].iter().chain(flags);
+        let Command::Profile(args) = Cli::parse_from(arguments).command else {
+            panic!("parses as profile");
+        };
+        let Value::Object(mut fields) = contract else { panic!("an object") };
+        apply_flags(&args, &mut fields);
+        Value::Object(fields)
+    }
+
+    #[test]
+    fn flags_reach_the_contract() {
+        let all = json!({"profile": {"metrics": ["explain"]}});
+        assert_eq!(fields_with(&[], json!({})), all);
+        assert_eq!(fields_with(&[], json!({"profile": null})), all);
+        let own = json!({"profile": {"metrics": ["stall"], "tools": ["ncu"]}});
+        assert_eq!(fields_with(&[], own.clone()), own);
+        assert_eq!(
+            fields_with(&["--metrics", "core,duration", "--trials", "3"], own),
+            json!({"profile": {"metrics": ["core", "duration"], "tools": ["ncu"]},
+                   "num_trials": 3})
+        );
+    }
+}

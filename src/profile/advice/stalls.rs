@@ -1,0 +1,77 @@
+//! What warps wait for. Waiting costs only while schedulers have nothing else to issue.
+
+use super::{Advice, AdviceCode, Launched, ShareOf, percent};
+
+/// From this part of the warps on.
+const BARRIER_FROM: f64 = 0.2;
+const MEMORY_FROM: f64 = 0.4;
+const SHARED_FROM: f64 = 0.25;
+
+/// Schedulers that issue in more of their cycles than this hide their warps' waiting.
+const HIDDEN_FROM: f64 = 0.6;
+
+/// Warps at barriers.
+pub(super) fn barrier(launched: &Launched<'_>) -> Option<Advice> {
+    waiting(
+        launched,
+        "stall_barrier",
+        BARRIER_FROM,
+        AdviceCode::BarrierStalls,
+        "wait at a barrier; give warps of a block even work, use smaller blocks, or fewer barriers",
+    )
+}
+
+/// Warps that wait for global or local memory.
+pub(super) fn memory(launched: &Launched<'_>) -> Option<Advice> {
+    waiting(
+        launched,
+        "stall_long_scoreboard",
+        MEMORY_FROM,
+        AdviceCode::MemoryLatency,
+        "wait for global or local memory; load earlier, load more per thread at once, or let more \
+         warps be resident",
+    )
+}
+
+/// Warps that wait for shared memory or special functions.
+pub(super) fn shared_memory(launched: &Launched<'_>) -> Option<Advice> {
+    waiting(
+        launched,
+        "stall_short_scoreboard",
+        SHARED_FROM,
+        AdviceCode::SharedMemoryLatency,
+        "wait for shared memory or special functions; keep more in registers, or use wider \
+         accesses",
+    )
+}
+
+fn waiting(
+    launched: &Launched<'_>,
+    id: &str,
+    from: f64,
+    code: AdviceCode,
+    text: &str,
+) -> Option<Advice> {
+    let part = launched.values.part(id)?;
+    let idle = launched.idle_issue()?;
+    if part < from || 1.0 - idle > HIDDEN_FROM {
+        return None;
+    }
+    Some(Advice {
+        code,
+        message: format!(
+            "{} of the resident warps {text}; schedulers issue in {} of their cycles",
+            percent(part),
+            percent(1.0 - idle)
+        ),
+        share: (part * idle).min(1.0),
+        share_of: ShareOf::Time,
+        threshold: format!(
+            "{} of the warps or more, while schedulers issue in at most {} of their cycles: \
+             otherwise other warps hide the wait",
+            percent(from),
+            percent(HIDDEN_FROM)
+        ),
+        evidence: launched.evidence(&[id, "issue_active"])?,
+    })
+}

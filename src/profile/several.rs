@@ -1,0 +1,198 @@
+//! Several kernels: kept apart, and taken together.
+//!
+//! Counts, bytes and times are added. Quotients of counts are formed again from the added counts.
+//! Percentages, rates and averages are weighted by the kernels' times, and never added. What
+//! describes a launch is told only if it is the same for all. A kernel without a value leaves the
+//! whole without one: a sum of some would pass for that of all.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::catalogue::{Fraction, Group, MetricInfo, Unit};
+use super::found::{Found, Known, Report};
+use super::launch::Launch;
+use super::select::Selection;
+use super::types::{DeviceMetrics, KernelMetrics};
+use super::values::{Collected, report, told};
+
+/// Most kernels that are told of one by one: those that took longest.
+pub const MAX_KERNELS: usize = 200;
+
+const DURATION: &str = "gpu__time_duration.sum";
+const WEIGHTED: &str = "mean over the kernels, weighted by their time";
+const DIFFERS: &str = "it differs between the kernels: see each of them";
+
+/// A profiled launch of a kernel.
+#[derive(Debug, Clone, Copy)]
+pub struct Profiled<'a> {
+    /// What the tool told.
+    pub collected: &'a Collected,
+    /// Compute capability of the device, times 10.
+    pub capability: u32,
+    /// The launch, if it is known.
+    pub launch: Option<&'a Launch<'a>>,
+}
+
+/// The selected metrics of some launches: of all together, and by kernel if there are several
+/// launches. `None` for no launches.
+pub fn several_metrics(all: &[Profiled<'_>], selection: &Selection) -> Option<DeviceMetrics> {
+    let first = all.first()?;
+    let mut metrics = together(all, selection, first.collected);
+    if all.len() == 1 {
+        return Some(metrics);
+    }
+    let mut by_name: BTreeMap<&str, Vec<Profiled<'_>>> = BTreeMap::new();
+    for one in all {
+        by_name.entry(&one.collected.kernel).or_default().push(*one);
+    }
+    if by_name.len() > 1 {
+        metrics.kernel = format!("{} kernels", by_name.len());
+    }
+    let mut kernels: Vec<(f64, KernelMetrics)> = by_name
+        .into_iter()
+        .map(|(kernel, launches)| {
+            let time = launches.iter().filter_map(time).sum();
+            let metrics = together(&launches, selection, launches[0].collected);
+            let kernel = KernelMetrics {
+                kernel: kernel.to_owned(),
+                launches: u32::try_from(launches.len()).unwrap_or(u32::MAX),
+                metrics: metrics.metrics,
+            };
+            (time, kernel)
+        })
+        .collect();
+    kernels.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let left_out = kernels.len().saturating_sub(MAX_KERNELS);
+    metrics.kernels_left_out = (left_out > 0).then(|| u32::try_from(left_out).unwrap_or(u32::MAX));
+    metrics.kernels = kernels.into_iter().take(MAX_KERNELS).map(|(_, kernel)| kernel).collect();
+    Some(metrics)
+}
+
+fn time(one: &Profiled<'_>) -> Option<f64> {
+    one.collected.values.get(DURATION).copied()
+}
+
+/// Metrics of some launches as of one.
+fn together(all: &[Profiled<'_>], selection: &Selection, first: &Collected) -> DeviceMetrics {
+    let mut header: Report = report(first);
+    if let Some(conditions) = &mut header.conditions {
+        // Kernels may differ in the passes that they took.
+        if all.iter().any(|one| one.collected.conditions.passes != first.conditions.passes) {
+            conditions.passes = None;
+        }
+    }
+    header.of(selection, |info| match all {
+        [one] => find(one, info),
+        all => combine(all, info),
+    })
+}
+
+fn find(one: &Profiled<'_>, info: &'static MetricInfo) -> Found {
+    told(one.collected, info, one.capability)
+        .or_else(|reason| one.launch.and_then(|launch| launch.fact(info.id)).unwrap_or(Err(reason)))
+}
+
+/// How values of several launches become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    Sum,
+    Weighted,
+    Same,
+}
+
+fn rule(info: &MetricInfo) -> Rule {
+    match info.unit {
+        // Resources of a block or thread, and limits by them.
+        _ if info.group == Group::Occupancy => Rule::Same,
+        Unit::OperationsPerCycle | Unit::BytesPerCycle => Rule::Same,
+        Unit::Registers | Unit::Blocks | Unit::Waves => Rule::Same,
+        Unit::Bytes
+        | Unit::Seconds
+        | Unit::Cycles
+        | Unit::Instructions
+        | Unit::Requests
+        | Unit::Operations
+        | Unit::Sectors
+        | Unit::Wavefronts
+        | Unit::Conflicts => Rule::Sum,
+        Unit::Percent
+        | Unit::BytesPerSecond
+        | Unit::InstructionsPerCycle
+        | Unit::Warps
+        | Unit::Threads
+        | Unit::OperationsPerByte
+        | Unit::OperationsPerSecond
+        | Unit::Hertz
+        | Unit::SectorsPerRequest
+        | Unit::Ratio => Rule::Weighted,
+    }
+}
+
+fn combine(all: &[Profiled<'_>], info: &'static MetricInfo) -> Found {
+    if let Some(found) = from_sums(all, info) {
+        return found;
+    }
+    let mut values = Vec::with_capacity(all.len());
+    for one in all {
+        match find(one, info) {
+            Ok(known) => values.push(known),
+            Err(reason) => {
+                return Err(format!("{}: {reason}", one.collected.kernel).into());
+            }
+        }
+    }
+    let first = values[0].clone();
+    match rule(info) {
+        Rule::Sum => Ok(Known { value: values.iter().map(|known| known.value).sum(), ..first }),
+        Rule::Same if values.iter().all(|known| known.value == first.value) => Ok(first),
+        Rule::Same => Err(DIFFERS.into()),
+        Rule::Weighted => {
+            let times: Option<Vec<f64>> = all.iter().map(time).collect();
+            let total: Option<f64> = times.as_ref().map(|times| times.iter().sum());
+            let (Some(times), Some(total)) = (times, total.filter(|total| *total > 0.0)) else {
+                return Err(format!(
+                    "a mean over several kernels needs the time of each: {DURATION} was not told"
+                )
+                .into());
+            };
+            let sum: f64 = values.iter().zip(times).map(|(known, time)| known.value * time).sum();
+            Ok(Known { value: sum / total, note: Some(Cow::Borrowed(WEIGHTED)), ..first })
+        }
+    }
+}
+
+/// A quotient of counts, from the sums of both; `None` for all else, or if a count is missing.
+fn from_sums(all: &[Profiled<'_>], info: &'static MetricInfo) -> Option<Found> {
+    let capability = all.first()?.capability;
+    if all.iter().any(|one| one.capability != capability) {
+        return None;
+    }
+    let counts = |fraction: &Fraction| {
+        let mut names = fraction.above.iter().chain(&fraction.below);
+        !fraction.below.is_empty() && names.all(|(name, _)| is_count(name))
+    };
+    let fractions = info.sources_for(capability).map(|source| source.formula.fraction());
+    fractions.filter(counts).find_map(|fraction| {
+        let sum = |terms: &[(&'static str, f64)]| {
+            let of = |one: &Profiled<'_>| {
+                let term =
+                    |(name, weight): &(&str, f64)| Some(one.collected.values.get(*name)? * weight);
+                terms.iter().map(term).sum::<Option<f64>>()
+            };
+            all.iter().map(of).sum::<Option<f64>>()
+        };
+        let (above, below) = (sum(&fraction.above)?, sum(&fraction.below)?);
+        Some(match above / below {
+            value if value.is_finite() => Ok(Known::plain(value, all[0].collected.source)),
+            _ => Err("none of the kernels makes such a request".into()),
+        })
+    })
+}
+
+/// Whether values of this metric of NVIDIA's may be added over launches.
+fn is_count(name: &str) -> bool {
+    name.ends_with(".sum") || name.starts_with("memory_l")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Comma-separated records, line by line: what else stands in the text cannot swallow them.
+
+use std::borrow::Cow;
+
+/// Longest field, bytes.
+const MAX_FIELD: usize = 64 << 10;
+/// Lines over which a record with quoted line breaks may run.
+const MAX_LINES: usize = 64;
+
+/// A record and where it begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::profile) struct Record<'a> {
+    /// Line, from 1.
+    pub(in crate::profile) line: usize,
+    /// Its text, or the first line of it.
+    pub(in crate::profile) text: &'a str,
+    pub(in crate::profile) fields: Vec<Cow<'a, str>>,
+}
+
+/// A field that is longer than any tool's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::profile) struct TooLong {
+    /// Line, from 1.
+    pub(in crate::profile) line: usize,
+}
+
+/// The records of a text. A line with an open quote takes the next lines with it if they close it
+/// within a bound, and stands alone otherwise.
+#[derive(Debug, Clone)]
+pub(in crate::profile) struct Records<'a> {
+    rest: &'a str,
+    line: usize,
+}
+
+impl<'a> Records<'a> {
+    pub(in crate::profile) fn new(text: &'a str) -> Self {
+        Self { rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 0 }
+    }
+
+    /// Bytes to the end of the record that begins here, and its lines. Only a record of which every
+    /// field is quoted may run on: what programs print may not.
+    fn extent(&self) -> (usize, usize) {
+        let mut end = 0;
+        let mut open = false;
+        for lines in 1..=MAX_LINES {
+            let rest = &self.rest[end..];
+            let line = &rest[..rest.find('\n').map_or(rest.len(), |at| at + 1)];
+            end += line.len();
+            open ^= line.matches('"').count() % 2 == 1;
+            if !open {
+                return (end, lines);
+            }
+            if line.is_empty() || end > MAX_FIELD || !self.rest.starts_with('"') {
+                break;
+            }
+        }
+        (self.rest.find('\n').map_or(self.rest.len(), |at| at + 1), 1)
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, TooLong>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let line = self.line + 1;
+        let (end, lines) = self.extent();
+        let text = self.rest[..end].trim_end_matches(['\n', '\r']);
+        self.rest = &self.rest[end..];
+        self.line += lines;
+        let fields = fields(text).unwrap_or_else(|| vec![Cow::Borrowed(text)]);
+        if fields.iter().any(|field| field.len() > MAX_FIELD) {
+            return Some(Err(TooLong { line }));
+        }
+        Some(Ok(Record { line, text, fields }))
+    }
+}
+
+/// The fields of a record; `None` if a quote stays open.
+fn fields(text: &str) -> Option<Vec<Cow<'_, str>>> {
+    let mut fields = Vec::new();
+    let mut rest = text;
+    loop {
+        let (field, after) = match rest.strip_prefix('"') {
+            Some(quoted) => self::quoted(quoted)?,
+            None => {
+                let end = rest.find(',').unwrap_or(rest.len());
+                (Cow::Borrowed(&rest[..end]), &rest[end..])
+            }
+        };
+        fields.push(field);
+        match after.strip_prefix(',') {
+            Some(next) => rest = next,
+            None => return Some(fields),
+        }
+    }
+}
+
+/// A quoted field whose opening quote is gone, and what follows from the next comma on.
+fn quoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
+    let mut field = Cow::Borrowed("");
+    let mut start = 0;
+    loop {
+        let end = start + text[start..].find('"')?;
+        let piece = &text[start..end];
+        if text[end + 1..].starts_with('"') {
+            field.to_mut().push_str(piece);
+            field.to_mut().push('"');
+            start = end + 2;
+            continue;
+        }
+        let field = if field.is_empty() { Cow::Borrowed(piece) } else { field + piece };
+        let after = &text[end + 1..];
+        // Text between the quote and the comma is no tool's; it is dropped.
+        let comma = after.find(',').unwrap_or(after.len());
+        return Some((field, &after[comma..]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn all(text: &str) -> Vec<(usize, Vec<String>)> {
+        Records::new(text)
+            .map(Result::unwrap)
+            .map(|record| (record.line, record.fields.into_iter().map(Cow::into_owned).collect()))
+            .collect()
+    }
+
+    #[test]
+    fn quotes_breaks_and_marks() {
+        let text = "\u{feff}\"a\",\"b \"\"c\"\"\",\r\nplain,,\"x,y\"\n\"two\nlines\",z\n";
+        let strings = |fields: &[&str]| fields.iter().map(|f| (*f).to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            all(text),
+            [
+                (1, strings(&["a", "b \"c\"", ""])),
+                (2, strings(&["plain", "", "x,y"])),
+                (3, strings(&["two\nlines", "z"])),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_open_quote_takes_nothing_with_it() {
+        let text = format!("\"open\n{}\"1\",\"2\"\n", "x\n".repeat(MAX_LINES));
+        let records = all(&text);
+        assert_eq!(records.last().unwrap().1, ["1", "2"]);
+        assert_eq!(all("say \"hi\n\"1\"\n")[1].1, ["1"], "not a record that could run on");
+        let long = format!("\"{}\"\n", "x".repeat(MAX_FIELD + 1));
+        assert_eq!(Records::new(&long).next(), Some(Err(TooLong { line: 1 })));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(rows in prop::collection::vec(
+            prop::collection::vec("[ -~\u{e9}]{0,12}", 1..6), 1..6,
+        )) {
+            let quote = |field: &String| format!("\"{}\"", field.replace('"', "\"\""));
+            let line = |row: &Vec<String>| row.iter().map(quote).collect::<Vec<_>>().join(",");
+            let text = rows.iter().map(line).collect::<Vec<_>>().join("\r\n");
+            let read: Vec<Vec<String>> = all(&text).into_iter().map(|(_, row)| row).collect();
+            prop_assert_eq!(read, rows);
+        }
+
+        #[test]
+        fn any_text_is_read_to_its_end(text in "[\"a,\r\n]{0,60}") {
+            let lines = all(&text).len();
+            prop_assert!(lines <= text.matches('\n').count() + 1);
+        }
+    }
+}

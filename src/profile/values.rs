@@ -1,0 +1,122 @@
+//! Metrics of the catalogue from the values of NVIDIA's metrics.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::catalogue::{MetricInfo, Source};
+use super::found::{Found, Known, Report};
+use super::launch::Launch;
+use super::select::Selection;
+use super::types::{Conditions, DeviceMetrics, MetricSource};
+
+const EMULATOR_ONLY: &str = "none of NVIDIA's metrics tells it";
+const NO_REQUESTS: &str = "the kernel makes no such request";
+
+/// What a tool told about one kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Collected {
+    /// What kind of tool.
+    pub source: MetricSource,
+    /// The tool and its version, e.g. `CUPTI 13.0.85`.
+    pub tool: String,
+    /// The kernel's name, as the tool has it.
+    pub kernel: String,
+    /// NVIDIA's metrics in base units (bytes, s, Hz, %, counts); finite.
+    pub values: BTreeMap<String, f64>,
+    /// NVIDIA's metrics without a value, and why.
+    pub missing: BTreeMap<String, String>,
+    /// How the values were taken.
+    pub conditions: Conditions,
+}
+
+/// NVIDIA's metrics that these metrics need on a chip of a compute capability, times 10: what to
+/// ask Nsight Compute for.
+pub fn nvidia_names(selection: &Selection, capability: u32) -> BTreeSet<&'static str> {
+    let source = |info: &&'static MetricInfo| info.sources_for(capability).next();
+    selection.metrics.iter().filter_map(source).flat_map(Source::names).collect()
+}
+
+/// The same for CUPTI, which has counters only: not what Nsight Compute derives from the launch or
+/// from the instructions.
+pub fn counter_names(selection: &Selection, capability: u32) -> BTreeSet<&'static str> {
+    let counters = |source: &&'static Source| source.names().into_iter().all(is_counter);
+    let source = |info: &&'static MetricInfo| info.sources_for(capability).find(counters);
+    selection.metrics.iter().filter_map(source).flat_map(Source::names).collect()
+}
+
+/// Whether a metric of NVIDIA's is a counter of the hardware or of instrumented instructions,
+/// which CUPTI tells too.
+pub(super) fn is_counter(name: &str) -> bool {
+    const NCU_ONLY: [&str; 8] = [
+        "launch__",
+        "device__",
+        "derived__",
+        "sass__",
+        "memory_",
+        "smsp__pcsamp_",
+        "sm__maximum_warps_",
+        "profiler__",
+    ];
+    !NCU_ONLY.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The selected metrics: what the tool told, through the catalogue's formulas; beyond it what
+/// follows from the launch; and a reason for everything else.
+pub fn device_metrics(
+    collected: &Collected,
+    launched: &Launch<'_>,
+    selection: &Selection,
+) -> DeviceMetrics {
+    let capability = launched.capability();
+    report(collected).of(selection, |info| match told(collected, info, capability) {
+        Err(reason) => launched.fact(info.id).unwrap_or(Err(reason)),
+        found => found,
+    })
+}
+
+pub(super) fn report(collected: &Collected) -> Report {
+    Report {
+        kernel: collected.kernel.clone(),
+        source: collected.source,
+        tool: collected.tool.clone(),
+        conditions: Some(collected.conditions.clone()),
+    }
+}
+
+/// A metric from the first of its sources that the tool told all of.
+pub(super) fn told(collected: &Collected, info: &'static MetricInfo, capability: u32) -> Found {
+    let mut sources = info.sources_for(capability).peekable();
+    let Some(first) = sources.peek().copied() else {
+        return Err(match info.sources.is_empty() {
+            true => EMULATOR_ONLY.into(),
+            false => format!(
+                "chips of compute capability {}.{} have no counter for it",
+                capability / 10,
+                capability % 10
+            )
+            .into(),
+        });
+    };
+    let value = |name: &str| collected.values.get(name).copied();
+    match sources.find_map(|source| source.formula.evaluate(&value)) {
+        Some(Ok(value)) => Ok(Known::plain(value, collected.source)),
+        Some(Err(_)) => Err(NO_REQUESTS.into()),
+        None => Err(why_missing(collected, first).into()),
+    }
+}
+
+fn why_missing(collected: &Collected, source: &Source) -> String {
+    let lacks = |name: &&str| !collected.values.contains_key(*name);
+    let Some(name) = source.names().into_iter().find(lacks) else {
+        return "its value is not a number".to_owned();
+    };
+    match collected.missing.get(name) {
+        Some(reason) => format!("{name}: {reason}"),
+        None if collected.source == MetricSource::Static => {
+            format!("{name} is a counter, and none were read")
+        }
+        None => format!("{name} is not among what {} told", collected.tool),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! One job under a tool that watches this process: a profiler or a checker.
+//!
+//! What the tool is to see stands between the two calls that tell a profiler to begin and to end.
+//! So it is chosen by this program, and never by the name of a kernel, which a submitter chooses.
+
+use super::arm::Arm;
+use super::buffers::{JobBuffer, Use};
+use super::executor::Executor;
+use super::job::{JobResult, candidate, environment, timed};
+use super::link::Link;
+use super::scrub::Residue;
+use crate::contract::{CacheState, Role};
+use crate::validate::POISON_BYTE;
+use crate::worker::protocol::{Blame, FromWorker, Job, RunOutcome, TracePlan, TraceView};
+
+/// Runs the job's launches for the tool. Nothing is timed, and nothing is verified: that was, or
+/// will be, another run.
+pub(super) fn run<'job>(
+    executor: &mut Executor,
+    (job, plan): (&'job Job, &TracePlan),
+    link: &mut Link,
+    outcome: &mut RunOutcome,
+    residue: &mut Residue,
+    buffers: &mut Vec<JobBuffer<'job>>,
+) -> JobResult<()> {
+    let checks = plan.view == TraceView::Checks;
+    let free = |executor: &Executor| executor.context.memory_info().ok().map(|(free, _)| free);
+    let before = free(executor);
+    timed(&mut outcome.timings.h2d_ms, || allocate(executor, job, checks, buffers))?;
+    outcome.memory_bytes = before.zip(free(executor)).and_then(|(a, b)| a.checked_sub(b));
+    let arm = timed(&mut outcome.timings.load_ms, || match checks {
+        true => Arm::load_once(executor, &job.launch, buffers, residue),
+        false => Arm::load(executor, &job.launch, buffers, residue, Blame::Candidate),
+    });
+    let mut arm = arm?;
+    outcome.function = arm.facts;
+    let _ = link.send(&FromWorker::Started);
+    let launched = timed(&mut outcome.timings.execute_ms, || match plan.view {
+        TraceView::Counters => counters(executor, &mut arm, buffers),
+        TraceView::Timeline { launches } => {
+            timeline(executor, &mut arm, buffers, launches, plan.cache)
+        }
+        TraceView::Checks => launch(executor, &mut arm, buffers),
+    });
+    arm.retire(residue);
+    launched
+}
+
+/// Buffers as in any other job; for checks with nothing round them, and with nothing in them that
+/// the contract does not define.
+pub(super) fn allocate<'job>(
+    executor: &Executor,
+    job: &'job Job,
+    checks: bool,
+    buffers: &mut Vec<JobBuffer<'job>>,
+) -> JobResult<()> {
+    let tools = executor.tools()?;
+    let guard = (!checks).then(|| executor.guard_byte());
+    let usage = Use { repeated: !checks, windows: false, guard, shift: 0 };
+    for spec in &job.buffers {
+        buffers.push(JobBuffer::allocate(spec, usage, tools)?);
+    }
+    for buffer in buffers.iter().filter(|buffer| !(checks && buffer.is_poisoned())) {
+        buffer.fill(tools).map_err(environment)?;
+    }
+    executor.stream.synchronize().map_err(environment)
+}
+
+/// A launch that loads what the driver loads late, and then the one that counts.
+fn counters(executor: &mut Executor, arm: &mut Arm, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
+    restore(executor, buffers)?;
+    launch(executor, arm, buffers)?;
+    arm.forget(&executor.stream).map_err(environment)?;
+    restore(executor, buffers)?;
+    executor.stream.synchronize().map_err(environment)?;
+    seen(executor, |executor| launch(executor, arm, buffers))
+}
+
+fn timeline(
+    executor: &mut Executor,
+    arm: &mut Arm,
+    buffers: &[JobBuffer<'_>],
+    launches: u32,
+    cache: CacheState,
+) -> JobResult<()> {
+    restore(executor, buffers)?;
+    launch(executor, arm, buffers)?;
+    let outputs = buffers.iter().filter(|buffer| buffer.spec.role != Role::Input);
+    let take = |buffer| (buffer, executor.pinned.take(JobBuffer::len(buffer)));
+    let mut outputs = outputs.map(take).collect::<Vec<_>>();
+    seen(executor, |executor| {
+        for _ in 0..launches {
+            // What a kernel adds to must not run away; what it overwrites may hold anything.
+            for buffer in buffers.iter().filter(|buffer| buffer.spec.role == Role::Inout) {
+                buffer.restore(POISON_BYTE, &executor.stream).map_err(environment)?;
+            }
+            if let (CacheState::Cold, Some(flush)) = (cache, &executor.flush) {
+                flush.fill(0, &executor.stream).map_err(environment)?;
+            }
+            arm.launch(buffers, &executor.stream).map_err(candidate)?;
+        }
+        for (buffer, content) in &mut outputs {
+            buffer.copy_to_host(content.bytes_mut(), &executor.stream).map_err(candidate)?;
+        }
+        executor.stream.synchronize().map_err(candidate)
+    })
+}
+
+/// Does what the tool is to see.
+fn seen(
+    executor: &mut Executor,
+    work: impl FnOnce(&mut Executor) -> JobResult<()>,
+) -> JobResult<()> {
+    executor.context.start_profiler().map_err(environment)?;
+    let done = work(executor);
+    executor.context.stop_profiler().map_err(environment)?;
+    done
+}
+
+pub(super) fn restore(executor: &Executor, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
+    for buffer in buffers {
+        buffer.restore(POISON_BYTE, &executor.stream).map_err(environment)?;
+    }
+    Ok(())
+}
+
+fn launch(executor: &mut Executor, arm: &mut Arm, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
+    arm.launch(buffers, &executor.stream).map_err(candidate)?;
+    executor.stream.synchronize().map_err(candidate)
+}

@@ -1,0 +1,144 @@
+//! The worker that reads hardware counters: one for a device, started at its first use, kept warm.
+//!
+//! It is never the worker that times: a process that has CUPTI in it launches kernels in another
+//! way. It runs only while a lease has the device, so it never runs beside a timed launch.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::OwnedMutexGuard;
+
+use super::Fleet;
+use super::lease::Lease;
+use super::plan::mean_with;
+use super::process::{StartPlan, Worker, failed};
+use super::restart::RestartPolicy;
+use crate::worker::protocol::{Blame, Job, RunFailure, RunOutcome};
+
+/// Longest time for it to become ready: the first use of CUPTI takes a second, and an evaluation
+/// waits for it.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The right of another's profiler to read the counters of this machine.
+pub struct CounterClaim {
+    _turn: OwnedMutexGuard<()>,
+}
+
+/// What a device remembers of it between leases.
+#[derive(Default)]
+pub(super) struct Profiler {
+    pub worker: Option<Worker>,
+    restart: RestartPolicy,
+    /// Mean time of a pass, milliseconds.
+    pub pass_ms: Option<f64>,
+}
+
+impl Lease {
+    /// Reads hardware counters as `job` says, in a worker for that. `time_limit` counts from the
+    /// first launch; waiting for counters has the same bound. What goes wrong is in the outcome.
+    pub async fn count(&mut self, job: Job, time_limit: Duration) -> RunOutcome {
+        let turn = Arc::clone(&self.fleet.counters).lock_owned();
+        let Ok(_turn) = tokio::time::timeout(time_limit, turn).await else {
+            return failed(RunFailure {
+                code: "counters_busy".to_owned(),
+                message: "another profile of this service did not end".to_owned(),
+                blame: Blame::Environment,
+            });
+        };
+        let mut worker = match self.take_profiler().await {
+            Ok(worker) => worker,
+            Err(reason) => return failed(unavailable(reason)),
+        };
+        let mut stop = self.fleet.stop.subscribe();
+        let outcome = tokio::select! {
+            outcome = worker.run(job, time_limit, &|_| {}) => outcome,
+            // An error means that the fleet is gone, which holds us: it cannot be.
+            _ = stop.wait_for(|&stop| stop) => failed(RunFailure {
+                code: "shutting_down".to_owned(),
+                message: "the server is shutting down; the profile was stopped".to_owned(),
+                blame: Blame::Environment,
+            }),
+        };
+        if let Some(facts) = outcome.counters.as_ref().filter(|facts| facts.passes > 0) {
+            let seen = facts.timings.passes_ms / f64::from(facts.passes);
+            let profiler = &mut self.fleet.lock().slots[self.slot].profiler;
+            profiler.pass_ms = Some(mean_with(profiler.pass_ms, seen));
+        }
+        // At once, and not with the lease: until it gives counters back, nobody else has any.
+        match worker.settle().await {
+            Ok(()) => self.fleet.keep_profiler(self.slot, worker),
+            Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
+        }
+        outcome
+    }
+
+    /// Takes the counters of this machine for another's profiler, until the answer is dropped: waits
+    /// until no worker of ours reads any, and has those that keep them give them back. One process of
+    /// a machine can read counters at a time, on whatever GPU.
+    pub async fn claim_counters(&mut self) -> CounterClaim {
+        let turn = Arc::clone(&self.fleet.counters).lock_owned().await;
+        self.fleet.release_counters(None).await;
+        CounterClaim { _turn: turn }
+    }
+
+    /// The worker, started if there is none.
+    async fn take_profiler(&mut self) -> Result<Worker, String> {
+        self.fleet.release_counters(Some(self.slot)).await;
+        let kept = self.fleet.lock().slots[self.slot].profiler.worker.take();
+        if let Some(mut worker) = kept {
+            match worker.settle().await {
+                Ok(()) => return Ok(worker),
+                Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
+            }
+        }
+        let now = Instant::now();
+        let delay = self.fleet.lock().slots[self.slot].profiler.restart.delay(now);
+        if !delay.is_zero() {
+            let seconds = delay.as_secs_f64();
+            return Err(format!("it could not be started before; next try in {seconds:.1} s"));
+        }
+        let plan = &self.fleet.plans[self.slot];
+        let counters = Some(self.fleet.cupti[self.slot].clone());
+        let plan = StartPlan { counters, start_timeout: START_TIMEOUT, ..plan.clone() };
+        let started = Worker::start(&plan).await;
+        let restart = &mut self.fleet.lock().slots[self.slot].profiler.restart;
+        match &started {
+            Ok(_) => restart.succeeded(),
+            Err(_) => drop(restart.failed(Instant::now())),
+        }
+        started
+    }
+}
+
+impl Fleet {
+    async fn release_counters(&self, except: Option<usize>) {
+        for slot in 0..self.plans.len() {
+            if Some(slot) == except {
+                continue;
+            }
+            let Some(mut worker) = self.lock().slots[slot].profiler.worker.take() else {
+                continue;
+            };
+            match worker.release().await {
+                Ok(()) => self.keep_profiler(slot, worker),
+                // It is killed, and so it has none.
+                Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
+            }
+        }
+    }
+
+    fn keep_profiler(&self, slot: usize, worker: Worker) {
+        let mut state = self.lock();
+        if !state.closing {
+            state.slots[slot].profiler.worker = Some(worker);
+        }
+    }
+}
+
+fn unavailable(reason: String) -> RunFailure {
+    RunFailure {
+        code: "worker_unavailable".to_owned(),
+        message: format!("no worker could be started to read counters: {reason}"),
+        blame: Blame::Environment,
+    }
+}

@@ -1,0 +1,114 @@
+//! `warpgauge import`: files of NVIDIA's tools, as the user meets them.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::{outcome, run, warpgauge};
+
+#[path = "../../fuzz/src/harness.rs"]
+mod harness;
+
+fn fixture(name: &str) -> String {
+    format!("{}/tests/fixtures/profile/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn json(args: &[&str]) -> Value {
+    let (code, text, error) = run(&[&["import", "--json"], args].concat());
+    assert_eq!(code, 0, "{error}");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_page_of_nsight_compute() {
+    let file = fixture("ncu/2025.3.1-h200-raw_full_base.csv");
+    let answer = json(&[&file]);
+    assert_eq!(answer["kind"], "ncu");
+    let metrics = &answer["device_metrics"];
+    assert_eq!(metrics["source"], "ncu");
+    assert_eq!(metrics["kernels"].as_array().unwrap().len(), 5);
+    assert_eq!(metrics["metrics"]["duration"]["unit"], "s");
+    assert!(metrics["metrics"]["flop_count"]["reason"].is_string());
+    let some = json(&[&file, "--metrics", "timing,dram_bytes"]);
+    assert_eq!(some["device_metrics"]["metrics"].as_object().unwrap().len(), 3);
+
+    let (code, table, _) = run(&["import", &file]);
+    assert_eq!(code, 0);
+    for text in ["5 kernels", "2 ×  vector_add(", "achieved_occupancy", "have no value"] {
+        assert!(table.contains(text), "{text} in\n{table}");
+    }
+}
+
+#[test]
+fn tables_of_nsight_systems_and_findings() {
+    let answer = json(&[&fixture("nsys/2025.3.1-cuda_gpu_trace.txt")]);
+    assert_eq!(answer["kind"], "nsys");
+    assert!(answer["timelines"][0]["longest_gap"].as_f64().unwrap() > 1e-5);
+    let (_, table, _) = run(&["import", &fixture("nsys/2025.3.1-cuda_gpu_kern_sum.txt")]);
+    assert!(table.contains("matmul_tiled"), "{table}");
+    let (_, table, _) = run(&["import", &fixture("sanitizer/2025.3.1-h200.txt")]);
+    assert!(table.contains("256 × shared_race: race(float *) at k.cu:10"), "{table}");
+}
+
+#[test]
+fn what_cannot_be_read_says_why() {
+    let refused = |args: &[&str]| {
+        let (code, out, error) = run(&[&["import"], args].concat());
+        assert_eq!((code, out.as_str()), (2, ""), "{error}");
+        error
+    };
+    let no_kernel = refused(&[&fixture("ncu/2025.3.1-h200-err_name.csv")]);
+    assert!(no_kernel.contains("No kernels were profiled"), "{no_kernel}");
+    assert!(refused(&[&fixture("ncu/none.csv")]).contains("could not read"));
+    let file = fixture("ncu/2025.3.1-h200-raw_metrics.csv");
+    assert!(refused(&[&file, "--metrics", "bogus"]).contains("`bogus`"));
+    let neither = refused(&[&format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"))]);
+    assert!(neither.contains("neither a CSV page"), "{neither}");
+}
+
+/// A report that only Nsight Compute reads, where there is no Nsight Compute.
+#[test]
+fn a_report_without_the_tool_is_told_what_to_do() {
+    let home = tempfile::tempdir().unwrap();
+    let mut child = warpgauge(home.path(), &["import", "-"])
+        .env("PATH", home.path())
+        .env_remove("CUDA_HOME")
+        .env_remove("CUDA_PATH")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"NVR\0\x01\x02").unwrap();
+    let (code, _, error) = outcome(child.wait_with_output().unwrap());
+    // Where the tool is in one of its usual places, it refuses the file.
+    assert!(code == 1 || code == 2, "{code}: {error}");
+    assert!(error.contains("--page raw") && error.contains("Nsight Compute"), "{error}");
+}
+
+/// Puts a text through a parser and panics if what must hold does not.
+type Hold = fn(&[u8]);
+
+/// The texts that are kept for the fuzzer, and the real ones, hold what the fuzzer looks for.
+#[test]
+fn seeds_and_real_texts_hold() {
+    let targets: [(&str, &str, Hold); 4] = [
+        ("ncu_csv", "ncu", harness::ncu_csv),
+        ("ncu_log", "ncu", harness::ncu_log),
+        ("nsys", "nsys", harness::nsys),
+        ("sanitizer", "sanitizer", harness::sanitizer),
+    ];
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (target, real, hold) in targets {
+        let seeds = root.join("fuzz/seeds").join(target);
+        let mut texts = 0;
+        for folder in [seeds, root.join("tests/fixtures/profile").join(real)] {
+            for entry in folder.read_dir().unwrap() {
+                hold(&std::fs::read(entry.unwrap().path()).unwrap());
+                texts += 1;
+            }
+        }
+        assert!(texts > 2, "{target}: {texts}");
+    }
+}
