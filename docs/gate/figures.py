@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures what docs/gate.md promises.
 
-    figures.py [--warpgauge PROGRAM] [--device D] [--runs N] [--seconds S] [--out DIR] [aa] [slower] [counts]
+    figures.py [--warpgauge PROGRAM] [--device D] [--runs N] [--seconds S] [--scale K] [--out DIR]
+               [aa] [slower] [counts]
 
 aa       N runs of a suite of unchanged kernels: none may fail
 slower   N runs of the same suite with one kernel 2 % slower, in turn: 95 of 100 must fail
@@ -11,7 +12,8 @@ Every run goes through `warpgauge gate run` with the report as JSON. One server 
 them; between it and the gate stands a proxy that keeps the times of each kernel on its own, so that
 the same runs can be judged by other rules: nvbench's (the difference exceeds the smaller relative
 standard deviation), Welch's t and Mann and Whitney's U at 5 %, and a fixed 5 %. A part ends after S
-seconds, and says how far it came. Raw results go to DIR as JSON lines, tables are printed as Markdown.
+seconds, and says how far it came. With --scale K kernels are K times smaller: to try the script on the
+emulated device. Raw results go to DIR as JSON lines, tables are printed as Markdown.
 """
 import argparse
 import http.server
@@ -279,9 +281,9 @@ def runs(arguments, what, trees, out):
 
 
 def counts(arguments, out):
-    suite = write_tree(os.path.join(out, "counted"), slower="compute-40us", scale=64)
+    suite = write_tree(os.path.join(out, "counted"), slower="compute-40us", scale=512)
     base = os.path.join(out, "counted-base")
-    write_tree(base, scale=64)
+    write_tree(base, scale=512)
     seen, codes = {}, {}
     cores = [[], ["taskset", "--cpu-list", "0"]]
     began, done = time.monotonic(), 0
@@ -305,6 +307,7 @@ def main():
     parser.add_argument("--device", default="auto")
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--scale", type=int, default=1)
     parser.add_argument("--out", default="gate-figures")
     parser.add_argument("parts", nargs="*")
     arguments = parser.parse_args()
@@ -313,7 +316,7 @@ def main():
     with tempfile.TemporaryDirectory() as trees:
         for part in arguments.parts or ["aa", "slower", "counts"]:
             out = os.path.join(trees, part)
-            base = write_tree(os.path.join(out, "base"))
+            base = write_tree(os.path.join(out, "base"), scale=arguments.scale)
             if part == "counts":
                 counts(arguments, out)
                 continue
@@ -321,7 +324,7 @@ def main():
                 suites = [(None, base)]
             elif part == "slower":
                 names = [case[0] for case in CASES]
-                suites = [(name, write_tree(os.path.join(out, name), name)) for name in names]
+                suites = [(name, write_tree(os.path.join(out, name), name, arguments.scale)) for name in names]
             else:
                 raise SystemExit("unknown part %s" % part)
             runs(arguments, part, suites, out)
