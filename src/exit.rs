@@ -5,6 +5,7 @@
 
 use std::process::ExitCode;
 
+use crate::gate::SuiteVerdict;
 use crate::pipeline::ServiceError;
 use crate::report::{
     CandidateReport, CompareResponse, EvaluateResponse, ResponseStatus, SweepResponse, SweepStatus,
@@ -128,6 +129,64 @@ impl Exit {
     }
 }
 
+/// How `warpgauge gate` ended: its codes are those of a test, not those of the other commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum GateExit {
+    /// No case stands against the change.
+    Pass = 0,
+    /// The gate could not do its work: usage, suite, baseline, device, server, a case missing.
+    ToolError = 1,
+    /// A case got slower.
+    Regression = 2,
+    /// Of a case nothing could be shown.
+    Inconclusive = 3,
+    /// A kernel is wrong.
+    Invalid = 4,
+    /// A bug in warpgauge.
+    Internal = 70,
+    /// Ended by SIGINT.
+    Interrupted = 130,
+}
+
+impl GateExit {
+    /// Every code with its meaning, for `--help` and the documentation.
+    pub const TABLE: [(GateExit, &'static str); 7] = [
+        (GateExit::Pass, "pass: no case stands against the change"),
+        (GateExit::ToolError, "tool error: usage, suite, baseline, device, server, missing case"),
+        (GateExit::Regression, "regression: a case got slower, or does more of what is counted"),
+        (GateExit::Inconclusive, "inconclusive: of a case nothing could be shown"),
+        (GateExit::Invalid, "invalid: a kernel is wrong, does not compile, or did not do the work"),
+        (GateExit::Internal, "a bug in warpgauge"),
+        (GateExit::Interrupted, "interrupted"),
+    ];
+
+    /// The number the shell sees.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The code for the verdict on a suite.
+    pub fn of_verdict(verdict: SuiteVerdict) -> Self {
+        match verdict {
+            SuiteVerdict::Pass => Self::Pass,
+            SuiteVerdict::Error => Self::ToolError,
+            SuiteVerdict::Regression => Self::Regression,
+            SuiteVerdict::Inconclusive => Self::Inconclusive,
+            SuiteVerdict::Invalid => Self::Invalid,
+        }
+    }
+
+    /// The code where there is no verdict: whoever's fault it is, it is no regression.
+    pub fn of_error(exit: Exit) -> Self {
+        match exit {
+            Exit::Internal => Self::Internal,
+            Exit::Interrupted => Self::Interrupted,
+            _ => Self::ToolError,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit.code())
@@ -158,6 +217,25 @@ mod tests {
     fn the_numbers_are_stable() {
         let codes: Vec<u8> = Exit::TABLE.iter().map(|(exit, _)| exit.code()).collect();
         assert_eq!(codes, [0, 1, 2, 3, 4, 5, 70, 130]);
+    }
+
+    #[test]
+    fn the_gates_numbers_are_stable_and_none_of_its_errors_is_a_regression() {
+        let codes: Vec<u8> = GateExit::TABLE.iter().map(|(exit, _)| exit.code()).collect();
+        assert_eq!(codes, [0, 1, 2, 3, 4, 70, 130]);
+        for (exit, _) in Exit::TABLE {
+            assert!(matches!(GateExit::of_error(exit).code(), 1 | 70 | 130), "{exit:?}");
+        }
+        let verdicts = [
+            (SuiteVerdict::Pass, 0),
+            (SuiteVerdict::Error, 1),
+            (SuiteVerdict::Regression, 2),
+            (SuiteVerdict::Inconclusive, 3),
+            (SuiteVerdict::Invalid, 4),
+        ];
+        for (verdict, code) in verdicts {
+            assert_eq!(GateExit::of_verdict(verdict).code(), code, "{verdict:?}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
     figures.py [--server URL] [--runs N] [--out DIR] [parity] [same] [slower] [repeat]
 
-parity   medians of an addition of vectors beside nvbench's (package `cuda-bench`; needs PyTorch)
+parity   medians of eleven kernels beside nvbench's (package `cuda-bench`; needs PyTorch)
 same     N comparisons of kernels with themselves, over ten cases: none may be faster or slower
 slower   N comparisons with a kernel that does 2 % more, and as many with 5 %
 repeat   medians of the same kernels, for comparing starts of the server (run it once for each)
@@ -182,32 +182,38 @@ def slower(server, runs):
 NVBENCH = r"""
 import json, sys
 import cuda.bench as bench, torch
-n, out = int(sys.argv[1]), sys.argv[2]
+n, out, inputs = int(sys.argv[1]), sys.argv[2], int(sys.argv[4])
 source = open(sys.argv[3]).read()
 k = torch.cuda._compile_kernel(source, "k")
 def run(state):
-    a, b = torch.randn(n, device="cuda"), torch.randn(n, device="cuda")
+    given = tuple(torch.randn(n, device="cuda") for _ in range(inputs))
     c = torch.empty(n, device="cuda")
     def launch(l):
         with torch.cuda.stream(torch.cuda.ExternalStream(l.get_stream().addressof())):
-            k(((n + 255) // 256, 1, 1), (256, 1, 1), (a, b, c, n))
+            k(((n + 255) // 256, 1, 1), (256, 1, 1), (*given, c, n))
     state.exec(launch)
 bench.register(run)
 bench.run_all_benchmarks(["nvbench", "--json", out])
 """
 
+PARITY = [("addition", ADD, add, 1 << bits, 0) for bits in (18, 20, 22, 24, 26, 28)] + [
+    ("compute", COMPUTE, compute, n, loops)
+    for n, loops in ((1 << 18, 300), (1 << 20, 1000), (1 << 22, 1000), (1 << 24, 2500), (1 << 26, 2500))]
 
-def parity(server, compute_too=True):
+
+def parity(server):
     source = os.path.join(server.out, "kernel.cu")
-    print("| kernel | nvbench, µs | s | n | warpgauge, µs (95 % CI) | s | n | difference |\n|---|---:|---:|---:|---:|---:|---:|---:|")
-    cases = [("addition", ADD, add, n, 0) for n in (1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28)]
-    for label, code, make, n, loops in cases:
+    print("| kernel | nvbench, µs | cold s | process s | n | warpgauge, µs (95 % CI) | s | n | difference |\n"
+          "|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for label, code, make, n, loops in PARITY:
         with open(source, "w") as file:
             file.write(code.replace("LOOPS", str(loops)))
-        out = os.path.join(server.out, f"nvbench_{n}.json")
+        out = os.path.join(server.out, f"nvbench_{label}_{n}.json")
+        inputs = "2" if code is ADD else "1"
         began = time.time()
-        subprocess.run([sys.executable, "-c", NVBENCH, str(n), out, source], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        del began
+        subprocess.run([sys.executable, "-c", NVBENCH, str(n), out, source, inputs], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = time.time() - began
         with open(out) as file:
             state = json.load(file)["benchmarks"][0]["states"][0]
         theirs = {s["tag"]: s["data"][0]["value"] for s in state["summaries"] if s.get("data")}
@@ -220,11 +226,12 @@ def parity(server, compute_too=True):
         seconds = time.time() - began
         own = answer["measurement"]["summary"]
         low, high = own.get("median_ci_low", 0), own.get("median_ci_high", 0)
-        server.keep("parity", {"n": n, "nvbench": theirs, "summary": own, "seconds": seconds,
+        server.keep("parity", {"kernel": label, "n": n, "nvbench": theirs, "process_s": process, "summary": own,
+                               "seconds": seconds, "timings": answer["timings"],
                                "empty_launch_ms": answer["measurement"].get("empty_launch_ms")})
-        print(f"| {label}, {n} | {median:.2f} | {float(theirs['nv/cold/walltime']):.2f} | {theirs['nv/cold/sample_size']} "
-              f"| {1e3 * own['median']:.2f} ({1e3 * low:.2f}–{1e3 * high:.2f}) | {seconds:.2f} | {own['n']} "
-              f"| {100 * (1e3 * own['median'] / median - 1):+.2f} % |", flush=True)
+        print(f"| {label}, {n} | {median:.2f} | {float(theirs['nv/cold/walltime']):.2f} | {process:.1f} "
+              f"| {theirs['nv/cold/sample_size']} | {1e3 * own['median']:.2f} ({1e3 * low:.2f}–{1e3 * high:.2f}) "
+              f"| {seconds:.2f} | {own['n']} | {100 * (1e3 * own['median'] / median - 1):+.2f} % |", flush=True)
 
 
 def repeat(server):

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
+use super::gate::GateCommand;
 use crate::config::CliOverrides;
 use crate::exit::Exit;
 
@@ -78,6 +79,15 @@ pub(super) enum Command {
         A sweep is a contract with `axes`, e.g. `axes: {n: [2^10..2^24 by x4], block: [64, 128]}`, \
         whose texts refer to them as `$n` and `${block}`. The exit code is that of the worst point.")]
     Sweep(SweepArgs),
+    /// Gate a change: does it make a suite of kernels slower?
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  \
+        warpgauge gate run suite.yaml --baseline origin/main --report out/\n  \
+        warpgauge gate calibrate suite.yaml\n\n\
+        Exit codes: 0 pass, 1 tool error, 2 regression, 3 inconclusive, 4 invalid."
+    )]
+    Gate(GateCommand),
     /// Compile a kernel and show its resources, without running it
     #[command(after_help = "Examples:\n  \
         warpgauge compile kernel.cu --arch sm_90\n  \

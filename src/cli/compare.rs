@@ -116,7 +116,7 @@ fn complete(
 
 /// Turns an evaluation's fields into those of a comparison with its kernel. Notes what it leaves out:
 /// here the reference itself says what is expected.
-fn from_contract(fields: &mut Map<String, Value>) -> Vec<String> {
+pub(super) fn from_contract(fields: &mut Map<String, Value>) -> Vec<String> {
     let mut contract = std::mem::take(fields);
     let kernel = contract.remove("kernel").unwrap_or(Value::Null);
     fields.insert("ref_kernel".to_owned(), kernel);

@@ -187,7 +187,8 @@ pub(super) fn read_binary(path: &Path) -> Result<String, ContractFileError> {
     Ok(base64::engine::general_purpose::STANDARD.encode(bytes))
 }
 
-fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, ContractFileError> {
+/// A regular file of at most `limit` bytes.
+pub(super) fn read_file(path: &Path, limit: u64) -> Result<Vec<u8>, ContractFileError> {
     let failed = |source| ContractFileError::Read { path: path.to_owned(), source };
     // Asked before opening: opening a named pipe would wait for its writer.
     if !std::fs::metadata(path).map_err(failed)?.is_file() {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::contract_file::ContractFileError;
+use super::gate::GateError;
 use super::outputs::OutputError;
 use super::remote::RemoteError;
 use crate::api::ServeError;
@@ -28,6 +29,9 @@ pub enum CliError {
     /// Returned outputs cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
+    /// The gate could not do its work.
+    #[error(transparent)]
+    Gate(Box<GateError>),
     /// A file cannot be written.
     #[error("could not write {}", path.display())]
     Write {
@@ -61,6 +65,12 @@ pub enum CliError {
     Internal(String),
 }
 
+impl From<GateError> for CliError {
+    fn from(error: GateError) -> Self {
+        CliError::Gate(Box::new(error))
+    }
+}
+
 impl CliError {
     /// The exit code.
     pub fn exit(&self) -> Exit {
@@ -79,6 +89,9 @@ impl CliError {
             | CliError::System { .. }
             | CliError::Unavailable(_)
             | CliError::Server(_) => Exit::Environment,
+            // The gate has codes of its own, where none of its errors is a verdict.
+            CliError::Gate(error) if matches!(**error, GateError::Render(_)) => Exit::Internal,
+            CliError::Gate(_) => Exit::Usage,
             CliError::Interrupted => Exit::Interrupted,
             CliError::Internal(_) => Exit::Internal,
         }

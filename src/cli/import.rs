@@ -27,12 +27,12 @@ pub(super) fn run(
         return Err(CliError::Usage(text));
     }
     let bytes = read(&args.file)?;
-    let text = match import::is_ncu_report(&bytes) {
-        true => exported(&bytes, config)?,
-        false => import::decode(&bytes),
-    };
-    let imported =
-        import::import(&text, &selection).map_err(|error| refused(&args.file, &error))?;
+    let own_format = import::is_ncu_report(&bytes);
+    let text = if own_format { exported(&bytes, config)? } else { import::decode(&bytes) };
+    let imported = import::import(&text, &selection).map_err(|error| match own_format {
+        true => unreadable(&format!("it made no page of this one ({error})")),
+        false => refused(&args.file, &error),
+    })?;
     let shown = if args.json {
         let json = serde_json::to_string(&imported)
             .map_err(|error| CliError::Internal(format!("import to JSON: {error}")))?;
@@ -74,11 +74,16 @@ fn exported(report: &[u8], config: &Config) -> Result<String, CliError> {
     let search = ToolSearch::new(&config.tools.path, directory.path().to_owned());
     let tools = Tools::new(search);
     let read = tools::ncu::read_report(&tools, &file, directory.path());
-    local::runtime()?.block_on(read).map_err(|Unavailable { reason, remedy, .. }| {
-        CliError::Unavailable(format!(
-            "a report of Nsight Compute can only be read with Nsight Compute: {reason} ({remedy}); \
-             or export it where it was made: `ncu --import FILE --csv --page raw --print-units \
-             base`"
-        ))
-    })
+    local::runtime()?
+        .block_on(read)
+        .map_err(|Unavailable { reason, remedy, .. }| unreadable(&format!("{reason} ({remedy})")))
+}
+
+/// A report in Nsight Compute's own format that could not be read, and why.
+fn unreadable(why: &str) -> CliError {
+    CliError::Unavailable(format!(
+        "a report of Nsight Compute can only be read with Nsight Compute: {why}; or export it where \
+         it was made: `ncu --import FILE --csv --page raw --print-units \
+         base`"
+    ))
 }

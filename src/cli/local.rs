@@ -1,6 +1,7 @@
 //! The one place where the command line starts the pipeline in this process.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +46,51 @@ where
 {
     let answer = with_service(config, work)?;
     Ok((json::text("answer", &answer)?, answer))
+}
+
+/// The pipeline in this process, for several requests one after the other.
+pub(super) struct Session {
+    runtime: tokio::runtime::Runtime,
+    service: Arc<dyn EvaluationService>,
+    /// One for all requests: a signal between two of them is not lost.
+    interrupted: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl Session {
+    /// Starts the pipeline.
+    pub(super) fn start(config: &Config) -> Result<Self, CliError> {
+        let runtime = runtime()?;
+        let service = runtime.block_on(start(config))?;
+        let interrupted = Box::pin(async {
+            // Where signals cannot be had, none comes.
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        });
+        Ok(Self { runtime, service, interrupted })
+    }
+
+    /// Does one piece of work; SIGINT drops it, which cancels it.
+    pub(super) fn call<T, F, W>(&mut self, work: F) -> Result<T, CliError>
+    where
+        F: FnOnce(Arc<dyn EvaluationService>) -> W,
+        W: Future<Output = Result<T, CliError>>,
+    {
+        let Self { runtime, service, interrupted } = self;
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = interrupted => Err(CliError::Interrupted),
+                outcome = work(Arc::clone(service)) => outcome,
+            }
+        })
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.runtime.block_on(self.service.shutdown(Duration::ZERO));
+    }
 }
 
 /// Starts the pipeline and runs `work` on it; SIGINT drops the work, which cancels it.

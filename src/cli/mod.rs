@@ -14,6 +14,7 @@ mod devices;
 mod error;
 mod eval;
 mod format;
+mod gate;
 mod http;
 mod import;
 mod import_table;
@@ -37,4 +38,5 @@ mod terminal;
 mod toolchain;
 
 pub use error::CliError;
+pub use gate::GateError;
 pub use run::main;

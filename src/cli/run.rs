@@ -10,32 +10,37 @@ use super::args::{Cli, Command, Global};
 use super::logging::{self, Verbosity};
 use super::terminal::{Terminal, plain, write_error_stream};
 use super::{
-    CliError, capabilities, children, compare, compile, devices, eval, import, openapi, profile,
-    serve, show_config, sweep, toolchain,
+    CliError, capabilities, children, compare, compile, devices, eval, gate, import, openapi,
+    profile, serve, show_config, sweep, toolchain,
 };
 use crate::config::{CliOverrides, Config, Effective};
-use crate::exit::Exit;
+use crate::exit::{Exit, GateExit};
 
 /// Runs the program with `args`, the first of which is its own name.
 pub fn main(args: Vec<OsString>) -> ExitCode {
     if let Some(code) = children::dispatch(&args) {
         return code;
     }
+    // Known before the command line is understood: wrong usage of the gate is no regression.
+    let gates = args.iter().skip(1).any(|arg| arg == "gate");
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version come this way too; a closed stream leaves nobody to tell.
             let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code()));
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Success };
+            return ExitCode::from(if gates { of_gate(exit) } else { exit.code() });
         }
     };
     // A panic is a bug, and has an exit code of its own. Its message is on standard error already.
+    let gates = matches!(cli.command, Command::Gate(_));
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| run(cli)));
     match outcome {
-        Ok(Ok(exit)) => exit.into(),
+        Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(error)) => {
             write_error_stream(&format!("error: {}", plain(&error.render())));
-            error.exit().into()
+            let exit = error.exit();
+            ExitCode::from(if gates { of_gate(exit) } else { exit.code() })
         }
         Err(_) => {
             write_error_stream("error: this is a bug in warpgauge; please report the lines above");
@@ -44,10 +49,19 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<Exit, CliError> {
+/// The code of the gate for an end that is no verdict.
+fn of_gate(exit: Exit) -> u8 {
+    match exit {
+        Exit::Success => exit.code(),
+        other => GateExit::of_error(other).code(),
+    }
+}
+
+/// The exit code, if the command did its work.
+fn run(cli: Cli) -> Result<u8, CliError> {
     let Cli { global, command } = cli;
     let terminal = Terminal::detect(global.quiet);
-    match command {
+    let exit = match command {
         Command::Serve(args) => {
             let overrides = CliOverrides { host: args.host, port: args.port, ..global.overrides() };
             let effective = load(&global, &overrides)?;
@@ -66,7 +80,12 @@ fn run(cli: Cli) -> Result<Exit, CliError> {
         Command::Openapi(args) => openapi::run(&args, terminal),
         Command::Config(args) if args.defaults => show_config::defaults(terminal),
         Command::Config(_) => show_config::run(&load(&global, &global.overrides())?, terminal),
-    }
+        // Its codes mean something else.
+        Command::Gate(command) => {
+            return Ok(gate::run(&command, &configure(&global)?, terminal)?.code());
+        }
+    }?;
+    Ok(exit.code())
 }
 
 /// The configuration of a single command, with logging started.

@@ -79,13 +79,15 @@ impl SweepTableView {
             ("fastest", &best.median_ms, duration_ms as fn(f64) -> String),
             ("most GB/s", &best.gbps, one_decimal),
             ("most GFLOP/s", &best.gflops, one_decimal),
+            ("fewest warp instructions", &best.warp_instructions, whole),
+            ("fewest sectors of global memory", &best.global_sectors, whole),
         ] {
             if let Some(point) = point {
                 text.push_str(&format!("{name}: {} at {}\n", shown(point.value), place(point)));
             }
         }
         if let Some(why) = &best.not_ranked {
-            text.push_str(&format!("not ranked: {why}\n"));
+            text.push_str(&format!("not ranked by time: {why}\n"));
         }
         for it in &answer.devices {
             text.push_str(&format!("device {}\n", device(it)));
@@ -128,6 +130,10 @@ fn interval(stats: &RuntimeStats) -> Option<String> {
     let half = (stats.median_ci_high? - stats.median_ci_low?) / 2.0;
     let share = 100.0 * half / stats.median;
     share.is_finite().then(|| format!("±{share:.2} %"))
+}
+
+fn whole(value: f64) -> String {
+    format!("{value:.0}")
 }
 
 fn one_decimal(value: f64) -> String {

@@ -311,108 +311,96 @@ using ::tan;
 using ::tanh;
 using ::trunc;
 
+// Constants of a class become variables of the module, which a worker has to put back before each
+// launch; those of an instance of a template only where a source uses it. So nothing but templates
+// stands here, although each is of one type.
+template <bool SIGNED, int I>
+struct __warpgauge_integer {
+    static constexpr bool is_specialized = true, is_integer = true, is_signed = SIGNED;
+};
+template <bool SIGNED, int I>
+struct __warpgauge_real {
+    static constexpr bool is_specialized = true, is_integer = false, is_signed = SIGNED;
+    static constexpr bool has_infinity = true, has_quiet_NaN = true;
+};
+template <class T, int I>
+struct __warpgauge_limits;
 template <class T>
-struct numeric_limits;
-template <>
-struct numeric_limits<bool> {
-    static constexpr bool is_specialized = true, is_integer = true;
-    static constexpr bool is_signed = false;
+struct numeric_limits : __warpgauge_limits<T, 0> {};
+template <int I>
+struct __warpgauge_limits<bool, I> : __warpgauge_integer<false, I> {
     __host__ __device__ static constexpr bool min() { return false; }
     __host__ __device__ static constexpr bool lowest() { return false; }
     __host__ __device__ static constexpr bool max() { return true; }
 };
-template <>
-struct numeric_limits<char> {
-    static constexpr bool is_specialized = true, is_integer = true;
-    static constexpr bool is_signed = true;
+template <int I>
+struct __warpgauge_limits<char, I> : __warpgauge_integer<true, I> {
     __host__ __device__ static constexpr char min() { return (-128); }
     __host__ __device__ static constexpr char lowest() { return (-128); }
     __host__ __device__ static constexpr char max() { return 127; }
 };
-template <>
-struct numeric_limits<signed char> {
-    static constexpr bool is_specialized = true, is_integer = true;
-    static constexpr bool is_signed = true;
+template <int I>
+struct __warpgauge_limits<signed char, I> : __warpgauge_integer<true, I> {
     __host__ __device__ static constexpr signed char min() { return (-128); }
     __host__ __device__ static constexpr signed char lowest() { return (-128); }
     __host__ __device__ static constexpr signed char max() { return 127; }
 };
-template <>
-struct numeric_limits<unsigned char> {
-    static constexpr bool is_specialized = true, is_integer = true;
-    static constexpr bool is_signed = false;
+template <int I>
+struct __warpgauge_limits<unsigned char, I> : __warpgauge_integer<false, I> {
     __host__ __device__ static constexpr unsigned char min() { return 0; }
     __host__ __device__ static constexpr unsigned char lowest() { return 0; }
     __host__ __device__ static constexpr unsigned char max() { return 255; }
 };
-template <>
-struct numeric_limits<short> {
-    static constexpr bool is_specialized = true, is_integer = true;
-    static constexpr bool is_signed = true;
+template <int I>
+struct __warpgauge_limits<short, I> : __warpgauge_integer<true, I> {
     __host__ __device__ static constexpr short min() { return (-32768); }
     __host__ __device__ static constexpr short lowest() { return (-32768); }
     __host__ __device__ static constexpr short max() { return 32767; }
 };
-template <>
-struct numeric_limits<unsigned short> {
-    static constexpr bool is_specialized = true, is_integer = true;
-    static constexpr bool is_signed = false;
+template <int I>
+struct __warpgauge_limits<unsigned short, I> : __warpgauge_integer<false, I> {
     __host__ __device__ static constexpr unsigned short min() { return 0; }
     __host__ __device__ static constexpr unsigned short lowest() { return 0; }
     __host__ __device__ static constexpr unsigned short max() { return 65535; }
 };
-template <>
-struct numeric_limits<int> {
-    static constexpr bool is_specialized = true, is_integer = true;
-    static constexpr bool is_signed = true;
+template <int I>
+struct __warpgauge_limits<int, I> : __warpgauge_integer<true, I> {
     __host__ __device__ static constexpr int min() { return (-2147483647 - 1); }
     __host__ __device__ static constexpr int lowest() { return (-2147483647 - 1); }
     __host__ __device__ static constexpr int max() { return 2147483647; }
 };
-template <>
-struct numeric_limits<unsigned int> {
-    static constexpr bool is_specialized = true, is_integer = true;
-    static constexpr bool is_signed = false;
+template <int I>
+struct __warpgauge_limits<unsigned int, I> : __warpgauge_integer<false, I> {
     __host__ __device__ static constexpr unsigned int min() { return 0; }
     __host__ __device__ static constexpr unsigned int lowest() { return 0; }
     __host__ __device__ static constexpr unsigned int max() { return 4294967295u; }
 };
-template <>
-struct numeric_limits<long> {
-    static constexpr bool is_specialized = true, is_integer = true;
-    static constexpr bool is_signed = true;
+template <int I>
+struct __warpgauge_limits<long, I> : __warpgauge_integer<true, I> {
     __host__ __device__ static constexpr long min() { return (-9223372036854775807l - 1); }
     __host__ __device__ static constexpr long lowest() { return (-9223372036854775807l - 1); }
     __host__ __device__ static constexpr long max() { return 9223372036854775807l; }
 };
-template <>
-struct numeric_limits<unsigned long> {
-    static constexpr bool is_specialized = true, is_integer = true;
-    static constexpr bool is_signed = false;
+template <int I>
+struct __warpgauge_limits<unsigned long, I> : __warpgauge_integer<false, I> {
     __host__ __device__ static constexpr unsigned long min() { return 0; }
     __host__ __device__ static constexpr unsigned long lowest() { return 0; }
     __host__ __device__ static constexpr unsigned long max() { return 18446744073709551615ul; }
 };
-template <>
-struct numeric_limits<long long> {
-    static constexpr bool is_specialized = true, is_integer = true;
-    static constexpr bool is_signed = true;
+template <int I>
+struct __warpgauge_limits<long long, I> : __warpgauge_integer<true, I> {
     __host__ __device__ static constexpr long long min() { return (-9223372036854775807ll - 1); }
     __host__ __device__ static constexpr long long lowest() { return (-9223372036854775807ll - 1); }
     __host__ __device__ static constexpr long long max() { return 9223372036854775807ll; }
 };
-template <>
-struct numeric_limits<unsigned long long> {
-    static constexpr bool is_specialized = true, is_integer = true;
-    static constexpr bool is_signed = false;
+template <int I>
+struct __warpgauge_limits<unsigned long long, I> : __warpgauge_integer<false, I> {
     __host__ __device__ static constexpr unsigned long long min() { return 0; }
     __host__ __device__ static constexpr unsigned long long lowest() { return 0; }
     __host__ __device__ static constexpr unsigned long long max() { return 18446744073709551615ull; }
 };
-template <>
-struct numeric_limits<float> {
-    static constexpr bool is_specialized = true, is_integer = false, is_signed = true;
-    static constexpr bool has_infinity = true, has_quiet_NaN = true;
+template <int I>
+struct __warpgauge_limits<float, I> : __warpgauge_real<true, I> {
     __host__ __device__ static constexpr float min() { return 1.175494351e-38f; }
     __host__ __device__ static constexpr float lowest() { return -3.402823466e+38f; }
     __host__ __device__ static constexpr float max() { return 3.402823466e+38f; }
@@ -420,10 +408,8 @@ struct numeric_limits<float> {
     __device__ static float infinity() { return __int_as_float(0x7f800000); }
     __device__ static float quiet_NaN() { return __int_as_float(0x7fc00000); }
 };
-template <>
-struct numeric_limits<double> {
-    static constexpr bool is_specialized = true, is_integer = false, is_signed = true;
-    static constexpr bool has_infinity = true, has_quiet_NaN = true;
+template <int I>
+struct __warpgauge_limits<double, I> : __warpgauge_real<true, I> {
     __host__ __device__ static constexpr double min() { return 2.2250738585072014e-308; }
     __host__ __device__ static constexpr double lowest() { return -1.7976931348623157e+308; }
     __host__ __device__ static constexpr double max() { return 1.7976931348623157e+308; }

@@ -1,6 +1,7 @@
 //! Finding and ending all processes of a tree, wherever they went.
 
 use std::fs;
+use std::io::Read;
 use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -10,7 +11,7 @@ pub(super) const MARK_VARIABLE: &str = "WARPGAUGE_TREE";
 
 /// Rounds of looking for processes: one that starts another while it is looked for is found in the
 /// next.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 16;
 
 /// Longest environment that is looked at, bytes.
 const ENVIRONMENT_BYTES: u64 = 1 << 20;
@@ -19,41 +20,63 @@ const ENVIRONMENT_BYTES: u64 = 1 << 20;
 pub(super) fn end_marked(mark: &str) -> usize {
     let mut ended = 0;
     for _ in 0..ROUNDS {
-        let found = marked(mark);
-        if found.is_empty() {
+        let (found, unclear) = marked(mark);
+        if found.is_empty() && !unclear {
             break;
         }
         ended += found.len();
-        for process in found {
-            let _ = pidfd_send_signal(&process, Signal::KILL);
+        for process in &found {
+            let _ = pidfd_send_signal(process, Signal::KILL);
         }
+        std::thread::yield_now();
     }
     ended
 }
 
-/// Living processes that carry the mark.
-fn marked(mark: &str) -> Vec<OwnedFd> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let marked = |number: &i32| carries(*number, mark);
-    numbers
-        .filter(marked)
-        .filter_map(|number| {
-            let process = pidfd_open(Pid::from_raw(number)?, PidfdFlags::empty()).ok()?;
-            // Still the one that was looked at, and not another with its number.
-            carries(number, mark).then_some(process)
-        })
-        .collect()
+/// Whether a process carries the mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Carried,
+    Absent,
+    /// It is being replaced by another program, and has no environment at this moment; or it was
+    /// started without any.
+    Unclear,
 }
 
-/// Whether a process was started with the mark. One that ended has no environment.
-fn carries(process: i32, mark: &str) -> bool {
-    use std::io::Read;
-    let Ok(file) = fs::File::open(format!("/proc/{process}/environ")) else { return false };
+/// Living processes that carry the mark, and whether there are some that may.
+fn marked(mark: &str) -> (Vec<OwnedFd>, bool) {
+    let Ok(entries) = fs::read_dir("/proc") else { return (Vec::new(), false) };
+    let (mut found, mut unclear) = (Vec::new(), false);
+    for entry in entries.flatten() {
+        let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        match look(number, mark) {
+            Mark::Absent => continue,
+            Mark::Unclear => unclear = true,
+            Mark::Carried => {
+                let process = Pid::from_raw(number);
+                let process = process.and_then(|id| pidfd_open(id, PidfdFlags::empty()).ok());
+                // Still the one that was looked at, and not another with its number.
+                let same = look(number, mark) != Mark::Absent;
+                found.extend(process.filter(|_| same));
+            }
+        }
+    }
+    (found, unclear)
+}
+
+fn look(process: i32, mark: &str) -> Mark {
+    let Ok(file) = fs::File::open(format!("/proc/{process}/environ")) else { return Mark::Absent };
     let mut environment = Vec::new();
     if file.take(ENVIRONMENT_BYTES).read_to_end(&mut environment).is_err() {
-        return false;
+        return Mark::Absent;
     }
     let wanted = format!("{MARK_VARIABLE}={mark}");
-    environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())
+    if environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes()) {
+        return Mark::Carried;
+    }
+    // One that has ended has no program either, nor has a thread of the kernel.
+    let runs = environment.is_empty() && fs::read_link(format!("/proc/{process}/exe")).is_ok();
+    if runs { Mark::Unclear } else { Mark::Absent }
 }

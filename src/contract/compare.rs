@@ -68,6 +68,50 @@ pub struct CompareRequest {
     #[serde(default)]
     #[oai(default)]
     pub isolation: Isolation,
+    /// What the verdict on times must be sure of, in place of what the preset asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<DecisionSpec>,
+}
+
+/// What a verdict on times must be sure of. What is left out is the preset's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct DecisionSpec {
+    /// Least difference, relative, that is called, 0.0001–0.5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<f64>,
+    /// `same` means within this, relative, 0.0002–1; at least two margins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equivalence: Option<f64>,
+    /// Probability of a wrong `slower`, and as much of a wrong `faster`, 0.000000001–0.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+    /// Exactly so many blocks, looked at once, 8–1024, in place of the preset's looks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[oai(validator(minimum(value = "8"), maximum(value = "1024")))]
+    pub blocks: Option<u32>,
+}
+
+impl DecisionSpec {
+    fn check(&self, mistakes: &mut Mistakes) {
+        let shares = [
+            ("margin", self.margin, 1e-4..=0.5),
+            ("equivalence", self.equivalence, 2e-4..=1.0),
+            ("alpha", self.alpha, 1e-9..=0.2),
+        ];
+        for (field, value, range) in shares {
+            let fits = value.is_none_or(|value| range.contains(&value));
+            mistakes.require(fits, format!("decision.{field}"), "out_of_range", || {
+                format!("must be from {} to {}", range.start(), range.end())
+            });
+        }
+        let fits = self.blocks.is_none_or(|blocks| (8..=1024).contains(&blocks));
+        mistakes.require(fits, "decision.blocks", "out_of_range", || {
+            "must be from 8 to 1024".to_owned()
+        });
+    }
 }
 
 /// One of several kernels to compare.
@@ -189,6 +233,9 @@ pub fn validate_compare(
                 )
             },
         );
+    }
+    if let Some(decision) = &request.decision {
+        decision.check(&mut mistakes);
     }
     mistakes.into_result()?;
     let reference = request.evaluation_of(&request.ref_kernel);

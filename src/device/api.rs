@@ -92,6 +92,7 @@ entry_points! {
         stream_create = "cuStreamCreate": fn(*mut CUstream, c_uint);
         stream_destroy = "cuStreamDestroy_v2": fn(CUstream);
         stream_synchronize = "cuStreamSynchronize": fn(CUstream);
+        stream_query = "cuStreamQuery": fn(CUstream);
         event_create = "cuEventCreate": fn(*mut CUevent, c_uint);
         event_destroy = "cuEventDestroy_v2": fn(CUevent);
         event_record = "cuEventRecord": fn(CUevent, CUstream);

@@ -1,5 +1,7 @@
 //! Holding the device back until work is queued.
 
+use std::time::{Duration, Instant};
+
 use super::support::Support;
 use super::{Context, DeviceError, PinnedBuffer, Stream};
 
@@ -7,12 +9,23 @@ use super::{Context, DeviceError, PinnedBuffer, Stream};
 /// stopped, takes longer.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
+/// Time for which the device does nothing once the host has opened the gate, nanoseconds. On an H200
+/// the times of short kernels scatter half as much with 8 µs as with none.
+const QUIET_NS: u32 = 8_000;
+
+/// How often the host asks for faults while it waits for the device.
+const FAULT_POLL: Duration = Duration::from_millis(1);
+
+/// Words of the page that both sides see, on cache lines of their own.
+const ARRIVED: usize = 0;
+const OPEN: usize = 64;
+
 /// A kernel that keeps a stream from going on until the host says so.
 ///
 /// What is queued behind it runs without gaps that come from the host: a launch between two events
 /// then takes the time of the launch, not that of the driver call that made it.
 pub struct Gate {
-    word: PinnedBuffer,
+    page: PinnedBuffer,
     /// What the host writes to open the gate that was shut last.
     generation: u32,
 }
@@ -23,21 +36,32 @@ impl Gate {
     /// # Errors
     /// As the driver says.
     pub fn new(context: &Context) -> Result<Self, DeviceError> {
-        Ok(Self { word: PinnedBuffer::new(context, 4)?, generation: 0 })
+        Ok(Self { page: PinnedBuffer::new(context, 4 * (OPEN + 1))?, generation: 0 })
     }
 
-    /// Queues the wait.
+    /// Queues the gate and waits until the device stands before it: all that was queued has ended.
     ///
     /// # Errors
-    /// As the driver says.
+    /// A fault of the work queued before it, or of the driver.
     pub fn shut(&mut self, support: &Support, stream: &Stream) -> Result<(), DeviceError> {
         self.generation = self.generation.wrapping_add(1);
-        support.wait_for_word(self.word.address(), self.generation, PATIENCE_NS, stream)
+        let words = [ARRIVED, OPEN].map(|word| self.page.address() + 4 * word as u64);
+        support.gate(words, self.generation, QUIET_NS, PATIENCE_NS, stream)?;
+        let mut asked = Instant::now();
+        while self.page.read_word(ARRIVED) != self.generation {
+            std::hint::spin_loop();
+            // After a fault the device never gets there.
+            if asked.elapsed() >= FAULT_POLL {
+                stream.is_done()?;
+                asked = Instant::now();
+            }
+        }
+        Ok(())
     }
 
     /// Lets the device go on.
     pub fn open(&self) {
-        self.word.publish_word(0, self.generation);
+        self.page.publish_word(OPEN, self.generation);
     }
 }
 

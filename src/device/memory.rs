@@ -98,26 +98,6 @@ impl DeviceBuffer {
         self.context.api().check(result, "fill device memory")
     }
 
-    /// Queues copying all of `source`, which has the same size.
-    ///
-    /// # Errors
-    /// Sizes differ, or as the driver says.
-    pub fn copy_from_device(
-        &self,
-        source: &DeviceBuffer,
-        stream: &Stream,
-    ) -> Result<(), DeviceError> {
-        check_range("copy on the device", 0, source.bytes, self.bytes)?;
-        if source.bytes == 0 {
-            return Ok(());
-        }
-        let (to, from) = (self.address, source.address);
-        // SAFETY: both ranges are ours, and the driver frees memory only after queued work.
-        let result =
-            unsafe { (self.context.api().copy_on_device)(to, from, source.bytes, stream.handle) };
-        self.context.api().check(result, "copy on the device")
-    }
-
     /// Queues setting `bytes` bytes from `offset` on to `value`.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ mod stamps;
 mod stdio;
 mod stream;
 pub mod support;
+mod wipe;
 
 pub use context::{Context, Driver};
 pub use emulator::EmulatorControl;
@@ -46,5 +47,6 @@ pub use soname::{SonameError, shorten_soname};
 pub use stamps::{ClockReading, Stamp, Stamps, clock_between};
 pub use stdio::flush_c_streams;
 pub use stream::{Event, EventPool, Stream};
+pub use wipe::SharedWipe;
 
 pub mod nvrtc;

@@ -143,10 +143,6 @@ impl Module {
         }
         Ok(true)
     }
-
-    pub(super) fn context(&self) -> &Context {
-        &self.inner.context
-    }
 }
 
 impl Drop for Loaded {

@@ -13,6 +13,9 @@ use super::context::Context;
 /// Page-locked memory is zeroed in pieces of this size, bytes.
 const SCRUB_BYTES: usize = 1 << 20;
 
+/// Size of the smallest page of memory, bytes.
+const PAGE_BYTES: usize = 4 << 10;
+
 /// Page-locked host memory: the device copies to and from it at full speed.
 pub struct PinnedBuffer {
     start: *mut u8,
@@ -50,6 +53,17 @@ impl PinnedBuffer {
         // such words go through this function, atomically.
         let word = unsafe { AtomicU32::from_ptr(self.start.cast::<u32>().add(index)) };
         word.store(value, Ordering::Release);
+    }
+
+    /// Reads a word that the device may be writing.
+    ///
+    /// # Panics
+    /// `index` is beyond the end.
+    pub fn read_word(&self, index: usize) -> u32 {
+        assert!((index + 1) * 4 <= self.bytes, "word {index} of {} bytes", self.bytes);
+        // SAFETY: as for publish_word.
+        let word = unsafe { AtomicU32::from_ptr(self.start.cast::<u32>().add(index)) };
+        word.load(Ordering::Acquire)
     }
 
     /// The bytes.
@@ -111,8 +125,12 @@ impl PinnedPool {
                 Staging { memory: Memory::Pinned(buffer), bytes, used, pool: Rc::clone(self) }
             }
             None => {
-                let memory = Memory::Plain(vec![0; bytes]);
-                Staging { memory, bytes, used: bytes, pool: Rc::clone(self) }
+                let mut memory = vec![0; bytes];
+                // So much memory is new to the process: one core alone takes longer to get its
+                // pages than the device to fill them.
+                let pages = memory.par_chunks_mut(PAGE_BYTES);
+                pages.with_min_len(SCRUB_BYTES / PAGE_BYTES).for_each(|page| page[0] = 0);
+                Staging { memory: Memory::Plain(memory), bytes, used: bytes, pool: Rc::clone(self) }
             }
         }
     }
@@ -172,11 +190,6 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// Whether it is page-locked: copies to other memory make the host wait.
-    pub fn is_pinned(&self) -> bool {
-        matches!(self.memory, Memory::Pinned(_))
-    }
-
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         match &self.memory {

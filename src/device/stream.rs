@@ -8,6 +8,9 @@ use super::context::Context;
 /// `CU_STREAM_NON_BLOCKING`: no implicit ordering with the default stream.
 const NON_BLOCKING: u32 = 1;
 
+/// `CUDA_ERROR_NOT_READY`: there is still work, and no fault so far.
+const NOT_READY: i32 = 600;
+
 /// A queue of device work, in order.
 pub struct Stream {
     pub(super) handle: CUstream,
@@ -40,6 +43,19 @@ impl Stream {
         // SAFETY: the handle lives as long as self.
         let result = unsafe { (self.context.api().stream_synchronize)(self.handle) };
         self.context.api().check(result, "wait for the device")
+    }
+
+    /// Whether everything queued has ended; does not wait.
+    ///
+    /// # Errors
+    /// A fault of the work queued, or of the driver.
+    pub fn is_done(&self) -> Result<bool, DeviceError> {
+        // SAFETY: the handle lives as long as self.
+        let result = unsafe { (self.context.api().stream_query)(self.handle) };
+        if result == NOT_READY {
+            return Ok(false);
+        }
+        self.context.api().check(result, "ask the device").map(|()| true)
     }
 }
 

@@ -302,6 +302,12 @@ extern "C" __global__ void wg_count_filled(
     }
 }
 
+static __device__ u64 global_time() {
+    u64 ns;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+    return ns;
+}
+
 // Scrubbing.
 
 // Both scrubbing kernels are launched cooperatively with as many blocks as fit the device, and no
@@ -325,6 +331,21 @@ extern "C" __global__ void wg_scrub_shared(u32* arrived, u32 words) {
     wait_for_all_blocks(arrived);
 }
 
+// The same between two launches of one kernel, where the device is free and a cooperative launch
+// would cost the host 0.2 ms: each block takes all the shared memory of a multiprocessor, so that
+// all are there at once. Where they are not, blocks give up after `patience_ns`.
+extern "C" __global__ void wg_wipe_shared(u32* arrived, u32 words, u64 patience_ns) {
+    volatile u32* all = shared_words;
+    for (u32 i = threadIdx.x; i < words; i += blockDim.x) all[i] = 0;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        atomicAdd(arrived, 1);
+        u64 start = global_time();
+        while (*(volatile u32*)arrived < gridDim.x && global_time() - start < patience_ns) {
+        }
+    }
+}
+
 // `zero` is 0: an index the compiler cannot know keeps the array in local memory.
 template <int WORDS>
 static __device__ void scrub_local(u32* arrived, u32 zero) {
@@ -344,19 +365,33 @@ extern "C" __global__ void __launch_bounds__(1024, 1) wg_scrub_local_large(u32* 
     scrub_local<(8 << 10) / 4>(arrived, zero);
 }
 
-// Timing.
-
-static __device__ u64 global_time() {
-    u64 ns;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
-    return ns;
+// Copies `count` ranges, each given by three words of the table: target, source, bytes. The driver
+// would take one call for each of the many small variables that headers bring.
+extern "C" __global__ void wg_copy_ranges(const u64* table, u32 count) {
+    u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u32 range = 0; range < count; range++) {
+        u64 to = table[3 * range], from = table[3 * range + 1], bytes = table[3 * range + 2];
+        u64 words = ((to | from) & 15) == 0 ? bytes / 16 : 0;
+        for (u64 i = first; i < words; i += stride) ((uint4*)to)[i] = ((const uint4*)from)[i];
+        for (u64 i = words * 16 + first; i < bytes; i += stride) ((u8*)to)[i] = ((const u8*)from)[i];
+    }
 }
 
-// Holds the stream until the host writes `open` to *gate, so that everything queued behind it is
-// there when it starts. Gives up after `patience_ns`: a host that died must not hang the device.
-extern "C" __global__ void wg_gate(const volatile u32* gate, u32 open, u64 patience_ns) {
+// Timing.
+
+// Tells the host by *arrived that everything before it has ended, then holds the stream until the
+// host writes `generation` to *open, so that everything queued behind it is there when it starts.
+// `quiet_ns` later it ends: reads of the host's memory that are still under way would be part of the
+// next kernel's time. Gives up after `patience_ns`: a host that died must not hang the device.
+extern "C" __global__ void wg_gate(volatile u32* arrived, const volatile u32* open, u32 generation,
+                                   u32 quiet_ns, u64 patience_ns) {
+    *arrived = generation;
     u64 start = global_time();
-    while (*gate != open && global_time() - start < patience_ns) {
+    while (*open != generation && global_time() - start < patience_ns) {
+    }
+    u64 opened = global_time();
+    while (global_time() - opened < quiet_ns) {
     }
 }
 

@@ -22,6 +22,9 @@ const SMALL_LOCAL_SCRUB_BYTES: u64 = 1 << 10;
 const THREADS: u32 = 256;
 const SCRUB_THREADS: u32 = 1024;
 
+/// Longest time for which a block that wipes shared memory waits for the others, nanoseconds.
+const WIPE_PATIENCE_NS: u64 = 1_000_000;
+
 /// Mirrors `InitParams` in support.cu.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
@@ -224,6 +227,16 @@ impl Support {
         self.launch("wg_scrub_shared", shape, arguments, stream)
     }
 
+    /// As [`Self::scrub_shared`], to be launched often. `cell`: address of a word that is 0.
+    pub(super) fn wipe_launch(&self, cell: u64) -> Result<PreparedLaunch, DeviceError> {
+        let mut arguments = Params::new();
+        arguments.push_address(cell).push(&(self.shared_bytes / 4).to_ne_bytes());
+        arguments.push(&WIPE_PATIENCE_NS.to_ne_bytes());
+        let mut shape = LaunchShape::linear(self.multiprocessors, SCRUB_THREADS);
+        shape.shared_bytes = self.shared_bytes;
+        PreparedLaunch::new(self.module.function("wg_wipe_shared")?, shape, arguments)
+    }
+
     /// Queues zeroing the local memory of as many threads as fit the device, at least `bytes` for
     /// each. `Ok(false)`: `bytes` is more than [`MAX_LOCAL_SCRUB_BYTES`], nothing was done.
     ///
@@ -247,16 +260,33 @@ impl Support {
         Ok(true)
     }
 
-    /// Queues waiting until the word at `address` is `open`.
-    pub(super) fn wait_for_word(
+    /// A launch that copies the `count` ranges of a table (target, source, bytes; words of 64 bits) of
+    /// `bytes` in all.
+    pub(super) fn copy_launch(
         &self,
-        address: u64,
-        open: u32,
+        table: u64,
+        count: u32,
+        bytes: u64,
+    ) -> Result<PreparedLaunch, DeviceError> {
+        let mut arguments = Params::new();
+        arguments.push_address(table).push(&count.to_ne_bytes());
+        let function = self.module.function("wg_copy_ranges")?;
+        PreparedLaunch::new(function, self.spread(bytes.div_ceil(16)), arguments)
+    }
+
+    /// Queues a gate: the device writes `generation` to the first of `words` when it gets there, and
+    /// goes on once the second holds it.
+    pub(super) fn gate(
+        &self,
+        words: [u64; 2],
+        generation: u32,
+        quiet_ns: u32,
         patience_ns: u64,
         stream: &Stream,
     ) -> Result<(), DeviceError> {
         let mut arguments = Params::new();
-        arguments.push_address(address).push(&open.to_ne_bytes());
+        arguments.push_address(words[0]).push_address(words[1]);
+        arguments.push(&generation.to_ne_bytes()).push(&quiet_ns.to_ne_bytes());
         arguments.push(&patience_ns.to_ne_bytes());
         self.launch("wg_gate", LaunchShape::linear(1, 1), arguments, stream)
     }

@@ -30,11 +30,11 @@ pub fn median_variance_inflation(samples: &[f64]) -> f64 {
             std::cmp::Ordering::Greater => 1.0,
         })
         .collect();
-    inflation(&sides)
+    mean_variance_inflation(&sides)
 }
 
-/// [`median_variance_inflation`] of a series of any numbers, for its mean.
-fn inflation(series: &[f64]) -> f64 {
+/// The same factor for the mean of a series, whose autocorrelation is that of its values.
+pub fn mean_variance_inflation(series: &[f64]) -> f64 {
     let n = series.len();
     let centre = compensated_sum(series.iter().copied()) / n as f64;
     let centred: Vec<f64> = series.iter().map(|x| x - centre).collect();

@@ -2,8 +2,10 @@
 //!
 //! What to measure ([`StopRule`], [`Preset`]), whether it suffices ([`decide`]), whether the device
 //! was well ([`screen`]), what the samples say ([`Summary`]), whether that is possible
-//! ([`speed_of_light`]), and which of two kernels is faster ([`paired`]).
+//! ([`speed_of_light`]), which of two kernels is faster ([`paired`]), and which does less work where
+//! times say nothing ([`Counted`]).
 
+mod counted;
 mod dependence;
 mod floor;
 mod health;
@@ -12,11 +14,14 @@ pub mod paired;
 mod plan;
 mod presets;
 #[cfg(test)]
-mod random;
+pub(crate) mod random;
 mod stats;
 mod stopping;
 mod summary;
 
+pub use counted::{
+    COMPARED_COUNTS, Counted, CountedComparison, CountedRank, CountedVerdict, rank_counted,
+};
 pub use dependence::{DEPENDENT_ABOVE, median_variance_inflation};
 pub use floor::{
     FloorDevice, FloorLimit, SpeedOfLight, compute_floor_ms, memory_floor_ms, peak_flops_per_clock,
@@ -29,7 +34,6 @@ pub use health::{
 pub use modes::{TwoModes, two_modes};
 pub use plan::{
     FIRST_LOOK, HALF_WIDTH, MAX_TRIALS, StopRule, WARMUP_BATCH, geometric_looks, is_stable,
-    launches_per_sample,
 };
 pub use presets::{CompareBudget, GatePolicy, MeasurementBudget, Preset, PresetError};
 pub use stats::{

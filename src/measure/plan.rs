@@ -1,5 +1,4 @@
-//! What is to be measured: how long to warm up, how many launches a sample holds, and when to look
-//! whether the samples suffice.
+//! What is to be measured: how long to warm up, and when to look whether the samples suffice.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,12 +14,6 @@ pub const WARMUP_BATCH: u32 = 10;
 const STABLE_MEDIANS: usize = 3;
 /// How nearly they must agree.
 const STABLE_WITHIN: f64 = 0.01;
-/// A kernel faster than this is launched several times per sample, milliseconds.
-const SHORT_KERNEL_MS: f64 = 0.025;
-/// How long such a sample is to be, milliseconds.
-const SHORT_SAMPLE_MS: f64 = 0.1;
-/// Most launches in one sample.
-const MAX_LAUNCHES_PER_SAMPLE: u32 = 64;
 
 /// When to stop taking samples.
 ///
@@ -96,20 +89,6 @@ pub fn is_stable(medians_ms: &[f64], spread: f64) -> bool {
     last.iter().all(|x| x.is_finite() && *x > 0.0) && most <= least * (1.0 + within)
 }
 
-/// How many launches one sample holds, from an estimate of one launch in milliseconds: 1 from 25 µs
-/// on; below, as many as make 100 µs, so that a tick of the clock is a small part of a sample, 64 at
-/// most. An estimate that is not a positive number gives the most.
-pub fn launches_per_sample(estimate_ms: f64) -> u32 {
-    if estimate_ms >= SHORT_KERNEL_MS {
-        1
-    } else if estimate_ms > 0.0 {
-        // In f64 the quotient may be infinite; the cast saturates.
-        ((SHORT_SAMPLE_MS / estimate_ms).ceil() as u32).clamp(1, MAX_LAUNCHES_PER_SAMPLE)
-    } else {
-        MAX_LAUNCHES_PER_SAMPLE
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,14 +117,5 @@ mod tests {
         // Single launches that scatter by 5 %: medians of ten may differ by 6 %.
         assert!(super::is_stable(&[1.0, 1.05, 1.0], 0.05));
         assert!(!super::is_stable(&[1.0, 1.1, 1.0], 0.05));
-    }
-
-    #[test]
-    fn short_kernels_are_launched_in_groups() {
-        assert_eq!(launches_per_sample(0.025), 1);
-        assert_eq!(launches_per_sample(0.02), 5);
-        assert_eq!(launches_per_sample(0.002), 50);
-        assert_eq!(launches_per_sample(1e-300), MAX_LAUNCHES_PER_SAMPLE);
-        assert_eq!(launches_per_sample(f64::NAN), MAX_LAUNCHES_PER_SAMPLE);
     }
 }

@@ -1,14 +1,14 @@
 //! Seeded random numbers for the simulations that test the statistics.
 
 /// SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
-pub(super) struct Stream {
+pub(crate) struct Stream {
     state: u64,
     spare: Option<f64>,
 }
 
 impl Stream {
     /// The stream of a seed.
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut stream = Self { state: seed.wrapping_mul(0xD1B5_4A32_D192_ED03), spare: None };
         stream.next_u64();
         stream
@@ -23,12 +23,12 @@ impl Stream {
     }
 
     /// Uniform in (0, 1).
-    pub(super) fn uniform(&mut self) -> f64 {
+    pub(crate) fn uniform(&mut self) -> f64 {
         ((self.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
     /// Standard normal, by Box and Muller.
-    pub(super) fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
         }

@@ -9,7 +9,7 @@ use super::run::Ran;
 use super::{analysed, measured, profiled, sanitized};
 use crate::compile::{Artifact, CompileFailure, ImageFormat};
 use crate::contract::{ArgKind, EvaluateRequest, KernelType, Role};
-use crate::measure::runtime_stats;
+use crate::measure::{Counted, runtime_stats};
 use crate::profile::DeviceMetrics;
 use crate::report::{
     CompileReport, DeviceReport, EvaluateResponse, ExecMetadata, FailureReport, KernelExecResult,
@@ -114,6 +114,7 @@ pub(super) fn not_compiled(
         profile: None,
         timeline: None,
         sanitize: None,
+        counted: None,
     }
 }
 
@@ -193,6 +194,7 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         profile,
         timeline: watched.timeline.clone(),
         sanitize,
+        counted: outcome.counts.as_ref().and_then(|counts| Counted::of(&counts.counts)),
     })
 }
 

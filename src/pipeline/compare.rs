@@ -4,39 +4,22 @@
 use std::time::Instant;
 
 use super::assemble;
+use super::decision;
 use super::error::{self, Problem, ServiceError};
 use super::jobs::JobGuard;
 use super::prepare::{self, CompileOutcome, Prepared};
 use super::run::{Admitted, Laid, Purpose, Ran, Shared, ms};
 use super::watched::Watched;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
-use crate::measure::Preset;
-use crate::measure::paired::{
-    self, ComparePolicy, LookOutcome, PairOutcome, PairedComparison, Ranking,
-};
+use crate::measure::paired::{self, LookOutcome, PairOutcome, PairedComparison, Ranking};
+use crate::measure::{COMPARED_COUNTS, Counted, Preset, rank_counted};
 use crate::queue::Need;
 use crate::report::{
     CandidateReport, CompareResponse, CountComparison, EvaluateResponse, JobState, ResponseStatus,
-    Timings,
+    Timings, VerdictBy,
 };
 use crate::worker::Lease;
 use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, PairedPlan, RunOutcome};
-
-/// Resolution of an event, milliseconds: the timer behind it advances by 32 ns on the devices that
-/// were looked at, and a time is a difference of two readings.
-const EVENT_TICK_MS: f64 = 32e-6;
-
-/// Counts that are compared, by the emulator's names: what a kernel does, and what it asks of memory.
-const COUNTS: [&str; 8] = [
-    "warp_instructions",
-    "thread_instructions",
-    "global_load_sectors",
-    "global_store_sectors",
-    "global_atomic_operations",
-    "shared_load_wavefronts",
-    "shared_store_wavefronts",
-    "barriers",
-];
 
 /// A kernel that was evaluated on its own.
 pub(super) struct Evaluated {
@@ -51,6 +34,11 @@ impl Evaluated {
     /// Whether its times may be compared: nothing is known against it.
     fn is_comparable(&self) -> bool {
         self.prepared.is_some() && self.report.kernel_exec_result.runtime.is_some()
+    }
+
+    /// What it does in one launch, if it may be compared.
+    fn counted(&self) -> Option<Counted> {
+        self.report.counted.filter(|_| self.is_comparable())
     }
 }
 
@@ -95,7 +83,7 @@ impl Shared {
             }
         }
         if candidates.len() > 1 {
-            let alpha = Preset::builtin(request.measure.preset).compare.alpha;
+            let alpha = decision::policy(&request).alpha;
             response.ranking = ranking(candidates.len() + 1, &pairs, alpha)?;
         }
         response.timings.queue = waited;
@@ -152,12 +140,9 @@ impl Bench<'_> {
             }
         };
         let id = self.next_id(name);
-        let laid = self.shared.lay_out(request, compiled, id, Purpose::Evaluate).await?;
+        let laid = self.shared.lay_out(request, compiled, id, Purpose::Rank).await?;
         let Laid { request, prepared, look } = laid;
-        let mut run = prepared.job.clone();
-        // On the emulated device counts stand in for times.
-        run.profile |= device.kind == DeviceKind::Emulator;
-        let mut outcome = self.run(run, &request).await;
+        let mut outcome = self.run(prepared.job.clone(), &request).await;
         self.shared.linted.settle(look, &mut outcome);
         let counts = outcome.counts.as_ref().map(|counts| counts.counts.clone());
         timings.set_worker(&outcome.timings);
@@ -212,8 +197,7 @@ impl Bench<'_> {
             return Err("one of the kernels did not compile".to_owned());
         };
         let budget = &Preset::builtin(self.request.measure.preset).compare;
-        let policy = ComparePolicy { resolution_ms: EVENT_TICK_MS, ..budget.policy() };
-        let policy = policy.for_family(pairs);
+        let policy = decision::policy(self.request).for_family(pairs);
         let plan = PairedPlan {
             rival: b.job.launch.clone(),
             policy: policy.clone(),
@@ -309,12 +293,16 @@ fn assemble(
             comparison: pair.map(|pair| pair.comparison.clone()),
             not_compared: pair.is_none().then(|| why_not(device, own, failed)),
             identical_code: identical.and_then(|(a, b)| a.artifact.same_code(&b.artifact)),
+            counted: reference.counted().zip(own.counted()).map(|(a, b)| b.beside(a)),
             counts: counts(&reference, own),
             code_diff: None,
             no_code_diff: None,
         }
     });
     let candidates = reports.collect::<Vec<_>>();
+    let kernels = std::iter::once(&reference).chain(&evaluated).map(Evaluated::counted);
+    let kernels = kernels.collect::<Vec<_>>();
+    let counted_ranking = if candidates.len() > 1 { rank_counted(&kernels) } else { Vec::new() };
     let first = &candidates[0];
     let ours = candidates.iter().any(|one| one.evaluation.status == ResponseStatus::Error);
     CompareResponse {
@@ -324,6 +312,12 @@ fn assemble(
         kernel_exec_result: first.evaluation.kernel_exec_result.clone(),
         gpu_type: Some(device.name.clone()),
         device: assemble::device_report(device),
+        verdict_by: match device.kind {
+            DeviceKind::Cuda => VerdictBy::Times,
+            DeviceKind::Emulator => VerdictBy::Counts,
+        },
+        counted: first.counted,
+        counted_ranking,
         comparison: first.comparison.clone(),
         not_compared: first.not_compared.clone(),
         ranking: None,
@@ -352,7 +346,7 @@ fn counts(reference: &Evaluated, candidate: &Evaluated) -> Vec<CountComparison> 
     let (Some(theirs), Some(own)) = (&reference.counts, &candidate.counts) else {
         return Vec::new();
     };
-    let compared = COUNTS.iter().filter_map(|&name| {
+    let compared = COMPARED_COUNTS.iter().filter_map(|&name| {
         let (reference, candidate) = (*theirs.get(name)?, *own.get(name)?);
         let ratio = (reference > 0).then(|| candidate as f64 / reference as f64);
         Some(CountComparison { count: name.to_owned(), reference, candidate, ratio })

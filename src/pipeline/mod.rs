@@ -7,6 +7,7 @@ mod capabilities;
 mod code_diffs;
 mod compare;
 mod compile_only;
+mod decision;
 mod error;
 mod jobs;
 mod linted;

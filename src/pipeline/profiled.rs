@@ -189,7 +189,11 @@ async fn cupti(
     let cache = request.measure.cache;
     let plan = CounterPlan { metrics, cache, max_passes: MAX_PASSES };
     let limit = Duration::from_secs_f64(request.timeout);
-    let outcome = lease.count(counting_job(&prepared.job, plan), limit).await;
+    let mut outcome = lease.count(counting_job(&prepared.job, plan.clone()), limit).await;
+    if died(&outcome) {
+        // CUPTI is no part of this program: once more, in a new process.
+        outcome = lease.count(counting_job(&prepared.job, plan), limit).await;
+    }
     if let Some(failure) = outcome.failure {
         return Err(of_failure(&failure));
     }
@@ -203,6 +207,7 @@ async fn cupti(
         plan_ms = ms.plan_ms,
         begin_ms = ms.begin_ms,
         passes_ms = ms.passes_ms,
+        prepare_ms = ms.prepare_ms,
         read_ms = ms.read_ms,
         fill_ms = outcome.timings.h2d_ms,
         load_ms = outcome.timings.load_ms,
@@ -213,6 +218,10 @@ async fn cupti(
         Some(unavailable) => Err(unavailable),
         None => Ok(of_counters(facts, &prepared.job.launch.symbol, cache)),
     }
+}
+
+fn died(outcome: &RunOutcome) -> bool {
+    outcome.failure.as_ref().is_some_and(|failure| failure.code == "worker_died")
 }
 
 /// The job's launch for its counters alone.
@@ -259,6 +268,7 @@ fn of_counters(facts: CounterFacts, kernel: &str, cache: CacheState) -> Collecte
 fn of_failure(failure: &RunFailure) -> Unavailable {
     let cause = match (failure.code.as_str(), failure.blame) {
         ("timeout", _) => Cause::TimedOut,
+        ("counters_busy", _) => Cause::CountersBusy,
         ("worker_died", _) => Cause::ToolDied,
         (_, Blame::Candidate) => Cause::ApplicationFailed,
         _ => Cause::Unknown,

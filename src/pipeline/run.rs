@@ -31,6 +31,9 @@ const AUDITS: u32 = 8;
 pub(super) enum Purpose {
     /// Verdict and times.
     Evaluate,
+    /// Verdict and times, and on the emulated device the counts that stand for times where kernels
+    /// are ranked.
+    Rank,
     /// One untimed run for its outputs.
     Execute,
 }
@@ -115,7 +118,7 @@ impl Shared {
         if purpose == Purpose::Execute && request.return_outputs == ReturnOutputs::None {
             request.return_outputs = ReturnOutputs::All;
         }
-        if purpose == Purpose::Evaluate && self.config.devices.device_metrics {
+        if purpose != Purpose::Execute && self.config.devices.device_metrics {
             request.profile.get_or_insert_default();
         }
         let device = self.default_device()?;
@@ -224,7 +227,7 @@ impl Shared {
         purpose: Purpose,
     ) -> Result<Laid, ServiceError> {
         let trials = match purpose {
-            Purpose::Evaluate => Some(self.trial_plan(&request)),
+            Purpose::Evaluate | Purpose::Rank => Some(self.trial_plan(&request)),
             Purpose::Execute => None,
         };
         let (directory, limits) = (self.job_directory()?, self.limits.clone());
@@ -238,6 +241,7 @@ impl Shared {
         .map_err(|error| error::internal("laying out the job", &error))??;
         let look = self.linted.look(contract);
         prepared.job.lint = look.is_wanted();
+        prepared.job.profile |= purpose == Purpose::Rank;
         Ok(Laid { request, prepared, look })
     }
 

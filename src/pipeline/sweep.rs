@@ -158,7 +158,7 @@ async fn point(
     let (work, evaluated) = match expanded.and_then(|request| request.map_err(error::invalid)) {
         Ok(request) => {
             let work = request.work.clone();
-            (work, shared.run_admitted(job, request, Purpose::Evaluate).await)
+            (work, shared.run_admitted(job, request, Purpose::Rank).await)
         }
         Err(error) => (None, Err(error)),
     };

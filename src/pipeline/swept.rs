@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::ServiceError;
 use crate::contract::{AxisValue, Work};
+use crate::measure::Counted;
 use crate::report::{
     BestPoint, DeviceReport, EvaluateResponse, ResponseStatus, SweepBest, SweepPoint, SweepReason,
     SweepStatus,
@@ -26,6 +27,7 @@ fn blank(index: usize, values: BTreeMap<String, AxisValue>, status: SweepStatus)
         runtime_stats: None,
         gbps: None,
         gflops: None,
+        counted: None,
         reasons: Vec::new(),
         resources: None,
         device: None,
@@ -73,6 +75,7 @@ pub(super) fn evaluated(
         point.gbps = work.bytes.map(rate).filter(|rate| rate.is_finite());
         point.gflops = work.flops.map(rate).filter(|rate| rate.is_finite());
     }
+    point.counted = report.counted;
     point.reasons = reasons(report);
     point.resources = report.compile.as_ref().and_then(|compile| compile.resources);
     point.device = device.map(|device| device.uuid.clone());
@@ -122,39 +125,56 @@ pub(super) fn counts(points: &[SweepPoint]) -> BTreeMap<String, usize> {
     counts
 }
 
-/// The best points by measure. Times of an emulation or of different kinds of GPU are not ranked.
+/// The best points by measure. Times of an emulation or of different kinds of GPU are not ranked;
+/// those of an emulation have counts.
 pub(super) fn best(points: &[SweepPoint], devices: &[DeviceReport]) -> SweepBest {
     let not_ranked =
         |why: &str| SweepBest { not_ranked: Some(why.to_owned()), ..SweepBest::default() };
-    if devices.iter().any(|device| device.kind == DeviceKind::Emulator) {
+    let emulated = devices.iter().filter(|device| device.kind == DeviceKind::Emulator).count();
+    if emulated > 0 && emulated == devices.len() {
+        let counted = |count: fn(Counted) -> u64| {
+            lowest(points, &move |point| point.counted.map(|counted| count(counted) as f64))
+        };
+        return SweepBest {
+            warp_instructions: counted(|counted| counted.warp_instructions),
+            global_sectors: counted(|counted| counted.global_sectors),
+            ..not_ranked(
+                "the points ran on the emulator, whose times say nothing about a GPU; they are \
+                 ranked by counts of one launch instead",
+            )
+        };
+    }
+    if emulated > 0 || devices.iter().map(|device| &device.name).collect::<BTreeSet<_>>().len() > 1
+    {
         return not_ranked(
-            "the points ran on the emulator, whose times say nothing about a GPU; its counts \
-             (`profile: {}` with `include_reports: true`) can be compared",
+            "the points ran on different kinds of device; run the sweep on one of them",
         );
     }
-    if devices.iter().map(|device| &device.name).collect::<BTreeSet<_>>().len() > 1 {
-        return not_ranked(
-            "the points ran on different kinds of GPU; run the sweep on one of them",
-        );
-    }
-    let correct = || points.iter().filter(|point| point.status == SweepStatus::Correct);
-    let highest = |measure: &dyn Fn(&SweepPoint) -> Option<f64>| {
-        let measured = correct().filter_map(|point| Some((point, measure(point)?)));
-        let (point, value) = measured.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-        Some(BestPoint { index: point.index, values: point.values.clone(), value })
+    let highest = |measure: fn(&SweepPoint) -> Option<f64>| {
+        let best = lowest(points, &move |point| measure(point).map(|value| -value))?;
+        Some(BestPoint { value: -best.value, ..best })
     };
-    let median = |point: &SweepPoint| Some(point.runtime_stats.as_ref()?.median);
-    let shortest = highest(&|point| median(point).map(|median| -median));
     let best = SweepBest {
-        median_ms: shortest.map(|best| BestPoint { value: -best.value, ..best }),
-        gbps: highest(&|point| point.gbps),
-        gflops: highest(&|point| point.gflops),
-        not_ranked: None,
+        median_ms: lowest(points, &|point| Some(point.runtime_stats.as_ref()?.median)),
+        gbps: highest(|point| point.gbps),
+        gflops: highest(|point| point.gflops),
+        ..SweepBest::default()
     };
     if best.median_ms.is_none() {
         return not_ranked("no point is known to be correct and has a time");
     }
     best
+}
+
+/// The correct point with the lowest measure, the first of several.
+fn lowest(
+    points: &[SweepPoint],
+    measure: &dyn Fn(&SweepPoint) -> Option<f64>,
+) -> Option<BestPoint> {
+    let correct = points.iter().filter(|point| point.status == SweepStatus::Correct);
+    let measured = correct.filter_map(|point| Some((point, measure(point)?)));
+    let (point, value) = measured.min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    Some(BestPoint { index: point.index, values: point.values.clone(), value })
 }
 
 #[cfg(test)]
@@ -216,15 +236,43 @@ mod tests {
         let (point, device) = timed(1, 1.0, Some(true));
         let other = DeviceReport { name: "another".to_owned(), ..device.clone() };
         let emulated = DeviceReport { kind: DeviceKind::Emulator, ..device.clone() };
-        for (devices, part) in
-            [(vec![device.clone(), other], "different kinds"), (vec![emulated], "emulator")]
-        {
+        for (devices, part) in [
+            (vec![device.clone(), other], "different kinds"),
+            (vec![device.clone(), emulated.clone()], "different kinds"),
+            (vec![emulated], "emulator"),
+        ] {
             let best = best(std::slice::from_ref(&point), &devices);
             assert!(best.not_ranked.unwrap().contains(part));
             assert_eq!(best.median_ms, None);
         }
         let unchecked = timed(1, 1.0, None).0;
         assert!(best(&[unchecked], &[device]).not_ranked.unwrap().contains("no point"));
+    }
+
+    #[test]
+    fn on_the_emulator_counts_are_ranked() {
+        let (point, device) = timed(1, 1.0, Some(true));
+        let emulated = DeviceReport { kind: DeviceKind::Emulator, ..device };
+        let counted = |n: i64, warp_instructions, global_sectors, status| SweepPoint {
+            counted: Some(Counted { warp_instructions, global_sectors }),
+            status,
+            ..SweepPoint { index: n as usize, values: values(n), ..point.clone() }
+        };
+        let points = [
+            counted(0, 50, 9, SweepStatus::Correct),
+            counted(1, 40, 10, SweepStatus::Correct),
+            counted(2, 40, 9, SweepStatus::Correct),
+            counted(3, 1, 1, SweepStatus::Wrong),
+        ];
+        let best = best(&points, &[emulated]);
+        let index = |best: Option<BestPoint>| best.map(|best| (best.index, best.value));
+        assert_eq!(index(best.warp_instructions), Some((1, 40.0)));
+        assert_eq!(index(best.global_sectors), Some((0, 9.0)));
+        assert_eq!((best.median_ms, best.gbps), (None, None));
+        let axes = [crate::contract::SweepAxis { name: "n".to_owned(), values: Vec::new() }];
+        let table = SweepTable::of(&axes, &points);
+        assert_eq!(table.columns[7..], ["reason", "warp_instructions", "global_sectors"]);
+        assert_eq!(table.rows[1][8..], [40, 10]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Wire types of a comparison's answer.
 
-use poem_openapi::Object;
+use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -8,6 +8,7 @@ use super::{
 };
 use crate::compile::listing::CodeDiff;
 use crate::measure::paired::{PairedComparison, Ranking};
+use crate::measure::{CountedComparison, CountedRank};
 
 /// The report of a comparison. `ref_runtime` and `kernel_exec_result` have the names and meaning of
 /// the CUDA Evaluation Server's response.
@@ -28,6 +29,10 @@ pub struct CompareResponse {
     pub gpu_type: Option<String>,
     /// The device that ran the kernels.
     pub device: DeviceReport,
+    /// What verdicts and ranks rest on: times on a GPU, counts on the emulated device.
+    #[serde(default)]
+    #[oai(default)]
+    pub verdict_by: VerdictBy,
     /// `custom_kernel`, or the first candidate, side by side with the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<PairedComparison>,
@@ -38,12 +43,34 @@ pub struct CompareResponse {
     /// where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranking: Option<Ranking>,
+    /// `custom_kernel`, or the first candidate, beside the reference in counts of one launch, on the
+    /// emulated device. It says nothing of times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<CountedComparison>,
+    /// On the emulated device: order of the reference (index 0) and those candidates (from index 1)
+    /// that are right, where there are several, by their counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub counted_ranking: Vec<CountedRank>,
     /// The reference's own evaluation.
     pub reference: EvaluateResponse,
     /// Each candidate, in the order of the request.
     pub candidates: Vec<CandidateReport>,
     /// Where the wall-clock time went, all runs together, milliseconds.
     pub timings: Timings,
+}
+
+/// What verdicts rest on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
+pub enum VerdictBy {
+    /// Times, side by side: `comparison` and `ranking`.
+    #[default]
+    Times,
+    /// Exact counts of one launch: `counted` and `counted_ranking`. They say nothing of times.
+    Counts,
 }
 
 /// One candidate of a comparison.
@@ -63,6 +90,10 @@ pub struct CandidateReport {
     /// Whether it is the reference's machine code, but for names. Absent where that cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical_code: Option<bool>,
+    /// Beside the reference in counts of one launch, on the emulated device. It says nothing of
+    /// times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<CountedComparison>,
     /// How its code differs from the reference's. Absent where it is the same machine code, and
     /// where `no_code_diff` says why.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,6 +2,8 @@
 
 mod capabilities;
 mod compare;
+mod compile;
+mod jobs;
 mod measurement;
 mod profile_plan;
 mod sweep;
@@ -10,7 +12,9 @@ mod types;
 
 pub use crate::measure::RuntimeStats;
 pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
-pub use compare::{CandidateReport, CompareResponse, CountComparison};
+pub use compare::{CandidateReport, CompareResponse, CountComparison, VerdictBy};
+pub use compile::CompileResponse;
+pub use jobs::{JobState, JobView};
 pub use measurement::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
 pub use profile_plan::ProfilePlan;
 pub use sweep::{

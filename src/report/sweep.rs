@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{DeviceReport, EvaluateResponse, ResponseStatus, RuntimeStats};
 use crate::compile::Resources;
 use crate::contract::{AxisValue, SweepAxis};
+use crate::measure::Counted;
 
 /// Answer of `POST /sweep`.
 #[derive(Debug, Clone, Serialize, Deserialize, Object)]
@@ -58,6 +59,9 @@ pub struct SweepPoint {
     /// Absent on the emulator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gflops: Option<f64>,
+    /// What one launch does, by exact counts, on the emulated device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Counted>,
     /// Everything that speaks against the point: of the contract, the compiler, the run, the check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[oai(default)]
@@ -127,7 +131,7 @@ pub struct SweepReason {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
 pub struct SweepTable {
     /// Names: those of the axes, then `status`, `median_ms`, `ci_low_ms`, `ci_high_ms`, `gbps`,
-    /// `gflops`, `reason`.
+    /// `gflops`, `reason`, and where points were counted `warp_instructions`, `global_sectors`.
     pub columns: Vec<String>,
     /// One row per point, with `null` for what does not apply.
     pub rows: Vec<Vec<Value>>,
@@ -138,13 +142,17 @@ impl SweepTable {
     const MEASURES: [&str; 7] =
         ["status", "median_ms", "ci_low_ms", "ci_high_ms", "gbps", "gflops", "reason"];
 
+    /// Columns behind those, where a point was counted.
+    const COUNTS: [&str; 2] = ["warp_instructions", "global_sectors"];
+
     /// The table of the points.
     pub fn of(axes: &[SweepAxis], points: &[SweepPoint]) -> Self {
         let names = axes.iter().map(|axis| axis.name.as_str());
-        Self {
-            columns: names.chain(Self::MEASURES).map(str::to_owned).collect(),
-            rows: points.iter().map(|point| row(axes, point)).collect(),
-        }
+        let counted = points.iter().any(|point| point.counted.is_some());
+        let counts = Self::COUNTS.into_iter().filter(|_| counted);
+        let columns: Vec<_> =
+            names.chain(Self::MEASURES).chain(counts).map(str::to_owned).collect();
+        Self { columns, rows: points.iter().map(|point| row(axes, point, counted)).collect() }
     }
 
     /// The table as comma-separated values (RFC 4180), with the columns' names first.
@@ -163,11 +171,15 @@ impl SweepTable {
     }
 }
 
-fn row(axes: &[SweepAxis], point: &SweepPoint) -> Vec<Value> {
+fn row(axes: &[SweepAxis], point: &SweepPoint, counted: bool) -> Vec<Value> {
     let values = axes
         .iter()
         .map(|axis| point.values.get(&axis.name).map_or(Value::Null, AxisValue::to_json));
     let stats = point.runtime_stats.as_ref();
+    let counts = [
+        point.counted.map(|counted| counted.warp_instructions).into(),
+        point.counted.map(|counted| counted.global_sectors).into(),
+    ];
     values
         .chain([
             point.status.name().into(),
@@ -178,6 +190,7 @@ fn row(axes: &[SweepAxis], point: &SweepPoint) -> Vec<Value> {
             point.gflops.into(),
             point.reasons.first().map(|reason| reason.message.clone()).into(),
         ])
+        .chain(counts.into_iter().filter(|_| counted))
         .collect()
 }
 
@@ -195,7 +208,13 @@ pub struct SweepBest {
     /// The most operations per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gflops: Option<BestPoint>,
-    /// Why the points are not ranked.
+    /// The fewest warp instructions in one launch, where all points ran on the emulated device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warp_instructions: Option<BestPoint>,
+    /// The fewest sectors of global memory in one launch, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub global_sectors: Option<BestPoint>,
+    /// Why the points are not ranked by time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_ranked: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Wire types of an answer.
+//! Wire types of the report of one evaluation.
 //!
 //! `status`, `job_id` and `kernel_exec_result` have the names and meaning of the CUDA Evaluation
 //! Server's response; everything beside them is ours. A field that does not apply is absent, never
@@ -9,12 +9,11 @@ use std::collections::BTreeMap;
 use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
-use super::SweepView;
 use super::measurement::MeasurementReport;
 use super::timeline::TimelineReport;
 use crate::compile::{Diagnostic, Resources};
 use crate::contract::{Compress, DataFormat, KernelType};
-use crate::measure::RuntimeStats;
+use crate::measure::{Counted, RuntimeStats};
 use crate::profile::{DeviceMetrics, Unavailable};
 use crate::tensor::Dtype;
 use crate::validate::{Comparison, Reason, Weakness};
@@ -66,6 +65,9 @@ pub struct EvaluateResponse {
     /// Memory checks, when asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sanitize: Option<SanitizeReport>,
+    /// What one launch does, by exact counts: on the emulated device, where it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Counted>,
 }
 
 /// Whether the evaluation ran to an end.
@@ -386,87 +388,4 @@ pub struct Finding {
     pub message: String,
     /// How often.
     pub count: u64,
-}
-
-/// Answer of `POST /compile`.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
-#[oai(skip_serializing_if_is_none)]
-pub struct CompileResponse {
-    /// Identifies the job.
-    pub job_id: String,
-    /// `success`: the compiler ran to an end.
-    pub status: ResponseStatus,
-    /// Whether the kernel compiled.
-    pub compiled: bool,
-    /// Why not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compilation_error: Option<String>,
-    /// Errors and warnings.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[oai(default)]
-    pub diagnostics: Vec<Diagnostic>,
-    /// The compilation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compile: Option<CompileReport>,
-    /// The image, base64.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image_b64: Option<String>,
-    /// Its format: `cubin`, `ptx` or `fatbin`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image_format: Option<String>,
-    /// Milliseconds from arrival to answer.
-    pub total_ms: f64,
-}
-
-/// Answer of `GET /jobs/{id}`.
-#[derive(Debug, Clone, Serialize, Deserialize, Object)]
-#[oai(skip_serializing_if_is_none)]
-pub struct JobView {
-    /// Identifies the job.
-    pub job_id: String,
-    /// Where it stands.
-    pub state: JobState,
-    /// `success`, `error`, or absent while it runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<ResponseStatus>,
-    /// When it was accepted, seconds since the Unix epoch.
-    pub created_at: f64,
-    /// When it ended, seconds since the Unix epoch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub finished_at: Option<f64>,
-    /// Timed launches done so far.
-    pub trials_done: u32,
-    /// Why it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// The report, once it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<EvaluateResponse>,
-    /// How far it is, of a sweep.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sweep: Option<SweepView>,
-}
-
-/// Where a job stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[derive(Enum)]
-#[oai(rename_all = "snake_case")]
-pub enum JobState {
-    /// Accepted.
-    Submitted,
-    /// Waiting for a device.
-    Queued,
-    /// Compiling.
-    Compiling,
-    /// On the device.
-    Profiling,
-    /// Ended; the report is there.
-    Completed,
-    /// Ended without a report.
-    Failed,
-    /// Cancelled by the caller or by shutdown.
-    Cancelled,
-    /// Ended at its deadline.
-    TimedOut,
 }

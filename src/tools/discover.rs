@@ -1,9 +1,9 @@
 //! Finding tools, and asking them for their versions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -126,12 +126,15 @@ impl ToolSearch {
 pub struct Tools {
     search: ToolSearch,
     found: Mutex<Option<Arc<FoundTools>>>,
+    /// Metrics that Nsight Compute does not know here, by the names that were asked for. One of them
+    /// makes it refuse all.
+    refused: std::sync::Mutex<BTreeSet<String>>,
 }
 
 impl Tools {
     /// Tools that are looked for as `search` says.
     pub fn new(search: ToolSearch) -> Self {
-        Self { search, found: Mutex::default() }
+        Self { search, found: Mutex::default(), refused: Default::default() }
     }
 
     /// What is there; looks for it if nobody did, or if `anew`.
@@ -141,8 +144,16 @@ impl Tools {
             return Arc::clone(known);
         }
         let looked = Arc::new(discover(&self.search).await);
+        self.refused().clear();
         *found = Some(Arc::clone(&looked));
         looked
+    }
+}
+
+impl Tools {
+    /// Metrics that are known not to be known.
+    pub(super) fn refused(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -28,6 +28,9 @@ const ATTEMPTS: u32 = 4;
 /// Wait before the second of them; doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 
+/// Most runs that unknown metrics may cost: each names one of them.
+const REFUSALS: u32 = 8;
+
 /// Longest time for turning a report into CSV.
 const IMPORT_LIMIT: Duration = Duration::from_secs(60);
 
@@ -81,11 +84,55 @@ pub struct Profiled {
     pub outcome: RunOutcome,
 }
 
-/// Profiles one launch of a job on a leased device.
+/// Profiles one launch of a job on a leased device. Metrics that the tool does not know, for which it
+/// refuses all, are left out; [`collected`] lists them with the others that it did not give.
 ///
 /// # Errors
 /// Why there are no values, with a code and what would help.
 pub async fn profile(
+    tools: &Tools,
+    lease: &mut Lease,
+    request: &Request<'_>,
+) -> Result<Profiled, Unavailable> {
+    for round in 1.. {
+        let known = Request { metrics: without(&request.metrics, tools), ..request.clone() };
+        let directory = run::directory(request.directory, &format!("ncu-{round}"))?;
+        let known = Request { directory: &directory, ..known };
+        let why = match profile_known(tools, lease, &known).await {
+            Err(why) if why.code == Cause::UnknownMetric.code() => why,
+            answer => return answer,
+        };
+        let Metrics::Named(names) = &known.metrics else { return Err(why) };
+        let refused: Vec<String> =
+            names.iter().filter(|name| is_refused(name, &why.reason)).cloned().collect();
+        if refused.is_empty() || round == REFUSALS {
+            return Err(why);
+        }
+        tools.refused().extend(refused);
+    }
+    Err(Cause::Unknown.because("no run of Nsight Compute was tried"))
+}
+
+/// The metrics but for those that are known not to be known.
+fn without(metrics: &Metrics, tools: &Tools) -> Metrics {
+    let Metrics::Named(names) = metrics else { return metrics.clone() };
+    let refused = tools.refused();
+    Metrics::Named(names.iter().filter(|name| !refused.contains(*name)).cloned().collect())
+}
+
+/// Whether a message names the metric as one that cannot be found: as it is, or as the pattern of its
+/// rollups, which the tool makes of a name without one.
+fn is_refused(name: &str, message: &str) -> bool {
+    let Some((_, named)) = message.split_once("Failed to find metric ") else { return false };
+    let named = named.split_whitespace().next().unwrap_or_default();
+    let base = |text: &str| text.split(['.', '\\']).next().unwrap_or_default().to_owned();
+    match named.strip_prefix("regex:^") {
+        Some(pattern) => base(pattern) == base(name),
+        None => named == name,
+    }
+}
+
+async fn profile_known(
     tools: &Tools,
     lease: &mut Lease,
     request: &Request<'_>,
@@ -122,7 +169,7 @@ async fn patiently(
     let mut delay = FIRST_DELAY;
     let mut attempt = 1;
     loop {
-        let directory = run::directory(request.directory, &format!("ncu-{part}-{attempt}"))?;
+        let directory = run::directory(request.directory, &format!("{part}-{attempt}"))?;
         let answer = once(ncu, lease, request, metrics, directory, deadline).await;
         let busy = answer.as_ref().is_err_and(|why| why.code == Cause::CountersBusy.code());
         if !busy || attempt == ATTEMPTS || Instant::now() + delay >= deadline {
@@ -322,5 +369,16 @@ mod tests {
         assert_eq!(all, names);
         assert_eq!(super::parts(&Metrics::Named(Vec::new())).len(), 0);
         assert_eq!(super::parts(&Metrics::Set("full".to_owned())), [["--set", "full"]]);
+    }
+
+    #[test]
+    fn a_refused_metric_is_known_by_its_name_or_its_pattern() {
+        let pattern = "Nsight Compute: Failed to find metric \
+                       regex:^derived__local_spilling_requests\\.(sum|min|max|avg|pct|ratio)$";
+        assert!(is_refused("derived__local_spilling_requests", pattern));
+        assert!(!is_refused("derived__local_spilling_requests_pct", pattern));
+        assert!(is_refused("a__b.sum", "Failed to find metric a__b.sum"));
+        assert!(!is_refused("a__b.avg", "Failed to find metric a__b.sum"));
+        assert!(!is_refused("a__b.sum", "Failed to profile \"a__b.sum\""));
     }
 }

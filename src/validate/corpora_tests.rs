@@ -2,66 +2,37 @@
 //! the table of what must come of them is complete and uses codes that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-
-use serde::Deserialize;
+use std::path::Path;
 
 use super::{ReasonCode, WeaknessCode};
 use crate::contract::{self, EvaluateRequest, Limits};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Outcome {
-    Rejected,
-    Weak,
-    NotCompiled,
-    Harmless,
-}
+use corpora::{Outcome, Row, Where};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Where {
-    Any,
-    Gpu,
-    Emulator,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Row {
-    outcome: Outcome,
-    codes: Vec<ReasonCode>,
-    device: Where,
-    #[serde(default)]
-    weak: Vec<WeaknessCode>,
-}
+#[path = "../../tests/corpora.rs"]
+mod corpora;
 
 /// Elements that a contract may have: the emulator runs all of them in every test run.
 const MOST_ELEMENTS: u64 = 1 << 16;
 
-fn directory(corpus: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(corpus)
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn table() -> BTreeMap<String, Row> {
-    let text = std::fs::read_to_string(directory("exploits").join("expected.yaml")).unwrap();
-    serde_yaml::from_str(&text).unwrap()
+fn table() -> BTreeMap<String, Row<ReasonCode, WeaknessCode>> {
+    corpora::table(root())
 }
 
 fn contracts(corpus: &str) -> BTreeMap<String, (String, EvaluateRequest)> {
-    let files = std::fs::read_dir(directory(corpus)).unwrap().map(|entry| entry.unwrap().path());
-    let name = |path: &Path| path.file_stem().unwrap().to_string_lossy().into_owned();
-    files
-        .filter(|path| name(path) != "expected")
-        .map(|path| {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let value: serde_json::Value =
-                contract::parse(contract::BodyFormat::Yaml, text.as_bytes()).unwrap();
-            let request = serde_path_to_error::deserialize(value)
-                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            (name(&path), (text, request))
-        })
-        .collect()
+    let texts = corpora::contracts(root(), corpus).into_iter();
+    let parsed = texts.map(|(name, text)| {
+        let value: serde_json::Value =
+            contract::parse(contract::BodyFormat::Yaml, text.as_bytes()).unwrap();
+        let request = serde_path_to_error::deserialize(value)
+            .unwrap_or_else(|error| panic!("{corpus}/{name}: {error}"));
+        (name, (text, request))
+    });
+    parsed.collect()
 }
 
 #[test]

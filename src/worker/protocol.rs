@@ -37,6 +37,8 @@ pub enum ToWorker {
     Support(Image),
     /// Run one job.
     Run(Box<Job>),
+    /// Give hardware counters back, for whoever else wants to read them. Answered with `Idle`.
+    Release,
     /// Finish.
     Exit,
 }
@@ -51,7 +53,7 @@ pub enum FromWorker {
         /// The device it holds.
         device: DeviceInfo,
     },
-    /// Answer to `Support`: waiting for jobs.
+    /// Answer to `Support` and `Release`: waiting for jobs.
     Idle,
     /// The job's deadline starts now.
     Started,
@@ -227,6 +229,8 @@ pub struct CounterTimings {
     pub begin_ms: f64,
     /// The passes.
     pub passes_ms: f64,
+    /// Part of them: restoring buffers, emptying L2.
+    pub prepare_ms: f64,
     /// Reading the counters and evaluating the metrics.
     pub read_ms: f64,
 }
@@ -253,6 +257,13 @@ pub enum TraceView {
     /// Every access: one launch on buffers with nothing round them, of which only the defined
     /// content is written, and none is read.
     Checks,
+}
+
+impl Job {
+    /// Tolerance of a buffer, if it is checked.
+    pub fn tolerance(&self, buffer: usize) -> Option<&ResolvedTolerance> {
+        self.tolerances.iter().find(|(index, _)| *index == buffer).map(|(_, tolerance)| tolerance)
+    }
 }
 
 /// A kernel with everything needed to launch it.

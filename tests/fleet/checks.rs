@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tokio::net::UnixListener;
+
 use warpgauge::compile::ImageFormat;
 use warpgauge::queue::Need;
 use warpgauge::worker::protocol::{Blame, Image, Job, KernelLaunch, RunOutcome};
@@ -12,6 +14,8 @@ use warpgauge::worker::{
     DeviceChoice, DeviceState, Fleet, FleetConfig, FleetError, Lease, LeaseError, RunEvent,
     SupportSource,
 };
+
+use crate::scripted::SCRUBBING;
 
 pub type Check = fn() -> Pin<Box<dyn Future<Output = ()>>>;
 
@@ -32,8 +36,10 @@ checks![
     dropping_a_running_lease_kills_the_worker,
     fresh_jobs_get_processes_of_their_own,
     leases_are_bounded_and_fair,
+    a_device_that_nobody_waits_for_any_more_comes_back,
     a_device_without_workers_is_failed,
     shutdown_stops_what_runs,
+    shutdown_lets_workers_clean_up_behind_what_was_answered,
     devices_are_chosen,
 ];
 
@@ -253,6 +259,23 @@ async fn leases_are_bounded_and_fair() {
     assert_eq!(*order.lock().unwrap(), ['a', 'b']);
 }
 
+async fn a_device_that_nobody_waits_for_any_more_comes_back() {
+    let fleet = fleet(false).await;
+    let held = lease(&fleet).await;
+    let need = Need::default();
+    let mut waiting = Box::pin(fleet.lease(&need));
+    tokio::select! {
+        biased;
+        granted = &mut waiting => panic!("{:?}", granted.map(drop)),
+        () = std::future::ready(()) => {}
+    }
+    until_waiting(&fleet, 1).await;
+    // Handed over to one who goes away before looking.
+    drop(held);
+    drop(waiting);
+    assert_eq!(run(&fleet, "fine").await.failure, None);
+}
+
 async fn until_waiting(fleet: &Fleet, count: usize) {
     let reached = async {
         while fleet.waiting() != count {
@@ -292,6 +315,21 @@ async fn shutdown_stops_what_runs() {
     assert_eq!(failure.code, "shutting_down");
     let refused = fleet.lease(&Need::default()).await.map(drop);
     assert_eq!(refused, Err(LeaseError::ShuttingDown));
+}
+
+async fn shutdown_lets_workers_clean_up_behind_what_was_answered() {
+    let fleet = fleet(false).await;
+    let directory = tempfile::tempdir().unwrap();
+    let scrubbing = UnixListener::bind(directory.path().join(SCRUBBING)).unwrap();
+    let job = Job { directory: directory.path().to_owned(), ..job("scrub slowly") };
+    let answer = lease(&fleet).await.run(job, LIMIT, false, &|_| ()).await;
+    assert_eq!(answer.failure, None);
+    assert!(fleet.devices()[0].busy, "the answer does not wait for the scrubbing");
+    // The shutdown has begun when the scrub ends.
+    tokio::join!(biased; fleet.shutdown(Duration::ZERO), async {
+        drop(scrubbing.accept().await.unwrap());
+    });
+    assert!(!fleet.devices()[0].busy, "the worker was not given its time");
 }
 
 async fn devices_are_chosen() {

@@ -1,6 +1,6 @@
 //! A worker without a device: it speaks the protocol and does what a job's name says.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -13,6 +13,9 @@ use warpgauge::worker::protocol::{
     Blame, DeviceInfo, DeviceKind, FromWorker, Job, PROTOCOL_VERSION, RunFailure, RunOutcome,
     SmLimits, ToWorker,
 };
+
+/// Socket in the job's directory that a slow scrub waits for.
+pub const SCRUBBING: &str = "scrubbing";
 
 pub fn main(args: &[String]) -> ExitCode {
     if args.iter().any(|arg| arg == "--probe") {
@@ -42,7 +45,7 @@ pub fn main(args: &[String]) -> ExitCode {
                 send(&mut stream, &FromWorker::Unable { reason: "bad image".to_owned() });
                 return ExitCode::FAILURE;
             }
-            ToWorker::Support(_) => send(&mut stream, &FromWorker::Idle),
+            ToWorker::Support(_) | ToWorker::Release => send(&mut stream, &FromWorker::Idle),
             ToWorker::Run(job) if once => {
                 play_once(&mut stream, &job);
                 return ExitCode::SUCCESS;
@@ -81,6 +84,12 @@ fn play(stream: &mut UnixStream, job: &Job) {
     send(stream, &FromWorker::Done(Box::new(outcome())));
     match job.id.as_str() {
         "die while scrubbing" => std::process::abort(),
+        "scrub slowly" => {
+            // Until whoever listens there hangs up.
+            let mut until = UnixStream::connect(job.directory.join(SCRUBBING)).unwrap();
+            until.read_to_end(&mut Vec::new()).unwrap();
+            send(stream, &scrubbed(None));
+        }
         "retire" => send(stream, &scrubbed(Some("not clean".to_owned()))),
         _ => send(stream, &scrubbed(None)),
     }

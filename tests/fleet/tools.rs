@@ -21,6 +21,7 @@ crate::checks![
     ncu_writes_a_report_and_reads_it,
     ncu_that_fails_says_why,
     ncu_is_started_again_while_others_have_the_counters,
+    metrics_that_ncu_refuses_are_left_out,
     what_ncu_leaves_running_is_ended,
     the_sanitizer_is_heard,
 ];
@@ -68,12 +69,21 @@ impl Stand {
     }
 
     async fn ncu(&self, id: &str, limit: Duration) -> Result<ncu::Profiled, Unavailable> {
+        self.ncu_of(id, limit, &["dram__bytes.sum", "x"]).await
+    }
+
+    async fn ncu_of(
+        &self,
+        id: &str,
+        limit: Duration,
+        metrics: &[&str],
+    ) -> Result<ncu::Profiled, Unavailable> {
         let fleet = fleet(false).await;
         let directory = tempfile::tempdir().unwrap();
         let request = ncu::Request {
             job: &job(id),
             directory: directory.path(),
-            metrics: ncu::Metrics::Named(vec!["dram__bytes.sum".to_owned(), "x".to_owned()]),
+            metrics: ncu::Metrics::Named(metrics.iter().map(|&name| name.to_owned()).collect()),
             cache: CacheState::Cold,
             clocks: ClockControl::None,
             time_limit: limit,
@@ -191,6 +201,19 @@ async fn ncu_is_started_again_while_others_have_the_counters() {
     fs::remove_file(stand.directory.path().join("attempts")).unwrap();
     let why = stand.ncu("ok", Duration::from_millis(400)).await.unwrap_err();
     assert!(["counters_busy", "timed_out"].contains(&why.code.as_str()), "{why:?}");
+}
+
+async fn metrics_that_ncu_refuses_are_left_out() {
+    let stand = Stand::new("refuses");
+    let names = ["dram__bytes.sum", "unknown__metric", "x"];
+    for _ in 0..2 {
+        let profiled = stand.ncu_of("ok", LIMIT, &names).await.unwrap();
+        assert_eq!(stand.read("asked"), "dram__bytes.sum,x\n");
+        let collected = ncu::collected(&profiled, &BTreeSet::from(names)).unwrap();
+        assert!(collected.missing.contains_key("unknown__metric"), "{:?}", collected.missing);
+    }
+    // Once was enough.
+    assert_eq!(stand.read("refusals").lines().count(), 1);
 }
 
 async fn what_ncu_leaves_running_is_ended() {

@@ -189,7 +189,7 @@ fn a_profiled_kernel_has_a_roofline() {
     assert_eq!(none.status, 404);
     assert!(none.json["error"].as_str().unwrap().contains("profile"), "{}", none.text);
 
-    contract["profile"] = json!({});
+    contract["profile"] = json!({"metrics": ["explain"]});
     let report = server.evaluate(&contract);
     let metrics = &report["kernel_exec_result"]["metadata"]["device_metrics"];
     let roofline = &metrics["roofline"];

@@ -74,6 +74,13 @@ fn assert_not_compared(report: &Value, why: &str) {
     assert!(said.contains(why), "{said:?}");
 }
 
+/// Told apart by what one launch was counted to do, which is no verdict on times.
+#[track_caller]
+fn assert_counted(report: &Value, verdict: &str) {
+    assert_not_compared(report, "times of the emulated device are not compared");
+    assert_eq!(report["counted"]["verdict"], verdict, "{}", report["counted"]);
+}
+
 /// A sound comparison whose verdict is one of `verdicts`.
 #[track_caller]
 fn assert_compared(report: &Value, verdicts: &[&str]) {
@@ -129,11 +136,17 @@ fn a_right_variant_is_compared_in_times_or_in_counts() {
     assert_eq!(candidate["name"], "custom");
     assert!(report["ranking"].is_null(), "one candidate has no order");
     if is_gpu(&report) {
+        assert_eq!(report["verdict_by"], "times");
+        assert!(report["counted"].is_null(), "what a GPU did is not counted");
         assert_eq!(candidate["identical_code"], false);
         assert_compared(&report, &["faster", "slower", "same", "inconclusive"]);
         assert_eq!(report["comparison"], candidate["comparison"]);
     } else {
-        assert_not_compared(&report, "times of the emulated device are not compared");
+        assert_eq!(report["verdict_by"], "counts");
+        assert_counted(&report, "more_work");
+        assert_eq!(report["counted"], candidate["counted"]);
+        // Two loads of each element and one store of it, where there were one and one.
+        assert_eq!(candidate["counted"]["global_sectors"].as_f64(), Some(5.0 / 3.0));
         assert_eq!(ratio(candidate, "global_load_sectors"), 2.0);
         assert_eq!(ratio(candidate, "global_store_sectors"), 1.0);
         assert!(ratio(candidate, "warp_instructions") > 1.0);
@@ -156,7 +169,7 @@ fn the_same_kernel_twice_is_the_same() {
         assert_eq!(candidate["identical_code"], true);
         assert_compared(&report, &["same", "inconclusive"]);
     } else {
-        assert_not_compared(&report, "emulated");
+        assert_counted(&report, "same_work");
         assert_eq!(ratio(candidate, "warp_instructions"), 1.0);
         assert_eq!(ratio(candidate, "global_load_sectors"), 1.0);
     }
@@ -171,6 +184,7 @@ fn a_wrong_candidate_has_a_verdict_and_no_comparison() {
     assert_eq!((&result["compiled"], &result["correctness"]), (&json!(true), &json!(false)));
     assert!(result["runtime"].is_null(), "a wrong kernel has no time");
     assert_not_compared(&report, "the candidate is not right");
+    assert!(report["counted"].is_null(), "a wrong kernel has no verdict on its work");
     let check = &report["candidates"][0]["evaluation"]["validation"]["outputs"]["c"];
     assert_eq!(check["elements"].as_u64().unwrap() - check["matched"].as_u64().unwrap(), 1);
     assert_eq!(report["reference"]["kernel_exec_result"]["correctness"], true);
@@ -217,7 +231,11 @@ fn candidates_keep_their_order_and_do_not_harm_each_other() {
         ranked.sort();
         assert_eq!(ranked, [0, 1, 3], "what does not compile has no rank");
     } else {
-        assert!(report["ranking"].is_null(), "no times, no order");
+        assert!(report["ranking"].is_null(), "no times, no order by them");
+        let order = report["counted_ranking"].as_array().unwrap().iter();
+        let order = order.map(|one| json!([one["index"], one["rank"]]));
+        // What does not compile has no rank.
+        assert_eq!(Value::Array(order.collect()), json!([[0, 1], [1, 1], [3, 3]]));
         assert_eq!(ratio(&found[2], "global_load_sectors"), 2.0);
         assert!(found[1].get("counts").is_none(), "what does not compile counts nothing");
     }
@@ -312,7 +330,8 @@ fn twice_the_work_is_slower_and_half_of_it_faster() {
             let measured = report["comparison"]["time"]["ratio"].as_f64().unwrap();
             assert!((measured / factor).ln().abs() < 0.25_f64.ln_1p(), "{measured} for {factor}");
         } else {
-            assert_not_compared(&report, "emulated");
+            let verdict = if verdict == "slower" { "more_work" } else { "less_work" };
+            assert_counted(&report, verdict);
             let counted = ratio(&report["candidates"][0], "warp_instructions");
             assert!((counted / factor).ln().abs() < 0.05_f64.ln_1p(), "{counted} for {factor}");
         }
@@ -363,7 +382,7 @@ fn the_command_line_compares_files_at_a_server() {
     let lines: Vec<_> = out.lines().collect();
     let words: &[&str] = match is_gpu(&report) {
         true => &["FASTER  ", "SLOWER  ", "SAME  ", "INCONCLUSIVE  "],
-        false => &["CORRECT, NOT COMPARED  "],
+        false => &["MORE WORK  "],
     };
     let starts = |line: &str, word: &str| line.starts_with(&format!("{word}twice.cu: "));
     assert!(words.iter().any(|word| starts(lines[0], word)), "{out}");

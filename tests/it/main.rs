@@ -13,6 +13,7 @@ mod counters;
 mod evaluate;
 mod exploits;
 mod faults;
+mod gate;
 mod import;
 mod lifecycle;
 mod profile;

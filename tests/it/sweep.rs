@@ -87,6 +87,20 @@ fn points_that_fail_leave_the_others() {
         let why = sweep["best"]["not_ranked"].as_str().unwrap();
         assert!(why.contains("emulator"), "{why}");
         assert!(points[1]["gbps"].is_null(), "an emulated time is no throughput");
+        assert!(sweep["best"]["median_ms"].is_null());
+        for count in ["warp_instructions", "global_sectors"] {
+            assert!(points[1]["counted"][count].as_u64() > Some(0), "{}", points[1]);
+            // The only point that is correct.
+            assert_eq!(sweep["best"][count]["index"], 1, "{}", sweep["best"]);
+            assert_eq!(
+                sweep["best"][count]["value"].as_f64(),
+                points[1]["counted"][count].as_f64()
+            );
+        }
+        let columns = table["columns"].as_array().unwrap();
+        assert_eq!(columns[columns.len() - 1], "global_sectors");
+        let row = table["rows"][1].as_array().unwrap();
+        assert_eq!(row[row.len() - 1], points[1]["counted"]["global_sectors"]);
     } else {
         assert_eq!(sweep["best"]["median_ms"]["index"], 1, "{}", sweep["best"]);
     }

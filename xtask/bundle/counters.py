@@ -6,36 +6,47 @@
 WARPGAUGE is the program, CONTRACTS a folder of contracts as JSON, OUT a folder for what it finds.
 Needs Python 3 alone. The contract `vector_add_16m` is the one that is timed, if there is one.
 """
-import argparse, csv, io, json, os, shutil, statistics, subprocess, sys, time, urllib.request
+import argparse
+import csv
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
 
-# Catalogue id, NVIDIA's metric, factor from NVIDIA's base unit (ns, byte, Hz) to the catalogue's.
+# Metrics that are compared.
 SHARED = [
-    ("duration", "gpu__time_duration.sum", 1e-9),
-    ("elapsed_cycles", "gpc__cycles_elapsed.max", 1),
-    ("compute_memory_throughput", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", 1),
-    ("sm_throughput", "sm__throughput.avg.pct_of_peak_sustained_elapsed", 1),
-    ("gpu_dram_throughput", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", 1),
-    ("dram_throughput", "dram__throughput.avg.pct_of_peak_sustained_elapsed", 1),
-    ("dram_bytes", "dram__bytes.sum", 1),
-    ("l1_hit_rate", "l1tex__t_sector_hit_rate.pct", 1),
-    ("l2_hit_rate", "lts__t_sector_hit_rate.pct", 1),
-    ("achieved_occupancy", "sm__warps_active.avg.pct_of_peak_sustained_active", 1),
-    ("sm_active_cycles", "sm__cycles_active.avg.pct_of_peak_sustained_elapsed", 1),
-    ("instructions_per_cycle", "sm__inst_executed.avg.per_cycle_active", 1),
-    ("l2_throughput", "lts__throughput.avg.pct_of_peak_sustained_elapsed", 1),
-    ("warp_instructions", "smsp__inst_executed.sum", 1),
-    ("global_load_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", 1),
-    ("global_load_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", 1),
-    ("global_store_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", 1),
-    ("global_store_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", 1),
-    ("shared_load_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", 1),
-    ("shared_store_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", 1),
-    ("fadd_instructions", "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum", 1),
-    ("fmul_instructions", "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum", 1),
-    ("ffma_instructions", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", 1),
-    ("thread_instructions", "smsp__thread_inst_executed_pred_on.sum", 1),
-    ("threads_per_instruction", "smsp__thread_inst_executed_per_inst_executed.ratio", 1),
+    "duration",
+    "elapsed_cycles",
+    "compute_memory_throughput",
+    "sm_throughput",
+    "gpu_dram_throughput",
+    "dram_throughput",
+    "dram_bytes",
+    "l1_hit_rate",
+    "l2_hit_rate",
+    "achieved_occupancy",
+    "sm_active_cycles",
+    "instructions_per_cycle",
+    "l2_throughput",
+    "warp_instructions",
+    "global_load_requests",
+    "global_load_sectors",
+    "global_store_requests",
+    "global_store_sectors",
+    "shared_load_wavefronts",
+    "shared_store_wavefronts",
+    "fadd_instructions",
+    "fmul_instructions",
+    "ffma_instructions",
+    "thread_instructions",
+    "threads_per_instruction",
 ]
+# And those that theory tells.
 EXTRA = ["sectors_per_global_load", "sectors_per_global_store", "shared_load_conflicts",
          "shared_store_conflicts", "flop_count", "flop_count_single", "flop_count_tensor",
          "tensor_pipe_active", "arithmetic_intensity"]
@@ -120,66 +131,47 @@ def undisturbed(server, contract, rounds):
           f"with {statistics.median(with_profile):.6f} ms (medians of {rounds} means)")
 
 
-def by_ncu(program, path, contract, out):
-    """NVIDIA's metric -> value, from Nsight Compute round the same program and contract."""
-    names = ",".join(nvidia for _, nvidia, _ in SHARED)
-    kernel = contract["kernel"]["metadata"]["kernel_name"]
-    once = os.path.join(out, "once.json")
-    with open(once, "w") as file:
-        json.dump(dict(contract, num_trials=1), file)
-    command = ["ncu", "--clock-control", "none", "--target-processes", "all", "-k", f"regex:^{kernel}$",
-               "-c", "1", "--csv", "--page", "raw", "--print-units", "base", "--metrics", names,
-               program, "eval", once]
-    env = dict(os.environ, LC_ALL="C", WARPGAUGE_DATA_DIR=os.path.join(out, "..", "data"))
-    started = time.monotonic()
-    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
-    took = time.monotonic() - started
-    lines = ran.stdout.splitlines()
-    start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
-    if start is None:
-        print("ncu told nothing:", ran.stdout[-400:], ran.stderr[-200:])
-        return {}, took
-    rows = list(csv.reader(io.StringIO("\n".join(lines[start:start + 3]))))
-    values = {}
-    for name, value in zip(rows[0], rows[-1]):
-        try:
-            values[name] = float(value)
-        except ValueError:
-            pass
-    return values, took
-
-
-def agreement(server, program, contracts, out, ncus):
-    ids = [own for own, _, _ in SHARED] + EXTRA
-    table, worst = [], {}
-    for index, (name, (path, contract)) in enumerate(contracts.items()):
-        report, _ = profiled(server, contract, ["cupti"], ids)
+def side_by_side(server, contract):
+    """The same metrics of the same kernel, by CUPTI and by Nsight Compute."""
+    for tool in ["cupti", "cupti", "ncu", "ncu"]:
+        report, _ = profiled(server, contract, [tool], ["speed_of_light"])
         found = metrics_of(report)
-        if found.get("source") != "cupti":
-            print(name, "not by cupti:", json.dumps(report.get("profile"))[:400], json.dumps(report.get("detail"))[:300])
-            continue
-        own = {key: value.get("value") for key, value in found["metrics"].items()}
-        stats = report["kernel_exec_result"]["runtime_stats"] or {}
-        ncu, took = by_ncu(program, path, contract, out) if index < ncus else ({}, 0)
-        print(f"{name}: {found['conditions']['passes']} passes, runtime {stats.get('mean', 0) * 1e3:.2f} us, "
-              f"profiled {(own.get('duration') or 0) * 1e6:.2f} us, ncu took {took:.1f} s; "
-              + " ".join(f"{key}={own.get(key)}" for key in EXTRA))
-        missing = {key: value.get("reason") for key, value in found["metrics"].items() if value.get("value") is None}
-        for key, nvidia, factor in SHARED:
-            a, b = own.get(key), ncu.get(nvidia)
-            if a is None or b is None:
-                table.append((name, key, a, b, "", missing.get(key, "")))
+        passes = (found.get("conditions") or {}).get("passes")
+        print(f"speed_of_light by {found.get('source')}: {report['timings'].get('profile'):.0f} ms, {passes} passes"
+              + (f"; {report['profile'].get('reason')}" if found.get("source") != tool else ""))
+
+
+def agreement(server, contracts, out, ncus):
+    ids = SHARED + EXTRA
+    own, ncu, table, worst = {}, {}, [], {}
+    for tool, values, names in [("cupti", own, list(contracts)), ("ncu", ncu, list(contracts)[:ncus])]:
+        for name in names:
+            report, _ = profiled(server, contracts[name], [tool], ids)
+            found = metrics_of(report)
+            if found.get("source") != tool:
+                print(name, f"not by {tool}:", json.dumps(report.get("profile"))[:500])
                 continue
-            b *= factor
+            values[name] = found
+    for name, found in own.items():
+        value = lambda key: found["metrics"][key].get("value")
+        print(f"{name}: {found['conditions']['passes']} passes, {(value('duration') or 0) * 1e6:.2f} us; "
+              + " ".join(f"{key}={value(key):.6g}" for key in EXTRA if value(key)))
+        for key in ids:
+            a = value(key)
+            b = ncu[name]["metrics"][key].get("value") if name in ncu else None
+            reason = found["metrics"][key].get("reason") or ""
+            if a is None or b is None:
+                table.append((name, key, a, b, "", reason))
+                continue
             apart = abs(a - b) / abs(b) if b else abs(a)
             table.append((name, key, a, b, f"{apart:.5f}", ""))
-            worst.setdefault(key, []).append((apart, name))
+            worst.setdefault(key, []).append((apart, name, a, b))
     with open(os.path.join(out, "agreement.csv"), "w", newline="") as file:
         csv.writer(file).writerows([("kernel", "metric", "cupti", "ncu", "apart", "reason"), *table])
     for key, found in worst.items():
-        within = sum(apart <= 0.02 for apart, _ in found)
-        most = max(found)
-        print(f"{key:28} within 2 %: {within}/{len(found)}, most apart {most[0] * 100:.2f} % ({most[1]})")
+        within = sum(apart <= 0.02 for apart, *_ in found)
+        apart, name, a, b = max(found)
+        print(f"{key:28} within 2 %: {within}/{len(found)}, most apart {apart * 100:.2f} % ({name}: {a:.6g}, {b:.6g})")
 
 
 def main():
@@ -194,15 +186,18 @@ def main():
     contracts = {}
     for file in sorted(os.listdir(args.contracts)):
         path = os.path.join(args.contracts, file)
-        contracts[file.removesuffix(".json")] = (path, json.load(open(path)))
+        with open(path) as content:
+            contracts[file.removesuffix(".json")] = json.load(content)
     server = Server(os.path.abspath(args.program), args.out)
     try:
         server.wait()
         timed = contracts.get("vector_add_16m") or next(iter(contracts.values()))
-        timings(server, timed[1], args.rounds)
-        undisturbed(server, timed[1], max(3, args.rounds // 2))
-        agreement(server, os.path.abspath(args.program), contracts, args.out,
-                  args.ncu if shutil.which("ncu") else 0)
+        timings(server, timed, args.rounds)
+        undisturbed(server, timed, max(3, args.rounds // 2))
+        with_ncu = shutil.which("ncu") and args.ncu
+        if with_ncu:
+            side_by_side(server, timed)
+        agreement(server, contracts, args.out, args.ncu if with_ncu else 0)
     finally:
         server.stop()
 

@@ -8,6 +8,7 @@ use crate::compile::listing::{CodeDiff, CodeLanguage};
 use crate::measure::paired::{
     PairedComparison, PairedReason, PairedVerdict, RankedCandidate, Ranking, RatioEstimate,
 };
+use crate::measure::{Counted, CountedComparison, CountedRank, CountedVerdict};
 use crate::report::{CandidateReport, CompareResponse, EvaluateResponse, RuntimeStats};
 use crate::worker::protocol::DeviceKind;
 
@@ -25,6 +26,7 @@ pub(in super::super) fn comparison(response: &CompareResponse, colour: bool) -> 
     if let Some(ranking) = &response.ranking {
         ranks(&mut page, ranking, &response.candidates);
     }
+    counted_ranks(&mut page, response);
     page.row("device", &device(&response.device));
     timings(&mut page, &response.timings);
     page.row("job", &response.job_id);
@@ -47,6 +49,15 @@ fn verdict(page: &mut Page, response: &CompareResponse, candidate: &CandidateRep
     let right = evaluation.kernel_exec_result.runtime.is_some() && evaluation.failure.is_none();
     if !right {
         return evaluation_verdict(page, evaluation, Some(name));
+    }
+    if let Some(counted) = &candidate.counted {
+        let (tone, word) = match counted.verdict {
+            CountedVerdict::LessWork => (Tone::Good, "LESS WORK"),
+            CountedVerdict::SameWork => (Tone::Good, "SAME WORK"),
+            CountedVerdict::MoreWork => (Tone::Bad, "MORE WORK"),
+            CountedVerdict::Mixed => (Tone::Doubt, "MIXED WORK"),
+        };
+        return page.verdict(tone, word, &format!("{name}: {}", work(counted)));
     }
     let why = candidate.not_compared.as_deref().unwrap_or("the service says no more");
     let tone = match response.device.kind {
@@ -84,6 +95,18 @@ fn found(comparison: &PairedComparison) -> String {
         PairedVerdict::Faster | PairedVerdict::Slower => String::new(),
     };
     format!("{speedup}{interval}{more}")
+}
+
+/// The counts behind a verdict that is not one of time.
+fn work(counted: &CountedComparison) -> String {
+    let ratios = [
+        (counted.warp_instructions, "warp instructions"),
+        (counted.global_sectors, "sectors of global memory"),
+    ];
+    let ratios = ratios.iter().filter_map(|(ratio, what)| {
+        ratio.map(|ratio| format!("{ratio:.3} of the reference's {what}"))
+    });
+    format!("{}; counted, not timed", ratios.collect::<Vec<_>>().join(", "))
 }
 
 fn rows(page: &mut Page, candidate: &CandidateReport) {
@@ -250,15 +273,37 @@ fn ranks(page: &mut Page, ranking: &Ranking, candidates: &[CandidateReport]) {
     for (position, RankedCandidate { index, rank, relative_time }) in
         ranking.candidates.iter().enumerate()
     {
-        let name = match index {
-            0 => "reference",
-            index => candidates.get(*index as usize - 1).map_or("?", |one| one.name.as_str()),
-        };
+        let name = name_of(*index, candidates);
         let time = relative_time
             .map_or(String::new(), |time| format!(", {time:.4} of the reference's time"));
         let time = if *index == 0 { String::new() } else { time };
         let label = if position == 0 { "ranking" } else { "" };
         page.row(label, &format!("{rank}. {name}{time}"));
+    }
+}
+
+/// The order by counts, which says that it is one.
+fn counted_ranks(page: &mut Page, response: &CompareResponse) {
+    for (position, CountedRank { index, rank, counted }) in
+        response.counted_ranking.iter().enumerate()
+    {
+        let name = name_of(*index, &response.candidates);
+        let label = if position == 0 { "by counts" } else { "" };
+        let Counted { warp_instructions, global_sectors } = counted;
+        page.row(
+            label,
+            &format!(
+                "{rank}. {name}, {warp_instructions} warp instructions, {global_sectors} sectors"
+            ),
+        );
+    }
+}
+
+/// Name of a kernel by its index in a ranking.
+fn name_of(index: u32, candidates: &[CandidateReport]) -> &str {
+    match index {
+        0 => "reference",
+        index => candidates.get(index as usize - 1).map_or("?", |one| one.name.as_str()),
     }
 }
 

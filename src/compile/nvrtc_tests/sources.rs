@@ -26,6 +26,22 @@ async fn what_nvcc_defines_is_defined() {
 }
 
 #[tokio::test]
+async fn what_is_defined_for_it_adds_no_variables_to_a_kernel() {
+    let bench = Bench::new();
+    let used = "__global__ void k(int* x) {
+            static_assert(std::numeric_limits<int>::is_integer, \"\");
+            static_assert(!std::numeric_limits<float>::is_integer, \"\");
+            static_assert(!std::numeric_limits<unsigned>::is_signed, \"\");
+            static_assert(std::numeric_limits<double>::has_infinity, \"\");
+            x[0] = std::numeric_limits<char>::is_signed;
+        }";
+    bench.built(used).await;
+    let artifact = bench.built("__global__ void k(int* x) { x[0] = 1; }").await;
+    let image = String::from_utf8_lossy(&artifact.image);
+    assert!(!image.contains(".nv.global"), "{image}");
+}
+
+#[tokio::test]
 async fn sources_that_define_such_names_themselves_still_compile() {
     let bench = Bench::new();
     for source in [

@@ -78,6 +78,11 @@ impl Plan {
         Ok(Self { host, image, metrics: names, passes, refused })
     }
 
+    /// Whether some are counted by instructions that CUPTI adds to the kernel.
+    pub fn is_instrumented(&self) -> bool {
+        self.metrics().any(|name| name.to_string_lossy().contains("__sass_"))
+    }
+
     /// The metrics that can be had.
     pub fn metrics(&self) -> impl Iterator<Item = &CStr> {
         self.metrics.iter().map(CString::as_c_str)

@@ -71,8 +71,8 @@ pub fn counter_availability(cupti: Cupti, context: &Context) -> Result<Vec<u8>, 
 
 /// CUPTI's hold on a context for one plan, until it is dropped.
 ///
-/// Its first pass takes 140 ms longer than those after it, so it is worth keeping. One that is not in
-/// the middle of a pass keeps no other process from reading counters, and slows nothing down.
+/// Its first pass takes 140 ms longer than those after it, so it is worth keeping. It slows nothing
+/// down between passes; but from its first pass on no other process can read counters.
 pub struct Session {
     cupti: Cupti,
     object: *mut c_void,

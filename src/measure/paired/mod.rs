@@ -22,7 +22,7 @@ mod verdict;
 pub use block::{Arm, BlockOrder, PairedBlock};
 pub use drops::{DropReason, drop_reasons};
 pub use estimate::{Estimate, hodges_lehmann, t_quantile};
-pub use holm::{holm, holm_adjusted};
+pub use holm::holm_adjusted;
 pub use policy::{ComparePolicy, MAX_BLOCKS};
 pub use ranking::{PairOutcome, RankError, RankedCandidate, RankedPair, Ranking, rank};
 pub use report::{

@@ -55,7 +55,7 @@ impl ComparePolicy {
     }
 
     /// The policy of each of `comparisons` that are judged together: α split equally, so that what
-    /// one of them calls stands after Holm's correction over all ([`super::holm`]) too.
+    /// one of them calls stands after Holm's correction over all ([`super::holm_adjusted`]) too.
     pub fn for_family(&self, comparisons: usize) -> Self {
         Self { alpha: self.alpha / comparisons.max(1) as f64, ..self.clone() }
     }

@@ -40,7 +40,7 @@ pub enum PairedReason {
     TooManyDropped,
     /// Fewer than 8 blocks are left.
     TooFewBlocks,
-    /// Successive blocks depended on one another, also after merging.
+    /// Successive blocks depended on one another too much for any interval, also after merging.
     DependentBlocks,
     /// Successive blocks depended on one another and were merged.
     BlocksMerged,

@@ -35,8 +35,9 @@ impl Arm {
         let module = Module::load(&executor.context, &launch.image).map_err(blamed)?;
         let variables = match residue.note_module(module.clone(), &launch.image) {
             Some(names) => {
-                VariableSnapshot::take(&executor.context, &module, &names, &executor.stream)
-                    .map_err(blamed)?
+                let Executor { context, stream, .. } = executor;
+                let support = executor.tools()?.support;
+                VariableSnapshot::take(context, support, &module, &names, stream).map_err(blamed)?
             }
             None => None,
         };
@@ -113,8 +114,8 @@ impl Arm {
 
     /// Queues putting the module's variables back to what they were after loading. `Ok(false)`:
     /// they are not known.
-    pub(super) fn forget(&self, stream: &Stream) -> Result<bool, DeviceError> {
-        match &self.variables {
+    pub(super) fn forget(&mut self, stream: &Stream) -> Result<bool, DeviceError> {
+        match &mut self.variables {
             Some(variables) => variables.restore(stream).map(|()| true),
             None => Ok(false),
         }
@@ -127,9 +128,8 @@ impl Arm {
 
     /// Leaves its memory to be scrubbed.
     pub(super) fn retire(self, residue: &mut Residue) {
-        if let Some(memory) = self.variables.and_then(VariableSnapshot::into_memory) {
-            residue.take_memory(memory);
-        }
+        let memory = self.variables.into_iter().flat_map(VariableSnapshot::into_memory);
+        memory.for_each(|memory| residue.take_memory(memory));
     }
 }
 

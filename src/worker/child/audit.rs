@@ -1,7 +1,7 @@
 //! Outputs of audited launches: compared on the device where that suffices, and given up.
 
 use super::arm::Arm;
-use super::buffers::JobBuffer;
+use super::buffers::{JobBuffer, restore_all};
 use super::executor::Executor;
 use super::job::{Failed, JobResult, environment};
 use super::scrub::Residue;
@@ -41,8 +41,8 @@ impl Oracle<'_, '_> {
 
     fn is_close_on_device(&self, audit: &Audit, index: usize) -> JobResult<bool> {
         let kept = audit.outputs.iter().find(|(other, _)| *other == index);
-        let tolerance = self.job.tolerances.iter().find(|(other, _)| *other == index);
-        let (Some((_, Kept::Device(actual))), Some((_, tolerance))) = (kept, tolerance) else {
+        let (Some((_, Kept::Device(actual))), Some(tolerance)) = (kept, self.job.tolerance(index))
+        else {
             return Ok(false);
         };
         let (tools, buffer) = (self.executor.tools()?, &self.buffers[index]);
@@ -96,9 +96,7 @@ pub(super) fn launch_reference(
     buffers: &[JobBuffer<'_>],
 ) -> JobResult<()> {
     reference.forget(&executor.stream).map_err(environment)?;
-    for buffer in buffers {
-        buffer.restore(POISON_BYTE, &executor.stream).map_err(environment)?;
-    }
+    restore_all(buffers, POISON_BYTE, &executor.stream).map_err(environment)?;
     let launched = reference.launch(buffers, &executor.stream);
     launched.map_err(|error| Failed::device(error, Blame::Reference))
 }

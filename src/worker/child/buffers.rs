@@ -8,7 +8,7 @@
 //!
 //! Moving the window gives a launch content that no launch before it has seen, without writing any.
 
-use super::job::{Failed, JobResult};
+use super::job::{Failed, JobResult, environment};
 use crate::contract::{InitKind, Role, TensorInit};
 use crate::device::support::{InitParams, Support};
 use crate::device::{
@@ -106,6 +106,38 @@ pub(super) struct Tools<'a> {
     pub scratch: Option<&'a DeviceBuffer>,
 }
 
+/// The buffers that a kernel writes, each with its index.
+pub(super) fn outputs<'a, 'job>(
+    buffers: &'a [JobBuffer<'job>],
+) -> impl Iterator<Item = (usize, &'a JobBuffer<'job>)> {
+    buffers.iter().enumerate().filter(|(_, buffer)| buffer.spec.role != Role::Input)
+}
+
+/// Queues what a launch must find in all buffers: outputs poisoned, inouts as they were.
+pub(super) fn restore_all(
+    buffers: &[JobBuffer<'_>],
+    poison: u8,
+    stream: &Stream,
+) -> Result<(), DeviceError> {
+    buffers.iter().try_for_each(|buffer| buffer.restore(poison, stream))
+}
+
+/// Allocates a buffer for each spec, used as `usage` says of it, and writes their content.
+pub(super) fn allocate_all<'job>(
+    specs: &'job [BufferSpec],
+    mut usage: impl FnMut() -> Use,
+    tools: Tools<'_>,
+    buffers: &mut Vec<JobBuffer<'job>>,
+) -> JobResult<()> {
+    for spec in specs {
+        buffers.push(JobBuffer::allocate(spec, usage(), tools)?);
+    }
+    for buffer in &*buffers {
+        buffer.fill(tools).map_err(environment)?;
+    }
+    tools.stream.synchronize().map_err(environment)
+}
+
 /// Whether content of this kind is random: other numbers of the same kind serve as well.
 pub(super) fn is_random(content: &Content) -> bool {
     let random = |init: &TensorInit| {
@@ -200,7 +232,7 @@ impl<'job> JobBuffer<'job> {
             self.source = Source::new(self.spec, self.pool as u64, tools.kind, seed)?;
         }
         self.seed = seed;
-        self.fill(tools).map_err(super::job::environment)
+        self.fill(tools).map_err(environment)
     }
 
     fn write_content(
@@ -269,7 +301,17 @@ impl<'job> JobBuffer<'job> {
         target: Staging,
         stream: &Stream,
     ) -> Result<PendingCopy, DeviceError> {
-        self.memory.start_copy_to_host(self.front, target, stream)
+        self.start_copy_part_to_host(0, target, stream)
+    }
+
+    /// Queues a copy of as many bytes of an output as the target has, from byte `at` on.
+    pub(super) fn start_copy_part_to_host(
+        &self,
+        at: usize,
+        target: Staging,
+        stream: &Stream,
+    ) -> Result<PendingCopy, DeviceError> {
+        self.memory.start_copy_to_host(self.front + at, target, stream)
     }
 
     /// Queues a copy of an output to other device memory of its size.

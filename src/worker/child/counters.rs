@@ -19,10 +19,10 @@ use super::link::Link;
 use super::scrub::Residue;
 use super::traced;
 use crate::contract::CacheState;
-use crate::device::Context;
 use crate::device::cupti::{
     Cupti, CuptiError, PassError, Plan, Session, Subject, counter_availability,
 };
+use crate::device::{Context, Module};
 use crate::profile::Cause;
 use crate::worker::protocol::{
     Blame, CounterFacts, CounterPlan, CounterTimings, FromWorker, Job, RunOutcome,
@@ -30,6 +30,9 @@ use crate::worker::protocol::{
 
 /// Plans that are kept: sets of metrics, of which callers use few.
 const PLANS: usize = 32;
+
+/// Modules that are kept for a session; with more it is ended.
+const MODULES: usize = 16;
 
 /// Longest time to wait for counters that another process has.
 const BUSY_LIMIT: Duration = Duration::from_secs(2);
@@ -54,6 +57,9 @@ struct Unit {
     /// The last ones used, newest first.
     plans: VecDeque<(Vec<String>, Rc<Plan>)>,
     session: Option<Session>,
+    /// Modules that the session added instructions to. CUPTI looks at them again later: it crashes
+    /// if they are gone, so they stay, with their variables zeroed, for as long as the session.
+    instrumented: Vec<Module>,
 }
 
 impl Counters {
@@ -66,6 +72,18 @@ impl Counters {
     /// and is told.
     pub(super) fn warm_up(&mut self, context: &Context) {
         let _ = self.unit(context);
+    }
+
+    /// Whether no other program of the machine can read counters, because of this one.
+    pub(super) fn are_held(&self) -> bool {
+        self.unit.as_ref().is_some_and(|unit| unit.session.is_some())
+    }
+
+    /// Gives the counters back.
+    pub(super) fn release(&mut self) {
+        if let Some(unit) = &mut self.unit {
+            unit.close();
+        }
     }
 
     fn unit(&mut self, context: &Context) -> Result<&mut Unit, CuptiError> {
@@ -97,7 +115,14 @@ impl Unit {
             Err(error) if error.is_busy() => return Err(error),
             other => other.ok(),
         };
-        Ok(Self { cupti, chip, availability, plans: VecDeque::new(), session: None })
+        Ok(Self {
+            cupti,
+            chip,
+            availability,
+            plans: VecDeque::new(),
+            session: None,
+            instrumented: Vec::new(),
+        })
     }
 
     fn plan(&mut self, metrics: &[String]) -> Result<Rc<Plan>, CuptiError> {
@@ -116,11 +141,31 @@ impl Unit {
         Ok(plan)
     }
 
+    /// Ends the session, and lets go of what it needed.
+    fn close(&mut self) {
+        self.session = None;
+        self.instrumented.clear();
+    }
+
+    /// Keeps the modules of a job, if the session has to do with them.
+    fn keep(&mut self, modules: impl Iterator<Item = Module>) {
+        if self.session.as_ref().is_some_and(|session| session.plan().is_instrumented()) {
+            self.instrumented.extend(modules);
+        }
+        if self.instrumented.len() > MODULES {
+            self.close();
+        }
+    }
+
     /// The session for a plan; the one that there is, if it is for another, is given up.
     fn session(&mut self, context: &Context, plan: &Rc<Plan>) -> Result<&mut Session, CuptiError> {
-        let session = match self.session.take().filter(|open| Rc::ptr_eq(open.plan(), plan)) {
+        let kept = self.session.take_if(|open| Rc::ptr_eq(open.plan(), plan));
+        let session = match kept {
             Some(session) => session,
-            None => Session::open(self.cupti, context, Rc::clone(plan))?,
+            None => {
+                self.close();
+                Session::open(self.cupti, context, Rc::clone(plan))?
+            }
         };
         Ok(self.session.insert(session))
     }
@@ -132,6 +177,8 @@ struct Launched<'a, 'job> {
     buffers: &'a [JobBuffer<'job>],
     executor: &'a Executor,
     cache: CacheState,
+    /// Time that preparing took, milliseconds.
+    prepare_ms: f64,
 }
 
 impl Launched<'_, '_> {
@@ -140,9 +187,9 @@ impl Launched<'_, '_> {
     fn empty_l2(&self) -> JobResult<()> {
         let tools = self.executor.tools()?;
         if let (CacheState::Cold, Some(flush)) = (self.cache, &self.executor.flush) {
-            // Scrubbed memory: the whole of it is read.
-            let range = (flush.address(), flush.len());
-            tools.support.first_other(&[range], 0, tools.stream).map_err(environment)?;
+            let (address, bytes) = (flush.address(), flush.len());
+            let read = tools.support.first_difference(address, flush, bytes, tools.stream);
+            read.map_err(environment)?;
         }
         Ok(())
     }
@@ -152,12 +199,14 @@ impl Subject for Launched<'_, '_> {
     type Error = Failed;
 
     fn prepare(&mut self) -> JobResult<()> {
+        let start = Instant::now();
         let (executor, stream) = (self.executor, &self.executor.stream);
-        executor.reset_persisting_l2()?;
         self.arm.forget(stream).map_err(environment)?;
         traced::restore(executor, self.buffers)?;
         self.empty_l2()?;
-        stream.synchronize().map_err(environment)
+        stream.synchronize().map_err(environment)?;
+        self.prepare_ms += start.elapsed().as_secs_f64() * 1e3;
+        Ok(())
     }
 
     fn launch(&mut self) -> JobResult<()> {
@@ -181,6 +230,9 @@ pub(super) fn run<'job>(
         return Err(Failed::new("internal_error", text, Blame::Environment));
     };
     let read = read(executor, &mut counters, (job, plan), link, outcome, residue, buffers);
+    if let Some(unit) = &mut counters.unit {
+        unit.keep(residue.modules());
+    }
     executor.counters = Some(counters);
     read
 }
@@ -194,9 +246,6 @@ fn read<'job>(
     residue: &mut Residue,
     buffers: &mut Vec<JobBuffer<'job>>,
 ) -> JobResult<()> {
-    if plan.cache == CacheState::Cold {
-        executor.reserve_flush()?;
-    }
     timed(&mut outcome.timings.h2d_ms, || traced::allocate(executor, job, false, buffers))?;
     let arm = timed(&mut outcome.timings.load_ms, || {
         Arm::load(executor, &job.launch, buffers, residue, Blame::Candidate)
@@ -205,9 +254,11 @@ fn read<'job>(
     outcome.function = arm.facts;
     let _ = link.send(&FromWorker::Started);
     let executor = &*executor;
-    let mut subject = Launched { arm: &mut arm, buffers, executor, cache: plan.cache };
+    let mut subject =
+        Launched { arm: &mut arm, buffers, executor, cache: plan.cache, prepare_ms: 0.0 };
     let mut facts = CounterFacts::default();
     let collected = timed(&mut outcome.timings.execute_ms, || {
+        executor.reset_persisting_l2()?;
         // What the driver loads late; and a kernel that fails does so with no counters to blame.
         subject.prepare()?;
         subject.launch()?;
@@ -275,7 +326,7 @@ fn collect(
         }
         Err(error) => {
             // What CUPTI holds now is not known.
-            unit.session = None;
+            unit.close();
             match error {
                 PassError::Counters(error) => Ok(Err(error)),
                 PassError::Launch(failed) => Err(failed),
@@ -294,12 +345,14 @@ fn passes(
     ms: &mut CounterTimings,
 ) -> Result<Reading, PassError<Failed>> {
     let context = &subject.executor.context;
+    subject.prepare_ms = 0.0;
     let session = timed(&mut ms.open_ms, || unit.session(context, plan))?;
     let mut collection = timed(&mut ms.begin_ms, || session.begin())?;
     while !collection.is_complete() {
         timed(&mut ms.passes_ms, || collection.pass(subject))?;
     }
     let passes = u32::try_from(collection.passes()).unwrap_or(u32::MAX);
+    ms.prepare_ms = subject.prepare_ms;
     let values = timed(&mut ms.read_ms, || collection.finish())?;
     Ok((passes, values))
 }

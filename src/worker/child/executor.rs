@@ -14,7 +14,7 @@ use crate::device::loader::Loaded;
 use crate::device::support::{InitParams, Support};
 use crate::device::{
     Context, DeviceBuffer, DeviceError, EmulatorControl, EventPool, Gate, GpuMonitor, GpuSettings,
-    PinnedPool, Staging, Stamps, Stream,
+    PinnedPool, SharedWipe, Staging, Stamps, Stream,
 };
 use crate::tensor::Dtype;
 use crate::validate::SECOND_POISON_BYTE;
@@ -51,10 +51,11 @@ pub(super) struct Executor {
     pub(super) empty_launch_ms: Option<f64>,
 }
 
-/// What keeps the host out of a GPU's timing, and tells its clock.
+/// What keeps the host and earlier launches out of a GPU's timing, and tells its clock.
 pub(super) struct TimingAids {
     pub gate: Gate,
     pub stamps: Stamps,
+    pub wipe: SharedWipe,
 }
 
 impl Executor {
@@ -113,9 +114,11 @@ impl Executor {
     /// as fast as any: page-locked memory, memory to flush L2, the driver's late loading of
     /// kernels, local memory for scrubbing, and the threads that hash.
     fn warm_up(&mut self) -> Result<(), DeviceError> {
+        let Some(support) = &self.support else { return Ok(()) };
         let mut timing = TimingAids {
             gate: Gate::new(&self.context)?,
             stamps: Stamps::new(&self.context, self.device.multiprocessors)?,
+            wipe: SharedWipe::new(&self.context, support)?,
         };
         let bytes = 2 * self.device.l2_bytes;
         if bytes > 0 {
@@ -123,20 +126,19 @@ impl Executor {
         }
         let staging = [WARM_BYTES, WARM_BYTES].map(|bytes| self.pinned.take(bytes));
         let memory = DeviceBuffer::new(&self.context, WARM_BYTES as u64, "warming up")?;
-        if let Some(support) = &self.support {
-            let init = TensorInit::of_kind(InitKind::Randn);
-            if let Ok(params) = InitParams::new(&init, Dtype::Float32, "warm_up") {
-                let address = memory.address();
-                support.init(&params, Dtype::Float32, 0, WARM_BYTES, address, &self.stream)?;
-            }
-            support.first_difference(memory.address(), &memory, WARM_BYTES, &self.stream)?;
-            support.first_other(&[(memory.address(), WARM_BYTES)], 0, &self.stream)?;
-            // Behind a gate nothing may be loaded: the driver would wait for the device for it.
-            timing.gate.shut(support, &self.stream)?;
-            timing.gate.open();
-            let target = self.pinned.take(timing.stamps.bytes());
-            timing.stamps.take(support, target, &self.stream)?.finish()?;
+        let init = TensorInit::of_kind(InitKind::Randn);
+        if let Ok(params) = InitParams::new(&init, Dtype::Float32, "warm_up") {
+            let address = memory.address();
+            support.init(&params, Dtype::Float32, 0, WARM_BYTES, address, &self.stream)?;
         }
+        support.first_difference(memory.address(), &memory, WARM_BYTES, &self.stream)?;
+        support.first_other(&[(memory.address(), WARM_BYTES)], 0, &self.stream)?;
+        timing.wipe.queue(&self.stream)?;
+        // Behind a gate nothing may be loaded: the driver would wait for the device for it.
+        timing.gate.shut(support, &self.stream)?;
+        timing.gate.open();
+        let target = self.pinned.take(timing.stamps.bytes());
+        timing.stamps.take(support, target, &self.stream)?.finish()?;
         self.timing = Some(timing);
         for staging in staging {
             blake3::Hasher::new().update_rayon(staging.bytes());
@@ -180,13 +182,9 @@ impl Executor {
         self.timing.as_ref().map(|aids| self.pinned.take(aids.stamps.bytes()))
     }
 
-    /// Queues zeroing what launches leave in shared memory. The emulator gives every block memory
-    /// of its own.
-    pub(super) fn wipe_shared(&self) -> Result<(), DeviceError> {
-        match (&self.support, self.device.kind) {
-            (Some(support), DeviceKind::Cuda) => support.scrub_shared(&self.stream),
-            _ => Ok(()),
-        }
+    /// Why clocks are low now: NVML's bits, where the driver tells.
+    pub(super) fn throttle_reasons(&self) -> Option<u64> {
+        self.monitor.as_ref().ok()?.throttle_reasons().ok()
     }
 
     /// Sets the emulator's checks and forgets what it has seen so far.
@@ -194,17 +192,6 @@ impl Executor {
         if let Some(emulator) = self.emulator {
             emulator.set_sanitize(on).map_err(environment)?;
             let _ = emulator.take_report();
-        }
-        Ok(())
-    }
-
-    pub(super) fn reserve_flush(&mut self) -> JobResult<()> {
-        // The emulated device has no cache to flush.
-        if self.flush.is_none() && self.device.kind == DeviceKind::Cuda && self.device.l2_bytes > 0
-        {
-            let bytes = 2 * self.device.l2_bytes;
-            let flush = DeviceBuffer::new(&self.context, bytes, "flushing L2");
-            self.flush = Some(flush.map_err(environment)?);
         }
         Ok(())
     }

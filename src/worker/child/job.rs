@@ -4,7 +4,7 @@ use std::any::Any;
 use std::time::Instant;
 
 use super::arm::Arm;
-use super::buffers::{JobBuffer, Use};
+use super::buffers::{JobBuffer, Use, allocate_all};
 use super::counters;
 use super::executor::Executor;
 use super::link::Link;
@@ -112,9 +112,6 @@ fn phases<'job>(
     buffers: &mut Vec<JobBuffer<'job>>,
 ) -> JobResult<()> {
     executor.arm_checks(job.sanitize)?;
-    if job.trials.is_some() {
-        executor.reserve_flush()?;
-    }
     timed(&mut outcome.timings.h2d_ms, || allocate_and_fill(executor, job, buffers))?;
     let arm = timed(&mut outcome.timings.load_ms, || {
         Arm::load(executor, &job.launch, buffers, residue, Blame::Candidate)
@@ -154,7 +151,8 @@ fn candidate_launches(
     }
     let RunOutcome { timings, .. } = outcome;
     timed(&mut timings.execute_ms, || rig.launch_once(arm, POISON_BYTE))?;
-    let canonical = timed(&mut timings.d2h_ms, || verify::copy_outputs(rig))?;
+    let (canonical, hashed) = timed(&mut timings.d2h_ms, || verify::capture(rig, job))?;
+    outcome.outputs = hashed;
     let mut evidence =
         Evidence { canonical, second: None, history: Vec::new(), audits: Vec::new() };
     if is_proven(job) {
@@ -239,11 +237,5 @@ fn allocate_and_fill<'job>(
         guard: (!job.sanitize).then(|| executor.guard_byte()),
         shift: 0,
     };
-    for spec in &job.buffers {
-        buffers.push(JobBuffer::allocate(spec, usage, tools)?);
-    }
-    for buffer in &*buffers {
-        buffer.fill(tools).map_err(environment)?;
-    }
-    executor.stream.synchronize().map_err(environment)
+    allocate_all(&job.buffers, || usage, tools, buffers)
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, getpid, kill_process};
@@ -56,6 +56,15 @@ impl Link {
     /// The next message; waits for it. `None`: there will be none.
     pub(super) fn next(&mut self) -> Option<ToWorker> {
         self.inbox.recv().ok()
+    }
+
+    /// The next message, if it comes within `time` or the connection ends within it.
+    pub(super) fn next_within(&mut self, time: Duration) -> Option<Option<ToWorker>> {
+        match self.inbox.recv_timeout(time) {
+            Ok(message) => Some(Some(message)),
+            Err(RecvTimeoutError::Disconnected) => Some(None),
+            Err(RecvTimeoutError::Timeout) => None,
+        }
     }
 
     /// Sends a message.

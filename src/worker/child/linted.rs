@@ -24,8 +24,7 @@ impl Oracle<'_, '_> {
         let given = self.given(&shown)?;
         let mut weaknesses = Vec::new();
         for (index, expected) in canonical {
-            let tolerance = self.job.tolerances.iter().find(|(other, _)| other == index);
-            let Some((_, tolerance)) = tolerance else { continue };
+            let Some(tolerance) = self.job.tolerance(*index) else { continue };
             let other = second.and_then(|(_, all)| all.iter().find(|(other, _)| other == index));
             let mut seeds = vec![expected.bytes()];
             seeds.extend(other.map(|(_, expected)| expected.bytes()));

@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use super::arm::Arm;
 use super::audit;
-use super::buffers::{JobBuffer, Use, WINDOW_STEP};
+use super::buffers::{JobBuffer, Use, WINDOW_STEP, allocate_all};
 use super::executor::Executor;
 use super::intact;
-use super::job::{Failed, JobResult, candidate, environment, timed};
+use super::job::{Failed, JobResult, environment, timed};
 use super::link::Link;
 use super::scrub::Residue;
 use super::secret::Secret;
@@ -47,7 +47,6 @@ pub(super) fn run(
     outcome: &mut RunOutcome,
 ) -> JobResult<()> {
     executor.arm_checks(false)?;
-    executor.reserve_flush()?;
     executor.reset_persisting_l2()?;
     let _ = link.send(&FromWorker::Started);
     let began = Instant::now();
@@ -103,7 +102,7 @@ impl Block<'_> {
     where
         Self: 'job,
     {
-        let throttled = self.throttle_reasons();
+        let throttled = self.executor.throttle_reasons().unwrap_or(0);
         timed(&mut outcome.timings.h2d_ms, || self.allocate(buffers))?;
         let began = Instant::now();
         // Whose code is loaded first is left to chance too.
@@ -136,7 +135,7 @@ impl Block<'_> {
         for arm in [a, b] {
             arm.retire(residue);
         }
-        block.throttle_reasons = throttled | self.throttle_reasons();
+        block.throttle_reasons = throttled | self.executor.throttle_reasons().unwrap_or(0);
         Ok(block)
     }
 
@@ -145,21 +144,12 @@ impl Block<'_> {
         Self: 'job,
     {
         let guard = Some(self.executor.guard_byte());
-        for spec in &self.job.buffers {
-            let shift = self.secret.below(MAX_SHIFT / WINDOW_STEP) * WINDOW_STEP;
-            let usage = Use { repeated: true, windows: self.plan.fresh_inputs, guard, shift };
-            buffers.push(JobBuffer::allocate(spec, usage, self.executor.tools()?)?);
-        }
-        for buffer in &*buffers {
-            buffer.fill(self.executor.tools()?).map_err(environment)?;
-        }
-        self.executor.stream.synchronize().map_err(environment)
-    }
-
-    /// Why clocks are low; nothing where the driver does not tell.
-    fn throttle_reasons(&self) -> u64 {
-        let monitor = self.executor.monitor.as_ref().ok();
-        monitor.and_then(|monitor| monitor.throttle_reasons().ok()).unwrap_or(0)
+        let (plan, secret) = (self.plan, &mut *self.secret);
+        let usage = || {
+            let shift = secret.below(MAX_SHIFT / WINDOW_STEP) * WINDOW_STEP;
+            Use { repeated: true, windows: plan.fresh_inputs, guard, shift }
+        };
+        allocate_all(&self.job.buffers, usage, self.executor.tools()?, buffers)
     }
 }
 
@@ -222,17 +212,10 @@ fn slots(
 /// A timed launch of the candidate left what the reference leaves for the same inputs.
 fn check(rig: &mut Rig<'_, '_>, job: &Job, reference: &mut Arm, audit: &Audit) -> JobResult<()> {
     present(&audit.shown, rig.buffers, rig.executor.tools()?)?;
-    let stream = &rig.executor.stream;
-    for buffer in &*rig.buffers {
-        buffer.restore(POISON_BYTE, stream).map_err(environment)?;
-    }
-    reference.launch(rig.buffers, stream).map_err(candidate)?;
-    stream.synchronize().map_err(candidate)?;
+    audit::launch_reference(rig.executor, reference, rig.buffers)?;
     let expected = verify::copy_outputs(rig)?;
     for (buffer, actual) in &audit::on_host(rig.executor, &audit.outputs)? {
-        let Some((_, tolerance)) = job.tolerances.iter().find(|(index, _)| index == buffer) else {
-            continue;
-        };
+        let Some(tolerance) = job.tolerance(*buffer) else { continue };
         let Some((_, expected)) = expected.iter().find(|(index, _)| index == buffer) else {
             continue;
         };

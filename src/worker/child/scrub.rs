@@ -40,6 +40,11 @@ impl Residue {
         names
     }
 
+    /// Handles of the modules that the job loaded: as long as one is kept, its module stays.
+    pub(super) fn modules(&self) -> impl Iterator<Item = Module> {
+        self.modules.iter().map(|(module, _)| module.clone())
+    }
+
     /// Remembers what local memory a kernel had.
     pub(super) fn note_local_bytes(&mut self, bytes: u32) {
         self.local_bytes = self.local_bytes.max(bytes.into());

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
@@ -14,6 +15,9 @@ use super::printed::Printed;
 use crate::device::loader;
 use crate::worker::frame::FrameError;
 use crate::worker::protocol::{FromWorker, Image, Job, PROTOCOL_VERSION, ToWorker};
+
+/// How long counters are kept for the next who asks. Taking them again takes 150 ms.
+const COUNTERS_KEPT: Duration = Duration::from_secs(10);
 
 /// Serves one server until it says so or is gone.
 pub(super) fn run(args: &WorkerArgs) -> ExitCode {
@@ -62,7 +66,7 @@ fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), Str
     let device = executor.device().clone();
     send(link, &FromWorker::Ready { protocol: PROTOCOL_VERSION, device })?;
     loop {
-        match link.next() {
+        match next(&mut executor, link) {
             Some(ToWorker::Support(image)) => {
                 load_support(&mut executor, &image, link, args.socket.is_none())?;
             }
@@ -74,9 +78,31 @@ fn serve(args: &WorkerArgs, link: &mut Link, printed: Printed) -> Result<(), Str
                     return Ok(());
                 }
             }
+            Some(ToWorker::Release) => {
+                release(&mut executor);
+                send(link, &FromWorker::Idle)?;
+            }
             Some(ToWorker::Exit) | None => return Ok(()),
             Some(ToWorker::Hello { .. }) => return Err("a second greeting".to_owned()),
         }
+    }
+}
+
+/// The next message. Counters that nobody asked for in a while are given back meanwhile, since no
+/// other program of the machine can read any as long as they are held.
+fn next(executor: &mut Executor, link: &mut Link) -> Option<ToWorker> {
+    if executor.counters.as_ref().is_some_and(Counters::are_held) {
+        if let Some(message) = link.next_within(COUNTERS_KEPT) {
+            return message;
+        }
+        release(executor);
+    }
+    link.next()
+}
+
+fn release(executor: &mut Executor) {
+    if let Some(counters) = &mut executor.counters {
+        counters.release();
     }
 }
 

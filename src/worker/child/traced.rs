@@ -83,9 +83,6 @@ fn timeline(
     launches: u32,
     cache: CacheState,
 ) -> JobResult<()> {
-    if cache == CacheState::Cold {
-        executor.reserve_flush()?;
-    }
     restore(executor, buffers)?;
     launch(executor, arm, buffers)?;
     let outputs = buffers.iter().filter(|buffer| buffer.spec.role != Role::Input);

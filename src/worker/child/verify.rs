@@ -9,14 +9,13 @@ use std::time::{Duration, Instant};
 
 use super::arm::Arm;
 use super::audit::{launch_reference, on_host, release};
-use super::buffers::{JobBuffer, bytes_of};
+use super::buffers::{JobBuffer, bytes_of, outputs};
 use super::executor::Executor;
 use super::intact;
 use super::job::{Failed, JobResult, candidate, timed};
 use super::scrub::Residue;
 use super::secret::Secret;
 use super::trials::{Audit, Inputs, Rig, Shown, present};
-use crate::contract::Role;
 use crate::device::{MappedFile, Staging};
 use crate::tensor::Dtype;
 use crate::validate::{self, Comparison, POISON_BYTE, Reason, ReasonCode, SECOND_POISON_BYTE};
@@ -26,6 +25,9 @@ use crate::worker::protocol::{
 
 /// Outputs of this size and up are hashed on all cores.
 const PARALLEL_HASH_BYTES: usize = 256 << 10;
+
+/// Outputs that are only hashed are copied in pieces of this size.
+const HASHED_PIECE_BYTES: usize = 16 << 20;
 
 /// Time after which no further timed launch is verified.
 const AUDIT_TIME: Duration = Duration::from_millis(500);
@@ -44,7 +46,7 @@ pub(super) type Outputs = Vec<(usize, Staging)>;
 
 /// What the candidate left, for verification.
 pub(super) struct Evidence {
-    /// Outputs for the contract's own inputs.
+    /// Outputs for the contract's own inputs, those that are checked or kept.
     pub canonical: Outputs,
     /// Outputs of a second launch, on other inputs where they may differ, and on other poison.
     pub second: Option<(Shown, Outputs)>,
@@ -54,15 +56,57 @@ pub(super) struct Evidence {
     pub audits: Vec<Audit>,
 }
 
+/// Copies the outputs that are checked or kept to the host, and hashes the others on the way.
+pub(super) fn capture(rig: &Rig<'_, '_>, job: &Job) -> JobResult<(Outputs, Vec<OutputSummary>)> {
+    let (mut content, mut hashed) = (Vec::new(), Vec::new());
+    for (index, buffer) in outputs(rig.buffers) {
+        if job.tolerance(index).is_some() || job.keep_outputs.contains(&index) {
+            content.push((index, copy_output(rig, buffer)?));
+        } else {
+            let blake3 = hash_output(rig, buffer)?;
+            hashed.push(OutputSummary { buffer: index, blake3, file: None });
+        }
+    }
+    Ok((content, hashed))
+}
+
 /// Copies all outputs to the host.
 pub(super) fn copy_outputs(rig: &Rig<'_, '_>) -> JobResult<Outputs> {
-    let written = rig.buffers.iter().enumerate().filter(|(_, b)| b.spec.role != Role::Input);
-    let copy = |(index, buffer): (usize, &JobBuffer<'_>)| {
-        let mut content = rig.executor.pinned.take(buffer.len());
-        buffer.copy_to_host(content.bytes_mut(), &rig.executor.stream).map_err(candidate)?;
-        Ok((index, content))
+    outputs(rig.buffers).map(|(index, buffer)| Ok((index, copy_output(rig, buffer)?))).collect()
+}
+
+fn copy_output(rig: &Rig<'_, '_>, buffer: &JobBuffer<'_>) -> JobResult<Staging> {
+    let mut content = rig.executor.pinned.take(buffer.len());
+    buffer.copy_to_host(content.bytes_mut(), &rig.executor.stream).map_err(candidate)?;
+    Ok(content)
+}
+
+/// blake3 of an output, hex. One piece is hashed while the next is copied.
+fn hash_output(rig: &Rig<'_, '_>, buffer: &JobBuffer<'_>) -> JobResult<String> {
+    let executor = &*rig.executor;
+    let copy = |at: usize| {
+        let bytes = HASHED_PIECE_BYTES.min(buffer.len() - at);
+        buffer.start_copy_part_to_host(at, executor.pinned.take(bytes), &executor.stream)
     };
-    written.map(copy).collect()
+    let mut hasher = blake3::Hasher::new();
+    let mut copying = (buffer.len() > 0).then(|| copy(0)).transpose().map_err(candidate)?;
+    for next in (HASHED_PIECE_BYTES..).step_by(HASHED_PIECE_BYTES) {
+        let Some(copy_before) = copying.take() else { break };
+        let piece = copy_before.finish().map_err(candidate)?;
+        if next < buffer.len() {
+            copying = Some(copy(next).map_err(candidate)?);
+        }
+        update(&mut hasher, piece.bytes());
+    }
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+fn update(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+    if bytes.len() >= PARALLEL_HASH_BYTES {
+        hasher.update_rayon(bytes);
+    } else {
+        hasher.update(bytes);
+    }
 }
 
 /// Verifies everything the job asks for.
@@ -79,6 +123,7 @@ pub(super) fn run<'job>(
         for output in &evidence.canonical {
             outcome.outputs.push(summarise(job, output)?);
         }
+        outcome.outputs.sort_by_key(|output| output.buffer);
         Ok(())
     })?;
     let began = Instant::now();
@@ -123,11 +168,7 @@ fn verify<'job>(
 fn summarise(job: &Job, (buffer, content): &(usize, Staging)) -> JobResult<OutputSummary> {
     let bytes = content.bytes();
     let mut hasher = blake3::Hasher::new();
-    if bytes.len() >= PARALLEL_HASH_BYTES {
-        hasher.update_rayon(bytes);
-    } else {
-        hasher.update(bytes);
-    }
+    update(&mut hasher, bytes);
     let kept = job.keep_outputs.contains(buffer);
     let file = kept.then(|| keep(job, *buffer, bytes)).transpose()?;
     Ok(OutputSummary { buffer: *buffer, blake3: hasher.finalize().to_hex().to_string(), file })
@@ -224,10 +265,9 @@ impl Oracle<'_, '_> {
         expected: &Expected,
         poison: u8,
     ) -> JobResult<Comparison> {
-        let tolerance = self.job.tolerances.iter().find(|(index, _)| *index == buffer);
         let actual = actual.iter().find(|(index, _)| *index == buffer);
-        let (Some((_, tolerance)), Some((_, actual)), Some(compared)) =
-            (tolerance, actual, self.buffers.get(buffer))
+        let (Some(tolerance), Some((_, actual)), Some(compared)) =
+            (self.job.tolerance(buffer), actual, self.buffers.get(buffer))
         else {
             return Err(unknown(buffer));
         };
@@ -286,8 +326,7 @@ impl Oracle<'_, '_> {
         let (a, b) = (evidence.canonical[a].1.bytes(), second[b].1.bytes());
         let size = self.job.buffers[index].dtype.size();
         let proof = validate::unwritten(a, POISON_BYTE, b, SECOND_POISON_BYTE, size);
-        let tolerance = self.job.tolerances.iter().find(|(other, _)| *other == index);
-        let ratio = tolerance.map_or(1.0, |(_, tolerance)| tolerance.required_matched_ratio);
+        let ratio = self.job.tolerance(index).map_or(1.0, |t| t.required_matched_ratio);
         let by_chance = if size == 1 { (1.0 - ratio) * proof.elements as f64 } else { 0.0 };
         if proof.unwritten as f64 > by_chance { proof.unwritten } else { 0 }
     }

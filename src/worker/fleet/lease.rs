@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::OwnedRwLockReadGuard;
-
 use super::one_shot::{self, OneShot, OneShotEnd};
 use super::process::{Worker, failed};
+use super::slot::Work;
 use super::{Fleet, Grant, RunEvent};
 use crate::worker::protocol::{Blame, DeviceInfo, Job, RunFailure, RunOutcome};
 
@@ -20,10 +19,6 @@ pub struct Lease {
     pub(super) slot: usize,
     /// `None` after it was lost.
     worker: Option<Worker>,
-    /// The worker that reads counters, if it was used.
-    pub(super) profiler: Option<Worker>,
-    /// Its right to do so, held for as long as it may have the counters.
-    pub(super) counting: Option<OwnedRwLockReadGuard<()>>,
     device: DeviceInfo,
     queued: Duration,
     since: Instant,
@@ -33,8 +28,7 @@ impl Lease {
     pub(super) fn new(fleet: Arc<Fleet>, grant: Grant, queued: Duration) -> Self {
         let device = grant.worker.device().clone();
         let Grant { slot, worker } = grant;
-        let (worker, since) = (Some(worker), Instant::now());
-        Self { fleet, slot, worker, profiler: None, counting: None, device, queued, since }
+        Self { fleet, slot, worker: Some(worker), device, queued, since: Instant::now() }
     }
 
     /// The device.
@@ -186,35 +180,24 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let held = self.since.elapsed();
         let (fleet, slot) = (Arc::clone(&self.fleet), self.slot);
-        let (worker, profiler) = (self.worker.take(), self.profiler.take());
-        let counting = self.counting.take();
-        let had_worker = worker.is_some();
-        let scrubbing = |worker: &Option<Worker>| worker.as_ref().is_some_and(Worker::is_scrubbing);
-        if scrubbing(&worker) || scrubbing(&profiler) {
-            // The device is busy until it is scrubbed.
-            let runtime = fleet.runtime.clone();
-            runtime.spawn(async move {
-                let (worker, profiler) = (settled(worker).await, settled(profiler).await);
-                fleet.give_back(slot, worker, profiler, had_worker, held);
-                drop(counting);
-            });
-        } else {
-            let usable = |worker: Option<Worker>| {
-                worker.and_then(|mut worker| worker.is_idle().then_some(worker))
-            };
-            fleet.give_back(slot, usable(worker), usable(profiler), had_worker, held);
-        }
-    }
-}
-
-/// The worker, once it has scrubbed the device; `None` if it cannot take another job.
-async fn settled(worker: Option<Worker>) -> Option<Worker> {
-    let mut worker = worker?;
-    match worker.settle().await {
-        Ok(()) => Some(worker),
-        Err(reason) => {
-            tracing::info!(device = worker.device().ordinal, %reason, "a worker is replaced");
-            None
+        match self.worker.take() {
+            Some(mut worker) if worker.is_scrubbing() => {
+                // The device is busy until it is scrubbed.
+                fleet.lock().slots[slot].set_work(Work::CleanUp);
+                let runtime = fleet.runtime.clone();
+                runtime.spawn(async move {
+                    let settled = worker.settle().await;
+                    if let Err(reason) = &settled {
+                        tracing::info!(device = worker.device().ordinal, %reason, "a worker is replaced");
+                    }
+                    fleet.give_back(slot, Some(worker).filter(|_| settled.is_ok()), true, held);
+                });
+            }
+            Some(mut worker) => {
+                let usable = worker.is_idle();
+                fleet.give_back(slot, Some(worker).filter(|_| usable), true, held);
+            }
+            None => fleet.give_back(slot, None, false, held),
         }
     }
 }

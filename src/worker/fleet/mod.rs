@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::sync::{RwLock, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use crate::compile::toolchain;
 use crate::queue::{Need, WaitQueue, retry_after};
@@ -33,7 +33,7 @@ pub use one_shot::{OneShot, OneShotEnd};
 pub use plan::chip_of;
 use process::{StartPlan, Worker};
 pub use profiler::CounterClaim;
-use slot::Slot;
+use slot::{Slot, Work};
 use spawner::Spawner;
 pub use types::{
     DeviceChoice, DeviceState, DeviceStatus, FleetConfig, FleetError, LeaseError, RunEvent,
@@ -47,8 +47,8 @@ pub struct Fleet {
     plans: Vec<StartPlan>,
     /// Where CUPTI may be, for each device.
     cupti: Vec<Vec<PathBuf>>,
-    /// Who may read counters: our own workers, each on its device, or a profiler of another's alone.
-    counters: Arc<RwLock<()>>,
+    /// Whose turn it is to read counters: a machine's serve one process at a time.
+    counters: Arc<tokio::sync::Mutex<()>>,
     /// True from the moment at which running jobs are to be stopped.
     stop: watch::Sender<bool>,
     /// Where a lease that is dropped has its device scrubbed.
@@ -62,6 +62,23 @@ type Ticket = oneshot::Sender<Result<Grant, LeaseError>>;
 struct Grant {
     slot: usize,
     worker: Worker,
+}
+
+/// Whoever waits for a lease. Dropped when a device was handed over and not taken yet, it gives the
+/// device back.
+struct Waiting {
+    fleet: Arc<Fleet>,
+    answer: oneshot::Receiver<Result<Grant, LeaseError>>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // From here on nothing can be handed over; what was is either found now or was taken.
+        self.answer.close();
+        if let Ok(Ok(grant)) = self.answer.try_recv() {
+            drop(Lease::new(Arc::clone(&self.fleet), grant, Duration::ZERO));
+        }
+    }
 }
 
 struct State {
@@ -140,14 +157,15 @@ impl Fleet {
         let asked = Instant::now();
         let (ticket, answer) = oneshot::channel();
         self.lock().enqueue(*need, ticket, asked)?;
-        let grant = answer.await.map_err(|_| LeaseError::ShuttingDown)??;
+        let mut waiting = Waiting { fleet: Arc::clone(self), answer };
+        let grant = (&mut waiting.answer).await.map_err(|_| LeaseError::ShuttingDown)??;
         Ok(Lease::new(Arc::clone(self), grant, asked.elapsed()))
     }
 
     /// Refuses new leases, lets running jobs go on for `grace`, then stops them and ends all
-    /// workers.
+    /// workers, each once it has cleaned up behind the job whose answer it gave.
     pub async fn shutdown(&self, grace: Duration) {
-        let mut busy = {
+        let mut slots = {
             let mut state = self.lock();
             state.closing = true;
             for waiter in state.queue.remove_where(|_| true) {
@@ -157,36 +175,28 @@ impl Fleet {
                 slot.changed.send_modify(|()| ());
                 slot.arrivals.send_modify(|()| ());
             }
-            state.slots.iter().map(|slot| slot.busy.subscribe()).collect::<Vec<_>>()
+            state.slots.iter().map(|slot| slot.work.subscribe()).collect::<Vec<_>>()
         };
-        let all_free = async {
-            for slot in &mut busy {
+        let jobs_ended = async {
+            for slot in &mut slots {
                 // An error means that the slot is gone, and with it the job.
-                let _ = slot.wait_for(|busy| !busy).await;
+                let _ = slot.wait_for(|work| *work != Work::Lease).await;
             }
         };
-        if tokio::time::timeout(grace, all_free).await.is_err() {
+        if tokio::time::timeout(grace, jobs_ended).await.is_err() {
             tracing::warn!(?grace, "jobs still run after the grace period: stopping them");
         }
         self.stop.send_replace(true);
+        for slot in &mut slots {
+            let _ = slot.wait_for(|work| *work != Work::CleanUp).await;
+        }
         for slot in &mut self.lock().slots {
             slot.dismiss_all();
         }
     }
 
-    fn give_back(
-        &self,
-        slot: usize,
-        worker: Option<Worker>,
-        profiler: Option<Worker>,
-        had_worker: bool,
-        held: Duration,
-    ) {
-        let mut state = self.lock();
-        if let (Some(profiler), false) = (profiler, state.closing) {
-            state.slots[slot].profiler.worker = Some(profiler);
-        }
-        state.give_back(slot, worker, had_worker, held);
+    fn give_back(&self, slot: usize, worker: Option<Worker>, had_worker: bool, held: Duration) {
+        self.lock().give_back(slot, worker, had_worker, held);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -237,7 +247,7 @@ impl State {
                     break;
                 };
                 match waiter.ticket.send(Ok(Grant { slot: index, worker })) {
-                    Ok(()) => slot.set_busy(true),
+                    Ok(()) => slot.set_work(Work::Lease),
                     // The waiter gave up; the next one then.
                     Err(Ok(grant)) => slot.put_ready(grant.worker),
                     Err(Err(_)) => {}
@@ -269,7 +279,7 @@ impl State {
             _ if had_worker => slot.lost_one(),
             _ => {}
         }
-        slot.set_busy(false);
+        slot.set_work(Work::None);
         self.dispatch();
     }
 }

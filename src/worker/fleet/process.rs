@@ -18,6 +18,9 @@ use crate::worker::protocol::{
 /// Longest wait for scrubbing.
 const SCRUB_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Longest wait for counters to be given back; it takes some 10 ms.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// How to start workers of one device.
 #[derive(Clone)]
 pub(super) struct StartPlan {
@@ -176,10 +179,23 @@ impl Worker {
         Err(reason)
     }
 
-    /// Ends it, and waits until it is gone with all that it holds.
-    pub(super) async fn end(mut self) {
+    /// Has the worker give counters back. `Err`: it cannot take another job, and why.
+    pub(super) async fn release(&mut self) -> Result<(), String> {
+        self.settle().await?;
+        let conversation = async {
+            frame::send(&mut self.stream, &ToWorker::Release).await?;
+            frame::receive(&mut self.stream).await
+        };
+        let reason = match timeout(RELEASE_TIMEOUT, conversation).await {
+            Ok(Ok(FromWorker::Idle)) => return Ok(()),
+            Ok(Ok(other)) => format!("{other:?} where the counters were expected back"),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("it did not give counters back within {RELEASE_TIMEOUT:?}"),
+        };
         self.finish();
+        // Until it is gone it holds them.
         self.process.gone().await;
+        Err(reason)
     }
 
     fn finish(&mut self) {

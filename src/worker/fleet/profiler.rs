@@ -6,8 +6,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::OwnedRwLockWriteGuard;
+use tokio::sync::OwnedMutexGuard;
 
+use super::Fleet;
 use super::lease::Lease;
 use super::plan::mean_with;
 use super::process::{StartPlan, Worker, failed};
@@ -18,6 +19,11 @@ use crate::worker::protocol::{Blame, Job, RunFailure, RunOutcome};
 /// waits for it.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The right of another's profiler to read the counters of this machine.
+pub struct CounterClaim {
+    _turn: OwnedMutexGuard<()>,
+}
+
 /// What a device remembers of it between leases.
 #[derive(Default)]
 pub(super) struct Profiler {
@@ -27,22 +33,18 @@ pub(super) struct Profiler {
     pub pass_ms: Option<f64>,
 }
 
-/// The right of a profiler of another's to read the counters of this machine.
-pub struct CounterClaim {
-    _claim: OwnedRwLockWriteGuard<()>,
-}
-
 impl Lease {
     /// Reads hardware counters as `job` says, in a worker for that. `time_limit` counts from the
-    /// first launch. What goes wrong is in the outcome.
+    /// first launch; waiting for counters has the same bound. What goes wrong is in the outcome.
     pub async fn count(&mut self, job: Job, time_limit: Duration) -> RunOutcome {
-        if self.counting.is_none() {
-            let right = Arc::clone(&self.fleet.counters).read_owned();
-            match tokio::time::timeout(time_limit, right).await {
-                Ok(right) => self.counting = Some(right),
-                Err(_) => return failed(unavailable("another profiler has them".to_owned())),
-            }
-        }
+        let turn = Arc::clone(&self.fleet.counters).lock_owned();
+        let Ok(_turn) = tokio::time::timeout(time_limit, turn).await else {
+            return failed(RunFailure {
+                code: "counters_busy".to_owned(),
+                message: "another profile of this service did not end".to_owned(),
+                blame: Blame::Environment,
+            });
+        };
         let mut worker = match self.take_profiler().await {
             Ok(worker) => worker,
             Err(reason) => return failed(unavailable(reason)),
@@ -62,38 +64,27 @@ impl Lease {
             let profiler = &mut self.fleet.lock().slots[self.slot].profiler;
             profiler.pass_ms = Some(mean_with(profiler.pass_ms, seen));
         }
-        // One that is neither was lost; dropping it kills what is left of it.
-        if worker.is_scrubbing() || worker.is_idle() {
-            self.profiler = Some(worker);
+        // At once, and not with the lease: until it gives counters back, nobody else has any.
+        match worker.settle().await {
+            Ok(()) => self.fleet.keep_profiler(self.slot, worker),
+            Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
         }
         outcome
     }
 
-    /// Takes the counters of this machine for a profiler of another's, until the answer is dropped:
-    /// waits until no worker of ours reads any, and ends those that are kept, since they may hold
-    /// the counters between jobs.
+    /// Takes the counters of this machine for another's profiler, until the answer is dropped: waits
+    /// until no worker of ours reads any, and has those that keep them give them back. One process of
+    /// a machine can read counters at a time, on whatever GPU.
     pub async fn claim_counters(&mut self) -> CounterClaim {
-        if let Some(own) = self.profiler.take() {
-            own.end().await;
-        }
-        // It would wait for itself.
-        self.counting = None;
-        let claim = Arc::clone(&self.fleet.counters).write_owned().await;
-        let kept = {
-            let mut state = self.fleet.lock();
-            let slots = state.slots.iter_mut();
-            slots.filter_map(|slot| slot.profiler.worker.take()).collect::<Vec<_>>()
-        };
-        for worker in kept {
-            worker.end().await;
-        }
-        CounterClaim { _claim: claim }
+        let turn = Arc::clone(&self.fleet.counters).lock_owned().await;
+        self.fleet.release_counters(None).await;
+        CounterClaim { _turn: turn }
     }
 
     /// The worker, started if there is none.
     async fn take_profiler(&mut self) -> Result<Worker, String> {
-        let kept = self.profiler.take();
-        let kept = kept.or_else(|| self.fleet.lock().slots[self.slot].profiler.worker.take());
+        self.fleet.release_counters(Some(self.slot)).await;
+        let kept = self.fleet.lock().slots[self.slot].profiler.worker.take();
         if let Some(mut worker) = kept {
             match worker.settle().await {
                 Ok(()) => return Ok(worker),
@@ -116,6 +107,31 @@ impl Lease {
             Err(_) => drop(restart.failed(Instant::now())),
         }
         started
+    }
+}
+
+impl Fleet {
+    async fn release_counters(&self, except: Option<usize>) {
+        for slot in 0..self.plans.len() {
+            if Some(slot) == except {
+                continue;
+            }
+            let Some(mut worker) = self.lock().slots[slot].profiler.worker.take() else {
+                continue;
+            };
+            match worker.release().await {
+                Ok(()) => self.keep_profiler(slot, worker),
+                // It is killed, and so it has none.
+                Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
+            }
+        }
+    }
+
+    fn keep_profiler(&self, slot: usize, worker: Worker) {
+        let mut state = self.lock();
+        if !state.closing {
+            state.slots[slot].profiler.worker = Some(worker);
+        }
     }
 }
 

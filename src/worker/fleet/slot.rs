@@ -2,15 +2,33 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::process::{StartPlan, Worker};
 use super::profiler::Profiler;
 use super::restart::RestartPolicy;
 use super::{DeviceState, DeviceStatus, Fleet};
 use crate::worker::protocol::DeviceInfo;
+
+/// What keeps a device from the next lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Nothing.
+    None,
+    /// A lease has it.
+    Lease,
+    /// The lease ended; its worker scrubs the device, for which it has a bounded time.
+    CleanUp,
+}
+
+/// A spare is started once its device has been free for this long…
+const QUIET: Duration = Duration::from_millis(100);
+
+/// …or has been waited for this long.
+const QUIET_LIMIT: Duration = Duration::from_millis(500);
 
 /// A device of the fleet.
 pub(super) struct Slot {
@@ -25,10 +43,10 @@ pub(super) struct Slot {
     failure: Option<String>,
     started: u64,
     jobs: u64,
+    /// What the device is at.
+    pub work: watch::Sender<Work>,
     /// The worker that reads counters.
     pub profiler: Profiler,
-    /// Whether a lease has the device.
-    pub busy: watch::Sender<bool>,
     /// Changes whenever a worker may have to be started.
     pub changed: watch::Sender<()>,
     /// Changes whenever a worker was started, or could not be.
@@ -46,8 +64,8 @@ impl Slot {
             failure: None,
             started: 0,
             jobs: 0,
+            work: watch::Sender::new(Work::None),
             profiler: Profiler::default(),
-            busy: watch::Sender::new(false),
             changed: watch::Sender::new(()),
             arrivals: watch::Sender::new(()),
         }
@@ -62,7 +80,7 @@ impl Slot {
         DeviceStatus {
             info: self.info.clone(),
             state,
-            busy: *self.busy.borrow(),
+            busy: self.is_busy(),
             ready_workers: self.ready.len(),
             jobs_done: self.jobs,
             restarts: self.started.saturating_sub(self.wanted as u64),
@@ -76,7 +94,7 @@ impl Slot {
 
     /// Takes a ready worker, if the device is free. Dead ones are dropped on the way.
     pub(super) fn take_ready(&mut self) -> Option<Worker> {
-        if *self.busy.borrow() {
+        if self.is_busy() {
             return None;
         }
         while let Some(mut worker) = self.ready.pop_front() {
@@ -109,9 +127,13 @@ impl Slot {
         self.ready.push_front(worker);
     }
 
-    pub(super) fn set_busy(&mut self, busy: bool) {
-        self.jobs += u64::from(busy);
-        self.busy.send_replace(busy);
+    pub(super) fn set_work(&mut self, work: Work) {
+        self.jobs += u64::from(work == Work::Lease);
+        self.work.send_replace(work);
+    }
+
+    fn is_busy(&self) -> bool {
+        *self.work.borrow() != Work::None
     }
 
     /// A worker is gone.
@@ -160,11 +182,53 @@ pub(super) async fn keep_staffed(fleet: Weak<Fleet>, index: usize, plan: StartPl
             }
             Some(delay) if !delay.is_zero() => tokio::time::sleep(delay).await,
             Some(_) => {
+                until_quiet(&fleet, index).await;
                 let started = Worker::start(&plan).await;
                 let Some(fleet) = fleet.upgrade() else { return };
                 add(&fleet, index, started);
             }
         }
+    }
+}
+
+/// Waits for a good moment to start a spare: creating a context disturbs what the device is timing,
+/// and what is timed first after a crash most of all. A device that has no worker does not wait.
+async fn until_quiet(fleet: &Weak<Fleet>, index: usize) {
+    let Some((has_worker, mut work)) = fleet.upgrade().map(|fleet| {
+        let state = fleet.lock();
+        let slot = &state.slots[index];
+        (slot.staff > 0, slot.work.subscribe())
+    }) else {
+        return;
+    };
+    if !has_worker {
+        return;
+    }
+    let quiet = async {
+        // An error means that the fleet is gone.
+        while work.wait_for(|work| *work == Work::None).await.is_ok() {
+            if timeout(QUIET, work.wait_for(|work| *work != Work::None)).await.is_err() {
+                return;
+            }
+        }
+    };
+    let staffless = async {
+        let Some(mut changed) =
+            fleet.upgrade().map(|fleet| fleet.lock().slots[index].changed.subscribe())
+        else {
+            return;
+        };
+        while changed.changed().await.is_ok() {
+            let staffed = fleet.upgrade().is_some_and(|f| f.lock().slots[index].staff > 0);
+            if !staffed {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = quiet => {}
+        () = staffless => {}
+        () = tokio::time::sleep(QUIET_LIMIT) => {}
     }
 }
 

@@ -169,6 +169,7 @@ fn point(index: usize, values: BTreeMap<String, AxisValue>) -> SweepPoint {
         runtime_stats: None,
         gbps: None,
         gflops: None,
+        counted: None,
         reasons: Vec::new(),
         resources: None,
         device: None,

@@ -86,6 +86,7 @@ fn comparison_requests() {
             "max_time": 2.0,
         },
         "isolation": "fresh",
+        "decision": {"margin": 0.25, "equivalence": 0.5, "alpha": 0.125, "blocks": 16},
     });
     check::<CompareRequest>("CompareRequest", &[full, minimal]);
 }
@@ -116,12 +117,14 @@ fn full_sweep() -> Value {
             "index": 0, "values": values, "status": "wrong", "correctness": false,
             "runtime_stats": full_report()["kernel_exec_result"]["runtime_stats"],
             "gbps": 1.5, "gflops": 2.5,
+            "counted": {"warp_instructions": 7, "global_sectors": 3},
             "reasons": [{"code": "timeout", "path": "kernel", "message": "m"}],
             "resources": full_report()["compile"]["resources"], "device": "GPU-1",
             "total_ms": 1.0, "report": full_report(),
         }],
         "table": {"columns": ["block"], "rows": [[64]]},
-        "best": {"median_ms": best, "gbps": best, "gflops": best, "not_ranked": "why"},
+        "best": {"median_ms": best, "gbps": best, "gflops": best,
+            "warp_instructions": best, "global_sectors": best, "not_ranked": "why"},
         "devices": [full_report()["device"]], "total_ms": 1.0,
     })
 }
@@ -168,6 +171,14 @@ fn device_metrics() -> Value {
             "clock_control": "none", "cache_control": "all", "replay": "user", "passes": 9,
         },
         "unavailable": {"code": "no_permission", "reason": "r", "remedy": "r"},
+        "kernels": [{
+            "kernel": "k", "launches": 2,
+            "metrics": {
+                "flop_count": {"value": 1.5, "unit": "operations", "source": "ncu", "note": "n"},
+                "duration": {"unit": "s", "reason": "r"},
+            },
+        }],
+        "kernels_left_out": 1,
         "roofline": roofline(),
         "advice": [{
             "code": "bank_conflicts", "message": "m", "share": 0.5, "share_of": "time",
@@ -250,12 +261,48 @@ fn full_report() -> Value {
             "check": "out_of_bounds", "kernel": "k", "block": [0, 0, 0], "thread": [1, 0, 0],
             "source": "kernel.cu:3", "message": "m", "count": 4,
         }],
-        "checks": [{
-            "tool": "memcheck", "available": false, "version": "2025.3.1", "wall_ms": 1.5,
-            "left_out": 3, "unavailable": {"code": "no_tool", "reason": "r", "remedy": "r"},
-        }],
+        "checks": [
+            {"tool": "memcheck", "available": true, "version": "v", "wall_ms": 1.5, "left_out": 3},
+            {"tool": "racecheck", "available": false, "unavailable": unavailable()},
+        ],
     });
+    report["counted"] = json!({"warp_instructions": 7, "global_sectors": 3});
+    report["timings"]["profile"] = json!(1.5);
+    report["timeline"] = timeline();
     report
+}
+
+fn unavailable() -> Value {
+    json!({"code": "no_tool", "reason": "r", "remedy": "m"})
+}
+
+fn timeline() -> Value {
+    let row = json!({
+        "name": "k", "count": 2, "total_ms": 2.0, "mean_ms": 1.0, "median_ms": 1.0, "min_ms": 0.5,
+        "max_ms": 1.5, "std_dev_ms": 0.5, "bytes": 8.0,
+    });
+    json!({
+        "available": true, "unavailable": unavailable(), "tool": "t",
+        "summary": {
+            "status": "success", "hardware": "h", "execution_time_ms": 1.0,
+            "gpu_utilization_pct": 50.0, "memory_used_bytes": 8, "throughput_bytes_per_s": 1.5,
+            "throughput_flops_per_s": 2.5,
+        },
+        "gpu": {
+            "span_ms": 4.0, "busy_ms": 2.0, "kernels_ms": 1.0, "idle_ms": 2.0, "gaps": 1,
+            "longest_gap_ms": 0.5,
+        },
+        "kernels": [row], "copies": [row, {"name": "c", "count": 1, "total_ms": 0.5}],
+        "calls": [row],
+        "launches": [
+            {
+                "kernel": "k", "call": "c", "count": 2, "call_ms": 0.5, "queued_ms": 0.25,
+                "kernel_ms": 1.0, "total_ms": 1.75,
+            },
+            {"kernel": "k", "call": "c", "count": 2},
+        ],
+        "missing": {"cuda_api_sum": unavailable()},
+    })
 }
 
 #[test]
@@ -293,6 +340,12 @@ fn comparisons() {
     full["not_compared"] = json!("why");
     full["kernel_exec_result"] = full_report()["kernel_exec_result"].clone();
     full["reference"] = full_report();
+    full["verdict_by"] = json!("counts");
+    let counted = json!({"verdict": "mixed", "warp_instructions": 0.5, "global_sectors": 2.0});
+    full["counted"] = counted.clone();
+    full["counted_ranking"] = json!([
+        {"index": 1, "rank": 1, "counted": {"warp_instructions": 7, "global_sectors": 3}},
+    ]);
     full["ranking"] = json!({
         "candidates": [{"index": 1, "rank": 1, "relative_time": 0.5}, {"index": 0, "rank": 2}],
         "pairs": [
@@ -303,6 +356,7 @@ fn comparisons() {
     let candidate = &mut full["candidates"][0];
     candidate["evaluation"] = full_report();
     candidate["not_compared"] = json!("why");
+    candidate["counted"] = counted;
     candidate["no_code_diff"] = json!("why");
     candidate["code_diff"] = json!({
         "language": "sass", "identical": false, "reference_instructions": 8,

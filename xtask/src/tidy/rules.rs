@@ -10,7 +10,7 @@ const UNSAFE_HOMES: [&str; 2] = ["src/device/", "crates/emulator/"];
 
 /// What a module of the product must not use: whoever knows less can be tested and changed alone.
 /// ARCHITECTURE.md draws the same picture.
-const FORBIDDEN_USES: [(&str, &[&str]); 15] = [
+const FORBIDDEN_USES: [(&str, &[&str]); 16] = [
     (
         "contained",
         &[
@@ -34,6 +34,7 @@ const FORBIDDEN_USES: [(&str, &[&str]); 15] = [
     ("measure", &["bind", "compile", "device", "queue", "report", "validate", "worker"]),
     ("report", &["bind", "device", "queue"]),
     ("pipeline", &[]),
+    ("gate", &["bind", "compile", "device", "queue"]),
     ("api", &["bind", "compile", "device", "measure", "queue"]),
 ];
 

@@ -134,12 +134,15 @@ fn several_kernels_of_all_kinds() {
         json!([
             {"name": "fine.cu", "evaluation": evaluation(1.5, &json!({})), "counts": counts,
              "not_compared": "times of the emulated device are not compared; see the counts"},
+            {"name": "lean.cu", "evaluation": evaluation(1.5, &json!({})), "not_compared": "why",
+             "counted": {"verdict": "less_work", "warp_instructions": 0.25}},
             {"name": "wrong.cu", "evaluation": evaluation(1.5, &wrong), "not_compared": "wrong"},
             {"name": "broken.cu", "evaluation": evaluation(1.5, &broken), "not_compared": "no"},
         ]),
     );
     insta::assert_snapshot!(text, @r"
 CORRECT, NOT COMPARED  fine.cu: times of the emulated device are not compared; see the counts
+LESS WORK  lean.cu: 0.250 of the reference's warp instructions; counted, not timed
 WRONG  wrong.cu: y: 3 of 8 elements differ
 DOES NOT COMPILE  broken.cu
 
@@ -148,6 +151,7 @@ DOES NOT COMPILE  broken.cu
   counts    of one launch: reference, candidate, ratio
             warp_instructions                    100           150    1.500
             barriers                               0             2        –
+  candidate lean.cu: on its own 1.500 ms median, 95 % CI 1.485 ms to 1.515 ms, n = 100
   candidate wrong.cu: no time: it is not right
   reason    y: 3 of 8 elements differ [output_mismatch]
   candidate broken.cu: no time: it does not compile
@@ -178,7 +182,15 @@ fn a_ranking_names_its_kernels() {
     let ranking = json!({"pairs": [], "candidates": [{"index": 2, "rank": 1, "relative_time": 0.5},
         {"index": 0, "rank": 2, "relative_time": 1.0}, {"index": 1, "rank": 2}]});
     response.ranking = Some(serde_json::from_value(ranking).expect("a ranking"));
+    response.counted_ranking = serde_json::from_value(json!([
+        {"index": 1, "rank": 1, "counted": {"warp_instructions": 7, "global_sectors": 3}},
+        {"index": 0, "rank": 2, "counted": {"warp_instructions": 8, "global_sectors": 3}},
+    ]))
+    .expect("a ranking");
     let text = comparison(&response, false);
+    let counted = "  by counts 1. a, 7 warp instructions, 3 sectors\n            2. reference, 8 warp \
+                   instructions, 3 sectors\n";
+    assert!(text.contains(counted), "{text}");
     let rows = "  ranking   1. b\u{fffd}[2J, 0.5000 of the reference's time\n            2. reference\n            \
                 2. a\n";
     assert!(text.contains(rows), "{text}");

@@ -1,19 +1,18 @@
-//! Launches that are queued together, and their times.
+//! Launches in batches, each prepared, timed and perhaps kept for verification.
 
 use super::inputs::{Inputs, Shown};
-use crate::contract::{CacheState, Role};
+use crate::contract::CacheState;
 use crate::device::{
-    ClockReading, DeviceBuffer, DeviceError, Event, PendingCopy, Staging, Stamp, Stream,
-    clock_between,
+    ClockReading, DeviceBuffer, DeviceError, Event, PendingCopy, Staging, Stamp, clock_between,
 };
 use crate::validate::POISON_BYTE;
 use crate::worker::child::arm::Arm;
-use crate::worker::child::buffers::JobBuffer;
+use crate::worker::child::buffers::{JobBuffer, outputs, restore_all};
 use crate::worker::child::executor::{Executor, TimingAids};
 use crate::worker::child::job::{JobResult, candidate, environment};
 use crate::worker::protocol::DeviceKind;
 
-/// Most launches that are queued before the device is waited for.
+/// Most launches of one batch: so many windows there are to show, and so many pairs of events.
 pub(in crate::worker::child) const BATCH: usize = 256;
 
 /// What launches run on, and under which conditions.
@@ -85,23 +84,15 @@ impl Rig<'_, '_> {
     ) -> JobResult<Shown> {
         let shown = self.inputs.advance(self.buffers);
         let stream = &self.executor.stream;
-        for buffer in &*self.buffers {
-            buffer.restore(poison, stream).map_err(environment)?;
-        }
+        restore_all(self.buffers, poison, stream).map_err(environment)?;
         arm.launch(self.buffers, stream).map_err(candidate)?;
         stream.synchronize().map_err(candidate)?;
         Ok(shown)
     }
 
-    /// Why clocks are low now: NVML's bits, where the driver tells.
-    pub(in crate::worker::child) fn throttle_reasons(&self) -> Option<u64> {
-        self.executor.monitor.as_ref().ok()?.throttle_reasons().ok()
-    }
-
     /// Size of all outputs, bytes.
     pub(in crate::worker::child) fn output_bytes(&self) -> usize {
-        let outputs = self.buffers.iter().filter(|buffer| buffer.spec.role != Role::Input);
-        outputs.map(JobBuffer::len).sum()
+        outputs(self.buffers).map(|(_, buffer)| buffer.len()).sum()
     }
 
     /// Launches that fit one batch.
@@ -112,7 +103,7 @@ impl Rig<'_, '_> {
 
     /// Runs `count` launches, each on restored buffers and with the kernel's variables as they were
     /// after loading, and waits for them. The outputs of those whose place is in `audited`
-    /// (ascending) are copied to the host.
+    /// (ascending) are kept.
     pub(in crate::worker::child) fn run(
         &mut self,
         arm: &mut Arm,
@@ -151,8 +142,6 @@ impl Rig<'_, '_> {
     /// Memory for the outputs of each audited launch.
     fn staging(&self, audits: usize) -> JobResult<Vec<Vec<(usize, Kept)>>> {
         let on_device = self.inputs.are_moving() && self.executor.device().kind == DeviceKind::Cuda;
-        let outputs =
-            || self.buffers.iter().enumerate().filter(|(_, b)| b.spec.role != Role::Input);
         let take = |(index, buffer): (usize, &JobBuffer<'_>)| {
             let kept = if on_device {
                 let bytes = buffer.len() as u64;
@@ -163,7 +152,7 @@ impl Rig<'_, '_> {
             };
             Ok((index, kept))
         };
-        (0..audits).map(|_| outputs().map(take).collect()).collect()
+        (0..audits).map(|_| outputs(self.buffers).map(take).collect()).collect()
     }
 
     fn queue(
@@ -198,18 +187,18 @@ impl Rig<'_, '_> {
             if memory == Memory::Wiped {
                 arm.forget(stream)?;
                 // Inputs that move leave nothing of use in shared memory.
-                if !self.inputs.are_moving() {
-                    executor.wipe_shared()?;
+                if let (false, Some(aids)) = (self.inputs.are_moving(), &mut aids) {
+                    aids.wipe.queue(stream)?;
                 }
             }
-            prepare(self.buffers, flush, stream)?;
+            restore_all(self.buffers, POISON_BYTE, stream)?;
+            flush.map_or(Ok(()), |flush| flush.fill(0, stream))?;
             if let Some(aids) = &mut aids {
                 // The gate right before the first event: behind anything else, what the device does
-                // between the two is part of the time (0.5 µs behind a fill).
-                stream.synchronize()?;
+                // between the two is part of the time (0.5 µs behind a fill). What is queued before
+                // the device stands there takes longer too (0.7 µs).
                 aids.gate.shut(support, stream)?;
             }
-            // Nothing that the host could wait for: the device waits for the host.
             start.record(stream)?;
             arm.launch(self.buffers, stream)?;
             end.record(stream)?;
@@ -269,18 +258,6 @@ impl Rig<'_, '_> {
         }
         Ok(batch)
     }
-}
-
-/// Queues what a launch must find: buffers as the contract has them, L2 without them.
-fn prepare(
-    buffers: &[JobBuffer<'_>],
-    flush: Option<&DeviceBuffer>,
-    stream: &Stream,
-) -> Result<(), DeviceError> {
-    for buffer in buffers {
-        buffer.restore(POISON_BYTE, stream)?;
-    }
-    flush.map_or(Ok(()), |flush| flush.fill(0, stream))
 }
 
 /// The first event, the last, and the pairs between.

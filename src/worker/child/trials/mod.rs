@@ -1,9 +1,9 @@
 //! Warm-up and timed launches.
 //!
 //! A trial is: inputs that no launch saw before → the kernel's variables as after loading → outputs
-//! poisoned → L2 flushed (cold) → event, launch, event. Trials are queued in batches behind a gate
-//! that holds the device back until the host is ahead of it; the cycle counters of all
-//! multiprocessors are read before and after a batch.
+//! poisoned → L2 flushed (cold) → gate → event, launch, event. The gate holds the device back until
+//! the host has queued all of it. Trials come in batches; the cycle counters of all multiprocessors
+//! are read before and after each.
 //!
 //! While it warms up a kernel keeps its variables: results of the first of these launches are
 //! verified, and show a kernel that is not right in every launch. When it is timed it keeps nothing,
@@ -21,11 +21,8 @@ pub(super) use inputs::{Inputs, Shown, present};
 use super::arm::Arm;
 use super::job::{JobResult, environment, timed};
 use crate::device::{GpuHealth, GpuMonitor};
-use crate::measure::{Decision, Sorted, StopReason, decide, is_stable};
+use crate::measure::{Decision, Sorted, StopReason, WARMUP_BATCH, decide, is_stable};
 use crate::worker::protocol::{BatchFacts, DeviceKind, TrialPlan};
-
-/// Launches whose median is compared with that of the next as many during warm-up.
-const STABILITY_LAUNCHES: usize = 10;
 
 /// Warm-up ends this long after its planned end, whatever happened: seconds.
 const WARMUP_GRACE_S: f64 = 0.5;
@@ -34,7 +31,7 @@ const WARMUP_GRACE_S: f64 = 0.5;
 const BATCH_S: f64 = 0.2;
 
 /// Longest time of one step of the warm-up, seconds.
-const WARMUP_STEP_S: f64 = 0.05;
+const WARMUP_STEP_S: f64 = 0.025;
 
 /// Memory for outputs that are to be audited, bytes.
 const AUDIT_BYTES: usize = 256 << 20;
@@ -163,7 +160,7 @@ fn warm_up(
         {
             return Ok(each);
         }
-        count = launches_in(each, WARMUP_STEP_S).min(STABILITY_LAUNCHES);
+        count = launches_in(each, WARMUP_STEP_S).min(WARMUP_BATCH as usize);
     }
 }
 
@@ -227,7 +224,7 @@ fn trials(
         measured.batches.push(BatchFacts {
             trials: batch.samples_ms.len() as u32,
             clock: batch.clock,
-            throttle_reasons: rig.throttle_reasons(),
+            throttle_reasons: rig.executor.throttle_reasons(),
         });
         add_audits(&mut measured.audits, batch.audits, done);
         measured.samples_ms.extend(batch.samples_ms);

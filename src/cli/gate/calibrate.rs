@@ -1,0 +1,168 @@
+//! `warpgauge gate calibrate`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::args::CalibrateArgs;
+use super::bench::Bench;
+use super::cases::{Manner, Side};
+use super::progress::Steps;
+use super::{GateError, suite_file};
+use crate::cli::CliError;
+use crate::cli::terminal::{Terminal, plain};
+use crate::config::Config;
+use crate::contract::{DecisionSpec, PresetName};
+use crate::exit::GateExit;
+use crate::gate::{
+    Calibrated, Calibration, CaseSpec, Conditions, Evidence, Metric, PlannedTest, Suite, calibrated,
+};
+use crate::measure::Preset;
+use crate::report::{CompareResponse, VerdictBy};
+
+pub(super) fn run(
+    args: &CalibrateArgs,
+    config: &Config,
+    terminal: Terminal,
+) -> Result<GateExit, CliError> {
+    let suite = suite_file::read(&args.suite)?;
+    let home = args.suite.parent().unwrap_or(Path::new(""));
+    let limit = config.server.body_limit_bytes;
+    let timed = suite.cases.iter().filter(|case| case.metric == Metric::Time).collect::<Vec<_>>();
+    let sides = timed.iter().map(|case| Side::required(case, home, limit));
+    let sides = sides.collect::<Result<Vec<_>, _>>()?;
+    let mut bench = Bench::open(&args.target, config)?;
+    let mut steps = Steps::start(terminal, timed.len() * args.runs as usize);
+    let mut cases = BTreeMap::new();
+    let mut first = None;
+    for (case, side) in timed.iter().zip(&sides) {
+        let answers = against_itself(args, &suite, case, side, &mut bench, &mut steps)?;
+        let result = judge(&suite, case, &answers)?;
+        cases.insert(case.name.clone(), result);
+        first = first.or_else(|| answers.into_iter().next());
+    }
+    drop(steps);
+    let Some(first) = first else {
+        return Err(CliError::Usage(
+            "no case of this suite has the metric `time`; counts are exact and need no calibration"
+                .to_owned(),
+        ));
+    };
+    terminal.print(&plain(&table(&cases)))?;
+    let conditions = conditions(&first, suite.preset);
+    let path = suite_file::calibration_path(&args.suite);
+    write(&Calibration::new(conditions, args.blocks, args.runs, cases), &path)?;
+    terminal.note(&format!("wrote {}", path.display()));
+    Ok(GateExit::Pass)
+}
+
+/// What numbers measured with this answer hold for.
+pub(super) fn conditions(response: &CompareResponse, preset: PresetName) -> Conditions {
+    let measurement = response.reference.measurement.as_ref();
+    Conditions {
+        device: response.device.name.clone(),
+        driver: measurement.and_then(|it| it.gpu.as_ref()).and_then(|gpu| gpu.driver.clone()),
+        cuda: response.device.cuda_version.clone(),
+        method: measurement.map(|it| it.method.clone()).unwrap_or_default(),
+        method_version: measurement.map_or(0, |it| it.method_version),
+        preset,
+    }
+}
+
+/// The runs of one case, each in processes of its own.
+fn against_itself(
+    args: &CalibrateArgs,
+    suite: &Suite,
+    case: &CaseSpec,
+    side: &Side,
+    bench: &mut Bench<'_>,
+    steps: &mut Steps,
+) -> Result<Vec<CompareResponse>, CliError> {
+    let decision = DecisionSpec {
+        margin: Some(case.policy.margin),
+        equivalence: Some(case.policy.delta),
+        alpha: Some(case.policy.alpha),
+        blocks: Some(args.blocks),
+    };
+    let manner = Manner { preset: suite.preset, decision, fresh: true, counted: false };
+    let request = side.against(side, &manner)?;
+    let mut answers = Vec::new();
+    for run in 1..=args.runs {
+        steps.begin(&format!("{}, run {run} of {}", case.name, args.runs));
+        let response = bench.compare(&request)?;
+        if response.verdict_by == VerdictBy::Counts {
+            return Err(GateError::NothingToCalibrate.into());
+        }
+        answers.push(response);
+        steps.end();
+    }
+    Ok(answers)
+}
+
+fn judge(
+    suite: &Suite,
+    case: &CaseSpec,
+    answers: &[CompareResponse],
+) -> Result<Calibrated, CliError> {
+    let mut runs = Vec::new();
+    for answer in answers {
+        match Evidence::of(answer, case.metric) {
+            Evidence::Times(comparison) => runs.push(*comparison),
+            Evidence::Error(message) | Evidence::Invalid(message) | Evidence::Missing(message) => {
+                let case = case.name.clone();
+                return Err(GateError::NotCalibrated { case, message }.into());
+            }
+            Evidence::Counts(_) => return Err(GateError::NothingToCalibrate.into()),
+        }
+    }
+    let looks = &Preset::builtin(suite.preset).compare.looks;
+    let family = suite.cases.iter().filter(|case| !case.policy.advisory).count().max(1);
+    let planned = PlannedTest {
+        margin: case.policy.margin,
+        delta: case.policy.delta,
+        alpha: case.policy.alpha / (family * looks.len().max(1)) as f64,
+        blocks: looks.last().copied().unwrap_or(16),
+    };
+    let cache = answers.iter().find_map(|answer| answer.reference.measurement.as_ref());
+    let cache = cache.map(|measurement| measurement.cache).unwrap_or_default();
+    Ok(calibrated(cache, &runs, &planned, hindrances(answers)))
+}
+
+/// What of a kernel, other than its noise, keeps it from carrying a gate.
+fn hindrances(answers: &[CompareResponse]) -> Vec<String> {
+    let mut found = Vec::new();
+    let two = |answer: &&CompareResponse| {
+        let summary = answer.reference.measurement.as_ref().and_then(|it| it.summary.as_ref());
+        summary.is_some_and(|summary| summary.modes.is_some())
+    };
+    let modes = answers.iter().filter(two).count();
+    if 2 * modes > answers.len() {
+        found.push("its times have two modes".to_owned());
+    }
+    found
+}
+
+fn table(cases: &BTreeMap<String, Calibrated>) -> String {
+    let width = cases.keys().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
+    let mut text = format!("{:<width$}  floor %  block SD %  finds %\n", "case");
+    for (name, case) in cases {
+        text.push_str(&format!(
+            "{name:<width$}  {:>7.3}  {:>10.3}  {:>7.3}  {}\n",
+            100.0 * case.floor,
+            100.0 * case.block_sd,
+            100.0 * case.minimum_detectable_effect,
+            if case.advisory.is_empty() {
+                "carries the gate".to_owned()
+            } else {
+                format!("advisory: {}", case.advisory.join("; "))
+            }
+        ));
+    }
+    text
+}
+
+fn write(calibration: &Calibration, path: &Path) -> Result<(), CliError> {
+    let mut text = serde_json::to_string_pretty(calibration)
+        .map_err(|error| CliError::Internal(format!("the calibration to JSON: {error}")))?;
+    text.push('\n');
+    std::fs::write(path, text).map_err(|source| CliError::Write { path: path.to_owned(), source })
+}

@@ -1,0 +1,119 @@
+//! What can keep the gate from its work.
+
+use std::path::PathBuf;
+
+use crate::gate::report::RenderError;
+use crate::gate::{CalibrationError, SuiteError};
+
+/// Why there is no verdict. None of it is a regression.
+#[derive(Debug, thiserror::Error)]
+pub enum GateError {
+    /// The suite cannot be read or understood.
+    #[error("{}: {source}", path.display())]
+    Suite {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: Box<SuiteError>,
+    },
+    /// The calibration cannot be used.
+    #[error("{}: {source}", path.display())]
+    Calibration {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: Box<CalibrationError>,
+    },
+    /// A file of a case is not there.
+    #[error(
+        "case `{case}`: {} does not exist; paths are relative to the suite file", path.display()
+    )]
+    NoFile {
+        /// The case.
+        case: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// A kernel file whose kind its name does not tell.
+    #[error(
+        "case `{case}`: {}: expected a kernel (.cu, .ptx, .cubin, .fatbin)", path.display()
+    )]
+    NoKernel {
+        /// The case.
+        case: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// A contract that is no single evaluation.
+    #[error("case `{case}`: {}: has no `kernel`; a case takes a contract as `eval` does",
+        path.display())]
+    NoContract {
+        /// The case.
+        case: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// Both a directory and a git ref have this name.
+    #[error(
+        "--baseline {name}: both a directory and a git ref have this name; write ./{name} for the \
+         directory or refs/heads/{name} for the branch"
+    )]
+    Ambiguous {
+        /// The name.
+        name: String,
+    },
+    /// Neither a directory nor a git ref.
+    #[error(
+        "--baseline {name}: neither a directory nor a git ref of {}: {message}; fetch it first \
+         (in a shallow clone: `git fetch --depth 1 origin REF`)", repository.display()
+    )]
+    NoBaseline {
+        /// The name.
+        name: String,
+        /// Where git looked.
+        repository: PathBuf,
+        /// What git said.
+        message: String,
+    },
+    /// The suite is in no repository.
+    #[error(
+        "--baseline {name}: {} is in no git repository ({message}); give a directory instead",
+        suite.display()
+    )]
+    NoRepository {
+        /// The baseline as named.
+        name: String,
+        /// The suite.
+        suite: PathBuf,
+        /// What git said.
+        message: String,
+    },
+    /// git failed.
+    #[error("git {operation} failed: {message}")]
+    Git {
+        /// The git command.
+        operation: &'static str,
+        /// What git said.
+        message: String,
+    },
+    /// git cannot be started.
+    #[error("could not start git; install it, or give a directory as baseline")]
+    NoGit(#[source] std::io::Error),
+    /// Counts need no calibration.
+    #[error(
+        "the emulated device counts exactly: there is nothing to calibrate; run this on the GPU \
+         that the gate will run on"
+    )]
+    NothingToCalibrate,
+    /// A case could not be measured against itself.
+    #[error("case `{case}` could not be calibrated: {message}")]
+    NotCalibrated {
+        /// The case.
+        case: String,
+        /// Why not.
+        message: String,
+    },
+    /// A report cannot be made: a bug.
+    #[error(transparent)]
+    Render(#[from] RenderError),
+}

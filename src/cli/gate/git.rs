@@ -1,0 +1,77 @@
+//! Commits of the suite's repository, read without touching it: no worktree is registered, no index
+//! and no file of it changes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::GateError;
+
+/// Longest message of git that is passed on, characters.
+const MAX_MESSAGE: usize = 500;
+
+/// Variables with which hooks and CI bend git to another repository than the one a path is in.
+const BENT: [&str; 6] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_NAMESPACE",
+];
+
+fn git(directory: &Path) -> Command {
+    let mut command = Command::new("git");
+    for variable in BENT {
+        command.env_remove(variable);
+    }
+    command.arg("-C").arg(directory).env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    command
+}
+
+/// Runs it; the error is what git said.
+fn run(mut command: Command) -> Result<Result<String, String>, GateError> {
+    let output = command.stdin(std::process::Stdio::null()).output().map_err(GateError::NoGit)?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() {
+        return Ok(Ok(text(&output.stdout)));
+    }
+    let said = text(&output.stderr);
+    let said = if said.is_empty() { format!("it ended with {}", output.status) } else { said };
+    Ok(Err(said.chars().take(MAX_MESSAGE).collect()))
+}
+
+/// The root of the working tree that `directory` is in; the error is what git said.
+pub(super) fn root(directory: &Path) -> Result<Result<PathBuf, String>, GateError> {
+    let mut command = git(directory);
+    command.args(["rev-parse", "--show-toplevel"]);
+    Ok(run(command)?.map(PathBuf::from))
+}
+
+/// The commit that a name stands for; the error is what git said.
+pub(super) fn commit(root: &Path, name: &str) -> Result<Result<String, String>, GateError> {
+    let mut command = git(root);
+    command.args(["rev-parse", "--verify", "--end-of-options"]).arg(format!("{name}^{{commit}}"));
+    run(command)
+}
+
+/// Writes all files of a commit into `into`, which exists and is empty; `index` is a file beside it.
+pub(super) fn write_tree(
+    root: &Path,
+    commit: &str,
+    into: &Path,
+    index: &Path,
+) -> Result<(), GateError> {
+    let failed = |operation, outcome: Result<String, String>| match outcome {
+        Ok(_) => Ok(()),
+        Err(message) => Err(GateError::Git { operation, message }),
+    };
+    let mut read = git(root);
+    read.env("GIT_INDEX_FILE", index).args(["read-tree", commit]);
+    failed("read-tree", run(read)?)?;
+    let mut prefix = std::ffi::OsString::from("--prefix=");
+    prefix.push(into);
+    prefix.push("/");
+    let mut checkout = git(root);
+    checkout.env("GIT_INDEX_FILE", index).args(["checkout-index", "--all", "--quiet"]).arg(prefix);
+    failed("checkout-index", run(checkout)?)
+}

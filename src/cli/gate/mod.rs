@@ -1,0 +1,38 @@
+//! `warpgauge gate`: files, git and servers round the pure rules of [`crate::gate`].
+
+mod args;
+mod baseline;
+mod bench;
+mod calibrate;
+mod cases;
+mod error;
+mod git;
+mod progress;
+mod run;
+mod suite_file;
+
+pub(super) use args::GateCommand;
+pub use error::GateError;
+
+use super::CliError;
+use super::terminal::Terminal;
+use crate::config::Config;
+use crate::exit::GateExit;
+
+/// Runs a subcommand.
+pub(super) fn run(
+    command: &GateCommand,
+    config: &Config,
+    terminal: Terminal,
+) -> Result<GateExit, CliError> {
+    match command {
+        GateCommand::Run(args) => run::run(args, config, terminal),
+        GateCommand::Calibrate(args) => calibrate::run(args, config, terminal),
+        GateCommand::Schema => {
+            let schema = crate::gate::report::schema_json()
+                .map_err(|error| CliError::Internal(format!("the schema to JSON: {error}")))?;
+            terminal.print(&schema)?;
+            Ok(GateExit::Pass)
+        }
+    }
+}

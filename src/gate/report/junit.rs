@@ -1,0 +1,102 @@
+//! JUnit XML: one suite, one test case per case, as CI systems read it.
+
+use super::{CaseReport, GateReport, words};
+use crate::gate::Outcome;
+
+/// The result as JUnit XML. What fails the suite is a `failure`, or an `error` where it could not be
+/// measured; what does not, whatever its outcome, passes or is `skipped`, so that the report is red
+/// exactly if the gate is.
+pub(super) fn junit(report: &GateReport) -> String {
+    let count = |kind: Kind| report.cases.iter().filter(|case| kind_of(case) == kind).count();
+    let totals = format!(
+        "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3}\"",
+        report.cases.len(),
+        count(Kind::Failure),
+        count(Kind::Error),
+        count(Kind::Skipped),
+        report.duration_s,
+    );
+    let mut xml = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"warpgauge gate\" \
+         {totals}>\n  <testsuite name=\"{}\" {totals}>\n    <properties>\n",
+        escape(&report.suite)
+    );
+    for (name, value) in [
+        ("verdict", words::verdict(report.verdict).to_owned()),
+        ("baseline", words::baseline(report)),
+        ("device", words::device(report)),
+        ("statement", report.statement.clone()),
+    ] {
+        let value = escape(&value);
+        xml.push_str(&format!("      <property name=\"{name}\" value=\"{value}\"/>\n"));
+    }
+    xml.push_str("    </properties>\n");
+    for case in &report.cases {
+        push_case(&mut xml, report, case);
+    }
+    xml.push_str("  </testsuite>\n</testsuites>\n");
+    xml
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Passed,
+    Failure,
+    Error,
+    Skipped,
+}
+
+fn kind_of(case: &CaseReport) -> Kind {
+    match case.outcome {
+        Outcome::Pass | Outcome::Improved => Kind::Passed,
+        Outcome::Error | Outcome::Missing if case.blocking => Kind::Error,
+        _ if case.blocking => Kind::Failure,
+        _ => Kind::Skipped,
+    }
+}
+
+fn push_case(xml: &mut String, report: &GateReport, case: &CaseReport) {
+    xml.push_str(&format!(
+        "    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3}\">\n",
+        escape(&report.suite),
+        escape(&case.name),
+        case.duration_s
+    ));
+    let outcome = words::outcome(case.outcome);
+    let why = escape(&words::why(case));
+    let measured = escape(&words::measured(case));
+    match kind_of(case) {
+        Kind::Passed => {}
+        Kind::Skipped => xml.push_str(&format!("      <skipped message=\"{outcome}: {why}\"/>\n")),
+        Kind::Failure | Kind::Error => {
+            let element = if kind_of(case) == Kind::Error { "error" } else { "failure" };
+            xml.push_str(&format!(
+                "      <{element} type=\"{outcome}\" message=\"{why}\">{measured}</{element}>\n"
+            ));
+        }
+    }
+    let mut out = format!("{outcome} {measured}");
+    if let Some(effect) = words::detectable(case) {
+        out.push_str(&format!("; finds a slowdown of {effect} at the least"));
+    }
+    xml.push_str(&format!("      <system-out>{out}</system-out>\n    </testcase>\n"));
+}
+
+/// Text as XML may hold it, in an attribute or between tags. Characters that XML 1.0 has no way to
+/// write are replaced.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            '\t' | '\n' => escaped.push(c),
+            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,62 @@
+//! One result of the gate in seven formats. All are pure functions of a [`GateReport`].
+
+mod bmf;
+mod csv;
+mod html;
+mod junit;
+mod markdown;
+mod plot;
+mod schema;
+mod text;
+mod types;
+mod words;
+
+pub use schema::schema_json;
+pub use text::text;
+pub use types::{
+    BaselineKind, BaselineReport, CalibrationReport, CaseReport, GateReport, MethodReport, Totals,
+};
+
+/// A format of the report, and the file that it goes to.
+#[derive(Debug, Clone, Copy)]
+pub struct Format {
+    /// Name of its file.
+    pub file: &'static str,
+    /// Makes its text.
+    pub render: fn(&GateReport) -> Result<String, RenderError>,
+}
+
+/// Every format that `--report` writes.
+pub const FORMATS: [Format; 7] = [
+    Format { file: "gate.json", render: json },
+    Format { file: "junit.xml", render: |report| Ok(junit::junit(report)) },
+    Format { file: "comment.md", render: |report| Ok(markdown::markdown(report)) },
+    Format { file: "bmf.json", render: bmf::bmf },
+    Format { file: "benchmark.json", render: bmf::smaller_is_better },
+    Format { file: "gate.csv", render: csv::csv },
+    Format { file: "gate.html", render: |report| Ok(html::html(report)) },
+];
+
+/// A report that cannot be written in a format: a bug.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// As JSON.
+    #[error("could not write the report as JSON")]
+    Json(#[from] serde_json::Error),
+    /// As CSV.
+    #[error("could not write the report as CSV")]
+    Csv(#[from] ::csv::Error),
+    /// The CSV writer kept something back.
+    #[error("could not finish the report as CSV")]
+    Flush(#[from] std::io::Error),
+}
+
+/// The whole report, as its schema says.
+pub fn json(report: &GateReport) -> Result<String, RenderError> {
+    let mut text = serde_json::to_string_pretty(report)?;
+    text.push('\n');
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;
