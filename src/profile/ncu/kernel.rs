@@ -128,6 +128,8 @@ impl NcuKernel {
                 let scaled = number * unit.scale;
                 // What is too small for a number is no zero.
                 if scaled.is_finite() && (scaled != 0.0 || number == 0.0) {
+                    // Sections repeat metrics, and one may know what another did not.
+                    self.missing.remove(name);
                     self.values.insert(name.to_owned(), scaled);
                 } else {
                     self.missing.insert(name.to_owned(), OUT_OF_BOUNDS.to_owned());
@@ -137,6 +139,7 @@ impl NcuKernel {
                 self.missing.insert(name.to_owned(), reason.to_owned());
             }
             Value::Text => {
+                self.missing.remove(name);
                 self.texts.insert(name.to_owned(), cell.trim().to_owned());
             }
             Value::Ambiguous => return false,

@@ -106,6 +106,21 @@ fn a_details_page() {
     assert!(kernel.rules.iter().any(|rule| rule.name == "SOLBottleneck" && rule.kind == "OPT"));
 }
 
+/// A section without a number and another with it: the metric has a value, and no reason.
+#[test]
+fn sections_repeat_metrics() {
+    let columns =
+        ["ID", "Kernel Name", "Section Name", "Metric Name", "Metric Unit", "Metric Value"];
+    let sol = "GPU Speed Of Light Throughput";
+    let row = |section, cell| ["0", "k", section, "Duration", "ns", cell];
+    let rows = [row(sol, "n/a"), row("GPU Speed Of Light", "5"), row(sol, "7")];
+    let rows: Vec<&[&str]> = rows.iter().map(<[&str; 6]>::as_slice).collect();
+    let text = page(&columns, rows[0], &rows[1..]);
+    let kernel = first(&text);
+    assert!(close(kernel.values[DURATION], 5e-9), "the first that tells it");
+    assert!(!kernel.missing.contains_key(DURATION));
+}
+
 #[test]
 fn what_was_asked_for_and_is_not_there_is_listed() {
     let kernel = first(FEW);
