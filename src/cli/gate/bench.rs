@@ -32,15 +32,13 @@ impl<'a> Bench<'a> {
     }
 
     /// Whether it is known already that there is nothing but the emulated device.
-    pub(super) fn counts(&mut self) -> bool {
+    pub(super) fn counts(&mut self) -> Result<bool, CliError> {
         let Self::Local(session) = self else {
-            return false;
+            return Ok(false);
         };
-        let status = session.call(|service| async move { Ok(service.status()) });
-        status.is_ok_and(|status| {
-            let emulated = |view: &DeviceView| view.device.kind == DeviceKind::Emulator;
-            !status.devices.is_empty() && status.devices.iter().all(emulated)
-        })
+        let status = session.call(|service| async move { Ok(service.status()) })?;
+        let emulated = |view: &DeviceView| view.device.kind == DeviceKind::Emulator;
+        Ok(!status.devices.is_empty() && status.devices.iter().all(emulated))
     }
 
     /// Makes one comparison.

@@ -37,7 +37,7 @@ pub(super) fn run(
     let baseline = Baseline::find(&args.baseline, &args.suite)?;
     let mut run = Run::prepare(&args.suite, suite, calibration, &baseline, config)?;
     let mut bench = Bench::open(&args.target, config)?;
-    run.counts = bench.counts();
+    run.counts = bench.counts()?;
     let mut steps = Steps::start(terminal, run.planned());
     run.first_looks(&mut bench, &mut steps)?;
     run.confirm(&mut bench, &mut steps)?;
