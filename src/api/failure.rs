@@ -42,6 +42,12 @@ impl Statuses for TakesNothing {
     const LIST: &'static [u16] = &[401, 500, 503];
 }
 
+/// Errors of operations that take parameters alone.
+pub(super) struct TakesParameters;
+impl Statuses for TakesParameters {
+    const LIST: &'static [u16] = &[400, 401, 500, 503];
+}
+
 /// Errors of operations that take nothing and ask for no key.
 pub(super) struct Open;
 impl Statuses for Open {

@@ -23,9 +23,9 @@ const FORM_PARAMETERS: [&str; 2] = ["stream", "format"];
 /// Leaves what client generators can digest: JSON bodies only, and neither defaults nor nulls, which
 /// generated clients would send.
 pub(super) fn for_generators(document: &mut Value) {
-    // Pictures are for browsers: some generators refuse a document that has one.
+    // Some generators refuse a document with pictures, and none knows files of several types.
     let paths = document.get_mut("paths").and_then(Value::as_mapping_mut);
-    paths.into_iter().for_each(|paths| paths.retain(|_, operations| !draws(operations)));
+    paths.into_iter().for_each(|paths| paths.retain(|_, operations| !gives_files(operations)));
     walk(document, &mut |mapping| {
         mapping.shift_remove("default");
         if mapping.get("additionalProperties") == Some(&Value::Bool(false)) {
@@ -65,8 +65,8 @@ pub(super) fn for_generators(document: &mut Value) {
     });
 }
 
-/// Whether any operation of a path answers with a picture.
-fn draws(operations: &Value) -> bool {
+/// Whether any operation of a path answers with a picture, or with files of several types.
+fn gives_files(operations: &Value) -> bool {
     let is_picture = |media_type: &Value| {
         media_type.as_str().is_some_and(|media_type| media_type.starts_with("image/"))
     };
@@ -77,7 +77,10 @@ fn draws(operations: &Value) -> bool {
     let operations = operations.as_mapping().into_iter().flat_map(Mapping::values);
     operations.flat_map(|operation| answers(operation).into_iter()).any(|(_, answer)| {
         let content = answer.get("content").and_then(Value::as_mapping);
-        content.is_some_and(|content| content.keys().any(is_picture))
+        content.is_some_and(|content| {
+            let several = content.len() > 1 && !content.contains_key(JSON);
+            several || content.keys().any(is_picture)
+        })
     })
 }
 

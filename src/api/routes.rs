@@ -9,7 +9,9 @@ use poem_openapi::{ApiResponse, OpenApi, Tags};
 use super::artifacts::{self, ArtifactReply, Picture};
 use super::capabilities::Capabilities;
 use super::error::ApiError;
-use super::failure::{Fails, Open, TakesArtifact, TakesBody, TakesJob, TakesNothing};
+use super::failure::{
+    Fails, Open, TakesArtifact, TakesBody, TakesJob, TakesNothing, TakesParameters,
+};
 use super::payload::{Contract, Reply};
 use super::sweep::{self, Form, SweepFormat, SweepReply};
 use super::views::{Accepted, CudaInfo, Devices, Health, Info, LegacyJob};
@@ -315,7 +317,7 @@ impl Api {
         /// Whether to look for tools again.
         #[oai(default)]
         refresh: Query<bool>,
-    ) -> Result<Reply<Capabilities>, Fails<TakesNothing>> {
+    ) -> Result<Reply<Capabilities>, Fails<TakesParameters>> {
         let tooling = self.service.tooling(refresh.0).await;
         Ok(Reply::new(&Capabilities::new(&self.service.status(), &tooling))?)
     }
