@@ -57,6 +57,9 @@ pub(super) struct Use {
     /// Bytes by which the first band is longer, so that the content lies elsewhere; a multiple of
     /// [`WINDOW_STEP`].
     pub shift: usize,
+    /// Whether content that the contract does not define is written at first. For who looks for
+    /// reads of what nobody wrote, it is not.
+    pub poisoned: bool,
 }
 
 /// Where a buffer's initial content comes from. It can be written again at any time, from memory
@@ -92,6 +95,8 @@ pub(super) struct JobBuffer<'job> {
     source: Source,
     /// Seed of the content, if that is random.
     seed: Seed,
+    /// Whether anything is written at first.
+    filled: bool,
 }
 
 /// What filling and comparing need.
@@ -179,6 +184,7 @@ impl<'job> JobBuffer<'job> {
             pristine: pristine.transpose().map_err(blame)?,
             source,
             seed: Seed::Contract,
+            filled: usage.poisoned || !matches!(spec.content, Content::Undefined),
         })
     }
 
@@ -207,6 +213,9 @@ impl<'job> JobBuffer<'job> {
 
     /// Writes guard bands and initial content, and the copy for restoring.
     pub(super) fn fill(&self, tools: Tools<'_>) -> Result<(), DeviceError> {
+        if !self.filled {
+            return Ok(());
+        }
         let stream = tools.stream;
         self.memory.fill_range(0, self.front, self.guard, stream)?;
         let end = self.memory.len() - self.back;

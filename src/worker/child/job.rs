@@ -236,6 +236,7 @@ fn allocate_and_fill<'job>(
         // Where every access is checked, a band would hide one that misses its buffer by little.
         guard: (!job.sanitize).then(|| executor.guard_byte()),
         shift: 0,
+        poisoned: true,
     };
     allocate_all(&job.buffers, || usage, tools, buffers)
 }

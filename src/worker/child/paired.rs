@@ -147,7 +147,7 @@ impl Block<'_> {
         let (plan, secret) = (self.plan, &mut *self.secret);
         let usage = || {
             let shift = secret.below(MAX_SHIFT / WINDOW_STEP) * WINDOW_STEP;
-            Use { repeated: true, windows: plan.fresh_inputs, guard, shift }
+            Use { repeated: true, windows: plan.fresh_inputs, guard, shift, poisoned: true }
         };
         allocate_all(&self.job.buffers, usage, self.executor.tools()?, buffers)
     }

@@ -4,7 +4,7 @@
 //! So it is chosen by this program, and never by the name of a kernel, which a submitter chooses.
 
 use super::arm::Arm;
-use super::buffers::{JobBuffer, Use};
+use super::buffers::{JobBuffer, Use, allocate_all, outputs, restore_all};
 use super::executor::Executor;
 use super::job::{JobResult, candidate, environment, timed};
 use super::link::Link;
@@ -56,14 +56,8 @@ pub(super) fn allocate<'job>(
 ) -> JobResult<()> {
     let tools = executor.tools()?;
     let guard = (!checks).then(|| executor.guard_byte());
-    let usage = Use { repeated: !checks, windows: false, guard, shift: 0 };
-    for spec in &job.buffers {
-        buffers.push(JobBuffer::allocate(spec, usage, tools)?);
-    }
-    for buffer in buffers.iter().filter(|buffer| !(checks && buffer.is_poisoned())) {
-        buffer.fill(tools).map_err(environment)?;
-    }
-    executor.stream.synchronize().map_err(environment)
+    let usage = Use { repeated: !checks, windows: false, guard, shift: 0, poisoned: !checks };
+    allocate_all(&job.buffers, || usage, tools, buffers)
 }
 
 /// A launch that loads what the driver loads late, and then the one that counts.
@@ -85,9 +79,8 @@ fn timeline(
 ) -> JobResult<()> {
     restore(executor, buffers)?;
     launch(executor, arm, buffers)?;
-    let outputs = buffers.iter().filter(|buffer| buffer.spec.role != Role::Input);
-    let take = |buffer| (buffer, executor.pinned.take(JobBuffer::len(buffer)));
-    let mut outputs = outputs.map(take).collect::<Vec<_>>();
+    let take = |(_, buffer)| (buffer, executor.pinned.take(JobBuffer::len(buffer)));
+    let mut outputs = outputs(buffers).map(take).collect::<Vec<_>>();
     seen(executor, |executor| {
         for _ in 0..launches {
             // What a kernel adds to must not run away; what it overwrites may hold anything.
@@ -118,10 +111,7 @@ fn seen(
 }
 
 pub(super) fn restore(executor: &Executor, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
-    for buffer in buffers {
-        buffer.restore(POISON_BYTE, &executor.stream).map_err(environment)?;
-    }
-    Ok(())
+    restore_all(buffers, POISON_BYTE, &executor.stream).map_err(environment)
 }
 
 fn launch(executor: &mut Executor, arm: &mut Arm, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
