@@ -16,6 +16,14 @@ pub struct Target {
     pub emulated: bool,
 }
 
+impl Target {
+    /// Compute capability times 10, as architectures are called: 90 for `sm_90`.
+    pub fn architecture(&self) -> u32 {
+        let (major, minor) = self.compute_capability;
+        major.saturating_mul(10).saturating_add(minor)
+    }
+}
+
 /// Format of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

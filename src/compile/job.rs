@@ -46,8 +46,7 @@ impl<'a> SourceJob<'a> {
         options: CompileOptions,
     ) -> Result<Self, CompileError> {
         let text = source_text(kernel)?;
-        let (major, minor) = target.compute_capability;
-        let number = major.saturating_mul(10).saturating_add(minor);
+        let number = target.architecture();
         let metadata = kernel.metadata.as_ref();
         let backend = metadata.and_then(|m| m.backend).unwrap_or_default();
         let given = metadata.map_or(&[][..], |m| &m.compiler_options);

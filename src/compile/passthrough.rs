@@ -112,7 +112,7 @@ fn check_ptx(ptx: &Ptx, target: &Target) -> Result<(), CompileError> {
         let message = format!("the PTX target {:?} is no architecture such as sm_80", ptx.target);
         return Err(CompileError::rejected("invalid_ptx", message));
     };
-    let device = arch_of(target);
+    let device = target.architecture();
     // `a` code runs on its own architecture only, `f` code within its family.
     let fits = match suffix {
         "" => arch <= device,
@@ -135,11 +135,6 @@ fn cuda_text(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-fn arch_of(target: &Target) -> u32 {
-    let (major, minor) = target.compute_capability;
-    major.saturating_mul(10).saturating_add(minor)
-}
-
 /// Machine code runs on its own major architecture, at the same minor version or a later one.
 fn runs_on(code: u32, device: u32) -> bool {
     code / 10 == device / 10 && code <= device
@@ -153,7 +148,7 @@ fn cubin(
 ) -> Result<Artifact, CompileError> {
     let cubin =
         read_cubin(image).map_err(|e| CompileError::rejected("invalid_cubin", e.to_string()))?;
-    let device = arch_of(target);
+    let device = target.architecture();
     if target.emulated {
         let message = format!(
             "the cubin holds machine code for sm_{}, which an emulated device cannot run; send PTX \
@@ -188,7 +183,7 @@ fn fatbin(
 ) -> Result<Artifact, CompileError> {
     let entries =
         read_fatbin(image).map_err(|e| CompileError::rejected("invalid_fatbin", e.to_string()))?;
-    let device = arch_of(target);
+    let device = target.architecture();
     let Some(chosen) = choose(&entries, device, target.emulated) else {
         let message = format!(
             "the fatbin has nothing for {}sm_{device}; it holds {}",

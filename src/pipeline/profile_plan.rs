@@ -1,7 +1,7 @@
 //! What a profile would take, told before anything runs.
 
 use super::error::ServiceError;
-use super::profiled::{self, MAX_PASSES, Rung, capability};
+use super::profiled::{self, MAX_PASSES, Rung};
 use super::run::Shared;
 use crate::contract::EvaluateRequest;
 use crate::profile::{self, Cause, MetricSource};
@@ -41,7 +41,7 @@ impl Shared {
             (plan.source, plan.passes, plan.estimated_ms) = (MetricSource::Emulator, Some(1), None);
             return Ok(plan);
         }
-        let names = profile::counter_names(&selection, capability(&device));
+        let names = profile::counter_names(&selection, device.target.architecture());
         plan.counters = names.into_iter().map(str::to_owned).collect();
         let tools = request.profile.as_ref().map_or(&[][..], |profile| &profile.tools);
         let (rungs, mut failures) = profiled::ladder(tools);
@@ -60,7 +60,7 @@ impl Shared {
         device: &DeviceInfo,
         plan: &mut ProfilePlan,
     ) -> Result<(), profile::Unavailable> {
-        let Some(chip) = chip_of(capability(device)) else {
+        let Some(chip) = chip_of(device.target.architecture()) else {
             let (major, minor) = device.target.compute_capability;
             let text = format!("no chip of compute capability {major}.{minor} is known");
             return Err(Cause::UnsupportedDevice.because(text));

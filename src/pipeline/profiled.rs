@@ -109,12 +109,6 @@ fn default_set(preset: PresetName) -> String {
     Preset::builtin(preset).metrics.clone()
 }
 
-/// Compute capability of a device, times 10.
-pub(super) fn capability(device: &DeviceInfo) -> u32 {
-    let (major, minor) = device.target.compute_capability;
-    major.saturating_mul(10).saturating_add(minor)
-}
-
 /// Asks the sources for what the request wants, after its timed run; `None` if it wants nothing, if
 /// the kernel did not run to its end, or on the emulated device, whose counts are in the outcome.
 pub(super) async fn collect(
@@ -130,7 +124,7 @@ pub(super) async fn collect(
         return None;
     }
     let selection = selection(request, device.kind);
-    let names = profile::counter_names(&selection, capability(&device));
+    let names = profile::counter_names(&selection, device.target.architecture());
     let (rungs, mut failures) = ladder(&profile.tools);
     for rung in rungs {
         let told = match rung {
@@ -142,7 +136,7 @@ pub(super) async fn collect(
                 cupti(lease, request, prepared, metrics).await
             }
             Rung::Ncu => {
-                let names = profile::nvidia_names(&selection, capability(&device));
+                let names = profile::nvidia_names(&selection, device.target.architecture());
                 match nsight::counters(shared, lease, request, prepared, &names).await {
                     Ok((collected, artifacts)) => {
                         return Some((Profiled { collected, failures }, artifacts));
@@ -189,10 +183,11 @@ async fn cupti(
     let cache = request.measure.cache;
     let plan = CounterPlan { metrics, cache, max_passes: MAX_PASSES };
     let limit = Duration::from_secs_f64(request.timeout);
-    let mut outcome = lease.count(counting_job(&prepared.job, plan.clone()), limit).await;
+    let job = Job { counters: Some(plan), ..prepared.job.alone() };
+    let mut outcome = lease.count(job.clone(), limit).await;
     if died(&outcome) {
         // CUPTI is no part of this program: once more, in a new process.
-        outcome = lease.count(counting_job(&prepared.job, plan), limit).await;
+        outcome = lease.count(job, limit).await;
     }
     if let Some(failure) = outcome.failure {
         return Err(of_failure(&failure));
@@ -222,27 +217,6 @@ async fn cupti(
 
 fn died(outcome: &RunOutcome) -> bool {
     outcome.failure.as_ref().is_some_and(|failure| failure.code == "worker_died")
-}
-
-/// The job's launch for its counters alone.
-fn counting_job(job: &Job, plan: CounterPlan) -> Job {
-    Job {
-        id: job.id.clone(),
-        directory: job.directory.clone(),
-        launch: job.launch.clone(),
-        buffers: job.buffers.clone(),
-        references: Vec::new(),
-        expected_files: Vec::new(),
-        tolerances: Vec::new(),
-        keep_outputs: Vec::new(),
-        trials: None,
-        sanitize: false,
-        lint: false,
-        paired: None,
-        profile: false,
-        traced: None,
-        counters: Some(plan),
-    }
 }
 
 fn of_counters(facts: CounterFacts, kernel: &str, cache: CacheState) -> Collected {

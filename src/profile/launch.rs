@@ -30,12 +30,6 @@ fn known(value: f64, note: Option<&'static str>) -> Found {
 }
 
 impl Launch<'_> {
-    /// Compute capability, times 10.
-    pub(super) fn capability(&self) -> u32 {
-        let (major, minor) = self.device.target.compute_capability;
-        major.saturating_mul(10).saturating_add(minor)
-    }
-
     /// The metric of this id, if it follows from the launch; `None` for all other ids.
     pub(super) fn fact(&self, id: &str) -> Option<Found> {
         let threads = self.threads();

@@ -66,7 +66,7 @@ pub fn device_metrics(
     launched: &Launch<'_>,
     selection: &Selection,
 ) -> DeviceMetrics {
-    let capability = launched.capability();
+    let capability = launched.device.target.architecture();
     report(collected).of(selection, |info| match told(collected, info, capability) {
         Err(reason) => launched.fact(info.id).unwrap_or(Err(reason)),
         found => found,

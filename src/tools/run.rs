@@ -166,6 +166,5 @@ pub(super) fn shot(wrapper: Vec<OsString>, directory: &Path, time_limit: Duratio
 
 /// The job as a tool is to see it.
 pub(super) fn traced(job: &Job, plan: TracePlan) -> Job {
-    let (trials, references) = (None, Vec::new());
-    Job { trials, references, traced: Some(plan), ..job.clone() }
+    Job { traced: Some(plan), ..job.alone() }
 }

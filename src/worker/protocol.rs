@@ -260,6 +260,27 @@ pub enum TraceView {
 }
 
 impl Job {
+    /// The job's launch and its buffers, without anything that is measured, verified or kept.
+    pub fn alone(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            directory: self.directory.clone(),
+            launch: self.launch.clone(),
+            buffers: self.buffers.clone(),
+            references: Vec::new(),
+            expected_files: Vec::new(),
+            tolerances: Vec::new(),
+            keep_outputs: Vec::new(),
+            trials: None,
+            sanitize: false,
+            lint: false,
+            paired: None,
+            profile: false,
+            traced: None,
+            counters: None,
+        }
+    }
+
     /// Tolerance of a buffer, if it is checked.
     pub fn tolerance(&self, buffer: usize) -> Option<&ResolvedTolerance> {
         self.tolerances.iter().find(|(index, _)| *index == buffer).map(|(_, tolerance)| tolerance)
