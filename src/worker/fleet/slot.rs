@@ -194,16 +194,13 @@ pub(super) async fn keep_staffed(fleet: Weak<Fleet>, index: usize, plan: StartPl
 /// Waits for a good moment to start a spare: creating a context disturbs what the device is timing,
 /// and what is timed first after a crash most of all. A device that has no worker does not wait.
 async fn until_quiet(fleet: &Weak<Fleet>, index: usize) {
-    let Some((has_worker, mut work)) = fleet.upgrade().map(|fleet| {
+    let Some((mut work, mut changed)) = fleet.upgrade().map(|fleet| {
         let state = fleet.lock();
         let slot = &state.slots[index];
-        (slot.staff > 0, slot.work.subscribe())
+        (slot.work.subscribe(), slot.changed.subscribe())
     }) else {
         return;
     };
-    if !has_worker {
-        return;
-    }
     let quiet = async {
         // An error means that the fleet is gone.
         while work.wait_for(|work| *work == Work::None).await.is_ok() {
@@ -213,14 +210,8 @@ async fn until_quiet(fleet: &Weak<Fleet>, index: usize) {
         }
     };
     let staffless = async {
-        let Some(mut changed) =
-            fleet.upgrade().map(|fleet| fleet.lock().slots[index].changed.subscribe())
-        else {
-            return;
-        };
-        while changed.changed().await.is_ok() {
-            let staffed = fleet.upgrade().is_some_and(|f| f.lock().slots[index].staff > 0);
-            if !staffed {
+        while fleet.upgrade().is_some_and(|fleet| fleet.lock().slots[index].staff > 0) {
+            if changed.changed().await.is_err() {
                 return;
             }
         }
