@@ -270,6 +270,7 @@ fn state_name(state: JobState) -> &'static str {
         JobState::Submitted => "submitted",
         JobState::Queued => "queued",
         JobState::Compiling => "compiling",
+        JobState::Validating => "validating",
         JobState::Profiling => "profiling",
         JobState::Completed => "completed",
         JobState::Failed => "failed",

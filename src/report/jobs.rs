@@ -35,7 +35,7 @@ pub struct JobView {
 }
 
 /// Where a job stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(Enum)]
 #[oai(rename_all = "snake_case")]
@@ -46,6 +46,8 @@ pub enum JobState {
     Queued,
     /// Compiling.
     Compiling,
+    /// On the device: outputs are made and checked.
+    Validating,
     /// On the device.
     Profiling,
     /// Ended; the report is there.
