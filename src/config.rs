@@ -97,6 +97,8 @@ pub struct LimitsConfig {
     pub max_total_bytes: u64,
     pub max_output_bytes: u64,
     pub max_sweep_points: usize,
+    pub max_queued_per_key: u64,
+    pub max_running_per_key: u64,
 }
 
 /// `[storage]`
@@ -105,6 +107,12 @@ pub struct LimitsConfig {
 #[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct StorageConfig {
     pub data_dir: String,
+    pub database_url: String,
+    pub durability: String,
+    pub keep_days: f64,
+    pub keep_jobs: u64,
+    pub keep_bytes: u64,
+    pub keep_points: u64,
     pub artifacts_max_bytes: u64,
 }
 

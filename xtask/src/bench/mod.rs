@@ -9,7 +9,9 @@ mod report;
 mod service;
 mod stats;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+
+use crate::shell;
 
 /// What to measure.
 #[derive(clap::Subcommand)]
@@ -18,6 +20,8 @@ pub enum Command {
     Service(service::Options),
     /// Compare the emulator's counts with Nsight Compute's.
     Counts(counts::Options),
+    /// Accepting, claiming and listing jobs, on SQLite and on PostgreSQL.
+    Store,
 }
 
 /// Runs a benchmark.
@@ -25,5 +29,14 @@ pub fn run(command: &Command) -> Result<()> {
     match command {
         Command::Service(options) => service::run(options),
         Command::Counts(options) => counts::run(options),
+        Command::Store => store(),
     }
+}
+
+/// Runs `benches/store.rs`, which prints the table of docs/store.md.
+fn store() -> Result<()> {
+    if !shell::has_postgres() {
+        bail!("PostgreSQL is not installed; install its package (Debian: `postgresql`) first");
+    }
+    shell::run(shell::cargo().args(["bench", "--package", "warpgauge", "--bench", "store"]))
 }
