@@ -20,6 +20,7 @@ mod run;
 mod sanitized;
 mod service;
 mod start;
+mod statistics;
 mod submission;
 mod sweep;
 mod swept;
@@ -29,7 +30,7 @@ mod watched;
 pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use error::{Problem, ServiceError, chain as error_chain};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
-pub use start::{Pipeline, program, toolchain_search};
+pub use start::{Pipeline, Role, program, toolchain_search};
 pub use submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };
