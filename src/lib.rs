@@ -33,6 +33,8 @@ pub mod report;
 pub mod tools;
 
 pub mod config;
+pub mod store;
+
 pub mod pipeline;
 
 pub mod gate;
