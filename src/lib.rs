@@ -12,6 +12,7 @@
 mod byte_string;
 
 pub mod contained;
+pub mod telemetry;
 
 pub mod tensor;
 

@@ -11,6 +11,7 @@ use super::allow::Routes;
 use super::auth::{Guard, Keys};
 use super::body::BodyLimits;
 use super::envelope::{Envelope, GpuType};
+use super::http_metrics::HttpMetrics;
 use super::routes::Api;
 use super::server::Phase;
 use super::{pages, spec};
@@ -23,16 +24,23 @@ pub(super) fn app(
     service: Arc<dyn EvaluationService>,
     phase: watch::Receiver<Phase>,
 ) -> impl Endpoint<Output = Response> + use<> {
-    let api = Api { service: Arc::clone(&service), body_limit_bytes: config.body_limit_bytes };
+    let pages = pages::PATHS.map(|path| (path.to_owned(), vec!["GET".to_owned()]));
+    let known = Routes::new(spec::operations(&spec::full()).into_iter().chain(pages));
+    let http = Arc::new(HttpMetrics::new(&known));
+    let api = Api {
+        service: Arc::clone(&service),
+        body_limit_bytes: config.body_limit_bytes,
+        http: Arc::clone(&http),
+    };
     let operations = OpenApiService::new(api, "warpgauge", env!("CARGO_PKG_VERSION"));
     let operations = operations.into_endpoint();
     let routes = Split { pages: pages::add(Route::new()), operations }
         .data(BodyLimits::new(config.body_limit_bytes))
         .map_to_response();
-    let pages = pages::PATHS.map(|path| (path.to_owned(), vec!["GET".to_owned()]));
     Envelope {
-        inner: Guard { keys: Keys::new(&config.api_keys), inner: routes },
-        routes: Routes::new(spec::operations(&spec::full()).into_iter().chain(pages)),
+        inner: Guard { keys: Keys::new(config), inner: routes },
+        routes: known,
+        http,
         phase,
         gpu: GpuType { service, known: OnceLock::new() },
     }

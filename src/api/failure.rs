@@ -30,6 +30,12 @@ impl Statuses for TakesJob {
     const LIST: &'static [u16] = &[401, 404, 500, 503];
 }
 
+/// Errors of operations of administrators.
+pub(super) struct TakesAdmin;
+impl Statuses for TakesAdmin {
+    const LIST: &'static [u16] = &[400, 401, 403, 500, 503];
+}
+
 /// Errors of operations that look up what a job left.
 pub(super) struct TakesArtifact;
 impl Statuses for TakesArtifact {
@@ -86,6 +92,7 @@ fn describe(status: u16) -> MetaResponse {
             "No key, or a wrong one.",
             vec![header("WWW-AUTHENTICATE", "How to send a key.", "string")],
         ),
+        403 => ("The key is not one of an administrator's.", vec![]),
         404 => {
             ("There is no such job, or it is not kept any more, or it left no such thing.", vec![])
         }

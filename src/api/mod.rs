@@ -14,7 +14,10 @@ mod capabilities;
 mod described;
 mod envelope;
 mod error;
+mod exposition;
 mod failure;
+mod http_metrics;
+mod metrics;
 mod pages;
 mod payload;
 mod rewrite;
@@ -22,12 +25,14 @@ mod routes;
 mod schema;
 mod server;
 pub mod spec;
+mod stats;
 mod sweep;
 mod views;
 
 pub use capabilities::{Capabilities, CompileCapability, DeviceCapabilities};
 pub use error::{ErrorBody, ErrorStatus, ValidationError};
 pub use server::{ServeError, serve};
+pub use stats::{CompilationMetrics, GpuUtilization, ProfilingMetrics, Stats, Throughput};
 pub use views::{
     Accepted, CudaDevice, CudaInfo, Devices, GpuManager, Health, HealthStatus, Info, JobStats,
     LegacyJob,

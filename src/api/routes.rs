@@ -9,20 +9,27 @@ use poem_openapi::{ApiResponse, OpenApi, Tags};
 use super::artifacts::{self, ArtifactReply, Picture};
 use super::capabilities::Capabilities;
 use super::error::ApiError;
+use super::exposition::exposition;
 use super::failure::{
     Fails, Open, TakesArtifact, TakesBody, TakesJob, TakesNothing, TakesParameters,
 };
+use super::http_metrics::HttpMetrics;
+use super::metrics::MetricsReply;
 use super::payload::{Contract, Reply};
+use super::stats::Stats;
 use super::sweep::{self, Form, SweepFormat, SweepReply};
 use super::views::{Accepted, CudaInfo, Devices, Health, Info, LegacyJob};
 use crate::contract::{CompareRequest, EvaluateRequest, SweepRequest};
 use crate::pipeline::{ArtifactList, CompileRequest, EvaluationService, ServiceError};
 use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView, ProfilePlan};
+use crate::telemetry::telemetry;
 
 /// The operations over a service.
 pub(super) struct Api {
     pub(super) service: Arc<dyn EvaluationService>,
     pub(super) body_limit_bytes: u64,
+    /// Requests by operation.
+    pub(super) http: Arc<HttpMetrics>,
 }
 
 /// Groups of operations.
@@ -300,6 +307,28 @@ impl Api {
     #[oai(path = "/cuda/info", method = "get", operation_id = "cuda_info", tag = "Tag::Machine")]
     async fn cuda_info(&self) -> Result<Reply<CudaInfo>, Fails<TakesNothing>> {
         Ok(Reply::new(&CudaInfo::new(&self.service.status()))?)
+    }
+
+    /// Get statistics
+    ///
+    /// The shape of the CUDA Evaluation Server, since the start of the process, with everything in it
+    /// measured. `/metrics` has more, for Prometheus.
+    #[oai(path = "/stats", method = "get", operation_id = "stats", tag = "Tag::Machine")]
+    async fn stats(&self) -> Result<Reply<Stats>, Fails<TakesNothing>> {
+        Ok(Reply::new(&Stats::new(&self.service.status(), telemetry()))?)
+    }
+
+    /// Get metrics
+    ///
+    /// For Prometheus, in the OpenMetrics text format: latency of every stage and operation, the
+    /// queue, jobs, devices, the compile cache, and what was refused.
+    #[oai(path = "/metrics", method = "get", operation_id = "metrics", tag = "Tag::Machine")]
+    async fn metrics(&self) -> Result<MetricsReply, Fails<TakesNothing>> {
+        let text = exposition(&self.service.status(), &self.http, 0).map_err(|error| {
+            tracing::error!(%error, "the metrics cannot be written");
+            ApiError::internal("metrics", "the metrics cannot be written")
+        })?;
+        Ok(MetricsReply(text))
     }
 
     /// List capabilities

@@ -134,6 +134,7 @@ fn add_examples(document: &mut Value) {
         ("/health", "get", "200", value(&Health::new(&status))),
         ("/cuda/info", "get", "200", value(&CudaInfo::new(&status))),
         ("/capabilities", "get", "200", value(&Capabilities::new(&status, &tooling))),
+        ("/stats", "get", "200", parsed(include_str!("examples/stats.json"))),
         ("/devices", "get", "200", value(&Devices { devices: status.devices.clone() })),
         ("/info", "get", "200", value(&super::views::Info::new(status.clone(), 500_000_000))),
     ] {

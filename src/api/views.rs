@@ -73,6 +73,16 @@ pub struct JobStats {
     pub average_age: f64,
 }
 
+impl JobStats {
+    pub(super) fn new(status: &ServiceStatus) -> Self {
+        Self {
+            total_jobs: status.jobs_by_state.values().sum(),
+            by_status: status.jobs_by_state.clone(),
+            average_age: status.average_job_age_s,
+        }
+    }
+}
+
 /// GPUs by state.
 #[derive(Debug, Clone, Serialize, Deserialize, Object)]
 pub struct GpuManager {
@@ -93,11 +103,7 @@ impl Health {
             version: status.version.clone(),
             uptime_s: status.uptime_s,
             queue_depth: status.queue_depth,
-            job_stats: JobStats {
-                total_jobs: status.jobs_by_state.values().sum(),
-                by_status: status.jobs_by_state.clone(),
-                average_age: status.average_job_age_s,
-            },
+            job_stats: JobStats::new(status),
             gpu_manager: GpuManager {
                 available_gpus: gpus().filter(|view| view.state == "ready").count(),
             },

@@ -1,0 +1,249 @@
+//! `GET /stats`: the fields of the CUDA Evaluation Server, each of them measured.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use poem_openapi::Object;
+use serde::{Deserialize, Serialize};
+
+use super::views::JobStats;
+use crate::pipeline::ServiceStatus;
+use crate::telemetry::{CacheResult, EndState, Recent, Stage, Telemetry};
+
+/// Answer of `GET /stats`. Times are in seconds and since the start of the process; means, minima and
+/// maxima of nothing are 0, rates of nothing are 1 (and 0 of the cache).
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+pub struct Stats {
+    /// Jobs kept.
+    pub job_stats: JobStats,
+    /// Compilations.
+    pub compilation_metrics: CompilationMetrics,
+    /// Runs on devices.
+    pub profiling_metrics: ProfilingMetrics,
+    /// Devices and the wait for them.
+    pub gpu_utilization: GpuUtilization,
+    /// Jobs over time.
+    pub throughput: Throughput,
+    /// When this was, seconds since the Unix epoch.
+    pub timestamp: f64,
+}
+
+/// Compilations.
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+pub struct CompilationMetrics {
+    /// All, with those that found their image in the cache.
+    pub total_compilations: u64,
+    /// Those with an image.
+    pub successful_compilations: u64,
+    /// Those without.
+    pub failed_compilations: u64,
+    /// Together.
+    pub total_time_seconds: f64,
+    /// Mean.
+    pub average_time_seconds: f64,
+    /// Shortest.
+    pub min_time_seconds: f64,
+    /// Longest.
+    pub max_time_seconds: f64,
+    /// Successful ones of all.
+    pub success_rate: f64,
+    /// Hits of all.
+    pub cache_hit_rate: f64,
+    /// Found in memory or on disk, or shared with a request that had the same under way.
+    pub cache_hits: u64,
+    /// Not found; kernels that came compiled count neither way.
+    pub cache_misses: u64,
+}
+
+/// Runs on devices.
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+pub struct ProfilingMetrics {
+    /// All.
+    pub total_profilings: u64,
+    /// Those that came to their end.
+    pub successful_profilings: u64,
+    /// Those that crashed, hung or were stopped.
+    pub failed_profilings: u64,
+    /// Together.
+    pub total_time_seconds: f64,
+    /// Mean.
+    pub average_time_seconds: f64,
+    /// Shortest.
+    pub min_time_seconds: f64,
+    /// Longest.
+    pub max_time_seconds: f64,
+    /// Successful ones of all.
+    pub success_rate: f64,
+    /// Runs whose outputs are right.
+    pub correctness_passed: u64,
+    /// Runs whose outputs are wrong.
+    pub correctness_failed: u64,
+    /// Right ones of those that were checked.
+    pub correctness_rate: f64,
+    /// Seconds of runs by device.
+    pub gpu_usage_times: BTreeMap<String, f64>,
+}
+
+/// Devices and the wait for them.
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+pub struct GpuUtilization {
+    /// Leases of devices.
+    pub gpu_acquisitions: u64,
+    /// Leases that ended.
+    pub gpu_releases: u64,
+    /// Leases held now.
+    pub active_sessions: u64,
+    /// Time that devices were leased, together.
+    pub total_gpu_time_seconds: f64,
+    /// Waiting for devices, together.
+    pub total_wait_time_seconds: f64,
+    /// Mean wait.
+    pub average_wait_time_seconds: f64,
+    /// Shortest wait.
+    pub min_wait_time_seconds: f64,
+    /// Longest wait.
+    pub max_wait_time_seconds: f64,
+    /// Seconds leased by device.
+    pub utilization_by_gpu: BTreeMap<String, f64>,
+    /// Share of the uptime that a device was leased.
+    pub utilization_share_by_gpu: BTreeMap<String, f64>,
+}
+
+/// Jobs over time.
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+pub struct Throughput {
+    /// Since the start, seconds.
+    pub server_uptime_seconds: f64,
+    /// Since the start, minutes.
+    pub server_uptime_minutes: f64,
+    /// Jobs accepted.
+    pub total_requests: u64,
+    /// Jobs that ended with a report.
+    pub completed_requests: u64,
+    /// Jobs that ended without: failed, cancelled or timed out.
+    pub failed_requests: u64,
+    /// Completed ones of those that ended.
+    pub success_rate: f64,
+    /// Jobs accepted per minute since the start.
+    pub requests_per_minute: f64,
+    /// Jobs accepted per minute in the last five minutes.
+    pub recent_throughput_per_minute: f64,
+    /// From acceptance to end: mean.
+    pub average_end_to_end_time_seconds: f64,
+    /// Shortest.
+    pub min_end_to_end_time_seconds: f64,
+    /// Longest.
+    pub max_end_to_end_time_seconds: f64,
+}
+
+impl Stats {
+    pub(super) fn new(status: &ServiceStatus, telemetry: &Telemetry) -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self {
+            job_stats: JobStats::new(status),
+            compilation_metrics: CompilationMetrics::new(telemetry),
+            profiling_metrics: ProfilingMetrics::new(status, telemetry),
+            gpu_utilization: GpuUtilization::new(status, telemetry),
+            throughput: Throughput::new(status, telemetry),
+            timestamp: now.map_or(0.0, |since| since.as_secs_f64()),
+        }
+    }
+}
+
+impl CompilationMetrics {
+    fn new(telemetry: &Telemetry) -> Self {
+        let times = telemetry.stage_times(Stage::Compile);
+        let from = |origin| telemetry.images_from(origin);
+        let (total, failed) = (times.count(), from(CacheResult::Failed));
+        let hits = from(CacheResult::Memory) + from(CacheResult::Disk) + from(CacheResult::Shared);
+        Self {
+            total_compilations: total,
+            successful_compilations: total.saturating_sub(failed),
+            failed_compilations: failed,
+            total_time_seconds: times.sum_s,
+            average_time_seconds: times.mean_s(),
+            min_time_seconds: times.min_s,
+            max_time_seconds: times.max_s,
+            success_rate: share(total.saturating_sub(failed), total, 1.0),
+            cache_hit_rate: share(hits, total, 0.0),
+            cache_hits: hits,
+            cache_misses: from(CacheResult::Miss) + failed,
+        }
+    }
+}
+
+impl ProfilingMetrics {
+    fn new(status: &ServiceStatus, telemetry: &Telemetry) -> Self {
+        let (times, runs) = (telemetry.stage_times(Stage::Worker), telemetry.runs());
+        let successful = runs.all.saturating_sub(runs.failed);
+        Self {
+            total_profilings: runs.all,
+            successful_profilings: successful,
+            failed_profilings: runs.failed,
+            total_time_seconds: times.sum_s,
+            average_time_seconds: times.mean_s(),
+            min_time_seconds: times.min_s,
+            max_time_seconds: times.max_s,
+            success_rate: share(successful, runs.all, 1.0),
+            correctness_passed: runs.correct,
+            correctness_failed: runs.wrong,
+            correctness_rate: share(runs.correct, runs.correct + runs.wrong, 1.0),
+            gpu_usage_times: by_gpu(status, |id| telemetry.device_use(id).run_s),
+        }
+    }
+}
+
+impl GpuUtilization {
+    fn new(status: &ServiceStatus, telemetry: &Telemetry) -> Self {
+        let waits = telemetry.stage_times(Stage::Queue);
+        let in_use = |id| telemetry.device_use(id);
+        let seconds = by_gpu(status, |id| in_use(id).busy_s);
+        let leased = status.devices.iter().filter(|view| in_use(view.device.id).leased);
+        Self {
+            gpu_acquisitions: waits.count(),
+            gpu_releases: telemetry.releases(),
+            active_sessions: leased.count() as u64,
+            total_gpu_time_seconds: seconds.values().sum(),
+            total_wait_time_seconds: waits.sum_s,
+            average_wait_time_seconds: waits.mean_s(),
+            min_wait_time_seconds: waits.min_s,
+            max_wait_time_seconds: waits.max_s,
+            utilization_by_gpu: seconds,
+            utilization_share_by_gpu: by_gpu(status, |id| {
+                (in_use(id).busy_s / status.uptime_s.max(1e-9)).min(1.0)
+            }),
+        }
+    }
+}
+
+impl Throughput {
+    fn new(status: &ServiceStatus, telemetry: &Telemetry) -> Self {
+        let times = telemetry.stage_times(Stage::Total);
+        let (all, lately) = telemetry.submissions();
+        let completed = telemetry.ended_in(EndState::Completed);
+        let ended: u64 = telemetry.endings().iter().map(|(_, count)| count).sum();
+        let minutes = status.uptime_s / 60.0;
+        Self {
+            server_uptime_seconds: status.uptime_s,
+            server_uptime_minutes: minutes,
+            total_requests: all,
+            completed_requests: completed,
+            failed_requests: ended.saturating_sub(completed),
+            success_rate: share(completed, ended, 1.0),
+            requests_per_minute: if minutes > 0.0 { all as f64 / minutes } else { 0.0 },
+            recent_throughput_per_minute: lately as f64 / Recent::MINUTES,
+            average_end_to_end_time_seconds: times.mean_s(),
+            min_end_to_end_time_seconds: times.min_s,
+            max_end_to_end_time_seconds: times.max_s,
+        }
+    }
+}
+
+fn share(part: u64, whole: u64, of_nothing: f64) -> f64 {
+    if whole == 0 { of_nothing } else { part as f64 / whole as f64 }
+}
+
+fn by_gpu(status: &ServiceStatus, value: impl Fn(u32) -> f64) -> BTreeMap<String, f64> {
+    let ids = status.devices.iter().map(|view| view.device.id);
+    ids.map(|id| (id.to_string(), value(id))).collect()
+}
