@@ -21,6 +21,7 @@ mod run;
 mod sanitized;
 mod service;
 mod start;
+mod submission;
 mod sweep;
 mod swept;
 mod timeline;
@@ -30,4 +31,7 @@ pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use error::{Problem, ServiceError, chain as error_chain};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
 pub use start::{Pipeline, program, toolchain_search};
+pub use submission::{
+    Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
+};
 pub use sweep::{SweepEvent, SweepEvents};
