@@ -35,6 +35,7 @@ pub mod tools;
 
 pub mod config;
 pub mod pipeline;
+pub mod webhook;
 
 pub mod gate;
 

@@ -7,34 +7,29 @@ use subtle::ConstantTimeEq;
 use super::body;
 use super::error::ApiError;
 use crate::config::ServerConfig;
+use crate::pipeline::Caller;
 
 /// What is served without a key, to be read only.
 const OPEN: [&str; 6] =
     ["/", "/health", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
 
-/// Who calls: what they may see follows from their key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Caller {
-    /// Short hash of the key, under which jobs are filed; empty without keys.
-    pub(super) owner: String,
-    /// Sees everybody's jobs, and may tidy up.
-    pub(super) admin: bool,
-    /// Whether the server has keys of administrators, which the error for others names.
-    admins_exist: bool,
+/// Guards what is for administrators, and knows whether there is any.
+#[derive(Clone, Copy)]
+pub(super) struct AdminKeys {
+    exist: bool,
 }
 
-impl Caller {
-    /// Anybody, where no keys are configured.
-    fn anybody() -> Self {
-        Self { owner: String::new(), admin: true, admins_exist: false }
+impl AdminKeys {
+    pub(super) fn new(config: &ServerConfig) -> Self {
+        Self { exist: config.admin_keys.iter().any(|key| !key.is_empty()) }
     }
 
     /// Refuses whoever may not use an administrator's operation.
-    pub(super) fn must_be_admin(&self) -> Result<(), ApiError> {
-        if self.admin {
+    pub(super) fn admit(self, caller: &Caller) -> Result<(), ApiError> {
+        if caller.admin {
             return Ok(());
         }
-        let how = if self.admins_exist {
+        let how = if self.exist {
             "use one of server.admin_keys"
         } else {
             "server.admin_keys (WARPGAUGE_ADMIN_KEYS) names no key that may; add one"
@@ -87,9 +82,8 @@ impl Keys {
             found |= equal;
             admin |= equal & subtle::Choice::from(u8::from(key.admin));
         }
-        let admins_exist = self.0.iter().any(|key| key.admin);
         let owner = || candidate.to_hex()[..OWNER_DIGITS].to_owned();
-        bool::from(found).then(|| Caller { owner: owner(), admin: admin.into(), admins_exist })
+        bool::from(found).then(|| Caller { owner: owner(), admin: admin.into() })
     }
 
     fn admit(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
@@ -130,7 +124,7 @@ impl<E: Endpoint<Output = Response>> Endpoint for Guard<E> {
         let open = OPEN.contains(&request.uri().path())
             && matches!(*request.method(), Method::GET | Method::HEAD);
         if self.keys.is_empty() {
-            request.set_data(Caller::anybody());
+            request.set_data(Caller::local());
         } else if !open {
             match self.keys.admit(request.headers()) {
                 Ok(caller) => request.set_data(caller),
@@ -149,31 +143,34 @@ mod tests {
     use super::*;
     use crate::config::{Config, DEFAULT_TOML};
 
-    fn keys(api: &[&str], admin: &[&str]) -> Keys {
+    fn config(api: &[&str], admin: &[&str]) -> ServerConfig {
         let mut config: Config = toml::from_str(DEFAULT_TOML).unwrap();
         config.server.api_keys = api.iter().map(|key| (*key).to_owned()).collect();
         config.server.admin_keys = admin.iter().map(|key| (*key).to_owned()).collect();
-        Keys::new(&config.server)
+        config.server
     }
 
     #[test]
     fn every_key_is_an_owner_of_its_own() {
-        let keys = keys(&["one", "two", "both"], &["root", "both"]);
+        let config = config(&["one", "two", "both"], &["root", "both"]);
+        let keys = Keys::new(&config);
         let caller = |key: &str| keys.caller(key.as_bytes());
         let (one, two) = (caller("one").unwrap(), caller("two").unwrap());
         assert_ne!(one.owner, two.owner);
         assert_eq!(one.owner.len(), OWNER_DIGITS);
         assert!(!one.admin && caller("root").unwrap().admin && caller("both").unwrap().admin);
         assert_eq!(caller("three"), None);
-        assert!(one.must_be_admin().unwrap_err().body().error.contains("use one of"));
+        let error = AdminKeys::new(&config).admit(&one).unwrap_err();
+        assert!(error.body().error.contains("use one of"), "{}", error.body().error);
     }
 
     #[test]
     fn without_administrators_the_error_names_the_setting() {
-        let caller = keys(&["one"], &[]).caller(b"one").unwrap();
-        let error = caller.must_be_admin().unwrap_err();
+        let config = config(&["one"], &[]);
+        let caller = Keys::new(&config).caller(b"one").unwrap();
+        let error = AdminKeys::new(&config).admit(&caller).unwrap_err();
         assert_eq!(error.body().code, "forbidden");
         assert!(error.body().error.contains("WARPGAUGE_ADMIN_KEYS"), "{}", error.body().error);
-        assert!(Caller::anybody().must_be_admin().is_ok());
+        assert!(AdminKeys::new(&config).admit(&Caller::local()).is_ok());
     }
 }

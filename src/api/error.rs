@@ -5,6 +5,7 @@ use poem::{IntoResponse, Response};
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
+use crate::contract::ContractError;
 use crate::pipeline::{Problem, ServiceError};
 use crate::telemetry::{Reject, telemetry};
 
@@ -144,6 +145,11 @@ impl ApiError {
     /// The server is going down.
     pub(super) fn shutting_down() -> Self {
         ServiceError::ShuttingDown.into()
+    }
+
+    /// Several fields of the request are wrong.
+    pub(super) fn problems(problems: Vec<ContractError>) -> Self {
+        Self::invalid(problems.into_iter().map(Problem::from).collect())
     }
 
     fn invalid(problems: Vec<Problem>) -> Self {

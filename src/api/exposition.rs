@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::Mutex;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, text};
+use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::http_metrics::HttpMetrics;
 use crate::pipeline::ServiceStatus;
+use crate::report::JobCounts;
 use crate::telemetry::{BOUNDS, Named, Observed, Stage, telemetry};
 use crate::worker::protocol::DeviceKind;
 
@@ -19,11 +20,12 @@ pub(super) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0
 /// Every metric at this moment.
 pub(super) fn exposition(
     status: &ServiceStatus,
+    jobs: &JobCounts,
     http: &HttpMetrics,
     watchers: usize,
 ) -> Result<String, fmt::Error> {
     let mut families = Vec::new();
-    service(&mut families, status, watchers);
+    service(&mut families, status, jobs, watchers);
     devices(&mut families, status);
     work(&mut families);
     answers(&mut families, http);
@@ -101,10 +103,10 @@ impl Family {
     }
 }
 
-fn service(families: &mut Vec<Family>, status: &ServiceStatus, watchers: usize) {
+fn service(families: &mut Vec<Family>, status: &ServiceStatus, jobs: &JobCounts, watchers: usize) {
     let one = |value: f64| Samples::Gauge(vec![(vec![], value)]);
     let build = vec![("version", status.version.clone())];
-    let by_state = status.jobs_by_state.iter();
+    let by_state = jobs.by_state.iter();
     let jobs = by_state.map(|(state, count)| (vec![("state", state.clone())], *count as f64));
     families.extend([
         family("build", "The program.", None, Samples::Info(build)),

@@ -124,6 +124,11 @@ fn error_example(status: &str) -> Option<Value> {
             "{status: error, code: no_such_job, \
              error: 'there is no job 7; finished jobs are kept for a while only'}"
         }
+        "409" => {
+            "{status: client_error, code: idempotency_conflict, \
+             error: 'the idempotency key was used before with a different request, for job 7; use a \
+             new key for a new request'}"
+        }
         "410" => {
             "{status: client_error, code: artifact_gone, \
              error: 'sass of job 7 is not kept any more: younger jobs needed the space'}"

@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::views::JobStats;
 use crate::pipeline::ServiceStatus;
-use crate::telemetry::{CacheResult, EndState, Recent, Stage, Telemetry};
+use crate::report::{
+    CompilationStatistics, DeviceStatistics, DeviceUse, ServiceStatistics, ThroughputStatistics,
+};
+use crate::telemetry::Recent;
 
 /// Answer of `GET /stats`. Times are in seconds and since the start of the process; means, minima and
 /// maxima of nothing are 0, rates of nothing are 1 (and 0 of the cache).
@@ -137,104 +140,95 @@ pub struct Throughput {
 }
 
 impl Stats {
-    pub(super) fn new(status: &ServiceStatus, telemetry: &Telemetry) -> Self {
+    pub(super) fn new(status: &ServiceStatus, statistics: &ServiceStatistics) -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Self {
-            job_stats: JobStats::new(status),
-            compilation_metrics: CompilationMetrics::new(telemetry),
-            profiling_metrics: ProfilingMetrics::new(status, telemetry),
-            gpu_utilization: GpuUtilization::new(status, telemetry),
-            throughput: Throughput::new(status, telemetry),
+            job_stats: JobStats {
+                total_jobs: statistics.jobs.total,
+                by_status: statistics.jobs.by_state.clone(),
+                average_age: status.average_job_age_s,
+            },
+            compilation_metrics: CompilationMetrics::new(&statistics.compilation),
+            profiling_metrics: ProfilingMetrics::new(statistics),
+            gpu_utilization: GpuUtilization::new(&statistics.devices),
+            throughput: Throughput::new(&statistics.throughput),
             timestamp: now.map_or(0.0, |since| since.as_secs_f64()),
         }
     }
 }
 
 impl CompilationMetrics {
-    fn new(telemetry: &Telemetry) -> Self {
-        let times = telemetry.stage_times(Stage::Compile);
-        let from = |origin| telemetry.images_from(origin);
-        let (total, failed) = (times.count(), from(CacheResult::Failed));
-        let hits = from(CacheResult::Memory) + from(CacheResult::Disk) + from(CacheResult::Shared);
+    fn new(of: &CompilationStatistics) -> Self {
+        let (time, total) = (&of.time, of.successful + of.failed);
         Self {
             total_compilations: total,
-            successful_compilations: total.saturating_sub(failed),
-            failed_compilations: failed,
-            total_time_seconds: times.sum_s,
-            average_time_seconds: times.mean_s(),
-            min_time_seconds: times.min_s,
-            max_time_seconds: times.max_s,
-            success_rate: share(total.saturating_sub(failed), total, 1.0),
-            cache_hit_rate: share(hits, total, 0.0),
-            cache_hits: hits,
-            cache_misses: from(CacheResult::Miss) + failed,
+            successful_compilations: of.successful,
+            failed_compilations: of.failed,
+            total_time_seconds: time.total_s,
+            average_time_seconds: time.mean_s(),
+            min_time_seconds: time.min_s,
+            max_time_seconds: time.max_s,
+            success_rate: share(of.successful, total, 1.0),
+            cache_hit_rate: share(of.cache_hits, total, 0.0),
+            cache_hits: of.cache_hits,
+            cache_misses: of.cache_misses,
         }
     }
 }
 
 impl ProfilingMetrics {
-    fn new(status: &ServiceStatus, telemetry: &Telemetry) -> Self {
-        let (times, runs) = (telemetry.stage_times(Stage::Worker), telemetry.runs());
-        let successful = runs.all.saturating_sub(runs.failed);
+    fn new(statistics: &ServiceStatistics) -> Self {
+        let of = &statistics.profiling;
+        let (time, total) = (&of.time, of.successful + of.failed);
         Self {
-            total_profilings: runs.all,
-            successful_profilings: successful,
-            failed_profilings: runs.failed,
-            total_time_seconds: times.sum_s,
-            average_time_seconds: times.mean_s(),
-            min_time_seconds: times.min_s,
-            max_time_seconds: times.max_s,
-            success_rate: share(successful, runs.all, 1.0),
-            correctness_passed: runs.correct,
-            correctness_failed: runs.wrong,
-            correctness_rate: share(runs.correct, runs.correct + runs.wrong, 1.0),
-            gpu_usage_times: by_gpu(status, |id| telemetry.device_use(id).run_s),
+            total_profilings: total,
+            successful_profilings: of.successful,
+            failed_profilings: of.failed,
+            total_time_seconds: time.total_s,
+            average_time_seconds: time.mean_s(),
+            min_time_seconds: time.min_s,
+            max_time_seconds: time.max_s,
+            success_rate: share(of.successful, total, 1.0),
+            correctness_passed: of.correct,
+            correctness_failed: of.wrong,
+            correctness_rate: share(of.correct, of.correct + of.wrong, 1.0),
+            gpu_usage_times: by_gpu(&statistics.devices, |device| device.run_s),
         }
     }
 }
 
 impl GpuUtilization {
-    fn new(status: &ServiceStatus, telemetry: &Telemetry) -> Self {
-        let waits = telemetry.stage_times(Stage::Queue);
-        let in_use = |id| telemetry.device_use(id);
-        let seconds = by_gpu(status, |id| in_use(id).busy_s);
-        let leased = status.devices.iter().filter(|view| in_use(view.device.id).leased);
+    fn new(of: &DeviceStatistics) -> Self {
         Self {
-            gpu_acquisitions: waits.count(),
-            gpu_releases: telemetry.releases(),
-            active_sessions: leased.count() as u64,
-            total_gpu_time_seconds: seconds.values().sum(),
-            total_wait_time_seconds: waits.sum_s,
-            average_wait_time_seconds: waits.mean_s(),
-            min_wait_time_seconds: waits.min_s,
-            max_wait_time_seconds: waits.max_s,
-            utilization_by_gpu: seconds,
-            utilization_share_by_gpu: by_gpu(status, |id| {
-                (in_use(id).busy_s / status.uptime_s.max(1e-9)).min(1.0)
-            }),
+            gpu_acquisitions: of.acquisitions,
+            gpu_releases: of.releases,
+            active_sessions: of.devices.iter().filter(|device| device.held_now).count() as u64,
+            total_gpu_time_seconds: of.devices.iter().map(|device| device.held_s).sum(),
+            total_wait_time_seconds: of.wait.total_s,
+            average_wait_time_seconds: of.wait.mean_s(),
+            min_wait_time_seconds: of.wait.min_s,
+            max_wait_time_seconds: of.wait.max_s,
+            utilization_by_gpu: by_gpu(of, |device| device.held_s),
+            utilization_share_by_gpu: by_gpu(of, |device| device.utilization),
         }
     }
 }
 
 impl Throughput {
-    fn new(status: &ServiceStatus, telemetry: &Telemetry) -> Self {
-        let times = telemetry.stage_times(Stage::Total);
-        let (all, lately) = telemetry.submissions();
-        let completed = telemetry.ended_in(EndState::Completed);
-        let ended: u64 = telemetry.endings().iter().map(|(_, count)| count).sum();
-        let minutes = status.uptime_s / 60.0;
+    fn new(of: &ThroughputStatistics) -> Self {
+        let minutes = of.uptime_s / 60.0;
         Self {
-            server_uptime_seconds: status.uptime_s,
+            server_uptime_seconds: of.uptime_s,
             server_uptime_minutes: minutes,
-            total_requests: all,
-            completed_requests: completed,
-            failed_requests: ended.saturating_sub(completed),
-            success_rate: share(completed, ended, 1.0),
-            requests_per_minute: if minutes > 0.0 { all as f64 / minutes } else { 0.0 },
-            recent_throughput_per_minute: lately as f64 / Recent::MINUTES,
-            average_end_to_end_time_seconds: times.mean_s(),
-            min_end_to_end_time_seconds: times.min_s,
-            max_end_to_end_time_seconds: times.max_s,
+            total_requests: of.total,
+            completed_requests: of.completed,
+            failed_requests: of.failed,
+            success_rate: share(of.completed, of.completed + of.failed, 1.0),
+            requests_per_minute: if minutes > 0.0 { of.total as f64 / minutes } else { 0.0 },
+            recent_throughput_per_minute: of.recent as f64 / Recent::MINUTES,
+            average_end_to_end_time_seconds: of.end_to_end.mean_s(),
+            min_end_to_end_time_seconds: of.end_to_end.min_s,
+            max_end_to_end_time_seconds: of.end_to_end.max_s,
         }
     }
 }
@@ -243,7 +237,6 @@ fn share(part: u64, whole: u64, of_nothing: f64) -> f64 {
     if whole == 0 { of_nothing } else { part as f64 / whole as f64 }
 }
 
-fn by_gpu(status: &ServiceStatus, value: impl Fn(u32) -> f64) -> BTreeMap<String, f64> {
-    let ids = status.devices.iter().map(|view| view.device.id);
-    ids.map(|id| (id.to_string(), value(id))).collect()
+fn by_gpu(of: &DeviceStatistics, value: impl Fn(&DeviceUse) -> f64) -> BTreeMap<String, f64> {
+    of.devices.iter().map(|device| (device.device.to_string(), value(device))).collect()
 }

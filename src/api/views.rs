@@ -6,25 +6,28 @@ use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 use super::payload::MEDIA_TYPES;
-use crate::pipeline::{DeviceView, ServiceStatus};
+use crate::pipeline::{DeviceView, ServiceStatus, SubmittedJob};
 use crate::report::{DeviceReport, JobState, JobView};
 use crate::worker::protocol::DeviceKind;
 
-/// Answer of `POST /evaluate?wait=false`.
+/// Answer of `POST /evaluate?wait=false`, and for each job of a batch.
 #[derive(Debug, Clone, Serialize, Deserialize, Object)]
 pub struct Accepted {
     /// Identifies the job.
     pub job_id: String,
-    /// `submitted`.
+    /// Where it stands: `submitted`, unless it was there already.
     pub status: JobState,
     /// Where the job can be watched and its report fetched.
     pub status_url: String,
+    /// Whether it was there already, by its idempotency key.
+    pub existing: bool,
 }
 
 impl Accepted {
-    pub(super) fn new(job_id: String) -> Self {
+    pub(super) fn new(job: SubmittedJob) -> Self {
+        let SubmittedJob { job_id, state, existing } = job;
         let status_url = format!("/jobs/{job_id}");
-        Self { job_id, status: JobState::Submitted, status_url }
+        Self { job_id, status: state, status_url, existing }
     }
 }
 

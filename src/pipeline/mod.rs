@@ -21,6 +21,7 @@ mod run;
 mod sanitized;
 mod service;
 mod start;
+mod statistics;
 mod submission;
 mod sweep;
 mod swept;

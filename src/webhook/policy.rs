@@ -76,9 +76,9 @@ impl Policy {
         // A user could pass for the host in a log; a port that is none would be left out silently.
         let port = match authority.as_str().strip_prefix(host) {
             Some("") => None,
-            Some(rest) => {
-                Some(rest.strip_prefix(':').and_then(|port| port.parse().ok()).ok_or(Refused::Url)?)
-            }
+            Some(rest) => Some(
+                rest.strip_prefix(':').and_then(|port| port.parse().ok()).ok_or(Refused::Url)?,
+            ),
             None => return Err(Refused::Url),
         };
         if host.is_empty() {

@@ -33,7 +33,13 @@ mod tests {
     #[test]
     fn the_signature_is_that_of_other_implementations() {
         let signed = signature("0123456789abcdef", 1_767_225_600, br#"{"a":1}"#);
-        assert_eq!(signed, concat!("t=1767225600,v1=", "539b0e21b535c5201ef7d1453c0a0de4ad132293226de9018be0cfbf0092faa6"));
+        assert_eq!(
+            signed,
+            concat!(
+                "t=1767225600,v1=",
+                "539b0e21b535c5201ef7d1453c0a0de4ad132293226de9018be0cfbf0092faa6"
+            )
+        );
     }
 
     #[test]
