@@ -12,6 +12,7 @@
 mod byte_string;
 
 pub mod contained;
+pub mod telemetry;
 
 pub mod tensor;
 
@@ -36,6 +37,7 @@ pub mod config;
 pub mod store;
 
 pub mod pipeline;
+pub mod webhook;
 
 pub mod gate;
 

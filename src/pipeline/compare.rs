@@ -8,8 +8,8 @@ use super::decision;
 use super::error::{self, Problem, ServiceError};
 use super::jobs::LiveJob;
 use super::prepare::{self, CompileOutcome, Prepared};
+use super::recorded;
 use super::run::{Laid, Purpose, Ran, Shared, ms};
-use super::statistics::Leased;
 use super::watched::Watched;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
 use crate::measure::paired::{self, LookOutcome, PairOutcome, PairedComparison, Ranking};
@@ -19,6 +19,7 @@ use crate::report::{
     CandidateReport, CompareResponse, CountComparison, EvaluateResponse, JobStage, ResponseStatus,
     Timings, VerdictBy,
 };
+use crate::worker::Lease;
 use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, PairedPlan, RunOutcome};
 
 /// A kernel that was evaluated on its own.
@@ -56,7 +57,7 @@ impl Shared {
         job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
         let need = Need { target: Some(device.target), ..Need::default() };
-        let lease = self.lease(&need).await?;
+        let lease = self.fleet.lease(&need).await.map_err(error::from_lease)?;
         let mut bench = Bench { shared: self, job, request: &request, lease, runs: 0 };
         let waited = ms(queued);
 
@@ -95,7 +96,7 @@ struct Bench<'a> {
     shared: &'a Shared,
     job: &'a LiveJob,
     request: &'a CompareRequest,
-    lease: Leased<'a>,
+    lease: Lease,
     /// Runs so far: each gets an id of its own.
     runs: u32,
 }
@@ -127,7 +128,6 @@ impl Bench<'_> {
         let began = Instant::now();
         let compiled = prepare::compile(&self.shared.compiler, &request, &device.target).await?;
         let mut timings = Timings { compile: ms(began), ..Timings::default() };
-        self.shared.statistics.compiled(&compiled, began.elapsed());
         self.job.keep(super::run::kept(name, &request, &device, &compiled));
         let compiled = match compiled {
             CompileOutcome::Compiled(compiled) => *compiled,
@@ -135,6 +135,7 @@ impl Bench<'_> {
                 timings.total = ms(began);
                 let id = self.job.id();
                 let report = assemble::not_compiled(id, &request, &device, &failure, timings);
+                recorded::evaluation(&report);
                 return Ok(Evaluated { report, prepared: None, counts: None });
             }
         };
@@ -153,6 +154,7 @@ impl Bench<'_> {
         let ran = Ran { request, prepared, outcome, watched, device };
         let report = assemble::ran(self.job.id(), &ran, timings)
             .map_err(|error| error::internal("building the report", &error))?;
+        recorded::evaluation(&report);
         Ok(Evaluated { report, prepared: Some(ran.prepared), counts })
     }
 

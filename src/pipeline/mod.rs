@@ -16,6 +16,7 @@ mod nsight;
 mod prepare;
 mod profile_plan;
 mod profiled;
+mod recorded;
 mod run;
 mod sanitized;
 mod service;

@@ -20,6 +20,7 @@ mod lease;
 mod migrate;
 mod objects;
 mod open;
+mod pending;
 mod read;
 mod recover;
 mod state;
@@ -36,6 +37,7 @@ pub use database::Durability;
 pub use error::StoreError;
 pub use lease::{HEARTBEAT, JobLease, LEASE};
 pub use open::{Quotas, Store, StoreConfig};
+pub use pending::{ArtifactRow, Cleaned, Retention};
 pub use state::{STATES, has_ended, may_follow, name as state_name, parse as parse_state};
 pub use types::{
     Cancel, Claimed, Ending, Heartbeat, JobCounts, JobError, JobFilter, JobId, JobKind, JobPage,
