@@ -365,6 +365,30 @@ fn after_help() -> String {
     text
 }
 
+/// What the tests of the commands share.
+#[cfg(test)]
+pub(super) mod testing {
+    use serde_json::{Map, Value};
+
+    use super::{Cli, Command, Parser};
+
+    /// The command that these arguments are.
+    pub(in super::super) fn command<A: AsRef<str>>(arguments: &[A]) -> Command {
+        let arguments = arguments.iter().map(AsRef::as_ref);
+        Cli::parse_from(std::iter::once("warpgauge").chain(arguments)).command
+    }
+
+    /// A contract once flags were put into it.
+    pub(in super::super) fn with_flags(
+        contract: Value,
+        apply: impl FnOnce(&mut Map<String, Value>),
+    ) -> Value {
+        let Value::Object(mut fields) = contract else { panic!("an object") };
+        apply(&mut fields);
+        Value::Object(fields)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;

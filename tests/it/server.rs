@@ -123,8 +123,9 @@ impl Server {
     /// Starts a server with more arguments and environment variables.
     pub fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let data = data_directory();
-        let server = Self::start_in(data.path(), arguments, environment);
-        Self { _data: Some(data), ..server }
+        let mut server = Self::start_in(data.path(), arguments, environment);
+        server._data = Some(data);
+        server
     }
 
     /// Starts a server on data that were there before, and stay.

@@ -2,6 +2,7 @@
 
 use super::{CaseReport, GateReport, words};
 use crate::gate::Outcome;
+use crate::xml::escape;
 
 /// The result as JUnit XML. What fails the suite is a `failure`, or an `error` where it could not be
 /// measured; what does not, whatever its outcome, passes or is `skipped`, so that the report is red
@@ -80,23 +81,4 @@ fn push_case(xml: &mut String, report: &GateReport, case: &CaseReport) {
         out.push_str(&format!("; finds a slowdown of {effect} at the least"));
     }
     xml.push_str(&format!("      <system-out>{out}</system-out>\n    </testcase>\n"));
-}
-
-/// Text as XML may hold it, in an attribute or between tags. Characters that XML 1.0 has no way to
-/// write are replaced.
-pub(super) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            '\t' | '\n' => escaped.push(c),
-            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            _ => escaped.push(c),
-        }
-    }
-    escaped
 }
