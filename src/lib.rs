@@ -34,6 +34,8 @@ pub mod report;
 pub mod tools;
 
 pub mod config;
+pub mod store;
+
 pub mod pipeline;
 pub mod webhook;
 

@@ -31,7 +31,7 @@ mod watched;
 pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use error::{Problem, ServiceError, chain as error_chain};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
-pub use start::{Pipeline, program, toolchain_search};
+pub use start::{Pipeline, Role, program, toolchain_search};
 pub use submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };
