@@ -18,6 +18,7 @@ mod faults;
 mod gate;
 mod import;
 mod lifecycle;
+mod openmetrics;
 mod profile;
 mod server;
 mod sweep;
