@@ -279,6 +279,7 @@ fn store_config(config: &Config) -> StoreConfig {
             max_waiting: limits.max_queued_per_key,
             max_running: limits.max_running_per_key,
         },
+        artifacts_max_bytes: storage.artifacts_max_bytes,
         ..StoreConfig::new(config.data_dir())
     }
 }

@@ -269,7 +269,11 @@ pub(super) async fn end(
     ended.map_err(batch.failed("end a job"))?;
     let from = Place { state: row.state, held: row.holder.is_some() };
     batch.tally.moved(&row.owner, Some(from), Some(Place::waiting(state)));
-    Ok(())
+    batch.tally.weighs(&row.owner, more_bytes);
+    match &row.webhook {
+        Some(url) => super::deliveries::enter(job, url, batch).await,
+        None => Ok(()),
+    }
 }
 
 /// A job goes back to those that wait.
