@@ -12,6 +12,7 @@ mod error;
 mod jobs;
 mod linted;
 mod measured;
+mod monitored;
 mod nsight;
 mod prepare;
 mod profile_plan;

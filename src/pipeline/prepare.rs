@@ -181,6 +181,7 @@ pub(super) fn lay_out(
         paired: None,
         traced: None,
         counters: None,
+        monitored: None,
     };
     Ok(Prepared { artifact: compiled.candidate, job, _directory: layout.directory })
 }

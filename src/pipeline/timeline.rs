@@ -189,6 +189,7 @@ mod tests {
             max_shared_optin_bytes: 0,
             pci_bus_id: String::new(),
             sm: SmLimits::default(),
+            unmonitored: None,
         }
     }
 

@@ -36,6 +36,7 @@ impl Described {
                 shared_bytes: 228 << 10,
                 reserved_shared_bytes: 1024,
             },
+            unmonitored: None,
         }
     }
 

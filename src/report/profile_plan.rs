@@ -43,8 +43,9 @@ pub struct ProfilePlan {
     pub passes: Option<u32>,
     /// Most passes that an evaluation makes.
     pub max_passes: u32,
-    /// Estimated time beyond the evaluation, milliseconds, for a short kernel and a profiling worker
-    /// that is warm; its first use takes about two seconds more.
+    /// Estimated time beyond the evaluation, milliseconds, for a short kernel. Of counters, for a
+    /// profiling worker that is warm; its first use takes about two seconds more. Absent where the
+    /// source does not tell before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_ms: Option<f64>,
     /// Why a better source cannot be had.

@@ -20,7 +20,7 @@ use crate::tensor::Dtype;
 use crate::validate::{Comparison, ResolvedTolerance, Weakness};
 
 /// Version of this protocol; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// Largest frame, in bytes. Machine code is the largest thing that travels in one.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -113,6 +113,8 @@ pub struct DeviceInfo {
     pub pci_bus_id: String,
     /// What one multiprocessor holds at once.
     pub sm: SmLimits,
+    /// Why the driver's monitoring (GPM) tells nothing of it; `None`: it does.
+    pub unmonitored: Option<Unavailable>,
 }
 
 /// What one multiprocessor holds at once.
@@ -186,6 +188,46 @@ pub struct Job {
     pub traced: Option<TracePlan>,
     /// In place of all else: read hardware counters of the launch.
     pub counters: Option<CounterPlan>,
+    /// In place of all else: launch again and again while the driver monitors the GPU.
+    pub monitored: Option<MonitorPlan>,
+}
+
+/// How long to monitor a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MonitorPlan {
+    /// Shortest time between two readings, milliseconds.
+    pub window_ms: u32,
+}
+
+/// What the driver's monitoring told of a GPU on which a kernel ran again and again.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MonitorFacts {
+    /// The time in which the kernel ran.
+    pub running: MonitorWindow,
+    /// The time in which only that was done which must be done before each launch; `None`: nothing
+    /// must be.
+    pub restoring: Option<MonitorWindow>,
+    /// From one launch to the next of a kernel that does nothing, seconds.
+    pub empty_period_s: f64,
+    /// Processes on the GPU that are not known to be this service's.
+    pub other_processes: Option<u32>,
+    /// Why there are no values at all.
+    pub unavailable: Option<Unavailable>,
+}
+
+/// What a GPU did between two readings while the same was queued again and again.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MonitorWindow {
+    /// Percentages of the whole GPU, by the catalogue's names of the readings; finite.
+    pub values: BTreeMap<String, f64>,
+    /// Those without a value, and why.
+    pub missing: BTreeMap<String, String>,
+    /// Between the readings, seconds.
+    pub window_s: f64,
+    /// From one repetition to the next, seconds.
+    pub period_s: f64,
+    /// Repetitions that the time is the mean of.
+    pub repetitions: u64,
 }
 
 /// Hardware counters to read, by a worker that is for that.
@@ -278,6 +320,7 @@ impl Job {
             profile: false,
             traced: None,
             counters: None,
+            monitored: None,
         }
     }
 
@@ -451,6 +494,8 @@ pub struct RunOutcome {
     pub counts: Option<LaunchCounts>,
     /// What hardware counters told in launches of their own.
     pub counters: Option<CounterFacts>,
+    /// What monitoring told of launches of their own.
+    pub monitored: Option<MonitorFacts>,
     /// Device memory that the buffers of a traced job took, as the driver tells, bytes.
     pub memory_bytes: Option<u64>,
     /// Occupancy and resources as the driver reports them for the launched kernel.

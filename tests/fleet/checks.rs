@@ -100,6 +100,7 @@ pub fn job(id: &str) -> Job {
         paired: None,
         traced: None,
         counters: None,
+        monitored: None,
     }
 }
 

@@ -69,6 +69,7 @@ fn job(image: Image, directory: &Path, view: TraceView) -> Job {
         lint: false,
         profile: false,
         counters: None,
+        monitored: None,
         paired: None,
         traced: Some(TracePlan { view, cache: CacheState::Cold }),
     }
