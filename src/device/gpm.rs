@@ -12,9 +12,12 @@ use nvml_wrapper::{Device, GpmSample};
 use super::nvml::GpuMonitor;
 use crate::profile::{Cause, Unavailable};
 
+/// Time in which the GPU had any work.
+pub const ACTIVITY: &str = "gpm__graphics_util";
+
 /// What is read, by the names that the catalogue has for it.
 const METRICS: [(Id, &str); 12] = [
-    (Id::GraphicsUtil, "gpm__graphics_util"),
+    (Id::GraphicsUtil, ACTIVITY),
     (Id::SmUtil, "gpm__sm_util"),
     (Id::SmOccupancy, "gpm__sm_occupancy"),
     (Id::IntegerUtil, "gpm__integer_util"),

@@ -36,7 +36,7 @@ pub use context::{Context, Driver};
 pub use emulator::EmulatorControl;
 pub use error::{DeviceError, error_code, is_sticky};
 pub use gate::Gate;
-pub use gpm::{GpmError, GpmReading, GpmValue};
+pub use gpm::{ACTIVITY, GpmError, GpmReading, GpmValue};
 pub use launch::{LaunchShape, Params, PreparedLaunch};
 pub use loader::{DriverChoice, LoadError};
 pub use mapped::MappedFile;

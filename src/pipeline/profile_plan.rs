@@ -93,8 +93,8 @@ impl Shared {
         plan.chip = Some(chip.to_owned());
         plan.missing = found.refused;
         plan.passes = Some(found.passes);
-        let pass_ms = self.fleet.pass_ms(device.ordinal);
-        plan.estimated_ms = Some(FIXED_MS + f64::from(found.passes) * pass_ms);
+        let own = self.fleet.counters_ms(device.ordinal, &plan.counters, found.passes);
+        plan.estimated_ms = Some(FIXED_MS + own);
         Ok(())
     }
 }

@@ -37,9 +37,13 @@ const SAME: [(&str, &str); 9] = [
 const OTHERS: [(&str, &str); 5] = [
     ("gpm__graphics_util", "time in which the GPU had any work"),
     ("gpm__sm_occupancy", "resident warps, of all that there could be, idle time included"),
-    ("gpm__integer_util", "time in which multiprocessors did integer operations"),
-    ("gpm__fp32_util", "time in which multiprocessors did f32 operations outside tensor cores"),
-    ("gpm__fp16_util", "time in which multiprocessors did f16 operations outside tensor cores"),
+    (
+        "gpm__integer_util",
+        "integer operations of the multiprocessors; more than one pipeline does them, so that it \
+         passes the time in which they were active",
+    ),
+    ("gpm__fp32_util", "f32 operations outside tensor cores; the FMA pipeline does others too"),
+    ("gpm__fp16_util", "f16 operations outside tensor cores"),
 ];
 
 /// Occupancy of the time in which there were warps: the quotient of two readings.

@@ -2,8 +2,10 @@
 //!
 //! Monitoring (GPM) is read twice, and tells of all that happened in between. So the device must be
 //! busy with the kernel and nothing else from before the first reading until after the second: a
-//! thread of its own reads, while this one keeps two batches of launches queued. What must be put
-//! back before each launch is monitored again without the kernel, so that it can be taken out.
+//! thread of its own reads, while this one keeps two batches of launches queued. A reading is not of
+//! the moment at which it is asked for, but of some 150 ms before on an H200; so the device is busy
+//! for twice that first. What must be put back before each launch is monitored again without the
+//! kernel, so that it can be taken out.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -17,7 +19,7 @@ use super::link::Link;
 use super::scrub::Residue;
 use super::traced;
 use crate::contract::Role;
-use crate::device::{DeviceError, EventPool, GpmError, GpmValue, GpuMonitor, Stream};
+use crate::device::{ACTIVITY, DeviceError, EventPool, GpmError, GpmValue, GpuMonitor, Stream};
 use crate::profile::{Cause, Unavailable};
 use crate::validate::POISON_BYTE;
 use crate::worker::protocol::{
@@ -26,6 +28,15 @@ use crate::worker::protocol::{
 
 /// Shortest time between two readings that NVML can evaluate well.
 const MIN_WINDOW: Duration = Duration::from_millis(100);
+
+/// Time for which a device is busy before the first reading: longer than readings are old.
+const LEAD: Duration = Duration::from_millis(300);
+
+/// Most readings after the first.
+const MAX_READINGS: u32 = 5;
+
+/// Share of the time that a busy GPU has work, percent.
+const BUSY: f64 = 99.0;
 
 /// Most repetitions of a batch: two of them and their marks fit the queue of a stream.
 const MAX_BATCH: u64 = 400;
@@ -227,7 +238,7 @@ impl Belt<'_> {
     }
 }
 
-/// Two readings: the first as soon as the device is busy, the second a window later.
+/// Two readings, a window apart, of a device that has long been busy.
 fn read(
     monitor: &GpuMonitor,
     window: Duration,
@@ -236,12 +247,32 @@ fn read(
 ) -> Result<(Vec<GpmValue>, Duration), GpmError> {
     // If the launches failed, nobody looks at the readings.
     let _ = begun.recv();
-    let first = monitor.gpm_reading()?;
-    let start = Instant::now();
-    let _ = stopped.recv_timeout(window);
-    let second = monitor.gpm_reading()?;
-    let window = start.elapsed();
-    Ok((monitor.gpm_between(&first, &second)?, window))
+    let _ = stopped.recv_timeout(LEAD);
+    let (mut first, mut since) = (monitor.gpm_reading()?, Instant::now());
+    let (mut before, mut left) = (None, MAX_READINGS);
+    loop {
+        let _ = stopped.recv_timeout(window);
+        let (second, now) = (monitor.gpm_reading()?, Instant::now());
+        let values = monitor.gpm_between(&first, &second)?;
+        let activity = activity(&values);
+        left -= 1;
+        // Where idle time is between launches, activity stays below; but then it does not rise.
+        if left == 0 || activity.is_none_or(|percent| is_settled(before, percent)) {
+            return Ok((values, now - since));
+        }
+        (first, since, before) = (second, now, activity);
+    }
+}
+
+/// Time in which the GPU had work, percent.
+fn activity(values: &[GpmValue]) -> Option<f64> {
+    let (_, value) = values.iter().find(|(name, _)| *name == ACTIVITY)?;
+    value.as_ref().ok().copied()
+}
+
+/// Whether a device was as busy in a window as it gets.
+fn is_settled(before: Option<f64>, percent: f64) -> bool {
+    percent >= BUSY || before.is_some_and(|before| (percent - before).abs() <= 1.0)
 }
 
 /// What two readings told of repetitions between two marks.
@@ -281,6 +312,16 @@ mod tests {
         assert_eq!(told.missing["gpm__fp16_util"], "why");
         let one = described(Vec::new(), Duration::from_millis(40), first, first);
         assert_eq!(one.period_s, 0.04);
+    }
+
+    #[test]
+    fn a_window_counts_when_the_device_is_as_busy_as_it_gets() {
+        assert!(is_settled(None, 99.5));
+        assert!(!is_settled(None, 60.0) && !is_settled(Some(60.0), 90.0));
+        assert!(is_settled(Some(89.5), 90.0), "what lies between launches stays");
+        let values = [("gpm__sm_util", Ok(97.0)), (ACTIVITY, Ok(99.0))];
+        assert_eq!(activity(&values), Some(99.0));
+        assert_eq!(activity(&values[..1]), None);
     }
 
     #[test]
