@@ -13,6 +13,7 @@ mod jobs;
 mod linted;
 mod measured;
 mod monitored;
+mod nested;
 mod nsight;
 mod prepare;
 mod profile_plan;

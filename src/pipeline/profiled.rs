@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use super::monitored;
+use super::nested;
 use super::nsight;
 use super::prepare::Prepared;
 use super::run::Shared;
@@ -150,13 +151,14 @@ pub(super) async fn collect(
                 let names = profile::nvidia_names(&selection, device.target.architecture());
                 match nsight::counters(shared, lease, request, prepared, &names).await {
                     Ok((collected, artifacts)) => {
+                        let collected = nested::noted(collected, &prepared.job);
                         return Some((Profiled { collected, failures }, artifacts));
                     }
                     Err(unavailable) => Err(unavailable),
                 }
             }
         };
-        match told {
+        match told.map(|collected| nested::noted(collected, &prepared.job)) {
             Ok(collected) => return Some((Profiled { collected, failures }, Vec::new())),
             Err(unavailable) => failures.push((name(rung).to_owned(), unavailable)),
         }

@@ -2,7 +2,7 @@
 """The driver's monitoring (GPM) of kernels beside hardware counters, and the rest of a profile.
 
     monitoring.py WARPGAUGE OUT [STEP…]     steps: table plan import busy plain
-    launches both; default: all
+    launches both repeat; default: all
 
 Needs a GPU (Hopper or later), and Python 3 alone. `import` needs Nsight Compute.
 """
@@ -59,6 +59,7 @@ class Server:
             if self.process.poll() is not None:
                 sys.exit("the server ended; see its log")
             time.sleep(0.1)
+        self.stop()
         sys.exit("the server does not become ready")
 
     def evaluate(self, contract, tools=None, metrics=(), **more):
@@ -361,10 +362,17 @@ def both(server):
                   json.dumps(found.get("unavailable")), report.get("error") or "")
 
 
+def repeat(server):
+    """How far monitoring differs from itself."""
+    for name in ("vector_add_16m", "increment_16m", "matmul_1024"):
+        told = [values(server.evaluate(contracts()[name], ["gpm"])) for _ in range(5)]
+        print(name, {key: [round(one.get(key, float("nan")), 2) for one in told] for key in SHOWN[:3]})
+
+
 def main():
     os.makedirs(OUT, exist_ok=True)
     steps = {"table": table, "plan": plan, "import": imported, "busy": busy, "plain": plain,
-             "launches": launches, "both": both}
+             "launches": launches, "both": both, "repeat": repeat}
     server = Server(8792, "server")
     try:
         for name in sys.argv[3:] or list(steps):

@@ -82,7 +82,7 @@ fn a_kernel_that_is_lost_among_copies_or_gaps_is_refused() {
     assert!(refused.reason.contains("putting inputs back takes 40.0"), "{}", refused.reason);
 
     let short = collected(&facts(window(3.0, &BUSY), None), "k", None).unwrap();
-    assert_eq!(found(&short, "achieved_occupancy").unwrap().value, 50.0);
+    assert!(found(&short, "achieved_occupancy").is_err());
     let dram = found(&short, "dram_throughput").unwrap_err();
     assert!(dram.contains("too short") && dram.contains("67 %"), "{dram}");
 
