@@ -17,8 +17,9 @@ const WINDOW_MS: u32 = 200;
 /// Longest time for a worker to become ready, beyond what the request allows its kernel.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// Time that it takes in all, milliseconds: the start of a worker, and the window.
-pub(super) const USUAL_MS: f64 = 900.0;
+/// Time that it takes in all, milliseconds: the start of a worker, the time until readings are of
+/// the kernel alone, and the window. Half a second more where inputs are put back.
+pub(super) const USUAL_MS: f64 = 780.0;
 
 /// What monitoring tells of the request's kernel, in a process of its own.
 pub(super) async fn metrics(

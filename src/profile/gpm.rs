@@ -21,8 +21,8 @@ use super::values::Collected;
 use crate::worker::protocol::{MonitorFacts, MonitorWindow};
 
 /// Metrics of the catalogue that a reading means the same as.
-const SAME: [(&str, &str); 9] = [
-    ("sm_active_cycles", "gpm__sm_util"),
+const SAME: [(&str, &str); 10] = [
+    ("sm_active_cycles", ACTIVE),
     ("achieved_occupancy", OCCUPANCY_WHILE_ACTIVE),
     ("dram_throughput", "gpm__dram_bw_util"),
     ("gpu_dram_throughput", "gpm__dram_bw_util"),
@@ -31,6 +31,7 @@ const SAME: [(&str, &str); 9] = [
     ("tensor_integer_pipe_active", "gpm__imma_tensor_util"),
     ("tensor_double_pipe_active", "gpm__dfma_tensor_util"),
     ("fp64_pipe_active", "gpm__fp64_util"),
+    ("fp16_pipe_utilization", FP16_WHILE_ACTIVE),
 ];
 
 /// Readings that no metric of the catalogue means the same as, and what they are.
@@ -46,8 +47,14 @@ const OTHERS: [(&str, &str); 5] = [
     ("gpm__fp16_util", "f16 operations outside tensor cores"),
 ];
 
-/// Occupancy of the time in which there were warps: the quotient of two readings.
+/// Time in which multiprocessors had warps.
+const ACTIVE: &str = "gpm__sm_util";
+
+/// Shares of the time in which there were warps, each with what is divided by that time.
+const WHILE_ACTIVE: [(&str, &str); 2] =
+    [(OCCUPANCY_WHILE_ACTIVE, "gpm__sm_occupancy"), (FP16_WHILE_ACTIVE, "gpm__fp16_util")];
 const OCCUPANCY_WHILE_ACTIVE: &str = "gpm__sm_occupancy/gpm__sm_util";
+const FP16_WHILE_ACTIVE: &str = "gpm__fp16_util/gpm__sm_util";
 
 /// Largest part of the time that may lie between launches, by the time that an empty kernel takes
 /// from launch to launch; which is more than what a longer one waits for. On an H200 a kernel of 13
@@ -88,15 +95,17 @@ pub fn collected(
     }
     let MonitorWindow { mut values, mut missing, period_s, .. } = alone(facts)?;
     let gap = (facts.empty_period_s / period_s).min(1.0);
-    let active = values.get("gpm__sm_util").copied().filter(|active| *active >= MIN_ACTIVE);
-    match active.zip(values.get("gpm__sm_occupancy").copied()) {
-        Some((active, resident)) => {
-            let share = (100.0 * resident / active).clamp(0.0, 100.0);
-            values.insert(OCCUPANCY_WHILE_ACTIVE.to_owned(), share);
-        }
-        None => {
-            let reason = "the multiprocessors were hardly active, or their activity is not known";
-            missing.insert(OCCUPANCY_WHILE_ACTIVE.to_owned(), reason.to_owned());
+    let active = values.get(ACTIVE).copied().filter(|active| *active >= MIN_ACTIVE);
+    for (name, of) in WHILE_ACTIVE {
+        match active.zip(values.get(of).copied()) {
+            Some((active, part)) => {
+                let share = (100.0 * part / active).clamp(0.0, 100.0);
+                values.insert(name.to_owned(), share);
+            }
+            None => {
+                let reason = "the multiprocessors were hardly active, or a reading is missing";
+                missing.insert(name.to_owned(), reason.to_owned());
+            }
         }
     }
     if gap > MAX_GAP {

@@ -48,6 +48,7 @@ fn shares_are_told_with_what_they_are_means_of() {
     assert!(note.contains("up to 4 % of the time"), "{note}");
     // Idle time is above and below.
     assert_eq!(found(&collected, "achieved_occupancy").unwrap().value, 50.0);
+    assert_eq!(found(&collected, "fp16_pipe_utilization").unwrap().value, 1.25);
     let counts = found(&collected, "flop_count").unwrap_err();
     assert!(counts.contains("no counts"), "{counts}");
     assert!(found(&collected, "fp64_pipe_active").unwrap_err().contains("gpm__fp64_util"));
