@@ -1,8 +1,9 @@
 //! `cargo xtask clients`: the HTTP API through other people's programs.
 //!
 //! Clients are generated from `openapi/warpgauge-client.json` by three generators, and each does a
-//! real evaluation against a running server; a fuzzer and a browser use the same server. Everything
-//! is installed below `target/clients`.
+//! real evaluation against a running server; a fuzzer and a browser use the same server, and so does
+//! the gate, whose reports are read by the programs they are for. Everything is installed below
+//! `target/clients`.
 
 mod tools;
 
@@ -52,15 +53,18 @@ enum Check {
     Fuzzer,
     /// Swagger UI in Chromium.
     Browser,
+    /// What reads the gate's reports: parsers and schemas of their formats, and Chromium.
+    GateReports,
 }
 
-const ALL: [Check; 6] = [
+const ALL: [Check; 7] = [
     Check::Validator,
     Check::PythonClient,
     Check::Generator,
     Check::Typescript,
     Check::Fuzzer,
     Check::Browser,
+    Check::GateReports,
 ];
 
 /// Where things are.
@@ -72,6 +76,8 @@ struct Checks {
     scripts: PathBuf,
     /// Where the fuzzer may write.
     reports: PathBuf,
+    /// Where the gate's suite and its reports are.
+    gate: PathBuf,
     url: String,
 }
 
@@ -95,6 +101,7 @@ pub fn run(options: &Options) -> Result<()> {
         spec: shell::root().join("openapi/warpgauge-client.json"),
         scripts: shell::root().join("xtask/clients"),
         reports: home.join("reports"),
+        gate: home.join("gate"),
         url,
     };
     if !context.spec.is_file() {
@@ -127,6 +134,7 @@ impl Checks {
             Check::Typescript => self.typescript(),
             Check::Fuzzer => self.fuzzer(),
             Check::Browser => self.browser(),
+            Check::GateReports => self.gate_reports(),
         }
     }
 
@@ -180,5 +188,16 @@ impl Checks {
         shell::run(
             self.tools.node().arg(self.scripts.join("browser.mjs")).arg(&self.url).arg(chromium),
         )
+    }
+
+    /// Has the gate write reports and reads them as those do for whom they are.
+    fn gate_reports(&self) -> Result<()> {
+        let chromium = tools::chromium()?;
+        let program = product::build(Profile::Dev)?;
+        let script = self.scripts.join("gate_reports.py");
+        let python = self.tools.python_program("python");
+        shell::run({ python }.arg(script).arg(program).arg(&self.url).arg(&self.gate))?;
+        let page = self.gate.join("report/gate.html");
+        shell::run(self.tools.node().arg(self.scripts.join("gate_page.mjs")).arg(page).arg(chromium))
     }
 }
