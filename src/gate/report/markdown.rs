@@ -79,7 +79,10 @@ fn cell(text: &str) -> String {
             '@' => cell.push_str("@\u{200d}"),
             '#' => cell.push_str("\\#\u{200d}"),
             ':' if after.starts_with("//") => cell.push_str(":\u{200d}"),
-            'w' | 'W' if after.starts_with('.') && before[at.saturating_sub(2)..].eq_ignore_ascii_case(b"ww") => {
+            'w' | 'W'
+                if after.starts_with('.')
+                    && before[at.saturating_sub(2)..].eq_ignore_ascii_case(b"ww") =>
+            {
                 cell.push(c);
                 cell.push('\u{200d}');
             }
