@@ -55,9 +55,11 @@ enum Check {
     Browser,
     /// What reads the gate's reports: parsers and schemas of their formats, and Chromium.
     GateReports,
+    /// The schemas of GitHub's and GitLab's files, for the action and the snippets.
+    CiFiles,
 }
 
-const ALL: [Check; 7] = [
+const ALL: [Check; 8] = [
     Check::Validator,
     Check::PythonClient,
     Check::Generator,
@@ -65,6 +67,7 @@ const ALL: [Check; 7] = [
     Check::Fuzzer,
     Check::Browser,
     Check::GateReports,
+    Check::CiFiles,
 ];
 
 /// Where things are.
@@ -135,6 +138,7 @@ impl Checks {
             Check::Fuzzer => self.fuzzer(),
             Check::Browser => self.browser(),
             Check::GateReports => self.gate_reports(),
+            Check::CiFiles => self.ci_files(),
         }
     }
 
@@ -190,14 +194,26 @@ impl Checks {
         )
     }
 
+    fn ci_files(&self) -> Result<()> {
+        let script = self.scripts.join("ci_files.py");
+        shell::run(self.tools.python_program("python").arg(script).arg(self.gate.join("ci")))
+    }
+
     /// Has the gate write reports and reads them as those do for whom they are.
     fn gate_reports(&self) -> Result<()> {
         let chromium = tools::chromium()?;
         let program = product::build(Profile::Dev)?;
-        let script = self.scripts.join("gate_reports.py");
-        let python = self.tools.python_program("python");
-        shell::run({ python }.arg(script).arg(program).arg(&self.url).arg(&self.gate))?;
+        shell::run(
+            self.tools
+                .python_program("python")
+                .arg(self.scripts.join("gate_reports.py"))
+                .arg(program)
+                .arg(&self.url)
+                .arg(&self.gate),
+        )?;
         let page = self.gate.join("report/gate.html");
-        shell::run(self.tools.node().arg(self.scripts.join("gate_page.mjs")).arg(page).arg(chromium))
+        shell::run(
+            self.tools.node().arg(self.scripts.join("gate_page.mjs")).arg(page).arg(chromium),
+        )
     }
 }
