@@ -21,4 +21,5 @@ mod lifecycle;
 mod profile;
 mod server;
 mod sweep;
+mod terminal;
 mod traced;
