@@ -48,17 +48,20 @@ enum Check {
     Generator,
     /// openapi-typescript.
     Typescript,
+    /// prometheus-client's parser of metrics.
+    Metrics,
     /// schemathesis.
     Fuzzer,
     /// Swagger UI in Chromium.
     Browser,
 }
 
-const ALL: [Check; 6] = [
+const ALL: [Check; 7] = [
     Check::Validator,
     Check::PythonClient,
     Check::Generator,
     Check::Typescript,
+    Check::Metrics,
     Check::Fuzzer,
     Check::Browser,
 ];
@@ -125,6 +128,12 @@ impl Checks {
             Check::PythonClient => self.python_script("eval_openapi_python_client.py"),
             Check::Generator => self.python_script("eval_openapi_generator.py"),
             Check::Typescript => self.typescript(),
+            Check::Metrics => shell::run(
+                self.tools
+                    .python_program("python")
+                    .arg(self.scripts.join("read_metrics.py"))
+                    .arg(&self.url),
+            ),
             Check::Fuzzer => self.fuzzer(),
             Check::Browser => self.browser(),
         }
