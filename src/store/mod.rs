@@ -31,6 +31,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod types;
+mod webhooks;
 mod writer;
 
 pub use database::Durability;
@@ -45,3 +46,4 @@ pub use types::{
     MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES, NewJob, NewReport, Page, Requeued, StoredReport, Submitted,
     Visibility,
 };
+pub use webhooks::DueWebhook;

@@ -100,10 +100,12 @@ impl Shared {
         })
     }
 
-    /// Takes in jobs that wait in the store for their turn: all, or none.
+    /// Takes in jobs that wait in the store for their turn: all, or none. Of a `batch` problems say
+    /// in which of its jobs they are.
     pub(in crate::pipeline) async fn submit_jobs(
         &self,
         jobs: Vec<(JobRequest, Submission)>,
+        batch: bool,
     ) -> Result<Vec<SubmittedJob>, ServiceError> {
         if self.is_closing() {
             return Err(ServiceError::ShuttingDown);
@@ -112,10 +114,9 @@ impl Shared {
             self.default_device()?;
         }
         let mut rows = Vec::with_capacity(jobs.len());
-        let many = jobs.len() > 1;
         for (at, (request, submission)) in jobs.iter().enumerate() {
             let checked = self.check_request(request).await;
-            checked.map_err(|error| if many { in_batch(at, error) } else { error })?;
+            checked.map_err(|error| if batch { in_batch(at, error) } else { error })?;
             rows.push(self.new_job(request, submission)?);
         }
         let submitted = self.store.submit_all(rows).await.map_err(refused)?;

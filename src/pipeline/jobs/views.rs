@@ -17,6 +17,7 @@ use crate::report::{
     JobSummary, JobView, ResponseStatus, ServiceStatistics, SweepView,
 };
 use crate::store::{Cancel, JobFilter, JobRow, Page, Retention, STATES, Store};
+use crate::telemetry::{EndState, telemetry};
 
 /// How often the store is asked about a job that another process has, or none.
 const POLL: Duration = Duration::from_millis(500);
@@ -155,7 +156,12 @@ impl Shared {
     ) -> Result<CancelReport, ServiceError> {
         let (outcome, state) =
             match self.store.cancel(id, visibility(caller)).await.map_err(refused)? {
-                Cancel::Cancelled => (CancelOutcome::Cancelled, JobState::Cancelled),
+                Cancel::Cancelled => {
+                    // It never began, so no task tells of its end.
+                    let age = self.row(id, caller).await?.created_at.elapsed();
+                    telemetry().job_ended(EndState::Cancelled, age.unwrap_or_default());
+                    (CancelOutcome::Cancelled, JobState::Cancelled)
+                }
                 Cancel::Ended(state) => (CancelOutcome::Ended, state),
                 Cancel::NotFound => return Err(ServiceError::NoSuchJob(id.to_owned())),
                 Cancel::Asked => (CancelOutcome::Stopping, self.stop_here(id, caller).await?),
