@@ -27,7 +27,7 @@ use crate::report::{
     CancelReport, CleanupReport, CompareResponse, CompileResponse, EvaluateResponse, JobList,
     JobView, ProfilePlan, ServiceStatistics, SweepResponse, Tooling,
 };
-use crate::store::{Store, StoreConfig};
+use crate::store::{Quotas, Store, StoreConfig};
 use crate::telemetry::telemetry;
 use crate::tools::{ToolSearch, Tools};
 use crate::webhook::{Courier, Policy};
@@ -267,7 +267,14 @@ impl EvaluationService for Pipeline {
 
 /// Where the store is, by the configuration.
 fn store_config(config: &Config) -> StoreConfig {
-    StoreConfig::new(config.data_dir())
+    let limits = &config.limits;
+    StoreConfig {
+        quotas: Quotas {
+            max_waiting: limits.max_queued_per_key,
+            max_running: limits.max_running_per_key,
+        },
+        ..StoreConfig::new(config.data_dir())
+    }
 }
 
 /// This program: children are started from it.

@@ -38,7 +38,7 @@ pub use database::Durability;
 pub use error::StoreError;
 pub use lease::{HEARTBEAT, JobLease, LEASE};
 pub use open::{Quotas, Store, StoreConfig};
-pub use pending::{ArtifactRow, Cleaned, Retention};
+pub use pending::{ArtifactRow, Cleaned, Retention, StoredArtifact};
 pub use state::{STATES, has_ended, may_follow, name as state_name, parse as parse_state};
 pub use types::{
     Cancel, Claimed, Ending, Heartbeat, JobCounts, JobError, JobFilter, JobId, JobKind, JobPage,

@@ -53,7 +53,9 @@ impl Shared {
         let admitted = self.admit()?;
         let job = self.new_job(&request, &submission)?;
         // Whose answer may be another job's, or a refusal, has to be known before anything runs.
-        let careful = job.idempotency_key.is_some() || request.kind() == JobKind::Sweep;
+        let careful = job.idempotency_key.is_some()
+            || request.kind() == JobKind::Sweep
+            || self.config.limits.max_running_per_key > 0;
         if careful {
             let (submitted, lease) = self.store.submit_leased(job).await.map_err(refused)?;
             let Some(lease) = lease else {

@@ -225,10 +225,12 @@ impl Shared {
             let why = "only an administrator's key (server.admin_keys) may remove jobs";
             return Err(ServiceError::Forbidden(why.to_owned()));
         }
+        // To the store 0 is no bound; here it is the lowest.
+        let nothing = policy.keep == Some(0) || policy.max_bytes == Some(0);
         let policy = Retention {
-            max_age: policy.older_than,
-            max_jobs: policy.keep,
-            max_bytes: policy.max_bytes,
+            max_age: if nothing { Some(Duration::ZERO) } else { policy.older_than },
+            max_jobs: policy.keep.unwrap_or(0),
+            max_bytes: policy.max_bytes.unwrap_or(0),
             ..Retention::default()
         };
         let cleaned = self.store.cleanup(&policy).await.map_err(refused)?;
