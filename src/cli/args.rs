@@ -287,13 +287,23 @@ pub(super) struct CapabilitiesArgs {
 #[derive(Debug, Clone, Subcommand)]
 pub(super) enum ToolchainCommand {
     /// List the compilers found, best first, and where
-    Show,
+    Show(ToolchainShow),
     /// Install NVRTC into the data directory, with pip
     Install(ToolchainInstall),
 }
 
 #[derive(Debug, Clone, Args)]
+pub(super) struct ToolchainShow {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
 pub(super) struct ToolchainInstall {
+    /// Print JSON: what is there afterwards, as `show --json`
+    #[arg(long)]
+    pub json: bool,
     /// Major version of CUDA; default: the one the driver serves
     #[arg(long, value_parser = clap::value_parser!(u32).range(12..=13))]
     pub cuda: Option<u32>,
@@ -329,6 +339,9 @@ pub(super) struct OpenapiArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ConfigArgs {
+    /// Print JSON: each setting with its value and origin
+    #[arg(long, conflicts_with = "defaults")]
+    pub json: bool,
     /// Print the embedded, commented defaults instead: a template for a file
     #[arg(long)]
     pub defaults: bool,

@@ -3,7 +3,7 @@
 use crate::support::{outcome, run, warpgauge};
 
 /// Every command that help shows.
-const COMMANDS: [&str; 13] = [
+pub const COMMANDS: [&str; 13] = [
     "serve",
     "eval",
     "compare",

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Names and values of a sample's labels, in order.
+type Labels = Vec<(String, String)>;
+
 /// Samples of one name, as declared.
 #[derive(Debug, Default)]
 pub struct Family {
@@ -9,7 +12,7 @@ pub struct Family {
     pub help: Option<String>,
     pub unit: Option<String>,
     /// Name with suffix, labels in order, value.
-    pub samples: Vec<(String, Vec<(String, String)>, f64)>,
+    pub samples: Vec<(String, Labels, f64)>,
 }
 
 /// Families by name. Panics with the line that breaks a rule.
@@ -81,7 +84,7 @@ impl Family {
 }
 
 fn check_histogram(family: &Family) {
-    let mut buckets: BTreeMap<Vec<(String, String)>, Vec<(f64, f64)>> = BTreeMap::new();
+    let mut buckets: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();
     for (_, labels, count) in family.samples.iter().filter(|(name, ..)| name.ends_with("_bucket")) {
         let mut labels = labels.clone();
         let place = labels.iter().position(|(name, _)| name == "le").expect("le");
