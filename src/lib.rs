@@ -10,8 +10,10 @@
 //! terminal; [`device`] alone touches CUDA and contains the crate's only `unsafe` code.
 
 mod byte_string;
+mod xml;
 
 pub mod contained;
+pub mod telemetry;
 
 pub mod tensor;
 
@@ -33,7 +35,10 @@ pub mod report;
 pub mod tools;
 
 pub mod config;
+pub mod store;
+
 pub mod pipeline;
+pub mod webhook;
 
 pub mod gate;
 

@@ -13,7 +13,7 @@ use super::{CliError, local, outputs, remote, report};
 use crate::config::Config;
 use crate::contract::EvaluateRequest;
 use crate::exit::Exit;
-use crate::pipeline::{EvaluationService, ServiceError};
+use crate::pipeline::{EvaluationService, ServiceError, Submission};
 use crate::report::EvaluateResponse;
 
 pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
@@ -31,7 +31,14 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
             let request: EvaluateRequest = contract.typed()?;
             local::answer(config, |service| {
                 let progress = &progress;
-                async move { watched(Arc::clone(&service), service.evaluate(request), progress).await }
+                async move {
+                    watched(
+                        Arc::clone(&service),
+                        service.evaluate(request, Submission::local()),
+                        progress,
+                    )
+                    .await
+                }
             })?
         }
     };
@@ -111,19 +118,15 @@ fn finish(
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
-    use super::super::args::{Cli, Command};
+    use super::super::args::Command;
+    use super::super::args::testing::{command, with_flags};
     use super::*;
 
     fn fields_with(flags: &[&str], contract: Value) -> Value {
-        let arguments = ["warpgauge", "eval", "c.yaml"].iter().chain(flags);
-        let Command::Eval(args) = Cli::parse_from(arguments).command else {
-            panic!("parses as eval");
-        };
-        let Value::Object(mut fields) = contract else { panic!("an object") };
-        apply_flags(&args, &mut fields);
-        Value::Object(fields)
+        match command(&[&["eval", "c.yaml"], flags].concat()) {
+            Command::Eval(args) => with_flags(contract, |fields| apply_flags(&args, fields)),
+            other => panic!("parses as eval: {other:?}"),
+        }
     }
 
     #[test]

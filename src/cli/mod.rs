@@ -18,6 +18,7 @@ mod gate;
 mod http;
 mod import;
 mod import_table;
+mod jobs;
 mod json;
 mod local;
 mod logging;

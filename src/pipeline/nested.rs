@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn the_runtime_of_the_device_is_known_by_its_names() {
         let of = |text: &str| {
-            launches_kernels(&Image { bytes: text.into(), format: ImageFormat::Cubin })
+            launches_kernels(&Image { bytes: text.as_bytes().into(), format: ImageFormat::Cubin })
         };
         assert!(of("\0.text.__cudaCDP2LaunchDeviceV2\0"));
         assert!(of(".extern .func (.param .b32 r) cudaLaunchDeviceV2"));

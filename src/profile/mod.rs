@@ -27,7 +27,7 @@ pub mod sets;
 mod several;
 mod svg;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod text;
 mod types;
 mod values;

@@ -53,6 +53,9 @@ pub(in crate::cli) struct CalibrateArgs {
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(3..=100))]
     pub runs: u32,
+    /// Print what was written, as JSON
+    #[arg(long)]
+    pub json: bool,
     #[command(flatten)]
     pub target: Target,
 }
