@@ -13,6 +13,7 @@ mod byte_string;
 mod xml;
 
 pub mod contained;
+pub mod telemetry;
 
 pub mod tensor;
 
@@ -34,7 +35,10 @@ pub mod report;
 pub mod tools;
 
 pub mod config;
+pub mod store;
+
 pub mod pipeline;
+pub mod webhook;
 
 pub mod gate;
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
 use super::gate::GateCommand;
+use super::jobs::JobsCommand;
 use crate::config::CliOverrides;
 use crate::exit::Exit;
 
@@ -88,6 +89,15 @@ pub(super) enum Command {
         Exit codes: 0 pass, 1 tool error, 2 regression, 3 inconclusive, 4 invalid."
     )]
     Gate(GateCommand),
+    /// List, show, cancel and wait for jobs at a server
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  \
+        warpgauge jobs list --server http://gpu-host:8000 --state failed\n  \
+        warpgauge jobs wait --server http://gpu-host:8000 JOB\n  \
+        warpgauge jobs cancel --server http://gpu-host:8000 JOB"
+    )]
+    Jobs(JobsCommand),
     /// Compile a kernel and show its resources, without running it
     #[command(after_help = "Examples:\n  \
         warpgauge compile kernel.cu --arch sm_90\n  \
@@ -362,8 +372,8 @@ fn after_help() -> String {
         "\nEnvironment: HOST, PORT, GPU_DEVICE, MAX_WORKERS, ENABLE_DEVICE_METRICS, LOG_LEVEL,\n",
     );
     text.push_str(
-        "WARPGAUGE_API_KEYS, WARPGAUGE_TOOLCHAIN, WARPGAUGE_TOOLS,\n\
-         WARPGAUGE_DATA_DIR, WARPGAUGE_EMULATOR.",
+        "WARPGAUGE_API_KEYS, WARPGAUGE_ADMIN_KEYS, WARPGAUGE_WEBHOOK_SECRET, WARPGAUGE_TOOLCHAIN,\n\
+         WARPGAUGE_TOOLS, WARPGAUGE_DATA_DIR, WARPGAUGE_EMULATOR.",
     );
     text
 }

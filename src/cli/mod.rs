@@ -18,6 +18,7 @@ mod gate;
 mod http;
 mod import;
 mod import_table;
+mod jobs;
 mod json;
 mod local;
 mod logging;
@@ -36,6 +37,7 @@ mod sweep;
 mod sweep_table;
 mod terminal;
 mod toolchain;
+mod watched;
 
 pub use error::CliError;
 pub use gate::GateError;

@@ -10,7 +10,7 @@ use crate::config::{DEFAULT_TOML, Effective, Origin};
 use crate::exit::Exit;
 
 /// Prints every setting with its origin. The output is a configuration file that means the same,
-/// but for the API keys, which it does not tell.
+/// but for keys and secrets, which it does not tell.
 pub(super) fn run(
     args: &ConfigArgs,
     effective: &Effective,
@@ -33,6 +33,10 @@ fn settings_json(effective: &Effective, values: &Value) -> Value {
         let origin = effective.origins.get(setting.key).unwrap_or(&Origin::Default).to_string();
         let shown = match (setting.kind, &value) {
             (Kind::Keys, Value::Array(keys)) => json!({"given": keys.len(), "origin": origin}),
+            (Kind::Secret, value) => {
+                let given = value.as_str().is_some_and(|secret| !secret.is_empty());
+                json!({"given": u8::from(given), "origin": origin})
+            }
             _ => json!({"value": value, "origin": origin}),
         };
         Some((setting.key.to_owned(), shown))
@@ -64,6 +68,9 @@ fn listing(effective: &Effective) -> Result<String, CliError> {
         let line = match (setting.kind, value) {
             (Kind::Keys, Some(toml::Value::Array(keys))) if !keys.is_empty() => {
                 format!("# {name}: {} given, not shown", keys.len())
+            }
+            (Kind::Secret, Some(toml::Value::String(secret))) if !secret.is_empty() => {
+                format!("# {name}: given, not shown")
             }
             (_, Some(value)) => format!("{name} = {value}"),
             (_, None) => continue,
@@ -99,20 +106,26 @@ mod tests {
 
     #[test]
     fn keys_are_not_shown() {
-        let text = listing(&effective(&[("WARPGAUGE_API_KEYS", "sesame,open")])).unwrap();
+        let secret = ("WARPGAUGE_WEBHOOK_SECRET", "sesame-and-more-of-it");
+        let given = effective(&[("WARPGAUGE_API_KEYS", "sesame,open"), secret]);
+        let text = listing(&given).unwrap();
         assert!(!text.contains("sesame"), "{text}");
+        assert!(text.contains("# webhook_secret: given, not shown"), "{text}");
         assert!(text.contains("# api_keys: 2 given, not shown"), "{text}");
     }
 
     #[test]
     fn json_has_every_setting_and_its_origin_but_no_keys() {
-        let effective = effective(&[("PORT", "9001"), ("WARPGAUGE_API_KEYS", "sesame,open")]);
+        let keys = ("WARPGAUGE_API_KEYS", "sesame,open");
+        let secret = ("WARPGAUGE_WEBHOOK_SECRET", "sesame-and-more-of-it");
+        let effective = effective(&[("PORT", "9001"), keys, secret]);
         let values = json::tree("configuration", &effective.config).unwrap();
         let settings = settings_json(&effective, &values);
         assert_eq!(settings.as_object().unwrap().len(), SETTINGS.len());
         let port = json!({"value": 9001, "origin": "environment variable PORT"});
         assert_eq!(settings["server.port"], port);
         assert_eq!(settings["server.api_keys"]["given"], 2);
+        assert_eq!(settings["server.webhook_secret"]["given"], 1);
         assert_eq!(settings["storage.data_dir"]["origin"], "default");
         assert!(!settings.to_string().contains("sesame"));
     }

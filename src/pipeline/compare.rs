@@ -6,16 +6,17 @@ use std::time::Instant;
 use super::assemble;
 use super::decision;
 use super::error::{self, Problem, ServiceError};
-use super::jobs::JobGuard;
+use super::jobs::LiveJob;
 use super::prepare::{self, CompileOutcome, Prepared};
-use super::run::{Admitted, Laid, Purpose, Ran, Shared, ms};
+use super::recorded;
+use super::run::{Laid, Purpose, Ran, Shared, ms};
 use super::watched::Watched;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
 use crate::measure::paired::{self, PairOutcome, PairedComparison, Ranking};
 use crate::measure::{COMPARED_COUNTS, Counted, Preset, rank_counted};
 use crate::queue::Need;
 use crate::report::{
-    CandidateReport, CompareResponse, CountComparison, EvaluateResponse, JobState, ResponseStatus,
+    CandidateReport, CompareResponse, CountComparison, EvaluateResponse, JobStage, ResponseStatus,
     Timings, VerdictBy,
 };
 use crate::worker::Lease;
@@ -46,16 +47,14 @@ impl Shared {
     /// Takes one comparison to its report.
     pub(super) async fn compare(
         &self,
-        job: &JobGuard<'_>,
+        job: &LiveJob,
         request: CompareRequest,
-        admitted: Admitted,
     ) -> Result<CompareResponse, ServiceError> {
         let arrived = Instant::now();
-        let _admitted = admitted;
         contract::validate_compare(&request, &self.limits).map_err(error::invalid)?;
         let device = self.default_device()?;
         let candidates = request.named_candidates();
-        job.state(JobState::Queued);
+        job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
         let need = Need { target: Some(device.target), ..Need::default() };
         let lease = self.fleet.lease(&need).await.map_err(error::from_lease)?;
@@ -95,7 +94,7 @@ impl Shared {
 /// A device, and what is compared on it.
 struct Bench<'a> {
     shared: &'a Shared,
-    job: &'a JobGuard<'a>,
+    job: &'a LiveJob,
     request: &'a CompareRequest,
     lease: Lease,
     /// Runs so far: each gets an id of its own.
@@ -125,7 +124,7 @@ impl Bench<'_> {
     ) -> Result<Evaluated, ServiceError> {
         let request = self.request.evaluation_of(kernel);
         let device = self.lease.device().clone();
-        self.job.state(JobState::Compiling);
+        self.job.stage(JobStage::Compiling);
         let began = Instant::now();
         let compiled = prepare::compile(&self.shared.compiler, &request, &device.target).await?;
         let mut timings = Timings { compile: ms(began), ..Timings::default() };
@@ -136,6 +135,7 @@ impl Bench<'_> {
                 timings.total = ms(began);
                 let id = self.job.id();
                 let report = assemble::not_compiled(id, &request, &device, &failure, timings);
+                recorded::evaluation(&report);
                 return Ok(Evaluated { report, prepared: None, counts: None });
             }
         };
@@ -154,6 +154,7 @@ impl Bench<'_> {
         let ran = Ran { request, prepared, outcome, watched, device };
         let report = assemble::ran(self.job.id(), &ran, timings)
             .map_err(|error| error::internal("building the report", &error))?;
+        recorded::evaluation(&report);
         Ok(Evaluated { report, prepared: Some(ran.prepared), counts })
     }
 

@@ -16,10 +16,13 @@ mod nsight;
 mod prepare;
 mod profile_plan;
 mod profiled;
+mod recorded;
 mod run;
 mod sanitized;
 mod service;
 mod start;
+mod statistics;
+mod submission;
 mod sweep;
 mod swept;
 mod timeline;
@@ -28,5 +31,8 @@ mod watched;
 pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use error::{Problem, ServiceError, chain as error_chain};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
-pub use start::{Pipeline, program, toolchain_search};
+pub use start::{Pipeline, Role, program, toolchain_search};
+pub use submission::{
+    Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
+};
 pub use sweep::{SweepEvent, SweepEvents};

@@ -6,7 +6,7 @@ use crate::cli::remote::{self, RemoteError};
 use crate::cli::{CliError, json};
 use crate::config::Config;
 use crate::contract::CompareRequest;
-use crate::pipeline::{DeviceView, ServiceError};
+use crate::pipeline::{DeviceView, ServiceError, Submission};
 use crate::report::CompareResponse;
 use crate::worker::protocol::DeviceKind;
 
@@ -49,7 +49,9 @@ impl<'a> Bench<'a> {
         match self {
             Self::Local(session) => {
                 let request = request.clone();
-                session.call(|service| async move { Ok(service.compare(request).await?) })
+                session.call(|service| async move {
+                    Ok(service.compare(request, Submission::local()).await?)
+                })
             }
             Self::Remote { target, server } => {
                 let body = json::tree("comparison", request)?;

@@ -9,7 +9,8 @@ mod job;
 mod outcome;
 
 pub use handshake::{
-    DeviceInfo, DeviceKind, FromWorker, MAX_FRAME_BYTES, PROTOCOL_VERSION, SmLimits, ToWorker,
+    DeviceInfo, DeviceKind, FromWorker, MAX_FRAME_BYTES, PROTOCOL_VERSION, SmLimits, TimesSoFar,
+    ToWorker,
 };
 pub use job::{
     Argument, BufferSpec, Content, CounterPlan, Image, Job, KernelLaunch, PairedPlan, ReferenceRun,
