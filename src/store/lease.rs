@@ -268,7 +268,10 @@ pub(super) async fn end(
     let from = Place { state: row.state, held: row.holder.is_some() };
     batch.tally.moved(&row.owner, Some(from), Some(Place::waiting(state)));
     batch.tally.weighs(&row.owner, more_bytes);
-    Ok(())
+    match &row.webhook {
+        Some(url) => super::deliveries::enter(job, url, batch).await,
+        None => Ok(()),
+    }
 }
 
 /// A job goes back to those that wait.
