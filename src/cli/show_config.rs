@@ -25,7 +25,7 @@ pub(super) fn run(
     Ok(Exit::Success)
 }
 
-/// Every setting by its name; keys as their number alone.
+/// Every setting by its name; keys as their number alone, and of a secret whether there is one.
 fn settings_json(effective: &Effective, values: &Value) -> Value {
     let entry = |setting: &Setting| {
         let (table, name) = setting.key.split_once('.')?;
@@ -33,10 +33,10 @@ fn settings_json(effective: &Effective, values: &Value) -> Value {
         let origin = effective.origins.get(setting.key).unwrap_or(&Origin::Default).to_string();
         let shown = match (setting.kind, &value) {
             (Kind::Keys, Value::Array(keys)) => json!({"given": keys.len(), "origin": origin}),
-            (Kind::Secret, value) => {
-                let given = value.as_str().is_some_and(|secret| !secret.is_empty());
-                json!({"given": u8::from(given), "origin": origin})
+            (Kind::Secret, Value::String(secret)) => {
+                json!({"given": !secret.is_empty(), "origin": origin})
             }
+            (Kind::Keys | Kind::Secret, _) => json!({"given": false, "origin": origin}),
             _ => json!({"value": value, "origin": origin}),
         };
         Some((setting.key.to_owned(), shown))
@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn json_has_every_setting_and_its_origin_but_no_keys() {
-        let keys = ("WARPGAUGE_API_KEYS", "sesame,open");
         let secret = ("WARPGAUGE_WEBHOOK_SECRET", "sesame-and-more-of-it");
+        let keys = ("WARPGAUGE_API_KEYS", "sesame,open");
         let effective = effective(&[("PORT", "9001"), keys, secret]);
         let values = json::tree("configuration", &effective.config).unwrap();
         let settings = settings_json(&effective, &values);
@@ -125,7 +125,7 @@ mod tests {
         let port = json!({"value": 9001, "origin": "environment variable PORT"});
         assert_eq!(settings["server.port"], port);
         assert_eq!(settings["server.api_keys"]["given"], 2);
-        assert_eq!(settings["server.webhook_secret"]["given"], 1);
+        assert_eq!(settings["server.webhook_secret"]["given"], true);
         assert_eq!(settings["storage.data_dir"]["origin"], "default");
         assert!(!settings.to_string().contains("sesame"));
     }

@@ -12,6 +12,8 @@ mod error;
 mod jobs;
 mod linted;
 mod measured;
+mod monitored;
+mod nested;
 mod nsight;
 mod prepare;
 mod profile_plan;

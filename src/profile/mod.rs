@@ -13,6 +13,7 @@ mod cross_check;
 mod emulator;
 mod facts;
 mod found;
+pub mod gpm;
 pub mod import;
 mod launch;
 pub mod ncu;

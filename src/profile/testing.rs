@@ -33,6 +33,7 @@ pub(crate) fn h200() -> DeviceInfo {
         max_shared_optin_bytes: 227 << 10,
         pci_bus_id: String::new(),
         sm: H200_SM,
+        unmonitored: None,
     }
 }
 

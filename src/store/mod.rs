@@ -31,13 +31,14 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod types;
+mod webhooks;
 mod writer;
 
 pub use database::Durability;
 pub use error::StoreError;
 pub use lease::{HEARTBEAT, JobLease, LEASE};
 pub use open::{Quotas, Store, StoreConfig};
-pub use pending::{ArtifactRow, Cleaned, Retention};
+pub use pending::{ArtifactRow, Cleaned, Retention, StoredArtifact};
 pub use state::{STATES, has_ended, may_follow, name as state_name, parse as parse_state};
 pub use types::{
     Cancel, Claimed, Ending, Heartbeat, JobCounts, JobError, JobFilter, JobId, JobKind, JobPage,
@@ -45,3 +46,4 @@ pub use types::{
     MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES, NewJob, NewReport, Page, Requeued, StoredReport, Submitted,
     Visibility,
 };
+pub use webhooks::DueWebhook;

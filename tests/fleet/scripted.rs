@@ -150,5 +150,6 @@ fn device(ordinal: u32) -> DeviceInfo {
         max_shared_optin_bytes: 0,
         pci_bus_id: String::new(),
         sm: SmLimits::default(),
+        unmonitored: None,
     }
 }

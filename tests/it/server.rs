@@ -167,6 +167,15 @@ impl Server {
         self.finish(path, self.agent.get(format!("{}{path}", self.url)).call())
     }
 
+    /// Gets a path with headers.
+    pub fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = self.agent.get(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.finish(path, request.call())
+    }
+
     /// Posts a body with headers.
     pub fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         let mut request = self.agent.post(format!("{}{path}", self.url));

@@ -15,6 +15,7 @@ fn collected(values: &[(&str, f64)]) -> Collected {
         values: values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         missing: BTreeMap::new(),
         conditions: Conditions { passes: Some(3), ..Conditions::default() },
+        note: None,
     }
 }
 

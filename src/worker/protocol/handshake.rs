@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::job::{Image, Job};
 use super::outcome::RunOutcome;
 use crate::compile::Target;
+use crate::profile::Unavailable;
 
 /// Version of this protocol; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// Largest frame, in bytes. Machine code is the largest thing that travels in one.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -112,6 +113,8 @@ pub struct DeviceInfo {
     pub pci_bus_id: String,
     /// What one multiprocessor holds at once.
     pub sm: SmLimits,
+    /// Why the driver's monitoring (GPM) tells nothing of it; `None`: it does.
+    pub unmonitored: Option<Unavailable>,
 }
 
 /// What one multiprocessor holds at once.

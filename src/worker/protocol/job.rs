@@ -56,6 +56,15 @@ pub struct Job {
     pub traced: Option<TracePlan>,
     /// In place of all else: read hardware counters of the launch.
     pub counters: Option<CounterPlan>,
+    /// In place of all else: launch again and again while the driver monitors the GPU.
+    pub monitored: Option<MonitorPlan>,
+}
+
+/// How long to monitor a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MonitorPlan {
+    /// Shortest time between two readings, milliseconds.
+    pub window_ms: u32,
 }
 
 /// Hardware counters to read, by a worker that is for that.
@@ -117,6 +126,7 @@ impl Job {
             profile: false,
             traced: None,
             counters: None,
+            monitored: None,
         }
     }
 

@@ -13,10 +13,10 @@ pub use handshake::{
     ToWorker,
 };
 pub use job::{
-    Argument, BufferSpec, Content, CounterPlan, Image, Job, KernelLaunch, PairedPlan, ReferenceRun,
-    TracePlan, TraceView, TrialPlan,
+    Argument, BufferSpec, Content, CounterPlan, Image, Job, KernelLaunch, MonitorPlan, PairedPlan,
+    ReferenceRun, TracePlan, TraceView, TrialPlan,
 };
 pub use outcome::{
     AuditFacts, BatchFacts, Blame, CounterFacts, CounterTimings, FunctionFacts, LaunchCounts,
-    OutputCheck, OutputSummary, RunFailure, RunOutcome, WorkerTimings,
+    MonitorFacts, MonitorWindow, OutputCheck, OutputSummary, RunFailure, RunOutcome, WorkerTimings,
 };

@@ -1,7 +1,8 @@
-//! `cargo xtask bench`: figures of a running service, which need no cargo at run time, and the
-//! emulator's counts beside a GPU's.
+//! `cargo xtask bench`: figures of a running service, which need no cargo at run time, the emulator's
+//! counts beside a GPU's, and the crash test at length.
 
 mod counts;
+mod crash;
 mod load;
 mod payload;
 mod process;
@@ -18,6 +19,8 @@ pub enum Command {
     Service(service::Options),
     /// Compare the emulator's counts with Nsight Compute's.
     Counts(counts::Options),
+    /// Kill servers and workers at random, and look for what was lost.
+    Crash(crash::Options),
 }
 
 /// Runs a benchmark.
@@ -25,5 +28,6 @@ pub fn run(command: &Command) -> Result<()> {
     match command {
         Command::Service(options) => service::run(options),
         Command::Counts(options) => counts::run(options),
+        Command::Crash(options) => crash::run(options),
     }
 }

@@ -49,6 +49,8 @@ enum Check {
     Generator,
     /// openapi-typescript.
     Typescript,
+    /// prometheus-client's parser of metrics.
+    Metrics,
     /// schemathesis.
     Fuzzer,
     /// Swagger UI in Chromium.
@@ -59,11 +61,12 @@ enum Check {
     CiFiles,
 }
 
-const ALL: [Check; 8] = [
+const ALL: [Check; 9] = [
     Check::Validator,
     Check::PythonClient,
     Check::Generator,
     Check::Typescript,
+    Check::Metrics,
     Check::Fuzzer,
     Check::Browser,
     Check::GateReports,
@@ -135,6 +138,12 @@ impl Checks {
             Check::PythonClient => self.python_script("eval_openapi_python_client.py"),
             Check::Generator => self.python_script("eval_openapi_generator.py"),
             Check::Typescript => self.typescript(),
+            Check::Metrics => shell::run(
+                self.tools
+                    .python_program("python")
+                    .arg(self.scripts.join("read_metrics.py"))
+                    .arg(&self.url),
+            ),
             Check::Fuzzer => self.fuzzer(),
             Check::Browser => self.browser(),
             Check::GateReports => self.gate_reports(),
