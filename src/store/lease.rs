@@ -267,6 +267,7 @@ pub(super) async fn end(
     ended.map_err(batch.failed("end a job"))?;
     let from = Place { state: row.state, held: row.holder.is_some() };
     batch.tally.moved(&row.owner, Some(from), Some(Place::waiting(state)));
+    batch.tally.weighs(&row.owner, more_bytes);
     Ok(())
 }
 

@@ -10,19 +10,24 @@
 //! - A job that was accepted ends: whoever holds its lease ends it, or is found gone, and then it is
 //!   queued again. Only the present holder of its lease can end it, so it ends once.
 
+mod artifacts;
+mod baselines;
 mod cancel;
 mod claim;
 mod clock;
 mod database;
 mod error;
+mod history;
 mod instance;
+mod kept;
+mod kept_types;
 mod lease;
 mod migrate;
 mod objects;
 mod open;
-mod pending;
 mod read;
 mod recover;
+mod retention;
 mod state;
 mod submit;
 mod tally;
@@ -36,9 +41,12 @@ mod writer;
 
 pub use database::Durability;
 pub use error::StoreError;
+pub use kept_types::{
+    ArtifactRow, BaselineRow, Cleaned, NewBaseline, Point, PointPage, Retention, SeriesFilter,
+    SeriesRow, StoredArtifact, StoredBaseline,
+};
 pub use lease::{HEARTBEAT, JobLease, LEASE};
 pub use open::{Quotas, Store, StoreConfig};
-pub use pending::{ArtifactRow, Cleaned, Retention, StoredArtifact};
 pub use state::{STATES, has_ended, may_follow, name as state_name, parse as parse_state};
 pub use types::{
     Cancel, Claimed, Ending, Heartbeat, JobCounts, JobError, JobFilter, JobId, JobKind, JobPage,
