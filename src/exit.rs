@@ -235,6 +235,7 @@ mod tests {
         ];
         for (verdict, code) in verdicts {
             assert_eq!(GateExit::of_verdict(verdict).code(), code, "{verdict:?}");
+            assert_eq!(verdict.exit_code(), code, "{verdict:?}");
         }
     }
 

@@ -68,6 +68,8 @@ pub enum RemoteError {
         status: u16,
         /// Its explanation, readable.
         message: String,
+        /// When it is worth trying again, where it says so.
+        retry_after: Option<Duration>,
     },
     /// An answer that is no report.
     #[error("the answer of {url} is not understood: {message}; is it a warpgauge server?")]
@@ -124,6 +126,11 @@ pub(super) fn send(
     }
     let location =
         response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let retry_after = response
+        .headers()
+        .get("retry-after")
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+        .map(Duration::from_secs);
     let text = text(response, url)?;
     let message = match location {
         Some(there) if (300..400).contains(&status) => {
@@ -131,7 +138,7 @@ pub(super) fn send(
         }
         _ => explain(&text, status),
     };
-    Err(RemoteError::Refused { url: url.to_owned(), status, message })
+    Err(RemoteError::Refused { url: url.to_owned(), status, message, retry_after })
 }
 
 fn text(response: Response<Body>, url: &str) -> Result<String, RemoteError> {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::{self, BodyFormat, CacheState, PresetName};
 use crate::measure::paired::{PairedComparison, t_quantile};
+use crate::report::CompareResponse;
 
 /// Version of the file that this program reads and writes.
 const VERSION: u32 = 1;
@@ -74,6 +75,21 @@ pub struct Conditions {
     pub method_version: u32,
     /// Preset of the suite.
     pub preset: PresetName,
+}
+
+impl Conditions {
+    /// What numbers measured with this answer hold for.
+    pub fn of(response: &CompareResponse, preset: PresetName) -> Self {
+        let measurement = response.reference.measurement.as_ref();
+        Self {
+            device: response.device.name.clone(),
+            driver: measurement.and_then(|it| it.gpu.as_ref()).and_then(|gpu| gpu.driver.clone()),
+            cuda: response.device.cuda_version.clone(),
+            method: measurement.map(|it| it.method.clone()).unwrap_or_default(),
+            method_version: measurement.map_or(0, |it| it.method_version),
+            preset,
+        }
+    }
 }
 
 /// One case against itself.

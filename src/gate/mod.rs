@@ -12,8 +12,12 @@
 mod calibration;
 mod decide;
 mod evidence;
+mod finish;
 mod measured;
+mod pin;
+mod plan;
 pub mod report;
+mod sides;
 #[cfg(test)]
 mod simulation;
 mod suite;
@@ -25,7 +29,11 @@ pub use decide::{
     Judged, Outcome, Reason, SuiteVerdict, Verdict, decide, suite_verdict, to_confirm,
 };
 pub use evidence::Evidence;
-pub use measured::{MeasuredCase, conclude, unconfirmed, with_calibration};
+pub use finish::{Clocked, finish};
+pub use measured::{MeasuredCase, conclude, idle_multiprocessors, unconfirmed, with_calibration};
+pub use pin::{Pin, PinMismatch};
+pub use plan::{ADVISORY_RATE, GatePlan, PlannedCase, first_alphas};
+pub use sides::{Manner, Sides};
 pub use suite::{
     CasePolicy, CaseSpec, MAX_CASES, MAX_SUITE_BYTES, Metric, OnInconclusive, OnMissing, Suite,
     SuiteError,

@@ -9,6 +9,7 @@ mod compare;
 mod compile_only;
 mod decision;
 mod error;
+mod gate;
 mod jobs;
 mod linted;
 mod measured;
@@ -27,6 +28,7 @@ mod watched;
 
 pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use error::{Problem, ServiceError, chain as error_chain};
+pub use gate::{GateBench, GateFault, GateProgress, Gravity, run_gate};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
 pub use start::{Pipeline, program, toolchain_search};
 pub use sweep::{SweepEvent, SweepEvents};

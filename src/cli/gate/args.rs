@@ -37,6 +37,12 @@ pub(in crate::cli) struct RunArgs {
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
+    /// Measure cases whose machine code and launch did not change, too
+    #[arg(long)]
+    pub measure_identical: bool,
+    /// How long to wait for a server that is full, restarting or away, each time, 0 to 3600
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
+    pub patience: f64,
     #[command(flatten)]
     pub target: Target,
 }
@@ -53,8 +59,18 @@ pub(in crate::cli) struct CalibrateArgs {
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(3..=100))]
     pub runs: u32,
+    /// How long to wait for a server that is full, restarting or away, each time, 0 to 3600
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
+    pub patience: f64,
     #[command(flatten)]
     pub target: Target,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected seconds from 0 to 3600".to_owned()),
+    }
 }
 
 fn after_help() -> String {
