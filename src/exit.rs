@@ -111,10 +111,15 @@ impl Exit {
             ServiceError::Invalid(_)
             | ServiceError::NoSuchJob(_)
             | ServiceError::NoArtifact { .. }
+            | ServiceError::IdempotencyConflict { .. }
+            | ServiceError::Forbidden(_)
             | ServiceError::ArtifactGone { .. } => Exit::Usage,
-            ServiceError::QueueFull { .. } | ServiceError::ShuttingDown => Exit::Busy,
+            ServiceError::QueueFull { .. }
+            | ServiceError::QuotaExceeded { .. }
+            | ServiceError::Cancelled { .. }
+            | ServiceError::ShuttingDown => Exit::Busy,
             ServiceError::Unavailable(_) => Exit::Environment,
-            ServiceError::Internal { .. } => Exit::Internal,
+            ServiceError::JobFailed { .. } | ServiceError::Internal { .. } => Exit::Internal,
         }
     }
 

@@ -127,6 +127,12 @@ impl ApiError {
         self
     }
 
+    /// The job that it is about.
+    fn of_job(mut self, job_id: String) -> Self {
+        self.body.job_id = Some(job_id);
+        self
+    }
+
     /// Something of ours broke: `id` finds the log line that says what.
     pub(super) fn internal(id: &str, error: impl Into<String>) -> Self {
         let mut this = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error);
@@ -164,6 +170,21 @@ impl From<ServiceError> for ApiError {
                 let seconds = retry_after.as_secs_f64().ceil() as u64;
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "queue_full", text).retry_after(seconds)
             }
+            ServiceError::QuotaExceeded { retry_after, .. } => {
+                let seconds = retry_after.as_secs_f64().ceil() as u64;
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "quota_exceeded", text)
+                    .retry_after(seconds)
+            }
+            ServiceError::IdempotencyConflict { job_id } => {
+                Self::new(StatusCode::CONFLICT, "idempotency_conflict", text).of_job(job_id)
+            }
+            ServiceError::Cancelled { job_id } => {
+                Self::new(StatusCode::CONFLICT, "cancelled", text).of_job(job_id)
+            }
+            ServiceError::JobFailed { job_id, code, .. } => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, &code, text).of_job(job_id)
+            }
+            ServiceError::Forbidden(_) => Self::new(StatusCode::FORBIDDEN, "forbidden", text),
             ServiceError::NoSuchJob(_) => Self::new(StatusCode::NOT_FOUND, "no_such_job", text),
             ServiceError::NoArtifact { .. } => {
                 Self::new(StatusCode::NOT_FOUND, "no_such_artifact", text)

@@ -16,7 +16,9 @@ use super::payload::{Contract, Reply};
 use super::sweep::{self, Form, SweepFormat, SweepReply};
 use super::views::{Accepted, CudaInfo, Devices, Health, Info, LegacyJob};
 use crate::contract::{CompareRequest, EvaluateRequest, SweepRequest};
-use crate::pipeline::{ArtifactList, CompileRequest, EvaluationService, ServiceError};
+use crate::pipeline::{
+    ArtifactList, Caller, CompileRequest, EvaluationService, JobRequest, ServiceError, Submission,
+};
 use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView, ProfilePlan};
 
 /// The operations over a service.
@@ -76,11 +78,13 @@ impl Api {
     ) -> Result<Evaluated, Fails<TakesBody>> {
         let Contract { value, share } = request;
         if !wait.0 {
-            let accepted = Accepted::new(self.service.submit(value)?);
+            let request = JobRequest::Evaluate(Box::new(value));
+            let submitted = self.service.submit(request, self.submission()).await?;
+            let accepted = Accepted::new(submitted.job_id);
             let location = accepted.status_url.clone();
             return Ok(Evaluated::Accepted(Reply::new(&accepted)?, location));
         }
-        let report = self.service.evaluate(value).await?;
+        let report = self.service.evaluate(value, self.submission()).await?;
         drop(share);
         Ok(Evaluated::Report(report_reply(report).await?))
     }
@@ -98,7 +102,7 @@ impl Api {
         request: Contract<CompareRequest>,
     ) -> Result<Reply<CompareResponse>, Fails<TakesBody>> {
         let Contract { value, share } = request;
-        let report = self.service.compare(value).await?;
+        let report = self.service.compare(value, self.submission()).await?;
         drop(share);
         Ok(Reply::new(&report)?)
     }
@@ -122,7 +126,7 @@ impl Api {
     ) -> Result<SweepReply, Fails<TakesBody>> {
         let Contract { value, share } = request;
         let form = Form::wanted(stream.0, format.0, headers);
-        Ok(sweep::reply(&self.service, value, share, form).await?)
+        Ok(sweep::reply(&self.service, value, self.submission(), share, form).await?)
     }
 
     /// Compile a kernel
@@ -152,7 +156,7 @@ impl Api {
         request: Contract<EvaluateRequest>,
     ) -> Result<Reply<EvaluateResponse>, Fails<TakesBody>> {
         let Contract { value, share } = request;
-        let report = self.service.execute(value).await?;
+        let report = self.service.execute(value, self.submission()).await?;
         drop(share);
         Ok(report_reply(report).await?)
     }
@@ -187,7 +191,7 @@ impl Api {
         /// The `job_id` of an earlier answer.
         job_id: Path<String>,
     ) -> Result<Reply<JobView>, Fails<TakesJob>> {
-        let job = self.find(&job_id)?;
+        let job = self.find(&job_id).await?;
         let content_bytes = job.result.as_ref().map_or(0, content_bytes);
         Ok(Reply::with_content(job, content_bytes).await?)
     }
@@ -201,7 +205,7 @@ impl Api {
         /// The `job_id` of an earlier answer.
         job_id: Path<String>,
     ) -> Result<Reply<LegacyJob>, Fails<TakesJob>> {
-        Ok(Reply::new(&LegacyJob::new(self.find(&job_id)?))?)
+        Ok(Reply::new(&LegacyJob::new(self.find(&job_id).await?))?)
     }
 
     /// List a job's artifacts
@@ -220,8 +224,8 @@ impl Api {
         /// The `job_id` of an earlier answer.
         job_id: Path<String>,
     ) -> Result<Reply<ArtifactList>, Fails<TakesArtifact>> {
-        let job = self.find(&job_id)?;
-        Ok(Reply::new(&self.service.artifacts(&job.job_id)?)?)
+        let job = self.find(&job_id).await?;
+        Ok(Reply::new(&self.service.artifacts(&job.job_id, &self.caller()).await?)?)
     }
 
     /// Get an artifact of a job
@@ -244,9 +248,10 @@ impl Api {
         /// the first candidate.
         kernel: Query<Option<String>>,
     ) -> Result<ArtifactReply, Fails<TakesArtifact>> {
-        let job = self.find(&job_id)?;
+        let job = self.find(&job_id).await?;
         let kind = artifacts::kind(&name, &job.job_id)?;
-        let content = self.service.artifact(&job.job_id, kind, kernel.0.as_deref()).await?;
+        let (caller, kernel) = (self.caller(), kernel.0.as_deref());
+        let content = self.service.artifact(&job.job_id, kind, kernel, &caller).await?;
         Ok(ArtifactReply(content))
     }
 
@@ -265,7 +270,7 @@ impl Api {
         /// The `job_id` of an earlier answer.
         job_id: Path<String>,
     ) -> Result<Picture, Fails<TakesJob>> {
-        Ok(Picture::of(&self.find(&job_id)?)?)
+        Ok(Picture::of(&self.find(&job_id).await?)?)
     }
 
     /// Check health
@@ -324,11 +329,20 @@ impl Api {
 }
 
 impl Api {
-    fn find(&self, job_id: &str) -> Result<JobView, ServiceError> {
-        self.service.job(job_id).ok_or_else(|| {
-            // An id is 36 characters; what is longer is not one, and is not echoed whole.
-            ServiceError::NoSuchJob(job_id.chars().take(64).collect())
-        })
+    async fn find(&self, job_id: &str) -> Result<JobView, ServiceError> {
+        // An id is 36 characters; what is longer is not one, and is not echoed whole.
+        if job_id.len() > 64 {
+            return Err(ServiceError::NoSuchJob(job_id.chars().take(64).collect()));
+        }
+        self.service.job(job_id, &self.caller()).await
+    }
+
+    fn caller(&self) -> Caller {
+        Caller::local()
+    }
+
+    fn submission(&self) -> Submission {
+        Submission::of(self.caller())
     }
 }
 

@@ -16,6 +16,7 @@ use super::{CliError, json, local, remote, report};
 use crate::config::Config;
 use crate::contract::{CompareRequest, KernelCode};
 use crate::exit::Exit;
+use crate::pipeline::Submission;
 use crate::report::CompareResponse;
 
 /// Fields that an evaluation and a comparison have in common, by the same name.
@@ -42,7 +43,14 @@ pub(super) fn run(
             let request: CompareRequest = file.typed()?;
             local::answer(config, |service| {
                 let progress = &progress;
-                async move { watched(Arc::clone(&service), service.compare(request), progress).await }
+                async move {
+                    watched(
+                        Arc::clone(&service),
+                        service.compare(request, Submission::local()),
+                        progress,
+                    )
+                    .await
+                }
             })?
         }
     };

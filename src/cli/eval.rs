@@ -13,7 +13,7 @@ use super::{CliError, local, outputs, remote, report};
 use crate::config::Config;
 use crate::contract::EvaluateRequest;
 use crate::exit::Exit;
-use crate::pipeline::{EvaluationService, ServiceError};
+use crate::pipeline::{EvaluationService, ServiceError, Submission};
 use crate::report::EvaluateResponse;
 
 pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
@@ -31,7 +31,14 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
             let request: EvaluateRequest = contract.typed()?;
             local::answer(config, |service| {
                 let progress = &progress;
-                async move { watched(Arc::clone(&service), service.evaluate(request), progress).await }
+                async move {
+                    watched(
+                        Arc::clone(&service),
+                        service.evaluate(request, Submission::local()),
+                        progress,
+                    )
+                    .await
+                }
             })?
         }
     };

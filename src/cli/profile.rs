@@ -14,6 +14,7 @@ use super::{CliError, local, remote, report};
 use crate::config::Config;
 use crate::contract::EvaluateRequest;
 use crate::exit::Exit;
+use crate::pipeline::Submission;
 use crate::profile::{Caption, roofline_svg};
 use crate::report::EvaluateResponse;
 
@@ -36,7 +37,14 @@ pub(super) fn run(
             let request: EvaluateRequest = contract.typed()?;
             local::answer(config, |service| {
                 let progress = &progress;
-                async move { watched(Arc::clone(&service), service.evaluate(request), progress).await }
+                async move {
+                    watched(
+                        Arc::clone(&service),
+                        service.evaluate(request, Submission::local()),
+                        progress,
+                    )
+                    .await
+                }
             })?
         }
     };

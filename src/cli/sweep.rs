@@ -14,7 +14,7 @@ use super::{CliError, local, remote_events};
 use crate::config::Config;
 use crate::contract::SweepRequest;
 use crate::exit::Exit;
-use crate::pipeline::{EvaluationService, SweepEvent};
+use crate::pipeline::{EvaluationService, Submission, SweepEvent};
 use crate::report::SweepResponse;
 
 pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
@@ -99,7 +99,11 @@ async fn sweep(
 ) -> Result<SweepResponse, CliError> {
     let (sender, mut events) = mpsc::unbounded_channel();
     // The receiver outlives the sweep.
-    let sweep = service.sweep(request, Box::new(move |event| drop(sender.send(event))));
+    let sweep = service.sweep(
+        request,
+        Submission::local(),
+        Box::new(move |event| drop(sender.send(event))),
+    );
     tokio::pin!(sweep);
     let outcome = loop {
         tokio::select! {

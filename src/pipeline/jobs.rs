@@ -82,6 +82,11 @@ impl JobTable {
         let record = inner.jobs.get(id)?;
         Some(JobView {
             job_id: id.to_owned(),
+            kind: crate::report::JobKind::Evaluate,
+            attempt: 1,
+            label: None,
+            code: None,
+            comparison: None,
             state: record.state,
             status: match record.state {
                 JobState::Completed => {
@@ -109,7 +114,7 @@ impl JobTable {
         let mut by_state = BTreeMap::new();
         let mut age_s = 0.0;
         for record in inner.jobs.values() {
-            *by_state.entry(state_name(record.state).to_owned()).or_insert(0) += 1;
+            *by_state.entry(record.state.name().to_owned()).or_insert(0) += 1;
             age_s += record.born.elapsed().as_secs_f64();
         }
         let mean = if inner.jobs.is_empty() { 0.0 } else { age_s / inner.jobs.len() as f64 };
@@ -261,20 +266,6 @@ impl Drop for JobGuard<'_> {
             let why = Some("the caller went away before the job ended".to_owned());
             self.table.end(&self.id, JobState::Cancelled, why, None);
         }
-    }
-}
-
-/// Name of a state as it appears on the wire.
-fn state_name(state: JobState) -> &'static str {
-    match state {
-        JobState::Submitted => "submitted",
-        JobState::Queued => "queued",
-        JobState::Compiling => "compiling",
-        JobState::Profiling => "profiling",
-        JobState::Completed => "completed",
-        JobState::Failed => "failed",
-        JobState::Cancelled => "cancelled",
-        JobState::TimedOut => "timed_out",
     }
 }
 

@@ -21,6 +21,7 @@ mod run;
 mod sanitized;
 mod service;
 mod start;
+mod submission;
 mod sweep;
 mod swept;
 mod timeline;
@@ -31,4 +32,7 @@ pub use error::{Problem, ServiceError, chain as error_chain};
 pub use gate::{GateBench, GateFault, GateProgress, Gravity, run_gate};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
 pub use start::{Pipeline, program, toolchain_search};
+pub use submission::{
+    Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
+};
 pub use sweep::{SweepEvent, SweepEvents};

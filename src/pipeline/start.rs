@@ -14,14 +14,17 @@ use super::jobs::JobTable;
 use super::linted::LintedContracts;
 use super::run::{Purpose, Shared};
 use super::service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
+use super::submission::{
+    Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
+};
 use super::{SweepEvents, assemble, compare, compile_only, sweep};
 use crate::compile::toolchain::{self, Toolchain, ToolchainSearch};
 use crate::compile::{Compiler, CompilerConfig};
 use crate::config::{Config, DeviceSelection};
 use crate::contract::{CompareRequest, EvaluateRequest, Limits, SweepRequest};
 use crate::report::{
-    CompareResponse, CompileResponse, EvaluateResponse, JobView, ProfilePlan, SweepResponse,
-    Tooling,
+    CancelReport, CleanupReport, CompareResponse, CompileResponse, EvaluateResponse, JobList,
+    JobState, JobView, ProfilePlan, ServiceStatistics, SweepResponse, Tooling,
 };
 use crate::tools::{ToolSearch, Tools};
 use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
@@ -70,7 +73,7 @@ impl Pipeline {
         Ok(Arc::new(Self { shared: Arc::new(shared) }))
     }
 
-    fn finite(&self, request: EvaluateRequest, purpose: Purpose) -> Answer<'_> {
+    fn finite(&self, request: EvaluateRequest, purpose: Purpose) -> Answer<'_, EvaluateResponse> {
         async move {
             let admitted = self.shared.admit()?;
             let job = self.shared.jobs.enter();
@@ -82,8 +85,6 @@ impl Pipeline {
     }
 }
 
-type Answer<'a> = BoxFuture<'a, Result<EvaluateResponse, ServiceError>>;
-
 /// The report as it is kept: whoever waited for it has the outputs' content already.
 fn without_content(report: &EvaluateResponse) -> EvaluateResponse {
     let mut kept = report.clone();
@@ -94,14 +95,11 @@ fn without_content(report: &EvaluateResponse) -> EvaluateResponse {
 }
 
 impl EvaluationService for Pipeline {
-    fn evaluate(&self, request: EvaluateRequest) -> Answer<'_> {
+    fn evaluate(&self, request: EvaluateRequest, _: Submission) -> Answer<'_, EvaluateResponse> {
         self.finite(request, Purpose::Evaluate)
     }
 
-    fn compare(
-        &self,
-        request: CompareRequest,
-    ) -> BoxFuture<'_, Result<CompareResponse, ServiceError>> {
+    fn compare(&self, request: CompareRequest, _: Submission) -> Answer<'_, CompareResponse> {
         async move {
             let admitted = self.shared.admit()?;
             let job = self.shared.jobs.enter();
@@ -112,52 +110,78 @@ impl EvaluationService for Pipeline {
         .boxed()
     }
 
-    fn execute(&self, request: EvaluateRequest) -> Answer<'_> {
+    fn execute(&self, request: EvaluateRequest, _: Submission) -> Answer<'_, EvaluateResponse> {
         self.finite(request, Purpose::Execute)
     }
 
-    fn profile_plan(
-        &self,
-        request: EvaluateRequest,
-    ) -> BoxFuture<'_, Result<ProfilePlan, ServiceError>> {
+    fn profile_plan(&self, request: EvaluateRequest) -> Answer<'_, ProfilePlan> {
         async move { self.shared.profile_plan(&request).await }.boxed()
     }
 
-    fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError> {
-        self.shared.check(&request)?;
-        let admitted = self.shared.admit()?;
-        let id = self.shared.jobs.enter().hand_over();
-        let shared = Arc::clone(&self.shared);
-        let job_id = id.clone();
-        tokio::spawn(async move {
-            let job = shared.jobs.resume(job_id);
-            let outcome = shared.run(&job, request, Purpose::Evaluate, admitted).await;
-            job.end(&outcome);
-        });
-        Ok(id)
+    fn submit(&self, request: JobRequest, _: Submission) -> Answer<'_, SubmittedJob> {
+        async move {
+            let JobRequest::Evaluate(request) = request else {
+                return Err(not_yet("a detached job of this kind"));
+            };
+            self.shared.check(&request)?;
+            let admitted = self.shared.admit()?;
+            let id = self.shared.jobs.enter().hand_over();
+            let shared = Arc::clone(&self.shared);
+            let job_id = id.clone();
+            tokio::spawn(async move {
+                let job = shared.jobs.resume(job_id);
+                let outcome = shared.run(&job, *request, Purpose::Evaluate, admitted).await;
+                job.end(&outcome);
+            });
+            Ok(SubmittedJob { job_id: id, state: JobState::Submitted, existing: false })
+        }
+        .boxed()
+    }
+
+    fn submit_all(&self, _: Vec<(JobRequest, Submission)>) -> Answer<'_, Vec<SubmittedJob>> {
+        async { Err(not_yet("a batch")) }.boxed()
     }
 
     fn sweep(
         &self,
         request: SweepRequest,
+        _: Submission,
         events: SweepEvents,
-    ) -> BoxFuture<'_, Result<SweepResponse, ServiceError>> {
+    ) -> Answer<'_, SweepResponse> {
         sweep::run(&self.shared, request, events).boxed()
     }
 
-    fn compile(
-        &self,
-        request: CompileRequest,
-    ) -> BoxFuture<'_, Result<CompileResponse, ServiceError>> {
+    fn compile(&self, request: CompileRequest) -> Answer<'_, CompileResponse> {
         compile_only::run(&self.shared, request).boxed()
     }
 
-    fn job(&self, job_id: &str) -> Option<JobView> {
-        self.shared.jobs.view(job_id)
+    fn job<'a>(&'a self, job_id: &'a str, _: &'a Caller) -> Answer<'a, JobView> {
+        let found = self.shared.jobs.view(job_id);
+        async move { found.ok_or_else(|| ServiceError::NoSuchJob(job_id.to_owned())) }.boxed()
     }
 
-    fn artifacts(&self, job_id: &str) -> Result<ArtifactList, ServiceError> {
-        self.shared.artifacts(job_id)
+    fn jobs<'a>(&'a self, _: JobQuery, _: &'a Caller) -> Answer<'a, JobList> {
+        async { Err(not_yet("a list of jobs")) }.boxed()
+    }
+
+    fn cancel<'a>(&'a self, _: &'a str, _: &'a Caller) -> Answer<'a, CancelReport> {
+        async { Err(not_yet("cancelling")) }.boxed()
+    }
+
+    fn watch<'a>(&'a self, _: &'a str, _: &'a Caller) -> Answer<'a, JobEvents> {
+        async { Err(not_yet("watching")) }.boxed()
+    }
+
+    fn statistics<'a>(&'a self, _: &'a Caller) -> Answer<'a, ServiceStatistics> {
+        async { Err(not_yet("statistics")) }.boxed()
+    }
+
+    fn cleanup<'a>(&'a self, _: CleanupPolicy, _: &'a Caller) -> Answer<'a, CleanupReport> {
+        async { Err(not_yet("a clean-up")) }.boxed()
+    }
+
+    fn artifacts<'a>(&'a self, job_id: &'a str, _: &'a Caller) -> Answer<'a, ArtifactList> {
+        async move { self.shared.artifacts(job_id) }.boxed()
     }
 
     fn artifact<'a>(
@@ -165,7 +189,8 @@ impl EvaluationService for Pipeline {
         job_id: &'a str,
         kind: ArtifactKind,
         kernel: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<ArtifactContent, ServiceError>> {
+        _: &'a Caller,
+    ) -> Answer<'a, ArtifactContent> {
         self.shared.artifact(job_id, kind, kernel).boxed()
     }
 
@@ -207,6 +232,10 @@ impl EvaluationService for Pipeline {
         }
         .boxed()
     }
+}
+
+fn not_yet(what: &str) -> ServiceError {
+    ServiceError::Unavailable(format!("{what} is not to be had from this service"))
 }
 
 /// This program: children are started from it.

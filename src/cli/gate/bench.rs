@@ -14,7 +14,7 @@ use crate::gate::GatePlan;
 use crate::gate::report::GateReport;
 use crate::pipeline::{
     DeviceView, EvaluationService, GateBench, GateFault, GateProgress, Gravity, ServiceError,
-    run_gate,
+    Submission, run_gate,
 };
 use crate::report::CompareResponse;
 use crate::worker::protocol::DeviceKind;
@@ -93,7 +93,7 @@ impl GateBench for LocalBench {
     type Error = CliError;
 
     async fn compare(&mut self, request: CompareRequest) -> Result<CompareResponse, CliError> {
-        Ok(self.0.compare(request).await?)
+        Ok(self.0.compare(request, Submission::local()).await?)
     }
 
     fn gravity(error: &CliError) -> Gravity {
