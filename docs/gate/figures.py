@@ -2,15 +2,16 @@
 """Measures what docs/gate.md promises.
 
     figures.py [--warpgauge PROGRAM] [--device D] [--runs N] [--seconds S] [--scale K] [--out DIR]
-               [aa] [slower] [ten] [counts]
+               [aa] [slower] [ten] [identical] [counts]
     figures.py --join DIR [DIR ...]
 
 aa       N runs of a suite of unchanged kernels: none may fail
 slower   N runs of the same suite with one kernel 2 % slower, in turn: 95 of 100 must fail
 ten      a suite of ten cases as a repository would have it, unchanged and with one slower kernel
+identical  a suite of unchanged kernels that are not measured, because their images are the same
 counts   N runs on the emulated device, with different numbers of cores: counts must be the same
 
-Every run goes through `warpgauge gate run --measure-identical` with the report as JSON. One server is
+Every other run goes through `warpgauge gate run --measure-identical` with the report as JSON. One server is
 started for all of them; between it and the gate stands a proxy that keeps the times of each kernel on
 its own, so that the same runs can be judged by other rules: nvbench's (the difference exceeds the
 smaller relative standard deviation), Welch's t and Mann and Whitney's U at 5 %, and a fixed 5 %.
@@ -198,11 +199,11 @@ def start_server(program, device):
     raise SystemExit("the server does not start")
 
 
-def gate(program, suite, baseline, server=None, device=None, before=()):
+def gate(program, suite, baseline, server=None, device=None, before=(), measure=True):
     command = list(before) + [program]
     command += ["--device", device] if device else []
-    command += ["gate", "run", suite, "--baseline", baseline, "--json", "--quiet",
-                "--measure-identical"]
+    command += ["gate", "run", suite, "--baseline", baseline, "--json", "--quiet"]
+    command += ["--measure-identical"] if measure else []
     command += ["--server", server] if server else []
     began = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True)
@@ -288,7 +289,8 @@ def runs(arguments, address, what, trees, base, keep):
             break
         slower, nominal, suite = trees[run % len(trees)]
         proxy = Proxy(address)
-        code, report, took = gate(arguments.warpgauge, suite, base, proxy.url)
+        code, report, took = gate(arguments.warpgauge, suite, base, proxy.url,
+                                  measure=what != "identical")
         proxy.server.shutdown()
         proxy.server.server_close()
         cases = []
@@ -350,7 +352,8 @@ def tables(lines):
             for case in line["cases"]:
                 is_slower = case["name"] == line["slower"]
                 slowdown = "%.2f %%" % (100 * line["nominal"]) if is_slower else "0"
-                groups.setdefault((case["name"], slowdown, case["outcome"]), []).append(case)
+                outcome = "%s (%s)" % (case["outcome"], case["reason"])
+                groups.setdefault((case["name"], slowdown, outcome), []).append(case)
         for key, cases in sorted(groups.items()):
             blocks = [case["blocks"] for case in cases if case["blocks"]]
             sds = [case["block_sd"] for case in cases if case["block_sd"]]
@@ -363,7 +366,7 @@ def tables(lines):
 def joined(directories):
     lines = []
     for directory in directories:
-        for name in ("aa", "slower", "ten"):
+        for name in ("aa", "slower", "ten", "identical"):
             path = os.path.join(directory, name + ".jsonl")
             if os.path.exists(path):
                 with open(path) as file:
@@ -407,7 +410,7 @@ def measured(arguments, parts, trees):
             base = write_tree(os.path.join(directory, "base"), cases, turns, scale, hurried)
             suites = [(None, None, base)] if what != "slower" else []
             names = [case[0] for case in CASES][:1 if what == "ten" else None]
-            for name in names if what != "aa" else []:
+            for name in names if what in ("slower", "ten") else []:
                 changed = dict(turns, **{name: more[name]})
                 suite = write_tree(os.path.join(directory, name), cases, changed, scale, hurried)
                 suites.append((name, nominal[name], suite))
@@ -434,8 +437,8 @@ def main():
         return tables(joined(arguments.join))
     arguments.warpgauge = shutil.which(arguments.warpgauge) or os.path.abspath(arguments.warpgauge)
     os.makedirs(arguments.out, exist_ok=True)
-    parts = arguments.parts or ["aa", "slower", "ten", "counts"]
-    unknown = set(parts) - {"aa", "slower", "ten", "counts"}
+    parts = arguments.parts or ["aa", "slower", "ten", "identical", "counts"]
+    unknown = set(parts) - {"aa", "slower", "ten", "identical", "counts"}
     if unknown:
         raise SystemExit("unknown parts: %s" % ", ".join(sorted(unknown)))
     with tempfile.TemporaryDirectory() as trees:

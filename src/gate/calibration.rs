@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 use crate::contract::{self, BodyFormat, CacheState, PresetName};
@@ -46,6 +47,8 @@ pub enum CalibrationError {
 /// A calibration, as it stands in its file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Calibration {
     /// Version of the format.
     pub version: u32,
@@ -62,6 +65,8 @@ pub struct Calibration {
 /// What numbers of a calibration hold for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Conditions {
     /// Product name of the device.
     pub device: String,
@@ -95,6 +100,8 @@ impl Conditions {
 /// One case against itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Calibrated {
     /// State of the L2 cache at each launch.
     pub cache: CacheState,
@@ -106,6 +113,7 @@ pub struct Calibrated {
     pub minimum_detectable_effect: f64,
     /// Why the case cannot carry the gate: it only informs. Empty if it can.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
     pub advisory: Vec<String>,
 }
 
@@ -141,13 +149,22 @@ impl Calibration {
     pub fn parse(bytes: &[u8]) -> Result<Self, CalibrationError> {
         let read: Self =
             contract::parse(BodyFormat::Json, bytes).map_err(CalibrationError::Parse)?;
+        read.verify()?;
+        Ok(read)
+    }
+
+    /// Whether it is of this version, and its numbers can be.
+    ///
+    /// # Errors
+    /// What is wrong, with its path.
+    pub fn verify(&self) -> Result<(), CalibrationError> {
         let refuse = |at: String, message: &str| {
             Err(CalibrationError::Value { at, message: message.to_owned() })
         };
-        if read.version != VERSION {
+        if self.version != VERSION {
             return refuse("version".to_owned(), "is another than this program reads");
         }
-        for (name, case) in &read.cases {
+        for (name, case) in &self.cases {
             let numbers = [
                 ("floor", case.floor),
                 ("block_sd", case.block_sd),
@@ -159,7 +176,7 @@ impl Calibration {
                 }
             }
         }
-        Ok(read)
+        Ok(())
     }
 
     /// Whether it holds under these conditions; the error names the first difference.

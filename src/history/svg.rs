@@ -95,7 +95,8 @@ fn panel(out: &mut String, series: &Series, top: f64) {
     let axes = Axes { low: least - room, high: most + room, count: points.len(), top };
     frame(out, &axes);
     levels(out, series, skipped, &axes);
-    for (index, point) in points.iter().enumerate() {
+    let drawn = points.iter().enumerate().filter(|(_, point)| point.value.is_finite());
+    for (index, point) in drawn {
         let (x, y) = (axes.x(index), axes.y(point.value));
         if let (Some(low), Some(high)) = (point.ci_low, point.ci_high) {
             let (low, high) = (axes.y(low), axes.y(high));
