@@ -12,6 +12,7 @@
 mod byte_string;
 
 pub mod contained;
+pub mod telemetry;
 
 pub mod tensor;
 
@@ -37,6 +38,7 @@ pub mod history;
 
 pub mod config;
 pub mod pipeline;
+pub mod webhook;
 
 pub mod exit;
 

@@ -5,7 +5,9 @@ use poem::{IntoResponse, Response};
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
+use crate::contract::ContractError;
 use crate::pipeline::{Problem, ServiceError};
+use crate::telemetry::{Reject, telemetry};
 
 /// Media type of every answer but pages and the YAML specification.
 pub(super) const JSON: &str = "application/json";
@@ -145,6 +147,11 @@ impl ApiError {
         ServiceError::ShuttingDown.into()
     }
 
+    /// Several fields of the request are wrong.
+    pub(super) fn problems(problems: Vec<ContractError>) -> Self {
+        Self::invalid(problems.into_iter().map(Problem::from).collect())
+    }
+
     fn invalid(problems: Vec<Problem>) -> Self {
         let message = ServiceError::Invalid(problems.clone()).to_string();
         let mut this = Self::new(StatusCode::BAD_REQUEST, "invalid_contract", message);
@@ -201,8 +208,29 @@ impl From<ServiceError> for ApiError {
     }
 }
 
+/// What an answer counts as among refusals; that something is not there is none.
+fn reject(status: StatusCode, code: &str) -> Option<Reject> {
+    Some(match (status.as_u16(), code) {
+        (404 | 410, _) => return None,
+        (401, _) => Reject::Unauthorized,
+        (403, _) => Reject::Forbidden,
+        (413, _) => Reject::BodyTooLarge,
+        (429, "quota_exceeded") => Reject::Quota,
+        (429, "too_many_large_bodies") => Reject::LargeBodies,
+        (429, "too_many_watchers") => Reject::Watchers,
+        (429, _) => Reject::QueueFull,
+        (503, "shutting_down") => Reject::ShuttingDown,
+        (503, _) => Reject::Unavailable,
+        (500.., _) => Reject::Internal,
+        _ => Reject::Invalid,
+    })
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        if let Some(why) = reject(self.status, &self.body.code) {
+            telemetry().rejected(why);
+        }
         let body = serde_json::to_vec(&*self.body).unwrap_or_default();
         let mut response = Response::builder().status(self.status).content_type(JSON).body(body);
         let headers = response.headers_mut();

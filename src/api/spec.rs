@@ -7,21 +7,29 @@ use poem_openapi::OpenApiService;
 use serde_yaml::{Mapping, Value};
 
 use super::capabilities::Capabilities;
-use super::routes::Api;
+use super::jobs::Jobs;
+use super::machine::Machine;
+use super::routes::Kernels;
 use super::views::{CudaInfo, Devices, Health};
-use super::{described::Described, rewrite};
-use crate::pipeline::ServiceStatus;
-use crate::report::Tooling;
+use super::{described::Described, rewrite, submission};
+use crate::pipeline::{ServiceStatus, SubmittedJob};
+use crate::report::{CleanupReport, JobState, Tooling};
 
 const DESCRIPTION: &str = "Send a GPU kernel and a contract; get back a verdict you can trust: does it \
 compile, is it right, how fast is it.\n\nRequest bodies may be JSON, YAML or MessagePack; answers are \
 JSON. A kernel that does not compile or is wrong is a result (200); errors are for requests that \
 could not be served, and all have the shape of `ErrorBody`.";
 
+/// Everything that is served and described.
+type Operations = (Kernels, Jobs, Machine);
+
+/// Operations that make a job.
+const SUBMISSIONS: [&str; 4] = ["/evaluate", "/execute", "/compare", "/sweep"];
+
 /// The document of everything that is served.
 pub fn full() -> Value {
     let service =
-        OpenApiService::new(Described::<Api>::new(), "warpgauge", env!("CARGO_PKG_VERSION"))
+        OpenApiService::new(Described::<Operations>::new(), "warpgauge", env!("CARGO_PKG_VERSION"))
             .description(DESCRIPTION)
             .server("/")
             .license(
@@ -31,6 +39,11 @@ pub fn full() -> Value {
     let mut document: Value =
         serde_yaml::from_str(&service.spec()).expect("poem-openapi writes JSON, which is YAML");
     rewrite::repair(&mut document);
+    for path in SUBMISSIONS {
+        if let Some(operation) = operation(&mut document, path, "post") {
+            submission::describe(operation);
+        }
+    }
     add_security(&mut document);
     add_examples(&mut document);
     document
@@ -104,6 +117,7 @@ fn add_examples(document: &mut Value) {
         ("/execute", parsed(include_str!("examples/execute.json"))),
         ("/compile", parsed(include_str!("examples/compile.json"))),
         ("/compare", parsed(include_str!("examples/compare.json"))),
+        ("/jobs", batch_example()),
     ] {
         let content = operation(document, path, "post")
             .and_then(|it| descend(it, &["requestBody", "content"]));
@@ -134,6 +148,11 @@ fn add_examples(document: &mut Value) {
         ("/health", "get", "200", value(&Health::new(&status))),
         ("/cuda/info", "get", "200", value(&CudaInfo::new(&status))),
         ("/capabilities", "get", "200", value(&Capabilities::new(&status, &tooling))),
+        ("/jobs", "get", "200", parsed(include_str!("examples/jobs.json"))),
+        ("/jobs", "post", "202", batch_accepted(&job_id)),
+        ("/jobs/{job_id}", "delete", "200", cancelled(&job_id)),
+        ("/admin/cleanup-jobs", "post", "200", cleaned()),
+        ("/stats", "get", "200", parsed(include_str!("examples/stats.json"))),
         ("/devices", "get", "200", value(&Devices { devices: status.devices.clone() })),
         ("/info", "get", "200", value(&super::views::Info::new(status.clone(), 500_000_000))),
     ] {
@@ -170,7 +189,38 @@ fn with_sources(contract: &str) -> Value {
 }
 
 fn accepted_example(job_id: &Value) -> Value {
-    value(&super::views::Accepted::new(job_id.as_str().unwrap_or_default().to_owned()))
+    value(&super::views::Accepted::new(SubmittedJob {
+        job_id: job_id.as_str().unwrap_or_default().to_owned(),
+        state: JobState::Submitted,
+        existing: false,
+    }))
+}
+
+/// A batch with one job.
+fn batch_example() -> Value {
+    let mut item =
+        parsed("{kind: evaluate, label: nightly, priority: 1, idempotency_key: build-7}");
+    if let Some(item) = item.as_mapping_mut() {
+        item.insert("request".into(), vector_add());
+    }
+    Value::Mapping(Mapping::from_iter([("jobs".into(), Value::Sequence(vec![item]))]))
+}
+
+fn batch_accepted(job_id: &Value) -> Value {
+    let jobs = Value::Sequence(vec![accepted_example(job_id)]);
+    Value::Mapping(Mapping::from_iter([("jobs".into(), jobs)]))
+}
+
+fn cancelled(job_id: &Value) -> Value {
+    let mut answer = parsed("{outcome: stopping, state: profiling}");
+    if let Some(answer) = answer.as_mapping_mut() {
+        answer.insert("job_id".into(), job_id.clone());
+    }
+    answer
+}
+
+fn cleaned() -> Value {
+    value(&super::cleanup::Cleaned::new(CleanupReport { jobs: 12, bytes: 49_152 }))
 }
 
 fn job_example(report: &Value, job_id: &Value) -> (Value, Value) {

@@ -7,7 +7,7 @@ use crate::config::{DEFAULT_TOML, Effective, Origin};
 use crate::exit::Exit;
 
 /// Prints every setting with its origin. The output is a configuration file that means the same,
-/// but for the API keys, which it does not tell.
+/// but for keys and secrets, which it does not tell.
 pub(super) fn run(effective: &Effective, terminal: Terminal) -> Result<Exit, CliError> {
     terminal.print(&listing(effective)?)?;
     Ok(Exit::Success)
@@ -37,6 +37,9 @@ fn listing(effective: &Effective) -> Result<String, CliError> {
         let line = match (setting.kind, value) {
             (Kind::Keys, Some(toml::Value::Array(keys))) if !keys.is_empty() => {
                 format!("# {name}: {} given, not shown", keys.len())
+            }
+            (Kind::Secret, Some(toml::Value::String(secret))) if !secret.is_empty() => {
+                format!("# {name}: given, not shown")
             }
             (_, Some(value)) => format!("{name} = {value}"),
             (_, None) => continue,
@@ -72,8 +75,11 @@ mod tests {
 
     #[test]
     fn keys_are_not_shown() {
-        let text = listing(&effective(&[("WARPGAUGE_API_KEYS", "sesame,open")])).unwrap();
+        let secret = ("WARPGAUGE_WEBHOOK_SECRET", "sesame-and-more-of-it");
+        let given = effective(&[("WARPGAUGE_API_KEYS", "sesame,open"), secret]);
+        let text = listing(&given).unwrap();
         assert!(!text.contains("sesame"), "{text}");
+        assert!(text.contains("# webhook_secret: given, not shown"), "{text}");
         assert!(text.contains("# api_keys: 2 given, not shown"), "{text}");
     }
 }

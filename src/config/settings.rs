@@ -15,6 +15,10 @@ pub enum Kind {
     Host,
     /// A list of keys: texts of 1 to 512 printable characters.
     Keys,
+    /// Text that is never shown: empty, or 16 to 512 printable characters.
+    Secret,
+    /// A list of hosts: `host`, `*.suffix`, each with an optional `:port` or `:*`.
+    Hosts,
     /// Which devices to use: `auto`, `emulator`, or ordinals.
     Devices,
     /// One of these words.
@@ -52,6 +56,9 @@ pub const SETTINGS: &[Setting] = &[
     with_env("server.host", Kind::Host, "HOST"),
     with_env("server.port", Kind::Integer(0, 65_535), "PORT"),
     with_env("server.api_keys", Kind::Keys, "WARPGAUGE_API_KEYS"),
+    with_env("server.admin_keys", Kind::Keys, "WARPGAUGE_ADMIN_KEYS"),
+    with_env("server.webhook_secret", Kind::Secret, "WARPGAUGE_WEBHOOK_SECRET"),
+    setting("server.webhook_hosts", Kind::Hosts),
     setting("server.body_limit_bytes", Kind::Integer(1_024, MAX_BYTES)),
     setting("server.shutdown_grace_s", Kind::Number(0.0, 3_600.0)),
     setting("server.jobs_kept", Kind::Integer(1, 1_000_000)),

@@ -8,6 +8,7 @@ use super::decision;
 use super::error::{self, Problem, ServiceError};
 use super::jobs::JobGuard;
 use super::prepare::{self, CompileOutcome, Prepared};
+use super::recorded;
 use super::run::{Admitted, Laid, Purpose, Ran, Shared, ms};
 use super::watched::Watched;
 use crate::compile::CompileOptions;
@@ -188,6 +189,7 @@ impl Bench<'_> {
                 timings.total = ms(began);
                 let id = self.job.id();
                 let report = assemble::not_compiled(id, &request, &device, &failure, timings);
+                recorded::evaluation(&report);
                 return Ok(Evaluated { report, prepared: None, counts: None });
             }
         };
@@ -206,6 +208,7 @@ impl Bench<'_> {
         let ran = Ran { request, prepared, outcome, watched, device };
         let report = assemble::ran(self.job.id(), &ran, timings)
             .map_err(|error| error::internal("building the report", &error))?;
+        recorded::evaluation(&report);
         Ok(Evaluated { report, prepared: Some(ran.prepared), counts })
     }
 

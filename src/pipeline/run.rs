@@ -12,6 +12,7 @@ use super::error::{self, ServiceError};
 use super::jobs::{JobGuard, JobTable};
 use super::linted::{self, LintedContracts, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
+use super::recorded;
 use super::watched::Watched;
 use crate::compile::Compiler;
 use crate::config::Config;
@@ -133,7 +134,9 @@ impl Shared {
             CompileOutcome::Failed(failure) => {
                 timings.total = ms(arrived);
                 let id = job.id();
-                return Ok(assemble::not_compiled(id, &request, &device, &failure, timings));
+                let report = assemble::not_compiled(id, &request, &device, &failure, timings);
+                recorded::evaluation(&report);
+                return Ok(report);
             }
         };
 
@@ -284,6 +287,7 @@ impl Shared {
             .map_err(|error| error::internal("building the report", &error))?
             .map_err(|error| error::internal("encoding the outputs", &error))?;
         report.timings.total = ms(arrived);
+        recorded::evaluation(&report);
         Ok(report)
     }
 }

@@ -17,14 +17,14 @@ use super::service::{CompileRequest, DeviceView, EvaluationService, ServiceStatu
 use super::submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };
-use super::{SweepEvents, assemble, compare, compile_only, sweep};
+use super::{SweepEvents, assemble, compare, compile_only, statistics, sweep};
 use crate::compile::toolchain::{self, Toolchain, ToolchainSearch};
 use crate::compile::{Compiler, CompilerConfig};
 use crate::config::{Config, DeviceSelection};
 use crate::contract::{CompareRequest, EvaluateRequest, Limits, SweepRequest};
 use crate::report::{
-    CancelReport, CleanupReport, CompareResponse, CompileResponse, EvaluateResponse, JobList,
-    JobState, JobView, ProfilePlan, ServiceStatistics, SweepResponse, Tooling,
+    CancelReport, CleanupReport, CompareResponse, CompileResponse, EvaluateResponse, JobCounts,
+    JobList, JobState, JobView, ProfilePlan, ServiceStatistics, SweepResponse, Tooling,
 };
 use crate::tools::{ToolSearch, Tools};
 use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
@@ -173,7 +173,14 @@ impl EvaluationService for Pipeline {
     }
 
     fn statistics<'a>(&'a self, _: &'a Caller) -> Answer<'a, ServiceStatistics> {
-        async { Err(not_yet("statistics")) }.boxed()
+        async {
+            let shared = &self.shared;
+            let by_state = shared.jobs.summary().0;
+            let jobs = JobCounts { total: by_state.values().sum(), by_state };
+            let devices = shared.fleet.devices().into_iter().map(|status| status.info.ordinal);
+            Ok(statistics::so_far(jobs, devices, shared.started.elapsed().as_secs_f64()))
+        }
+        .boxed()
     }
 
     fn cleanup<'a>(&'a self, _: CleanupPolicy, _: &'a Caller) -> Answer<'a, CleanupReport> {

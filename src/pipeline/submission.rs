@@ -104,6 +104,10 @@ pub struct JobQuery {
     pub kind: Option<JobKind>,
     /// With this label.
     pub label: Option<String>,
+    /// Accepted at this time or later, seconds since the Unix epoch.
+    pub created_after: Option<f64>,
+    /// Accepted before this time, seconds since the Unix epoch.
+    pub created_before: Option<f64>,
     /// Jobs on the page, 1 to 1000.
     pub limit: u32,
     /// Where the page before ended.

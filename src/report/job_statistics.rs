@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct ServiceStatistics {
     /// Jobs that are kept.
     pub jobs: JobCounts,
-    /// Compilations of submitted kernels.
+    /// Compilations, those of reference kernels and of the service included.
     pub compilation: CompilationStatistics,
     /// Runs on devices.
     pub profiling: ProfilingStatistics,
@@ -43,21 +43,13 @@ pub struct Durations {
 }
 
 impl Durations {
-    /// Counts one that took this long, seconds.
-    pub fn add(&mut self, seconds: f64) {
-        self.min_s = if self.count == 0 { seconds } else { self.min_s.min(seconds) };
-        self.max_s = self.max_s.max(seconds);
-        self.count += 1;
-        self.total_s += seconds;
-    }
-
     /// Mean, seconds; 0 if it never happened.
     pub fn mean_s(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.total_s / self.count as f64 }
     }
 }
 
-/// Compilations of submitted kernels.
+/// Compilations, those of reference kernels and of the service included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, Object)]
 pub struct CompilationStatistics {
     /// Kernels that compiled, or were taken from the cache.
@@ -96,8 +88,6 @@ pub struct DeviceStatistics {
     pub releases: u64,
     /// How long jobs waited for a device.
     pub wait: Durations,
-    /// How long they held it.
-    pub held: Durations,
     /// Each device.
     pub devices: Vec<DeviceUse>,
 }
@@ -107,9 +97,13 @@ pub struct DeviceStatistics {
 pub struct DeviceUse {
     /// CUDA ordinal.
     pub device: u32,
-    /// Seconds for which jobs held it.
+    /// Seconds for which jobs held it, or it was cleaned up behind them; up to now.
     pub held_s: f64,
-    /// That, as a part of the time since the service started.
+    /// Seconds of runs on it that have ended.
+    pub run_s: f64,
+    /// Whether a job holds it now.
+    pub held_now: bool,
+    /// `held_s` as a part of the time since the service started.
     pub utilization: f64,
 }
 
@@ -118,13 +112,13 @@ pub struct DeviceUse {
 pub struct ThroughputStatistics {
     /// Seconds since the service started.
     pub uptime_s: f64,
-    /// Jobs begun.
+    /// Jobs accepted.
     pub total: u64,
     /// Jobs that came to a report.
     pub completed: u64,
     /// Jobs that ended otherwise.
     pub failed: u64,
-    /// Jobs that ended in the last five minutes.
+    /// Jobs accepted in the last five minutes.
     pub recent: u64,
     /// From acceptance to the end.
     pub end_to_end: Durations,

@@ -67,6 +67,13 @@ fn every_environment_variable_is_honoured() {
         ("HOST", "0.0.0.0", |c| c.server.host.clone(), "0.0.0.0"),
         ("PORT", "9001", |c| c.server.port.to_string(), "9001"),
         ("WARPGAUGE_API_KEYS", "a,b", |c| c.server.api_keys.join("+"), "a+b"),
+        ("WARPGAUGE_ADMIN_KEYS", "a,b", |c| c.server.admin_keys.join("+"), "a+b"),
+        (
+            "WARPGAUGE_WEBHOOK_SECRET",
+            "0123456789abcdef",
+            |c| c.server.webhook_secret.clone(),
+            "0123456789abcdef",
+        ),
         ("GPU_DEVICE", "1,0", |c| format!("{:?}", c.device_selection()), "Ordinals([1, 0])"),
         (
             "WARPGAUGE_EMULATOR",

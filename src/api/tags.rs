@@ -1,0 +1,14 @@
+//! Groups of operations.
+
+use poem_openapi::Tags;
+
+/// Groups of operations.
+#[derive(Tags)]
+pub(super) enum Tag {
+    /// Compile, run, check and time kernels.
+    Kernels,
+    /// Watch jobs and fetch their reports.
+    Jobs,
+    /// What this machine is and can do.
+    Machine,
+}
