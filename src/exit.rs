@@ -110,6 +110,8 @@ impl Exit {
         match error {
             ServiceError::Invalid(_)
             | ServiceError::NoSuchJob(_)
+            | ServiceError::NoSuchBaseline(_)
+            | ServiceError::Conflict { .. }
             | ServiceError::NoArtifact { .. }
             | ServiceError::IdempotencyConflict { .. }
             | ServiceError::Forbidden(_)

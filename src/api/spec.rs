@@ -7,6 +7,7 @@ use poem_openapi::OpenApiService;
 use serde_yaml::{Mapping, Value};
 
 use super::capabilities::Capabilities;
+use super::gate::Gate;
 use super::jobs::Jobs;
 use super::machine::Machine;
 use super::routes::Kernels;
@@ -21,10 +22,10 @@ JSON. A kernel that does not compile or is wrong is a result (200); errors are f
 could not be served, and all have the shape of `ErrorBody`.";
 
 /// Everything that is served and described.
-type Operations = (Kernels, Jobs, Machine);
+type Operations = (Kernels, Gate, Jobs, Machine);
 
 /// Operations that make a job.
-const SUBMISSIONS: [&str; 4] = ["/evaluate", "/execute", "/compare", "/sweep"];
+const SUBMISSIONS: [&str; 5] = ["/evaluate", "/execute", "/compare", "/sweep", "/gate"];
 
 /// The document of everything that is served.
 pub fn full() -> Value {

@@ -108,6 +108,23 @@ pub(super) fn post<T: DeserializeOwned>(
     Ok((text, parsed))
 }
 
+/// Gets what is there, understood.
+pub(super) fn get<T: DeserializeOwned>(
+    target: &Target,
+    server: &str,
+    route: &str,
+) -> Result<T, RemoteError> {
+    let url = endpoint(server, route)?;
+    let mut request = agent(&url, ANSWER_TIMEOUT).get(&url);
+    if let Some(key) = &target.api_key {
+        request = request.header("X-API-Key", key);
+    }
+    let response = request.call().map_err(|source| transport(&url, source))?;
+    let text = text(succeeded(response, &url)?, &url)?;
+    serde_json::from_str(&text)
+        .map_err(|error| RemoteError::Answer { url, message: error.to_string() })
+}
+
 /// Posts `body`; what is not a success is an error.
 pub(super) fn send(
     target: &Target,
@@ -120,6 +137,11 @@ pub(super) fn send(
         request = request.header("X-API-Key", key);
     }
     let response = request.send(body.to_string()).map_err(|source| transport(url, source))?;
+    succeeded(response, url)
+}
+
+/// The answer, if it is a success.
+fn succeeded(response: Response<Body>, url: &str) -> Result<Response<Body>, RemoteError> {
     let status = response.status().as_u16();
     if status == 200 {
         return Ok(response);

@@ -72,7 +72,8 @@ pub struct NewBaseline {
     pub suite: String,
     /// The cases, 1–200: each is compiled and run once before the baseline is stored.
     pub cases: Vec<BaselineCase>,
-    /// The device, driver and method that it is for. Default: those it was run with here.
+    /// The device, driver and method that it must be for; it is refused if this server has others.
+    /// Default: those it was run with here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pin: Option<Pin>,
     /// Commit of the code, where it is known.

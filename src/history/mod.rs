@@ -13,6 +13,6 @@ mod series;
 mod svg;
 
 pub use change_points::{MIN_SEGMENT, PERMUTATIONS, SIGNIFICANCE, Split, WINDOW, splits};
-pub use points::{HistoryPoint, PointSource, of_evaluation, of_gate};
+pub use points::{HistoryPoint, PointSource, case_of, of_evaluation, of_gate};
 pub use series::{ChangePoint, HistoryAnswer, Series, SeriesKey, TrendPoint, group};
 pub use svg::svg;

@@ -60,10 +60,36 @@ pub enum PointSource {
     Gate,
 }
 
-/// The point of an evaluation; `None` where nothing was measured. Its case is the kernel with a
-/// fingerprint of its contract, so that other code with the same arguments is the same case.
+/// The case that an evaluation is of: its kernel with a fingerprint of how it is called. Other code
+/// with the same arguments is the same case; content that came with the request does not count.
+pub fn case_of(request: &EvaluateRequest) -> String {
+    let metadata = request.kernel.metadata.as_ref();
+    let name = metadata.and_then(|metadata| metadata.kernel_name.as_deref()).unwrap_or("kernel");
+    let io = request.kernel.io.as_ref();
+    let mut hash = blake3::Hasher::new();
+    // What cannot be written as JSON is left out, which joins series rather than failing.
+    for arg in io.map_or(&[][..], |io| &io.args) {
+        let spec = arg.tensor_spec.as_ref();
+        hash.update(&json(&(&arg.name, arg.kind, arg.role, &arg.value)));
+        hash.update(&json(&spec.map(|spec| (&spec.shape, &spec.dtype, &spec.init))));
+    }
+    hash.update(&json(&io.and_then(|io| io.launch.as_ref())));
+    hash.update(&json(&request.measure.cache));
+    let fingerprint = hash.finalize().to_hex();
+    let mut name = name.to_owned();
+    while name.len() > MAX_CASE_BYTES {
+        name.pop();
+    }
+    format!("{name}-{}", &fingerprint[..8])
+}
+
+fn json(part: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(part).unwrap_or_default()
+}
+
+/// The point of an evaluation of a case; `None` where nothing was measured.
 pub fn of_evaluation(
-    request: &EvaluateRequest,
+    case: &str,
     report: &EvaluateResponse,
     unix_s: f64,
 ) -> Option<HistoryPoint> {
@@ -72,15 +98,8 @@ pub fn of_evaluation(
     if report.status == ResponseStatus::Error || report.kernel_exec_result.runtime.is_none() {
         return None;
     }
-    let name = report.kernel_exec_result.metadata.kernel_name.as_deref().unwrap_or("kernel");
-    let contract = serde_json::to_vec(&(&request.kernel.io, request.measure.cache)).ok()?;
-    let fingerprint = blake3::hash(&contract).to_hex();
-    let mut name = name.to_owned();
-    while name.len() > MAX_CASE_BYTES {
-        name.pop();
-    }
     let key = SeriesKey {
-        case: format!("{name}-{}", &fingerprint[..8]),
+        case: case.to_owned(),
         kind: device.kind,
         device: device.name.clone(),
         driver: measurement.gpu.as_ref().and_then(|gpu| gpu.driver.clone()),

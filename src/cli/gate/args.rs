@@ -27,9 +27,9 @@ pub(in crate::cli) enum GateCommand {
 pub(in crate::cli) struct RunArgs {
     /// The suite: cases with their contracts and policies (YAML)
     pub suite: PathBuf,
-    /// What to compare with: a git ref of the suite's repository, or a directory that stands for
-    /// the suite's
-    #[arg(long, value_name = "REF|DIR")]
+    /// What to compare with: a git ref of the suite's repository, a directory that stands for
+    /// the suite's, or `stored:NAME`, a baseline that the server (or this machine) keeps
+    #[arg(long, value_name = "REF|DIR|stored:NAME")]
     pub baseline: String,
     /// Write the report into this directory, in every format
     #[arg(long, value_name = "DIR")]
@@ -79,6 +79,7 @@ fn after_help() -> String {
          warpgauge gate run suite.yaml --baseline origin/main\n  \
          warpgauge gate run suite.yaml --baseline HEAD~1 --report out/\n  \
          warpgauge gate run suite.yaml --baseline ../old --server http://gpu-host:8000\n  \
+         warpgauge gate run suite.yaml --baseline stored:main --server http://gpu-host:8000\n  \
          warpgauge --device emulator gate run suite.yaml --baseline main   # exact counts\n\n\
          Exit codes:\n",
     );

@@ -10,10 +10,10 @@ use crate::cli::terminal::Terminal;
 use crate::cli::{CliError, json};
 use crate::config::Config;
 use crate::contract::CompareRequest;
-use crate::gate::GatePlan;
+use crate::gate::{Baseline, GatePlan};
 use crate::gate::report::GateReport;
 use crate::pipeline::{
-    DeviceView, EvaluationService, GateBench, GateFault, GateProgress, Gravity, ServiceError,
+    Caller, DeviceView, EvaluationService, GateBench, GateFault, GateProgress, Gravity, ServiceError,
     Submission, run_gate,
 };
 use crate::report::CompareResponse;
@@ -65,6 +65,34 @@ impl<'a> Bench<'a> {
                 let runtime = local::runtime().map_err(GateFault::Bench)?;
                 runtime.block_on(run_gate(plan, bench, false, progress))
             }
+        }
+    }
+
+    /// A stored baseline.
+    pub(super) fn baseline(&mut self, name: &str) -> Result<Baseline, CliError> {
+        let name = name.to_owned();
+        match self {
+            Self::Local(session) => session.call(|service| async move {
+                Ok(service.baseline(&name, &Caller::local()).await?)
+            }),
+            Self::Remote(bench) => {
+                let (target, server) = (bench.target, bench.server);
+                let route = format!("/baselines/{name}");
+                Ok(bench.patience.with(|| remote::get(target, server, &route))?)
+            }
+        }
+    }
+
+    /// Keeps the run in this machine's history. A server has the history of its own jobs.
+    pub(super) fn remember(&mut self, report: &GateReport) -> Result<(), CliError> {
+        match self {
+            Self::Local(session) => {
+                let report = report.clone();
+                session.call(|service| async move {
+                    Ok(service.remember(report, &Caller::local()).await?)
+                })
+            }
+            Self::Remote(_) => Ok(()),
         }
     }
 

@@ -1,0 +1,372 @@
+//! The gate as a job, stored baselines, and the history.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::error::{self, Problem, ServiceError};
+use super::gate::{GateBench, GateFault, GateProgress, Gravity, run_gate};
+use super::gate_service::{HistoryQuery, MAX_HISTORY};
+use super::jobs::{LiveJob, Outcome, refused, visibility};
+use super::run::Shared;
+use super::submission::{Caller, JobRequest, Submission};
+use crate::contract::{CompareRequest, DecisionSpec, EvaluateRequest, PresetName};
+use crate::gate::report::GateReport;
+use crate::gate::{
+    Baseline, BaselineSummary, Conditions, GateRequest, Manner, NewBaseline, Pin, Sides,
+    SuiteError, SuiteVerdict, check_baseline_name,
+};
+use crate::history::{self, HistoryAnswer, HistoryPoint};
+use crate::report::{CompareResponse, EvaluateResponse, ResponseStatus};
+use crate::store::NewPoint;
+use crate::worker::protocol::DeviceKind;
+
+/// Comparisons of a gate's job: each has the device for itself, and gives it back.
+struct SharedBench<'a> {
+    shared: &'a Shared,
+    job: &'a LiveJob,
+}
+
+impl GateBench for SharedBench<'_> {
+    type Error = ServiceError;
+
+    async fn compare(&mut self, request: CompareRequest) -> Result<CompareResponse, ServiceError> {
+        self.shared.compare(self.job, request).await
+    }
+
+    fn gravity(error: &ServiceError) -> Gravity {
+        match error {
+            ServiceError::ShuttingDown | ServiceError::Cancelled { .. } => Gravity::Run,
+            ServiceError::Unavailable(_) | ServiceError::QueueFull { .. } => Gravity::Suite,
+            _ => Gravity::Case,
+        }
+    }
+
+    fn quoted(error: &ServiceError) -> String {
+        error.to_string()
+    }
+}
+
+/// Cases done, as the job's watchers see them.
+struct OnJob<'a> {
+    job: &'a LiveJob,
+    done: usize,
+    all: usize,
+}
+
+impl GateProgress for OnJob<'_> {
+    fn extend(&mut self, by: usize) {
+        self.all += by;
+        self.job.points(self.done, self.all);
+    }
+
+    fn begin(&mut self, _: &str) {}
+
+    fn end(&mut self) {
+        self.done += 1;
+        self.job.points(self.done, self.all);
+    }
+}
+
+impl Shared {
+    /// Whether a gate's request can be a job.
+    pub(super) async fn check_gate(
+        &self,
+        request: &GateRequest,
+        owner: &str,
+    ) -> Result<(), ServiceError> {
+        request.check().map_err(|error| invalid(&error))?;
+        for (index, case) in request.cases.iter().enumerate() {
+            let sides = [("contract", Some(&case.contract)), ("baseline", case.baseline.as_ref())];
+            for (side, contract) in sides {
+                let Some(contract) = contract else { continue };
+                let at = format!("cases[{index}].{side}");
+                self.check(contract).map_err(|error| within(&at, error))?;
+            }
+        }
+        if let Some(name) = &request.baseline {
+            self.stored_baseline(name, owner).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes a suite to its report.
+    pub(super) async fn gate(
+        &self,
+        job: &LiveJob,
+        request: GateRequest,
+    ) -> Result<GateReport, ServiceError> {
+        let stored = match &request.baseline {
+            Some(name) => Some(self.stored_baseline(name, job.owner()).await?),
+            None => None,
+        };
+        let plan = request.plan(stored).map_err(|error| invalid(&error))?;
+        let all = plan.cases.iter().filter(|case| case.sides.is_ok()).count();
+        job.points(0, all);
+        let devices = self.fleet.devices();
+        let counts = devices.iter().all(|device| device.info.kind == DeviceKind::Emulator);
+        let mut bench = SharedBench { shared: self, job };
+        let mut progress = OnJob { job, done: 0, all };
+        let report = run_gate(plan, &mut bench, counts, &mut progress).await.map_err(conflict)?;
+        self.remember(job.owner(), history::of_gate(&report, Some(job.id())));
+        Ok(report)
+    }
+
+    /// Keeps a run of the gate whose comparisons were made one by one.
+    pub(super) fn remember_gate(&self, report: &GateReport, owner: &str) {
+        self.remember(owner, history::of_gate(report, None));
+    }
+
+    /// Keeps an evaluation in the history; `case` is [`history::case_of`] its request.
+    pub(super) fn remember_evaluation(
+        &self,
+        job: &LiveJob,
+        case: &str,
+        report: &EvaluateResponse,
+    ) {
+        let point = history::of_evaluation(case, report, unix_s());
+        self.remember(job.owner(), point.into_iter().collect());
+    }
+
+    /// Written behind: no answer waits for it.
+    fn remember(&self, owner: &str, points: Vec<HistoryPoint>) {
+        let kept = points.into_iter().filter_map(|point| {
+            let body = serde_json::to_vec(&point)
+                .inspect_err(|error| tracing::error!(%error, "a point cannot be written"))
+                .ok()?;
+            Some(NewPoint { owner: owner.to_owned(), case: point.key.case, body })
+        });
+        self.store.append_points_behind(kept.collect());
+    }
+
+    /// How cases fared over time.
+    pub(super) async fn history_of(
+        &self,
+        query: &HistoryQuery,
+        caller: &Caller,
+    ) -> Result<HistoryAnswer, ServiceError> {
+        let limit = query.limit.clamp(1, MAX_HISTORY) as usize;
+        let points = self.store.points(query.case.as_deref(), visibility(caller), limit + 1).await;
+        let mut points = points.map_err(refused)?;
+        let truncated = points.len() > limit;
+        points.truncate(limit);
+        // What a newer program wrote is not ours to read.
+        let read = |body: Vec<u8>| serde_json::from_slice::<HistoryPoint>(&body).ok();
+        let grouped = tokio::task::spawn_blocking(move || {
+            history::group(points.into_iter().filter_map(read).collect())
+        });
+        let series = grouped.await.map_err(|error| error::internal("grouping points", &error))?;
+        Ok(HistoryAnswer { series, truncated })
+    }
+
+    /// A baseline of the owner's.
+    pub(super) async fn stored_baseline(
+        &self,
+        name: &str,
+        owner: &str,
+    ) -> Result<Baseline, ServiceError> {
+        // One that no baseline can have is not asked for, nor echoed at length.
+        let missing = || ServiceError::NoSuchBaseline(name.chars().take(128).collect());
+        if check_baseline_name(name).is_err() {
+            return Err(missing());
+        }
+        let body = self.store.baseline(owner, name).await.map_err(refused)?;
+        let body = body.ok_or_else(missing)?;
+        serde_json::from_slice(&body)
+            .map_err(|error| error::internal("reading a stored baseline", &error))
+    }
+
+    /// Runs each case of a baseline once, and stores it.
+    pub(super) async fn new_baseline(
+        self: &Arc<Self>,
+        new: NewBaseline,
+        caller: &Caller,
+    ) -> Result<BaselineSummary, ServiceError> {
+        new.check().map_err(|error| invalid(&error))?;
+        for (index, case) in new.cases.iter().enumerate() {
+            let at = format!("cases[{index}].contract");
+            self.check(&case.contract).map_err(|error| within(&at, error))?;
+        }
+        let mut pin = new.pin;
+        for (index, case) in new.cases.iter().enumerate() {
+            let at = format!("cases[{index}].contract");
+            let ran = self.tried(&case.contract, caller).await;
+            let ran = ran.map_err(|error| within(&at, error))?;
+            let now = Pin::from(&Conditions::of(&ran, PresetName::Ci));
+            match &pin {
+                Some(pin) => pin.check(&now).map_err(|error| differs(error.to_string()))?,
+                None => pin = Some(now),
+            }
+        }
+        let Some(pin) = pin else {
+            return Err(invalid(&SuiteError::Value {
+                at: "cases".to_owned(),
+                message: "is empty".to_owned(),
+            }));
+        };
+        let cases = new.cases.into_iter().map(|case| (case.name, case.contract)).collect();
+        let baseline = Baseline {
+            name: new.name,
+            pin,
+            suite: new.suite,
+            commit: new.commit,
+            promoted_from: None,
+            stored_unix_s: unix_s(),
+            cases,
+        };
+        self.keep_baseline(&baseline, caller).await
+    }
+
+    /// A contract beside itself, with no effort spent on times: whether it compiles and runs here.
+    async fn tried(
+        self: &Arc<Self>,
+        contract: &EvaluateRequest,
+        caller: &Caller,
+    ) -> Result<CompareResponse, ServiceError> {
+        let manner = Manner {
+            preset: PresetName::Quick,
+            decision: DecisionSpec::default(),
+            fresh: false,
+            counted: true,
+            measure_identical: false,
+        };
+        let request = Sides::itself(contract.clone()).comparison(&manner);
+        let request = JobRequest::Compare(Box::new(request));
+        let outcome = self.waited(request, Submission::of(caller.clone()), None).await?;
+        let Outcome::Compared(response) = outcome else {
+            let odd = std::io::Error::other("a comparison gave something else");
+            return Err(error::internal("trying a case", &odd));
+        };
+        let own = response.candidates.first().map(|one| &one.evaluation);
+        let why = match own {
+            Some(own) if own.status == ResponseStatus::Success => {
+                let result = &own.kernel_exec_result;
+                match result.runtime {
+                    Some(_) => return Ok(*response),
+                    None => result.compilation_error.clone().or(result.validation_error.clone()),
+                }
+            }
+            _ => None,
+        };
+        Err(ServiceError::Invalid(vec![Problem {
+            path: String::new(),
+            code: "not_right".to_owned(),
+            message: why.unwrap_or_else(|| "it could not be run here".to_owned()),
+        }]))
+    }
+
+    async fn keep_baseline(
+        &self,
+        baseline: &Baseline,
+        caller: &Caller,
+    ) -> Result<BaselineSummary, ServiceError> {
+        let summary = baseline.summary();
+        let written = |error: &serde_json::Error| error::internal("writing a baseline", error);
+        let body = serde_json::to_vec(baseline).map_err(|error| written(&error))?;
+        let short = serde_json::to_vec(&summary).map_err(|error| written(&error))?;
+        let kept = self.store.put_baseline(&caller.owner, &baseline.name, short, body).await;
+        kept.map_err(refused)?;
+        Ok(summary)
+    }
+
+    /// The caller's baselines, by name.
+    pub(super) async fn stored_baselines(
+        &self,
+        caller: &Caller,
+    ) -> Result<Vec<BaselineSummary>, ServiceError> {
+        let bodies = self.store.baselines(&caller.owner).await.map_err(refused)?;
+        let read = |body: Vec<u8>| {
+            serde_json::from_slice(&body)
+                .map_err(|error| error::internal("reading a stored baseline", &error))
+        };
+        bodies.into_iter().map(read).collect()
+    }
+
+    /// Makes the candidate of a gate's job that passed a baseline.
+    pub(super) async fn promoted(
+        &self,
+        name: &str,
+        job_id: &str,
+        caller: &Caller,
+    ) -> Result<BaselineSummary, ServiceError> {
+        check_baseline_name(name).map_err(|error| invalid(&error))?;
+        let (request, report) = self.gate_job(job_id, caller).await?;
+        let no = |why: String| ServiceError::Conflict { code: "not_promotable", message: why };
+        if report.verdict != SuiteVerdict::Pass {
+            return Err(no(format!(
+                "the verdict of job {job_id} is not PASS; a candidate becomes the baseline only if \
+                 nothing stands against it"
+            )));
+        }
+        let (Some(device), Some(method)) = (&report.device, &report.method) else {
+            return Err(no(format!("job {job_id} measured nothing")));
+        };
+        let baseline = Baseline {
+            name: name.to_owned(),
+            pin: Pin {
+                device: device.name.clone(),
+                driver: method.driver.clone(),
+                cuda: device.cuda_version.clone(),
+                method: method.method.clone(),
+                method_version: method.method_version,
+            },
+            suite: request.suite.clone(),
+            commit: request.commit.clone(),
+            promoted_from: Some(job_id.to_owned()),
+            stored_unix_s: unix_s(),
+            cases: request.contracts(),
+        };
+        self.keep_baseline(&baseline, caller).await
+    }
+
+    /// Removes a baseline.
+    pub(super) async fn baseline_removed(
+        &self,
+        name: &str,
+        caller: &Caller,
+    ) -> Result<(), ServiceError> {
+        let removed = self.store.delete_baseline(&caller.owner, name).await.map_err(refused)?;
+        if removed {
+            return Ok(());
+        }
+        Err(ServiceError::NoSuchBaseline(name.chars().take(128).collect()))
+    }
+}
+
+fn unix_s() -> f64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64())
+}
+
+fn invalid(error: &SuiteError) -> ServiceError {
+    let (path, message) = match error {
+        SuiteError::Value { at, message } => (at.clone(), message.clone()),
+        SuiteError::Parse(error) => (error.path.clone(), error.to_string()),
+    };
+    ServiceError::Invalid(vec![Problem { path, code: "invalid_suite".to_owned(), message }])
+}
+
+/// A contract's problems as those of the request that it stands in.
+fn within(at: &str, error: ServiceError) -> ServiceError {
+    let ServiceError::Invalid(problems) = error else { return error };
+    let moved = problems.into_iter().map(|problem| Problem {
+        path: match problem.path.strip_prefix("ref_kernel") {
+            // What is tried is compared with itself.
+            Some(rest) => format!("{at}.kernel{rest}"),
+            None if problem.path.is_empty() => at.to_owned(),
+            None => format!("{at}.{}", problem.path),
+        },
+        ..problem
+    });
+    ServiceError::Invalid(moved.collect())
+}
+
+fn differs(message: String) -> ServiceError {
+    ServiceError::Conflict { code: "conditions_differ", message }
+}
+
+fn conflict(fault: GateFault<ServiceError>) -> ServiceError {
+    match fault {
+        GateFault::Bench(error) => error,
+        other => differs(other.to_string()),
+    }
+}
