@@ -37,6 +37,8 @@ pub mod gate;
 pub mod history;
 
 pub mod config;
+pub mod store;
+
 pub mod pipeline;
 pub mod webhook;
 

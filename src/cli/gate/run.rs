@@ -14,7 +14,9 @@ use crate::config::Config;
 use crate::contract::EvaluateRequest;
 use crate::exit::GateExit;
 use crate::gate::report::{BaselineKind, BaselineReport, FORMATS, GateReport, json, text};
-use crate::gate::{self, CasePolicy, CaseSpec, GatePlan, Pin, PlannedCase, Sides};
+use crate::gate::{
+    self, CasePolicy, CaseSpec, GatePlan, Pin, PlannedCase, Sides, check_baseline_name,
+};
 use crate::pipeline::GateFault;
 
 /// Before the name of a stored baseline.
@@ -36,7 +38,11 @@ pub(super) fn run(
         cases.push((spec, contract));
     }
     let theirs = match args.baseline.strip_prefix(STORED) {
-        Some(_) => None,
+        Some(name) => {
+            check_baseline_name(name)
+                .map_err(|error| CliError::Usage(format!("--baseline {STORED}{name}: {error}")))?;
+            None
+        }
         None => {
             let baseline = Baseline::find(&args.baseline, &args.suite)?;
             Some((Theirs::of_files(&cases, &baseline, &args.suite, limit)?, baseline))

@@ -1,0 +1,49 @@
+//! Jobs that outlive the process: rows, files, transactions. The only SQL of the program.
+//!
+//! The store knows no HTTP, no stages and no requests: what it keeps are bytes, states and numbers.
+//! One code path serves SQLite (a file in the data directory) and PostgreSQL; the statements differ
+//! where one of them must lock rows. docs/store.md argues the design.
+//!
+//! - [`Store`] is what callers use. [`JobLease`] is the right to work on a job.
+//! - Writes go through one task per process (`writer`), which commits what waits as a group.
+//! - [`may_follow`] is the one table of legal transitions.
+//! - A job that was accepted ends: whoever holds its lease ends it, or is found gone, and then it is
+//!   queued again. Only the present holder of its lease can end it, so it ends once.
+
+mod baselines;
+mod cancel;
+mod claim;
+mod clock;
+mod database;
+mod error;
+mod history;
+mod instance;
+mod lease;
+mod migrate;
+mod objects;
+mod open;
+mod read;
+mod recover;
+mod state;
+mod submit;
+mod tally;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod types;
+mod writer;
+
+pub use baselines::MAX_BASELINES;
+pub use database::Durability;
+pub use error::StoreError;
+pub use history::{MAX_CASE_BYTES, MAX_POINTS, NewPoint};
+pub use lease::{HEARTBEAT, JobLease, LEASE};
+pub use open::{Quotas, Store, StoreConfig};
+pub use state::{STATES, has_ended, may_follow, name as state_name, parse as parse_state};
+pub use types::{
+    Cancel, Claimed, Ending, Heartbeat, JobCounts, JobError, JobFilter, JobId, JobKind, JobPage,
+    JobRow, JobState, MAX_ATTEMPTS, MAX_BATCH, MAX_ERROR_BYTES, MAX_KEY_BYTES, MAX_LABEL_BYTES,
+    MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES, NewJob, NewReport, Page, Requeued, StoredReport, Submitted,
+    Visibility,
+};

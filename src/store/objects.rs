@@ -1,0 +1,152 @@
+//! Bodies: small ones in their row, large ones as files beside the database.
+//!
+//! A file is written before the row that names it, and removed after that row is gone. What a crash
+//! leaves between the two is a file that no row names; the clean-up removes it.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use object_store::local::LocalFileSystem;
+use object_store::{ObjectStore, PutPayload};
+
+use super::StoreError;
+use super::database::Durability;
+
+/// Largest body that stands in its row, bytes after compression.
+pub(super) const INLINE_BYTES: usize = 64 << 10;
+
+/// Smallest body that is worth compressing.
+const MIN_COMPRESSED: usize = 512;
+
+/// Bodies up to this size are compressed on the spot, larger ones on a thread for such work.
+const QUICK_BYTES: usize = 64 << 10;
+
+/// Largest body that is unpacked: what a request may be, with room for encodings.
+const MAX_BODY_BYTES: usize = 4 << 30;
+
+const RAW: i64 = 0;
+const ZSTD: i64 = 1;
+
+/// A body as its row has it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Body {
+    pub(super) codec: i64,
+    pub(super) inline: Option<Vec<u8>>,
+    pub(super) object: Option<String>,
+}
+
+/// Where large bodies are.
+#[derive(Clone)]
+pub(super) struct Objects {
+    files: Arc<LocalFileSystem>,
+    root: PathBuf,
+    durability: Durability,
+}
+
+impl Objects {
+    /// The files of a directory, which is made if need be.
+    pub(super) fn open(root: &Path, durability: Durability) -> Result<Self, StoreError> {
+        let failed =
+            |operation, source| StoreError::DataDir { operation, path: root.to_owned(), source };
+        std::fs::create_dir_all(root).map_err(|error| failed("create", error))?;
+        let root = root.canonicalize().map_err(|error| failed("find", error))?;
+        let files = LocalFileSystem::new_with_prefix(&root)
+            .map_err(|error| failed("open", std::io::Error::other(error)))?;
+        Ok(Self { files: Arc::new(files), root, durability })
+    }
+
+    /// Packs a body; a large one is a file under `key` afterwards.
+    pub(super) async fn keep(&self, key: &str, body: Vec<u8>) -> Result<Body, StoreError> {
+        let (codec, packed) = pack(body).await;
+        if packed.len() <= INLINE_BYTES {
+            return Ok(Body { codec, inline: Some(packed), object: None });
+        }
+        let put = self.files.put(&path(key), PutPayload::from(packed)).await;
+        put.map_err(|error| StoreError::file("write", key, error.into()))?;
+        if self.durability == Durability::Power {
+            self.sync(key).await?;
+        }
+        Ok(Body { codec, inline: None, object: Some(key.to_owned()) })
+    }
+
+    /// Has the disk write a file, and the directory that names it.
+    async fn sync(&self, key: &str) -> Result<(), StoreError> {
+        let file = self.root.join(key);
+        let synced = tokio::task::spawn_blocking(move || {
+            std::fs::File::open(&file)?.sync_all()?;
+            let directory = file.parent().unwrap_or(&file);
+            std::fs::File::open(directory)?.sync_all()
+        });
+        let outcome = synced.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        outcome.map_err(|error| StoreError::file("write", key, error.into()))
+    }
+
+    /// The body, as it was given.
+    pub(super) async fn fetch(&self, body: Body) -> Result<Vec<u8>, StoreError> {
+        let (packed, name) = match (body.inline, body.object) {
+            (Some(bytes), _) => (bytes, "in the database".to_owned()),
+            (None, Some(key)) => {
+                let failed =
+                    |error: object_store::Error| StoreError::file("read", &key, error.into());
+                let found = self.files.get(&path(&key)).await.map_err(failed)?;
+                (found.bytes().await.map_err(failed)?.to_vec(), key.clone())
+            }
+            (None, None) => return Ok(Vec::new()),
+        };
+        if body.codec == RAW {
+            return Ok(packed);
+        }
+        let unpack = move || zstd::bulk::decompress(&packed, capacity(&packed));
+        let unpacked = tokio::task::spawn_blocking(unpack).await;
+        let unpacked = unpacked.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        unpacked.map_err(|error| StoreError::file("unpack", &name, error.into()))
+    }
+
+    /// Removes files; one that is not there is removed already.
+    pub(super) async fn remove(&self, keys: impl IntoIterator<Item = String>) {
+        for key in keys {
+            match self.files.delete(&path(&key)).await {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                // The clean-up finds it again.
+                Err(error) => tracing::warn!(key, %error, "a stored file cannot be removed"),
+            }
+        }
+    }
+}
+
+fn path(key: &str) -> object_store::path::Path {
+    object_store::path::Path::from(key)
+}
+
+/// Bytes that a packed body takes unpacked, as its frame says.
+fn capacity(packed: &[u8]) -> usize {
+    let stated = zstd::zstd_safe::get_frame_content_size(packed).ok().flatten();
+    stated.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0).min(MAX_BODY_BYTES)
+}
+
+async fn pack(body: Vec<u8>) -> (i64, Vec<u8>) {
+    if body.len() < MIN_COMPRESSED {
+        return (RAW, body);
+    }
+    let squeeze = |body: Vec<u8>| match zstd::bulk::compress(&body, 1) {
+        Ok(packed) if packed.len() < body.len() => (ZSTD, packed),
+        _ => (RAW, body),
+    };
+    if body.len() <= QUICK_BYTES {
+        return squeeze(body);
+    }
+    let body = Arc::new(body);
+    let given = Arc::clone(&body);
+    let packed = tokio::task::spawn_blocking(move || squeeze(given.to_vec())).await;
+    packed.unwrap_or_else(|_| (RAW, body.to_vec()))
+}
+
+/// A text cut to so many bytes, at a character.
+pub(super) fn cut(text: &str, bytes: usize) -> Cow<'_, str> {
+    if text.len() <= bytes {
+        return Cow::Borrowed(text);
+    }
+    let end = (0..=bytes.saturating_sub(3)).rev().find(|end| text.is_char_boundary(*end));
+    Cow::Owned(format!("{}…", &text[..end.unwrap_or(0)]))
+}

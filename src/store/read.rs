@@ -1,0 +1,191 @@
+//! Reading jobs and reports.
+
+use sqlx::any::AnyRow;
+use sqlx::{AnyPool, AssertSqlSafe, Row};
+
+use super::clock::time;
+use super::objects::{Body, cut};
+use super::state::{STATES, name, parse};
+use super::{JobCounts, JobFilter, JobKind, JobPage, JobRow, Page, StoreError, Visibility};
+
+/// Columns of a [`JobRow`].
+pub(super) const COLUMNS: &str = "id, owner, kind, state, priority, label, webhook, attempts, \
+                                  max_attempts, created_at, started_at, ended_at, \
+                                  cancel_requested, error_code, error, bytes";
+
+/// A job, of a row with [`COLUMNS`].
+pub(super) fn row_of(row: &AnyRow, place: &str) -> Result<JobRow, StoreError> {
+    let failed = |source| StoreError::database("read a job", place, source);
+    let odd = |what: String| StoreError::Odd { place: place.to_owned(), what };
+    let id: String = row.try_get("id").map_err(failed)?;
+    let kind: String = row.try_get("kind").map_err(failed)?;
+    let state: String = row.try_get("state").map_err(failed)?;
+    let kind = JobKind::named(&kind)
+        .ok_or_else(|| odd(format!("job {id} of kind `{}`", cut(&kind, 32))))?;
+    let state =
+        parse(&state).ok_or_else(|| odd(format!("job {id} in state `{}`", cut(&state, 32))))?;
+    let number = |column: &str| row.try_get::<i64, _>(column);
+    let when = |column: &str| row.try_get::<Option<i64>, _>(column).map(|micros| micros.map(time));
+    let read = || -> Result<JobRow, sqlx::Error> {
+        Ok(JobRow {
+            owner: row.try_get("owner")?,
+            kind,
+            state,
+            priority: number("priority")?.clamp(i16::MIN.into(), i16::MAX.into()) as i16,
+            label: row.try_get("label")?,
+            webhook: row.try_get("webhook")?,
+            attempts: u8::try_from(number("attempts")?).unwrap_or(u8::MAX),
+            max_attempts: u8::try_from(number("max_attempts")?).unwrap_or(u8::MAX),
+            created_at: time(number("created_at")?),
+            started_at: when("started_at")?,
+            ended_at: when("ended_at")?,
+            cancel_requested: number("cancel_requested")? != 0,
+            error_code: row.try_get("error_code")?,
+            error: row.try_get("error")?,
+            bytes: u64::try_from(number("bytes")?).unwrap_or(0),
+            id: id.clone(),
+        })
+    };
+    read().map_err(failed)
+}
+
+/// A body, of a row with `codec`, `body` and `object`.
+pub(super) fn body_of(row: &AnyRow) -> Result<Body, sqlx::Error> {
+    Ok(Body {
+        codec: row.try_get("codec")?,
+        inline: row.try_get("body")?,
+        object: row.try_get("object")?,
+    })
+}
+
+/// Reads from a database.
+#[derive(Clone)]
+pub(super) struct Reader {
+    pub(super) pool: AnyPool,
+    pub(super) place: String,
+}
+
+impl Reader {
+    pub(super) fn failed(
+        &self,
+        operation: &'static str,
+    ) -> impl Fn(sqlx::Error) -> StoreError + use<> {
+        let place = self.place.clone();
+        move |source| StoreError::database(operation, &place, source)
+    }
+
+    pub(super) async fn job(
+        &self,
+        id: &str,
+        who: Visibility<'_>,
+    ) -> Result<Option<JobRow>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM jobs WHERE id = $1");
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(id);
+        let row = query.fetch_optional(&self.pool).await.map_err(self.failed("read a job"))?;
+        let job = row.map(|row| row_of(&row, &self.place)).transpose()?;
+        Ok(job.filter(|job| who.sees(&job.owner)))
+    }
+
+    /// The row of a body: of `requests` or `reports`.
+    pub(super) async fn body_row(
+        &self,
+        sql: &'static str,
+        id: &str,
+    ) -> Result<Option<AnyRow>, StoreError> {
+        let row = sqlx::query(sql).bind(id).fetch_optional(&self.pool).await;
+        row.map_err(self.failed("read a stored body"))
+    }
+
+    /// A page of jobs, newest first.
+    ///
+    /// Each state that is asked for is read by itself, so that an index has its rows in order; what
+    /// is read is bounded by states times rows of a page, whatever the number of jobs.
+    pub(super) async fn list(
+        &self,
+        filter: &JobFilter<'_>,
+        page: &Page,
+    ) -> Result<JobPage, StoreError> {
+        let limit = page.limit.clamp(1, Page::MAX);
+        if page.after.as_ref().is_some_and(|cursor| uuid::Uuid::parse_str(cursor).is_err()) {
+            let problem = "is not one that a page before gave".to_owned();
+            return Err(StoreError::Invalid { field: "cursor", problem });
+        }
+        let mut states: Vec<Option<&str>> =
+            filter.states.iter().map(|state| Some(name(*state))).collect();
+        states.sort_unstable();
+        states.dedup();
+        if states.is_empty() {
+            states.push(None);
+        }
+        let mut jobs = Vec::new();
+        for state in states {
+            jobs.extend(self.list_state(filter, state, page.after.as_deref(), limit + 1).await?);
+        }
+        jobs.sort_unstable_by(|a: &JobRow, b| b.id.cmp(&a.id));
+        let more = jobs.len() > limit;
+        jobs.truncate(limit);
+        let next = jobs.last().filter(|_| more).map(|job| job.id.clone());
+        Ok(JobPage { jobs, next })
+    }
+
+    async fn list_state(
+        &self,
+        filter: &JobFilter<'_>,
+        state: Option<&str>,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<JobRow>, StoreError> {
+        let conditions = [
+            ("owner = ", filter.owner),
+            ("state = ", state),
+            ("kind = ", filter.kind.map(JobKind::name)),
+            ("label = ", filter.label),
+            ("id < ", after),
+        ];
+        let mut sql = format!("SELECT {COLUMNS} FROM jobs");
+        let mut values = Vec::new();
+        for (condition, value) in conditions {
+            let Some(value) = value else { continue };
+            sql.push_str(if values.is_empty() { " WHERE " } else { " AND " });
+            values.push(value);
+            sql.push_str(&format!("{condition}${}", values.len()));
+        }
+        sql.push_str(&format!(" ORDER BY id DESC LIMIT ${}", values.len() + 1));
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for value in values {
+            query = query.bind(value);
+        }
+        let rows = query.bind(limit as i64).fetch_all(&self.pool).await;
+        let rows = rows.map_err(self.failed("list jobs"))?;
+        rows.iter().map(|row| row_of(row, &self.place)).collect()
+    }
+
+    /// How many jobs there are: one row per owner is read, however many jobs they have.
+    pub(super) async fn counts(&self, who: Visibility<'_>) -> Result<JobCounts, StoreError> {
+        let columns = STATES.map(|state| format!("n_{}", name(state)));
+        let sums: Vec<String> = columns
+            .iter()
+            .map(String::as_str)
+            .chain(["waiting", "running"])
+            .map(|column| format!("CAST(COALESCE(SUM({column}), 0) AS BIGINT)"))
+            .collect();
+        let condition = if who.owner().is_some() { " WHERE owner = $1" } else { "" };
+        let sql = format!("SELECT {} FROM owners{condition}", sums.join(", "));
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        if let Some(owner) = who.owner() {
+            query = query.bind(owner);
+        }
+        let failed = self.failed("count jobs");
+        let row = query.fetch_one(&self.pool).await.map_err(&failed)?;
+        let count = |column: usize| {
+            row.try_get::<i64, _>(column).map(|count| u64::try_from(count).unwrap_or(0))
+        };
+        let mut counts = JobCounts::default();
+        for (index, place) in counts.by_state.iter_mut().enumerate() {
+            *place = count(index).map_err(&failed)?;
+        }
+        counts.waiting = count(9).map_err(&failed)?;
+        counts.running = count(10).map_err(&failed)?;
+        Ok(counts)
+    }
+}

@@ -1,0 +1,416 @@
+//! Accepting jobs: all that wait are inserted with a handful of statements.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::Write as _;
+
+use futures_util::future::BoxFuture;
+use sqlx::{AssertSqlSafe, Row};
+use tokio::sync::oneshot;
+
+use super::lease::LeaseMaker;
+use super::objects::Body;
+use super::state::{name, parse};
+use super::tally::Place;
+use super::types::{
+    MAX_ATTEMPTS, MAX_KEY_BYTES, MAX_LABEL_BYTES, MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES,
+};
+use super::writer::{AnyWrite, Batch};
+use super::{JobLease, JobState, NewJob, StoreError, Submitted};
+
+/// Time that an owner is charged for a job before it is known how long it takes, microseconds.
+pub(super) const ADVANCE_CHARGE: i64 = 1_000_000;
+
+/// A job with its id, and with its request packed.
+pub(super) struct Entry {
+    pub(super) id: String,
+    pub(super) job: NewJob,
+    pub(super) body: Body,
+    pub(super) bytes: i64,
+    /// Whether this process runs it at once.
+    pub(super) leased: bool,
+}
+
+impl Entry {
+    fn state(&self) -> JobState {
+        if self.leased { JobState::Submitted } else { JobState::Queued }
+    }
+}
+
+/// Jobs of one call: all are accepted, or none.
+pub(super) struct Group {
+    pub(super) entries: Vec<Entry>,
+    pub(super) reply: oneshot::Sender<Result<Accepted, StoreError>>,
+    /// Makes the lease of a job that this process runs at once.
+    pub(super) lease: Option<LeaseMaker>,
+}
+
+/// What the caller of a group gets.
+pub(super) struct Accepted {
+    pub(super) jobs: Vec<Submitted>,
+    /// Of a single, new job that was to be leased. Undelivered, it gives the job back.
+    pub(super) lease: Option<JobLease>,
+}
+
+/// Refuses what no row should hold.
+pub(super) fn check(job: &NewJob) -> Result<(), StoreError> {
+    let bounded = |field, text: Option<&str>, min: usize, max: usize| match text {
+        Some(text) if !(min..=max).contains(&text.len()) => {
+            let problem = format!("has {} bytes; {min} to {max} are allowed", text.len());
+            Err(StoreError::Invalid { field, problem })
+        }
+        // Neither database keeps NUL in text the way it was given.
+        Some(text) if text.contains('\0') => {
+            Err(StoreError::Invalid { field, problem: "contains a NUL character".to_owned() })
+        }
+        _ => Ok(()),
+    };
+    bounded("owner", Some(&job.owner), 0, MAX_OWNER_BYTES)?;
+    bounded("Idempotency-Key", job.idempotency_key.as_deref(), 1, MAX_KEY_BYTES)?;
+    bounded("label", job.label.as_deref(), 1, MAX_LABEL_BYTES)?;
+    bounded("webhook", job.webhook.as_deref(), 1, MAX_WEBHOOK_BYTES)?;
+    if !(1..=MAX_ATTEMPTS).contains(&job.max_attempts) {
+        let problem = format!("is {}; 1 to {MAX_ATTEMPTS} are allowed", job.max_attempts);
+        return Err(StoreError::Invalid { field: "max_attempts", problem });
+    }
+    Ok(())
+}
+
+/// Groups that are accepted together.
+pub(super) struct Submits {
+    groups: Vec<Group>,
+    outcomes: Vec<Result<Vec<Submitted>, StoreError>>,
+}
+
+impl Submits {
+    pub(super) fn new(groups: Vec<Group>) -> Self {
+        Self { groups, outcomes: Vec::new() }
+    }
+}
+
+impl AnyWrite for Submits {
+    fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.outcomes = accept(&self.groups, batch).await?;
+            Ok(())
+        })
+    }
+
+    fn split(self: Box<Self>) -> Vec<Box<dyn AnyWrite>> {
+        let one = |group| Box::new(Self::new(vec![group])) as Box<dyn AnyWrite>;
+        self.groups.into_iter().map(one).collect()
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) {
+        // A failure comes to one group alone: see `split`.
+        let failure = failure.map(Err).into_iter();
+        let outcomes = failure.chain(self.outcomes);
+        for (group, outcome) in self.groups.into_iter().zip(outcomes) {
+            let accepted = outcome.map(|jobs| {
+                let new = jobs.first().filter(|job| !job.existing);
+                let made = group.lease.zip(new);
+                let lease = made.map(|(lease, job)| lease.lease(job.id.clone(), 1, job.state));
+                Accepted { jobs, lease }
+            });
+            let _ = group.reply.send(accepted);
+        }
+    }
+}
+
+/// How an owner stands while the groups are gone through.
+#[derive(Default)]
+struct Standing {
+    waiting: i64,
+    running: i64,
+    served: i64,
+    returns: bool,
+}
+
+async fn accept(
+    groups: &[Group],
+    batch: &mut Batch<'_>,
+) -> Result<Vec<Result<Vec<Submitted>, StoreError>>, StoreError> {
+    let mut standings = standings(groups, batch).await?;
+    let mut outcomes: Vec<Option<Result<Vec<Submitted>, StoreError>>> = Vec::new();
+    for group in groups {
+        outcomes.push(match over_quota(group, &mut standings, batch) {
+            None => None,
+            // A repetition of an accepted request costs nothing.
+            Some(refusal) => Some(repetitions(group, batch).await?.ok_or(refusal)),
+        });
+    }
+    let open = || groups.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_none());
+    let entries: Vec<&Entry> = open().flat_map(|(group, _)| &group.entries).collect();
+    let inserted = insert_jobs(&entries, batch).await?;
+    let mut accepted: Vec<&Entry> = Vec::new();
+    for (group, outcome) in groups.iter().zip(&mut outcomes).filter(|(_, o)| o.is_none()) {
+        let settled = settle(group, &inserted, batch).await?;
+        if settled.is_ok() {
+            accepted.extend(group.entries.iter().filter(|entry| inserted.contains(&entry.id)));
+        }
+        *outcome = Some(settled);
+    }
+    insert_requests(&accepted, batch).await?;
+    enter(&accepted, &standings, batch).await?;
+    Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or(Err(StoreError::Closed))).collect())
+}
+
+/// How the owners of the groups stand before them.
+async fn standings(
+    groups: &[Group],
+    batch: &mut Batch<'_>,
+) -> Result<BTreeMap<String, Standing>, StoreError> {
+    let owners = groups.iter().flat_map(|group| &group.entries).map(|entry| &entry.job.owner);
+    let mut standings: BTreeMap<String, Standing> =
+        owners.map(|owner| (owner.clone(), Standing::default())).collect();
+    let failed = batch.failed("accept a job");
+    for (owner, standing) in &mut standings {
+        let query = sqlx::query("SELECT waiting, running, served FROM owners WHERE owner = $1");
+        let row = query.bind(owner.as_str()).fetch_optional(&mut *batch.connection).await;
+        if let Some(row) = row.map_err(&failed)? {
+            standing.waiting = row.try_get(0).map_err(&failed)?;
+            standing.running = row.try_get(1).map_err(&failed)?;
+            standing.served = row.try_get(2).map_err(&failed)?;
+        }
+        standing.returns = standing.waiting + standing.running <= 0;
+    }
+    Ok(standings)
+}
+
+/// Counts a group in, unless its owner would have too many jobs.
+fn over_quota(
+    group: &Group,
+    standings: &mut BTreeMap<String, Standing>,
+    batch: &Batch<'_>,
+) -> Option<StoreError> {
+    let quotas = batch.context.quotas;
+    let over = |what, current: i64, more: i64, limit: u64| {
+        let current = u64::try_from(current).unwrap_or(0);
+        let more = u64::try_from(more).unwrap_or(0);
+        (limit > 0 && more > 0 && current + more > limit).then_some(StoreError::Quota {
+            what,
+            current,
+            limit,
+        })
+    };
+    let mut more: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+    for entry in &group.entries {
+        let (waiting, running) = more.entry(&entry.job.owner).or_default();
+        *(if entry.leased { running } else { waiting }) += 1;
+    }
+    for (owner, (waiting, running)) in &more {
+        let now = standings.get(*owner)?;
+        let refusal = over("waiting", now.waiting, *waiting, quotas.max_waiting)
+            .or_else(|| over("running", now.running, *running, quotas.max_running));
+        if refusal.is_some() {
+            return refusal;
+        }
+    }
+    for (owner, (waiting, running)) in more {
+        let Some(now) = standings.get_mut(owner) else { continue };
+        now.waiting += waiting;
+        now.running += running;
+    }
+    None
+}
+
+/// The jobs that a group repeats, if it repeats all of it.
+async fn repetitions(
+    group: &Group,
+    batch: &mut Batch<'_>,
+) -> Result<Option<Vec<Submitted>>, StoreError> {
+    let mut found = Vec::new();
+    for entry in &group.entries {
+        match existing(entry, batch).await? {
+            Some(Ok(submitted)) => found.push(submitted),
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(found))
+}
+
+/// The job that has an entry's idempotency key: it, or that its request differs.
+async fn existing(
+    entry: &Entry,
+    batch: &mut Batch<'_>,
+) -> Result<Option<Result<Submitted, StoreError>>, StoreError> {
+    let Some(key) = &entry.job.idempotency_key else { return Ok(None) };
+    let failed = batch.failed("find a job by its idempotency key");
+    let row = sqlx::query(
+        "SELECT id, state, request_hash FROM jobs WHERE owner = $1 AND idempotency_key = $2",
+    )
+    .bind(entry.job.owner.as_str())
+    .bind(key.as_str())
+    .fetch_optional(&mut *batch.connection)
+    .await;
+    let Some(row) = row.map_err(&failed)? else { return Ok(None) };
+    let id: String = row.try_get(0).map_err(&failed)?;
+    let state: String = row.try_get(1).map_err(&failed)?;
+    let hash: Vec<u8> = row.try_get(2).map_err(&failed)?;
+    if hash != entry.job.request_hash {
+        return Ok(Some(Err(StoreError::Conflict { key: key.clone(), existing: id })));
+    }
+    let state = parse(&state).ok_or_else(|| StoreError::Odd {
+        place: batch.context.database.place.clone(),
+        what: format!("job {id} in state `{}`", super::objects::cut(&state, 32)),
+    })?;
+    // A try that was committed although its connection was lost is new to the caller.
+    let existing = id != entry.id;
+    Ok(Some(Ok(Submitted { id, state, existing })))
+}
+
+/// What became of a group whose jobs were inserted where they could be.
+async fn settle(
+    group: &Group,
+    inserted: &HashSet<String>,
+    batch: &mut Batch<'_>,
+) -> Result<Result<Vec<Submitted>, StoreError>, StoreError> {
+    let mut all = Vec::with_capacity(group.entries.len());
+    let mut refusal = None;
+    for entry in &group.entries {
+        if inserted.contains(&entry.id) {
+            let (id, state) = (entry.id.clone(), entry.state());
+            all.push(Submitted { id, state, existing: false });
+            continue;
+        }
+        match existing(entry, batch).await? {
+            Some(Err(error)) => refusal = refusal.or(Some(error)),
+            Some(Ok(submitted)) if submitted.existing => all.push(submitted),
+            // Its id is there already: this is a second try of a transaction whose end was lost.
+            _ => {
+                if entry.leased {
+                    batch.leases.push((entry.id.clone(), Some(1)));
+                }
+                let (id, state) = (entry.id.clone(), entry.state());
+                all.push(Submitted { id, state, existing: false });
+            }
+        }
+    }
+    let Some(refusal) = refusal else { return Ok(Ok(all)) };
+    for entry in group.entries.iter().filter(|entry| inserted.contains(&entry.id)) {
+        let delete = sqlx::query("DELETE FROM jobs WHERE id = $1").bind(entry.id.as_str());
+        let deleted = delete.execute(&mut *batch.connection).await;
+        deleted.map_err(batch.failed("take back a job"))?;
+    }
+    Ok(Err(refusal))
+}
+
+/// Inserts all entries that do not exist; the ids of those that did not.
+async fn insert_jobs(
+    entries: &[&Entry],
+    batch: &mut Batch<'_>,
+) -> Result<HashSet<String>, StoreError> {
+    const COLUMNS: &str = "id, owner, kind, state, priority, label, webhook, idempotency_key, \
+                           request_hash, attempts, max_attempts, holder, epoch, created_at, \
+                           started_at, bytes";
+    let failed = batch.failed("accept a job");
+    let now = super::clock::now();
+    let mut inserted = HashSet::with_capacity(entries.len());
+    for chunk in chunks(entries) {
+        let values = placeholders(chunk.len(), 16);
+        let sql = format!(
+            "INSERT INTO jobs ({COLUMNS}) VALUES {values} ON CONFLICT DO NOTHING RETURNING id"
+        );
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for entry in chunk {
+            let (job, leased) = (&entry.job, entry.leased);
+            query = query
+                .bind(entry.id.as_str())
+                .bind(job.owner.as_str())
+                .bind(job.kind.name())
+                .bind(name(entry.state()))
+                .bind(i64::from(job.priority))
+                .bind(job.label.clone())
+                .bind(job.webhook.clone())
+                .bind(job.idempotency_key.clone())
+                .bind(job.request_hash.to_vec())
+                .bind(i64::from(leased))
+                .bind(i64::from(job.max_attempts))
+                .bind(leased.then(|| batch.context.instance.clone()))
+                .bind(i64::from(leased))
+                .bind(now)
+                .bind(leased.then_some(now))
+                .bind(entry.bytes);
+        }
+        let rows = query.fetch_all(&mut *batch.connection).await.map_err(&failed)?;
+        for row in rows {
+            inserted.insert(row.try_get(0).map_err(&failed)?);
+        }
+    }
+    Ok(inserted)
+}
+
+async fn insert_requests(entries: &[&Entry], batch: &mut Batch<'_>) -> Result<(), StoreError> {
+    for chunk in chunks(entries) {
+        let values = placeholders(chunk.len(), 4);
+        let sql = format!("INSERT INTO requests (job_id, codec, body, object) VALUES {values}");
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for entry in chunk {
+            query = query
+                .bind(entry.id.as_str())
+                .bind(entry.body.codec)
+                .bind(entry.body.inline.clone())
+                .bind(entry.body.object.clone());
+        }
+        let inserted = query.execute(&mut *batch.connection).await;
+        inserted.map_err(batch.failed("accept a request"))?;
+    }
+    Ok(())
+}
+
+/// Counts accepted jobs with their owners, and enters leases.
+async fn enter(
+    accepted: &[&Entry],
+    standings: &BTreeMap<String, Standing>,
+    batch: &mut Batch<'_>,
+) -> Result<(), StoreError> {
+    let mut virtual_time = None;
+    let mut seen: HashSet<&str> = HashSet::new();
+    for entry in accepted {
+        let owner = entry.job.owner.as_str();
+        let to = Place { state: entry.state(), held: entry.leased };
+        batch.tally.moved(owner, None, Some(to));
+        let standing = standings.get(owner);
+        let first = seen.insert(owner);
+        if first && standing.is_some_and(|standing| standing.returns) {
+            let time = match virtual_time {
+                Some(time) => time,
+                None => super::claim::virtual_time(batch).await?,
+            };
+            virtual_time = Some(time);
+            batch.tally.returns(owner, time);
+        }
+        if entry.leased {
+            batch.tally.served(owner, ADVANCE_CHARGE);
+            batch.tally.advance_to(standing.map_or(0, |standing| standing.served));
+            batch.leases.push((entry.id.clone(), Some(1)));
+        }
+    }
+    Ok(())
+}
+
+/// Cuts into pieces of few different lengths, so that there are few different statements.
+fn chunks<'a, 'b>(mut entries: &'a [&'b Entry]) -> Vec<&'a [&'b Entry]> {
+    let mut chunks = Vec::new();
+    while !entries.is_empty() {
+        let length = [64, 32, 16, 8, 4, 2].into_iter().find(|n| *n <= entries.len()).unwrap_or(1);
+        let (chunk, rest) = entries.split_at(length);
+        chunks.push(chunk);
+        entries = rest;
+    }
+    chunks
+}
+
+/// `($1, $2), ($3, $4)` for two rows of two columns.
+fn placeholders(rows: usize, columns: usize) -> String {
+    let mut text = String::with_capacity(rows * columns * 6);
+    for row in 0..rows {
+        text.push_str(if row == 0 { "(" } else { ", (" });
+        for column in 0..columns {
+            let separator = if column == 0 { "" } else { ", " };
+            // Writing to a string does not fail.
+            let _ = write!(text, "{separator}${}", row * columns + column + 1);
+        }
+        text.push(')');
+    }
+    text
+}

@@ -1,0 +1,126 @@
+//! What the writes of one transaction change about their owners: summed, and written at its end in
+//! one order, so that two processes never wait for each other.
+
+use std::collections::BTreeMap;
+
+use sqlx::{AnyConnection, Executor};
+
+use super::JobState;
+use super::state::index;
+
+/// Changes of the owners of one transaction.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    owners: BTreeMap<String, Change>,
+    virtual_time: Option<i64>,
+}
+
+#[derive(Debug, Default)]
+struct Change {
+    waiting: i64,
+    running: i64,
+    served: i64,
+    /// What they were served is taken to be at least that.
+    floor: Option<i64>,
+    states: [i64; 9],
+}
+
+/// Where a job stands among its owner's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) state: JobState,
+    pub(super) held: bool,
+}
+
+impl Place {
+    pub(super) fn waiting(state: JobState) -> Self {
+        Self { state, held: false }
+    }
+
+    pub(super) fn held(state: JobState) -> Self {
+        Self { state, held: true }
+    }
+}
+
+impl Tally {
+    /// A job of `owner` went from one place to another; `None`: it did not exist, or does not any more.
+    pub(super) fn moved(&mut self, owner: &str, from: Option<Place>, to: Option<Place>) {
+        let change = self.of(owner);
+        for (place, sign) in [(from, -1), (to, 1)] {
+            let Some(place) = place else { continue };
+            change.states[index(place.state)] += sign;
+            if place.held {
+                change.running += sign;
+            } else if !super::state::has_ended(place.state) {
+                change.waiting += sign;
+            }
+        }
+    }
+
+    /// `owner` was served for so many microseconds, or fewer than was thought before.
+    pub(super) fn served(&mut self, owner: &str, micros: i64) {
+        let change = self.of(owner);
+        change.served = change.served.saturating_add(micros);
+    }
+
+    /// `owner` comes back after having had no jobs: credit from before is not kept.
+    pub(super) fn returns(&mut self, owner: &str, virtual_time: i64) {
+        self.of(owner).floor = Some(virtual_time);
+    }
+
+    /// The virtual time is at least that.
+    pub(super) fn advance_to(&mut self, virtual_time: i64) {
+        self.virtual_time = self.virtual_time.max(Some(virtual_time));
+    }
+
+    /// Whether jobs began to wait.
+    pub(super) fn woke(&self) -> bool {
+        self.owners.values().any(|change| change.waiting > 0)
+    }
+
+    /// Writes the sums.
+    pub(super) async fn flush(&self, connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+        for (owner, change) in &self.owners {
+            let mut query = sqlx::query(UPSERT)
+                .bind(owner.as_str())
+                .bind(change.waiting)
+                .bind(change.running)
+                .bind(change.floor.unwrap_or(i64::MIN / 2))
+                .bind(change.served);
+            for count in change.states {
+                query = query.bind(count);
+            }
+            (&mut *connection).execute(query).await?;
+        }
+        if let Some(time) = self.virtual_time {
+            let query = sqlx::query(
+                "UPDATE numbers SET value = $1 WHERE name = 'virtual_time' AND value < $1",
+            );
+            connection.execute(query.bind(time)).await?;
+        }
+        Ok(())
+    }
+
+    fn of(&mut self, owner: &str) -> &mut Change {
+        self.owners.entry(owner.to_owned()).or_default()
+    }
+}
+
+const UPSERT: &str = "\
+    INSERT INTO owners (owner, waiting, running, served, n_submitted, n_queued, n_compiling, \
+        n_validating, n_profiling, n_completed, n_failed, n_cancelled, n_timed_out) \
+    VALUES ($1, $2, $3, (CASE WHEN $4 > 0 THEN $4 ELSE 0 END) + $5, \
+        $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+    ON CONFLICT (owner) DO UPDATE SET \
+        waiting = owners.waiting + excluded.waiting, \
+        running = owners.running + excluded.running, \
+        served = (CASE WHEN owners.served < $4 THEN $4 ELSE owners.served END) + $5, \
+        n_submitted = owners.n_submitted + excluded.n_submitted, \
+        n_queued = owners.n_queued + excluded.n_queued, \
+        n_compiling = owners.n_compiling + excluded.n_compiling, \
+        n_validating = owners.n_validating + excluded.n_validating, \
+        n_profiling = owners.n_profiling + excluded.n_profiling, \
+        n_completed = owners.n_completed + excluded.n_completed, \
+        n_failed = owners.n_failed + excluded.n_failed, \
+        n_cancelled = owners.n_cancelled + excluded.n_cancelled, \
+        n_timed_out = owners.n_timed_out + excluded.n_timed_out";
