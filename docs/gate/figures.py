@@ -396,6 +396,9 @@ def counts(arguments, out):
         seen[text] = seen.get(text, 0) + 1
     print("\n### counts: %d runs, every second one on one core: %d different results, exit codes %s"
           % (done, len(seen), codes))
+    # The candidate does more work by a turn of a loop: every run must say so, by the same numbers.
+    if len(seen) != 1 or set(codes) != {2}:
+        raise SystemExit("counts differ between runs, or a regression was not caught")
 
 
 def measured(arguments, parts, trees):

@@ -101,6 +101,8 @@ impl Gate {
     }
 
     /// List baselines
+    ///
+    /// The caller's own, by name, without their code.
     #[oai(path = "/baselines", method = "get", operation_id = "list_baselines", tag = "Tag::Gate")]
     async fn baselines(
         &self,
@@ -153,6 +155,8 @@ impl Gate {
     }
 
     /// Remove a baseline
+    ///
+    /// Its code is gone; reports of runs against it stay.
     #[oai(
         path = "/baselines/:name",
         method = "delete",

@@ -2,6 +2,7 @@
 //! emulator's counts beside a GPU's.
 
 mod counts;
+mod gate;
 mod load;
 mod payload;
 mod process;
@@ -18,6 +19,8 @@ pub enum Command {
     Service(service::Options),
     /// Compare the emulator's counts with Nsight Compute's.
     Counts(counts::Options),
+    /// The gate: the same counts in every run, a worse kernel caught; on a GPU also its error rates.
+    Gate(gate::Options),
 }
 
 /// Runs a benchmark.
@@ -25,5 +28,6 @@ pub fn run(command: &Command) -> Result<()> {
     match command {
         Command::Service(options) => service::run(options),
         Command::Counts(options) => counts::run(options),
+        Command::Gate(options) => gate::run(options),
     }
 }
