@@ -6,10 +6,11 @@ use std::time::Instant;
 use super::assemble;
 use super::decision;
 use super::error::{self, Problem, ServiceError};
-use super::jobs::JobGuard;
+use super::jobs::LiveJob;
 use super::prepare::{self, CompileOutcome, Prepared};
 use super::recorded;
-use super::run::{Admitted, Laid, Purpose, Ran, Shared, ms};
+use super::run::{Laid, Purpose, Ran, Shared, ms};
+use super::statistics::Leased;
 use super::watched::Watched;
 use crate::compile::CompileOptions;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice, KernelCode};
@@ -17,10 +18,9 @@ use crate::measure::paired::{self, LookOutcome, PairOutcome, PairedComparison, R
 use crate::measure::{COMPARED_COUNTS, Counted, Preset, rank_counted};
 use crate::queue::Need;
 use crate::report::{
-    CandidateReport, CompareResponse, CountComparison, EvaluateResponse, JobState, ResponseStatus,
+    CandidateReport, CompareResponse, CountComparison, EvaluateResponse, JobStage, ResponseStatus,
     Timings, VerdictBy,
 };
-use crate::worker::Lease;
 use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, PairedPlan, RunOutcome};
 
 /// A kernel that was evaluated on its own.
@@ -48,19 +48,17 @@ impl Shared {
     /// Takes one comparison to its report.
     pub(super) async fn compare(
         &self,
-        job: &JobGuard<'_>,
+        job: &LiveJob,
         request: CompareRequest,
-        admitted: Admitted,
     ) -> Result<CompareResponse, ServiceError> {
         let arrived = Instant::now();
-        let _admitted = admitted;
         contract::validate_compare(&request, &self.limits).map_err(error::invalid)?;
         let device = self.default_device()?;
         let candidates = request.named_candidates();
-        job.state(JobState::Queued);
+        job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
         let need = Need { target: Some(device.target), ..Need::default() };
-        let lease = self.fleet.lease(&need).await.map_err(error::from_lease)?;
+        let lease = self.lease(&need).await?;
         let waited = ms(queued);
         let same_image = self.is_same_image(&request, &candidates, lease.device()).await;
         let request = if same_image { unmeasured(request) } else { request };
@@ -148,9 +146,9 @@ fn set_same_image(response: &mut CompareResponse) {
 /// A device, and what is compared on it.
 struct Bench<'a> {
     shared: &'a Shared,
-    job: &'a JobGuard<'a>,
+    job: &'a LiveJob,
     request: &'a CompareRequest,
-    lease: Lease,
+    lease: Leased<'a>,
     /// Runs so far: each gets an id of its own.
     runs: u32,
 }
@@ -178,10 +176,11 @@ impl Bench<'_> {
     ) -> Result<Evaluated, ServiceError> {
         let request = self.request.evaluation_of(kernel);
         let device = self.lease.device().clone();
-        self.job.state(JobState::Compiling);
+        self.job.stage(JobStage::Compiling);
         let began = Instant::now();
         let compiled = prepare::compile(&self.shared.compiler, &request, &device.target).await?;
         let mut timings = Timings { compile: ms(began), ..Timings::default() };
+        self.shared.statistics.compiled(&compiled, began.elapsed());
         self.job.keep(super::run::kept(name, &request, &device, &compiled));
         let compiled = match compiled {
             CompileOutcome::Compiled(compiled) => *compiled,

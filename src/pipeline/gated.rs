@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use futures_util::FutureExt;
+
 use super::error::{self, Problem, ServiceError};
 use super::gate::{GateBench, GateFault, GateProgress, Gravity, run_gate};
-use super::gate_service::{HistoryQuery, MAX_HISTORY};
+use super::gate_service::{GateService, HistoryQuery, MAX_HISTORY};
 use super::jobs::{LiveJob, Outcome, refused, visibility};
 use super::run::Shared;
-use super::submission::{Caller, JobRequest, Submission};
+use super::start::{self, Pipeline};
+use super::submission::{Answer, Caller, JobRequest, Submission};
+use crate::config::Config;
 use crate::contract::{CompareRequest, DecisionSpec, EvaluateRequest, PresetName};
 use crate::gate::report::GateReport;
 use crate::gate::{
@@ -17,7 +21,7 @@ use crate::gate::{
 };
 use crate::history::{self, HistoryAnswer, HistoryPoint};
 use crate::report::{CompareResponse, EvaluateResponse, ResponseStatus};
-use crate::store::NewPoint;
+use crate::store::{NewPoint, Store};
 use crate::worker::protocol::DeviceKind;
 
 /// Comparisons of a gate's job: each has the device for itself, and gives it back.
@@ -144,18 +148,7 @@ impl Shared {
         query: &HistoryQuery,
         caller: &Caller,
     ) -> Result<HistoryAnswer, ServiceError> {
-        let limit = query.limit.clamp(1, MAX_HISTORY) as usize;
-        let points = self.store.points(query.case.as_deref(), visibility(caller), limit + 1).await;
-        let mut points = points.map_err(refused)?;
-        let truncated = points.len() > limit;
-        points.truncate(limit);
-        // What a newer program wrote is not ours to read.
-        let read = |body: Vec<u8>| serde_json::from_slice::<HistoryPoint>(&body).ok();
-        let grouped = tokio::task::spawn_blocking(move || {
-            history::group(points.into_iter().filter_map(read).collect())
-        });
-        let series = grouped.await.map_err(|error| error::internal("grouping points", &error))?;
-        Ok(HistoryAnswer { series, truncated })
+        history_in(&self.store, query, caller).await
     }
 
     /// A baseline of the owner's.
@@ -329,6 +322,92 @@ impl Shared {
             return Ok(());
         }
         Err(ServiceError::NoSuchBaseline(name.chars().take(128).collect()))
+    }
+}
+
+/// How cases fared over time, by a store that nothing else of the pipeline is started for.
+///
+/// # Errors
+/// Where the store cannot be opened or read.
+pub async fn stored_history(
+    config: &Config,
+    query: &HistoryQuery,
+    caller: &Caller,
+) -> Result<HistoryAnswer, ServiceError> {
+    let store = Store::open(&start::store_config(config)).await.map_err(refused)?;
+    let answer = history_in(&store, query, caller).await;
+    store.close().await;
+    answer
+}
+
+async fn history_in(
+    store: &Store,
+    query: &HistoryQuery,
+    caller: &Caller,
+) -> Result<HistoryAnswer, ServiceError> {
+    let limit = query.limit.clamp(1, MAX_HISTORY) as usize;
+    let points = store.points(query.case.as_deref(), visibility(caller), limit + 1).await;
+    let mut points = points.map_err(refused)?;
+    let truncated = points.len() > limit;
+    points.truncate(limit);
+    // What a newer program wrote is not ours to read.
+    let read = |body: Vec<u8>| serde_json::from_slice::<HistoryPoint>(&body).ok();
+    let grouped = tokio::task::spawn_blocking(move || {
+        history::group(points.into_iter().filter_map(read).collect())
+    });
+    let series = grouped.await.map_err(|error| error::internal("grouping points", &error))?;
+    Ok(HistoryAnswer { series, truncated })
+}
+
+impl GateService for Pipeline {
+    fn gate(&self, request: GateRequest, submission: Submission) -> Answer<'_, GateReport> {
+        let request = JobRequest::Gate(Box::new(request));
+        async move { self.shared.waited(request, submission, None).await?.gated() }.boxed()
+    }
+
+    fn put_baseline<'a>(
+        &'a self,
+        new: NewBaseline,
+        caller: &'a Caller,
+    ) -> Answer<'a, BaselineSummary> {
+        self.shared.new_baseline(new, caller).boxed()
+    }
+
+    fn baselines<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Vec<BaselineSummary>> {
+        self.shared.stored_baselines(caller).boxed()
+    }
+
+    fn baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, Baseline> {
+        self.shared.stored_baseline(name, &caller.owner).boxed()
+    }
+
+    fn promote<'a>(
+        &'a self,
+        name: &'a str,
+        job_id: &'a str,
+        caller: &'a Caller,
+    ) -> Answer<'a, BaselineSummary> {
+        self.shared.promoted(name, job_id, caller).boxed()
+    }
+
+    fn remove_baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, ()> {
+        self.shared.baseline_removed(name, caller).boxed()
+    }
+
+    fn remember<'a>(&'a self, report: GateReport, caller: &'a Caller) -> Answer<'a, ()> {
+        async move {
+            self.shared.remember_gate(&report, &caller.owner);
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn history<'a>(
+        &'a self,
+        query: HistoryQuery,
+        caller: &'a Caller,
+    ) -> Answer<'a, HistoryAnswer> {
+        async move { self.shared.history_of(&query, caller).await }.boxed()
     }
 }
 

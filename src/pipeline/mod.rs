@@ -35,8 +35,9 @@ pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use error::{Problem, ServiceError, chain as error_chain};
 pub use gate::{GateBench, GateFault, GateProgress, Gravity, run_gate};
 pub use gate_service::{GateService, HistoryQuery, MAX_HISTORY};
+pub use gated::stored_history;
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
-pub use start::{Pipeline, program, toolchain_search};
+pub use start::{Pipeline, Role, program, toolchain_search};
 pub use submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };

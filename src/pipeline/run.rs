@@ -9,20 +9,24 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::artifacts::KeptKernel;
 use super::assemble;
 use super::error::{self, ServiceError};
-use super::jobs::{JobGuard, JobTable};
+use super::jobs::{LiveJob, LiveJobs};
 use super::linted::{self, LintedContracts, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
-use super::recorded;
+use super::start::Role;
+use super::statistics::{Leased, Statistics};
 use super::watched::Watched;
 use crate::compile::Compiler;
 use crate::config::Config;
-use crate::contract::{self, EvaluateRequest, InputChoice, Isolation, Limits, ReturnOutputs};
+use crate::contract::{
+    self, EvaluateRequest, InputChoice, Isolation, Limits, ReturnOutputs, Sanitize,
+};
 use crate::measure::{Preset, StopRule};
 use crate::queue::Need;
-use crate::report::{EvaluateResponse, JobState, Timings};
+use crate::report::{EvaluateResponse, JobStage, Timings};
+use crate::store::Store;
 use crate::tools::Tools;
 use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, RunOutcome, TrialPlan};
-use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease, RunEvent};
+use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease};
 
 /// Timed launches whose outputs are verified, about.
 const AUDITS: u32 = 8;
@@ -58,7 +62,10 @@ pub(super) struct Shared {
     pub(super) tools: Tools,
     pub(super) compiler: Arc<Compiler>,
     pub(super) fleet: Arc<Fleet>,
-    pub(super) jobs: JobTable,
+    pub(super) store: Store,
+    pub(super) jobs: Arc<LiveJobs>,
+    pub(super) statistics: Statistics,
+    pub(super) role: Role,
     pub(super) linted: LintedContracts,
     /// Evaluations admitted at once: those that may wait, and one per device.
     pub(super) admission: Arc<Semaphore>,
@@ -95,22 +102,10 @@ pub(super) fn kept(
 }
 
 impl Shared {
-    /// Takes one evaluation to its report.
+    /// Takes one evaluation to its report, in a place that the caller holds.
     pub(super) async fn run(
         &self,
-        job: &JobGuard<'_>,
-        request: EvaluateRequest,
-        purpose: Purpose,
-        admitted: Admitted,
-    ) -> Result<EvaluateResponse, ServiceError> {
-        let _admitted = admitted;
-        self.run_admitted(job, request, purpose).await
-    }
-
-    /// As [`Shared::run`], in a place that the caller holds.
-    pub(super) async fn run_admitted(
-        &self,
-        job: &JobGuard<'_>,
+        job: &LiveJob,
         mut request: EvaluateRequest,
         purpose: Purpose,
     ) -> Result<EvaluateResponse, ServiceError> {
@@ -124,36 +119,36 @@ impl Shared {
         }
         let device = self.default_device()?;
 
-        job.state(JobState::Compiling);
+        job.stage(JobStage::Compiling);
         let compiling = Instant::now();
         let compiled = prepare::compile(&self.compiler, &request, &device.target).await?;
         let mut timings = Timings { compile: ms(compiling), ..Timings::default() };
+        self.statistics.compiled(&compiled, compiling.elapsed());
         job.keep(kept("kernel", &request, &device, &compiled));
         let compiled = match compiled {
             CompileOutcome::Compiled(compiled) => compiled,
             CompileOutcome::Failed(failure) => {
                 timings.total = ms(arrived);
                 let id = job.id();
-                let report = assemble::not_compiled(id, &request, &device, &failure, timings);
-                recorded::evaluation(&report);
-                return Ok(report);
+                return Ok(assemble::not_compiled(id, &request, &device, &failure, timings));
             }
         };
 
+        job.stage(JobStage::Preparing);
         let laid = self.lay_out(request, *compiled, job.id().to_owned(), purpose).await?;
         let Laid { request, prepared, look } = laid;
 
-        job.state(JobState::Queued);
+        job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
-        let mut lease = self
-            .fleet
-            .lease(&Need { target: Some(device.target), ..Need::default() })
-            .await
-            .map_err(error::from_lease)?;
+        let mut lease =
+            self.lease(&Need { target: Some(device.target), ..Need::default() }).await?;
         timings.queue = ms(queued);
         let run = prepared.job.clone();
         let mut outcome = self.execute(job, &request, run, &mut lease).await;
         self.linted.settle(look, &mut outcome);
+        if request.profile.is_some() || request.sanitize != Sanitize::Off {
+            job.stage(JobStage::Profiling);
+        }
         let watched = self.watch(&mut lease, &request, &prepared, &outcome).await;
         timings.profile = watched.profile_ms;
         job.keep_files(&watched.artifacts);
@@ -161,6 +156,12 @@ impl Shared {
         drop(lease);
         let ran = Ran { request, prepared, outcome, watched, device };
         self.finish(job, ran, timings, arrived).await
+    }
+
+    /// A device, as soon as there is one.
+    pub(super) async fn lease(&self, need: &Need) -> Result<Leased<'_>, ServiceError> {
+        let lease = self.fleet.lease(need).await.map_err(error::from_lease)?;
+        Ok(self.statistics.leased(lease))
     }
 
     pub(super) fn check(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
@@ -251,27 +252,25 @@ impl Shared {
     /// Runs a job on a leased device; the job's progress is that of the run.
     pub(super) async fn execute(
         &self,
-        job: &JobGuard<'_>,
+        job: &LiveJob,
         request: &EvaluateRequest,
         mut run: Job,
         lease: &mut Lease,
     ) -> RunOutcome {
         // A GPU is checked in runs of their own; this one keeps its own guards.
         run.sanitize &= lease.device().kind == DeviceKind::Emulator;
-        job.state(JobState::Profiling);
+        job.stage(JobStage::Running);
         let timeout = Duration::from_secs_f64(request.timeout);
         let fresh = request.isolation == Isolation::Fresh;
-        let on_event = |event: RunEvent| {
-            if let RunEvent::Progress { trials } = event {
-                job.trials(trials);
-            }
-        };
-        lease.run(run, timeout, fresh, &on_event).await
+        let began = Instant::now();
+        let outcome = lease.run(run, timeout, fresh, &|event| job.on_run(event)).await;
+        self.statistics.ran(&outcome, began.elapsed());
+        outcome
     }
 
     async fn finish(
         &self,
-        job: &JobGuard<'_>,
+        job: &LiveJob,
         ran: Ran,
         mut timings: Timings,
         arrived: Instant,
@@ -287,7 +286,6 @@ impl Shared {
             .map_err(|error| error::internal("building the report", &error))?
             .map_err(|error| error::internal("encoding the outputs", &error))?;
         report.timings.total = ms(arrived);
-        recorded::evaluation(&report);
         Ok(report)
     }
 }

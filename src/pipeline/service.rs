@@ -109,6 +109,9 @@ pub trait EvaluationService: GateService + Send + Sync + 'static {
     /// What the tools of the machine can do. They are looked for once, and again if `refresh`.
     fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling>;
 
+    /// Begins no more of the jobs that wait in the store: the end is near.
+    fn drain(&self) {}
+
     /// Takes no more work, gives what runs `grace` to end, then stops it. Jobs that nobody waits for
     /// stay in the store for the next start.
     fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()>;
@@ -144,9 +147,9 @@ pub struct ServiceStatus {
     pub queue_depth: usize,
     /// Evaluations that may wait.
     pub queue_capacity: usize,
-    /// Jobs of this process that have not ended, by state.
+    /// Jobs of this process since it started, by state.
     pub jobs_by_state: std::collections::BTreeMap<String, u64>,
-    /// Mean age of these jobs, seconds.
+    /// Mean age of those of them that have not ended, seconds.
     pub average_job_age_s: f64,
     /// Compilers found, one line each, e.g. `nvrtc 13.0.88 (/usr/local/cuda/lib64)`.
     pub compilers: Vec<String>,

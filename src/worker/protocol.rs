@@ -20,7 +20,7 @@ use crate::tensor::Dtype;
 use crate::validate::{Comparison, ResolvedTolerance, Weakness};
 
 /// Version of this protocol; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// Largest frame, in bytes. Machine code is the largest thing that travels in one.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -61,6 +61,8 @@ pub enum FromWorker {
     Progress {
         /// Timed trials finished.
         trials: u32,
+        /// What they say so far, where times are taken.
+        times: Option<TimesSoFar>,
     },
     /// The candidate's launches have ended; what follows is verification.
     Executed,
@@ -80,6 +82,15 @@ pub enum FromWorker {
         /// Why, and what to do.
         reason: String,
     },
+}
+
+/// Times of the trials so far.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TimesSoFar {
+    /// Median, milliseconds.
+    pub median_ms: f64,
+    /// Its 95 % confidence interval, milliseconds.
+    pub ci_ms: (f64, f64),
 }
 
 /// A device as the driver describes it.

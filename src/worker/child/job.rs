@@ -163,7 +163,7 @@ fn candidate_launches(
         evidence.second = Some((shown, outputs));
     }
     if let Some(plan) = &job.trials {
-        let mut progress = |trials| link.progress(trials);
+        let mut progress = |samples: &[f32]| link.progress(samples.len(), samples);
         let measured =
             timed(&mut timings.execute_ms, || trials::measure(rig, arm, plan, &mut progress))?;
         timings.device_busy_ms = measured.busy_ms;
