@@ -106,7 +106,6 @@ fn request(kind: JobKind, body: Value) -> Result<JobRequest, ContractError> {
         JobKind::Execute => JobRequest::Execute(Box::new(contract::from_value(body)?)),
         JobKind::Compare => JobRequest::Compare(Box::new(contract::from_value(body)?)),
         JobKind::Sweep => JobRequest::Sweep(Box::new(contract::from_value(body)?)),
-        JobKind::Gate => JobRequest::Gate(Box::new(contract::from_value(body)?)),
         JobKind::Gate => {
             return Err(ContractError {
                 path: String::new(),

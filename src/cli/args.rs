@@ -6,6 +6,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use super::gate::GateCommand;
 use super::history::HistoryArgs;
+use super::jobs::JobsCommand;
 use crate::config::CliOverrides;
 use crate::exit::Exit;
 
@@ -95,6 +96,15 @@ pub(super) enum Command {
         warpgauge history scale --svg trend.svg\n  \
         warpgauge history scale --server http://gpu-host:8000 --json | jq .series[].changes")]
     History(HistoryArgs),
+    /// List, show, cancel and wait for jobs at a server
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  \
+        warpgauge jobs list --server http://gpu-host:8000 --state failed\n  \
+        warpgauge jobs wait --server http://gpu-host:8000 JOB\n  \
+        warpgauge jobs cancel --server http://gpu-host:8000 JOB"
+    )]
+    Jobs(JobsCommand),
     /// Compile a kernel and show its resources, without running it
     #[command(after_help = "Examples:\n  \
         warpgauge compile kernel.cu --arch sm_90\n  \

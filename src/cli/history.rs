@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use ureq::http::Method;
 
 use super::args::Target;
 use super::terminal::{Terminal, plain};
@@ -42,10 +43,10 @@ pub(super) fn run(
     let answer = match &args.target.server {
         Some(server) => {
             let route = match &query.case {
-                Some(case) => format!("/history?limit={}&case={}", query.limit, encoded(case)),
+                Some(case) => format!("/history?limit={}&case={}", query.limit, remote::encoded(case)),
                 None => format!("/history?limit={}", query.limit),
             };
-            remote::get(&args.target, server, &route)?
+            remote::ask(&args.target, server, Method::GET, &route)?.1
         }
         // The devices are not needed, and not started.
         None => local::runtime()?.block_on(stored_history(config, &query, &Caller::local()))?,
@@ -61,20 +62,6 @@ pub(super) fn run(
         terminal.print(&plain(&text(&answer, args.case.is_some())))?;
     }
     Ok(Exit::Success)
-}
-
-/// Text as a query may hold it.
-fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                encoded.push(char::from(byte));
-            }
-            other => encoded.push_str(&format!("%{other:02X}")),
-        }
-    }
-    encoded
 }
 
 fn text(answer: &HistoryAnswer, in_full: bool) -> String {
@@ -141,15 +128,4 @@ fn list(text: &mut String, series: &Series) {
 
 fn value(series: &Series, value: f64) -> String {
     if series.metric == "time" { format!("{value:.6} ms") } else { format!("{value}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_survive_an_address() {
-        assert_eq!(encoded("a b/ä?&=%"), "a%20b%2F%C3%A4%3F%26%3D%25");
-        assert_eq!(encoded("scale-1a.b_c~"), "scale-1a.b_c~");
-    }
 }

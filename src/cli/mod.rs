@@ -19,6 +19,7 @@ mod history;
 mod http;
 mod import;
 mod import_table;
+mod jobs;
 mod json;
 mod local;
 mod logging;

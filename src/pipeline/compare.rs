@@ -10,7 +10,6 @@ use super::jobs::LiveJob;
 use super::prepare::{self, CompileOutcome, Prepared};
 use super::recorded;
 use super::run::{Laid, Purpose, Ran, Shared, ms};
-use super::statistics::Leased;
 use super::watched::Watched;
 use crate::compile::CompileOptions;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice, KernelCode};
@@ -21,6 +20,7 @@ use crate::report::{
     CandidateReport, CompareResponse, CountComparison, EvaluateResponse, JobStage, ResponseStatus,
     Timings, VerdictBy,
 };
+use crate::worker::Lease;
 use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, PairedPlan, RunOutcome};
 
 /// A kernel that was evaluated on its own.
@@ -58,7 +58,7 @@ impl Shared {
         job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
         let need = Need { target: Some(device.target), ..Need::default() };
-        let lease = self.lease(&need).await?;
+        let lease = self.fleet.lease(&need).await.map_err(error::from_lease)?;
         let waited = ms(queued);
         let same_image = self.is_same_image(&request, &candidates, lease.device()).await;
         let request = if same_image { unmeasured(request) } else { request };
@@ -148,7 +148,7 @@ struct Bench<'a> {
     shared: &'a Shared,
     job: &'a LiveJob,
     request: &'a CompareRequest,
-    lease: Leased<'a>,
+    lease: Lease,
     /// Runs so far: each gets an id of its own.
     runs: u32,
 }
@@ -180,7 +180,6 @@ impl Bench<'_> {
         let began = Instant::now();
         let compiled = prepare::compile(&self.shared.compiler, &request, &device.target).await?;
         let mut timings = Timings { compile: ms(began), ..Timings::default() };
-        self.shared.statistics.compiled(&compiled, began.elapsed());
         self.job.keep(super::run::kept(name, &request, &device, &compiled));
         let compiled = match compiled {
             CompileOutcome::Compiled(compiled) => *compiled,

@@ -12,8 +12,8 @@ use super::error::{self, ServiceError};
 use super::jobs::{LiveJob, LiveJobs};
 use super::linted::{self, LintedContracts, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
+use super::recorded;
 use super::start::Role;
-use super::statistics::{Leased, Statistics};
 use super::watched::Watched;
 use crate::compile::Compiler;
 use crate::config::Config;
@@ -64,7 +64,6 @@ pub(super) struct Shared {
     pub(super) fleet: Arc<Fleet>,
     pub(super) store: Store,
     pub(super) jobs: Arc<LiveJobs>,
-    pub(super) statistics: Statistics,
     pub(super) role: Role,
     pub(super) linted: LintedContracts,
     /// Evaluations admitted at once: those that may wait, and one per device.
@@ -123,14 +122,15 @@ impl Shared {
         let compiling = Instant::now();
         let compiled = prepare::compile(&self.compiler, &request, &device.target).await?;
         let mut timings = Timings { compile: ms(compiling), ..Timings::default() };
-        self.statistics.compiled(&compiled, compiling.elapsed());
         job.keep(kept("kernel", &request, &device, &compiled));
         let compiled = match compiled {
             CompileOutcome::Compiled(compiled) => compiled,
             CompileOutcome::Failed(failure) => {
                 timings.total = ms(arrived);
                 let id = job.id();
-                return Ok(assemble::not_compiled(id, &request, &device, &failure, timings));
+                let report = assemble::not_compiled(id, &request, &device, &failure, timings);
+                recorded::evaluation(&report);
+                return Ok(report);
             }
         };
 
@@ -140,8 +140,11 @@ impl Shared {
 
         job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
-        let mut lease =
-            self.lease(&Need { target: Some(device.target), ..Need::default() }).await?;
+        let mut lease = self
+            .fleet
+            .lease(&Need { target: Some(device.target), ..Need::default() })
+            .await
+            .map_err(error::from_lease)?;
         timings.queue = ms(queued);
         let run = prepared.job.clone();
         let mut outcome = self.execute(job, &request, run, &mut lease).await;
@@ -156,12 +159,6 @@ impl Shared {
         drop(lease);
         let ran = Ran { request, prepared, outcome, watched, device };
         self.finish(job, ran, timings, arrived).await
-    }
-
-    /// A device, as soon as there is one.
-    pub(super) async fn lease(&self, need: &Need) -> Result<Leased<'_>, ServiceError> {
-        let lease = self.fleet.lease(need).await.map_err(error::from_lease)?;
-        Ok(self.statistics.leased(lease))
     }
 
     pub(super) fn check(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
@@ -262,10 +259,7 @@ impl Shared {
         job.stage(JobStage::Running);
         let timeout = Duration::from_secs_f64(request.timeout);
         let fresh = request.isolation == Isolation::Fresh;
-        let began = Instant::now();
-        let outcome = lease.run(run, timeout, fresh, &|event| job.on_run(event)).await;
-        self.statistics.ran(&outcome, began.elapsed());
-        outcome
+        lease.run(run, timeout, fresh, &|event| job.on_run(event)).await
     }
 
     async fn finish(
@@ -286,6 +280,7 @@ impl Shared {
             .map_err(|error| error::internal("building the report", &error))?
             .map_err(|error| error::internal("encoding the outputs", &error))?;
         report.timings.total = ms(arrived);
+        recorded::evaluation(&report);
         Ok(report)
     }
 }

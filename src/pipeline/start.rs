@@ -18,7 +18,6 @@ use super::service::{CompileRequest, DeviceView, EvaluationService, ServiceStatu
 use super::submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };
-use super::statistics::Statistics;
 use super::{SweepEvents, assemble, compile_only};
 use crate::compile::toolchain::{self, Toolchain, ToolchainSearch};
 use crate::compile::{Compiler, CompilerConfig};
@@ -29,6 +28,7 @@ use crate::report::{
     JobView, ProfilePlan, ServiceStatistics, SweepResponse, Tooling,
 };
 use crate::store::{Store, StoreConfig};
+use crate::telemetry::telemetry;
 use crate::tools::{ToolSearch, Tools};
 use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 
@@ -72,7 +72,6 @@ impl Pipeline {
             ..Limits::default()
         };
         let tools = start_tools(config, run_dir.path())?;
-        let started = Instant::now();
         let shared = Arc::new(Shared {
             config: config.clone(),
             tools,
@@ -81,13 +80,12 @@ impl Pipeline {
             fleet,
             store,
             jobs: Arc::default(),
-            statistics: Statistics::new(started),
             role,
             linted: LintedContracts::default(),
             admission: Arc::new(tokio::sync::Semaphore::new(capacity)),
             admitted_at_most: capacity,
             run_dir,
-            started,
+            started: Instant::now(),
             closing: AtomicBool::new(false),
         });
         shared.recover().await;
@@ -206,8 +204,8 @@ impl EvaluationService for Pipeline {
     fn status(&self) -> ServiceStatus {
         let shared = &self.shared;
         let (mut jobs_by_state, average_job_age_s) = shared.jobs.summary();
-        for (state, count) in shared.statistics.ended_by_state() {
-            *jobs_by_state.entry(state.name().to_owned()).or_insert(0) += count;
+        for (state, count) in telemetry().endings() {
+            *jobs_by_state.entry(state.to_owned()).or_insert(0) += count;
         }
         let devices = shared.fleet.devices().into_iter().map(|status| DeviceView {
             device: assemble::device_report(&status.info),

@@ -22,6 +22,7 @@ mod lease;
 mod migrate;
 mod objects;
 mod open;
+mod pending;
 mod read;
 mod recover;
 mod state;
@@ -40,6 +41,7 @@ pub use error::StoreError;
 pub use history::{MAX_CASE_BYTES, MAX_POINTS, NewPoint};
 pub use lease::{HEARTBEAT, JobLease, LEASE};
 pub use open::{Quotas, Store, StoreConfig};
+pub use pending::{ArtifactRow, Cleaned, Retention};
 pub use state::{STATES, has_ended, may_follow, name as state_name, parse as parse_state};
 pub use types::{
     Cancel, Claimed, Ending, Heartbeat, JobCounts, JobError, JobFilter, JobId, JobKind, JobPage,

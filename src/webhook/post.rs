@@ -21,6 +21,9 @@ pub(super) enum Failed {
     /// The receiver cannot be reached, or does not answer.
     #[error("no answer from the receiver: {0}")]
     Transport(#[from] Box<ureq::Error>),
+    /// A fault of ours.
+    #[error("the attempt broke off: {0}")]
+    Internal(String),
 }
 
 /// Posts a body, signed now. Any status from 200 to 299 takes it; redirects are not followed, since

@@ -185,7 +185,10 @@ mod tests {
         write(&mut bytes, &FromWorker::Progress { trials: 3, times: None }).unwrap();
         send(&mut bytes, &FromWorker::Started).await.unwrap();
         let mut stream = bytes.as_slice();
-        assert!(matches!(receive(&mut stream).await.unwrap(), FromWorker::Progress { trials: 3, .. }));
+        assert!(matches!(
+            receive(&mut stream).await.unwrap(),
+            FromWorker::Progress { trials: 3, .. }
+        ));
         assert!(matches!(receive(&mut stream).await.unwrap(), FromWorker::Started));
         assert!(matches!(receive::<_, FromWorker>(&mut stream).await, Err(FrameError::Closed)));
     }

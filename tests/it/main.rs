@@ -10,6 +10,8 @@ mod cli_remote;
 mod compare;
 mod contracts;
 mod counters;
+mod crash;
+mod durable;
 mod evaluate;
 mod exploits;
 mod faults;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use ureq::http::Method;
+
 use super::patience::Patience;
 use crate::cli::args::Target;
 use crate::cli::local::{self, Session};
@@ -78,7 +80,7 @@ impl<'a> Bench<'a> {
             Self::Remote(bench) => {
                 let (target, server) = (bench.target, bench.server);
                 let route = format!("/baselines/{name}");
-                Ok(bench.patience.with(|| remote::get(target, server, &route))?)
+                Ok(bench.patience.with(|| remote::ask(target, server, Method::GET, &route))?.1)
             }
         }
     }
@@ -170,7 +172,7 @@ fn gravity(error: &CliError) -> Gravity {
     match error {
         CliError::Interrupted => Gravity::Run,
         CliError::Remote(RemoteError::Refused { status, .. }) => match status {
-            401 | 403 | 404 | 429 | 503 => Gravity::Suite,
+            401 | 403 | 404 | 429 | 502..=504 => Gravity::Suite,
             _ => Gravity::Case,
         },
         CliError::Remote(_) => Gravity::Suite,

@@ -59,7 +59,7 @@ impl Patience {
     /// Whether the same question may be answered later, and when if the server says so.
     fn worth_waiting(&mut self, error: &RemoteError) -> Option<Option<Duration>> {
         match error {
-            RemoteError::Refused { status: 429 | 503, retry_after, .. } => {
+            RemoteError::Refused { status: 429 | 502..=504, retry_after, .. } => {
                 self.met = true;
                 Some(*retry_after)
             }

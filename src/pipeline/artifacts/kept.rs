@@ -93,9 +93,10 @@ impl Shared {
         job: &JobRow,
         kind: ArtifactKind,
     ) -> Result<Lookup<Vec<u8>>, ServiceError> {
-        let path = self.jobs.get(&job.id).and_then(|live| {
-            live.leavings().files.get(&kind).map(|file| file.path.to_path_buf())
-        });
+        let path = self
+            .jobs
+            .get(&job.id)
+            .and_then(|live| live.leavings().files.get(&kind).map(|file| file.path.to_path_buf()));
         // It may be on its way to the store: then it is there a moment later.
         if let Some(path) = path
             && let Ok(content) = tokio::fs::read(&path).await

@@ -154,7 +154,11 @@ impl Shared {
     }
 
     /// A profiler's file.
-    async fn file(&self, job: &JobRow, kind: ArtifactKind) -> Result<ArtifactContent, ServiceError> {
+    async fn file(
+        &self,
+        job: &JobRow,
+        kind: ArtifactKind,
+    ) -> Result<ArtifactContent, ServiceError> {
         let id = &job.id;
         let content = match self.left_file(job, kind).await? {
             Lookup::Here(content) => content,

@@ -17,6 +17,7 @@ use super::outcome::Outcome;
 use crate::contract;
 use crate::report::JobKind;
 use crate::store::{NewJob, StoreError, Visibility};
+use crate::telemetry::telemetry;
 
 /// How often a job may be begun before it is given up.
 const MAX_ATTEMPTS: u8 = 3;
@@ -52,8 +53,7 @@ impl Shared {
         let admitted = self.admit()?;
         let job = self.new_job(&request, &submission)?;
         // Whose answer may be another job's, or a refusal, has to be known before anything runs.
-        let careful = job.idempotency_key.is_some()
-            || request.kind() == JobKind::Sweep;
+        let careful = job.idempotency_key.is_some() || request.kind() == JobKind::Sweep;
         if careful {
             let (submitted, lease) = self.store.submit_leased(job).await.map_err(refused)?;
             let Some(lease) = lease else {
@@ -91,6 +91,7 @@ impl Shared {
             returns: keyed,
             answer: Some(answer),
         };
+        telemetry().submitted();
         let _waiting = WhileWaiting { job, goes_on: keyed };
         self.begin(task);
         answered.await.unwrap_or_else(|_| {
@@ -118,6 +119,9 @@ impl Shared {
             rows.push(self.new_job(request, submission)?);
         }
         let submitted = self.store.submit_all(rows).await.map_err(refused)?;
+        for _ in submitted.iter().filter(|job| !job.existing) {
+            telemetry().submitted();
+        }
         Ok(submitted
             .into_iter()
             .map(|job| SubmittedJob { job_id: job.id, state: job.state, existing: job.existing })
@@ -187,10 +191,9 @@ pub(in crate::pipeline) fn refused(error: StoreError) -> ServiceError {
         StoreError::Conflict { existing, .. } => {
             ServiceError::IdempotencyConflict { job_id: existing }
         }
-        StoreError::Quota { .. } => ServiceError::QuotaExceeded {
-            message: error.to_string(),
-            retry_after: QUOTA_RETRY,
-        },
+        StoreError::Quota { .. } => {
+            ServiceError::QuotaExceeded { message: error.to_string(), retry_after: QUOTA_RETRY }
+        }
         StoreError::Invalid { field, .. } => ServiceError::Invalid(vec![Problem {
             path: field.to_owned(),
             code: "out_of_range".to_owned(),

@@ -15,6 +15,7 @@ use super::outcome::{self, Outcome};
 use crate::history;
 use crate::report::JobState;
 use crate::store::{Ending, NewJob, StoreError};
+use crate::telemetry::{EndState, telemetry};
 
 /// How much of a report is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +57,6 @@ impl Shared {
         let shared = Arc::clone(self);
         // Entered before anybody can ask for it.
         let entered = self.jobs.enter(&task.job);
-        self.statistics.began();
         tokio::spawn(async move {
             let Task { job, request, events, to_accept, keep, returns, answer, .. } = task;
             let places = (task.admitted, task.place, entered);
@@ -70,7 +70,9 @@ impl Shared {
                     return;
                 }
             };
-            shared.statistics.ended(answered, job.age_s());
+            if let Some(state) = answered {
+                telemetry().job_ended(state, job.age());
+            }
             shared.keep_leavings(&job).await;
             // Until here a job counts as one in flight, so that what is written behind is bounded.
             drop(places);
@@ -107,12 +109,7 @@ impl Shared {
 
     /// Does the work, until it is done or is to stop. What runs is dropped then, and with it its
     /// worker.
-    async fn work(
-        &self,
-        job: &LiveJob,
-        request: JobRequest,
-        events: Option<SweepEvents>,
-    ) -> End {
+    async fn work(&self, job: &LiveJob, request: JobRequest, events: Option<SweepEvents>) -> End {
         tokio::select! {
             biased;
             why = job.stopped() => End::Stopped(why),
@@ -151,7 +148,7 @@ impl Shared {
         }
     }
 
-    /// Writes the end of a job, then answers who waits. Returns the state in which it ended.
+    /// Writes the end of a job, then answers who waits. Returns how it ended, if this process saw to that.
     async fn settle(
         &self,
         job: &LiveJob,
@@ -159,7 +156,7 @@ impl Shared {
         keep: Keep,
         returns: bool,
         answer: Option<oneshot::Sender<Answer>>,
-    ) -> JobState {
+    ) -> Option<EndState> {
         let (ending, told) = match end {
             End::Stopped(Stop::Lost) => {
                 tracing::warn!(job = job.id(), "the job was taken over by another process");
@@ -184,7 +181,7 @@ impl Shared {
         let Some(ending) = ending else {
             job.ended(JobState::Queued, None);
             tell(answer, told);
-            return JobState::Cancelled;
+            return None;
         };
         let state = ending.state;
         let why = ending.error.as_ref().map(|error| error.message.clone());
@@ -194,7 +191,7 @@ impl Shared {
         };
         job.ended(state, why);
         tell(answer, told);
-        state
+        end_state(state)
     }
 
     /// Whether the end of the service ended the job.
@@ -235,6 +232,16 @@ impl Shared {
 /// Whether a job seems not to have been begun: stages that do not last are not written.
 fn may_not_complete(written: JobState) -> bool {
     matches!(written, JobState::Submitted | JobState::Queued)
+}
+
+fn end_state(state: JobState) -> Option<EndState> {
+    match state {
+        JobState::Completed => Some(EndState::Completed),
+        JobState::Failed => Some(EndState::Failed),
+        JobState::Cancelled => Some(EndState::Cancelled),
+        JobState::TimedOut => Some(EndState::TimedOut),
+        _ => None,
+    }
 }
 
 fn tell(answer: Option<oneshot::Sender<Answer>>, told: Answer) {

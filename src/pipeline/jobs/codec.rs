@@ -46,9 +46,7 @@ pub(super) fn encode(request: &JobRequest) -> Result<Vec<u8>, CodecError> {
 fn packed(request: &impl Serialize) -> Result<Vec<u8>, CodecError> {
     let mut bytes = vec![REQUEST_FORMAT];
     let mut writer = rmp_serde::Serializer::new(&mut bytes).with_struct_map();
-    request
-        .serialize(&mut writer)
-        .map_err(|error| CodecError::Unreadable(error.to_string()))?;
+    request.serialize(&mut writer).map_err(|error| CodecError::Unreadable(error.to_string()))?;
     Ok(bytes)
 }
 
@@ -84,8 +82,7 @@ pub(super) fn read<T: DeserializeOwned>(stored: &StoredReport) -> Result<T, Code
     if stored.version > REPORT_VERSION {
         return Err(CodecError::Newer { found: stored.version, known: REPORT_VERSION });
     }
-    serde_json::from_slice(&stored.body)
-        .map_err(|error| CodecError::Unreadable(error.to_string()))
+    serde_json::from_slice(&stored.body).map_err(|error| CodecError::Unreadable(error.to_string()))
 }
 
 /// Name of a kind, as on the wire.
@@ -182,7 +179,8 @@ mod tests {
         sweep["axes"] = serde_json::json!([{"name": "n", "values": [1, 2.5, "three"]}]);
         let sweep = serde_json::from_value(sweep).unwrap();
         let compare = serde_json::from_str(COMPARE).unwrap();
-        for request in [JobRequest::Sweep(Box::new(sweep)), JobRequest::Compare(Box::new(compare))] {
+        for request in [JobRequest::Sweep(Box::new(sweep)), JobRequest::Compare(Box::new(compare))]
+        {
             let bytes = encode(&request).unwrap();
             let again = decode(request.kind(), &bytes).unwrap();
             assert_eq!(encode(&again).unwrap(), bytes);

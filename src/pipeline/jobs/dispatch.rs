@@ -53,11 +53,7 @@ impl Dispatcher {
     }
 }
 
-async fn claim_all(
-    shared: Weak<Shared>,
-    places: Arc<Semaphore>,
-    mut stop: watch::Receiver<bool>,
-) {
+async fn claim_all(shared: Weak<Shared>, places: Arc<Semaphore>, mut stop: watch::Receiver<bool>) {
     loop {
         let Some(shared) = shared.upgrade() else { return };
         let next = async {

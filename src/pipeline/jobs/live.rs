@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -38,12 +38,7 @@ pub(in crate::pipeline) struct LiveJob {
 
 impl LiveJob {
     /// A job of which nothing is known but that it is to be done. Tools' files will stand in `files`.
-    pub(super) fn new(
-        id: String,
-        kind: JobKind,
-        attempt: u32,
-        files: &Path,
-    ) -> Arc<Self> {
+    pub(super) fn new(id: String, kind: JobKind, attempt: u32, files: &Path) -> Arc<Self> {
         let first = JobEvent {
             job_id: id.clone(),
             state: JobState::Submitted,
@@ -156,8 +151,9 @@ impl LiveJob {
         event
     }
 
-    pub(super) fn age_s(&self) -> f64 {
-        self.born.elapsed().as_secs_f64()
+    /// Time since this process has it.
+    pub(super) fn age(&self) -> Duration {
+        self.born.elapsed()
     }
 
     /// News from now on. A slow reader sees the newest only.
@@ -258,7 +254,7 @@ impl LiveJobs {
             let state = job.news.borrow().state;
             *by_state.entry(state.name().to_owned()).or_insert(0) += 1;
         }
-        let ages = jobs.values().map(|job| job.age_s()).sum::<f64>();
+        let ages = jobs.values().map(|job| job.age().as_secs_f64()).sum::<f64>();
         (by_state, if jobs.is_empty() { 0.0 } else { ages / jobs.len() as f64 })
     }
 
@@ -295,7 +291,10 @@ mod tests {
         let (a, b) = (job("a", JobKind::Evaluate), job("b", JobKind::Evaluate));
         let (entered, _other) = (table.enter(&a), table.enter(&b));
         a.stage(JobStage::Compiling);
-        assert_eq!(table.summary().0, [("compiling", 1), ("submitted", 1)].map(|(s, n)| (s.to_owned(), n)).into());
+        assert_eq!(
+            table.summary().0,
+            [("compiling", 1), ("submitted", 1)].map(|(s, n)| (s.to_owned(), n)).into()
+        );
         assert_eq!(table.get("a").unwrap().now().stage, JobStage::Compiling);
         drop(entered);
         assert!(table.get("a").is_none());

@@ -7,6 +7,7 @@ use futures_util::stream;
 
 use super::super::error::{self, ServiceError};
 use super::super::run::Shared;
+use super::super::statistics;
 use super::super::submission::{Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest};
 use super::accept::{refused, visibility};
 use super::codec;
@@ -158,8 +159,21 @@ impl Shared {
             kind: query.kind.map(codec::to_store),
             label: query.label.as_deref(),
         };
-        let page = Page { after: query.cursor, limit: query.limit as usize };
-        let found = self.store.list(&filter, &page).await.map_err(refused)?;
+        // Ids sort by age: what is older than a time has a lower id than any of that time.
+        let bound = query.created_before.map(first_id_of);
+        let after = match (query.cursor, bound) {
+            (Some(cursor), Some(bound)) => Some(cursor.min(bound)),
+            (cursor, bound) => cursor.or(bound),
+        };
+        let page = Page { after, limit: query.limit as usize };
+        let mut found = self.store.list(&filter, &page).await.map_err(refused)?;
+        if let Some(since) = query.created_after {
+            let old = found.jobs.iter().position(|row| epoch_seconds(row.created_at) < since);
+            if let Some(old) = old {
+                found.jobs.truncate(old);
+                found.next = None;
+            }
+        }
         let summary = |row: JobRow| {
             let live = self.jobs.get(&row.id).map(|live| live.now().state);
             let live = live.filter(|state| !state.is_end() && !row.state.is_end());
@@ -227,7 +241,8 @@ impl Shared {
         let by_state = STATES.into_iter().zip(counts.by_state).filter(|(_, count)| *count > 0);
         let by_state = by_state.map(|(state, count)| (state.name().to_owned(), count)).collect();
         let jobs = JobCounts { total: counts.total(), by_state };
-        Ok(ServiceStatistics { jobs, ..self.statistics.so_far() })
+        let devices = self.fleet.devices().into_iter().map(|status| status.info.ordinal);
+        Ok(statistics::so_far(jobs, devices, self.started.elapsed().as_secs_f64()))
     }
 
     pub(in crate::pipeline) async fn clean_up(
@@ -364,6 +379,27 @@ fn summary(row: JobRow) -> JobSummary {
     }
 }
 
+/// The lowest id of a job that was accepted at this time or later, seconds since the Unix epoch.
+fn first_id_of(time: f64) -> String {
+    let milliseconds = (time * 1e3).clamp(0.0, ((1_u64 << 48) - 1) as f64) as u128;
+    uuid::Uuid::from_u128(milliseconds << 80 | 7 << 76 | 2 << 62).to_string()
+}
+
 fn epoch_seconds(time: SystemTime) -> f64 {
     time.duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::NewJob;
+
+    #[test]
+    fn ids_are_told_apart_by_their_time() {
+        let now = epoch_seconds(SystemTime::now());
+        let id = NewJob::new("", crate::store::JobKind::Evaluate, Vec::new()).id;
+        assert!(first_id_of(now - 1.0) < id && id < first_id_of(now + 60.0));
+        assert!(first_id_of(-5.0) <= first_id_of(0.0));
+        assert!(uuid::Uuid::parse_str(&first_id_of(f64::MAX)).is_ok());
+    }
 }
