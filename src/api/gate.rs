@@ -9,7 +9,9 @@ use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
 
 use super::error::ApiError;
-use super::failure::{Fails, TakesBaseline, TakesBaselineBody, TakesJobBody, TakesNothing, TakesParameters};
+use super::failure::{
+    Fails, TakesBaseline, TakesBaselineBody, TakesJobBody, TakesNothing, TakesParameters,
+};
 use super::gate_reply::{GateFormat, GateReply, HistoryFormat, HistoryReply};
 use super::payload::{Contract, Reply};
 use super::submission::Taken;

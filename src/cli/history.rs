@@ -43,7 +43,9 @@ pub(super) fn run(
     let answer = match &args.target.server {
         Some(server) => {
             let route = match &query.case {
-                Some(case) => format!("/history?limit={}&case={}", query.limit, remote::encoded(case)),
+                Some(case) => {
+                    format!("/history?limit={}&case={}", query.limit, remote::encoded(case))
+                }
                 None => format!("/history?limit={}", query.limit),
             };
             remote::ask(&args.target, server, Method::GET, &route)?.1
@@ -112,9 +114,10 @@ fn heading(series: &Series) -> String {
 fn list(text: &mut String, series: &Series) {
     let skipped = series.points.len().saturating_sub(SHOWN);
     for (index, point) in series.points.iter().enumerate().skip(skipped) {
-        let interval = point.ci_low.zip(point.ci_high).map(|(low, high)| {
-            format!(" [{}, {}]", value(series, low), value(series, high))
-        });
+        let interval = point
+            .ci_low
+            .zip(point.ci_high)
+            .map(|(low, high)| format!(" [{}, {}]", value(series, low), value(series, high)));
         text.push_str(&format!(
             "  {:>5}  {}{}  {:?}  {}\n",
             index + 1,

@@ -10,9 +10,8 @@ use super::args::{Cli, Command, Global};
 use super::logging::{self, Verbosity};
 use super::terminal::{Terminal, plain, write_error_stream};
 use super::{
-    CliError, capabilities, children, compare, compile, devices, eval, gate, history, import,
-    jobs, openapi,
-    profile, serve, show_config, sweep, toolchain,
+    CliError, capabilities, children, compare, compile, devices, eval, gate, history, import, jobs,
+    openapi, profile, serve, show_config, sweep, toolchain,
 };
 use crate::config::{CliOverrides, Config, Effective};
 use crate::exit::{Exit, GateExit};

@@ -88,11 +88,7 @@ fn json(part: &impl Serialize) -> Vec<u8> {
 }
 
 /// The point of an evaluation of a case; `None` where nothing was measured.
-pub fn of_evaluation(
-    case: &str,
-    report: &EvaluateResponse,
-    unix_s: f64,
-) -> Option<HistoryPoint> {
+pub fn of_evaluation(case: &str, report: &EvaluateResponse, unix_s: f64) -> Option<HistoryPoint> {
     let device = report.device.as_ref()?;
     let measurement = report.measurement.as_ref()?;
     if report.status == ResponseStatus::Error || report.kernel_exec_result.runtime.is_none() {

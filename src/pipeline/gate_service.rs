@@ -1,8 +1,8 @@
 //! What the layers above ask of the gate.
 
-use super::submission::{Answer, Caller, Submission};
 #[cfg(doc)]
 use super::ServiceError;
+use super::submission::{Answer, Caller, Submission};
 use crate::gate::report::GateReport;
 use crate::gate::{Baseline, BaselineSummary, GateRequest, NewBaseline};
 use crate::history::HistoryAnswer;
@@ -56,6 +56,5 @@ pub trait GateService: Send + Sync {
     fn remember<'a>(&'a self, report: GateReport, caller: &'a Caller) -> Answer<'a, ()>;
 
     /// How cases fared over time.
-    fn history<'a>(&'a self, query: HistoryQuery, caller: &'a Caller)
-    -> Answer<'a, HistoryAnswer>;
+    fn history<'a>(&'a self, query: HistoryQuery, caller: &'a Caller) -> Answer<'a, HistoryAnswer>;
 }

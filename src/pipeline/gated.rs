@@ -121,12 +121,7 @@ impl Shared {
     }
 
     /// Keeps an evaluation in the history; `case` is [`history::case_of`] its request.
-    pub(super) fn remember_evaluation(
-        &self,
-        job: &LiveJob,
-        case: &str,
-        report: &EvaluateResponse,
-    ) {
+    pub(super) fn remember_evaluation(&self, job: &LiveJob, case: &str, report: &EvaluateResponse) {
         let point = history::of_evaluation(case, report, unix_s());
         self.remember(job.owner(), point.into_iter().collect());
     }
@@ -402,11 +397,7 @@ impl GateService for Pipeline {
         .boxed()
     }
 
-    fn history<'a>(
-        &'a self,
-        query: HistoryQuery,
-        caller: &'a Caller,
-    ) -> Answer<'a, HistoryAnswer> {
+    fn history<'a>(&'a self, query: HistoryQuery, caller: &'a Caller) -> Answer<'a, HistoryAnswer> {
         async move { self.shared.history_of(&query, caller).await }.boxed()
     }
 }

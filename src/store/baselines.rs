@@ -41,7 +41,8 @@ impl Write for Put {
             let row = count.fetch_one(&mut *batch.connection).await.map_err(&failed)?;
             let count: i64 = row.try_get(0).map_err(&failed)?;
             if former.is_none() && count >= MAX_BASELINES {
-                let problem = format!("would be baseline {} of {MAX_BASELINES}; remove one", count + 1);
+                let problem =
+                    format!("would be baseline {} of {MAX_BASELINES}; remove one", count + 1);
                 return Err(StoreError::Invalid { field: "name", problem });
             }
             let put = sqlx::query(PUT)

@@ -179,7 +179,8 @@ mod tests {
         let fresh = testing::sqlite();
         let store = fresh.store().await;
         let large = vec![0; MAX_POINT_BYTES + 1];
-        let points = vec![point("", "x", &large), point("", &"x".repeat(600), b""), point("", "y", b"")];
+        let points =
+            vec![point("", "x", &large), point("", &"x".repeat(600), b""), point("", "y", b"")];
         store.append_points(points).await.unwrap();
         assert_eq!(store.cases(Visibility::All, 9).await.unwrap(), [("y".to_owned(), 1)]);
     }

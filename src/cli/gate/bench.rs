@@ -12,11 +12,11 @@ use crate::cli::terminal::Terminal;
 use crate::cli::{CliError, json};
 use crate::config::Config;
 use crate::contract::CompareRequest;
-use crate::gate::{Baseline, GatePlan};
 use crate::gate::report::GateReport;
+use crate::gate::{Baseline, GatePlan};
 use crate::pipeline::{
-    Caller, DeviceView, EvaluationService, GateBench, GateFault, GateProgress, Gravity, ServiceError,
-    Submission, run_gate,
+    Caller, DeviceView, EvaluationService, GateBench, GateFault, GateProgress, Gravity,
+    ServiceError, Submission, run_gate,
 };
 use crate::report::CompareResponse;
 use crate::worker::protocol::DeviceKind;

@@ -60,12 +60,17 @@ impl Shared {
                 drop(admitted);
                 return self.follow(&submitted.id, &submission.caller).await;
             };
-            let live = LiveJob::new(submitted.id, request.kind(), 1, self.run_dir.path());
+            let live = self.live_job(submitted.id, &request, &submission);
             *live.lease() = Some(lease);
             return self.run_waited(live, request, &submission, events, admitted, None).await;
         }
-        let live = LiveJob::new(job.id.clone(), request.kind(), 1, self.run_dir.path());
+        let live = self.live_job(job.id.clone(), &request, &submission);
         self.run_waited(live, request, &submission, events, admitted, Some(job)).await
+    }
+
+    fn live_job(&self, id: String, request: &JobRequest, submission: &Submission) -> Arc<LiveJob> {
+        let owner = &submission.caller.owner;
+        LiveJob::new(id, request.kind(), owner, 1, self.run_dir.path())
     }
 
     async fn run_waited(
@@ -129,11 +134,7 @@ impl Shared {
     }
 
     /// Whether a request can be a job.
-    async fn check_request(
-        &self,
-        request: &JobRequest,
-        owner: &str,
-    ) -> Result<(), ServiceError> {
+    async fn check_request(&self, request: &JobRequest, owner: &str) -> Result<(), ServiceError> {
         match request {
             JobRequest::Evaluate(request) | JobRequest::Execute(request) => self.check(request),
             JobRequest::Compare(request) => {

@@ -28,6 +28,7 @@ pub(in crate::pipeline) enum Stop {
 pub(in crate::pipeline) struct LiveJob {
     id: String,
     pub(super) kind: JobKind,
+    owner: String,
     born: Instant,
     news: watch::Sender<JobEvent>,
     stop: watch::Sender<Option<Stop>>,
@@ -38,7 +39,13 @@ pub(in crate::pipeline) struct LiveJob {
 
 impl LiveJob {
     /// A job of which nothing is known but that it is to be done. Tools' files will stand in `files`.
-    pub(super) fn new(id: String, kind: JobKind, attempt: u32, files: &Path) -> Arc<Self> {
+    pub(super) fn new(
+        id: String,
+        kind: JobKind,
+        owner: &str,
+        attempt: u32,
+        files: &Path,
+    ) -> Arc<Self> {
         let first = JobEvent {
             job_id: id.clone(),
             state: JobState::Submitted,
@@ -54,6 +61,7 @@ impl LiveJob {
         Arc::new(Self {
             id,
             kind,
+            owner: owner.to_owned(),
             born: Instant::now(),
             news: watch::Sender::new(first),
             stop: watch::Sender::new(None),
@@ -282,7 +290,7 @@ mod tests {
     use super::*;
 
     fn job(id: &str, kind: JobKind) -> Arc<LiveJob> {
-        LiveJob::new(id.to_owned(), kind, 1, Path::new("/"))
+        LiveJob::new(id.to_owned(), kind, "", 1, Path::new("/"))
     }
 
     #[test]

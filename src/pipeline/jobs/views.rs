@@ -15,8 +15,8 @@ use super::outcome::Outcome;
 use crate::gate::GateRequest;
 use crate::gate::report::GateReport;
 use crate::report::{
-    CancelOutcome, CancelReport, CleanupReport, JobCounts, JobEvent, JobKind, JobList, JobStage, JobState,
-    JobSummary, JobView, ResponseStatus, ServiceStatistics, SweepView,
+    CancelOutcome, CancelReport, CleanupReport, JobCounts, JobEvent, JobKind, JobList, JobStage,
+    JobState, JobSummary, JobView, ResponseStatus, ServiceStatistics, SweepView,
 };
 use crate::store::{Cancel, JobFilter, JobRow, Page, Retention, STATES, Store};
 

@@ -59,11 +59,7 @@ impl GateService for FakeService {
         .boxed()
     }
 
-    fn put_baseline<'a>(
-        &'a self,
-        new: NewBaseline,
-        _: &'a Caller,
-    ) -> Answer<'a, BaselineSummary> {
+    fn put_baseline<'a>(&'a self, new: NewBaseline, _: &'a Caller) -> Answer<'a, BaselineSummary> {
         async move {
             new.check().map_err(invalid)?;
             let cases = new.cases.into_iter().map(|case| (case.name, case.contract)).collect();

@@ -14,6 +14,7 @@ mod ci;
 mod commits;
 mod counts;
 mod servers;
+mod stored;
 
 /// Adds an element to itself 16 times, in a loop of four instructions.
 pub(super) const LOOP: &str = include_str!("../../fixtures/gate/loop.ptx");
