@@ -48,7 +48,7 @@ pub enum CalibrationError {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(Object)]
-#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+#[oai(rename = "GateCalibration", deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Calibration {
     /// Version of the format.
     pub version: u32,
@@ -66,7 +66,7 @@ pub struct Calibration {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(Object)]
-#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+#[oai(rename = "CalibrationConditions", deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Conditions {
     /// Product name of the device.
     pub device: String,
@@ -101,7 +101,7 @@ impl Conditions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(Object)]
-#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+#[oai(rename = "CalibratedCase", deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Calibrated {
     /// State of the L2 cache at each launch.
     pub cache: CacheState,
