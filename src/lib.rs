@@ -10,6 +10,7 @@
 //! terminal; [`device`] alone touches CUDA and contains the crate's only `unsafe` code.
 
 mod byte_string;
+mod xml;
 
 pub mod contained;
 pub mod telemetry;

@@ -294,13 +294,23 @@ pub(super) struct CapabilitiesArgs {
 #[derive(Debug, Clone, Subcommand)]
 pub(super) enum ToolchainCommand {
     /// List the compilers found, best first, and where
-    Show,
+    Show(ToolchainShow),
     /// Install NVRTC into the data directory, with pip
     Install(ToolchainInstall),
 }
 
 #[derive(Debug, Clone, Args)]
+pub(super) struct ToolchainShow {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
 pub(super) struct ToolchainInstall {
+    /// Print JSON: what is there afterwards, as `show --json`
+    #[arg(long)]
+    pub json: bool,
     /// Major version of CUDA; default: the one the driver serves
     #[arg(long, value_parser = clap::value_parser!(u32).range(12..=13))]
     pub cuda: Option<u32>,
@@ -336,6 +346,9 @@ pub(super) struct OpenapiArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ConfigArgs {
+    /// Print JSON: each setting with its value and origin
+    #[arg(long, conflicts_with = "defaults")]
+    pub json: bool,
     /// Print the embedded, commented defaults instead: a template for a file
     #[arg(long)]
     pub defaults: bool,
@@ -370,6 +383,30 @@ fn after_help() -> String {
          WARPGAUGE_TOOLS, WARPGAUGE_DATA_DIR, WARPGAUGE_EMULATOR.",
     );
     text
+}
+
+/// What the tests of the commands share.
+#[cfg(test)]
+pub(super) mod testing {
+    use serde_json::{Map, Value};
+
+    use super::{Cli, Command, Parser};
+
+    /// The command that these arguments are.
+    pub(in super::super) fn command<A: AsRef<str>>(arguments: &[A]) -> Command {
+        let arguments = arguments.iter().map(AsRef::as_ref);
+        Cli::parse_from(std::iter::once("warpgauge").chain(arguments)).command
+    }
+
+    /// A contract once flags were put into it.
+    pub(in super::super) fn with_flags(
+        contract: Value,
+        apply: impl FnOnce(&mut Map<String, Value>),
+    ) -> Value {
+        let Value::Object(mut fields) = contract else { panic!("an object") };
+        apply(&mut fields);
+        Value::Object(fields)
+    }
 }
 
 #[cfg(test)]

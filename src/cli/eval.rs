@@ -118,19 +118,15 @@ fn finish(
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
-    use super::super::args::{Cli, Command};
+    use super::super::args::Command;
+    use super::super::args::testing::{command, with_flags};
     use super::*;
 
     fn fields_with(flags: &[&str], contract: Value) -> Value {
-        let arguments = ["warpgauge", "eval", "c.yaml"].iter().chain(flags);
-        let Command::Eval(args) = Cli::parse_from(arguments).command else {
-            panic!("parses as eval");
-        };
-        let Value::Object(mut fields) = contract else { panic!("an object") };
-        apply_flags(&args, &mut fields);
-        Value::Object(fields)
+        match command(&[&["eval", "c.yaml"], flags].concat()) {
+            Command::Eval(args) => with_flags(contract, |fields| apply_flags(&args, fields)),
+            other => panic!("parses as eval: {other:?}"),
+        }
     }
 
     #[test]

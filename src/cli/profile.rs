@@ -116,19 +116,15 @@ fn exit(response: &EvaluateResponse) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
-    use super::super::args::{Cli, Command};
+    use super::super::args::Command;
+    use super::super::args::testing::{command, with_flags};
     use super::*;
 
     fn fields_with(flags: &[&str], contract: Value) -> Value {
-        let arguments = ["warpgauge", "profile", "c.yaml"].iter().chain(flags);
-        let Command::Profile(args) = Cli::parse_from(arguments).command else {
-            panic!("parses as profile");
-        };
-        let Value::Object(mut fields) = contract else { panic!("an object") };
-        apply_flags(&args, &mut fields);
-        Value::Object(fields)
+        match command(&[&["profile", "c.yaml"], flags].concat()) {
+            Command::Profile(args) => with_flags(contract, |fields| apply_flags(&args, fields)),
+            other => panic!("parses as profile: {other:?}"),
+        }
     }
 
     #[test]

@@ -84,7 +84,9 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Import(args) => import::run(&args, &configure(&global)?, terminal),
         Command::Openapi(args) => openapi::run(&args, terminal),
         Command::Config(args) if args.defaults => show_config::defaults(terminal),
-        Command::Config(_) => show_config::run(&load(&global, &global.overrides())?, terminal),
+        Command::Config(args) => {
+            show_config::run(&args, &load(&global, &global.overrides())?, terminal)
+        }
         // Its codes mean something else.
         Command::Gate(command) => {
             return Ok(gate::run(&command, &configure(&global)?, terminal)?.code());

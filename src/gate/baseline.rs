@@ -149,9 +149,9 @@ impl NewBaseline {
         let refuse = |at: String, message: String| Err(SuiteError::Value { at, message });
         check_baseline_name(&self.name)?;
         for (at, text) in [("suite", Some(&self.suite)), ("commit", self.commit.as_ref())] {
-            let fits = |text: &String| text.len() <= 1024 && !text.chars().any(char::is_control);
+            let fits = |text: &String| text.len() <= 255 && !text.chars().any(char::is_control);
             if !text.is_none_or(fits) {
-                return refuse(at.to_owned(), "must be at most 1024 printable bytes".to_owned());
+                return refuse(at.to_owned(), "must be at most 255 printable bytes".to_owned());
             }
         }
         if !(1..=MAX_CASES).contains(&self.cases.len()) {

@@ -13,7 +13,7 @@ use super::{
 use crate::contract::{EvaluateRequest, PresetName};
 
 /// Longest name of a suite, and of a commit, bytes.
-const MAX_TEXT_BYTES: usize = 1024;
+const MAX_TEXT_BYTES: usize = 255;
 
 /// What `POST /gate` takes: a suite with its kernels, and what to compare them with.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ impl GateRequest {
                 (1..=MAX_TEXT_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
             };
             if !text.is_none_or(fits) {
-                return refuse(at.to_owned(), "must be 1 to 1024 printable bytes");
+                return refuse(at.to_owned(), "must be 1 to 255 printable bytes");
             }
         }
         if let Some(calibration) = &self.calibration {

@@ -13,7 +13,7 @@ use crate::report::{EvaluateResponse, ResponseStatus};
 use crate::worker::protocol::DeviceKind;
 
 /// Longest name of a case that is made here, bytes.
-const MAX_CASE_BYTES: usize = 256;
+const MAX_CASE_BYTES: usize = 200;
 
 /// What one run showed of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Object)]
@@ -159,4 +159,25 @@ pub fn of_gate(report: &GateReport, job_id: Option<&str>) -> Vec<HistoryPoint> {
         })
     };
     report.cases.iter().filter_map(point).collect()
+}
+
+impl HistoryPoint {
+    /// A point for each metric that it has a value of, with the metric's name and the value.
+    pub fn by_metric(&self) -> Vec<(String, f64, HistoryPoint)> {
+        let time = self.median_ms.map(|ms| {
+            ("time".to_owned(), ms, HistoryPoint { counts: BTreeMap::new(), ..self.clone() })
+        });
+        let counts = self.counts.iter().map(|(name, count)| {
+            let counts = BTreeMap::from([(name.clone(), *count)]);
+            let alone = HistoryPoint {
+                median_ms: None,
+                ci_low_ms: None,
+                ci_high_ms: None,
+                counts,
+                ..self.clone()
+            };
+            (name.clone(), *count as f64, alone)
+        });
+        time.into_iter().chain(counts).collect()
+    }
 }

@@ -13,7 +13,7 @@ use super::run::{Laid, Purpose, Ran, Shared, ms};
 use super::watched::Watched;
 use crate::compile::CompileOptions;
 use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice, KernelCode};
-use crate::measure::paired::{self, LookOutcome, PairOutcome, PairedComparison, Ranking};
+use crate::measure::paired::{self, PairOutcome, PairedComparison, Ranking};
 use crate::measure::{COMPARED_COUNTS, Counted, Preset, rank_counted};
 use crate::queue::Need;
 use crate::report::{
@@ -279,13 +279,7 @@ impl Bench<'_> {
                 failure.code, failure.message
             ));
         }
-        let blocks = &outcome.paired_blocks;
-        let look = policy.looks.iter().position(|look| *look as usize == blocks.len());
-        Ok(match look.map(|look| paired::decide_at_look(blocks, look, &policy)) {
-            Some(LookOutcome::Done(comparison)) => *comparison,
-            // The time ended before a look had an answer.
-            _ => paired::conclude(blocks, &policy),
-        })
+        Ok(paired::decide_at_end(&outcome.paired_blocks, &policy))
     }
 }
 

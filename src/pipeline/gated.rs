@@ -1,7 +1,8 @@
 //! The gate as a job, stored baselines, and the history.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt;
 
@@ -21,8 +22,26 @@ use crate::gate::{
 };
 use crate::history::{self, HistoryAnswer, HistoryPoint};
 use crate::report::{CompareResponse, EvaluateResponse, ResponseStatus};
-use crate::store::{NewPoint, Store};
+use crate::store::{
+    BaselineRow, NewBaseline as NewBaselineRow, Page, Point, SeriesFilter, Store, StoredBaseline,
+    Visibility,
+};
 use crate::worker::protocol::DeviceKind;
+
+/// Versions of baselines that are looked through.
+const MAX_VERSIONS: usize = 10_000;
+
+/// Versions of one name that are kept beside those that count.
+const KEPT_VERSIONS: usize = 20;
+
+/// Baselines of a list.
+const MAX_LISTED: usize = 200;
+
+/// Series whose cases are looked at where none is named.
+const MAX_SERIES: usize = 10_000;
+
+/// Longest name of a commit that the store takes, bytes.
+const MAX_REVISION: usize = 255;
 
 /// Comparisons of a gate's job: each has the device for itself, and gives it back.
 struct SharedBench<'a> {
@@ -111,30 +130,29 @@ impl Shared {
         let mut bench = SharedBench { shared: self, job };
         let mut progress = OnJob { job, done: 0, all };
         let report = run_gate(plan, &mut bench, counts, &mut progress).await.map_err(conflict)?;
-        self.remember(job.owner(), history::of_gate(&report, Some(job.id())));
+        self.remember(job.owner(), history::of_gate(&report, Some(job.id()))).await;
         Ok(report)
     }
 
     /// Keeps a run of the gate whose comparisons were made one by one.
-    pub(super) fn remember_gate(&self, report: &GateReport, owner: &str) {
-        self.remember(owner, history::of_gate(report, None));
+    pub(super) async fn remember_gate(&self, report: &GateReport, owner: &str) {
+        self.remember(owner, history::of_gate(report, None)).await;
     }
 
-    /// Keeps an evaluation in the history; `case` is [`history::case_of`] its request.
+    /// Keeps an evaluation in the history; `case` is [`history::case_of`] its request. No answer
+    /// waits for it.
     pub(super) fn remember_evaluation(&self, job: &LiveJob, case: &str, report: &EvaluateResponse) {
-        let point = history::of_evaluation(case, report, unix_s());
-        self.remember(job.owner(), point.into_iter().collect());
+        let points = history::of_evaluation(case, report, unix_s()).into_iter().collect();
+        let rows = rows(job.owner(), points);
+        if rows.is_empty() {
+            return;
+        }
+        let store = self.store.clone();
+        tokio::spawn(async move { append(&store, rows).await });
     }
 
-    /// Written behind: no answer waits for it.
-    fn remember(&self, owner: &str, points: Vec<HistoryPoint>) {
-        let kept = points.into_iter().filter_map(|point| {
-            let body = serde_json::to_vec(&point)
-                .inspect_err(|error| tracing::error!(%error, "a point cannot be written"))
-                .ok()?;
-            Some(NewPoint { owner: owner.to_owned(), case: point.key.case, body })
-        });
-        self.store.append_points_behind(kept.collect());
+    async fn remember(&self, owner: &str, points: Vec<HistoryPoint>) {
+        append(&self.store, rows(owner, points)).await;
     }
 
     /// How cases fared over time.
@@ -157,10 +175,30 @@ impl Shared {
         if check_baseline_name(name).is_err() {
             return Err(missing());
         }
-        let body = self.store.baseline(owner, name).await.map_err(refused)?;
-        let body = body.ok_or_else(missing)?;
-        serde_json::from_slice(&body)
-            .map_err(|error| error::internal("reading a stored baseline", &error))
+        let who = Visibility::Owner(owner);
+        let rows = self.store.baselines(who, Some(name), MAX_VERSIONS).await.map_err(refused)?;
+        let chosen = self.chosen(rows).ok_or_else(missing)?;
+        self.read_baseline(&chosen.id, owner).await?.ok_or_else(missing)
+    }
+
+    /// Of several baselines of one name, each for other conditions, the one for this machine; else
+    /// the newest.
+    fn chosen(&self, rows: Vec<BaselineRow>) -> Option<BaselineRow> {
+        let device = self.default_device().map(|device| device.name).unwrap_or_default();
+        let here = |row: &BaselineRow| {
+            serde_json::from_str::<Pin>(&row.pin).is_ok_and(|pin| pin.device == device)
+        };
+        let promoted = rows.into_iter().filter(|row| row.promoted);
+        promoted.max_by_key(|row| (here(row), row.created_at))
+    }
+
+    async fn read_baseline(&self, id: &str, owner: &str) -> Result<Option<Baseline>, ServiceError> {
+        let stored = self.store.baseline(id, Visibility::Owner(owner)).await.map_err(refused)?;
+        let read = |stored: StoredBaseline| {
+            serde_json::from_slice(&stored.body)
+                .map_err(|error| error::internal("reading a stored baseline", &error))
+        };
+        stored.map(read).transpose()
     }
 
     /// Runs each case of a baseline once, and stores it.
@@ -247,13 +285,31 @@ impl Shared {
         baseline: &Baseline,
         caller: &Caller,
     ) -> Result<BaselineSummary, ServiceError> {
-        let summary = baseline.summary();
         let written = |error: &serde_json::Error| error::internal("writing a baseline", error);
-        let body = serde_json::to_vec(baseline).map_err(|error| written(&error))?;
-        let short = serde_json::to_vec(&summary).map_err(|error| written(&error))?;
-        let kept = self.store.put_baseline(&caller.owner, &baseline.name, short, body).await;
-        kept.map_err(refused)?;
-        Ok(summary)
+        let new = NewBaselineRow {
+            owner: caller.owner.clone(),
+            name: baseline.name.clone(),
+            pin: serde_json::to_string(&baseline.pin).map_err(|error| written(&error))?,
+            job: baseline.promoted_from.clone(),
+            body: serde_json::to_vec(baseline).map_err(|error| written(&error))?,
+            promote: true,
+        };
+        self.store.put_baseline(new).await.map_err(refused)?;
+        self.drop_old_versions(&baseline.name, &caller.owner).await?;
+        Ok(baseline.summary())
+    }
+
+    /// Keeps the latest versions of a name.
+    async fn drop_old_versions(&self, name: &str, owner: &str) -> Result<(), ServiceError> {
+        let who = Visibility::Owner(owner);
+        let mut rows =
+            self.store.baselines(who, Some(name), MAX_VERSIONS).await.map_err(refused)?;
+        rows.retain(|row| !row.promoted);
+        rows.sort_by_key(|row| std::cmp::Reverse(row.created_at));
+        for row in rows.iter().skip(KEPT_VERSIONS) {
+            self.store.delete_baseline(&row.id, who).await.map_err(refused)?;
+        }
+        Ok(())
     }
 
     /// The caller's baselines, by name.
@@ -261,12 +317,16 @@ impl Shared {
         &self,
         caller: &Caller,
     ) -> Result<Vec<BaselineSummary>, ServiceError> {
-        let bodies = self.store.baselines(&caller.owner).await.map_err(refused)?;
-        let read = |body: Vec<u8>| {
-            serde_json::from_slice(&body)
-                .map_err(|error| error::internal("reading a stored baseline", &error))
-        };
-        bodies.into_iter().map(read).collect()
+        let who = Visibility::Owner(&caller.owner);
+        let rows = self.store.baselines(who, None, MAX_VERSIONS).await.map_err(refused)?;
+        let mut summaries = Vec::new();
+        for row in rows.into_iter().filter(|row| row.promoted).take(MAX_LISTED) {
+            // One that was removed meanwhile is not listed.
+            if let Some(baseline) = self.read_baseline(&row.id, &caller.owner).await? {
+                summaries.push(baseline.summary());
+            }
+        }
+        Ok(summaries)
     }
 
     /// Makes the candidate of a gate's job that passed a baseline.
@@ -312,11 +372,54 @@ impl Shared {
         name: &str,
         caller: &Caller,
     ) -> Result<(), ServiceError> {
-        let removed = self.store.delete_baseline(&caller.owner, name).await.map_err(refused)?;
-        if removed {
-            return Ok(());
+        let who = Visibility::Owner(&caller.owner);
+        let rows = self.store.baselines(who, Some(name), MAX_VERSIONS).await.map_err(refused)?;
+        if rows.is_empty() {
+            return Err(ServiceError::NoSuchBaseline(name.chars().take(128).collect()));
         }
-        Err(ServiceError::NoSuchBaseline(name.chars().take(128).collect()))
+        for row in rows {
+            self.store.delete_baseline(&row.id, who).await.map_err(refused)?;
+        }
+        Ok(())
+    }
+}
+
+/// Points as the store has them: a row for each metric.
+fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<Point> {
+    let row = |(metric, value, point): (String, f64, HistoryPoint)| {
+        let key = &point.key;
+        let driver = key.driver.as_deref().unwrap_or("none");
+        let method =
+            format!("{} {}, CUDA {}, driver {driver}", key.method, key.method_version, key.cuda);
+        let detail = serde_json::to_vec(&point)
+            .inspect_err(|error| tracing::error!(%error, "a point cannot be written"))
+            .ok()?;
+        Some(Point {
+            owner: owner.to_owned(),
+            case: key.case.clone(),
+            metric,
+            device: key.device.clone(),
+            method,
+            at: SystemTime::UNIX_EPOCH
+                + Duration::try_from_secs_f64(point.unix_s).unwrap_or_default(),
+            value,
+            low: point.ci_low_ms,
+            high: point.ci_high_ms,
+            revision: point.commit.clone().filter(|commit| commit.len() <= MAX_REVISION),
+            job: point.job_id.clone(),
+            detail,
+        })
+    };
+    points.iter().flat_map(HistoryPoint::by_metric).filter_map(row).collect()
+}
+
+/// What cannot be kept costs nobody an answer.
+async fn append(store: &Store, points: Vec<Point>) {
+    if points.is_empty() {
+        return;
+    }
+    if let Err(error) = store.append_points(points).await {
+        tracing::warn!(error = error::chain(&error), "points of the history cannot be kept");
     }
 }
 
@@ -341,12 +444,41 @@ async fn history_in(
     caller: &Caller,
 ) -> Result<HistoryAnswer, ServiceError> {
     let limit = query.limit.clamp(1, MAX_HISTORY) as usize;
-    let points = store.points(query.case.as_deref(), visibility(caller), limit + 1).await;
-    let mut points = points.map_err(refused)?;
-    let truncated = points.len() > limit;
-    points.truncate(limit);
+    let cases = match &query.case {
+        Some(case) => vec![case.clone()],
+        None => {
+            let series = store.cases(visibility(caller), None, MAX_SERIES).await;
+            let series = series.map_err(refused)?;
+            let names = series.into_iter().map(|series| series.case).collect::<BTreeSet<_>>();
+            names.into_iter().collect()
+        }
+    };
+    let (mut points, mut truncated) = (Vec::new(), false);
+    for case in &cases {
+        let filter = SeriesFilter {
+            owner: visibility(caller),
+            case,
+            metric: None,
+            device: None,
+            method: None,
+        };
+        let mut page = Page { after: None, limit: Page::MAX };
+        loop {
+            page.limit = Page::MAX.min(limit - points.len());
+            if page.limit == 0 {
+                truncated = true;
+                break;
+            }
+            let found = store.series(&filter, &page).await.map_err(refused)?;
+            points.extend(found.points);
+            page.after = found.next;
+            if page.after.is_none() {
+                break;
+            }
+        }
+    }
     // What a newer program wrote is not ours to read.
-    let read = |body: Vec<u8>| serde_json::from_slice::<HistoryPoint>(&body).ok();
+    let read = |point: Point| serde_json::from_slice::<HistoryPoint>(&point.detail).ok();
     let grouped = tokio::task::spawn_blocking(move || {
         history::group(points.into_iter().filter_map(read).collect())
     });
@@ -391,7 +523,7 @@ impl GateService for Pipeline {
 
     fn remember<'a>(&'a self, report: GateReport, caller: &'a Caller) -> Answer<'a, ()> {
         async move {
-            self.shared.remember_gate(&report, &caller.owner);
+            self.shared.remember_gate(&report, &caller.owner).await;
             Ok(())
         }
         .boxed()

@@ -15,6 +15,8 @@ mod gated;
 mod jobs;
 mod linted;
 mod measured;
+mod monitored;
+mod nested;
 mod nsight;
 mod prepare;
 mod profile_plan;

@@ -27,9 +27,10 @@ use crate::report::{
     CancelReport, CleanupReport, CompareResponse, CompileResponse, EvaluateResponse, JobList,
     JobView, ProfilePlan, ServiceStatistics, SweepResponse, Tooling,
 };
-use crate::store::{Store, StoreConfig};
+use crate::store::{Durability, Quotas, Store, StoreConfig};
 use crate::telemetry::telemetry;
 use crate::tools::{ToolSearch, Tools};
+use crate::webhook::{Courier, Policy};
 use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 
 /// What a process is for.
@@ -46,6 +47,8 @@ pub struct Pipeline {
     pub(super) shared: Arc<Shared>,
     dispatcher: Option<Dispatcher>,
     upkeep: JoinHandle<()>,
+    /// Delivers webhooks for as long as it is there.
+    _courier: Option<Courier>,
 }
 
 /// Longest time for jobs to be written to their end, once nothing runs any more.
@@ -91,7 +94,9 @@ impl Pipeline {
         shared.recover().await;
         let upkeep = tokio::spawn(jobs::keep_up(Arc::downgrade(&shared)));
         let dispatcher = (role == Role::Server).then(|| Dispatcher::start(&shared));
-        Ok(Arc::new(Self { shared, dispatcher, upkeep }))
+        let courier = (role == Role::Server)
+            .then(|| Courier::start(shared.store.clone(), Policy::new(&config.server)));
+        Ok(Arc::new(Self { shared, dispatcher, upkeep, _courier: courier }))
     }
 }
 
@@ -135,14 +140,14 @@ impl EvaluationService for Pipeline {
 
     fn submit(&self, request: JobRequest, submission: Submission) -> Answer<'_, SubmittedJob> {
         async move {
-            let accepted = self.shared.submit_jobs(vec![(request, submission)]).await?;
+            let accepted = self.shared.submit_jobs(vec![(request, submission)], false).await?;
             accepted.into_iter().next().ok_or(ServiceError::ShuttingDown)
         }
         .boxed()
     }
 
     fn submit_all(&self, jobs: Vec<(JobRequest, Submission)>) -> Answer<'_, Vec<SubmittedJob>> {
-        self.shared.submit_jobs(jobs).boxed()
+        self.shared.submit_jobs(jobs, true).boxed()
     }
 
     fn sweep(
@@ -262,7 +267,21 @@ impl EvaluationService for Pipeline {
 
 /// Where the store is, by the configuration.
 pub(super) fn store_config(config: &Config) -> StoreConfig {
-    StoreConfig::new(config.data_dir())
+    let limits = &config.limits;
+    let storage = &config.storage;
+    StoreConfig {
+        url: storage.database_url.clone(),
+        durability: match storage.durability.as_str() {
+            "power" => Durability::Power,
+            _ => Durability::Process,
+        },
+        quotas: Quotas {
+            max_waiting: limits.max_queued_per_key,
+            max_running: limits.max_running_per_key,
+        },
+        artifacts_max_bytes: storage.artifacts_max_bytes,
+        ..StoreConfig::new(config.data_dir())
+    }
 }
 
 /// This program: children are started from it.

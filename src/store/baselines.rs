@@ -1,192 +1,217 @@
-//! Baselines: code under a name, as its reader wrote it down.
+//! Baselines of the gate: versions under a name, one of which is promoted for each device and method.
 
 use futures_util::future::BoxFuture;
 use sqlx::Row;
+use sqlx::any::AnyRow;
 
 use super::objects::Body;
+use super::read::Reader;
+use super::types::MAX_LABEL_BYTES;
 use super::writer::{Batch, Write};
-use super::{Store, StoreError};
+use super::{BaselineRow, NewBaseline, StoreError, Visibility};
 
 /// Most baselines of one owner.
-pub const MAX_BASELINES: i64 = 1_000;
+pub(super) const MAX_OF_OWNER: i64 = 10_000;
 
-/// Largest summary, bytes.
-const MAX_SUMMARY_BYTES: usize = 256 << 10;
-
-struct Put {
-    owner: String,
-    name: String,
-    summary: Vec<u8>,
-    body: Body,
-}
-
-impl Write for Put {
-    /// The file that the baseline before had.
-    type Out = Option<String>;
-
-    fn run<'a>(
-        &'a mut self,
-        batch: &'a mut Batch<'_>,
-    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        const COUNT: &str = "SELECT CAST(COUNT(*) AS BIGINT) FROM baselines WHERE owner = $1";
-        const PUT: &str = "INSERT INTO baselines \
-                           (owner, name, stored_at, summary, codec, body, object) \
-                           VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (owner, name) DO UPDATE \
-                           SET stored_at = excluded.stored_at, summary = excluded.summary, \
-                           codec = excluded.codec, body = excluded.body, object = excluded.object";
-        Box::pin(async move {
-            let failed = batch.failed("store a baseline");
-            let former = file_of(&self.owner, &self.name, batch).await?;
-            let count = sqlx::query(COUNT).bind(self.owner.as_str());
-            let row = count.fetch_one(&mut *batch.connection).await.map_err(&failed)?;
-            let count: i64 = row.try_get(0).map_err(&failed)?;
-            if former.is_none() && count >= MAX_BASELINES {
-                let problem =
-                    format!("would be baseline {} of {MAX_BASELINES}; remove one", count + 1);
-                return Err(StoreError::Invalid { field: "name", problem });
-            }
-            let put = sqlx::query(PUT)
-                .bind(self.owner.as_str())
-                .bind(self.name.as_str())
-                .bind(super::clock::now())
-                .bind(self.summary.as_slice())
-                .bind(self.body.codec)
-                .bind(self.body.inline.as_deref())
-                .bind(self.body.object.as_deref());
-            put.execute(&mut *batch.connection).await.map_err(&failed)?;
-            Ok(former.flatten())
-        })
+/// Refuses what no row should hold.
+pub(super) fn check(baseline: &NewBaseline) -> Result<(), StoreError> {
+    for (field, text, min) in
+        [("name", &baseline.name, 1), ("pin", &baseline.pin, 0), ("owner", &baseline.owner, 0)]
+    {
+        if !(min..=MAX_LABEL_BYTES).contains(&text.len()) || text.contains('\0') {
+            let problem = format!("must have {min} to {MAX_LABEL_BYTES} bytes, none of them NUL");
+            return Err(StoreError::Invalid { field, problem });
+        }
     }
+    Ok(())
 }
 
-struct Remove {
-    owner: String,
-    name: String,
+/// A baseline to keep.
+pub(super) struct PutBaseline {
+    pub(super) id: String,
+    pub(super) baseline: NewBaseline,
+    pub(super) body: Body,
 }
 
-impl Write for Remove {
-    /// Whether there was one, and its file.
-    type Out = Option<Option<String>>;
+impl Write for PutBaseline {
+    type Out = ();
 
-    fn run<'a>(
-        &'a mut self,
-        batch: &'a mut Batch<'_>,
-    ) -> BoxFuture<'a, Result<Option<Option<String>>, StoreError>> {
+    fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            let former = file_of(&self.owner, &self.name, batch).await?;
-            let removed = sqlx::query("DELETE FROM baselines WHERE owner = $1 AND name = $2")
-                .bind(self.owner.as_str())
-                .bind(self.name.as_str())
-                .execute(&mut *batch.connection)
+            let failed = batch.failed("keep a baseline");
+            let given = &self.baseline;
+            let row = sqlx::query("SELECT COUNT(*) FROM baselines WHERE owner = $1")
+                .bind(given.owner.as_str())
+                .fetch_one(&mut *batch.connection)
                 .await;
-            removed.map_err(batch.failed("remove a baseline"))?;
-            Ok(former)
+            let has: i64 = row.and_then(|row| row.try_get(0)).map_err(&failed)?;
+            if has >= MAX_OF_OWNER {
+                let problem = format!("are {has}; {MAX_OF_OWNER} are allowed, delete some");
+                return Err(StoreError::Invalid { field: "baselines", problem });
+            }
+            sqlx::query(
+                "INSERT INTO baselines (id, owner, name, pin, promoted, created_at, job_id, codec, \
+                 body, object) VALUES ($1, $2, $3, $4, 0, $5, $6, $7, $8, $9) \
+                 ON CONFLICT (id) DO NOTHING",
+            )
+            .bind(self.id.as_str())
+            .bind(given.owner.as_str())
+            .bind(given.name.as_str())
+            .bind(given.pin.as_str())
+            .bind(super::clock::now())
+            .bind(given.job.clone())
+            .bind(self.body.codec)
+            .bind(self.body.inline.clone())
+            .bind(self.body.object.clone())
+            .execute(&mut *batch.connection)
+            .await
+            .map_err(failed)?;
+            if given.promote { promote(&self.id, batch).await.map(drop) } else { Ok(()) }
         })
     }
 }
 
-/// The file of a baseline; `None` if there is no such baseline.
-async fn file_of(
-    owner: &str,
-    name: &str,
-    batch: &mut Batch<'_>,
-) -> Result<Option<Option<String>>, StoreError> {
-    let failed = batch.failed("look for a baseline");
-    let row = sqlx::query("SELECT object FROM baselines WHERE owner = $1 AND name = $2")
-        .bind(owner)
-        .bind(name)
-        .fetch_optional(&mut *batch.connection)
-        .await
-        .map_err(&failed)?;
-    row.map(|row| row.try_get("object").map_err(&failed)).transpose()
+/// Makes a baseline the one that counts for its owner, name and pin.
+async fn promote(id: &str, batch: &mut Batch<'_>) -> Result<bool, StoreError> {
+    let failed = batch.failed("promote a baseline");
+    sqlx::query(
+        "UPDATE baselines SET promoted = 0 WHERE promoted = 1 AND EXISTS (SELECT 1 FROM baselines b \
+         WHERE b.id = $1 AND b.owner = baselines.owner AND b.name = baselines.name \
+         AND b.pin = baselines.pin)",
+    )
+    .bind(id)
+    .execute(&mut *batch.connection)
+    .await
+    .map_err(&failed)?;
+    let promoted = sqlx::query("UPDATE baselines SET promoted = 1 WHERE id = $1").bind(id);
+    let done = promoted.execute(&mut *batch.connection).await.map_err(failed)?;
+    Ok(done.rows_affected() > 0)
 }
 
-impl Store {
-    /// Stores a baseline in place of the one of that name. `summary` is what lists show of it.
-    pub async fn put_baseline(
+/// What to do with a baseline that exists.
+pub(super) enum Change {
+    Promote,
+    Delete,
+}
+
+/// A change of a baseline that the owner may see.
+pub(super) struct ChangeBaseline {
+    pub(super) id: String,
+    pub(super) owner: Option<String>,
+    pub(super) change: Change,
+}
+
+/// Whether there was such a baseline, and the file it had if it has gone.
+pub(super) struct Changed {
+    pub(super) found: bool,
+    pub(super) file: Option<String>,
+}
+
+impl Write for ChangeBaseline {
+    type Out = Changed;
+
+    fn run<'a>(
+        &'a mut self,
+        batch: &'a mut Batch<'_>,
+    ) -> BoxFuture<'a, Result<Changed, StoreError>> {
+        Box::pin(async move {
+            let failed = batch.failed("change a baseline");
+            let row = sqlx::query("SELECT owner, object FROM baselines WHERE id = $1")
+                .bind(self.id.as_str())
+                .fetch_optional(&mut *batch.connection)
+                .await
+                .map_err(&failed)?;
+            let Some(row) = row else { return Ok(Changed { found: false, file: None }) };
+            let owner: String = row.try_get(0).map_err(&failed)?;
+            if self.owner.as_ref().is_some_and(|own| *own != owner) {
+                return Ok(Changed { found: false, file: None });
+            }
+            match self.change {
+                Change::Promote => {
+                    let found = promote(&self.id, batch).await?;
+                    Ok(Changed { found, file: None })
+                }
+                Change::Delete => {
+                    let delete = sqlx::query("DELETE FROM baselines WHERE id = $1");
+                    let delete = delete.bind(self.id.as_str());
+                    delete.execute(&mut *batch.connection).await.map_err(&failed)?;
+                    Ok(Changed { found: true, file: row.try_get(1).map_err(failed)? })
+                }
+            }
+        })
+    }
+}
+
+const COLUMNS: &str = "id, owner, name, pin, promoted, created_at, job_id";
+
+impl Reader {
+    /// Baselines, newest first within a name; of one name, or of all.
+    pub(super) async fn baselines(
+        &self,
+        who: Visibility<'_>,
+        name: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<BaselineRow>, StoreError> {
+        let conditions = [("owner = ", who.owner()), ("name = ", name)];
+        let (condition, values) = super::read::conditions(&conditions);
+        let sql = format!(
+            "SELECT {COLUMNS} FROM baselines{condition} ORDER BY owner, name, pin, id DESC LIMIT ${}",
+            values.len() + 1
+        );
+        let mut query = sqlx::query(sqlx::AssertSqlSafe(sql));
+        for value in values {
+            query = query.bind(value);
+        }
+        let failed = self.failed("list baselines");
+        let limit = limit.clamp(1, MAX_OF_OWNER as usize) as i64;
+        let rows = query.bind(limit).fetch_all(&self.pool).await.map_err(&failed)?;
+        rows.iter().map(baseline_of).collect::<Result<_, _>>().map_err(failed)
+    }
+
+    /// The promoted baseline of that owner, name and pin, with its packed body.
+    pub(super) async fn promoted(
         &self,
         owner: &str,
         name: &str,
-        summary: Vec<u8>,
-        body: Vec<u8>,
-    ) -> Result<(), StoreError> {
-        if summary.len() > MAX_SUMMARY_BYTES {
-            let problem = format!("has a summary of more than {MAX_SUMMARY_BYTES} bytes");
-            return Err(StoreError::Invalid { field: "cases", problem });
-        }
-        let key = format!("baselines/{}", uuid::Uuid::new_v4());
-        let body = self.objects.keep(&key, body).await?;
-        let file = body.object.clone();
-        let put = Put { owner: owner.to_owned(), name: name.to_owned(), summary, body };
-        match self.writer.write(put).await {
-            Ok(former) => {
-                self.objects.remove(former).await;
-                Ok(())
-            }
-            Err(error) => {
-                if error.is_refusal() {
-                    self.objects.remove(file).await;
-                }
-                Err(error)
-            }
-        }
+        pin: &str,
+    ) -> Result<Option<(BaselineRow, Body)>, StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS}, codec, body, object FROM baselines \
+             WHERE owner = $1 AND name = $2 AND pin = $3 AND promoted = 1"
+        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(owner).bind(name).bind(pin);
+        self.one(query.fetch_optional(&self.pool).await)
     }
 
-    /// A baseline, as it was stored.
-    pub async fn baseline(&self, owner: &str, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        const SQL: &str =
-            "SELECT codec, body, object FROM baselines WHERE owner = $1 AND name = $2";
-        let failed = self.reader.failed("read a baseline");
-        let query = sqlx::query(SQL).bind(owner).bind(name);
-        let row = query.fetch_optional(&self.reader.pool).await.map_err(&failed)?;
-        let Some(row) = row else { return Ok(None) };
-        let body = super::read::body_of(&row).map_err(&failed)?;
-        self.objects.fetch(body).await.map(Some)
+    /// A baseline by its id, with its packed body.
+    pub(super) async fn baseline(
+        &self,
+        id: &str,
+        who: Visibility<'_>,
+    ) -> Result<Option<(BaselineRow, Body)>, StoreError> {
+        let sql = format!("SELECT {COLUMNS}, codec, body, object FROM baselines WHERE id = $1");
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id);
+        let found = self.one(query.fetch_optional(&self.pool).await)?;
+        Ok(found.filter(|(row, _)| who.sees(&row.owner)))
     }
 
-    /// Summaries of an owner's baselines, by name.
-    pub async fn baselines(&self, owner: &str) -> Result<Vec<Vec<u8>>, StoreError> {
-        const SQL: &str = "SELECT summary FROM baselines WHERE owner = $1 ORDER BY name LIMIT $2";
-        let failed = self.reader.failed("list baselines");
-        let query = sqlx::query(SQL).bind(owner).bind(MAX_BASELINES);
-        let rows = query.fetch_all(&self.reader.pool).await.map_err(&failed)?;
-        rows.iter().map(|row| row.try_get("summary").map_err(&failed)).collect()
-    }
-
-    /// Removes a baseline; whether there was one.
-    pub async fn delete_baseline(&self, owner: &str, name: &str) -> Result<bool, StoreError> {
-        let remove = Remove { owner: owner.to_owned(), name: name.to_owned() };
-        let Some(file) = self.writer.write(remove).await? else { return Ok(false) };
-        self.objects.remove(file).await;
-        Ok(true)
+    fn one(
+        &self,
+        row: Result<Option<AnyRow>, sqlx::Error>,
+    ) -> Result<Option<(BaselineRow, Body)>, StoreError> {
+        let both = |row: AnyRow| Ok((baseline_of(&row)?, super::read::body_of(&row)?));
+        row.and_then(|row| row.map(both).transpose()).map_err(self.failed("read a baseline"))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::store::testing;
-
-    #[tokio::test]
-    async fn a_baseline_is_its_owners_and_is_replaced() {
-        let fresh = testing::sqlite();
-        let store = fresh.store().await;
-        let large = (0..300_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes());
-        let large = large.collect::<Vec<u8>>();
-        store.put_baseline("a", "main", b"s1".to_vec(), large.clone()).await.unwrap();
-        store.put_baseline("b", "main", b"sb".to_vec(), b"b".to_vec()).await.unwrap();
-        assert_eq!(store.baseline("a", "main").await.unwrap(), Some(large.clone()));
-        store.put_baseline("a", "main", b"s2".to_vec(), b"small".to_vec()).await.unwrap();
-        store.put_baseline("a", "dev", b"sd".to_vec(), large.clone()).await.unwrap();
-        assert_eq!(store.baseline("a", "main").await.unwrap(), Some(b"small".to_vec()));
-        assert_eq!(store.baselines("a").await.unwrap(), [b"sd", b"s2"]);
-        assert_eq!(store.baseline("c", "main").await.unwrap(), None);
-        assert!(!store.delete_baseline("c", "main").await.unwrap());
-        assert!(store.delete_baseline("a", "dev").await.unwrap());
-        assert_eq!(store.baselines("a").await.unwrap(), [b"s2"]);
-        assert_eq!(store.baseline("b", "main").await.unwrap(), Some(b"b".to_vec()));
-        // No file is left of what was replaced or removed.
-        let files = fresh.directory.path().join("objects/baselines");
-        let left = std::fs::read_dir(files).map_or(0, Iterator::count);
-        assert_eq!(left, 0);
-    }
+fn baseline_of(row: &AnyRow) -> Result<BaselineRow, sqlx::Error> {
+    Ok(BaselineRow {
+        id: row.try_get("id")?,
+        owner: row.try_get("owner")?,
+        name: row.try_get("name")?,
+        pin: row.try_get("pin")?,
+        promoted: row.try_get::<i64, _>("promoted")? != 0,
+        created_at: super::clock::time(row.try_get("created_at")?),
+        job: row.try_get("job_id")?,
+    })
 }

@@ -150,7 +150,10 @@ async fn prepare(
         (Backend::Sqlite, _) => {
             let timeout = format!("PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}");
             connection.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(timeout))).await?;
+            // Only a file that is still empty takes it.
+            connection.execute(sqlx::raw_sql("PRAGMA auto_vacuum = INCREMENTAL")).await?;
             connection.execute(sqlx::raw_sql("PRAGMA journal_mode = WAL")).await?;
+            connection.execute(sqlx::raw_sql("PRAGMA journal_size_limit = 67108864")).await?;
             let synchronous = match durability {
                 Durability::Process => "PRAGMA synchronous = NORMAL",
                 Durability::Power => "PRAGMA synchronous = FULL",

@@ -1,187 +1,243 @@
-//! Points of the history: what runs showed of cases. What is in a point is its reader's business.
+//! Measured values over time.
 
 use futures_util::future::BoxFuture;
-use sqlx::Row;
+use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Row};
 
+use super::clock::{micros, time};
+use super::read::Reader;
+use super::types::MAX_LABEL_BYTES;
 use super::writer::{Batch, Write};
-use super::{Store, StoreError, Visibility};
+use super::{Page, Point, PointPage, SeriesFilter, SeriesRow, StoreError};
 
-/// Points that are kept, of all cases together; the oldest make room.
-pub const MAX_POINTS: i64 = 200_000;
+/// Longest name of a case, metric, device or method, bytes.
+const MAX_NAME_BYTES: usize = 255;
 
-/// Longest name of a case, bytes.
-pub const MAX_CASE_BYTES: usize = 512;
+/// Most bytes beside the value.
+const MAX_DETAIL_BYTES: usize = 16 << 10;
 
-/// Largest point, bytes.
-const MAX_POINT_BYTES: usize = 16 << 10;
-
-/// Every so many points on average the oldest are counted and make room.
-const TRIM_EVERY: u64 = 1_024;
-
-/// A point to keep.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewPoint {
-    /// Who may see it.
-    pub owner: String,
-    /// The case that it is of.
-    pub case: String,
-    /// The point, in a form that its reader knows; at most 16 KiB.
-    pub body: Vec<u8>,
+/// Refuses what no row should hold.
+pub(super) fn check(point: &Point) -> Result<(), StoreError> {
+    let names = [
+        ("case", &point.case),
+        ("metric", &point.metric),
+        ("device", &point.device),
+        ("method", &point.method),
+        ("owner", &point.owner),
+    ];
+    let optional = [("revision", &point.revision), ("job", &point.job)];
+    let given = optional.iter().filter_map(|(field, text)| text.as_ref().map(|t| (*field, t)));
+    for (field, text) in names.into_iter().chain(given) {
+        if text.len() > MAX_NAME_BYTES.min(MAX_LABEL_BYTES) || text.contains('\0') {
+            let problem =
+                format!("is too long, or contains NUL; {MAX_NAME_BYTES} bytes are allowed");
+            return Err(StoreError::Invalid { field, problem });
+        }
+    }
+    let numbers = [Some(point.value), point.low, point.high];
+    if numbers.into_iter().flatten().any(|number| !number.is_finite()) {
+        let problem = "is not a finite number".to_owned();
+        return Err(StoreError::Invalid { field: "value", problem });
+    }
+    if point.detail.len() > MAX_DETAIL_BYTES {
+        let problem = format!("has {} bytes; {MAX_DETAIL_BYTES} are allowed", point.detail.len());
+        return Err(StoreError::Invalid { field: "detail", problem });
+    }
+    Ok(())
 }
 
-struct Append {
-    points: Vec<NewPoint>,
-    trim: bool,
+/// Points to append.
+pub(super) struct Append {
+    pub(super) points: Vec<(String, Point)>,
 }
 
 impl Write for Append {
     type Out = ();
 
     fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
-        const INSERT: &str =
-            "INSERT INTO points (id, owner, case_name, body) VALUES ($1, $2, $3, $4)";
-        const TRIM: &str = "DELETE FROM points WHERE id <= \
-                            (SELECT id FROM points ORDER BY id DESC LIMIT 1 OFFSET $1)";
         Box::pin(async move {
-            for point in &self.points {
-                let inserted = sqlx::query(INSERT)
-                    .bind(uuid::Uuid::now_v7().to_string())
-                    .bind(point.owner.as_str())
-                    .bind(point.case.as_str())
-                    .bind(point.body.as_slice())
-                    .execute(&mut *batch.connection)
-                    .await;
-                inserted.map_err(batch.failed("keep a point of the history"))?;
+            let failed = batch.failed("append to the history");
+            for (id, point) in &self.points {
+                let inserted = insert(id, point, batch).await?;
+                if !inserted {
+                    continue;
+                }
+                sqlx::query(
+                    "INSERT INTO series (owner, case_name, metric, device, method, points, \
+                     latest_at) VALUES ($1, $2, $3, $4, $5, 1, $6) \
+                     ON CONFLICT (case_name, owner, metric, device, method) DO UPDATE SET \
+                     points = series.points + 1, latest_at = CASE WHEN series.latest_at < \
+                     excluded.latest_at THEN excluded.latest_at ELSE series.latest_at END",
+                )
+                .bind(point.owner.as_str())
+                .bind(point.case.as_str())
+                .bind(point.metric.as_str())
+                .bind(point.device.as_str())
+                .bind(point.method.as_str())
+                .bind(micros(point.at))
+                .execute(&mut *batch.connection)
+                .await
+                .map_err(&failed)?;
             }
-            if self.trim {
-                let trimmed =
-                    sqlx::query(TRIM).bind(MAX_POINTS).execute(&mut *batch.connection).await;
-                trimmed.map_err(batch.failed("make room in the history"))?;
-            }
-            Ok(())
+            let count = sqlx::query("UPDATE numbers SET value = value + $1 WHERE name = 'points'");
+            let count = count.bind(self.points.len() as i64);
+            count.execute(&mut *batch.connection).await.map(drop).map_err(failed)
         })
     }
 }
 
-fn checked(points: Vec<NewPoint>) -> Option<Append> {
-    let fits = |point: &NewPoint| {
-        point.case.len() <= MAX_CASE_BYTES && point.body.len() <= MAX_POINT_BYTES
-    };
-    let (points, left): (Vec<_>, Vec<_>) = points.into_iter().partition(fits);
-    if !left.is_empty() {
-        tracing::warn!(points = left.len(), "points too large for the history are left out");
-    }
-    // By chance: no count has to be kept, and several processes need not agree.
-    let chance = uuid::Uuid::new_v4().as_u64_pair().1 % TRIM_EVERY;
-    let trim = chance < points.len() as u64;
-    (!points.is_empty()).then_some(Append { points, trim })
+async fn insert(id: &str, point: &Point, batch: &mut Batch<'_>) -> Result<bool, StoreError> {
+    let inserted = sqlx::query(
+        "INSERT INTO points (id, owner, case_name, metric, device, method, at, value, low, high, \
+         revision, job_id, detail) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
+         ON CONFLICT (id) DO NOTHING",
+    )
+    .bind(id)
+    .bind(point.owner.as_str())
+    .bind(point.case.as_str())
+    .bind(point.metric.as_str())
+    .bind(point.device.as_str())
+    .bind(point.method.as_str())
+    .bind(micros(point.at))
+    .bind(point.value)
+    .bind(point.low)
+    .bind(point.high)
+    .bind(point.revision.clone())
+    .bind(point.job.clone())
+    .bind(point.detail.clone())
+    .execute(&mut *batch.connection)
+    .await;
+    let failed = batch.failed("append to the history");
+    Ok(inserted.map_err(failed)?.rows_affected() > 0)
 }
 
-impl Store {
-    /// Keeps points, and waits until they are written.
-    pub async fn append_points(&self, points: Vec<NewPoint>) -> Result<(), StoreError> {
-        match checked(points) {
-            Some(append) => self.writer.write(append).await,
-            None => Ok(()),
-        }
+/// Takes down the oldest points beyond `keep`, at most `most`; how many.
+pub(super) async fn take_down(
+    keep: u64,
+    most: u64,
+    batch: &mut Batch<'_>,
+) -> Result<u64, StoreError> {
+    let failed = batch.failed("take down old points");
+    let row = sqlx::query("SELECT value FROM numbers WHERE name = 'points'")
+        .fetch_one(&mut *batch.connection)
+        .await;
+    let there: i64 = row.and_then(|row| row.try_get(0)).map_err(&failed)?;
+    let excess = u64::try_from(there).unwrap_or(0).saturating_sub(keep).min(most);
+    if excess == 0 {
+        return Ok(0);
     }
-
-    /// Keeps points soon, with nobody waiting.
-    pub fn append_points_behind(&self, points: Vec<NewPoint>) {
-        if let Some(append) = checked(points) {
-            self.writer.write_behind(append);
+    let rows = sqlx::query(
+        "DELETE FROM points WHERE id IN (SELECT id FROM points ORDER BY id LIMIT $1) \
+         RETURNING owner, case_name, metric, device, method",
+    )
+    .bind(excess as i64)
+    .fetch_all(&mut *batch.connection)
+    .await
+    .map_err(&failed)?;
+    for row in &rows {
+        let mut query = sqlx::query(
+            "UPDATE series SET points = points - 1 WHERE owner = $1 AND case_name = $2 \
+             AND metric = $3 AND device = $4 AND method = $5",
+        );
+        for column in 0..5 {
+            query = query.bind(row.try_get::<String, _>(column).map_err(&failed)?);
         }
+        query.execute(&mut *batch.connection).await.map_err(&failed)?;
     }
+    for sql in [
+        sqlx::query("DELETE FROM series WHERE points <= 0"),
+        sqlx::query("UPDATE numbers SET value = value - $1 WHERE name = 'points'")
+            .bind(rows.len() as i64),
+    ] {
+        sql.execute(&mut *batch.connection).await.map_err(&failed)?;
+    }
+    Ok(rows.len() as u64)
+}
 
-    /// The newest points, newest first: of one case, or of all.
-    pub async fn points(
+impl Reader {
+    /// A page of points, newest first.
+    pub(super) async fn series(
         &self,
-        case: Option<&str>,
-        who: Visibility<'_>,
-        limit: usize,
-    ) -> Result<Vec<Vec<u8>>, StoreError> {
-        let conditions = [("case_name = ", case), ("owner = ", who.owner())];
-        let mut sql = "SELECT body FROM points".to_owned();
-        let mut values = Vec::new();
-        for (condition, value) in conditions {
-            let Some(value) = value else { continue };
-            sql.push_str(if values.is_empty() { " WHERE " } else { " AND " });
-            values.push(value);
-            sql.push_str(&format!("{condition}${}", values.len()));
-        }
-        sql.push_str(&format!(" ORDER BY id DESC LIMIT ${}", values.len() + 1));
-        let mut query = sqlx::query(sqlx::AssertSqlSafe(sql));
+        filter: &SeriesFilter<'_>,
+        page: &Page,
+    ) -> Result<PointPage, StoreError> {
+        let limit = page.limit.clamp(1, Page::MAX);
+        let conditions = [
+            ("case_name = ", Some(filter.case)),
+            ("owner = ", filter.owner.owner()),
+            ("metric = ", filter.metric),
+            ("device = ", filter.device),
+            ("method = ", filter.method),
+            ("id < ", page.after.as_deref()),
+        ];
+        let (condition, values) = super::read::conditions(&conditions);
+        let sql = format!(
+            "SELECT id, owner, case_name, metric, device, method, at, value, low, high, revision, \
+             job_id, detail FROM points{condition} ORDER BY id DESC LIMIT ${}",
+            values.len() + 1
+        );
+        let mut query = sqlx::query(AssertSqlSafe(sql));
         for value in values {
             query = query.bind(value);
         }
-        let limit = i64::try_from(limit).unwrap_or(MAX_POINTS).min(MAX_POINTS);
-        let failed = self.reader.failed("read the history");
-        let rows = query.bind(limit).fetch_all(&self.reader.pool).await.map_err(&failed)?;
-        rows.iter().map(|row| row.try_get("body").map_err(&failed)).collect()
+        let failed = self.failed("read the history");
+        let rows = query.bind(limit as i64 + 1).fetch_all(&self.pool).await.map_err(&failed)?;
+        let more = rows.len() > limit;
+        let rows = &rows[..rows.len().min(limit)];
+        let points: Result<Vec<Point>, _> = rows.iter().map(point_of).collect();
+        let last = rows.last().filter(|_| more).map(|row| row.try_get("id")).transpose();
+        Ok(PointPage { points: points.map_err(&failed)?, next: last.map_err(failed)? })
     }
 
-    /// Names of the cases that there are points of, and how many of each; at most `limit`.
-    pub async fn cases(
+    /// The series there are, by name, from the one after `after` on.
+    pub(super) async fn all_series(
         &self,
-        who: Visibility<'_>,
+        owner: Option<&str>,
+        after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<(String, u64)>, StoreError> {
-        const ALL: &str = "SELECT case_name, CAST(COUNT(*) AS BIGINT) AS n FROM points \
-                           GROUP BY case_name ORDER BY case_name LIMIT $1";
-        const OWN: &str = "SELECT case_name, CAST(COUNT(*) AS BIGINT) AS n FROM points \
-                           WHERE owner = $2 GROUP BY case_name ORDER BY case_name LIMIT $1";
-        let limit = i64::try_from(limit).unwrap_or(MAX_POINTS);
-        let query = match who.owner() {
-            None => sqlx::query(ALL).bind(limit),
-            Some(owner) => sqlx::query(OWN).bind(limit).bind(owner),
+    ) -> Result<Vec<SeriesRow>, StoreError> {
+        let conditions = [("owner = ", owner), ("case_name > ", after)];
+        let (condition, values) = super::read::conditions(&conditions);
+        let sql = format!(
+            "SELECT owner, case_name, metric, device, method, points, latest_at FROM series\
+             {condition} ORDER BY case_name, owner, metric, device, method LIMIT ${}",
+            values.len() + 1
+        );
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for value in values {
+            query = query.bind(value);
+        }
+        let failed = self.failed("list the history");
+        let limit = limit.clamp(1, 10_000) as i64;
+        let rows = query.bind(limit).fetch_all(&self.pool).await.map_err(&failed)?;
+        let series = |row: &AnyRow| -> Result<SeriesRow, sqlx::Error> {
+            Ok(SeriesRow {
+                owner: row.try_get(0)?,
+                case: row.try_get(1)?,
+                metric: row.try_get(2)?,
+                device: row.try_get(3)?,
+                method: row.try_get(4)?,
+                points: u64::try_from(row.try_get::<i64, _>(5)?).unwrap_or(0),
+                latest_at: time(row.try_get(6)?),
+            })
         };
-        let failed = self.reader.failed("list the history");
-        let rows = query.fetch_all(&self.reader.pool).await.map_err(&failed)?;
-        let case = |row: &sqlx::any::AnyRow| {
-            let count: i64 = row.try_get("n")?;
-            Ok((row.try_get("case_name")?, u64::try_from(count).unwrap_or(0)))
-        };
-        rows.iter().map(|row| case(row).map_err(&failed)).collect()
+        rows.iter().map(series).collect::<Result<_, _>>().map_err(failed)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::testing;
-
-    fn point(owner: &str, case: &str, body: &[u8]) -> NewPoint {
-        NewPoint { owner: owner.to_owned(), case: case.to_owned(), body: body.to_vec() }
-    }
-
-    #[tokio::test]
-    async fn points_are_seen_by_their_owner_newest_first() {
-        let fresh = testing::sqlite();
-        let store = fresh.store().await;
-        let points = vec![point("a", "x", b"1"), point("a", "y", b"2"), point("b", "x", b"3")];
-        store.append_points(points).await.unwrap();
-        store.append_points_behind(vec![point("a", "x", b"4")]);
-        // Written after what was asked for before.
-        store.append_points(vec![point("a", "x", b"5")]).await.unwrap();
-        let of = async |case, who, limit| store.points(case, who, limit).await.unwrap();
-        let a = Visibility::Owner("a");
-        assert_eq!(of(Some("x"), a, 9).await, [b"5", b"4", b"1"]);
-        assert_eq!(of(Some("x"), a, 1).await, [b"5"]);
-        assert_eq!(of(None, Visibility::All, 9).await.len(), 5);
-        assert_eq!(of(None, Visibility::Owner("c"), 9).await, Vec::<Vec<u8>>::new());
-        let cases = store.cases(a, 9).await.unwrap();
-        assert_eq!(cases, [("x".to_owned(), 3), ("y".to_owned(), 1)]);
-        assert_eq!(store.cases(Visibility::All, 1).await.unwrap(), [("x".to_owned(), 4)]);
-    }
-
-    #[tokio::test]
-    async fn what_is_too_large_is_left_out() {
-        let fresh = testing::sqlite();
-        let store = fresh.store().await;
-        let large = vec![0; MAX_POINT_BYTES + 1];
-        let points =
-            vec![point("", "x", &large), point("", &"x".repeat(600), b""), point("", "y", b"")];
-        store.append_points(points).await.unwrap();
-        assert_eq!(store.cases(Visibility::All, 9).await.unwrap(), [("y".to_owned(), 1)]);
-    }
+fn point_of(row: &AnyRow) -> Result<Point, sqlx::Error> {
+    Ok(Point {
+        owner: row.try_get("owner")?,
+        case: row.try_get("case_name")?,
+        metric: row.try_get("metric")?,
+        device: row.try_get("device")?,
+        method: row.try_get("method")?,
+        at: time(row.try_get("at")?),
+        value: row.try_get("value")?,
+        low: row.try_get("low")?,
+        high: row.try_get("high")?,
+        revision: row.try_get("revision")?,
+        job: row.try_get("job_id")?,
+        detail: row.try_get("detail")?,
+    })
 }

@@ -10,21 +10,25 @@
 //! - A job that was accepted ends: whoever holds its lease ends it, or is found gone, and then it is
 //!   queued again. Only the present holder of its lease can end it, so it ends once.
 
+mod artifacts;
 mod baselines;
 mod cancel;
 mod claim;
 mod clock;
 mod database;
+mod deliveries;
 mod error;
 mod history;
 mod instance;
+mod kept;
+mod kept_types;
 mod lease;
 mod migrate;
 mod objects;
 mod open;
-mod pending;
 mod read;
 mod recover;
+mod retention;
 mod state;
 mod submit;
 mod tally;
@@ -33,15 +37,17 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod types;
+mod webhooks;
 mod writer;
 
-pub use baselines::MAX_BASELINES;
 pub use database::Durability;
 pub use error::StoreError;
-pub use history::{MAX_CASE_BYTES, MAX_POINTS, NewPoint};
+pub use kept_types::{
+    ArtifactRow, BaselineRow, Cleaned, Delivery, DeliveryOutcome, NewBaseline, Point, PointPage,
+    Retention, SeriesFilter, SeriesRow, StoredArtifact, StoredBaseline,
+};
 pub use lease::{HEARTBEAT, JobLease, LEASE};
 pub use open::{Quotas, Store, StoreConfig};
-pub use pending::{ArtifactRow, Cleaned, Retention};
 pub use state::{STATES, has_ended, may_follow, name as state_name, parse as parse_state};
 pub use types::{
     Cancel, Claimed, Ending, Heartbeat, JobCounts, JobError, JobFilter, JobId, JobKind, JobPage,
@@ -49,3 +55,4 @@ pub use types::{
     MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES, NewJob, NewReport, Page, Requeued, StoredReport, Submitted,
     Visibility,
 };
+pub use webhooks::DueWebhook;

@@ -36,6 +36,14 @@ pub(super) struct Body {
     pub(super) object: Option<String>,
 }
 
+impl Body {
+    /// What it weighs as it is stored, where that is known here.
+    pub(super) fn weight(&self, given: u64) -> i64 {
+        let weight = self.inline.as_ref().map_or(given, |bytes| bytes.len() as u64);
+        i64::try_from(weight).unwrap_or(i64::MAX)
+    }
+}
+
 /// Where large bodies are.
 #[derive(Clone)]
 pub(super) struct Objects {
@@ -54,6 +62,11 @@ impl Objects {
         let files = LocalFileSystem::new_with_prefix(&root)
             .map_err(|error| failed("open", std::io::Error::other(error)))?;
         Ok(Self { files: Arc::new(files), root, durability })
+    }
+
+    /// The files themselves.
+    pub(super) fn files(&self) -> &LocalFileSystem {
+        &self.files
     }
 
     /// Packs a body; a large one is a file under `key` afterwards.

@@ -35,6 +35,8 @@ pub struct StoreConfig {
     pub durability: Durability,
     /// How many jobs an owner may have.
     pub quotas: Quotas,
+    /// Most bytes that artifacts of all jobs may take together.
+    pub artifacts_max_bytes: u64,
 }
 
 impl StoreConfig {
@@ -45,6 +47,7 @@ impl StoreConfig {
             data_dir: data_dir.into(),
             durability: Durability::Process,
             quotas: Quotas::default(),
+            artifacts_max_bytes: 512 << 20,
         }
     }
 }
@@ -67,6 +70,7 @@ pub struct Store {
     pub(super) presence: Arc<Presence>,
     pub(super) work: Arc<Notify>,
     pub(super) held: Held,
+    pub(super) artifacts_max_bytes: u64,
 }
 
 impl std::fmt::Debug for Store {
@@ -107,7 +111,8 @@ impl Store {
             work: Arc::clone(&work),
         };
         let writer = Writer::start(connection, Arc::new(context));
-        let store = Self { reader, writer, objects, presence, work, held };
+        let artifacts_max_bytes = config.artifacts_max_bytes;
+        let store = Self { reader, writer, objects, presence, work, held, artifacts_max_bytes };
         store.heartbeat().await?;
         if backend == Backend::Postgres {
             tokio::spawn(listen(url, Arc::downgrade(&store.work)));
@@ -309,7 +314,7 @@ impl Store {
 }
 
 /// Folder of a job's files. The last digits are random: no folder gets too many entries.
-fn folder(id: &str) -> String {
+pub(super) fn folder(id: &str) -> String {
     format!("jobs/{}/{id}", id.get(id.len().saturating_sub(2)..).unwrap_or("00"))
 }
 

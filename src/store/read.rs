@@ -58,6 +58,21 @@ pub(super) fn body_of(row: &AnyRow) -> Result<Body, sqlx::Error> {
     })
 }
 
+/// A WHERE clause of those conditions that have a value, and the values.
+pub(super) fn conditions<'a>(
+    conditions: &[(&'static str, Option<&'a str>)],
+) -> (String, Vec<&'a str>) {
+    let mut sql = String::new();
+    let mut values = Vec::new();
+    for (condition, value) in conditions {
+        let Some(value) = value else { continue };
+        sql.push_str(if values.is_empty() { " WHERE " } else { " AND " });
+        values.push(*value);
+        sql.push_str(&format!("{condition}${}", values.len()));
+    }
+    (sql, values)
+}
+
 /// Reads from a database.
 #[derive(Clone)]
 pub(super) struct Reader {
@@ -142,15 +157,11 @@ impl Reader {
             ("label = ", filter.label),
             ("id < ", after),
         ];
-        let mut sql = format!("SELECT {COLUMNS} FROM jobs");
-        let mut values = Vec::new();
-        for (condition, value) in conditions {
-            let Some(value) = value else { continue };
-            sql.push_str(if values.is_empty() { " WHERE " } else { " AND " });
-            values.push(value);
-            sql.push_str(&format!("{condition}${}", values.len()));
-        }
-        sql.push_str(&format!(" ORDER BY id DESC LIMIT ${}", values.len() + 1));
+        let (condition, values) = super::read::conditions(&conditions);
+        let sql = format!(
+            "SELECT {COLUMNS} FROM jobs{condition} ORDER BY id DESC LIMIT ${}",
+            values.len() + 1
+        );
         let mut query = sqlx::query(AssertSqlSafe(sql));
         for value in values {
             query = query.bind(value);

@@ -369,6 +369,7 @@ async fn enter(
         let owner = entry.job.owner.as_str();
         let to = Place { state: entry.state(), held: entry.leased };
         batch.tally.moved(owner, None, Some(to));
+        batch.tally.weighs(owner, entry.bytes);
         let standing = standings.get(owner);
         let first = seen.insert(owner);
         if first && standing.is_some_and(|standing| standing.returns) {

@@ -20,6 +20,7 @@ struct Change {
     waiting: i64,
     running: i64,
     served: i64,
+    bytes: i64,
     /// What they were served is taken to be at least that.
     floor: Option<i64>,
     states: [i64; 9],
@@ -63,6 +64,11 @@ impl Tally {
         change.served = change.served.saturating_add(micros);
     }
 
+    /// `owner` has so many bytes more.
+    pub(super) fn weighs(&mut self, owner: &str, bytes: i64) {
+        self.of(owner).bytes += bytes;
+    }
+
     /// `owner` comes back after having had no jobs: credit from before is not kept.
     pub(super) fn returns(&mut self, owner: &str, virtual_time: i64) {
         self.of(owner).floor = Some(virtual_time);
@@ -86,7 +92,8 @@ impl Tally {
                 .bind(change.waiting)
                 .bind(change.running)
                 .bind(change.floor.unwrap_or(i64::MIN / 2))
-                .bind(change.served);
+                .bind(change.served)
+                .bind(change.bytes);
             for count in change.states {
                 query = query.bind(count);
             }
@@ -107,14 +114,15 @@ impl Tally {
 }
 
 const UPSERT: &str = "\
-    INSERT INTO owners (owner, waiting, running, served, n_submitted, n_queued, n_compiling, \
+    INSERT INTO owners (owner, waiting, running, served, bytes, n_submitted, n_queued, n_compiling, \
         n_validating, n_profiling, n_completed, n_failed, n_cancelled, n_timed_out) \
     VALUES ($1, $2, $3, (CASE WHEN $4 > 0 THEN $4 ELSE 0 END) + $5, \
-        $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+        $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) \
     ON CONFLICT (owner) DO UPDATE SET \
         waiting = owners.waiting + excluded.waiting, \
         running = owners.running + excluded.running, \
         served = (CASE WHEN owners.served < $4 THEN $4 ELSE owners.served END) + $5, \
+        bytes = owners.bytes + excluded.bytes, \
         n_submitted = owners.n_submitted + excluded.n_submitted, \
         n_queued = owners.n_queued + excluded.n_queued, \
         n_compiling = owners.n_compiling + excluded.n_compiling, \

@@ -5,12 +5,14 @@
 //! delivered yet is in the store, and survives the process. A receiver gets each message at least
 //! once.
 
+mod courier;
 mod message;
 mod policy;
 mod post;
 mod schedule;
 mod signature;
 
+pub use courier::Courier;
 pub use message::{Links, Message};
 pub use policy::{Policy, Refused};
 pub use schedule::{MAX_ATTEMPTS, delay};

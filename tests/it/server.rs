@@ -123,8 +123,9 @@ impl Server {
     /// Starts a server with more arguments and environment variables.
     pub fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let data = data_directory();
-        let server = Self::start_in(data.path(), arguments, environment);
-        Self { _data: Some(data), ..server }
+        let mut server = Self::start_in(data.path(), arguments, environment);
+        server._data = Some(data);
+        server
     }
 
     /// Starts a server on data that were there before, and stay.
@@ -164,6 +165,15 @@ impl Server {
     /// Gets a path.
     pub fn get(&self, path: &str) -> Answer {
         self.finish(path, self.agent.get(format!("{}{path}", self.url)).call())
+    }
+
+    /// Gets a path with headers.
+    pub fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = self.agent.get(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.finish(path, request.call())
     }
 
     /// Posts a body with headers.

@@ -62,6 +62,9 @@ pub(in crate::cli) struct CalibrateArgs {
     /// How long to wait for a server that is full, restarting or away, each time, 0 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
     pub patience: f64,
+    /// Print what was written, as JSON
+    #[arg(long)]
+    pub json: bool,
     #[command(flatten)]
     pub target: Target,
 }

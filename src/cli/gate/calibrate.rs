@@ -8,8 +8,8 @@ use super::bench::Bench;
 use super::cases;
 use super::progress::Steps;
 use super::{GateError, suite_file};
-use crate::cli::CliError;
 use crate::cli::terminal::{Terminal, plain};
+use crate::cli::{CliError, json};
 use crate::config::Config;
 use crate::contract::{DecisionSpec, EvaluateRequest};
 use crate::exit::GateExit;
@@ -49,10 +49,16 @@ pub(super) fn run(
                 .to_owned(),
         ));
     };
-    terminal.print(&plain(&table(&judged)))?;
     let conditions = Conditions::of(&first, suite.preset);
     let path = suite_file::calibration_path(&args.suite);
-    write(&Calibration::new(conditions, args.blocks, args.runs, judged), &path)?;
+    let shown = plain(&table(&judged));
+    let calibration = Calibration::new(conditions, args.blocks, args.runs, judged);
+    if args.json {
+        terminal.print_line(&json::text("calibration", &calibration)?)?;
+    } else {
+        terminal.print(&shown)?;
+    }
+    write(&calibration, &path)?;
     terminal.note(&format!("wrote {}", path.display()));
     Ok(GateExit::Pass)
 }

@@ -1,8 +1,8 @@
 //! How far a suite is: a bar with the time left on a terminal, a line per case elsewhere.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
-use crate::cli::progress::TICK;
+use crate::cli::progress::{BAR, TICK, style};
 use crate::cli::terminal::{Terminal, plain, write_error_stream};
 use crate::pipeline::GateProgress;
 
@@ -18,10 +18,7 @@ impl Steps {
     pub(super) fn start(terminal: Terminal, of: usize) -> Self {
         let bar = (terminal.interactive && !terminal.quiet).then(|| {
             let bar = ProgressBar::new(of as u64);
-            let template = "{bar:30} {pos}/{len} {wide_msg} {elapsed} (left: {eta})";
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style);
-            }
+            style(&bar, BAR);
             bar.enable_steady_tick(TICK);
             bar
         });

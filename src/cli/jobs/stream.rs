@@ -59,10 +59,11 @@ pub(super) fn follow(
         };
         breaks += 1;
         if breaks > MAX_BREAKS {
-            return Err(broken.unwrap_or(remote::RemoteError::Answer {
+            let ended = remote::RemoteError::Answer {
                 url: url.clone(),
                 message: "the stream ended before the job did".to_owned(),
-            }))?;
+            };
+            return Err(broken.unwrap_or(ended).into());
         }
         std::thread::sleep((FIRST_PAUSE * 2_u32.pow(breaks - 1)).min(left()));
     }

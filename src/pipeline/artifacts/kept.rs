@@ -14,11 +14,16 @@ use crate::store::{JobKind, JobRow};
 /// Name under which the store has a job's kernels.
 const KERNELS: &str = "kernels";
 
+const TAKEN_DOWN: &str = "artifacts of younger jobs needed the space; raise \
+                          storage.artifacts_max_bytes, or evaluate again";
+const NEVER_KEPT: &str = "the server could not keep it when the job ended, or was killed then; \
+                          evaluate again";
+
 /// What was found.
 pub(super) enum Lookup<T> {
     Here(T),
-    /// It was there, and had to make room.
-    TakenDown,
+    /// It was there, and is not any more, for this reason.
+    Gone(&'static str),
     /// The job never left such a thing.
     Nothing,
 }
@@ -45,7 +50,7 @@ impl Shared {
             }
         }
         for (name, bytes) in things {
-            if let Err(error) = self.store.put_artifact(job.id(), name, bytes).await {
+            if let Err(error) = self.store.put_artifact(job.id(), name, name, bytes).await {
                 let error = error::chain(&error);
                 tracing::warn!(job = job.id(), name, error, "an artifact cannot be kept");
             }
@@ -63,11 +68,13 @@ impl Shared {
                 return Ok(Lookup::Here(kernels));
             }
         }
-        match self.store.artifact(&job.id, KERNELS).await.map_err(refused)? {
-            Some(bytes) => unpack(&bytes).map(Lookup::Here).map_err(|why| {
+        let stored = self.store.artifact(&job.id, KERNELS).await.map_err(refused)?;
+        match stored.map(|stored| stored.bytes) {
+            Some(Some(bytes)) => unpack(&bytes).map(Lookup::Here).map_err(|why| {
                 error::internal("reading a job's kernels", &std::io::Error::other(why))
             }),
-            None if had_kernels(job) => Ok(Lookup::TakenDown),
+            Some(None) => Ok(Lookup::Gone(TAKEN_DOWN)),
+            None if had_kernels(job) => Ok(Lookup::Gone(NEVER_KEPT)),
             None => Ok(Lookup::Nothing),
         }
     }
@@ -82,7 +89,8 @@ impl Shared {
             files.extend(live.leavings().files.iter().map(|(kind, file)| (*kind, file.bytes)));
         }
         for artifact in self.store.artifacts(id).await.map_err(refused)? {
-            files.extend(ArtifactKind::named(&artifact.name).map(|kind| (kind, artifact.bytes)));
+            let kind = ArtifactKind::named(&artifact.name).filter(|_| !artifact.gone);
+            files.extend(kind.map(|kind| (kind, artifact.bytes)));
         }
         Ok(files)
     }
@@ -103,8 +111,10 @@ impl Shared {
         {
             return Ok(Lookup::Here(content));
         }
-        Ok(match self.store.artifact(&job.id, kind.name()).await.map_err(refused)? {
-            Some(content) => Lookup::Here(content),
+        let stored = self.store.artifact(&job.id, kind.name()).await.map_err(refused)?;
+        Ok(match stored.map(|stored| stored.bytes) {
+            Some(Some(content)) => Lookup::Here(content),
+            Some(None) => Lookup::Gone(TAKEN_DOWN),
             None => Lookup::Nothing,
         })
     }

@@ -36,7 +36,7 @@ pub(in crate::pipeline) struct KeptKernel {
 /// What ran.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct BuiltImage {
-    #[serde(with = "shared_bytes")]
+    #[serde(with = "crate::byte_string")]
     pub(super) image: Arc<[u8]>,
     pub(super) format: ImageFormat,
 }
@@ -149,20 +149,6 @@ impl Leavings {
         let bytes = std::fs::metadata(&path)?.len();
         self.files.insert(kind, KeptFile { path, bytes });
         Ok(())
-    }
-}
-
-mod shared_bytes {
-    use std::sync::Arc;
-
-    use serde::{Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(bytes: &Arc<[u8]>, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_bytes(bytes)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<[u8]>, D::Error> {
-        crate::byte_string::deserialize(from).map(Arc::from)
     }
 }
 

@@ -15,8 +15,6 @@ use crate::pipeline::run::Shared;
 use crate::pipeline::submission::Caller;
 use crate::store::{JobKind, JobRow};
 
-const TAKEN_DOWN: &str = "artifacts of younger jobs needed the space; raise \
-                          storage.artifacts_max_bytes, or evaluate again";
 const PTX_WAS_SUBMITTED: &str =
     "the kernel was submitted as PTX: the driver makes the machine code, and keeps it";
 const CODE_WAS_SUBMITTED: &str = "the kernel was submitted as machine code: there is no PTX of it";
@@ -105,9 +103,9 @@ impl Shared {
         let id = &job.id;
         match self.left_kernels(job).await? {
             Lookup::Here(kernels) => Ok(kernels),
-            Lookup::TakenDown => Err(ServiceError::ArtifactGone {
+            Lookup::Gone(why) => Err(ServiceError::ArtifactGone {
                 what: format!("{what} of job {id}"),
-                reason: TAKEN_DOWN.to_owned(),
+                reason: why.to_owned(),
             }),
             Lookup::Nothing => Err(ServiceError::NoArtifact {
                 what: format!("{what} of job {id}"),
@@ -163,10 +161,10 @@ impl Shared {
         let content = match self.left_file(job, kind).await? {
             Lookup::Here(content) => content,
             Lookup::Nothing => return Err(absent(kind, id, no_file(kind))),
-            Lookup::TakenDown => {
+            Lookup::Gone(why) => {
                 return Err(ServiceError::ArtifactGone {
                     what: format!("{} of job {id}", kind.name()),
-                    reason: TAKEN_DOWN.to_owned(),
+                    reason: why.to_owned(),
                 });
             }
         };

@@ -53,7 +53,9 @@ impl Shared {
         let admitted = self.admit()?;
         let job = self.new_job(&request, &submission)?;
         // Whose answer may be another job's, or a refusal, has to be known before anything runs.
-        let careful = job.idempotency_key.is_some() || request.kind() == JobKind::Sweep;
+        let careful = job.idempotency_key.is_some()
+            || request.kind() == JobKind::Sweep
+            || self.config.limits.max_running_per_key > 0;
         if careful {
             let (submitted, lease) = self.store.submit_leased(job).await.map_err(refused)?;
             let Some(lease) = lease else {
@@ -105,10 +107,12 @@ impl Shared {
         })
     }
 
-    /// Takes in jobs that wait in the store for their turn: all, or none.
+    /// Takes in jobs that wait in the store for their turn: all, or none. Of a `batch` problems say
+    /// in which of its jobs they are.
     pub(in crate::pipeline) async fn submit_jobs(
         &self,
         jobs: Vec<(JobRequest, Submission)>,
+        batch: bool,
     ) -> Result<Vec<SubmittedJob>, ServiceError> {
         if self.is_closing() {
             return Err(ServiceError::ShuttingDown);
@@ -117,10 +121,9 @@ impl Shared {
             self.default_device()?;
         }
         let mut rows = Vec::with_capacity(jobs.len());
-        let many = jobs.len() > 1;
         for (at, (request, submission)) in jobs.iter().enumerate() {
             let checked = self.check_request(request, &submission.caller.owner).await;
-            checked.map_err(|error| if many { in_batch(at, error) } else { error })?;
+            checked.map_err(|error| if batch { in_batch(at, error) } else { error })?;
             rows.push(self.new_job(request, submission)?);
         }
         let submitted = self.store.submit_all(rows).await.map_err(refused)?;

@@ -53,6 +53,12 @@ impl Dispatcher {
     }
 }
 
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
 async fn claim_all(shared: Weak<Shared>, places: Arc<Semaphore>, mut stop: watch::Receiver<bool>) {
     loop {
         let Some(shared) = shared.upgrade() else { return };

@@ -19,6 +19,7 @@ use crate::report::{
     JobState, JobSummary, JobView, ResponseStatus, ServiceStatistics, SweepView,
 };
 use crate::store::{Cancel, JobFilter, JobRow, Page, Retention, STATES, Store};
+use crate::telemetry::{EndState, telemetry};
 
 /// How often the store is asked about a job that another process has, or none.
 const POLL: Duration = Duration::from_millis(500);
@@ -190,7 +191,12 @@ impl Shared {
     ) -> Result<CancelReport, ServiceError> {
         let (outcome, state) =
             match self.store.cancel(id, visibility(caller)).await.map_err(refused)? {
-                Cancel::Cancelled => (CancelOutcome::Cancelled, JobState::Cancelled),
+                Cancel::Cancelled => {
+                    // It never began, so no task tells of its end.
+                    let age = self.row(id, caller).await?.created_at.elapsed();
+                    telemetry().job_ended(EndState::Cancelled, age.unwrap_or_default());
+                    (CancelOutcome::Cancelled, JobState::Cancelled)
+                }
                 Cancel::Ended(state) => (CancelOutcome::Ended, state),
                 Cancel::NotFound => return Err(ServiceError::NoSuchJob(id.to_owned())),
                 Cancel::Asked => (CancelOutcome::Stopping, self.stop_here(id, caller).await?),
@@ -254,11 +260,12 @@ impl Shared {
             let why = "only an administrator's key (server.admin_keys) may remove jobs";
             return Err(ServiceError::Forbidden(why.to_owned()));
         }
+        // To the store 0 is no bound; here it is the lowest.
+        let nothing = policy.keep == Some(0) || policy.max_bytes == Some(0);
         let policy = Retention {
-            max_age: policy.older_than,
-            max_jobs: policy.keep,
-            max_bytes: policy.max_bytes,
-            ..Retention::default()
+            max_age: if nothing { Some(Duration::ZERO) } else { policy.older_than },
+            max_jobs: policy.keep.unwrap_or(0),
+            max_bytes: policy.max_bytes.unwrap_or(0),
         };
         let cleaned = self.store.cleanup(&policy).await.map_err(refused)?;
         Ok(CleanupReport { jobs: cleaned.jobs, bytes: cleaned.bytes })

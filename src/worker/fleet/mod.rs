@@ -5,6 +5,7 @@
 //! process group; the spare is the worker from then on, and a new spare is started behind it.
 //! A device runs one job at a time, whatever the number of its workers.
 
+mod costs;
 mod lease;
 mod one_shot;
 mod plan;

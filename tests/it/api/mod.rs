@@ -10,6 +10,7 @@ mod http;
 mod jobs;
 mod lifetime;
 mod machine;
+mod metrics;
 mod schemas;
 mod specification;
 mod sweep;

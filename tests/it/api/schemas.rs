@@ -4,12 +4,14 @@ mod check;
 
 use serde_json::{Value, json};
 use warpgauge::api::{
-    Accepted, Capabilities, CudaInfo, Devices, ErrorBody, Health, Info, LegacyJob,
+    Accepted, Batch, Capabilities, Cleaned, CudaInfo, Devices, ErrorBody, Health, Info, LegacyJob,
+    Stats,
 };
 use warpgauge::contract::{CompareRequest, EvaluateRequest, SweepRequest};
 use warpgauge::pipeline::CompileRequest;
 use warpgauge::report::{
-    CompareResponse, CompileResponse, EvaluateResponse, JobView, SweepResponse,
+    CancelReport, CompareResponse, CompileResponse, EvaluateResponse, JobList, JobView,
+    SweepResponse,
 };
 
 use check::{check, document};
@@ -306,6 +308,27 @@ fn timeline() -> Value {
 }
 
 #[test]
+fn jobs_and_statistics() {
+    let item = json!({
+        "kind": "sweep", "request": {"kernel": {}}, "label": "l", "priority": 3, "webhook": "w",
+        "idempotency_key": "k",
+    });
+    check::<Batch>("Batch", &[json!({"jobs": [item, {"request": {}}]})]);
+    let summary = json!({
+        "job_id": "1", "kind": "gate", "state": "validating", "label": "l", "priority": -1,
+        "attempt": 2, "created_at": 1.0, "started_at": 2.0, "finished_at": 3.0, "error": "e",
+        "code": "c",
+    });
+    check::<JobList>("JobList", &[json!({"jobs": [summary], "next_cursor": "n"})]);
+    let cancelled = json!({"job_id": "1", "outcome": "stopping", "state": "profiling"});
+    check::<CancelReport>("CancelReport", &[cancelled]);
+    let cleaned = json!({"status": "s", "cleaned_jobs": 1, "cleaned_bytes": 2});
+    check::<Cleaned>("Cleaned", &[cleaned]);
+    let stats = include_str!("../../../src/api/examples/stats.json");
+    check::<Stats>("Stats", &[serde_json::from_str(stats).unwrap()]);
+}
+
+#[test]
 fn reports() {
     check::<EvaluateResponse>("EvaluateResponse", &[full_report(), minimal_report()]);
     let compile = json!({
@@ -327,7 +350,9 @@ fn reports() {
         "trials_done": 3, "status_url": "/jobs/1",
     });
     check::<LegacyJob>("LegacyJob", &[legacy]);
-    let accepted = json!({"job_id": "1", "status": "submitted", "status_url": "/jobs/1"});
+    let accepted = json!({
+        "job_id": "1", "status": "submitted", "status_url": "/jobs/1", "existing": true,
+    });
     check::<Accepted>("Accepted", &[accepted]);
 }
 

@@ -8,6 +8,8 @@ CREATE TABLE owners (
     running       BIGINT NOT NULL DEFAULT 0,
     -- Device time this owner had, microseconds; the least served goes first.
     served        BIGINT NOT NULL DEFAULT 0,
+    -- Bytes of their requests and reports, before compression.
+    bytes         BIGINT NOT NULL DEFAULT 0,
     -- Jobs by state.
     n_submitted   BIGINT NOT NULL DEFAULT 0,
     n_queued      BIGINT NOT NULL DEFAULT 0,
@@ -89,6 +91,8 @@ CREATE TABLE artifacts (
     kind          TEXT COLLATE "C" NOT NULL,
     created_at    BIGINT NOT NULL,
     bytes         BIGINT NOT NULL,
+    -- What it weighs as it is stored.
+    packed        BIGINT NOT NULL,
     -- 1: its bytes gave way to younger artifacts.
     gone          BIGINT NOT NULL DEFAULT 0,
     codec         BIGINT NOT NULL,

@@ -1,0 +1,149 @@
+//! What jobs leave beside their reports, within a budget of bytes: the oldest gives way.
+
+use futures_util::future::BoxFuture;
+use sqlx::Row;
+
+use super::objects::Body;
+use super::writer::{Batch, Write};
+use super::{ArtifactRow, StoreError};
+
+/// Most artifacts of one job.
+pub(super) const MAX_OF_JOB: i64 = 256;
+
+/// An artifact to keep; what gave way for it.
+pub(super) struct PutArtifact {
+    pub(super) job: String,
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) bytes: i64,
+    pub(super) packed: i64,
+    pub(super) body: Body,
+    /// Most bytes that all artifacts together may take.
+    pub(super) budget: i64,
+}
+
+/// What came of keeping an artifact.
+pub(super) struct Put {
+    /// Files that no row names any more.
+    pub(super) files: Vec<String>,
+}
+
+impl Write for PutArtifact {
+    type Out = Put;
+
+    fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<Put, StoreError>> {
+        Box::pin(async move {
+            self.check(batch).await?;
+            let failed = batch.failed("keep an artifact");
+            let fits = self.packed <= self.budget;
+            let inserted = sqlx::query(
+                "INSERT INTO artifacts (job_id, name, kind, created_at, bytes, packed, gone, codec, \
+                 body, object) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+                 ON CONFLICT (job_id, name) DO NOTHING",
+            )
+            .bind(self.job.as_str())
+            .bind(self.name.as_str())
+            .bind(self.kind.as_str())
+            .bind(super::clock::now())
+            .bind(self.bytes)
+            .bind(self.packed)
+            .bind(i64::from(!fits))
+            .bind(self.body.codec)
+            .bind(self.body.inline.clone().filter(|_| fits))
+            .bind(self.body.object.clone().filter(|_| fits))
+            .execute(&mut *batch.connection)
+            .await;
+            let kept = fits && inserted.map_err(&failed)?.rows_affected() > 0;
+            let mut files: Vec<String> =
+                self.body.object.clone().filter(|_| !kept).into_iter().collect();
+            let total = add_bytes(if kept { self.packed } else { 0 }, batch).await?;
+            if total > self.budget {
+                files.extend(make_room(total - self.budget, batch).await?);
+            }
+            Ok(Put { files })
+        })
+    }
+}
+
+impl PutArtifact {
+    /// Whether the job exists and has room for one more.
+    async fn check(&self, batch: &mut Batch<'_>) -> Result<(), StoreError> {
+        let failed = batch.failed("keep an artifact");
+        let row = sqlx::query(
+            "SELECT (SELECT COUNT(*) FROM artifacts WHERE job_id = $1), \
+             (SELECT COUNT(*) FROM jobs WHERE id = $1)",
+        )
+        .bind(self.job.as_str())
+        .fetch_one(&mut *batch.connection)
+        .await
+        .map_err(&failed)?;
+        let (has, exists): (i64, i64) =
+            (row.try_get(0).map_err(&failed)?, row.try_get(1).map_err(&failed)?);
+        if exists == 0 {
+            return Err(StoreError::LeaseLost { job: self.job.clone() });
+        }
+        if has >= MAX_OF_JOB {
+            let problem = format!("are {has} of job {}; {MAX_OF_JOB} are allowed", self.job);
+            return Err(StoreError::Invalid { field: "artifacts", problem });
+        }
+        Ok(())
+    }
+}
+
+/// Counts bytes of artifacts; how many there are then.
+pub(super) async fn add_bytes(bytes: i64, batch: &mut Batch<'_>) -> Result<i64, StoreError> {
+    let failed = batch.failed("count the bytes of artifacts");
+    let row = sqlx::query(
+        "UPDATE numbers SET value = value + $1 WHERE name = 'artifact_bytes' RETURNING value",
+    )
+    .bind(bytes)
+    .fetch_one(&mut *batch.connection)
+    .await;
+    row.and_then(|row| row.try_get(0)).map_err(failed)
+}
+
+/// Takes down the oldest artifacts until so many bytes are free; their files.
+async fn make_room(excess: i64, batch: &mut Batch<'_>) -> Result<Vec<String>, StoreError> {
+    let failed = batch.failed("make room for artifacts");
+    let (mut freed, mut files) = (0, Vec::new());
+    while freed < excess {
+        let rows = sqlx::query(
+            "SELECT job_id, name, packed, object FROM artifacts WHERE gone = 0 \
+             ORDER BY created_at, job_id, name LIMIT 64",
+        )
+        .fetch_all(&mut *batch.connection)
+        .await
+        .map_err(&failed)?;
+        if rows.is_empty() {
+            break;
+        }
+        for row in rows {
+            if freed >= excess {
+                break;
+            }
+            let job: String = row.try_get(0).map_err(&failed)?;
+            let name: String = row.try_get(1).map_err(&failed)?;
+            let packed: i64 = row.try_get(2).map_err(&failed)?;
+            files.extend(row.try_get::<Option<String>, _>(3).map_err(&failed)?);
+            let gone = sqlx::query(
+                "UPDATE artifacts SET gone = 1, body = NULL, object = NULL \
+                 WHERE job_id = $1 AND name = $2",
+            );
+            gone.bind(job).bind(name).execute(&mut *batch.connection).await.map_err(&failed)?;
+            freed += packed;
+        }
+    }
+    add_bytes(-freed, batch).await?;
+    Ok(files)
+}
+
+/// An artifact's row, without its body.
+pub(super) fn artifact_of(row: &sqlx::any::AnyRow) -> Result<ArtifactRow, sqlx::Error> {
+    Ok(ArtifactRow {
+        name: row.try_get("name")?,
+        kind: row.try_get("kind")?,
+        bytes: u64::try_from(row.try_get::<i64, _>("bytes")?).unwrap_or(0),
+        created_at: super::clock::time(row.try_get("created_at")?),
+        gone: row.try_get::<i64, _>("gone")? != 0,
+    })
+}

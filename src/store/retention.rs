@@ -1,0 +1,139 @@
+//! Taking down what is older, or more, than is to be kept. Never a job that has not ended.
+
+use futures_util::future::BoxFuture;
+use sqlx::Row;
+
+use super::state::parse;
+use super::tally::Place;
+use super::writer::{Batch, Write};
+use super::{JobState, StoreError};
+
+/// Jobs that one transaction takes down.
+pub(super) const CHUNK: u64 = 200;
+
+/// Takes down the oldest ended jobs.
+pub(super) struct TakeDown {
+    /// Those that ended before, microseconds; `None`: whatever their age.
+    pub(super) before: Option<i64>,
+    /// Most jobs.
+    pub(super) jobs: u64,
+    /// Enough once so many bytes are freed.
+    pub(super) bytes: u64,
+}
+
+/// What was taken down.
+#[derive(Default)]
+pub(super) struct TakenDown {
+    pub(super) jobs: u64,
+    pub(super) bytes: u64,
+    /// Files that no row names any more.
+    pub(super) files: Vec<String>,
+}
+
+impl Write for TakeDown {
+    type Out = TakenDown;
+
+    fn run<'a>(
+        &'a mut self,
+        batch: &'a mut Batch<'_>,
+    ) -> BoxFuture<'a, Result<TakenDown, StoreError>> {
+        Box::pin(async move {
+            let failed = batch.failed("look for jobs to take down");
+            let rows = sqlx::query(
+                "SELECT id, owner, state, bytes FROM jobs \
+                 WHERE ended_at IS NOT NULL AND ended_at < $1 ORDER BY ended_at LIMIT $2",
+            )
+            .bind(self.before.unwrap_or(i64::MAX))
+            .bind(self.jobs.min(CHUNK) as i64)
+            .fetch_all(&mut *batch.connection)
+            .await
+            .map_err(&failed)?;
+            let mut down = TakenDown::default();
+            for row in rows {
+                if down.bytes >= self.bytes {
+                    break;
+                }
+                let id: String = row.try_get(0).map_err(&failed)?;
+                let owner: String = row.try_get(1).map_err(&failed)?;
+                let state: String = row.try_get(2).map_err(&failed)?;
+                let bytes: i64 = row.try_get(3).map_err(&failed)?;
+                take_down(&id, batch, &mut down.files).await?;
+                let state = parse(&state).unwrap_or(JobState::Failed);
+                batch.tally.moved(&owner, Some(Place::waiting(state)), None);
+                batch.tally.weighs(&owner, -bytes);
+                down.jobs += 1;
+                down.bytes += u64::try_from(bytes).unwrap_or(0);
+            }
+            Ok(down)
+        })
+    }
+}
+
+/// Removes all rows of a job.
+async fn take_down(
+    id: &str,
+    batch: &mut Batch<'_>,
+    files: &mut Vec<String>,
+) -> Result<(), StoreError> {
+    let failed = batch.failed("take down a job");
+    let rows = sqlx::query(
+        "SELECT object FROM requests WHERE job_id = $1 AND object IS NOT NULL \
+         UNION ALL SELECT object FROM reports WHERE job_id = $1 AND object IS NOT NULL \
+         UNION ALL SELECT object FROM artifacts WHERE job_id = $1 AND object IS NOT NULL",
+    )
+    .bind(id)
+    .fetch_all(&mut *batch.connection)
+    .await
+    .map_err(&failed)?;
+    for row in rows {
+        files.push(row.try_get(0).map_err(&failed)?);
+    }
+    let row = sqlx::query(
+        "SELECT CAST(COALESCE(SUM(packed), 0) AS BIGINT) FROM artifacts \
+         WHERE job_id = $1 AND gone = 0",
+    )
+    .bind(id)
+    .fetch_one(&mut *batch.connection)
+    .await;
+    let packed: i64 = row.and_then(|row| row.try_get(0)).map_err(&failed)?;
+    if packed > 0 {
+        super::artifacts::add_bytes(-packed, batch).await?;
+    }
+    for sql in [
+        "DELETE FROM artifacts WHERE job_id = $1",
+        "DELETE FROM reports WHERE job_id = $1",
+        "DELETE FROM requests WHERE job_id = $1",
+        "DELETE FROM deliveries WHERE job_id = $1",
+        "DELETE FROM jobs WHERE id = $1",
+    ] {
+        sqlx::query(sql).bind(id).execute(&mut *batch.connection).await.map_err(&failed)?;
+    }
+    Ok(())
+}
+
+/// Forgets owners who have nothing, and takes down the oldest points beyond a number.
+pub(super) struct Tidy {
+    /// Points that stay; `None`: all.
+    pub(super) points: Option<u64>,
+}
+
+impl Write for Tidy {
+    type Out = u64;
+
+    fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(async move {
+            let failed = batch.failed("forget owners without jobs");
+            let counts = super::STATES.map(|state| format!("n_{} = 0", super::state::name(state)));
+            let sql = format!(
+                "DELETE FROM owners WHERE waiting = 0 AND running = 0 AND {}",
+                counts.join(" AND ")
+            );
+            let delete = sqlx::query(sqlx::AssertSqlSafe(sql));
+            delete.execute(&mut *batch.connection).await.map_err(failed)?;
+            match self.points {
+                Some(keep) => super::history::take_down(keep, CHUNK, batch).await,
+                None => Ok(0),
+            }
+        })
+    }
+}
