@@ -38,6 +38,7 @@ mod sweep;
 mod sweep_table;
 mod terminal;
 mod toolchain;
+mod watched;
 
 pub use error::CliError;
 pub use gate::GateError;

@@ -38,6 +38,8 @@ impl Caller {
 pub struct Submission {
     /// Whose it is.
     pub caller: Caller,
+    /// Its id, for who wants to watch it from its beginning; none: a new one.
+    pub job_id: Option<String>,
     /// The same key again is the same job again. At most 255 bytes.
     pub idempotency_key: Option<String>,
     /// Jobs of higher priority go before others of the same owner.
@@ -57,6 +59,12 @@ impl Submission {
     /// A job of the command line.
     pub fn local() -> Self {
         Self::of(Caller::local())
+    }
+
+    /// A job of the command line, and its id.
+    pub fn local_watched() -> (Self, String) {
+        let id = uuid::Uuid::now_v7().to_string();
+        (Self { job_id: Some(id.clone()), ..Self::local() }, id)
     }
 }
 

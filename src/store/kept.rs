@@ -9,15 +9,13 @@ use sqlx::Row;
 
 use super::artifacts::PutArtifact;
 use super::baselines::{Change, ChangeBaseline, PutBaseline};
-use super::deliveries::{Settle, TakeDue};
 use super::history::Append;
 use super::open::folder;
 use super::retention::{CHUNK, TakeDown, Tidy};
 use super::types::MAX_LABEL_BYTES;
 use super::{
-    ArtifactRow, BaselineRow, Cleaned, Delivery, DeliveryOutcome, NewBaseline, Page, Point,
-    PointPage, Retention, SeriesFilter, SeriesRow, Store, StoreError, StoredArtifact,
-    StoredBaseline, Visibility,
+    ArtifactRow, BaselineRow, Cleaned, NewBaseline, Page, Point, PointPage, Retention,
+    SeriesFilter, SeriesRow, Store, StoreError, StoredArtifact, StoredBaseline, Visibility,
 };
 
 /// Age from which a file that no row names is taken for a leftover: nobody takes so long between
@@ -97,20 +95,6 @@ impl Store {
         let body = super::read::body_of(&row).map_err(failed)?;
         let bytes = if artifact.gone { None } else { Some(self.objects.fetch(body).await?) };
         Ok(Some(StoredArtifact { artifact, bytes }))
-    }
-
-    /// Webhooks that are due. Each is this process' for a minute; then it is due again.
-    pub async fn due_deliveries(&self, limit: usize) -> Result<Vec<Delivery>, StoreError> {
-        self.writer.write(TakeDue { limit }).await
-    }
-
-    /// Notes what became of a webhook.
-    pub async fn settle_delivery(
-        &self,
-        job: &str,
-        outcome: DeliveryOutcome,
-    ) -> Result<(), StoreError> {
-        self.writer.write(Settle { job: job.to_owned(), outcome }).await
     }
 
     /// Appends measured values: all or none.

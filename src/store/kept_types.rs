@@ -28,28 +28,6 @@ pub struct StoredArtifact {
     pub bytes: Option<Vec<u8>>,
 }
 
-/// The end of a job that is to be announced.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivery {
-    /// The job.
-    pub job: JobId,
-    /// Where to.
-    pub url: String,
-    /// The how-manieth try this is, from 1.
-    pub attempt: u32,
-}
-
-/// What became of an announcement.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeliveryOutcome {
-    /// It was accepted.
-    Delivered,
-    /// It failed, and is to be tried again then.
-    RetryAt(SystemTime, String),
-    /// It failed, and is not tried again.
-    GivenUp(String),
-}
-
 /// A measured value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {

@@ -268,10 +268,7 @@ pub(super) async fn end(
     let from = Place { state: row.state, held: row.holder.is_some() };
     batch.tally.moved(&row.owner, Some(from), Some(Place::waiting(state)));
     batch.tally.weighs(&row.owner, more_bytes);
-    match &row.webhook {
-        Some(url) => super::deliveries::enter(job, url, batch).await,
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// A job goes back to those that wait.

@@ -16,7 +16,6 @@ mod cancel;
 mod claim;
 mod clock;
 mod database;
-mod deliveries;
 mod error;
 mod history;
 mod instance;
@@ -43,8 +42,8 @@ mod writer;
 pub use database::Durability;
 pub use error::StoreError;
 pub use kept_types::{
-    ArtifactRow, BaselineRow, Cleaned, Delivery, DeliveryOutcome, NewBaseline, Point, PointPage,
-    Retention, SeriesFilter, SeriesRow, StoredArtifact, StoredBaseline,
+    ArtifactRow, BaselineRow, Cleaned, NewBaseline, Point, PointPage, Retention, SeriesFilter,
+    SeriesRow, StoredArtifact, StoredBaseline,
 };
 pub use lease::{HEARTBEAT, JobLease, LEASE};
 pub use open::{Quotas, Store, StoreConfig};

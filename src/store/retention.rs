@@ -103,7 +103,6 @@ async fn take_down(
         "DELETE FROM artifacts WHERE job_id = $1",
         "DELETE FROM reports WHERE job_id = $1",
         "DELETE FROM requests WHERE job_id = $1",
-        "DELETE FROM deliveries WHERE job_id = $1",
         "DELETE FROM jobs WHERE id = $1",
     ] {
         sqlx::query(sql).bind(id).execute(&mut *batch.connection).await.map_err(&failed)?;

@@ -163,6 +163,9 @@ impl Shared {
         hash.update(&[0]);
         hash.update(&job.request);
         job.request_hash = *hash.finalize().as_bytes();
+        if let Some(id) = &submission.job_id {
+            job.id.clone_from(id);
+        }
         job.priority = submission.priority;
         job.idempotency_key.clone_from(&submission.idempotency_key);
         job.label.clone_from(&submission.label);

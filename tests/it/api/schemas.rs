@@ -173,6 +173,7 @@ fn device_metrics() -> Value {
         "kernels_left_out": 3,
         "conditions": {
             "clock_control": "none", "cache_control": "all", "replay": "user", "passes": 9,
+            "window_ms": 200, "launches": 3265,
         },
         "unavailable": {"code": "no_permission", "reason": "r", "remedy": "r"},
         "kernels": [{

@@ -1,15 +1,4 @@
--- What is announced when a job ends, measured values over time, and baselines of the gate.
-
-CREATE TABLE deliveries (
-    job_id        TEXT COLLATE "C" PRIMARY KEY,
-    url           TEXT COLLATE "C" NOT NULL,
-    -- pending, delivered or failed
-    state         TEXT COLLATE "C" NOT NULL,
-    attempts      BIGINT NOT NULL,
-    next_at       BIGINT NOT NULL,
-    error         TEXT COLLATE "C"
-);
-CREATE INDEX deliveries_due ON deliveries (next_at) WHERE state = 'pending';
+-- Measured values over time, and baselines of the gate.
 
 CREATE TABLE points (
     id            TEXT COLLATE "C" PRIMARY KEY,

@@ -1,15 +1,4 @@
--- What is announced when a job ends, measured values over time, and baselines of the gate.
-
-CREATE TABLE deliveries (
-    job_id        TEXT PRIMARY KEY,
-    url           TEXT NOT NULL,
-    -- pending, delivered or failed
-    state         TEXT NOT NULL,
-    attempts      BIGINT NOT NULL,
-    next_at       BIGINT NOT NULL,
-    error         TEXT
-);
-CREATE INDEX deliveries_due ON deliveries (next_at) WHERE state = 'pending';
+-- Measured values over time, and baselines of the gate.
 
 CREATE TABLE points (
     id            TEXT PRIMARY KEY,
