@@ -15,6 +15,7 @@ mod error;
 mod eval;
 mod format;
 mod gate;
+mod history;
 mod http;
 mod import;
 mod import_table;

@@ -7,6 +7,7 @@ use futures_util::stream::BoxStream;
 
 use super::ServiceError;
 use crate::contract::{CompareRequest, EvaluateRequest, SweepRequest};
+use crate::gate::GateRequest;
 use crate::report::{JobEvent, JobKind, JobState};
 
 /// What an operation answers with.
@@ -78,6 +79,8 @@ pub enum JobRequest {
     Compare(Box<CompareRequest>),
     /// A sweep.
     Sweep(Box<SweepRequest>),
+    /// A run of the gate.
+    Gate(Box<GateRequest>),
 }
 
 impl JobRequest {
@@ -88,6 +91,7 @@ impl JobRequest {
             Self::Execute(_) => JobKind::Execute,
             Self::Compare(_) => JobKind::Compare,
             Self::Sweep(_) => JobKind::Sweep,
+            Self::Gate(_) => JobKind::Gate,
         }
     }
 }
