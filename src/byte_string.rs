@@ -11,7 +11,11 @@ pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S:
     serializer.serialize_bytes(bytes)
 }
 
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: From<Vec<u8>>,
+    D: Deserializer<'de>,
+{
     struct Bytes;
     impl Visitor<'_> for Bytes {
         type Value = Vec<u8>;
@@ -25,5 +29,5 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
             Ok(bytes)
         }
     }
-    deserializer.deserialize_byte_buf(Bytes)
+    deserializer.deserialize_byte_buf(Bytes).map(T::from)
 }

@@ -5,6 +5,7 @@
 //! line of the table in [`settings`]: its key, its type and range, its environment variable.
 
 mod error;
+mod hosts;
 mod load;
 pub mod settings;
 mod values;
@@ -12,6 +13,7 @@ mod values;
 use serde::{Deserialize, Serialize};
 
 pub use error::{ConfigError, Origin};
+pub use hosts::HostPattern;
 pub use load::{CliOverrides, Effective};
 pub use values::DeviceSelection;
 
@@ -41,9 +43,11 @@ pub struct ServerConfig {
     pub host: String,
     pub port: u16,
     pub api_keys: Vec<String>,
+    pub admin_keys: Vec<String>,
+    pub webhook_secret: String,
+    pub webhook_hosts: Vec<String>,
     pub body_limit_bytes: u64,
     pub shutdown_grace_s: f64,
-    pub jobs_kept: usize,
 }
 
 /// `[devices]`

@@ -110,11 +110,18 @@ impl Exit {
         match error {
             ServiceError::Invalid(_)
             | ServiceError::NoSuchJob(_)
+            | ServiceError::NoSuchBaseline(_)
+            | ServiceError::Conflict { .. }
             | ServiceError::NoArtifact { .. }
+            | ServiceError::IdempotencyConflict { .. }
+            | ServiceError::Forbidden(_)
             | ServiceError::ArtifactGone { .. } => Exit::Usage,
-            ServiceError::QueueFull { .. } | ServiceError::ShuttingDown => Exit::Busy,
+            ServiceError::QueueFull { .. }
+            | ServiceError::QuotaExceeded { .. }
+            | ServiceError::Cancelled { .. }
+            | ServiceError::ShuttingDown => Exit::Busy,
             ServiceError::Unavailable(_) => Exit::Environment,
-            ServiceError::Internal { .. } => Exit::Internal,
+            ServiceError::JobFailed { .. } | ServiceError::Internal { .. } => Exit::Internal,
         }
     }
 
@@ -235,6 +242,7 @@ mod tests {
         ];
         for (verdict, code) in verdicts {
             assert_eq!(GateExit::of_verdict(verdict).code(), code, "{verdict:?}");
+            assert_eq!(verdict.exit_code(), code, "{verdict:?}");
         }
     }
 

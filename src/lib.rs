@@ -4,14 +4,16 @@
 //! One way through, each stage a module that imports only what stands above it in this list:
 //!
 //! `contract` → `tensor` → `compile` → `worker` → `measure` → `validate` → `profile` → `tools` →
-//! `report` → `pipeline` → `gate`
+//! `report` → `gate` → `history` → `pipeline`
 //!
 //! [`pipeline`] alone knows the order of the stages; [`api`] and [`cli`] alone know HTTP and the
 //! terminal; [`device`] alone touches CUDA and contains the crate's only `unsafe` code.
 
 mod byte_string;
+mod xml;
 
 pub mod contained;
+pub mod telemetry;
 
 pub mod tensor;
 
@@ -32,12 +34,14 @@ pub mod profile;
 pub mod report;
 pub mod tools;
 
+pub mod gate;
+pub mod history;
+
 pub mod config;
 pub mod store;
 
 pub mod pipeline;
-
-pub mod gate;
+pub mod webhook;
 
 pub mod exit;
 

@@ -124,6 +124,7 @@ pub(crate) mod tests {
             max_shared_optin_bytes: 0,
             pci_bus_id: String::new(),
             sm: SmLimits::default(),
+            unmonitored: None,
         }
     }
 

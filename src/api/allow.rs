@@ -1,28 +1,77 @@
-//! Which methods a path takes, for the `Allow` header of 405 answers.
+//! Which paths there are and which methods each takes: for the `Allow` header of 405 answers, and for
+//! naming requests by their operation.
 
 use poem::http::HeaderValue;
 
-/// Path templates, split at `/`, and their methods.
-pub(super) struct Routes(Vec<(Vec<String>, String)>);
+/// Path templates, in the order in which they are tried.
+pub(super) struct Routes(Vec<Template>);
+
+struct Template {
+    text: String,
+    parts: Vec<String>,
+    methods: Vec<String>,
+}
 
 impl Routes {
     /// From templates such as `/jobs/{job_id}` and their methods in capitals.
     pub(super) fn new(routes: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
-        let split = |path: String| path.split('/').map(str::to_owned).collect();
-        let routes = routes.into_iter();
-        Self(routes.map(|(path, methods)| (split(path), methods.join(", "))).collect())
+        let template = |(text, methods): (String, Vec<String>)| {
+            let parts = text.split('/').map(str::to_owned).collect();
+            Template { text, parts, methods }
+        };
+        let mut all: Vec<Template> = routes.into_iter().map(template).collect();
+        // What is written out goes before what is left open.
+        all.sort_by_key(|template| template.parts.iter().filter(|part| is_open(part)).count());
+        Self(all)
+    }
+
+    /// The template that a path fits.
+    pub(super) fn template(&self, path: &str) -> Option<&str> {
+        self.find(path).map(|template| template.text.as_str())
     }
 
     pub(super) fn allow(&self, path: &str) -> Option<HeaderValue> {
-        let fits = |template: &[String]| {
-            let count = path.split('/').count();
-            count == template.len()
+        HeaderValue::from_str(&self.find(path)?.methods.join(", ")).ok()
+    }
+
+    /// Every method with its template.
+    pub(super) fn operations(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().flat_map(|template| {
+            template.methods.iter().map(|method| (method.as_str(), template.text.as_str()))
+        })
+    }
+
+    fn find(&self, path: &str) -> Option<&Template> {
+        let fits = |template: &&Template| {
+            path.split('/').count() == template.parts.len()
                 && path
                     .split('/')
-                    .zip(template)
-                    .all(|(part, expected)| part == expected || expected.starts_with('{'))
+                    .zip(&template.parts)
+                    .all(|(part, expected)| part == expected || is_open(expected))
         };
-        let (_, methods) = self.0.iter().find(|(template, _)| fits(template))?;
-        HeaderValue::from_str(methods).ok()
+        self.0.iter().find(fits)
+    }
+}
+
+fn is_open(part: &str) -> bool {
+    part.starts_with('{')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_out_goes_first() {
+        let get = || vec!["GET".to_owned()];
+        let routes = Routes::new([
+            ("/jobs/{id}".to_owned(), get()),
+            ("/jobs/all".to_owned(), vec!["GET".to_owned(), "POST".to_owned()]),
+        ]);
+        assert_eq!(routes.template("/jobs/all"), Some("/jobs/all"));
+        assert_eq!(routes.template("/jobs/7"), Some("/jobs/{id}"));
+        assert_eq!(routes.template("/jobs/7/x"), None);
+        assert_eq!(routes.allow("/jobs/all").unwrap(), "GET, POST");
+        assert_eq!(routes.operations().count(), 3);
     }
 }

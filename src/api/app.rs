@@ -8,14 +8,20 @@ use poem_openapi::OpenApiService;
 use tokio::sync::watch;
 
 use super::allow::Routes;
-use super::auth::{Guard, Keys};
+use super::auth::{AdminKeys, Guard, Keys};
 use super::body::BodyLimits;
 use super::envelope::{Envelope, GpuType};
-use super::routes::Api;
+use super::events::Watchers;
+use super::gate::Gate;
+use super::http_metrics::HttpMetrics;
+use super::jobs::Jobs;
+use super::machine::Machine;
+use super::routes::Kernels;
 use super::server::Phase;
 use super::{pages, spec};
 use crate::config::ServerConfig;
 use crate::pipeline::EvaluationService;
+use crate::webhook::Policy;
 
 /// The application, ready to answer requests.
 pub(super) fn app(
@@ -23,16 +29,32 @@ pub(super) fn app(
     service: Arc<dyn EvaluationService>,
     phase: watch::Receiver<Phase>,
 ) -> impl Endpoint<Output = Response> + use<> {
-    let api = Api { service: Arc::clone(&service), body_limit_bytes: config.body_limit_bytes };
-    let operations = OpenApiService::new(api, "warpgauge", env!("CARGO_PKG_VERSION"));
+    let pages = pages::PATHS.map(|path| (path.to_owned(), vec!["GET".to_owned()]));
+    let known = Routes::new(spec::operations(&spec::full()).into_iter().chain(pages));
+    let http = Arc::new(HttpMetrics::new(&known));
+    let watchers = Watchers::new(phase.clone());
+    let operations = (
+        Kernels { service: Arc::clone(&service) },
+        Gate { service: Arc::clone(&service) },
+        Jobs { service: Arc::clone(&service), watchers: watchers.clone() },
+        Machine {
+            service: Arc::clone(&service),
+            body_limit_bytes: config.body_limit_bytes,
+            http: Arc::clone(&http),
+            watchers,
+            admin_keys: AdminKeys::new(config),
+        },
+    );
+    let operations = OpenApiService::new(operations, "warpgauge", env!("CARGO_PKG_VERSION"));
     let operations = operations.into_endpoint();
     let routes = Split { pages: pages::add(Route::new()), operations }
         .data(BodyLimits::new(config.body_limit_bytes))
+        .data(Policy::new(config))
         .map_to_response();
-    let pages = pages::PATHS.map(|path| (path.to_owned(), vec!["GET".to_owned()]));
     Envelope {
-        inner: Guard { keys: Keys::new(&config.api_keys), inner: routes },
-        routes: Routes::new(spec::operations(&spec::full()).into_iter().chain(pages)),
+        inner: Guard { keys: Keys::new(config), inner: routes },
+        routes: known,
+        http,
         phase,
         gpu: GpuType { service, known: OnceLock::new() },
     }

@@ -14,6 +14,7 @@ use tracing::Instrument;
 
 use super::allow::Routes;
 use super::error::{ApiError, JSON, framework_error};
+use super::http_metrics::HttpMetrics;
 use super::payload::BodyLength;
 use super::server::Phase;
 use crate::pipeline::EvaluationService;
@@ -31,6 +32,7 @@ const GPU_TYPE: &str = "x-gpu-type";
 pub(super) struct Envelope<E> {
     pub(super) inner: E,
     pub(super) routes: Routes,
+    pub(super) http: Arc<HttpMetrics>,
     pub(super) phase: watch::Receiver<Phase>,
     pub(super) gpu: GpuType,
 }
@@ -63,7 +65,9 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         self.add_headers(response.headers_mut(), id);
 
         let status = response.status();
-        let ms = started.elapsed().as_secs_f64() * 1e3;
+        let took = started.elapsed();
+        self.http.answered(method.as_str(), self.routes.template(uri.path()), status, took);
+        let ms = took.as_secs_f64() * 1e3;
         if status.is_server_error() {
             tracing::warn!(status = status.as_u16(), ms, "answered");
         } else {

@@ -5,7 +5,9 @@ use poem::{IntoResponse, Response};
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
+use crate::contract::ContractError;
 use crate::pipeline::{Problem, ServiceError};
+use crate::telemetry::{Reject, telemetry};
 
 /// Media type of every answer but pages and the YAML specification.
 pub(super) const JSON: &str = "application/json";
@@ -127,6 +129,12 @@ impl ApiError {
         self
     }
 
+    /// The job that it is about.
+    fn of_job(mut self, job_id: String) -> Self {
+        self.body.job_id = Some(job_id);
+        self
+    }
+
     /// Something of ours broke: `id` finds the log line that says what.
     pub(super) fn internal(id: &str, error: impl Into<String>) -> Self {
         let mut this = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error);
@@ -137,6 +145,11 @@ impl ApiError {
     /// The server is going down.
     pub(super) fn shutting_down() -> Self {
         ServiceError::ShuttingDown.into()
+    }
+
+    /// Several fields of the request are wrong.
+    pub(super) fn problems(problems: Vec<ContractError>) -> Self {
+        Self::invalid(problems.into_iter().map(Problem::from).collect())
     }
 
     fn invalid(problems: Vec<Problem>) -> Self {
@@ -164,6 +177,25 @@ impl From<ServiceError> for ApiError {
                 let seconds = retry_after.as_secs_f64().ceil() as u64;
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "queue_full", text).retry_after(seconds)
             }
+            ServiceError::QuotaExceeded { retry_after, .. } => {
+                let seconds = retry_after.as_secs_f64().ceil() as u64;
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "quota_exceeded", text)
+                    .retry_after(seconds)
+            }
+            ServiceError::IdempotencyConflict { job_id } => {
+                Self::new(StatusCode::CONFLICT, "idempotency_conflict", text).of_job(job_id)
+            }
+            ServiceError::Cancelled { job_id } => {
+                Self::new(StatusCode::CONFLICT, "cancelled", text).of_job(job_id)
+            }
+            ServiceError::JobFailed { job_id, code, .. } => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, &code, text).of_job(job_id)
+            }
+            ServiceError::Forbidden(_) => Self::new(StatusCode::FORBIDDEN, "forbidden", text),
+            ServiceError::NoSuchBaseline(_) => {
+                Self::new(StatusCode::NOT_FOUND, "no_such_baseline", text)
+            }
+            ServiceError::Conflict { code, .. } => Self::new(StatusCode::CONFLICT, code, text),
             ServiceError::NoSuchJob(_) => Self::new(StatusCode::NOT_FOUND, "no_such_job", text),
             ServiceError::NoArtifact { .. } => {
                 Self::new(StatusCode::NOT_FOUND, "no_such_artifact", text)
@@ -180,8 +212,29 @@ impl From<ServiceError> for ApiError {
     }
 }
 
+/// What an answer counts as among refusals; that something is not there is none.
+fn reject(status: StatusCode, code: &str) -> Option<Reject> {
+    Some(match (status.as_u16(), code) {
+        (404 | 410, _) => return None,
+        (401, _) => Reject::Unauthorized,
+        (403, _) => Reject::Forbidden,
+        (413, _) => Reject::BodyTooLarge,
+        (429, "quota_exceeded") => Reject::Quota,
+        (429, "too_many_large_bodies") => Reject::LargeBodies,
+        (429, "too_many_watchers") => Reject::Watchers,
+        (429, _) => Reject::QueueFull,
+        (503, "shutting_down") => Reject::ShuttingDown,
+        (503, _) => Reject::Unavailable,
+        (500.., _) => Reject::Internal,
+        _ => Reject::Invalid,
+    })
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
+        if let Some(why) = reject(self.status, &self.body.code) {
+            telemetry().rejected(why);
+        }
         let body = serde_json::to_vec(&*self.body).unwrap_or_default();
         let mut response = Response::builder().status(self.status).content_type(JSON).body(body);
         let headers = response.headers_mut();

@@ -24,10 +24,40 @@ impl Statuses for TakesBody {
     const LIST: &'static [u16] = &[400, 401, 408, 413, 415, 429, 500, 503];
 }
 
+/// Errors of operations that take a contract and make a job of it.
+pub(super) struct TakesJobBody;
+impl Statuses for TakesJobBody {
+    const LIST: &'static [u16] = &[400, 401, 408, 409, 413, 415, 429, 500, 503];
+}
+
+/// Errors of operations that look up a baseline.
+pub(super) struct TakesBaseline;
+impl Statuses for TakesBaseline {
+    const LIST: &'static [u16] = &[401, 404, 500, 503];
+}
+
+/// Errors of operations that make a baseline.
+pub(super) struct TakesBaselineBody;
+impl Statuses for TakesBaselineBody {
+    const LIST: &'static [u16] = &[400, 401, 404, 408, 409, 413, 415, 429, 500, 503];
+}
+
+/// Errors of operations that watch a job.
+pub(super) struct TakesWatchedJob;
+impl Statuses for TakesWatchedJob {
+    const LIST: &'static [u16] = &[401, 404, 429, 500, 503];
+}
+
 /// Errors of operations that look up a job.
 pub(super) struct TakesJob;
 impl Statuses for TakesJob {
     const LIST: &'static [u16] = &[401, 404, 500, 503];
+}
+
+/// Errors of operations of administrators.
+pub(super) struct TakesAdmin;
+impl Statuses for TakesAdmin {
+    const LIST: &'static [u16] = &[400, 401, 403, 500, 503];
 }
 
 /// Errors of operations that look up what a job left.
@@ -86,9 +116,15 @@ fn describe(status: u16) -> MetaResponse {
             "No key, or a wrong one.",
             vec![header("WWW-AUTHENTICATE", "How to send a key.", "string")],
         ),
+        403 => ("The key is not one of an administrator's.", vec![]),
         404 => {
-            ("There is no such job, or it is not kept any more, or it left no such thing.", vec![])
+            ("There is no such thing, or it is not kept any more, or the job left none.", vec![])
         }
+        409 => (
+            "The idempotency key was used for another request, or the job was cancelled while its \
+             caller waited; or the device, driver or method is not what the baseline is for.",
+            vec![],
+        ),
         410 => ("The job left it, and it is not kept any more.", vec![]),
         408 => ("The body stopped coming.", vec![]),
         413 => ("The body is larger than the server takes.", vec![]),
@@ -96,7 +132,7 @@ fn describe(status: u16) -> MetaResponse {
             ("The body has a media type that is not taken; the error lists those that are.", vec![])
         }
         429 => (
-            "The queue is full.",
+            "The queue is full, or the caller has as many jobs as it may.",
             vec![header("RETRY-AFTER", "Seconds after which it is worth trying again.", "integer")],
         ),
         503 => {

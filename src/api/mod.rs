@@ -9,12 +9,22 @@ mod allow;
 mod app;
 mod artifacts;
 mod auth;
+mod batch;
 mod body;
 mod capabilities;
+mod cleanup;
 mod described;
 mod envelope;
 mod error;
+mod events;
+mod exposition;
 mod failure;
+mod gate;
+mod gate_reply;
+mod http_metrics;
+mod jobs;
+mod machine;
+mod metrics;
 mod pages;
 mod payload;
 mod rewrite;
@@ -22,12 +32,19 @@ mod routes;
 mod schema;
 mod server;
 pub mod spec;
+mod stats;
+mod submission;
 mod sweep;
+mod tags;
 mod views;
 
+pub use batch::{Batch, BatchAccepted, BatchItem};
 pub use capabilities::{Capabilities, CompileCapability, DeviceCapabilities};
+pub use cleanup::Cleaned;
 pub use error::{ErrorBody, ErrorStatus, ValidationError};
+pub use gate::{BaselineRemoved, Baselines};
 pub use server::{ServeError, serve};
+pub use stats::{CompilationMetrics, GpuUtilization, ProfilingMetrics, Stats, Throughput};
 pub use views::{
     Accepted, CudaDevice, CudaInfo, Devices, GpuManager, Health, HealthStatus, Info, JobStats,
     LegacyJob,

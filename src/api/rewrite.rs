@@ -65,10 +65,12 @@ pub(super) fn for_generators(document: &mut Value) {
     });
 }
 
-/// Whether any operation of a path answers with a picture, or with files of several types.
+/// Whether any operation of a path answers with a picture, a text for other programs, or files of
+/// several types.
 fn gives_files(operations: &Value) -> bool {
-    let is_picture = |media_type: &Value| {
-        media_type.as_str().is_some_and(|media_type| media_type.starts_with("image/"))
+    let foreign = ["image/", "application/openmetrics-text", "text/event-stream"];
+    let is_foreign = |media_type: &Value| {
+        media_type.as_str().is_some_and(|it| foreign.iter().any(|kind| it.starts_with(kind)))
     };
     let answers = |operation: &Value| {
         let answers = operation.get("responses").and_then(Value::as_mapping).cloned();
@@ -79,7 +81,7 @@ fn gives_files(operations: &Value) -> bool {
         let content = answer.get("content").and_then(Value::as_mapping);
         content.is_some_and(|content| {
             let several = content.len() > 1 && !content.contains_key(JSON);
-            several || content.keys().any(is_picture)
+            several || (!content.contains_key(JSON) && content.keys().any(is_foreign))
         })
     })
 }
@@ -114,9 +116,18 @@ fn error_example(status: &str) -> Option<Value> {
             "{status: client_error, code: unauthorized, \
              error: 'this server needs an API key: send X-API-Key, or Authorization: Bearer'}"
         }
+        "403" => {
+            "{status: client_error, code: forbidden, \
+             error: 'this operation is for administrators: use one of server.admin_keys'}"
+        }
         "404" => {
             "{status: error, code: no_such_job, \
              error: 'there is no job 7; finished jobs are kept for a while only'}"
+        }
+        "409" => {
+            "{status: client_error, code: idempotency_conflict, \
+             error: 'the idempotency key was used before with a different request, for job 7; use a \
+             new key for a new request'}"
         }
         "410" => {
             "{status: client_error, code: artifact_gone, \

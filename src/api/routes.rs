@@ -1,39 +1,25 @@
-//! The operations.
+//! The operations on kernels.
 
 use std::sync::Arc;
 
 use poem::http::HeaderMap;
-use poem_openapi::param::{Path, Query};
-use poem_openapi::{ApiResponse, OpenApi, Tags};
+use poem_openapi::param::Query;
+use poem_openapi::{ApiResponse, OpenApi};
 
-use super::artifacts::{self, ArtifactReply, Picture};
-use super::capabilities::Capabilities;
 use super::error::ApiError;
-use super::failure::{
-    Fails, Open, TakesArtifact, TakesBody, TakesJob, TakesNothing, TakesParameters,
-};
+use super::failure::{Fails, TakesBody, TakesJobBody};
 use super::payload::{Contract, Reply};
+use super::submission::Taken;
 use super::sweep::{self, Form, SweepFormat, SweepReply};
-use super::views::{Accepted, CudaInfo, Devices, Health, Info, LegacyJob};
+use super::tags::Tag;
+use super::views::Accepted;
 use crate::contract::{CompareRequest, EvaluateRequest, SweepRequest};
-use crate::pipeline::{ArtifactList, CompileRequest, EvaluationService, ServiceError};
-use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, JobView, ProfilePlan};
+use crate::pipeline::{CompileRequest, EvaluationService, JobRequest};
+use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, ProfilePlan};
 
-/// The operations over a service.
-pub(super) struct Api {
+/// The operations on kernels over a service.
+pub(super) struct Kernels {
     pub(super) service: Arc<dyn EvaluationService>,
-    pub(super) body_limit_bytes: u64,
-}
-
-/// Groups of operations.
-#[derive(Tags)]
-enum Tag {
-    /// Compile, run, check and time kernels.
-    Kernels,
-    /// Watch jobs and fetch their reports.
-    Jobs,
-    /// What this machine is and can do.
-    Machine,
 }
 
 /// Answers of `POST /evaluate`.
@@ -58,7 +44,7 @@ fn yes() -> bool {
 }
 
 #[OpenApi]
-impl Api {
+impl Kernels {
     /// Evaluate a kernel
     ///
     /// Compiles the kernel, runs it on seeded or given inputs, checks its outputs and times it. A
@@ -68,19 +54,22 @@ impl Api {
     #[oai(path = "/evaluate", method = "post", operation_id = "evaluate", tag = "Tag::Kernels")]
     async fn evaluate(
         &self,
+        taken: Taken,
         /// Whether to wait for the report.
         #[oai(default = "yes")]
         wait: Query<bool>,
         /// The kernel and its IO contract.
         request: Contract<EvaluateRequest>,
-    ) -> Result<Evaluated, Fails<TakesBody>> {
+    ) -> Result<Evaluated, Fails<TakesJobBody>> {
         let Contract { value, share } = request;
         if !wait.0 {
-            let accepted = Accepted::new(self.service.submit(value)?);
+            let request = JobRequest::Evaluate(Box::new(value));
+            let submitted = self.service.submit(request, taken.0).await?;
+            let accepted = Accepted::new(submitted);
             let location = accepted.status_url.clone();
             return Ok(Evaluated::Accepted(Reply::new(&accepted)?, location));
         }
-        let report = self.service.evaluate(value).await?;
+        let report = self.service.evaluate(value, taken.0).await?;
         drop(share);
         Ok(Evaluated::Report(report_reply(report).await?))
     }
@@ -94,11 +83,12 @@ impl Api {
     #[oai(path = "/compare", method = "post", operation_id = "compare", tag = "Tag::Kernels")]
     async fn compare(
         &self,
+        taken: Taken,
         /// The kernels and their IO contract.
         request: Contract<CompareRequest>,
-    ) -> Result<Reply<CompareResponse>, Fails<TakesBody>> {
+    ) -> Result<Reply<CompareResponse>, Fails<TakesJobBody>> {
         let Contract { value, share } = request;
-        let report = self.service.compare(value).await?;
+        let report = self.service.compare(value, taken.0).await?;
         drop(share);
         Ok(Reply::new(&report)?)
     }
@@ -112,6 +102,7 @@ impl Api {
     #[oai(path = "/sweep", method = "post", operation_id = "sweep", tag = "Tag::Kernels")]
     async fn sweep(
         &self,
+        taken: Taken,
         headers: &HeaderMap,
         /// Whether points are sent as server-sent events, each when it is done.
         stream: Query<Option<bool>>,
@@ -119,10 +110,10 @@ impl Api {
         format: Query<Option<SweepFormat>>,
         /// The contract of an evaluation, and axes.
         request: Contract<SweepRequest>,
-    ) -> Result<SweepReply, Fails<TakesBody>> {
+    ) -> Result<SweepReply, Fails<TakesJobBody>> {
         let Contract { value, share } = request;
         let form = Form::wanted(stream.0, format.0, headers);
-        Ok(sweep::reply(&self.service, value, share, form).await?)
+        Ok(sweep::reply(&self.service, value, taken.0, share, form).await?)
     }
 
     /// Compile a kernel
@@ -148,11 +139,12 @@ impl Api {
     #[oai(path = "/execute", method = "post", operation_id = "execute", tag = "Tag::Kernels")]
     async fn execute(
         &self,
+        taken: Taken,
         /// The kernel and its IO contract.
         request: Contract<EvaluateRequest>,
-    ) -> Result<Reply<EvaluateResponse>, Fails<TakesBody>> {
+    ) -> Result<Reply<EvaluateResponse>, Fails<TakesJobBody>> {
         let Contract { value, share } = request;
-        let report = self.service.execute(value).await?;
+        let report = self.service.execute(value, taken.0).await?;
         drop(share);
         Ok(report_reply(report).await?)
     }
@@ -177,168 +169,9 @@ impl Api {
         drop(share);
         Ok(Reply::new(&plan)?)
     }
-
-    /// Get a job
-    ///
-    /// Says where a job stands and, once it ended, holds its report.
-    #[oai(path = "/jobs/:job_id", method = "get", operation_id = "get_job", tag = "Tag::Jobs")]
-    async fn job(
-        &self,
-        /// The `job_id` of an earlier answer.
-        job_id: Path<String>,
-    ) -> Result<Reply<JobView>, Fails<TakesJob>> {
-        let job = self.find(&job_id)?;
-        let content_bytes = job.result.as_ref().map_or(0, content_bytes);
-        Ok(Reply::with_content(job, content_bytes).await?)
-    }
-
-    /// Get a job's state
-    ///
-    /// The shape of the CUDA Evaluation Server. `/jobs/{job_id}` holds the report too.
-    #[oai(path = "/job/:job_id", method = "get", operation_id = "get_job_state", tag = "Tag::Jobs")]
-    async fn legacy_job(
-        &self,
-        /// The `job_id` of an earlier answer.
-        job_id: Path<String>,
-    ) -> Result<Reply<LegacyJob>, Fails<TakesJob>> {
-        Ok(Reply::new(&LegacyJob::new(self.find(&job_id)?))?)
-    }
-
-    /// List a job's artifacts
-    ///
-    /// What the job left beside its report, of each of its kernels: PTX, SASS, machine code, the
-    /// compiler's log, and the files of profilers. What there is not says why. Artifacts are kept
-    /// with their job, for as long as the server's budget for them allows.
-    #[oai(
-        path = "/jobs/:job_id/artifacts",
-        method = "get",
-        operation_id = "list_artifacts",
-        tag = "Tag::Jobs"
-    )]
-    async fn artifacts(
-        &self,
-        /// The `job_id` of an earlier answer.
-        job_id: Path<String>,
-    ) -> Result<Reply<ArtifactList>, Fails<TakesArtifact>> {
-        let job = self.find(&job_id)?;
-        Ok(Reply::new(&self.service.artifacts(&job.job_id)?)?)
-    }
-
-    /// Get an artifact of a job
-    ///
-    /// PTX and machine code that did not run are made on demand, so that SASS can be had of a
-    /// kernel that was emulated. SASS needs `nvdisasm` on the server.
-    #[oai(
-        path = "/jobs/:job_id/artifacts/:name",
-        method = "get",
-        operation_id = "get_artifact",
-        tag = "Tag::Jobs"
-    )]
-    async fn artifact(
-        &self,
-        /// The `job_id` of an earlier answer.
-        job_id: Path<String>,
-        /// `ptx`, `sass`, `cubin`, `log`, `ncu-rep` or `nsys-rep`.
-        name: Path<String>,
-        /// Whose: in a comparison `reference` or a candidate's name. Default: the job's kernel, or
-        /// the first candidate.
-        kernel: Query<Option<String>>,
-    ) -> Result<ArtifactReply, Fails<TakesArtifact>> {
-        let job = self.find(&job_id)?;
-        let kind = artifacts::kind(&name, &job.job_id)?;
-        let content = self.service.artifact(&job.job_id, kind, kernel.0.as_deref()).await?;
-        Ok(ArtifactReply(content))
-    }
-
-    /// Draw a job's roofline
-    ///
-    /// The roofline of an evaluation with `profile`, as a picture. Its numbers are in the report,
-    /// at `kernel_exec_result.metadata.device_metrics.roofline`.
-    #[oai(
-        path = "/jobs/:job_id/roofline.svg",
-        method = "get",
-        operation_id = "draw_roofline",
-        tag = "Tag::Jobs"
-    )]
-    async fn roofline(
-        &self,
-        /// The `job_id` of an earlier answer.
-        job_id: Path<String>,
-    ) -> Result<Picture, Fails<TakesJob>> {
-        Ok(Picture::of(&self.find(&job_id)?)?)
-    }
-
-    /// Check health
-    ///
-    /// Whether evaluations can run. Needs no key.
-    #[oai(path = "/health", method = "get", operation_id = "health", tag = "Tag::Machine")]
-    async fn health(&self) -> Result<Reply<Health>, Fails<Open>> {
-        Ok(Reply::new(&Health::new(&self.service.status()))?)
-    }
-
-    /// Describe the server
-    ///
-    /// Version, devices, queue, compilers and limits.
-    #[oai(path = "/info", method = "get", operation_id = "info", tag = "Tag::Machine")]
-    async fn info(&self) -> Result<Reply<Info>, Fails<TakesNothing>> {
-        let info = Info::new(self.service.status(), self.body_limit_bytes);
-        Ok(Reply::new(&info)?)
-    }
-
-    /// List devices
-    ///
-    /// Every device that evaluations can run on, emulated ones included, and its worker.
-    #[oai(path = "/devices", method = "get", operation_id = "devices", tag = "Tag::Machine")]
-    async fn devices(&self) -> Result<Reply<Devices>, Fails<TakesNothing>> {
-        let devices = self.service.status().devices;
-        Ok(Reply::new(&Devices { devices })?)
-    }
-
-    /// List CUDA GPUs
-    ///
-    /// The shape of the GPU Tensor Server, and more.
-    #[oai(path = "/cuda/info", method = "get", operation_id = "cuda_info", tag = "Tag::Machine")]
-    async fn cuda_info(&self) -> Result<Reply<CudaInfo>, Fails<TakesNothing>> {
-        Ok(Reply::new(&CudaInfo::new(&self.service.status()))?)
-    }
-
-    /// List capabilities
-    ///
-    /// What each device and tool can do here and, where it cannot, why and what would help. Tools
-    /// are looked for once; `refresh=true` looks again.
-    #[oai(
-        path = "/capabilities",
-        method = "get",
-        operation_id = "capabilities",
-        tag = "Tag::Machine"
-    )]
-    async fn capabilities(
-        &self,
-        /// Whether to look for tools again.
-        #[oai(default)]
-        refresh: Query<bool>,
-    ) -> Result<Reply<Capabilities>, Fails<TakesParameters>> {
-        let tooling = self.service.tooling(refresh.0).await;
-        Ok(Reply::new(&Capabilities::new(&self.service.status(), &tooling))?)
-    }
-}
-
-impl Api {
-    fn find(&self, job_id: &str) -> Result<JobView, ServiceError> {
-        self.service.job(job_id).ok_or_else(|| {
-            // An id is 36 characters; what is longer is not one, and is not echoed whole.
-            ServiceError::NoSuchJob(job_id.chars().take(64).collect())
-        })
-    }
 }
 
 async fn report_reply(report: EvaluateResponse) -> Result<Reply<EvaluateResponse>, ApiError> {
-    let content_bytes = content_bytes(&report);
+    let content_bytes = report.content_bytes();
     Reply::with_content(report, content_bytes).await
-}
-
-/// Bytes of tensor content that a report carries.
-fn content_bytes(report: &EvaluateResponse) -> usize {
-    let outputs = report.outputs.values();
-    outputs.map(|output| output.data_b64.as_ref().map_or(0, String::len)).sum()
 }

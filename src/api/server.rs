@@ -139,7 +139,7 @@ async fn listen(config: &ServerConfig) -> Result<TcpListener, ServeError> {
         .await
         .map_err(|source| ServeError::Resolve { host: host.to_owned(), source })?
         .collect();
-    if Keys::new(&config.api_keys).is_empty()
+    if Keys::new(config).is_empty()
         && let Some(address) = addresses.iter().find(|address| !address.ip().is_loopback())
     {
         return Err(ServeError::OpenToOthers { address: *address });

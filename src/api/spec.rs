@@ -7,21 +7,30 @@ use poem_openapi::OpenApiService;
 use serde_yaml::{Mapping, Value};
 
 use super::capabilities::Capabilities;
-use super::routes::Api;
+use super::gate::Gate;
+use super::jobs::Jobs;
+use super::machine::Machine;
+use super::routes::Kernels;
 use super::views::{CudaInfo, Devices, Health};
-use super::{described::Described, rewrite};
-use crate::pipeline::ServiceStatus;
-use crate::report::Tooling;
+use super::{described::Described, rewrite, submission};
+use crate::pipeline::{ServiceStatus, SubmittedJob};
+use crate::report::{CleanupReport, JobState, Tooling};
 
 const DESCRIPTION: &str = "Send a GPU kernel and a contract; get back a verdict you can trust: does it \
 compile, is it right, how fast is it.\n\nRequest bodies may be JSON, YAML or MessagePack; answers are \
 JSON. A kernel that does not compile or is wrong is a result (200); errors are for requests that \
 could not be served, and all have the shape of `ErrorBody`.";
 
+/// Everything that is served and described.
+type Operations = (Kernels, Gate, Jobs, Machine);
+
+/// Operations that make a job.
+const SUBMISSIONS: [&str; 5] = ["/evaluate", "/execute", "/compare", "/sweep", "/gate"];
+
 /// The document of everything that is served.
 pub fn full() -> Value {
     let service =
-        OpenApiService::new(Described::<Api>::new(), "warpgauge", env!("CARGO_PKG_VERSION"))
+        OpenApiService::new(Described::<Operations>::new(), "warpgauge", env!("CARGO_PKG_VERSION"))
             .description(DESCRIPTION)
             .server("/")
             .license(
@@ -31,6 +40,11 @@ pub fn full() -> Value {
     let mut document: Value =
         serde_yaml::from_str(&service.spec()).expect("poem-openapi writes JSON, which is YAML");
     rewrite::repair(&mut document);
+    for path in SUBMISSIONS {
+        if let Some(operation) = operation(&mut document, path, "post") {
+            submission::describe(operation);
+        }
+    }
     add_security(&mut document);
     add_examples(&mut document);
     document
@@ -104,6 +118,10 @@ fn add_examples(document: &mut Value) {
         ("/execute", parsed(include_str!("examples/execute.json"))),
         ("/compile", parsed(include_str!("examples/compile.json"))),
         ("/compare", parsed(include_str!("examples/compare.json"))),
+        ("/jobs", batch_example()),
+        ("/gate", gate_request()),
+        ("/baselines", new_baseline()),
+        ("/baselines/{name}/promote", promotion(&report)),
     ] {
         let content = operation(document, path, "post")
             .and_then(|it| descend(it, &["requestBody", "content"]));
@@ -128,12 +146,25 @@ fn add_examples(document: &mut Value) {
         ("/compile", "post", "200", compile_example(&report)),
         ("/compare", "post", "200", compare_example(&report)),
         ("/profile/plan", "post", "200", parsed(include_str!("examples/profile_plan.json"))),
+        ("/gate", "post", "200", parsed(include_str!("examples/gate.json"))),
+        ("/gate", "post", "202", accepted_example(&job_id)),
+        ("/baselines", "post", "200", baseline_summary()),
+        ("/baselines/{name}/promote", "post", "200", baseline_summary()),
+        ("/baselines", "get", "200", mapping([("baselines", list(baseline_summary()))])),
+        ("/baselines/{name}", "get", "200", baseline_example()),
+        ("/baselines/{name}", "delete", "200", parsed("{name: main}")),
+        ("/history", "get", "200", parsed(include_str!("examples/history.json"))),
         ("/jobs/{job_id}", "get", "200", job.0),
         ("/job/{job_id}", "get", "200", job.1),
         ("/jobs/{job_id}/artifacts", "get", "200", parsed(include_str!("examples/artifacts.json"))),
         ("/health", "get", "200", value(&Health::new(&status))),
         ("/cuda/info", "get", "200", value(&CudaInfo::new(&status))),
         ("/capabilities", "get", "200", value(&Capabilities::new(&status, &tooling))),
+        ("/jobs", "get", "200", parsed(include_str!("examples/jobs.json"))),
+        ("/jobs", "post", "202", batch_accepted(&job_id)),
+        ("/jobs/{job_id}", "delete", "200", cancelled(&job_id)),
+        ("/admin/cleanup-jobs", "post", "200", cleaned()),
+        ("/stats", "get", "200", parsed(include_str!("examples/stats.json"))),
         ("/devices", "get", "200", value(&Devices { devices: status.devices.clone() })),
         ("/info", "get", "200", value(&super::views::Info::new(status.clone(), 500_000_000))),
     ] {
@@ -170,7 +201,83 @@ fn with_sources(contract: &str) -> Value {
 }
 
 fn accepted_example(job_id: &Value) -> Value {
-    value(&super::views::Accepted::new(job_id.as_str().unwrap_or_default().to_owned()))
+    value(&super::views::Accepted::new(SubmittedJob {
+        job_id: job_id.as_str().unwrap_or_default().to_owned(),
+        state: JobState::Submitted,
+        existing: false,
+    }))
+}
+
+/// A batch with one job.
+fn batch_example() -> Value {
+    let mut item =
+        parsed("{kind: evaluate, label: nightly, priority: 1, idempotency_key: build-7}");
+    if let Some(item) = item.as_mapping_mut() {
+        item.insert("request".into(), vector_add());
+    }
+    Value::Mapping(Mapping::from_iter([("jobs".into(), Value::Sequence(vec![item]))]))
+}
+
+fn mapping<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Mapping(fields.into_iter().map(|(name, value)| (name.into(), value)).collect())
+}
+
+fn list(item: Value) -> Value {
+    Value::Sequence(vec![item])
+}
+
+/// A suite with one case beside a stored baseline.
+fn gate_request() -> Value {
+    let case = mapping([("name", "vector_add".into()), ("contract", vector_add())]);
+    let name = ("suite", "suite.yaml".into());
+    mapping([name, ("baseline", "main".into()), ("cases", list(case))])
+}
+
+fn new_baseline() -> Value {
+    let case = mapping([("name", "vector_add".into()), ("contract", vector_add())]);
+    mapping([("name", "main".into()), ("suite", "suite.yaml".into()), ("cases", list(case))])
+}
+
+fn promotion(report: &Value) -> Value {
+    mapping([("job_id", report.get("job_id").cloned().unwrap_or_default())])
+}
+
+/// What a baseline says of itself, with or without its code.
+fn baseline_fields(cases: Value) -> Value {
+    let mut fields = parsed(
+        "{name: main, pin: {device: NVIDIA H200, driver: 580.159.04, cuda: '13.0', method: \
+         cuda_events_gated, method_version: 2}, suite: suite.yaml, commit: \
+         3f1c0a9d6a4be1b3f8a2c9c51a2e4a8d7b6f5e40, stored_unix_s: 1767225600.0}",
+    );
+    if let Some(fields) = fields.as_mapping_mut() {
+        fields.insert("cases".into(), cases);
+    }
+    fields
+}
+
+fn baseline_summary() -> Value {
+    baseline_fields(list("vector_add".into()))
+}
+
+fn baseline_example() -> Value {
+    baseline_fields(mapping([("vector_add", vector_add())]))
+}
+
+fn batch_accepted(job_id: &Value) -> Value {
+    let jobs = Value::Sequence(vec![accepted_example(job_id)]);
+    Value::Mapping(Mapping::from_iter([("jobs".into(), jobs)]))
+}
+
+fn cancelled(job_id: &Value) -> Value {
+    let mut answer = parsed("{outcome: stopping, state: profiling}");
+    if let Some(answer) = answer.as_mapping_mut() {
+        answer.insert("job_id".into(), job_id.clone());
+    }
+    answer
+}
+
+fn cleaned() -> Value {
+    value(&super::cleanup::Cleaned::new(CleanupReport { jobs: 12, bytes: 49_152 }))
 }
 
 fn job_example(report: &Value, job_id: &Value) -> (Value, Value) {

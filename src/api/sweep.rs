@@ -20,7 +20,7 @@ use super::body::Share;
 use super::error::{ApiError, JSON};
 use super::payload::Reply;
 use crate::contract::SweepRequest;
-use crate::pipeline::{EvaluationService, ServiceError, SweepEvent};
+use crate::pipeline::{EvaluationService, ServiceError, Submission, SweepEvent};
 use crate::report::SweepResponse;
 
 const CSV: &str = "text/csv";
@@ -88,13 +88,16 @@ pub(super) enum SweepReply {
 pub(super) async fn reply(
     service: &Arc<dyn EvaluationService>,
     request: SweepRequest,
+    submission: Submission,
     share: Share,
     form: Form,
 ) -> Result<SweepReply, ApiError> {
     if form == Form::Events {
-        return started(Arc::clone(service), request, share).await.map(SweepReply::Events);
+        return started(Arc::clone(service), request, submission, share)
+            .await
+            .map(SweepReply::Events);
     }
-    let answer = service.sweep(request, Box::new(|_| {})).await?;
+    let answer = service.sweep(request, submission, Box::new(|_| {})).await?;
     drop(share);
     if form == Form::Csv {
         let table = answer.table.to_csv().map_err(|error| {
@@ -118,6 +121,7 @@ struct Running {
 async fn started(
     service: Arc<dyn EvaluationService>,
     request: SweepRequest,
+    submission: Submission,
     share: Share,
 ) -> Result<SSE, ApiError> {
     // It holds no more events than there are points, and those are bounded.
@@ -126,7 +130,7 @@ async fn started(
     task.spawn(async move {
         // The receiver goes only when the client has gone, and then this task goes too.
         let tell = Box::new(move |event| drop(sender.send(event)));
-        let outcome = service.sweep(request, tell).await;
+        let outcome = service.sweep(request, submission, tell).await;
         drop(share);
         outcome
     });

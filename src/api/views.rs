@@ -6,25 +6,28 @@ use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 use super::payload::MEDIA_TYPES;
-use crate::pipeline::{DeviceView, ServiceStatus};
+use crate::pipeline::{DeviceView, ServiceStatus, SubmittedJob};
 use crate::report::{DeviceReport, JobState, JobView};
 use crate::worker::protocol::DeviceKind;
 
-/// Answer of `POST /evaluate?wait=false`.
+/// Answer of `POST /evaluate?wait=false`, and for each job of a batch.
 #[derive(Debug, Clone, Serialize, Deserialize, Object)]
 pub struct Accepted {
     /// Identifies the job.
     pub job_id: String,
-    /// `submitted`.
+    /// Where it stands: `submitted`, unless it was there already.
     pub status: JobState,
     /// Where the job can be watched and its report fetched.
     pub status_url: String,
+    /// Whether it was there already, by its idempotency key.
+    pub existing: bool,
 }
 
 impl Accepted {
-    pub(super) fn new(job_id: String) -> Self {
+    pub(super) fn new(job: SubmittedJob) -> Self {
+        let SubmittedJob { job_id, state, existing } = job;
         let status_url = format!("/jobs/{job_id}");
-        Self { job_id, status: JobState::Submitted, status_url }
+        Self { job_id, status: state, status_url, existing }
     }
 }
 
@@ -73,6 +76,16 @@ pub struct JobStats {
     pub average_age: f64,
 }
 
+impl JobStats {
+    pub(super) fn new(status: &ServiceStatus) -> Self {
+        Self {
+            total_jobs: status.jobs_by_state.values().sum(),
+            by_status: status.jobs_by_state.clone(),
+            average_age: status.average_job_age_s,
+        }
+    }
+}
+
 /// GPUs by state.
 #[derive(Debug, Clone, Serialize, Deserialize, Object)]
 pub struct GpuManager {
@@ -93,11 +106,7 @@ impl Health {
             version: status.version.clone(),
             uptime_s: status.uptime_s,
             queue_depth: status.queue_depth,
-            job_stats: JobStats {
-                total_jobs: status.jobs_by_state.values().sum(),
-                by_status: status.jobs_by_state.clone(),
-                average_age: status.average_job_age_s,
-            },
+            job_stats: JobStats::new(status),
             gpu_manager: GpuManager {
                 available_gpus: gpus().filter(|view| view.state == "ready").count(),
             },

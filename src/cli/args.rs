@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
 use super::gate::GateCommand;
+use super::history::HistoryArgs;
+use super::jobs::JobsCommand;
 use crate::config::CliOverrides;
 use crate::exit::Exit;
 
@@ -88,6 +90,21 @@ pub(super) enum Command {
         Exit codes: 0 pass, 1 tool error, 2 regression, 3 inconclusive, 4 invalid."
     )]
     Gate(GateCommand),
+    /// Show how a case fared over time, and where that changed
+    #[command(after_help = "Examples:\n  \
+        warpgauge history\n  \
+        warpgauge history scale --svg trend.svg\n  \
+        warpgauge history scale --server http://gpu-host:8000 --json | jq .series[].changes")]
+    History(HistoryArgs),
+    /// List, show, cancel and wait for jobs at a server
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  \
+        warpgauge jobs list --server http://gpu-host:8000 --state failed\n  \
+        warpgauge jobs wait --server http://gpu-host:8000 JOB\n  \
+        warpgauge jobs cancel --server http://gpu-host:8000 JOB"
+    )]
+    Jobs(JobsCommand),
     /// Compile a kernel and show its resources, without running it
     #[command(after_help = "Examples:\n  \
         warpgauge compile kernel.cu --arch sm_90\n  \
@@ -277,13 +294,23 @@ pub(super) struct CapabilitiesArgs {
 #[derive(Debug, Clone, Subcommand)]
 pub(super) enum ToolchainCommand {
     /// List the compilers found, best first, and where
-    Show,
+    Show(ToolchainShow),
     /// Install NVRTC into the data directory, with pip
     Install(ToolchainInstall),
 }
 
 #[derive(Debug, Clone, Args)]
+pub(super) struct ToolchainShow {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
 pub(super) struct ToolchainInstall {
+    /// Print JSON: what is there afterwards, as `show --json`
+    #[arg(long)]
+    pub json: bool,
     /// Major version of CUDA; default: the one the driver serves
     #[arg(long, value_parser = clap::value_parser!(u32).range(12..=13))]
     pub cuda: Option<u32>,
@@ -319,6 +346,9 @@ pub(super) struct OpenapiArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ConfigArgs {
+    /// Print JSON: each setting with its value and origin
+    #[arg(long, conflicts_with = "defaults")]
+    pub json: bool,
     /// Print the embedded, commented defaults instead: a template for a file
     #[arg(long)]
     pub defaults: bool,
@@ -349,10 +379,34 @@ fn after_help() -> String {
         "\nEnvironment: HOST, PORT, GPU_DEVICE, MAX_WORKERS, ENABLE_DEVICE_METRICS, LOG_LEVEL,\n",
     );
     text.push_str(
-        "WARPGAUGE_API_KEYS, WARPGAUGE_TOOLCHAIN, WARPGAUGE_TOOLS,\n\
-         WARPGAUGE_DATA_DIR, WARPGAUGE_EMULATOR.",
+        "WARPGAUGE_API_KEYS, WARPGAUGE_ADMIN_KEYS, WARPGAUGE_WEBHOOK_SECRET, WARPGAUGE_TOOLCHAIN,\n\
+         WARPGAUGE_TOOLS, WARPGAUGE_DATA_DIR, WARPGAUGE_EMULATOR.",
     );
     text
+}
+
+/// What the tests of the commands share.
+#[cfg(test)]
+pub(super) mod testing {
+    use serde_json::{Map, Value};
+
+    use super::{Cli, Command, Parser};
+
+    /// The command that these arguments are.
+    pub(in super::super) fn command<A: AsRef<str>>(arguments: &[A]) -> Command {
+        let arguments = arguments.iter().map(AsRef::as_ref);
+        Cli::parse_from(std::iter::once("warpgauge").chain(arguments)).command
+    }
+
+    /// A contract once flags were put into it.
+    pub(in super::super) fn with_flags(
+        contract: Value,
+        apply: impl FnOnce(&mut Map<String, Value>),
+    ) -> Value {
+        let Value::Object(mut fields) = contract else { panic!("an object") };
+        apply(&mut fields);
+        Value::Object(fields)
+    }
 }
 
 #[cfg(test)]

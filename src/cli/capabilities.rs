@@ -106,6 +106,7 @@ mod tests {
             "these may hold the counters: nv-hostengine (812)",
             "device 0: NVIDIA H200, compute 9.0\n  evaluate           yes worker is ready\n",
             "  counters           no  the driver opens them to administrators only",
+            "  metrics: gpm       yes NVML's monitoring",
             "  metrics: static    yes what follows",
             "    -> load the driver with NVreg_RestrictProfilingToAdminUsers=0",
         ] {

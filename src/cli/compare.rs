@@ -2,16 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::args::CompareArgs;
 use super::compile::{OnlyKernel, kernel_file, kernel_type_of};
 use super::contract_file::ContractFile;
-use super::eval::watched;
 use super::progress::Progress;
 use super::terminal::Terminal;
+use super::watched::{Expected, watched};
 use super::{CliError, json, local, remote, report};
 use crate::config::Config;
 use crate::contract::{CompareRequest, KernelCode};
@@ -40,9 +39,13 @@ pub(super) fn run(
         None => {
             progress.stage("starting");
             let request: CompareRequest = file.typed()?;
+            let expected = Expected::of_comparison(&request);
             local::answer(config, |service| {
                 let progress = &progress;
-                async move { watched(Arc::clone(&service), service.compare(request), progress).await }
+                async move {
+                    let work = |submission| service.compare(request, submission);
+                    watched(&*service, expected, progress, work).await
+                }
             })?
         }
     };

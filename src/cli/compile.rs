@@ -120,16 +120,15 @@ fn write_image(response: &CompileResponse, path: &Path) -> Result<(), CliError> 
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
     use serde_json::{Value, json};
 
-    use super::super::args::{Cli, Command};
+    use super::super::args::Command;
+    use super::super::args::testing::command;
     use super::*;
 
     /// The request as a server would get it.
     fn request_json(arguments: &[&str]) -> Value {
-        let arguments = ["warpgauge", "compile"].iter().chain(arguments);
-        let Command::Compile(args) = Cli::parse_from(arguments).command else {
+        let Command::Compile(args) = command(&[&["compile"], arguments].concat()) else {
             panic!("parses as compile");
         };
         let request = request(&args, 1 << 20).expect("a request");

@@ -1,19 +1,16 @@
 //! `warpgauge eval`.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::args::EvalArgs;
 use super::contract_file::ContractFile;
-use super::progress::{Progress, TICK};
+use super::progress::Progress;
 use super::terminal::Terminal;
+use super::watched::{Expected, watched};
 use super::{CliError, local, outputs, remote, report};
 use crate::config::Config;
 use crate::contract::EvaluateRequest;
 use crate::exit::Exit;
-use crate::pipeline::{EvaluationService, ServiceError};
 use crate::report::EvaluateResponse;
 
 pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
@@ -29,9 +26,13 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
         None => {
             progress.stage("starting");
             let request: EvaluateRequest = contract.typed()?;
+            let expected = Expected::of_evaluation(&request);
             local::answer(config, |service| {
                 let progress = &progress;
-                async move { watched(Arc::clone(&service), service.evaluate(request), progress).await }
+                async move {
+                    let work = |submission| service.evaluate(request, submission);
+                    watched(&*service, expected, progress, work).await
+                }
             })?
         }
     };
@@ -56,39 +57,6 @@ fn apply_flags(args: &EvalArgs, fields: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// Waits for work of this process, showing the stage meanwhile.
-pub(super) async fn watched<T>(
-    service: Arc<dyn EvaluationService>,
-    work: impl Future<Output = Result<T, ServiceError>>,
-    progress: &Progress,
-) -> Result<T, CliError> {
-    let mut ticks = tokio::time::interval(TICK);
-    tokio::pin!(work);
-    loop {
-        tokio::select! {
-            outcome = &mut work => return Ok(outcome?),
-            _ = ticks.tick() => {
-                if let Some(stage) = stage(&service.status().jobs_by_state) {
-                    progress.stage(stage);
-                }
-            }
-        }
-    }
-}
-
-/// The stage of the only job of this process, by the states of the jobs.
-fn stage(jobs_by_state: &BTreeMap<String, u64>) -> Option<&'static str> {
-    let any = |state: &str| jobs_by_state.get(state).is_some_and(|count| *count > 0);
-    [
-        ("profiling", "running on the device"),
-        ("compiling", "compiling"),
-        ("queued", "waiting for a device"),
-    ]
-    .into_iter()
-    .find(|(state, _)| any(state))
-    .map(|(_, text)| text)
-}
-
 fn finish(
     args: &EvalArgs,
     text: &str,
@@ -111,19 +79,15 @@ fn finish(
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
-    use super::super::args::{Cli, Command};
+    use super::super::args::Command;
+    use super::super::args::testing::{command, with_flags};
     use super::*;
 
     fn fields_with(flags: &[&str], contract: Value) -> Value {
-        let arguments = ["warpgauge", "eval", "c.yaml"].iter().chain(flags);
-        let Command::Eval(args) = Cli::parse_from(arguments).command else {
-            panic!("parses as eval");
-        };
-        let Value::Object(mut fields) = contract else { panic!("an object") };
-        apply_flags(&args, &mut fields);
-        Value::Object(fields)
+        match command(&[&["eval", "c.yaml"], flags].concat()) {
+            Command::Eval(args) => with_flags(contract, |fields| apply_flags(&args, fields)),
+            other => panic!("parses as eval: {other:?}"),
+        }
     }
 
     #[test]
@@ -141,15 +105,5 @@ mod tests {
         );
         let own = json!({"return_outputs": ["y"], "output_encoding": {"format": "raw"}});
         assert_eq!(fields_with(&out, own.clone()), own);
-    }
-
-    #[test]
-    fn the_stage_is_that_of_the_running_job() {
-        let states = |pairs: &[(&str, u64)]| {
-            stage(&pairs.iter().map(|(state, count)| ((*state).to_owned(), *count)).collect())
-        };
-        assert_eq!(states(&[("compiling", 1), ("queued", 0)]), Some("compiling"));
-        assert_eq!(states(&[("profiling", 1)]), Some("running on the device"));
-        assert_eq!(states(&[("completed", 1)]), None);
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{CliError, json};
 use crate::config::Config;
-use crate::pipeline::{EvaluationService, Pipeline, ServiceError};
+use crate::pipeline::{EvaluationService, Pipeline, Role, ServiceError};
 
 /// Threads that run asynchronous work: it is all supervision and waiting, so two are enough, and
 /// each costs memory.
@@ -22,8 +22,11 @@ const BLOCKING_THREADS: usize = 16;
 ///
 /// # Errors
 /// [`ServiceError::Unavailable`] where this machine lacks what it takes.
-pub(super) async fn start(config: &Config) -> Result<Arc<dyn EvaluationService>, ServiceError> {
-    Ok(Pipeline::start(config).await?)
+pub(super) async fn start(
+    config: &Config,
+    role: Role,
+) -> Result<Arc<dyn EvaluationService>, ServiceError> {
+    Ok(Pipeline::start(config, role).await?)
 }
 
 /// The runtime of `serve` and of local evaluations.
@@ -60,7 +63,7 @@ impl Session {
     /// Starts the pipeline.
     pub(super) fn start(config: &Config) -> Result<Self, CliError> {
         let runtime = runtime()?;
-        let service = runtime.block_on(start(config))?;
+        let service = runtime.block_on(start(config, Role::Command))?;
         let interrupted = Box::pin(async {
             // Where signals cannot be had, none comes.
             if tokio::signal::ctrl_c().await.is_err() {
@@ -100,7 +103,7 @@ where
     W: Future<Output = Result<T, CliError>>,
 {
     runtime()?.block_on(async {
-        let service = start(config).await?;
+        let service = start(config, Role::Command).await?;
         let outcome = tokio::select! {
             outcome = work(Arc::clone(&service)) => outcome,
             _ = tokio::signal::ctrl_c() => Err(CliError::Interrupted),

@@ -1,15 +1,14 @@
 //! `warpgauge profile`.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::args::ProfileArgs;
 use super::contract_file::ContractFile;
-use super::eval::watched;
 use super::progress::Progress;
 use super::terminal::Terminal;
+use super::watched::{Expected, watched};
 use super::{CliError, local, remote, report};
 use crate::config::Config;
 use crate::contract::EvaluateRequest;
@@ -34,9 +33,13 @@ pub(super) fn run(
         None => {
             progress.stage("starting");
             let request: EvaluateRequest = contract.typed()?;
+            let expected = Expected::of_evaluation(&request);
             local::answer(config, |service| {
                 let progress = &progress;
-                async move { watched(Arc::clone(&service), service.evaluate(request), progress).await }
+                async move {
+                    let work = |submission| service.evaluate(request, submission);
+                    watched(&*service, expected, progress, work).await
+                }
             })?
         }
     };
@@ -108,19 +111,15 @@ fn exit(response: &EvaluateResponse) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
-    use super::super::args::{Cli, Command};
+    use super::super::args::Command;
+    use super::super::args::testing::{command, with_flags};
     use super::*;
 
     fn fields_with(flags: &[&str], contract: Value) -> Value {
-        let arguments = ["warpgauge", "profile", "c.yaml"].iter().chain(flags);
-        let Command::Profile(args) = Cli::parse_from(arguments).command else {
-            panic!("parses as profile");
-        };
-        let Value::Object(mut fields) = contract else { panic!("an object") };
-        apply_flags(&args, &mut fields);
-        Value::Object(fields)
+        match command(&[&["profile", "c.yaml"], flags].concat()) {
+            Command::Profile(args) => with_flags(contract, |fields| apply_flags(&args, fields)),
+            other => panic!("parses as profile: {other:?}"),
+        }
     }
 
     #[test]

@@ -1,33 +1,54 @@
-//! Progress on standard error: a spinner on a terminal, a line per stage elsewhere.
+//! Progress on standard error: a spinner or a bar on a terminal, plain lines elsewhere.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::terminal::{Terminal, write_error_stream};
+use super::terminal::{Terminal, plain, write_error_stream};
 
 /// How often the spinner turns and the stage is looked up.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// Shows which stage a command has reached; nothing with `--quiet`.
+/// What is shown of work whose length is not known.
+const SPINNER: &str = "{spinner} {wide_msg} ({elapsed})";
+
+/// What is shown of work that has steps.
+pub(super) const BAR: &str = "{bar:30} {pos}/{len} {wide_msg} {elapsed} (left: {eta})";
+
+/// Lines that tell of counted work where there is no terminal, at most about.
+const LINES: u64 = 10;
+
+/// Shows which stage a command has reached, and how much of it is done; nothing with `--quiet`.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     quiet: bool,
-    stage: Mutex<String>,
+    state: Mutex<State>,
+}
+
+/// What was shown last.
+#[derive(Default)]
+struct State {
+    stage: String,
+    /// Steps that are counted, what they are called, and how many of them a line told of.
+    steps: u64,
+    called: &'static str,
+    told: u64,
 }
 
 impl Progress {
     pub(super) fn start(terminal: Terminal) -> Self {
         let bar = (terminal.interactive && !terminal.quiet).then(|| {
             let bar = ProgressBar::new_spinner();
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
-                bar.set_style(style);
-            }
+            style(&bar, SPINNER);
             bar.enable_steady_tick(TICK);
             bar
         });
-        Self { bar, quiet: terminal.quiet, stage: Mutex::new(String::new()) }
+        Self { bar, quiet: terminal.quiet, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something that writes to the terminal, with the spinner out of its way.
@@ -40,16 +61,69 @@ impl Progress {
 
     /// Says that this stage is reached, once however often it is called.
     pub(super) fn stage(&self, text: &str) {
-        let mut current = self.stage.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if *current == text {
+        let mut state = self.state();
+        if state.stage == text {
             return;
         }
-        text.clone_into(&mut current);
+        *state = State { stage: text.to_owned(), ..State::default() };
         match &self.bar {
-            Some(bar) => bar.set_message(text.to_owned()),
+            Some(bar) => {
+                // What was counted is over.
+                style(bar, SPINNER);
+                bar.set_message(plain(text));
+            }
             None if self.quiet => {}
-            None => write_error_stream(&format!("warpgauge: {text}")),
+            None => write_error_stream(&format!("warpgauge: {}", plain(text))),
         }
+    }
+
+    /// Something beside the stage that changes often: shown on a terminal only.
+    pub(super) fn detail(&self, text: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(plain(text));
+        }
+    }
+
+    /// From now on so many steps are counted: a bar with the time left.
+    pub(super) fn count(&self, steps: u64, called: &'static str) {
+        *self.state() = State { stage: called.to_owned(), steps, called, told: 0 };
+        match &self.bar {
+            Some(bar) => {
+                style(bar, BAR);
+                bar.set_length(steps);
+                bar.set_position(0);
+                bar.reset_eta();
+                bar.set_message(called);
+            }
+            None if self.quiet => {}
+            None => write_error_stream(&format!("warpgauge: {steps} {called}")),
+        }
+    }
+
+    /// So many of the steps are done.
+    pub(super) fn done(&self, done: u64) {
+        let mut state = self.state();
+        match &self.bar {
+            Some(bar) => bar.set_position(done),
+            None if self.quiet || !worth_a_line(&state, done) => {}
+            None => {
+                state.told = done;
+                let State { steps, called, .. } = &*state;
+                write_error_stream(&format!("warpgauge: {done} of {steps} {called} done"));
+            }
+        }
+    }
+}
+
+/// Whether a line should tell that so many are done: at the end, and at about every tenth of it.
+fn worth_a_line(state: &State, done: u64) -> bool {
+    done > state.told && (done == state.steps || done - state.told >= state.steps.div_ceil(LINES))
+}
+
+/// Gives a bar its looks.
+pub(super) fn style(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
     }
 }
 
@@ -57,6 +131,35 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_few_and_the_end_is_one_of_them() {
+        for (steps, expected) in [(0, 0), (1, 1), (7, 7), (10, 10), (25, 9), (10_000, 10)] {
+            let mut state = State { steps, ..State::default() };
+            let mut lines = Vec::new();
+            for done in 1..=steps {
+                if worth_a_line(&state, done) {
+                    state.told = done;
+                    lines.push(done);
+                }
+                assert!(!worth_a_line(&state, state.told), "told once");
+            }
+            assert_eq!(lines.len(), expected, "{steps}: {lines:?}");
+            assert_eq!(lines.last().copied(), (steps > 0).then_some(steps));
+        }
+    }
+
+    #[test]
+    fn templates_are_understood() {
+        for template in [SPINNER, BAR] {
+            ProgressStyle::with_template(template).unwrap();
         }
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use ureq::Body;
-use ureq::http::{Response, Uri};
+pub(super) use ureq::http::Method;
+use ureq::http::request::Builder;
+use ureq::http::{Request, Response, Uri};
 
 use super::args::Target;
 use crate::exit::Exit;
@@ -68,6 +70,8 @@ pub enum RemoteError {
         status: u16,
         /// Its explanation, readable.
         message: String,
+        /// When it is worth trying again, where it says so.
+        retry_after: Option<Duration>,
     },
     /// An answer that is no report.
     #[error("the answer of {url} is not understood: {message}; is it a warpgauge server?")]
@@ -80,6 +84,15 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
+    /// Whether the same may work a moment later: nobody has said no.
+    pub(super) fn is_broken(&self) -> bool {
+        match self {
+            RemoteError::Connect { .. } | RemoteError::Broken { .. } => true,
+            RemoteError::Refused { status, .. } => matches!(status, 429 | 502..=504),
+            RemoteError::Url { .. } | RemoteError::Tls { .. } | RemoteError::Answer { .. } => false,
+        }
+    }
+
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
@@ -101,9 +114,70 @@ pub(super) fn post<T: DeserializeOwned>(
 ) -> Result<(String, T), RemoteError> {
     let url = endpoint(server, route)?;
     let text = text(send(target, &url, body, ANSWER_TIMEOUT)?, &url)?;
-    let parsed = serde_json::from_str(&text)
-        .map_err(|error| RemoteError::Answer { url, message: error.to_string() })?;
+    let parsed = understood(&url, &text)?;
     Ok((text, parsed))
+}
+
+/// Asks without a body, and gives the answer, as text and understood.
+pub(super) fn ask<T: DeserializeOwned>(
+    target: &Target,
+    server: &str,
+    method: Method,
+    route: &str,
+) -> Result<(String, T), RemoteError> {
+    let url = endpoint(server, route)?;
+    let request = Request::builder().method(method).uri(&url);
+    let text = text(call(target, &url, request, ANSWER_TIMEOUT)?, &url)?;
+    let parsed = understood(&url, &text)?;
+    Ok((text, parsed))
+}
+
+/// Opens a stream of server-sent events, after the one with the id `last`.
+pub(super) fn open(
+    target: &Target,
+    url: &str,
+    last: Option<&str>,
+    patience: Duration,
+) -> Result<Response<Body>, RemoteError> {
+    let mut request = Request::builder().uri(url).header("Accept", "text/event-stream");
+    if let Some(last) = last {
+        request = request.header("Last-Event-ID", last);
+    }
+    call(target, url, request, patience)
+}
+
+/// An answer, or a part of one, as what it should be.
+pub(super) fn understood<T: DeserializeOwned>(url: &str, text: &str) -> Result<T, RemoteError> {
+    serde_json::from_str(text)
+        .map_err(|error| RemoteError::Answer { url: url.to_owned(), message: error.to_string() })
+}
+
+/// A piece of a path or a query.
+pub(super) fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                encoded.push(byte.into());
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+fn call(
+    target: &Target,
+    url: &str,
+    mut request: Builder,
+    patience: Duration,
+) -> Result<Response<Body>, RemoteError> {
+    if let Some(key) = &target.api_key {
+        request = request.header("X-API-Key", key);
+    }
+    let request = request.body(()).map_err(|_| RemoteError::Url { url: url.to_owned() })?;
+    let response = agent(url, patience).run(request).map_err(|source| transport(url, source))?;
+    successful(url, response)
 }
 
 /// Posts `body`; what is not a success is an error.
@@ -118,12 +192,21 @@ pub(super) fn send(
         request = request.header("X-API-Key", key);
     }
     let response = request.send(body.to_string()).map_err(|source| transport(url, source))?;
+    successful(url, response)
+}
+
+fn successful(url: &str, response: Response<Body>) -> Result<Response<Body>, RemoteError> {
     let status = response.status().as_u16();
     if status == 200 {
         return Ok(response);
     }
     let location =
         response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let retry_after = response
+        .headers()
+        .get("retry-after")
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+        .map(Duration::from_secs);
     let text = text(response, url)?;
     let message = match location {
         Some(there) if (300..400).contains(&status) => {
@@ -131,7 +214,7 @@ pub(super) fn send(
         }
         _ => explain(&text, status),
     };
-    Err(RemoteError::Refused { url: url.to_owned(), status, message })
+    Err(RemoteError::Refused { url: url.to_owned(), status, message, retry_after })
 }
 
 fn text(response: Response<Body>, url: &str) -> Result<String, RemoteError> {
@@ -247,6 +330,12 @@ mod tests {
             assert!(matches!(endpoint(wrong, "/x"), Err(RemoteError::Url { .. })), "{wrong:?}");
         }
         assert!(matches!(endpoint("https://h", "/x"), Err(RemoteError::Tls { .. })));
+    }
+
+    #[test]
+    fn what_is_in_a_path_stays_one_piece() {
+        assert_eq!(encoded("a-b_c.d~9"), "a-b_c.d~9");
+        assert_eq!(encoded("../ä?b=c&d#%"), "..%2F%C3%A4%3Fb%3Dc%26d%23%25");
     }
 
     #[test]

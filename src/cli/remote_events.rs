@@ -1,9 +1,8 @@
-//! A sweep at a server: its stream of server-sent events.
+//! Streams of server-sent events, and sweeps at a server, which come as one.
 
 use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::CliError;
@@ -28,12 +27,12 @@ pub(super) fn sweep(
     let url = remote::endpoint(server, "/sweep?stream=true")?;
     let response = remote::send(target, &url, body, SWEEP_TIMEOUT)?;
     let mut reader = BufReader::new(response.into_body().into_reader());
-    while let Some((kind, data)) = next_event(&mut reader, &url)? {
+    while let Some(Message { kind, data, .. }) = next_message(&mut reader, &url)? {
         match kind.as_str() {
-            "started" => on_event(SweepEvent::Started(understood(&url, &data)?))?,
-            "point" => on_event(SweepEvent::Point(understood(&url, &data)?))?,
+            "started" => on_event(SweepEvent::Started(remote::understood(&url, &data)?))?,
+            "point" => on_event(SweepEvent::Point(remote::understood(&url, &data)?))?,
             "done" => {
-                let answer = understood(&url, &data)?;
+                let answer = remote::understood(&url, &data)?;
                 return Ok((data, answer));
             }
             "error" => return Err(refused(url, &data).into()),
@@ -45,16 +44,26 @@ pub(super) fn sweep(
     Err(RemoteError::Answer { url, message }.into())
 }
 
-/// Kind and data of the next event; `None` at the end of the stream.
-fn next_event(
+/// A server-sent event.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    /// Its id, if it has one.
+    pub(super) id: Option<String>,
+    /// Its kind; empty where it has none.
+    pub(super) kind: String,
+    pub(super) data: String,
+}
+
+/// The next event; `None` at the end of the stream.
+pub(super) fn next_message(
     reader: &mut impl BufRead,
     url: &str,
-) -> Result<Option<(String, String)>, RemoteError> {
+) -> Result<Option<Message>, RemoteError> {
     let broken = |source: std::io::Error| RemoteError::Broken {
         url: url.to_owned(),
         source: ureq::Error::Io(source),
     };
-    let (mut kind, mut data) = (String::new(), String::new());
+    let (mut id, mut kind, mut data) = (None, String::new(), String::new());
     loop {
         let mut line = String::new();
         let read = reader.by_ref().take(MAX_LINE_BYTES).read_line(&mut line).map_err(broken)?;
@@ -70,8 +79,11 @@ fn next_event(
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             // A blank line ends an event; one without data is none.
-            "" if line.is_empty() && !data.is_empty() => return Ok(Some((kind, data))),
+            "" if line.is_empty() && !data.is_empty() => {
+                return Ok(Some(Message { id, kind, data }));
+            }
             "" if line.is_empty() => kind.clear(),
+            "id" => id = Some(value.to_owned()),
             "event" => value.clone_into(&mut kind),
             "data" if data.is_empty() => value.clone_into(&mut data),
             "data" => {
@@ -84,11 +96,6 @@ fn next_event(
     }
 }
 
-fn understood<T: DeserializeOwned>(url: &str, data: &str) -> Result<T, RemoteError> {
-    serde_json::from_str(data)
-        .map_err(|error| RemoteError::Answer { url: url.to_owned(), message: error.to_string() })
-}
-
 /// A sweep that ended without an answer, as if the status had said so.
 fn refused(url: String, data: &str) -> RemoteError {
     let body = serde_json::from_str::<Value>(data).unwrap_or_default();
@@ -96,7 +103,7 @@ fn refused(url: String, data: &str) -> RemoteError {
         Some("shutting_down" | "unavailable") => 503,
         _ => 500,
     };
-    RemoteError::Refused { url, status, message: remote::explain(data, status) }
+    RemoteError::Refused { url, status, message: remote::explain(data, status), retry_after: None }
 }
 
 #[cfg(test)]
@@ -109,11 +116,16 @@ mod tests {
                     data:2\r\n\r\n:\n\nevent: empty\n\ndata: 3\n\nevent: cut";
         let mut reader = text.as_bytes();
         let mut events = Vec::new();
-        while let Some(event) = next_event(&mut reader, "u").unwrap() {
+        while let Some(event) = next_message(&mut reader, "u").unwrap() {
             events.push(event);
         }
-        let event = |kind: &str, data: &str| (kind.to_owned(), data.to_owned());
-        let expected = [event("started", "{\"a\": 1}"), event("point", "2"), event("", "3")];
+        let event = |id: Option<&str>, kind: &str, data: &str| Message {
+            id: id.map(str::to_owned),
+            kind: kind.to_owned(),
+            data: data.to_owned(),
+        };
+        let started = event(None, "started", "{\"a\": 1}");
+        let expected = [started, event(Some("7"), "point", "2"), event(None, "", "3")];
         assert_eq!(events, expected);
     }
 }

@@ -31,17 +31,8 @@ const MAX_FINDINGS: usize = 10;
 
 /// The report of an evaluation.
 pub(super) fn evaluation(response: &EvaluateResponse, colour: bool) -> String {
-    let mut page = Page::new(colour);
-    evaluation_verdict(&mut page, response, None);
-    page.text.push('\n');
+    let mut page = opening(response, colour);
     let result = &response.kernel_exec_result;
-    if !result.compiled {
-        let diagnostics = response.compile.as_ref().map_or(&[][..], |c| &c.diagnostics);
-        compile_errors(&mut page, diagnostics, result.compilation_error.as_deref());
-    }
-    if let Some(stats) = &result.runtime_stats {
-        runtime(&mut page, stats);
-    }
     if let Some(report) = &response.measurement {
         measured::measurement(&mut page, report);
     }
@@ -63,6 +54,22 @@ pub(super) fn evaluation(response: &EvaluateResponse, colour: bool) -> String {
     timings(&mut page, &response.timings);
     page.row("job", &response.job_id);
     page.text
+}
+
+/// How every report on a kernel begins: the verdict, what the compiler said, and the time.
+fn opening(response: &EvaluateResponse, colour: bool) -> Page {
+    let mut page = Page::new(colour);
+    evaluation_verdict(&mut page, response, None);
+    page.text.push('\n');
+    let result = &response.kernel_exec_result;
+    if !result.compiled {
+        let diagnostics = response.compile.as_ref().map_or(&[][..], |c| &c.diagnostics);
+        compile_errors(&mut page, diagnostics, result.compilation_error.as_deref());
+    }
+    if let Some(stats) = &result.runtime_stats {
+        runtime(&mut page, stats);
+    }
+    page
 }
 
 /// The report of a compilation.

@@ -2,21 +2,21 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::signals::EndSignals;
 use super::terminal::Terminal;
 use super::{CliError, format, http, local};
 use crate::config::Config;
 use crate::exit::Exit;
-use crate::pipeline::ServiceStatus;
+use crate::pipeline::{Role, ServiceStatus};
 
 pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> {
     let runtime = local::runtime()?;
     runtime.block_on(async {
         // Before the pipeline starts: a signal during a slow start must not be lost.
         let signals = EndSignals::listen()?;
-        let service = local::start(&config).await?;
+        let service = local::start(&config, Role::Server).await?;
         let status = service.status();
         let announce = move |address: SocketAddr| {
             if !terminal.quiet {
@@ -25,9 +25,18 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
             }
         };
         let serving = Arc::clone(&service);
-        let served = http::serve(&config.server, serving, signals.graceful(), announce).await;
-        // Requests had their grace: what still runs now is stopped.
-        service.shutdown(Duration::ZERO).await;
+        let (ending, grace) = (Arc::clone(&service), config.server.shutdown_grace_s);
+        let (asked, told) = tokio::sync::oneshot::channel();
+        let end = async move {
+            signals.graceful().await;
+            ending.drain();
+            let _ = asked.send(Instant::now());
+        };
+        let served = http::serve(&config.server, serving, end, announce).await;
+        // Jobs that nobody waits for have what is left of the grace that requests had.
+        let since = told.await.map_or(Duration::MAX, |asked| asked.elapsed());
+        let grace = Duration::try_from_secs_f64(grace).unwrap_or(Duration::MAX);
+        service.shutdown(grace.saturating_sub(since)).await;
         served?;
         Ok(Exit::Success)
     })

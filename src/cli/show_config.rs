@@ -1,16 +1,47 @@
 //! `warpgauge config`.
 
-use super::CliError;
+use serde_json::{Map, Value, json};
+
+use super::args::ConfigArgs;
 use super::terminal::Terminal;
-use crate::config::settings::{Kind, SETTINGS};
+use super::{CliError, json};
+use crate::config::settings::{Kind, SETTINGS, Setting};
 use crate::config::{DEFAULT_TOML, Effective, Origin};
 use crate::exit::Exit;
 
 /// Prints every setting with its origin. The output is a configuration file that means the same,
-/// but for the API keys, which it does not tell.
-pub(super) fn run(effective: &Effective, terminal: Terminal) -> Result<Exit, CliError> {
-    terminal.print(&listing(effective)?)?;
+/// but for keys and secrets, which it does not tell.
+pub(super) fn run(
+    args: &ConfigArgs,
+    effective: &Effective,
+    terminal: Terminal,
+) -> Result<Exit, CliError> {
+    if args.json {
+        let settings = json::tree("configuration", &effective.config)?;
+        terminal.print_line(&settings_json(effective, &settings).to_string())?;
+    } else {
+        terminal.print(&listing(effective)?)?;
+    }
     Ok(Exit::Success)
+}
+
+/// Every setting by its name; keys as their number alone, and of a secret whether there is one.
+fn settings_json(effective: &Effective, values: &Value) -> Value {
+    let entry = |setting: &Setting| {
+        let (table, name) = setting.key.split_once('.')?;
+        let value = values.get(table)?.get(name).cloned().unwrap_or(Value::Null);
+        let origin = effective.origins.get(setting.key).unwrap_or(&Origin::Default).to_string();
+        let shown = match (setting.kind, &value) {
+            (Kind::Keys, Value::Array(keys)) => json!({"given": keys.len(), "origin": origin}),
+            (Kind::Secret, Value::String(secret)) => {
+                json!({"given": !secret.is_empty(), "origin": origin})
+            }
+            (Kind::Keys | Kind::Secret, _) => json!({"given": false, "origin": origin}),
+            _ => json!({"value": value, "origin": origin}),
+        };
+        Some((setting.key.to_owned(), shown))
+    };
+    SETTINGS.iter().filter_map(entry).collect::<Map<_, _>>().into()
 }
 
 /// Prints the commented defaults.
@@ -37,6 +68,11 @@ fn listing(effective: &Effective) -> Result<String, CliError> {
         let line = match (setting.kind, value) {
             (Kind::Keys, Some(toml::Value::Array(keys))) if !keys.is_empty() => {
                 format!("# {name}: {} given, not shown", keys.len())
+            }
+            (Kind::Secret | Kind::DatabaseUrl, Some(toml::Value::String(secret)))
+                if !secret.is_empty() =>
+            {
+                format!("# {name}: given, not shown")
             }
             (_, Some(value)) => format!("{name} = {value}"),
             (_, None) => continue,
@@ -72,8 +108,27 @@ mod tests {
 
     #[test]
     fn keys_are_not_shown() {
-        let text = listing(&effective(&[("WARPGAUGE_API_KEYS", "sesame,open")])).unwrap();
+        let secret = ("WARPGAUGE_WEBHOOK_SECRET", "sesame-and-more-of-it");
+        let given = effective(&[("WARPGAUGE_API_KEYS", "sesame,open"), secret]);
+        let text = listing(&given).unwrap();
         assert!(!text.contains("sesame"), "{text}");
+        assert!(text.contains("# webhook_secret: given, not shown"), "{text}");
         assert!(text.contains("# api_keys: 2 given, not shown"), "{text}");
+    }
+
+    #[test]
+    fn json_has_every_setting_and_its_origin_but_no_keys() {
+        let secret = ("WARPGAUGE_WEBHOOK_SECRET", "sesame-and-more-of-it");
+        let keys = ("WARPGAUGE_API_KEYS", "sesame,open");
+        let effective = effective(&[("PORT", "9001"), keys, secret]);
+        let values = json::tree("configuration", &effective.config).unwrap();
+        let settings = settings_json(&effective, &values);
+        assert_eq!(settings.as_object().unwrap().len(), SETTINGS.len());
+        let port = json!({"value": 9001, "origin": "environment variable PORT"});
+        assert_eq!(settings["server.port"], port);
+        assert_eq!(settings["server.api_keys"]["given"], 2);
+        assert_eq!(settings["server.webhook_secret"]["given"], true);
+        assert_eq!(settings["storage.data_dir"]["origin"], "default");
+        assert!(!settings.to_string().contains("sesame"));
     }
 }

@@ -14,7 +14,7 @@ use super::{CliError, local, remote_events};
 use crate::config::Config;
 use crate::contract::SweepRequest;
 use crate::exit::Exit;
-use crate::pipeline::{EvaluationService, SweepEvent};
+use crate::pipeline::{EvaluationService, Submission, SweepEvent};
 use crate::report::SweepResponse;
 
 pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
@@ -25,7 +25,6 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
         table: shows_rows.then(|| SweepTableView::new(has_work(&contract.fields), terminal.colour)),
         progress,
         terminal,
-        points: 0,
     };
     let (text, answer) = match &args.target.server {
         Some(server) => {
@@ -65,21 +64,19 @@ struct News {
     table: Option<SweepTableView>,
     progress: Progress,
     terminal: Terminal,
-    points: usize,
 }
 
 impl News {
     fn take(&mut self, event: &SweepEvent) -> Result<(), CliError> {
         let lines = match event {
             SweepEvent::Started(started) => {
-                self.points = started.points;
-                self.progress.stage(&format!("{} points", started.points));
+                self.progress.count(started.points as u64, "points");
                 self.table.as_mut().map(|table| table.header(&started.axes))
             }
             SweepEvent::Point(point) => {
-                if self.terminal.interactive {
-                    let done = point.index + 1;
-                    self.progress.stage(&format!("{done} of {} points done", self.points));
+                // Without a terminal a row of the table tells as much.
+                if self.terminal.interactive || self.table.is_none() {
+                    self.progress.done(point.index as u64 + 1);
                 }
                 self.table.as_ref().map(|table| table.row(point))
             }
@@ -99,7 +96,11 @@ async fn sweep(
 ) -> Result<SweepResponse, CliError> {
     let (sender, mut events) = mpsc::unbounded_channel();
     // The receiver outlives the sweep.
-    let sweep = service.sweep(request, Box::new(move |event| drop(sender.send(event))));
+    let sweep = service.sweep(
+        request,
+        Submission::local(),
+        Box::new(move |event| drop(sender.send(event))),
+    );
     tokio::pin!(sweep);
     let outcome = loop {
         tokio::select! {

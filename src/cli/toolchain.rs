@@ -1,8 +1,8 @@
 //! `warpgauge toolchain`: the one place where the command line asks for compilers.
 
-use super::CliError;
 use super::args::{ToolchainCommand, ToolchainInstall};
 use super::terminal::Terminal;
+use super::{CliError, json};
 use crate::compile::toolchain::{self, InstallRequest, Toolchain};
 use crate::config::Config;
 use crate::exit::Exit;
@@ -16,11 +16,15 @@ pub(super) fn run(
     config: &Config,
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
-    let found = match command {
-        ToolchainCommand::Show => toolchain::discover(&toolchain_search(config)),
-        ToolchainCommand::Install(args) => install(config, args, terminal)?,
+    let (found, as_json) = match command {
+        ToolchainCommand::Show(args) => (toolchain::discover(&toolchain_search(config)), args.json),
+        ToolchainCommand::Install(args) => (install(config, args, terminal)?, args.json),
     };
-    terminal.print(&shown(&found))?;
+    if as_json {
+        terminal.print_line(&json::text("toolchain", &found)?)?;
+    } else {
+        terminal.print(&shown(&found))?;
+    }
     // A machine that can compile nothing is not what a script that asks wants to hear as success.
     Ok(if found.nvrtc.is_empty() { Exit::Environment } else { Exit::Success })
 }

@@ -18,6 +18,7 @@ use super::passthrough::Passthrough;
 use super::toolchain::Toolchain;
 use crate::contract::KernelCode;
 use crate::sandbox::{self, Enforcement};
+use crate::telemetry::{CacheResult, telemetry};
 
 /// How the compile stage is set up.
 #[derive(Debug, Clone)]
@@ -104,6 +105,18 @@ enum Origin {
     Passed,
 }
 
+impl Origin {
+    fn counted(self) -> CacheResult {
+        match self {
+            Origin::Memory => CacheResult::Memory,
+            Origin::Disk => CacheResult::Disk,
+            Origin::Shared => CacheResult::Shared,
+            Origin::Compiled => CacheResult::Miss,
+            Origin::Passed => CacheResult::Brought,
+        }
+    }
+}
+
 impl Compiler {
     /// Opens the cache and makes the directories.
     pub fn new(config: CompilerConfig) -> Result<Self, CompileSetupError> {
@@ -160,7 +173,11 @@ impl Compiler {
         let started = Instant::now();
         add(&self.counters.requests);
         let result = self.compile_or_find(kernel, target, options).await;
-        let (artifact, origin) = result.inspect_err(|_| add(&self.counters.failed))?;
+        let (artifact, origin) = result.inspect_err(|_| {
+            add(&self.counters.failed);
+            telemetry().compiled(CacheResult::Failed, started.elapsed());
+        })?;
+        telemetry().compiled(origin.counted(), started.elapsed());
         add(match origin {
             Origin::Memory => &self.counters.memory_hits,
             Origin::Disk => &self.counters.disk_hits,

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use super::hosts::HostPattern;
 use super::settings::Kind;
 
 /// Which devices evaluations may use.
@@ -48,6 +49,12 @@ const MAX_TEXT_BYTES: usize = 4_096;
 /// Most API keys.
 const MAX_KEYS: usize = 10_000;
 
+/// Most hosts of a list.
+const MAX_HOSTS: usize = 1_000;
+
+/// Shortest secret, characters.
+const MIN_SECRET: usize = 16;
+
 impl Kind {
     /// What values of this kind are, for messages.
     pub fn expected(self) -> String {
@@ -60,6 +67,12 @@ impl Kind {
             Kind::Keys => {
                 format!("a list of at most {MAX_KEYS} keys, each of 1 to 512 printable characters")
             }
+            Kind::DatabaseUrl => "empty, or postgres://user:password@host/name".to_owned(),
+            Kind::Secret => "empty, or a secret of 16 to 512 printable characters".to_owned(),
+            Kind::Hosts => format!(
+                "a list of at most {MAX_HOSTS} hosts such as \"ci.example.org\", \
+                 \"*.example.org\" or \"ci.example.org:8443\""
+            ),
             Kind::Devices => {
                 "`auto`, `emulator`, or different device ordinals such as `0,1`".to_owned()
             }
@@ -77,7 +90,7 @@ impl Kind {
             Kind::Integer(..) => toml::Value::Integer(text.trim().parse().ok()?),
             Kind::Number(..) => toml::Value::Float(text.trim().parse().ok()?),
             Kind::Boolean => toml::Value::Boolean(parse_bool(text.trim())?),
-            Kind::Keys => toml::Value::Array(
+            Kind::Keys | Kind::Hosts => toml::Value::Array(
                 text.split(',')
                     .map(str::trim)
                     .filter(|key| !key.is_empty())
@@ -85,6 +98,8 @@ impl Kind {
                     .collect(),
             ),
             Kind::Text
+            | Kind::Secret
+            | Kind::DatabaseUrl
             | Kind::Host
             | Kind::Devices
             | Kind::Choice(_)
@@ -106,6 +121,7 @@ impl Kind {
             // A single GPU is naturally written as a bare number.
             (Kind::Devices, Integer(n)) => return self.check(String(n.to_string())),
             (Kind::Keys, Array(keys)) => keys.len() <= MAX_KEYS && keys.iter().all(is_key),
+            (Kind::Hosts, Array(hosts)) => hosts.len() <= MAX_HOSTS && hosts.iter().all(is_host),
             (kind, String(text)) => text.len() <= MAX_TEXT_BYTES && kind.text_fits(text),
             _ => false,
         };
@@ -115,12 +131,18 @@ impl Kind {
     fn text_fits(self, text: &str) -> bool {
         match self {
             Kind::Text => true,
+            Kind::DatabaseUrl => {
+                text.is_empty() || (text.contains("://") && text.len() <= MAX_TEXT_BYTES)
+            }
+            Kind::Secret => text.is_empty() || (text.len() >= MIN_SECRET && is_key_text(text)),
             Kind::Host => !text.is_empty() && !text.contains(char::is_whitespace),
             Kind::Devices => text.parse::<DeviceSelection>().is_ok(),
             Kind::Choice(words) => words.contains(&text),
             Kind::LogFilter => is_log_filter(text),
             Kind::Path => !text.starts_with('~') && !text.contains('\0'),
-            Kind::Integer(..) | Kind::Number(..) | Kind::Boolean | Kind::Keys => false,
+            Kind::Integer(..) | Kind::Number(..) | Kind::Boolean | Kind::Keys | Kind::Hosts => {
+                false
+            }
         }
     }
 }
@@ -134,9 +156,15 @@ fn parse_bool(text: &str) -> Option<bool> {
 }
 
 fn is_key(value: &toml::Value) -> bool {
-    value.as_str().is_some_and(|key| {
-        (1..=512).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
-    })
+    value.as_str().is_some_and(is_key_text)
+}
+
+fn is_key_text(key: &str) -> bool {
+    (1..=512).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
+}
+
+fn is_host(value: &toml::Value) -> bool {
+    value.as_str().is_some_and(|text| HostPattern::parse(text).is_some())
 }
 
 /// Whether every directive is a level or names a target and a level. The parser itself takes a
@@ -196,6 +224,21 @@ mod tests {
         for wrong in ["-1", "10.1", "nan", "inf", "1s", ""] {
             assert_eq!(kind.parse(wrong), None, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn secrets_are_long_or_not_there() {
+        let secret = |text: &str| Kind::Secret.parse(text).is_some();
+        assert!(secret("") && secret("0123456789abcdef"));
+        assert!(!secret("short") && !secret("with a blank in the middle"));
+        assert!(!secret(&"x".repeat(513)));
+    }
+
+    #[test]
+    fn hosts_from_text() {
+        let hosts = |text: &str| Kind::Hosts.parse(text).map(|v| v.as_array().map(Vec::len));
+        assert_eq!(hosts("a.example, *.example.org:*"), Some(Some(2)));
+        assert_eq!(hosts("http://a.example"), None);
     }
 
     #[test]

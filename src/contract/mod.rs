@@ -22,6 +22,7 @@ pub use compare::{
 pub use content::{Compress, DataFormat, InitKind, TensorData, TensorInit, TensorSpec};
 pub use error::ContractError;
 pub use limits::Limits;
+pub(crate) use parse::from_value;
 pub use parse::{BodyFormat, ParseError, parse};
 pub use resolve::{ResolvedLaunch, resolve_launch, resolve_launch_at};
 pub use scalar::ScalarValue;

@@ -115,7 +115,7 @@ pub fn parse<T: DeserializeOwned>(format: BodyFormat, bytes: &[u8]) -> Result<T,
 }
 
 /// A typed request from JSON that was parsed before.
-pub(super) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, ContractError> {
+pub(crate) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, ContractError> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let message = error.inner().to_string();
         let code = data_error_code(&message);

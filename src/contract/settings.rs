@@ -121,7 +121,8 @@ pub enum CacheState {
 #[derive(Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct ProfileSpec {
-    /// Tools to use, best first; empty: whatever works here.
+    /// Tools to use, best first: `cupti`, `ncu`, `gpm`, `static`, `nsys`, `emulator`, or `auto`;
+    /// empty: whatever works here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[oai(default)]
     pub tools: Vec<String>,

@@ -89,6 +89,7 @@ impl Driver {
                 .text(device, self.api.device_pci, "ask for the device's PCI address")?
                 .to_lowercase(),
             sm: self.sm_limits(device)?,
+            unmonitored: None,
         })
     }
 

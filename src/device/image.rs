@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     fn image(format: ImageFormat, bytes: &[u8]) -> Image {
-        Image { format, bytes: bytes.to_vec() }
+        Image { format, bytes: bytes.into() }
     }
 
     /// A header and two section headers: the null section and one with 16 bytes at 192.

@@ -46,7 +46,7 @@ impl Module {
         let mut bytes;
         let start = match image.format {
             ImageFormat::Ptx => {
-                bytes = image.bytes.clone();
+                bytes = image.bytes.to_vec();
                 bytes.push(0);
                 bytes.as_ptr()
             }

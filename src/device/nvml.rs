@@ -1,9 +1,13 @@
 //! What the driver's management library tells of a GPU: clocks, throttling, power, other processes.
 
-use nvml_wrapper::Nvml;
+use std::ffi::OsStr;
+
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device, Nvml};
 use serde::{Deserialize, Serialize};
+
+use crate::worker::protocol::{DeviceInfo, DeviceKind};
 
 /// File name of the library: the other name exists only where development files are installed.
 const LIBRARY: &str = "libnvidia-ml.so.1";
@@ -47,22 +51,50 @@ pub struct GpuMonitor {
 }
 
 impl GpuMonitor {
+    /// That of a device.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; an emulated device has none.
+    pub fn of(device: &DeviceInfo) -> Result<Self, String> {
+        match device.kind {
+            DeviceKind::Cuda => Self::open(&device.uuid),
+            DeviceKind::Emulator => Err("an emulated device has no clocks".to_owned()),
+        }
+    }
+
     /// Opens the library.
     ///
     /// # Errors
     /// Why it cannot be used: not installed, or it does not know the GPU.
     pub fn open(uuid: &str) -> Result<Self, String> {
-        let nvml = Nvml::builder().lib_path(LIBRARY.as_ref()).init();
-        let nvml = nvml.map_err(|error| format!("open {LIBRARY}: {error}"))?;
-        nvml.device_by_uuid(uuid).map_err(|error| format!("find {uuid} in NVML: {error}"))?;
-        Ok(Self { nvml, uuid: uuid.to_owned() })
+        Self::open_in(LIBRARY.as_ref(), uuid)
+    }
+
+    /// As [`Self::open`], from a library of another name.
+    pub(super) fn open_in(library: &OsStr, uuid: &str) -> Result<Self, String> {
+        let nvml = Nvml::builder().lib_path(library).init();
+        let nvml = nvml.map_err(|error| format!("open {}: {error}", library.display()))?;
+        // CUDA does not tell whether it names a GPU or a partition of one; NVML distinguishes them.
+        let part = uuid.replacen("GPU-", "MIG-", 1);
+        let uuid = match nvml.device_by_uuid(uuid) {
+            Ok(_) => uuid.to_owned(),
+            Err(_) if nvml.device_by_uuid(part.as_str()).is_ok() => part,
+            Err(error) => return Err(format!("find {uuid} in NVML: {error}")),
+        };
+        Ok(Self { nvml, uuid })
+    }
+
+    pub(super) fn nvml(&self) -> &Nvml {
+        &self.nvml
+    }
+
+    pub(super) fn gpu(&self) -> Result<Device<'_>, NvmlError> {
+        self.nvml.device_by_uuid(self.uuid.as_str())
     }
 
     /// What the GPU is set to.
     pub fn settings(&self) -> GpuSettings {
-        let Ok(gpu) = self.nvml.device_by_uuid(self.uuid.as_str()) else {
-            return GpuSettings::default();
-        };
+        let Ok(gpu) = self.gpu() else { return GpuSettings::default() };
         GpuSettings {
             driver: self.nvml.sys_driver_version().ok(),
             max_sm_clock_mhz: gpu.max_clock_info(Clock::SM).ok(),
@@ -74,9 +106,7 @@ impl GpuMonitor {
 
     /// How the GPU is now.
     pub fn health(&self) -> GpuHealth {
-        let Ok(gpu) = self.nvml.device_by_uuid(self.uuid.as_str()) else {
-            return GpuHealth::default();
-        };
+        let Ok(gpu) = self.gpu() else { return GpuHealth::default() };
         let others = |processes: Vec<nvml_wrapper::struct_wrappers::device::ProcessInfo>| {
             processes.iter().filter(|process| !is_ours(process.pid)).count() as u32
         };
@@ -95,7 +125,7 @@ impl GpuMonitor {
     /// # Errors
     /// As the library says.
     pub fn throttle_reasons(&self) -> Result<u64, NvmlError> {
-        let gpu = self.nvml.device_by_uuid(self.uuid.as_str())?;
+        let gpu = self.gpu()?;
         Ok(gpu.current_throttle_reasons()?.bits())
     }
 }

@@ -71,6 +71,11 @@ impl VariableSnapshot {
         Ok(Some(Self { held: Some(held) }))
     }
 
+    /// Whether the module has no variables.
+    pub fn is_empty(&self) -> bool {
+        self.held.is_none()
+    }
+
     /// Queues putting the variables back.
     ///
     /// # Errors

@@ -76,6 +76,7 @@ fn gpu(
         sources: vec![
             SourceCapability::new("cupti", with_counters(in_process(info, cupti))),
             SourceCapability::new("ncu", with_counters(ncu)),
+            SourceCapability::new("gpm", monitoring(info)),
             SourceCapability::new(
                 "static",
                 Capability::has(
@@ -102,6 +103,16 @@ fn in_process(info: &DeviceInfo, cupti: &[PathBuf]) -> Capability {
             "there is no CUPTI of CUDA 12 or later that fits the driver",
             "install the CUDA toolkit, or `pip install nvidia-cuda-cupti`, and name it in \
              compile.toolchain",
+        ),
+    }
+}
+
+/// What the driver's monitoring of the whole GPU tells, which needs no right and no counters.
+fn monitoring(info: &DeviceInfo) -> Capability {
+    match &info.unmonitored {
+        Some(why) => Capability::lacks(&why.code, &*why.reason, &*why.remedy),
+        None => Capability::has(
+            "NVML's monitoring of the whole GPU: activity, occupancy, use of memory and pipelines",
         ),
     }
 }

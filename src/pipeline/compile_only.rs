@@ -107,7 +107,7 @@ pub(super) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
                 .compile(&kernel, &target, options)
                 .await
                 .map_err(|failure| error::chain(&failure))?;
-            Ok(Image { bytes: artifact.image.to_vec(), format: artifact.format })
+            Ok(Image { bytes: Arc::clone(&artifact.image), format: artifact.format })
         }
         .boxed()
     })

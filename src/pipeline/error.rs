@@ -22,8 +22,55 @@ pub enum ServiceError {
         retry_after: Duration,
     },
     /// No such job.
-    #[error("there is no job {0}; finished jobs are kept for a while only")]
+    #[error("there is no job {0}; ended jobs are kept until they are old or take too much room")]
     NoSuchJob(String),
+    /// The caller has as many jobs as it may have.
+    #[error("{message}; try again in {} s", .retry_after.as_secs().max(1))]
+    QuotaExceeded {
+        /// Which quota, and how much of it is used.
+        message: String,
+        /// When it is worth trying again.
+        retry_after: Duration,
+    },
+    /// The idempotency key was used before, for something else.
+    #[error(
+        "the idempotency key was used before with a different request, for job {job_id}; use a new \
+         key for a new request"
+    )]
+    IdempotencyConflict {
+        /// The job that the key stands for.
+        job_id: String,
+    },
+    /// The job was cancelled while its caller waited.
+    #[error("job {job_id} was cancelled")]
+    Cancelled {
+        /// The job.
+        job_id: String,
+    },
+    /// The job ended without a report, some time ago or in another process.
+    #[error("job {job_id} failed ({code}): {message}")]
+    JobFailed {
+        /// The job.
+        job_id: String,
+        /// Stable code.
+        code: String,
+        /// Why.
+        message: String,
+    },
+    /// No such baseline.
+    #[error("there is no baseline {0}; GET /baselines lists those that there are")]
+    NoSuchBaseline(String),
+    /// What is there does not fit what is asked for.
+    #[error("{message}")]
+    Conflict {
+        /// Stable code.
+        code: &'static str,
+        /// What differs, and what to do.
+        message: String,
+    },
+    /// The caller may not do that.
+    #[error("{0}")]
+    Forbidden(String),
     /// The job is there, and does not have what is asked for.
     #[error("there is no {what}: {reason}")]
     NoArtifact {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use tempfile::TempDir;
 
@@ -166,10 +167,6 @@ pub(super) fn lay_out(
         .map(|(buffer, _)| buffer)
         .collect();
     let job = Job {
-        id: layout.job_id,
-        directory: directory.to_owned(),
-        launch,
-        buffers,
         references,
         expected_files,
         tolerances,
@@ -177,10 +174,7 @@ pub(super) fn lay_out(
         trials: layout.trials,
         sanitize: request.sanitize != Sanitize::Off,
         profile: profiled::wants_counts(request),
-        lint: false,
-        paired: None,
-        traced: None,
-        counters: None,
+        ..Job::new(layout.job_id, directory.to_owned(), launch, buffers)
     };
     Ok(Prepared { artifact: compiled.candidate, job, _directory: layout.directory })
 }
@@ -212,7 +206,7 @@ fn launch_of(
     let launch = contract::resolve_launch_at(&io.args, dims.launch.as_ref(), limits, &at)
         .map_err(error::invalid)?;
     Ok(KernelLaunch {
-        image: Image { bytes: artifact.image.to_vec(), format: artifact.format },
+        image: Image { bytes: Arc::clone(&artifact.image), format: artifact.format },
         symbol: entry.symbol.clone(),
         arguments: bound.arguments,
         grid: launch.grid,

@@ -1,11 +1,13 @@
 //! What a profile would take, told before anything runs.
 
 use super::error::ServiceError;
+use super::monitored;
 use super::profiled::{self, MAX_PASSES, Rung};
 use super::run::Shared;
 use crate::contract::EvaluateRequest;
-use crate::profile::{self, Cause, MetricSource};
+use crate::profile::{self, Cause, MetricSource, Selection, Unavailable, gpm};
 use crate::report::ProfilePlan;
+use crate::tools::{counters, ncu};
 use crate::worker::chip_of;
 use crate::worker::protocol::{DeviceInfo, DeviceKind};
 
@@ -45,21 +47,41 @@ impl Shared {
         plan.counters = names.into_iter().map(str::to_owned).collect();
         let tools = request.profile.as_ref().map_or(&[][..], |profile| &profile.tools);
         let (rungs, mut failures) = profiled::ladder(tools);
-        if rungs.contains(&Rung::Cupti) && !plan.counters.is_empty() {
-            match self.counters(&device, &mut plan).await {
-                Ok(()) => failures.clear(),
-                Err(unavailable) => failures.push(("cupti".to_owned(), unavailable)),
+        for rung in rungs {
+            let planned = match rung {
+                Rung::Static => break,
+                // Everything that was asked for follows from the launch.
+                _ if plan.counters.is_empty() => break,
+                Rung::Cupti => self.counters(&device, &mut plan).await,
+                Rung::Ncu => self.external(&mut plan).await,
+                Rung::Gpm => monitoring(&device, &selection, &mut plan),
+            };
+            match planned {
+                Ok(()) => break,
+                Err(unavailable) => failures.push((profiled::name(rung).to_owned(), unavailable)),
             }
         }
         plan.unavailable = profiled::told(&failures);
         Ok(plan)
     }
 
+    /// Nsight Compute, which does not tell its passes before it runs.
+    async fn external(&self, plan: &mut ProfilePlan) -> Result<(), Unavailable> {
+        let version = ncu::version(&self.tools).await?;
+        if let Some(refused) = counters::access().refused {
+            return Err(refused);
+        }
+        plan.source = MetricSource::Ncu;
+        plan.tool = Some(version);
+        (plan.passes, plan.estimated_ms) = (None, None);
+        Ok(())
+    }
+
     async fn counters(
         &self,
         device: &DeviceInfo,
         plan: &mut ProfilePlan,
-    ) -> Result<(), profile::Unavailable> {
+    ) -> Result<(), Unavailable> {
         let Some(chip) = chip_of(device.target.architecture()) else {
             let (major, minor) = device.target.compute_capability;
             let text = format!("no chip of compute capability {major}.{minor} is known");
@@ -71,8 +93,28 @@ impl Shared {
         plan.chip = Some(chip.to_owned());
         plan.missing = found.refused;
         plan.passes = Some(found.passes);
-        let pass_ms = self.fleet.pass_ms(device.ordinal);
-        plan.estimated_ms = Some(FIXED_MS + f64::from(found.passes) * pass_ms);
+        let own = self.fleet.counters_ms(device.ordinal, &plan.counters, found.passes);
+        plan.estimated_ms = Some(FIXED_MS + own);
         Ok(())
     }
+}
+
+/// Monitoring, which reads once, whatever was asked for.
+fn monitoring(
+    device: &DeviceInfo,
+    selection: &Selection,
+    plan: &mut ProfilePlan,
+) -> Result<(), Unavailable> {
+    if let Some(why) = &device.unmonitored {
+        return Err(why.clone());
+    }
+    if !gpm::tells(selection) {
+        return Err(Cause::NoData.because("it tells none of the metrics that were asked for"));
+    }
+    plan.source = MetricSource::Gpm;
+    plan.tool = Some("NVML GPM".to_owned());
+    plan.passes = None;
+    plan.estimated_ms = Some(monitored::USUAL_MS);
+    plan.counters.clear();
+    Ok(())
 }

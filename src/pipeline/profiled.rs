@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use super::monitored;
+use super::nested;
 use super::nsight;
 use super::prepare::Prepared;
 use super::run::Shared;
@@ -35,6 +37,8 @@ pub(super) enum Rung {
     Cupti,
     /// Nsight Compute round a process.
     Ncu,
+    /// The driver's monitoring of the whole GPU while the kernel runs again and again.
+    Gpm,
     /// What follows from the launch.
     Static,
 }
@@ -59,7 +63,7 @@ fn accepts_emulator(profile: &ProfileSpec) -> bool {
 /// The sources that a request asks for, best first, and what there is to say of names that are none
 /// here.
 pub(super) fn ladder(tools: &[String]) -> (Vec<Rung>, Vec<(String, Unavailable)>) {
-    const AUTO: [Rung; 3] = [Rung::Cupti, Rung::Ncu, Rung::Static];
+    const AUTO: [Rung; 4] = [Rung::Cupti, Rung::Ncu, Rung::Gpm, Rung::Static];
     let (mut rungs, mut failures) = (Vec::new(), Vec::new());
     if tools.is_empty() {
         rungs.extend(AUTO);
@@ -69,6 +73,7 @@ pub(super) fn ladder(tools: &[String]) -> (Vec<Rung>, Vec<(String, Unavailable)>
             "auto" => rungs.extend(AUTO),
             "cupti" => rungs.push(Rung::Cupti),
             "ncu" => rungs.push(Rung::Ncu),
+            "gpm" => rungs.push(Rung::Gpm),
             "static" => rungs.push(Rung::Static),
             // A timeline, and no source of metrics.
             "nsys" => {}
@@ -77,7 +82,8 @@ pub(super) fn ladder(tools: &[String]) -> (Vec<Rung>, Vec<(String, Unavailable)>
                 failures.push((tool.clone(), Cause::NoTool.because(text)));
             }
             _ => {
-                let text = format!("{tool} is no source of metrics: auto, cupti, ncu, static are");
+                let text =
+                    format!("{tool} is no source of metrics: auto, cupti, ncu, gpm, static are");
                 failures.push((tool.clone(), Cause::NoTool.because(text)));
             }
         }
@@ -101,6 +107,11 @@ pub(super) fn selection(request: &EvaluateRequest, kind: DeviceKind) -> Selectio
     let named = request.profile.as_ref().map_or(&[][..], |profile| &profile.metrics);
     if !named.is_empty() || kind == DeviceKind::Emulator {
         return profile::select(named);
+    }
+    let tools = request.profile.as_ref().map_or(&[][..], |profile| &profile.tools);
+    if ladder(tools).0[0] == Rung::Gpm {
+        // It costs the same for all that it tells.
+        return profile::select(&profile::gpm::metrics().map(str::to_owned).collect::<Vec<_>>());
     }
     profile::select(&[default_set(request.measure.preset)])
 }
@@ -135,17 +146,19 @@ pub(super) async fn collect(
                 let metrics = names.iter().map(|name| (*name).to_owned()).collect();
                 cupti(lease, request, prepared, metrics).await
             }
+            Rung::Gpm => monitored::metrics(shared, lease, request, prepared, &selection).await,
             Rung::Ncu => {
                 let names = profile::nvidia_names(&selection, device.target.architecture());
                 match nsight::counters(shared, lease, request, prepared, &names).await {
                     Ok((collected, artifacts)) => {
+                        let collected = nested::noted(collected, &prepared.job);
                         return Some((Profiled { collected, failures }, artifacts));
                     }
                     Err(unavailable) => Err(unavailable),
                 }
             }
         };
-        match told {
+        match told.map(|collected| nested::noted(collected, &prepared.job)) {
             Ok(collected) => return Some((Profiled { collected, failures }, Vec::new())),
             Err(unavailable) => failures.push((name(rung).to_owned(), unavailable)),
         }
@@ -153,10 +166,11 @@ pub(super) async fn collect(
     Some((Profiled { collected: from_launch(prepared), failures }, Vec::new()))
 }
 
-fn name(rung: Rung) -> &'static str {
+pub(super) fn name(rung: Rung) -> &'static str {
     match rung {
         Rung::Cupti => "cupti",
         Rung::Ncu => "ncu",
+        Rung::Gpm => "gpm",
         Rung::Static => "static",
     }
 }
@@ -170,6 +184,7 @@ fn from_launch(prepared: &Prepared) -> Collected {
         values: Default::default(),
         missing: Default::default(),
         conditions: Conditions::default(),
+        note: None,
     }
 }
 
@@ -234,12 +249,14 @@ fn of_counters(facts: CounterFacts, kernel: &str, cache: CacheState) -> Collecte
             }),
             replay: Some(Replay::User),
             passes: Some(facts.passes),
+            ..Conditions::default()
         },
+        note: None,
     }
 }
 
 /// A run for counters that failed, though the timed one did not.
-fn of_failure(failure: &RunFailure) -> Unavailable {
+pub(super) fn of_failure(failure: &RunFailure) -> Unavailable {
     let cause = match (failure.code.as_str(), failure.blame) {
         ("timeout", _) => Cause::TimedOut,
         ("counters_busy", _) => Cause::CountersBusy,
@@ -325,10 +342,12 @@ mod tests {
     #[test]
     fn the_ladder_is_what_was_asked_for_and_ends_with_what_always_answers() {
         let none = Vec::<String>::new();
-        assert_eq!(names(&[]), (vec!["cupti", "ncu", "static"], none.clone()));
+        assert_eq!(names(&[]), (vec!["cupti", "ncu", "gpm", "static"], none.clone()));
         assert_eq!(names(&["auto"]), names(&[]));
         assert_eq!(names(&["ncu", "cupti"]), (vec!["ncu", "cupti", "static"], none.clone()));
-        assert_eq!(names(&["ncu", "auto"]), (vec!["ncu", "cupti", "static"], none.clone()));
+        let all = vec!["ncu", "cupti", "gpm", "static"];
+        assert_eq!(names(&["ncu", "auto"]), (all, none.clone()));
+        assert_eq!(names(&["gpm"]), (vec!["gpm", "static"], none.clone()));
         assert_eq!(names(&["static", "cupti"]), (vec!["static"], none));
         assert_eq!(
             names(&["emulator", "abacus"]),

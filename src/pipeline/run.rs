@@ -9,19 +9,24 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::artifacts::KeptKernel;
 use super::assemble;
 use super::error::{self, ServiceError};
-use super::jobs::{JobGuard, JobTable};
+use super::jobs::{LiveJob, LiveJobs};
 use super::linted::{self, LintedContracts, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
+use super::recorded;
+use super::start::Role;
 use super::watched::Watched;
 use crate::compile::Compiler;
 use crate::config::Config;
-use crate::contract::{self, EvaluateRequest, InputChoice, Isolation, Limits, ReturnOutputs};
+use crate::contract::{
+    self, EvaluateRequest, InputChoice, Isolation, Limits, ReturnOutputs, Sanitize,
+};
 use crate::measure::{Preset, StopRule};
 use crate::queue::Need;
-use crate::report::{EvaluateResponse, JobState, Timings};
+use crate::report::{EvaluateResponse, JobStage, Timings};
+use crate::store::Store;
 use crate::tools::Tools;
 use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, RunOutcome, TrialPlan};
-use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease, RunEvent};
+use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease};
 
 /// Timed launches whose outputs are verified, about.
 const AUDITS: u32 = 8;
@@ -57,7 +62,9 @@ pub(super) struct Shared {
     pub(super) tools: Tools,
     pub(super) compiler: Arc<Compiler>,
     pub(super) fleet: Arc<Fleet>,
-    pub(super) jobs: JobTable,
+    pub(super) store: Store,
+    pub(super) jobs: Arc<LiveJobs>,
+    pub(super) role: Role,
     pub(super) linted: LintedContracts,
     /// Evaluations admitted at once: those that may wait, and one per device.
     pub(super) admission: Arc<Semaphore>,
@@ -94,22 +101,10 @@ pub(super) fn kept(
 }
 
 impl Shared {
-    /// Takes one evaluation to its report.
+    /// Takes one evaluation to its report, in a place that the caller holds.
     pub(super) async fn run(
         &self,
-        job: &JobGuard<'_>,
-        request: EvaluateRequest,
-        purpose: Purpose,
-        admitted: Admitted,
-    ) -> Result<EvaluateResponse, ServiceError> {
-        let _admitted = admitted;
-        self.run_admitted(job, request, purpose).await
-    }
-
-    /// As [`Shared::run`], in a place that the caller holds.
-    pub(super) async fn run_admitted(
-        &self,
-        job: &JobGuard<'_>,
+        job: &LiveJob,
         mut request: EvaluateRequest,
         purpose: Purpose,
     ) -> Result<EvaluateResponse, ServiceError> {
@@ -123,7 +118,7 @@ impl Shared {
         }
         let device = self.default_device()?;
 
-        job.state(JobState::Compiling);
+        job.stage(JobStage::Compiling);
         let compiling = Instant::now();
         let compiled = prepare::compile(&self.compiler, &request, &device.target).await?;
         let mut timings = Timings { compile: ms(compiling), ..Timings::default() };
@@ -133,14 +128,17 @@ impl Shared {
             CompileOutcome::Failed(failure) => {
                 timings.total = ms(arrived);
                 let id = job.id();
-                return Ok(assemble::not_compiled(id, &request, &device, &failure, timings));
+                let report = assemble::not_compiled(id, &request, &device, &failure, timings);
+                recorded::evaluation(&report);
+                return Ok(report);
             }
         };
 
+        job.stage(JobStage::Preparing);
         let laid = self.lay_out(request, *compiled, job.id().to_owned(), purpose).await?;
         let Laid { request, prepared, look } = laid;
 
-        job.state(JobState::Queued);
+        job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
         let mut lease = self
             .fleet
@@ -151,6 +149,9 @@ impl Shared {
         let run = prepared.job.clone();
         let mut outcome = self.execute(job, &request, run, &mut lease).await;
         self.linted.settle(look, &mut outcome);
+        if request.profile.is_some() || request.sanitize != Sanitize::Off {
+            job.stage(JobStage::Profiling);
+        }
         let watched = self.watch(&mut lease, &request, &prepared, &outcome).await;
         timings.profile = watched.profile_ms;
         job.keep_files(&watched.artifacts);
@@ -248,27 +249,22 @@ impl Shared {
     /// Runs a job on a leased device; the job's progress is that of the run.
     pub(super) async fn execute(
         &self,
-        job: &JobGuard<'_>,
+        job: &LiveJob,
         request: &EvaluateRequest,
         mut run: Job,
         lease: &mut Lease,
     ) -> RunOutcome {
         // A GPU is checked in runs of their own; this one keeps its own guards.
         run.sanitize &= lease.device().kind == DeviceKind::Emulator;
-        job.state(JobState::Profiling);
+        job.stage(JobStage::Running);
         let timeout = Duration::from_secs_f64(request.timeout);
         let fresh = request.isolation == Isolation::Fresh;
-        let on_event = |event: RunEvent| {
-            if let RunEvent::Progress { trials } = event {
-                job.trials(trials);
-            }
-        };
-        lease.run(run, timeout, fresh, &on_event).await
+        lease.run(run, timeout, fresh, &|event| job.on_run(event)).await
     }
 
     async fn finish(
         &self,
-        job: &JobGuard<'_>,
+        job: &LiveJob,
         ran: Ran,
         mut timings: Timings,
         arrived: Instant,
@@ -284,6 +280,7 @@ impl Shared {
             .map_err(|error| error::internal("building the report", &error))?
             .map_err(|error| error::internal("encoding the outputs", &error))?;
         report.timings.total = ms(arrived);
+        recorded::evaluation(&report);
         Ok(report)
     }
 }

@@ -6,61 +6,93 @@ use futures_util::future::BoxFuture;
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
-use super::{ArtifactContent, ArtifactKind, ArtifactList, ServiceError, SweepEvents};
+#[cfg(doc)]
+use super::ServiceError;
+use super::gate_service::GateService;
+use super::submission::{
+    Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
+};
+use super::{ArtifactContent, ArtifactKind, ArtifactList, SweepEvents};
 use crate::contract::{CompareRequest, EvaluateRequest, KernelCode, SweepRequest};
 use crate::report::{
-    CompareResponse, CompileResponse, DeviceReport, EvaluateResponse, JobView, ProfilePlan,
-    SweepResponse, Tooling,
+    CancelReport, CleanupReport, CompareResponse, CompileResponse, DeviceReport, EvaluateResponse,
+    JobList, JobView, ProfilePlan, ServiceStatistics, SweepResponse, Tooling,
 };
 
 /// The service behind the HTTP API and the local command line.
-pub trait EvaluationService: Send + Sync + 'static {
-    /// Evaluates and waits for the report. Dropping the future cancels the evaluation.
+///
+/// What evaluates, compares, executes or sweeps is a *job*: it is in the store before it begins, and
+/// once accepted it comes to an end, whatever becomes of this process. A caller sees its own jobs; to
+/// everybody else they are [`ServiceError::NoSuchJob`].
+pub trait EvaluationService: GateService + Send + Sync + 'static {
+    /// Evaluates and waits for the report. Dropping the future cancels the evaluation, unless the
+    /// submission has an idempotency key: then it goes on, and asking again gives its report.
     fn evaluate(
         &self,
         request: EvaluateRequest,
-    ) -> BoxFuture<'_, Result<EvaluateResponse, ServiceError>>;
+        submission: Submission,
+    ) -> Answer<'_, EvaluateResponse>;
 
-    /// Compares kernels with a reference and waits for the report. Dropping the future cancels.
+    /// Compares kernels with a reference and waits for the report; dropped as [`Self::evaluate`].
     fn compare(
         &self,
         request: CompareRequest,
-    ) -> BoxFuture<'_, Result<CompareResponse, ServiceError>>;
+        submission: Submission,
+    ) -> Answer<'_, CompareResponse>;
 
-    /// Runs the kernel once, untimed, and returns its outputs.
+    /// Runs the kernel once, untimed, and returns its outputs; dropped as [`Self::evaluate`].
     fn execute(
         &self,
         request: EvaluateRequest,
-    ) -> BoxFuture<'_, Result<EvaluateResponse, ServiceError>>;
+        submission: Submission,
+    ) -> Answer<'_, EvaluateResponse>;
 
-    /// What the profile that a request asks for would take; nothing is run.
-    fn profile_plan(
-        &self,
-        request: EvaluateRequest,
-    ) -> BoxFuture<'_, Result<ProfilePlan, ServiceError>>;
-
-    /// Accepts an evaluation and answers at once with its job id.
-    fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError>;
-
-    /// Evaluates a contract at every point of its axes, telling `events` of each. Dropping the future
-    /// cancels what runs.
+    /// Evaluates a contract at every point of its axes, telling `events` of each; dropped as
+    /// [`Self::evaluate`].
     fn sweep(
         &self,
         request: SweepRequest,
+        submission: Submission,
         events: SweepEvents,
-    ) -> BoxFuture<'_, Result<SweepResponse, ServiceError>>;
+    ) -> Answer<'_, SweepResponse>;
 
-    /// Compiles only.
-    fn compile(
-        &self,
-        request: CompileRequest,
-    ) -> BoxFuture<'_, Result<CompileResponse, ServiceError>>;
+    /// Accepts a job and answers once it is safe: it waits in the store for its turn.
+    fn submit(&self, request: JobRequest, submission: Submission) -> Answer<'_, SubmittedJob>;
 
-    /// A job, while it is kept.
-    fn job(&self, job_id: &str) -> Option<JobView>;
+    /// Accepts all of these jobs, or none.
+    fn submit_all(&self, jobs: Vec<(JobRequest, Submission)>) -> Answer<'_, Vec<SubmittedJob>>;
+
+    /// What the profile that a request asks for would take; nothing is run.
+    fn profile_plan(&self, request: EvaluateRequest) -> Answer<'_, ProfilePlan>;
+
+    /// Compiles only. Leaves no job.
+    fn compile(&self, request: CompileRequest) -> Answer<'_, CompileResponse>;
+
+    /// A job, with its report once it ended.
+    fn job<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobView>;
+
+    /// A page of jobs, without their reports.
+    fn jobs<'a>(&'a self, query: JobQuery, caller: &'a Caller) -> Answer<'a, JobList>;
+
+    /// Ends a job before its time. One that runs is stopped: its worker is killed.
+    fn cancel<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, CancelReport>;
+
+    /// News of a job, from where it stands to its end, which is the last. Who reads slowly gets the
+    /// newest state, not every one.
+    fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobEvents>;
+
+    /// What the service has done so far; jobs are counted as far as the caller may see them.
+    fn statistics<'a>(&'a self, caller: &'a Caller) -> Answer<'a, ServiceStatistics>;
+
+    /// Removes ended jobs, with their reports and artifacts. For administrators.
+    fn cleanup<'a>(
+        &'a self,
+        policy: CleanupPolicy,
+        caller: &'a Caller,
+    ) -> Answer<'a, CleanupReport>;
 
     /// What a job left beside its report.
-    fn artifacts(&self, job_id: &str) -> Result<ArtifactList, ServiceError>;
+    fn artifacts<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, ArtifactList>;
 
     /// One of them: of the job's kernel or, in a comparison, of the one that is named.
     fn artifact<'a>(
@@ -68,7 +100,8 @@ pub trait EvaluationService: Send + Sync + 'static {
         job_id: &'a str,
         kind: ArtifactKind,
         kernel: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<ArtifactContent, ServiceError>>;
+        caller: &'a Caller,
+    ) -> Answer<'a, ArtifactContent>;
 
     /// The state of the machine and of the queue.
     fn status(&self) -> ServiceStatus;
@@ -76,7 +109,11 @@ pub trait EvaluationService: Send + Sync + 'static {
     /// What the tools of the machine can do. They are looked for once, and again if `refresh`.
     fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling>;
 
-    /// Takes no more work, gives what runs `grace` to end, then stops it.
+    /// Begins no more of the jobs that wait in the store: the end is near.
+    fn drain(&self) {}
+
+    /// Takes no more work, gives what runs `grace` to end, then stops it. Jobs that nobody waits for
+    /// stay in the store for the next start.
     fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()>;
 }
 
@@ -110,9 +147,9 @@ pub struct ServiceStatus {
     pub queue_depth: usize,
     /// Evaluations that may wait.
     pub queue_capacity: usize,
-    /// Jobs kept, by state.
+    /// Jobs of this process since it started, by state.
     pub jobs_by_state: std::collections::BTreeMap<String, u64>,
-    /// Mean age of the kept jobs, seconds.
+    /// Mean age of those of them that have not ended, seconds.
     pub average_job_age_s: f64,
     /// Compilers found, one line each, e.g. `nvrtc 13.0.88 (/usr/local/cuda/lib64)`.
     pub compilers: Vec<String>,

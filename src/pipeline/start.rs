@@ -7,38 +7,61 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tokio::task::JoinHandle;
 
-use super::artifacts::{ArtifactContent, ArtifactKind, ArtifactList, Shelf};
+use super::artifacts::{ArtifactContent, ArtifactKind, ArtifactList};
 use super::error::{self, ServiceError};
-use super::jobs::JobTable;
+use super::jobs::{self, Dispatcher};
 use super::linted::LintedContracts;
-use super::run::{Purpose, Shared};
+use super::run::Shared;
 use super::service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
-use super::{SweepEvents, assemble, compare, compile_only, sweep};
+use super::submission::{
+    Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
+};
+use super::{SweepEvents, assemble, compile_only};
 use crate::compile::toolchain::{self, Toolchain, ToolchainSearch};
 use crate::compile::{Compiler, CompilerConfig};
 use crate::config::{Config, DeviceSelection};
 use crate::contract::{CompareRequest, EvaluateRequest, Limits, SweepRequest};
 use crate::report::{
-    CompareResponse, CompileResponse, EvaluateResponse, JobView, ProfilePlan, SweepResponse,
-    Tooling,
+    CancelReport, CleanupReport, CompareResponse, CompileResponse, EvaluateResponse, JobList,
+    JobView, ProfilePlan, ServiceStatistics, SweepResponse, Tooling,
 };
+use crate::store::{Durability, Quotas, Store, StoreConfig};
+use crate::telemetry::telemetry;
 use crate::tools::{ToolSearch, Tools};
+use crate::webhook::{Courier, Policy};
 use crate::worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 
-/// The service: compilers, devices, and the jobs between them.
-#[derive(Clone)]
-pub struct Pipeline {
-    shared: Arc<Shared>,
+/// What a process is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It serves others: takes on jobs that wait in the store, also those of processes that are gone.
+    Server,
+    /// It does what one command asks for, and nothing else.
+    Command,
 }
 
+/// The service: compilers, devices, and the jobs between them.
+pub struct Pipeline {
+    pub(super) shared: Arc<Shared>,
+    dispatcher: Option<Dispatcher>,
+    upkeep: JoinHandle<()>,
+    /// Delivers webhooks for as long as it is there.
+    _courier: Option<Courier>,
+}
+
+/// Longest time for jobs to be written to their end, once nothing runs any more.
+const LAST_WRITES: Duration = Duration::from_secs(10);
+
 impl Pipeline {
-    /// Finds the toolchain, starts a worker per device, and makes ready for evaluations.
+    /// Opens the store, finds the toolchain, starts a worker per device, and makes ready for jobs.
     ///
     /// # Errors
     /// What is missing on this machine, and what to do about it.
-    pub async fn start(config: &Config) -> Result<Arc<Self>, ServiceError> {
+    pub async fn start(config: &Config, role: Role) -> Result<Arc<Self>, ServiceError> {
         let data_dir = config.data_dir();
+        let store = Store::open(&store_config(config)).await.map_err(jobs::refused)?;
         let run_dir = private_run_dir(data_dir)?;
         let program = program()?;
         let compiler = start_compiler(config, data_dir, run_dir.path(), &program)?;
@@ -51,113 +74,126 @@ impl Pipeline {
             max_sweep_points: config.limits.max_sweep_points,
             ..Limits::default()
         };
-        let shelf = Shelf::new(config.storage.artifacts_max_bytes, run_dir.path());
         let tools = start_tools(config, run_dir.path())?;
-        let shared = Shared {
+        let shared = Arc::new(Shared {
             config: config.clone(),
             tools,
             limits,
             compiler,
             fleet,
-            jobs: JobTable::new(config.server.jobs_kept, shelf),
+            store,
+            jobs: Arc::default(),
+            role,
             linted: LintedContracts::default(),
             admission: Arc::new(tokio::sync::Semaphore::new(capacity)),
             admitted_at_most: capacity,
             run_dir,
             started: Instant::now(),
             closing: AtomicBool::new(false),
-        };
-        Ok(Arc::new(Self { shared: Arc::new(shared) }))
-    }
-
-    fn finite(&self, request: EvaluateRequest, purpose: Purpose) -> Answer<'_> {
-        async move {
-            let admitted = self.shared.admit()?;
-            let job = self.shared.jobs.enter();
-            let outcome = self.shared.run(&job, request, purpose, admitted).await;
-            job.end(&outcome.as_ref().map(without_content).map_err(Clone::clone));
-            outcome
-        }
-        .boxed()
+        });
+        shared.recover().await;
+        let upkeep = tokio::spawn(jobs::keep_up(Arc::downgrade(&shared)));
+        let dispatcher = (role == Role::Server).then(|| Dispatcher::start(&shared));
+        let courier = (role == Role::Server)
+            .then(|| Courier::start(shared.store.clone(), Policy::new(&config.server)));
+        Ok(Arc::new(Self { shared, dispatcher, upkeep, _courier: courier }))
     }
 }
 
-type Answer<'a> = BoxFuture<'a, Result<EvaluateResponse, ServiceError>>;
-
-/// The report as it is kept: whoever waited for it has the outputs' content already.
-fn without_content(report: &EvaluateResponse) -> EvaluateResponse {
-    let mut kept = report.clone();
-    for output in kept.outputs.values_mut() {
-        output.data_b64 = None;
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        self.upkeep.abort();
     }
-    kept
 }
 
 impl EvaluationService for Pipeline {
-    fn evaluate(&self, request: EvaluateRequest) -> Answer<'_> {
-        self.finite(request, Purpose::Evaluate)
+    fn evaluate(
+        &self,
+        request: EvaluateRequest,
+        submission: Submission,
+    ) -> Answer<'_, EvaluateResponse> {
+        let request = JobRequest::Evaluate(Box::new(request));
+        async move { self.shared.waited(request, submission, None).await?.evaluated() }.boxed()
     }
 
     fn compare(
         &self,
         request: CompareRequest,
-    ) -> BoxFuture<'_, Result<CompareResponse, ServiceError>> {
+        submission: Submission,
+    ) -> Answer<'_, CompareResponse> {
+        let request = JobRequest::Compare(Box::new(request));
+        async move { self.shared.waited(request, submission, None).await?.compared() }.boxed()
+    }
+
+    fn execute(
+        &self,
+        request: EvaluateRequest,
+        submission: Submission,
+    ) -> Answer<'_, EvaluateResponse> {
+        let request = JobRequest::Execute(Box::new(request));
+        async move { self.shared.waited(request, submission, None).await?.evaluated() }.boxed()
+    }
+
+    fn profile_plan(&self, request: EvaluateRequest) -> Answer<'_, ProfilePlan> {
+        async move { self.shared.profile_plan(&request).await }.boxed()
+    }
+
+    fn submit(&self, request: JobRequest, submission: Submission) -> Answer<'_, SubmittedJob> {
         async move {
-            let admitted = self.shared.admit()?;
-            let job = self.shared.jobs.enter();
-            let outcome = self.shared.compare(&job, request, admitted).await;
-            job.end(&outcome.as_ref().map(compare::kept).map_err(Clone::clone));
-            outcome
+            let accepted = self.shared.submit_jobs(vec![(request, submission)], false).await?;
+            accepted.into_iter().next().ok_or(ServiceError::ShuttingDown)
         }
         .boxed()
     }
 
-    fn execute(&self, request: EvaluateRequest) -> Answer<'_> {
-        self.finite(request, Purpose::Execute)
-    }
-
-    fn profile_plan(
-        &self,
-        request: EvaluateRequest,
-    ) -> BoxFuture<'_, Result<ProfilePlan, ServiceError>> {
-        async move { self.shared.profile_plan(&request).await }.boxed()
-    }
-
-    fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError> {
-        self.shared.check(&request)?;
-        let admitted = self.shared.admit()?;
-        let id = self.shared.jobs.enter().hand_over();
-        let shared = Arc::clone(&self.shared);
-        let job_id = id.clone();
-        tokio::spawn(async move {
-            let job = shared.jobs.resume(job_id);
-            let outcome = shared.run(&job, request, Purpose::Evaluate, admitted).await;
-            job.end(&outcome);
-        });
-        Ok(id)
+    fn submit_all(&self, jobs: Vec<(JobRequest, Submission)>) -> Answer<'_, Vec<SubmittedJob>> {
+        self.shared.submit_jobs(jobs, true).boxed()
     }
 
     fn sweep(
         &self,
         request: SweepRequest,
+        submission: Submission,
         events: SweepEvents,
-    ) -> BoxFuture<'_, Result<SweepResponse, ServiceError>> {
-        sweep::run(&self.shared, request, events).boxed()
+    ) -> Answer<'_, SweepResponse> {
+        let request = JobRequest::Sweep(Box::new(request));
+        async move { self.shared.waited(request, submission, Some(events)).await?.swept() }.boxed()
     }
 
-    fn compile(
-        &self,
-        request: CompileRequest,
-    ) -> BoxFuture<'_, Result<CompileResponse, ServiceError>> {
+    fn compile(&self, request: CompileRequest) -> Answer<'_, CompileResponse> {
         compile_only::run(&self.shared, request).boxed()
     }
 
-    fn job(&self, job_id: &str) -> Option<JobView> {
-        self.shared.jobs.view(job_id)
+    fn job<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobView> {
+        self.shared.view(job_id, caller).boxed()
     }
 
-    fn artifacts(&self, job_id: &str) -> Result<ArtifactList, ServiceError> {
-        self.shared.artifacts(job_id)
+    fn jobs<'a>(&'a self, query: JobQuery, caller: &'a Caller) -> Answer<'a, JobList> {
+        self.shared.list(query, caller).boxed()
+    }
+
+    fn cancel<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, CancelReport> {
+        self.shared.cancel_job(job_id, caller).boxed()
+    }
+
+    fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobEvents> {
+        self.shared.watch_job(job_id, caller).boxed()
+    }
+
+    fn statistics<'a>(&'a self, caller: &'a Caller) -> Answer<'a, ServiceStatistics> {
+        self.shared.statistics_for(caller).boxed()
+    }
+
+    fn cleanup<'a>(
+        &'a self,
+        policy: CleanupPolicy,
+        caller: &'a Caller,
+    ) -> Answer<'a, CleanupReport> {
+        self.shared.clean_up(policy, caller).boxed()
+    }
+
+    fn artifacts<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, ArtifactList> {
+        self.shared.artifacts(job_id, caller).boxed()
     }
 
     fn artifact<'a>(
@@ -165,13 +201,17 @@ impl EvaluationService for Pipeline {
         job_id: &'a str,
         kind: ArtifactKind,
         kernel: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<ArtifactContent, ServiceError>> {
-        self.shared.artifact(job_id, kind, kernel).boxed()
+        caller: &'a Caller,
+    ) -> Answer<'a, ArtifactContent> {
+        self.shared.artifact(job_id, kind, kernel, caller).boxed()
     }
 
     fn status(&self) -> ServiceStatus {
         let shared = &self.shared;
-        let (jobs_by_state, average_job_age_s) = shared.jobs.summary();
+        let (mut jobs_by_state, average_job_age_s) = shared.jobs.summary();
+        for (state, count) in telemetry().endings() {
+            *jobs_by_state.entry(state.to_owned()).or_insert(0) += count;
+        }
         let devices = shared.fleet.devices().into_iter().map(|status| DeviceView {
             device: assemble::device_report(&status.info),
             state: match status.state {
@@ -200,12 +240,47 @@ impl EvaluationService for Pipeline {
         self.shared.tooling(refresh).boxed()
     }
 
+    fn drain(&self) {
+        if let Some(dispatcher) = &self.dispatcher {
+            dispatcher.stop();
+        }
+    }
+
     fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()> {
         async move {
-            self.shared.closing.store(true, Ordering::Release);
-            self.shared.fleet.shutdown(grace).await;
+            let shared = &self.shared;
+            shared.closing.store(true, Ordering::Release);
+            if let Some(dispatcher) = &self.dispatcher {
+                dispatcher.stopped().await;
+            }
+            shared.fleet.shutdown(grace).await;
+            // What was stopped is written down, so that others need not find out.
+            if tokio::time::timeout(LAST_WRITES, shared.jobs.drained()).await.is_err() {
+                tracing::warn!("jobs are left unended; they are run again after the next start");
+            }
+            self.upkeep.abort();
+            shared.store.close().await;
         }
         .boxed()
+    }
+}
+
+/// Where the store is, by the configuration.
+pub(super) fn store_config(config: &Config) -> StoreConfig {
+    let limits = &config.limits;
+    let storage = &config.storage;
+    StoreConfig {
+        url: storage.database_url.clone(),
+        durability: match storage.durability.as_str() {
+            "power" => Durability::Power,
+            _ => Durability::Process,
+        },
+        quotas: Quotas {
+            max_waiting: limits.max_queued_per_key,
+            max_running: limits.max_running_per_key,
+        },
+        artifacts_max_bytes: storage.artifacts_max_bytes,
+        ..StoreConfig::new(config.data_dir())
     }
 }
 

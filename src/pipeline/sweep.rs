@@ -6,7 +6,7 @@ use std::time::Instant;
 use futures_util::{FutureExt, StreamExt};
 
 use super::error::{self, ServiceError};
-use super::jobs::{JobGuard, weight};
+use super::jobs::{LiveJob, weight};
 use super::run::{Admitted, Purpose, Shared, ms};
 use super::swept;
 use crate::contract::{self, ContractError, EvaluateRequest, Limits, SweepPlan, SweepRequest};
@@ -30,44 +30,50 @@ pub enum SweepEvent {
 /// Who is told. Must not block.
 pub type SweepEvents = Box<dyn Fn(SweepEvent) + Send + Sync>;
 
-/// Evaluates every point. Dropping the future cancels what runs.
+/// Evaluates every point, in the place that the caller holds and others while there are.
 pub(super) async fn run(
     shared: &Shared,
+    job: &LiveJob,
     request: SweepRequest,
-    on_event: SweepEvents,
+    on_event: &SweepEvents,
 ) -> Result<SweepResponse, ServiceError> {
     let arrived = Instant::now();
-    let lanes = lanes(shared)?;
-    let limits = shared.limits.clone();
-    let plan = tokio::task::spawn_blocking(move || plan(request, &limits))
-        .await
-        .map_err(|error| error::internal("planning the sweep", &error))?
-        .map_err(error::invalid)?;
-    let plan = Arc::new(plan);
-    let job = shared.jobs.enter();
+    let lanes = more_lanes(shared)?;
+    let plan = Arc::new(planned(shared, request).await?);
     job.points(0, plan.points());
     on_event(SweepEvent::Started(SweepStarted {
         job_id: job.id().to_owned(),
         points: plan.points(),
         axes: plan.axes().to_vec(),
     }));
-    let outcome = points(shared, &job, &plan, lanes.len(), &on_event).await;
-    let outcome = outcome.map(|done| answer(job.id(), &plan, done, arrived));
-    job.end_sweep(&outcome);
-    outcome
+    let done = points(shared, job, &plan, 1 + lanes.len(), on_event).await?;
+    Ok(answer(job.id(), &plan, done, arrived))
 }
 
-/// The evaluations that may run at once: one, refused where the queue is full, and beyond that,
-/// only while the queue is at most half full, two per device: one on it, and the next one compiling or
-/// waiting for it. So a sweep never holds more than one place in the queue per device.
-fn lanes(shared: &Shared) -> Result<Vec<Admitted>, ServiceError> {
-    let mut lanes = vec![shared.admit()?];
-    while lanes.len() < 2 * shared.fleet.devices().len()
+/// Whether the sweep is valid.
+pub(super) async fn check(shared: &Shared, request: SweepRequest) -> Result<(), ServiceError> {
+    planned(shared, request).await.map(drop)
+}
+
+async fn planned(shared: &Shared, request: SweepRequest) -> Result<SweepPlan, ServiceError> {
+    let limits = shared.limits.clone();
+    tokio::task::spawn_blocking(move || plan(request, &limits))
+        .await
+        .map_err(|error| error::internal("planning the sweep", &error))?
+        .map_err(error::invalid)
+}
+
+/// The evaluations that may run at once, beside the one that has a place: while the queue is at most
+/// half full, two per device: one on it, and the next one compiling or waiting for it. So a sweep
+/// never holds more than one place in the queue per device.
+fn more_lanes(shared: &Shared) -> Result<Vec<Admitted>, ServiceError> {
+    let mut lanes = Vec::new();
+    while lanes.len() + 1 < 2 * shared.fleet.devices().len()
         && shared.admission.available_permits() > shared.admitted_at_most / 2
     {
         match shared.admit() {
             Ok(lane) => lanes.push(lane),
-            Err(ServiceError::QueueFull { .. }) => break,
+            Err(ServiceError::QueueFull { .. } | ServiceError::ShuttingDown) => break,
             Err(other) => return Err(other),
         }
     }
@@ -115,7 +121,7 @@ struct Done {
 
 async fn points(
     shared: &Shared,
-    job: &JobGuard<'_>,
+    job: &LiveJob,
     plan: &Arc<SweepPlan>,
     lanes: usize,
     on_event: &SweepEvents,
@@ -144,7 +150,7 @@ async fn points(
 /// Evaluates one point. Its failures are its own; only the end of the service ends the sweep.
 async fn point(
     shared: &Shared,
-    job: &JobGuard<'_>,
+    job: &LiveJob,
     plan: &Arc<SweepPlan>,
     index: usize,
 ) -> Result<(SweepPoint, Option<Box<EvaluateResponse>>), ServiceError> {
@@ -158,7 +164,7 @@ async fn point(
     let (work, evaluated) = match expanded.and_then(|request| request.map_err(error::invalid)) {
         Ok(request) => {
             let work = request.work.clone();
-            (work, shared.run_admitted(job, request, Purpose::Rank).await)
+            (work, shared.run(job, request, Purpose::Rank).await)
         }
         Err(error) => (None, Err(error)),
     };

@@ -163,33 +163,13 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::compile::Target;
+    use crate::profile::testing::h200;
     use crate::tools::nsys::Table;
-    use crate::worker::protocol::SmLimits;
 
     macro_rules! recorded {
         ($name:literal) => {
             include_str!(concat!("../../tests/fixtures/profile/nsys/2025.3.1-", $name, ".txt"))
         };
-    }
-
-    fn h200() -> DeviceInfo {
-        DeviceInfo {
-            ordinal: 0,
-            kind: DeviceKind::Cuda,
-            name: "NVIDIA H200".to_owned(),
-            uuid: String::new(),
-            target: Target { compute_capability: (9, 0), driver_version: 13000, emulated: false },
-            multiprocessors: 132,
-            memory_bytes: 0,
-            l2_bytes: 0,
-            clock_khz: 0,
-            memory_clock_khz: 0,
-            memory_bus_bits: 0,
-            max_shared_optin_bytes: 0,
-            pci_bus_id: String::new(),
-            sm: SmLimits::default(),
-        }
     }
 
     fn traced() -> Traced {

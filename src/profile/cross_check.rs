@@ -140,7 +140,7 @@ fn explain(
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::testing::{H200, metrics};
+    use super::super::testing::{emulated_h200, h200, metrics};
     use super::*;
 
     fn timed(median_s: f64, cold: bool) -> Timed {
@@ -153,7 +153,7 @@ mod tests {
         timed: Timed,
         conditions: Option<&Conditions>,
     ) -> Option<CrossCheck> {
-        let device = H200.device();
+        let device = h200();
         let facts = Facts { device: &device, resources: None, inputs: &[], timed };
         cross_check(Values::new(&metrics(values)), &facts, conditions)
     }
@@ -197,7 +197,7 @@ mod tests {
     fn without_both_times_there_is_nothing_to_check() {
         assert_eq!(check(&[], timed(1e-3, true), None), None);
         assert_eq!(check(&[("duration", 1.0)], Timed::default(), None), None);
-        let device = H200.emulated();
+        let device = emulated_h200();
         let facts =
             Facts { device: &device, resources: None, inputs: &[], timed: timed(1.0, true) };
         let values: BTreeMap<_, _> = metrics(&[("duration", 1.0)]);

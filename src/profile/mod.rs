@@ -13,6 +13,7 @@ mod cross_check;
 mod emulator;
 mod facts;
 mod found;
+pub mod gpm;
 pub mod import;
 mod launch;
 pub mod ncu;
@@ -26,7 +27,7 @@ pub mod sets;
 mod several;
 mod svg;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod text;
 mod types;
 mod values;

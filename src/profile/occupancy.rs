@@ -61,22 +61,15 @@ pub(super) fn theoretical_pct(sm: &SmLimits, threads: u32, blocks: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::H200_SM;
     use super::*;
-
-    const H200: SmLimits = SmLimits {
-        threads: 2048,
-        blocks: 32,
-        registers: 65_536,
-        shared_bytes: 228 << 10,
-        reserved_shared_bytes: 1024,
-    };
 
     /// Limits that Nsight Compute 2025.3.1 reported on an H200; that by shared memory is not
     /// compared, since the driver had set less of it up.
     #[test]
     fn limits_are_those_the_profiler_reports() {
         let of = |threads, registers, shared_bytes| {
-            let limits = limits(&H200, 9, Block { threads, registers, shared_bytes }).unwrap();
+            let limits = limits(&H200_SM, 9, Block { threads, registers, shared_bytes }).unwrap();
             (limits.registers, limits.warps, limits.blocks)
         };
         assert_eq!(of(256, 16, 0), (16, 8, 32), "vector_add");
@@ -87,9 +80,9 @@ mod tests {
     #[test]
     fn the_scarcest_resource_decides() {
         let block = Block { threads: 128, registers: 255, shared_bytes: 99 << 10 };
-        let limits = limits(&H200, 9, block).unwrap();
+        let limits = limits(&H200_SM, 9, block).unwrap();
         assert_eq!(limits, Limits { warps: 16, registers: 2, shared: 2, blocks: 32 });
-        assert_eq!(theoretical_pct(&H200, 128, 2), 12.5);
+        assert_eq!(theoretical_pct(&H200_SM, 128, 2), 12.5);
         assert_eq!(super::limits(&SmLimits::default(), 9, block), None);
     }
 }

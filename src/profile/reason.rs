@@ -50,6 +50,9 @@ causes! {
     /// The tool does not know the GPU, or no longer.
     UnsupportedDevice, "unsupported_device",
         "install a version of the tool that supports this GPU";
+    /// The GPU has no monitoring of its own use.
+    NoMonitoring, "no_monitoring",
+        "run the contract on a Hopper GPU or later, with a driver of CUDA 12 or later";
     /// Virtual or partitioned GPUs, or confidential computing.
     UnsupportedMode, "unsupported_mode",
         "counters are closed to virtual machines, partitions and confidential computing unless the \

@@ -17,18 +17,23 @@ pub struct Selection {
 /// The metrics of a list of ids, names of sets or groups, `all`, or names of NVIDIA's metrics; all
 /// metrics for an empty list.
 pub fn select(names: &[String]) -> Selection {
-    let members =
-        |name: &'_ String| sets::set(name).map_or_else(|| vec![name.clone()], <[_]>::to_vec);
-    let names = &names.iter().flat_map(members).collect::<Vec<_>>();
+    let mut members = Vec::with_capacity(names.len());
+    for name in names {
+        match sets::set(name) {
+            Some(set) => members.extend_from_slice(set),
+            None => members.push(name.as_str()),
+        }
+    }
+    let names = members;
     let chosen = |info: &MetricInfo, name: &str| {
         name == "all" || name == info.id || name == info.group.name() || info.has_source(name)
     };
     let wanted =
         |info: &&MetricInfo| names.is_empty() || names.iter().any(|name| chosen(info, name));
-    let known = |name: &&String| CATALOGUE.iter().any(|info| chosen(info, name));
+    let known = |name: &str| CATALOGUE.iter().any(|info| chosen(info, name));
     Selection {
         metrics: CATALOGUE.iter().filter(wanted).collect(),
-        unknown: names.iter().filter(|name| !known(name)).cloned().collect(),
+        unknown: names.iter().filter(|name| !known(name)).map(|name| (*name).to_owned()).collect(),
     }
 }
 

@@ -78,6 +78,12 @@ pub struct Conditions {
     /// Passes: launches that it took to read all counters. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<u32>,
+    /// Time over which monitoring read, milliseconds: a launch behind the other all the while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_ms: Option<u32>,
+    /// Launches in that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launches: Option<u32>,
 }
 
 /// What a tool does to the clocks while it measures.
@@ -117,6 +123,9 @@ pub enum Replay {
     Range,
     /// The service launches it again and restores the inputs.
     User,
+    /// The service launches it again and again, each launch behind the other, with inputs that it
+    /// changes restored between them; the values are means over all that.
+    BackToBack,
 }
 
 /// Why something could not be had.

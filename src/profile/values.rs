@@ -1,9 +1,11 @@
 //! Metrics of the catalogue from the values of NVIDIA's metrics.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::catalogue::{MetricInfo, Source};
 use super::found::{Found, Known, Report};
+use super::gpm;
 use super::launch::Launch;
 use super::select::Selection;
 use super::types::{Conditions, DeviceMetrics, MetricSource};
@@ -26,6 +28,8 @@ pub struct Collected {
     pub missing: BTreeMap<String, String>,
     /// How the values were taken.
     pub conditions: Conditions,
+    /// What to know about all values.
+    pub note: Option<String>,
 }
 
 /// NVIDIA's metrics that these metrics need on a chip of a compute capability, times 10: what to
@@ -67,10 +71,15 @@ pub fn device_metrics(
     selection: &Selection,
 ) -> DeviceMetrics {
     let capability = launched.device.target.architecture();
-    report(collected).of(selection, |info| match told(collected, info, capability) {
-        Err(reason) => launched.fact(info.id).unwrap_or(Err(reason)),
-        found => found,
-    })
+    let mut metrics =
+        report(collected).of(selection, |info| match told(collected, info, capability) {
+            Err(reason) => launched.fact(info.id).unwrap_or(Err(reason)),
+            found => found,
+        });
+    if collected.source == MetricSource::Gpm {
+        gpm::add_others(&mut metrics.metrics, collected);
+    }
+    metrics
 }
 
 pub(super) fn report(collected: &Collected) -> Report {
@@ -84,6 +93,9 @@ pub(super) fn report(collected: &Collected) -> Report {
 
 /// A metric from the first of its sources that the tool told all of.
 pub(super) fn told(collected: &Collected, info: &'static MetricInfo, capability: u32) -> Found {
+    if collected.source == MetricSource::Gpm {
+        return gpm::told(collected, info);
+    }
     let mut sources = info.sources_for(capability).peekable();
     let Some(first) = sources.peek().copied() else {
         return Err(match info.sources.is_empty() {
@@ -98,7 +110,10 @@ pub(super) fn told(collected: &Collected, info: &'static MetricInfo, capability:
     };
     let value = |name: &str| collected.values.get(name).copied();
     match sources.find_map(|source| source.formula.evaluate(&value)) {
-        Some(Ok(value)) => Ok(Known::plain(value, collected.source)),
+        Some(Ok(value)) => {
+            let note = collected.note.clone().map(Cow::Owned);
+            Ok(Known { note, ..Known::plain(value, collected.source) })
+        }
         Some(Err(_)) => Err(NO_REQUESTS.into()),
         None => Err(why_missing(collected, first).into()),
     }

@@ -94,7 +94,8 @@ pub struct DeviceTooling {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct SourceCapability {
-    /// As `profile.tools` of a contract has it: `emulator`, `cupti`, `ncu`, `static`.
+    /// As `profile.tools` of a contract has it: `emulator`, `cupti`, `ncu`, `gpm`,
+    /// `static`.
     pub name: String,
     /// Whether it tells anything on this device.
     pub available: bool,

@@ -3,6 +3,7 @@
 mod capabilities;
 mod compare;
 mod compile;
+mod job_statistics;
 mod jobs;
 mod measurement;
 mod profile_plan;
@@ -14,7 +15,14 @@ pub use crate::measure::RuntimeStats;
 pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
 pub use compare::{CandidateReport, CompareResponse, CountComparison, VerdictBy};
 pub use compile::CompileResponse;
-pub use jobs::{JobState, JobView};
+pub use job_statistics::{
+    CleanupReport, CompilationStatistics, DeviceStatistics, DeviceUse, Durations, JobCounts,
+    ProfilingStatistics, ServiceStatistics, ThroughputStatistics,
+};
+pub use jobs::{
+    CancelOutcome, CancelReport, JobEvent, JobKind, JobList, JobStage, JobState, JobSummary,
+    JobView, PartialStatistics,
+};
 pub use measurement::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
 pub use profile_plan::ProfilePlan;
 pub use sweep::{

@@ -43,8 +43,10 @@ pub struct ProfilePlan {
     pub passes: Option<u32>,
     /// Most passes that an evaluation makes.
     pub max_passes: u32,
-    /// Estimated time beyond the evaluation, milliseconds, for a short kernel and a profiling worker
-    /// that is warm; its first use takes about two seconds more.
+    /// Estimated time beyond the evaluation, milliseconds, for a short kernel; of counters, for a
+    /// worker that has just read the same. The first profile with other metrics takes some 150 ms
+    /// and 8 for each pass more, the first of all another second. Absent where the source does not
+    /// tell before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_ms: Option<f64>,
     /// Why a better source cannot be had.

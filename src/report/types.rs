@@ -70,6 +70,14 @@ pub struct EvaluateResponse {
     pub counted: Option<Counted>,
 }
 
+impl EvaluateResponse {
+    /// Bytes of tensor content that it carries.
+    pub fn content_bytes(&self) -> usize {
+        let outputs = self.outputs.values();
+        outputs.map(|output| output.data_b64.as_ref().map_or(0, String::len)).sum()
+    }
+}
+
 /// Whether the evaluation ran to an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -161,7 +161,7 @@ impl Store {
         let mut entries = Vec::with_capacity(jobs.len());
         let mut files = Vec::new();
         for mut job in jobs {
-            let id = uuid::Uuid::now_v7().to_string();
+            let id = job.id.clone();
             let bytes = job.request.len() as i64;
             let request = std::mem::take(&mut job.request);
             let body = self.objects.keep(&format!("{}/request", folder(&id)), request).await?;

@@ -73,12 +73,14 @@ async fn same_key_same_job(fresh: Fresh) {
     let store = fresh.store().await;
     let keyed = NewJob { idempotency_key: Some("k".to_owned()), ..job("a") };
     let first = store.submit(keyed.clone()).await.unwrap();
-    let (again, lease) = store.submit_leased(keyed.clone()).await.unwrap();
+    let again = NewJob { id: job("a").id, ..keyed.clone() };
+    let (again, lease) = store.submit_leased(again).await.unwrap();
     assert_eq!((&again.id, again.existing, lease.is_none()), (&first.id, true, true));
-    let other = NewJob { request_hash: [1; 32], ..keyed.clone() };
+    let other = NewJob { id: job("a").id, request_hash: [1; 32], ..keyed.clone() };
     let refused = store.submit_all(vec![job("a"), other]).await.unwrap_err();
     assert!(matches!(refused, StoreError::Conflict { existing, .. } if existing == first.id));
-    let stranger = store.submit(NewJob { owner: "b".to_owned(), ..keyed }).await.unwrap();
+    let stranger = NewJob { owner: "b".to_owned(), ..keyed };
+    let stranger = store.submit(NewJob { id: job("b").id, ..stranger }).await.unwrap();
     assert!(!stranger.existing);
     assert_eq!(store.counts(Visibility::All).await.unwrap().total(), 2);
 }

@@ -62,6 +62,8 @@ impl JobKind {
 /// A job to accept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewJob {
+    /// Its id, unless it is an earlier job by its idempotency key.
+    pub id: JobId,
     /// Who submits it: the short hash of a key, or `""` where there are no keys.
     pub owner: String,
     /// What it does.
@@ -87,6 +89,7 @@ impl NewJob {
     pub fn new(owner: &str, kind: JobKind, request: Vec<u8>) -> Self {
         let request_hash = *blake3::hash(&request).as_bytes();
         Self {
+            id: uuid::Uuid::now_v7().to_string(),
             owner: owner.to_owned(),
             kind,
             request,

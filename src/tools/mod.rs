@@ -17,4 +17,4 @@ mod run;
 pub mod sanitizer;
 
 pub use discover::{FoundTool, FoundTools, ToolName, ToolSearch, Tools};
-pub use run::Artifact;
+pub use run::{Artifact, own_worker};

@@ -206,12 +206,12 @@ async fn once(
     let table = import(ncu, &artifact.path, &directory, deadline).await?;
     Ok(Profiled {
         tables: vec![table],
-        tool: format!("Nsight Compute {}", ncu.version().unwrap_or("of unknown version")),
+        tool: named(ncu),
         conditions: Conditions {
             clock_control: Some(request.clocks),
             cache_control: Some(cache_control(request.cache)),
             replay: Some(Replay::Kernel),
-            passes: None,
+            ..Conditions::default()
         },
         artifacts: vec![artifact],
         outcome: end.outcome,
@@ -310,6 +310,18 @@ fn parts(metrics: &Metrics) -> Vec<Vec<OsString>> {
         }
     }
     lists.into_iter().map(|list| vec!["--metrics".into(), list.into()]).collect()
+}
+
+/// The tool and its version.
+///
+/// # Errors
+/// Why it cannot be used.
+pub async fn version(tools: &Tools) -> Result<String, Unavailable> {
+    Ok(named(&run::usable(tools, ToolName::Ncu).await?))
+}
+
+fn named(ncu: &Usable) -> String {
+    format!("Nsight Compute {}", ncu.version().unwrap_or("of unknown version"))
 }
 
 /// Turns a report that somebody made elsewhere into CSV.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::{FoundTool, FoundTools, ToolName, Tools};
 use crate::profile::{Cause, Unavailable};
-use crate::worker::protocol::{Blame, Job, TracePlan};
-use crate::worker::{OneShot, OneShotEnd};
+use crate::worker::protocol::{Blame, Job, RunOutcome, TracePlan};
+use crate::worker::{Lease, OneShot, OneShotEnd};
 
 /// Log of a tool that is read, bytes.
 const LOG_BYTES: u64 = 1 << 20;
@@ -162,6 +162,22 @@ pub(super) fn quoted(log: &str) -> String {
 /// A run under a tool.
 pub(super) fn shot(wrapper: Vec<OsString>, directory: &Path, time_limit: Duration) -> OneShot {
     OneShot { wrapper, variables: Vec::new(), directory: directory.to_owned(), time_limit }
+}
+
+/// Runs a job in a worker of its own, with no tool round it. `name`: that of its directory in
+/// `parent`.
+///
+/// # Errors
+/// There is no place for its directory.
+pub async fn own_worker(
+    lease: &mut Lease,
+    parent: &Path,
+    job: Job,
+    name: &str,
+    time_limit: Duration,
+) -> Result<RunOutcome, Unavailable> {
+    let directory = directory(parent, name)?;
+    Ok(lease.run_under(&shot(Vec::new(), &directory, time_limit), job).await.outcome)
 }
 
 /// The job as a tool is to see it.

@@ -182,10 +182,13 @@ mod tests {
     #[tokio::test]
     async fn the_asynchronous_form_reads_what_the_other_writes() {
         let mut bytes = Vec::new();
-        write(&mut bytes, &FromWorker::Progress { trials: 3 }).unwrap();
+        write(&mut bytes, &FromWorker::Progress { trials: 3, times: None }).unwrap();
         send(&mut bytes, &FromWorker::Started).await.unwrap();
         let mut stream = bytes.as_slice();
-        assert!(matches!(receive(&mut stream).await.unwrap(), FromWorker::Progress { trials: 3 }));
+        assert!(matches!(
+            receive(&mut stream).await.unwrap(),
+            FromWorker::Progress { trials: 3, .. }
+        ));
         assert!(matches!(receive(&mut stream).await.unwrap(), FromWorker::Started));
         assert!(matches!(receive::<_, FromWorker>(&mut stream).await, Err(FrameError::Closed)));
     }

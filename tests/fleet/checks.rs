@@ -60,7 +60,7 @@ fn config(devices: Vec<u32>, hot_spare: bool) -> FleetConfig {
 
 fn support(bytes: &'static [u8]) -> SupportSource {
     Arc::new(move |_| {
-        let image = Image { bytes: bytes.to_vec(), format: ImageFormat::Cubin };
+        let image = Image { bytes: bytes.into(), format: ImageFormat::Cubin };
         Box::pin(async move { Ok(image) })
     })
 }
@@ -74,33 +74,18 @@ pub async fn lease(fleet: &Arc<Fleet>) -> Lease {
 }
 
 pub fn job(id: &str) -> Job {
-    let image = Image { bytes: vec![1; 100_000], format: ImageFormat::Cubin };
-    Job {
-        id: id.to_owned(),
-        directory: std::env::temp_dir(),
-        launch: KernelLaunch {
-            image,
-            symbol: "k".to_owned(),
-            arguments: Vec::new(),
-            grid: [1; 3],
-            block: [1; 3],
-            shared_bytes: 0,
-            cluster: None,
-            cooperative: false,
-        },
-        buffers: Vec::new(),
-        references: Vec::new(),
-        expected_files: Vec::new(),
-        tolerances: Vec::new(),
-        keep_outputs: Vec::new(),
-        trials: None,
-        sanitize: false,
-        lint: false,
-        profile: false,
-        paired: None,
-        traced: None,
-        counters: None,
-    }
+    let image = Image { bytes: vec![1; 100_000].into(), format: ImageFormat::Cubin };
+    let launch = KernelLaunch {
+        image,
+        symbol: "k".to_owned(),
+        arguments: Vec::new(),
+        grid: [1; 3],
+        block: [1; 3],
+        shared_bytes: 0,
+        cluster: None,
+        cooperative: false,
+    };
+    Job::new(id.to_owned(), std::env::temp_dir(), launch, Vec::new())
 }
 
 async fn run(fleet: &Arc<Fleet>, id: &str) -> RunOutcome {
@@ -137,7 +122,8 @@ async fn events_arrive_in_order() {
     let seen = Mutex::new(Vec::new());
     let record = |event| seen.lock().unwrap().push(event);
     lease(&fleet).await.run(job("ok"), LIMIT, false, &record).await;
-    let expected = [RunEvent::Started, RunEvent::Progress { trials: 1 }, RunEvent::Executed];
+    let expected =
+        [RunEvent::Started, RunEvent::Progress { trials: 1, times: None }, RunEvent::Executed];
     assert_eq!(*seen.lock().unwrap(), expected);
 }
 

@@ -41,7 +41,7 @@ pub fn main(args: &[String]) -> ExitCode {
                 let device = device(ordinal);
                 send(&mut stream, &FromWorker::Ready { protocol: PROTOCOL_VERSION, device });
             }
-            ToWorker::Support(image) if image.bytes == b"broken" => {
+            ToWorker::Support(image) if *image.bytes == *b"broken" => {
                 send(&mut stream, &FromWorker::Unable { reason: "bad image".to_owned() });
                 return ExitCode::FAILURE;
             }
@@ -66,7 +66,7 @@ fn play(stream: &mut UnixStream, job: &Job) {
         std::process::abort();
     }
     send(stream, &FromWorker::Started);
-    send(stream, &FromWorker::Progress { trials: 1 });
+    send(stream, &FromWorker::Progress { trials: 1, times: None });
     match job.id.as_str() {
         "hang" => hang(),
         "kill itself" => {
@@ -150,5 +150,6 @@ fn device(ordinal: u32) -> DeviceInfo {
         max_shared_optin_bytes: 0,
         pci_bus_id: String::new(),
         sm: SmLimits::default(),
+        unmonitored: None,
     }
 }

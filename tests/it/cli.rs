@@ -2,6 +2,24 @@
 
 use crate::support::{outcome, run, warpgauge};
 
+/// Every command that help shows.
+pub const COMMANDS: [&str; 14] = [
+    "serve",
+    "eval",
+    "compare",
+    "profile",
+    "sweep",
+    "gate",
+    "jobs",
+    "compile",
+    "devices",
+    "capabilities",
+    "import",
+    "toolchain",
+    "openapi",
+    "config",
+];
+
 #[test]
 fn help_has_examples_and_exit_codes() {
     let (code, help, _) = run(&["--help"]);
@@ -12,19 +30,7 @@ fn help_has_examples_and_exit_codes() {
         assert!(help.contains(word), "{word:?} in\n{help}");
     }
     assert!(!help.contains("__worker"), "children are not for people");
-    for command in [
-        "serve",
-        "eval",
-        "compare",
-        "profile",
-        "sweep",
-        "compile",
-        "devices",
-        "import",
-        "toolchain",
-        "openapi",
-        "config",
-    ] {
+    for command in COMMANDS {
         assert!(help.contains(&format!("\n  {command} ")), "{command} in\n{help}");
         let (code, help, _) = run(&[command, "--help"]);
         assert_eq!(code, 0);
@@ -35,19 +41,7 @@ fn help_has_examples_and_exit_codes() {
 #[test]
 fn documentation_names_every_command_flag_variable_and_exit_code() {
     let page = include_str!("../../docs/cli.md");
-    for command in [
-        "serve",
-        "eval",
-        "compare",
-        "profile",
-        "sweep",
-        "compile",
-        "devices",
-        "import",
-        "toolchain",
-        "openapi",
-        "config",
-    ] {
+    for command in COMMANDS {
         assert!(page.contains(&format!("## `warpgauge {command}")), "{command}");
         let (_, help, _) = run(&[command, "--help"]);
         for flag in help.split_whitespace().filter(|word| word.starts_with("--")) {
@@ -91,7 +85,7 @@ fn configuration_reaches_the_program_from_file_environment_and_flags() {
     assert!(line("port = 1234").ends_with("w.toml:2"), "{out}");
     assert!(line("parallelism = 3").ends_with("environment variable MAX_WORKERS"), "{out}");
     assert!(line("use = \"emulator\"").ends_with("flag --device"), "{out}");
-    assert!(line("jobs_kept = 1000").ends_with("default"), "{out}");
+    assert!(line("keep_jobs = 1000000").ends_with("default"), "{out}");
 
     let mut command = warpgauge(home.path(), &["devices"]);
     let (code, _, error) = outcome(command.env("PORT", "http").output().unwrap());

@@ -164,3 +164,66 @@ fn a_profile_is_planned_before_it_runs() {
     contract["kernel"]["io"]["args"][0]["tensor_spec"]["dtype"] = json!("float33");
     assert_eq!(server.post_json("/profile/plan", &contract).status, 400);
 }
+
+/// What `GET /capabilities` says of the first device's monitoring.
+fn monitoring(server: &Server) -> Value {
+    let capabilities = server.get("/capabilities").json;
+    let sources = capabilities["devices"][0]["profile"].as_array().expect("sources").clone();
+    sources.into_iter().find(|source| source["name"] == "gpm").unwrap_or_default()
+}
+
+/// A kernel long enough to be told from the time between launches.
+fn doubling(role: &str) -> Value {
+    let n = 1_u64 << 24;
+    let source = "extern \"C\" __global__ void twice(float* a, int n) { int i = blockIdx.x * \
+                  blockDim.x + threadIdx.x; if (i < n) a[i] = a[i] + a[i]; }";
+    let args =
+        json!([tensor("a", &[n], "float32", role), {"name": "n", "type": "int", "value": n}]);
+    contract(source, "twice", args, json!({"x": n / 256}), json!({"x": 256}))
+}
+
+#[test]
+fn monitoring_needs_no_counters() {
+    let server = Server::start();
+    let mut contract = increment();
+    contract["profile"] = json!({"tools": ["gpm"]});
+    let source = monitoring(&server);
+    if source.is_null() {
+        // The emulated device: nothing is launched for it.
+        let report = server.evaluate(&contract);
+        assert_eq!(report["profile"]["available"], false, "{}", report["profile"]);
+        assert_eq!(server.post_json("/profile/plan", &contract).json["source"], "emulator");
+        return;
+    }
+    let mut contract = doubling("inout");
+    contract["num_trials"] = json!(3);
+    contract["profile"] = json!({"tools": ["gpm"]});
+    let plan = server.post_json("/profile/plan", &contract).json;
+    let report = server.evaluate(&contract);
+    assert!(report["kernel_exec_result"]["runtime_stats"]["mean"].as_f64().unwrap() > 0.0);
+    let found = &report["kernel_exec_result"]["metadata"]["device_metrics"];
+    if source["available"] != true {
+        assert_eq!((&found["source"], &plan["source"]), (&json!("static"), &json!("static")));
+        assert_eq!(found["unavailable"]["code"], source["code"], "{found}");
+        return;
+    }
+    assert_eq!((&found["source"], &plan["source"]), (&json!("gpm"), &json!("gpm")), "{found}");
+    assert_eq!(found["conditions"]["replay"], "back_to_back", "{found}");
+    assert!(found["conditions"]["window_ms"].as_u64().unwrap() >= 100, "{found}");
+    assert!(found["conditions"]["launches"].as_u64().unwrap() > 100, "{found}");
+    // It reads and writes memory as fast as that allows, without the copies that put inputs back.
+    let memory = &found["metrics"]["dram_throughput"];
+    assert!((40.0..=100.0).contains(&memory["value"].as_f64().unwrap_or(0.0)), "{memory}");
+    assert_eq!(memory["source"], "gpm");
+    assert!(memory["note"].as_str().unwrap().contains("putting inputs back"), "{memory}");
+    let tensor = &found["metrics"]["tensor_pipe_active"];
+    assert!(tensor["value"].as_f64().unwrap() < 1.0, "{tensor}");
+    let occupancy = &found["metrics"]["achieved_occupancy"];
+    assert!((30.0..=100.0).contains(&occupancy["value"].as_f64().unwrap()), "{occupancy}");
+    // Nothing is told that it does not tell.
+    contract["profile"] = json!({"tools": ["gpm"], "metrics": ["flop_count"]});
+    let found =
+        server.evaluate(&contract)["kernel_exec_result"]["metadata"]["device_metrics"].clone();
+    assert_eq!(found["source"], "static", "{found}");
+    assert_eq!(found["unavailable"]["code"], "no_data", "{found}");
+}

@@ -167,7 +167,7 @@ fn a_server_that_is_killed_leaves_no_worker_behind() {
     }
 }
 
-fn children_of(pid: u32) -> Vec<u32> {
+pub fn children_of(pid: u32) -> Vec<u32> {
     std::fs::read_dir(format!("/proc/{pid}/task"))
         .unwrap()
         .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("children")).ok())
@@ -177,7 +177,7 @@ fn children_of(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-fn is_alive(pid: u32) -> bool {
+pub fn is_alive(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z')))
 }

@@ -5,7 +5,7 @@
 //! (a directory with `kernels/` and `openapi/`), `WARPGAUGE_TEST_DEVICE` (what `--device` gets).
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
@@ -18,14 +18,17 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Settings of the environment that a developer may have, and that a test must not see.
-const SETTINGS: [&str; 8] = [
+const SETTINGS: [&str; 11] = [
     "HOST",
     "PORT",
     "GPU_DEVICE",
     "MAX_WORKERS",
     "ENABLE_DEVICE_METRICS",
     "LOG_LEVEL",
+    "DATABASE_URL",
+    "WARPGAUGE_ADMIN_KEYS",
     "WARPGAUGE_API_KEYS",
+    "WARPGAUGE_WEBHOOK_SECRET",
     "RUST_LOG",
 ];
 
@@ -75,9 +78,28 @@ impl Answer {
     }
 }
 
+/// A directory for the data of one server, whose jobs are its own. What compilers made and what was
+/// installed is shared with all others.
+pub fn data_directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let shared = std::env::var_os("XDG_DATA_HOME")
+        .map_or_else(|| home.join(".local/share"), PathBuf::from)
+        .join("warpgauge");
+    for name in ["cubins", "toolchain"] {
+        let place = shared.join(name);
+        if std::fs::create_dir_all(&place).is_ok() {
+            std::os::unix::fs::symlink(&place, directory.path().join(name)).unwrap();
+        }
+    }
+    directory
+}
+
 /// A running server; dropping it stops the server.
 pub struct Server {
     child: Option<Child>,
+    /// Goes with the server, unless it was given from outside.
+    _data: Option<tempfile::TempDir>,
     agent: ureq::Agent,
     output: Arc<Mutex<String>>,
     /// Base address, e.g. `http://127.0.0.1:41234`.
@@ -100,9 +122,18 @@ impl Server {
 
     /// Starts a server with more arguments and environment variables.
     pub fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let data = data_directory();
+        let mut server = Self::start_in(data.path(), arguments, environment);
+        server._data = Some(data);
+        server
+    }
+
+    /// Starts a server on data that were there before, and stay.
+    pub fn start_in(data: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut child = program()
             .args(["serve", "--host", "127.0.0.1", "--port", "0", "--device", &device()])
             .args(arguments)
+            .env("WARPGAUGE_DATA_DIR", data)
             .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -123,7 +154,7 @@ impl Server {
             .timeout_global(Some(PATIENCE))
             .build()
             .into();
-        Self { child: Some(child), agent, output, url }
+        Self { child: Some(child), _data: None, agent, output, url }
     }
 
     /// Process id of the server.
@@ -134,6 +165,15 @@ impl Server {
     /// Gets a path.
     pub fn get(&self, path: &str) -> Answer {
         self.finish(path, self.agent.get(format!("{}{path}", self.url)).call())
+    }
+
+    /// Gets a path with headers.
+    pub fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = self.agent.get(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.finish(path, request.call())
     }
 
     /// Posts a body with headers.
@@ -168,6 +208,18 @@ impl Server {
         signal(self.pid(), rustix::process::Signal::TERM);
     }
 
+    /// Ends the server without a warning.
+    pub fn kill(self) {
+        signal(self.pid(), rustix::process::Signal::KILL);
+        let (status, output) = self.wait();
+        assert!(!status.success(), "it was killed:\n{output}");
+    }
+
+    /// Deletes a path.
+    pub fn delete(&self, path: &str) -> Answer {
+        self.finish(path, self.agent.delete(format!("{}{path}", self.url)).call())
+    }
+
     /// Waits for the server to end.
     pub fn wait(mut self) -> (ExitStatus, String) {
         let child = self.child.take().expect("the server runs");
@@ -200,6 +252,24 @@ impl Server {
         let json = serde_json::from_str(&text).unwrap_or(Value::Null);
         Answer { status: response.status().as_u16(), headers, text, json }
     }
+}
+
+/// Posts JSON to a server that may go away; `None` if it did before its answer.
+pub fn try_post(url: &str, path: &str, headers: &[(&str, &str)], body: &Value) -> Option<Answer> {
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(PATIENCE))
+        .build()
+        .into();
+    let mut request = agent.post(format!("{url}{path}"));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let bytes = serde_json::to_vec(body).unwrap();
+    let mut response = request.header("content-type", "application/json").send(&bytes[..]).ok()?;
+    let text = response.body_mut().read_to_string().ok()?;
+    let json = serde_json::from_str(&text).unwrap_or(Value::Null);
+    Some(Answer { status: response.status().as_u16(), headers: Vec::new(), text, json })
 }
 
 impl Drop for Server {

@@ -32,7 +32,7 @@ fn compile(server: &Server, source: &str, name: &str, options: &[&str]) -> Image
     let image: &Value = &answer.json["image_b64"];
     let engine = base64::engine::general_purpose::STANDARD;
     let bytes = engine.decode(image.as_str().unwrap_or_else(|| panic!("{}", answer.text)));
-    Image { bytes: bytes.unwrap(), format: ImageFormat::Ptx }
+    Image { bytes: bytes.unwrap().into(), format: ImageFormat::Ptx }
 }
 
 fn buffer(name: &str, role: Role, content: Content) -> BufferSpec {
@@ -42,35 +42,24 @@ fn buffer(name: &str, role: Role, content: Content) -> BufferSpec {
 /// `k(const float* in, float* sum, float* out)` on 4 blocks of 256 threads.
 fn job(image: Image, directory: &Path, view: TraceView) -> Job {
     let random = Content::Init(TensorInit::of_kind(InitKind::Randn));
+    let launch = KernelLaunch {
+        image,
+        symbol: "k".to_owned(),
+        arguments: (0..3).map(Argument::Buffer).collect(),
+        grid: [4, 1, 1],
+        block: [256, 1, 1],
+        shared_bytes: 0,
+        cluster: None,
+        cooperative: false,
+    };
+    let buffers = vec![
+        buffer("in", Role::Input, random.clone()),
+        buffer("sum", Role::Inout, random),
+        buffer("out", Role::Output, Content::Undefined),
+    ];
     Job {
-        id: "traced".to_owned(),
-        directory: directory.to_owned(),
-        launch: KernelLaunch {
-            image,
-            symbol: "k".to_owned(),
-            arguments: (0..3).map(Argument::Buffer).collect(),
-            grid: [4, 1, 1],
-            block: [256, 1, 1],
-            shared_bytes: 0,
-            cluster: None,
-            cooperative: false,
-        },
-        buffers: vec![
-            buffer("in", Role::Input, random.clone()),
-            buffer("sum", Role::Inout, random),
-            buffer("out", Role::Output, Content::Undefined),
-        ],
-        references: Vec::new(),
-        expected_files: Vec::new(),
-        tolerances: Vec::new(),
-        keep_outputs: Vec::new(),
-        trials: None,
-        sanitize: false,
-        lint: false,
-        profile: false,
-        counters: None,
-        paired: None,
         traced: Some(TracePlan { view, cache: CacheState::Cold }),
+        ..Job::new("traced".to_owned(), directory.to_owned(), launch, buffers)
     }
 }
 

@@ -2,10 +2,9 @@
 //
 //   node browser.mjs SERVER_URL CHROMIUM        (in a directory whose node_modules has playwright-core)
 
-import { createRequire } from "node:module";
 import process from "node:process";
 
-const { chromium } = createRequire(`${process.cwd()}/`)("playwright-core");
+import { finish, launch } from "./chromium.mjs";
 
 const [url, executablePath] = process.argv.slice(2);
 if (!url || !executablePath) {
@@ -17,20 +16,7 @@ const PAGE_TIMEOUT_MS = 30_000;
 // A first evaluation on an emulated device includes a compilation and minutes of patience in CI.
 const ANSWER_TIMEOUT_MS = 120_000;
 
-// Playwright gives every launch a fresh profile directory.
-const browser = await chromium.launch({
-  executablePath,
-  headless: true,
-  chromiumSandbox: false,
-  args: [
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-  ],
-});
+const browser = await launch(executablePath);
 
 const problems = [];
 const elsewhere = [];
@@ -66,6 +52,4 @@ try {
 }
 // The page must work without a network.
 if (elsewhere.length > 0) problems.push(`the page asked others: ${elsewhere.join(" ")}`);
-for (const problem of problems) console.error(problem);
-if (problems.length === 0) console.log('the page shows "compiled": true');
-process.exit(problems.length === 0 ? 0 : 1);
+finish(problems, 'the page shows "compiled": true');

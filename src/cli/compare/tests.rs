@@ -1,6 +1,5 @@
-use clap::Parser;
-
-use super::super::args::{Cli, Command};
+use super::super::args::Command;
+use super::super::args::testing::command;
 use super::*;
 
 /// A directory with kernels and contracts.
@@ -41,8 +40,8 @@ fn body_of(arguments: &[&str]) -> Result<(Value, Vec<String>), CliError> {
         }
         _ => (*argument).to_owned(),
     });
-    let arguments = ["warpgauge", "compare"].map(str::to_owned).into_iter().chain(arguments);
-    let Command::Compare(args) = Cli::parse_from(arguments).command else {
+    let arguments = std::iter::once("compare".to_owned()).chain(arguments).collect::<Vec<_>>();
+    let Command::Compare(args) = command(&arguments) else {
         panic!("parses as compare");
     };
     let mut file = ContractFile::read(&args.reference, 1 << 20)?;

@@ -1,9 +1,10 @@
 //! How far a suite is: a bar with the time left on a terminal, a line per case elsewhere.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
-use crate::cli::progress::TICK;
+use crate::cli::progress::{BAR, TICK, style};
 use crate::cli::terminal::{Terminal, plain, write_error_stream};
+use crate::pipeline::GateProgress;
 
 /// Shows steps; nothing with `--quiet`.
 pub(super) struct Steps {
@@ -17,26 +18,23 @@ impl Steps {
     pub(super) fn start(terminal: Terminal, of: usize) -> Self {
         let bar = (terminal.interactive && !terminal.quiet).then(|| {
             let bar = ProgressBar::new(of as u64);
-            let template = "{bar:30} {pos}/{len} {wide_msg} {elapsed} (left: {eta})";
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style);
-            }
+            style(&bar, BAR);
             bar.enable_steady_tick(TICK);
             bar
         });
         Self { bar, quiet: terminal.quiet, done: 0, of: of as u64 }
     }
+}
 
-    /// There is more to do than it seemed.
-    pub(super) fn extend(&mut self, by: usize) {
+impl GateProgress for Steps {
+    fn extend(&mut self, by: usize) {
         self.of += by as u64;
         if let Some(bar) = &self.bar {
             bar.set_length(self.of);
         }
     }
 
-    /// Begins a step.
-    pub(super) fn begin(&mut self, what: &str) {
+    fn begin(&mut self, what: &str) {
         self.done += 1;
         match &self.bar {
             Some(bar) => bar.set_message(plain(what)),
@@ -48,8 +46,7 @@ impl Steps {
         }
     }
 
-    /// Ends it.
-    pub(super) fn end(&self) {
+    fn end(&mut self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);
         }

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::format::{device, duration_ms, percent};
 use super::page::{Page, Tone};
-use super::{
-    compile_errors, evaluation_verdict, failed_checks, measured, metrics, runtime, timings,
-};
+use super::{failed_checks, measured, metrics, opening, timings};
 use crate::profile::catalogue::CATALOGUE;
 use crate::profile::{DeviceMetrics, Metric, Roofline, RooflinePoint, si};
 use crate::report::EvaluateResponse;
@@ -16,23 +14,13 @@ const MAX_REASONS: usize = 8;
 
 /// The report of an evaluation for its metrics.
 pub(in super::super) fn profile(response: &EvaluateResponse, colour: bool) -> String {
-    let mut page = Page::new(colour);
-    evaluation_verdict(&mut page, response, None);
-    page.text.push('\n');
-    let result = &response.kernel_exec_result;
-    if !result.compiled {
-        let diagnostics = response.compile.as_ref().map_or(&[][..], |c| &c.diagnostics);
-        compile_errors(&mut page, diagnostics, result.compilation_error.as_deref());
-    }
-    if let Some(stats) = &result.runtime_stats {
-        runtime(&mut page, stats);
-    }
+    let mut page = opening(response, colour);
     if let Some(report) = &response.device {
         page.row("device", &device(report));
     }
     measured::reasons(&mut page, response);
     failed_checks(&mut page, response);
-    match &result.metadata.device_metrics {
+    match &response.kernel_exec_result.metadata.device_metrics {
         Some(metrics) => all(&mut page, metrics),
         None => {
             let reason = response.profile.as_ref().and_then(|profile| profile.reason.as_deref());

@@ -67,6 +67,13 @@ fn every_environment_variable_is_honoured() {
         ("HOST", "0.0.0.0", |c| c.server.host.clone(), "0.0.0.0"),
         ("PORT", "9001", |c| c.server.port.to_string(), "9001"),
         ("WARPGAUGE_API_KEYS", "a,b", |c| c.server.api_keys.join("+"), "a+b"),
+        ("WARPGAUGE_ADMIN_KEYS", "a,b", |c| c.server.admin_keys.join("+"), "a+b"),
+        (
+            "WARPGAUGE_WEBHOOK_SECRET",
+            "0123456789abcdef",
+            |c| c.server.webhook_secret.clone(),
+            "0123456789abcdef",
+        ),
         ("GPU_DEVICE", "1,0", |c| format!("{:?}", c.device_selection()), "Ordinals([1, 0])"),
         (
             "WARPGAUGE_EMULATOR",
@@ -79,6 +86,12 @@ fn every_environment_variable_is_honoured() {
         ("WARPGAUGE_TOOLCHAIN", "/a:/b", |c| c.compile.toolchain.clone(), "/a:/b"),
         ("WARPGAUGE_TOOLS", "/a:/b", |c| c.tools.path.clone(), "/a:/b"),
         ("WARPGAUGE_DATA_DIR", "/data", |c| c.storage.data_dir.clone(), "/data"),
+        (
+            "DATABASE_URL",
+            "postgres://user@host/name",
+            |c| c.storage.database_url.clone(),
+            "postgres://user@host/name",
+        ),
         ("LOG_LEVEL", "debug", |c| c.log.level.clone(), "debug"),
     ];
     for (name, text, read, expected) in cases {
@@ -104,7 +117,7 @@ fn each_layer_overrides_the_one_before() {
     assert_eq!(effective.config.server.port, 3);
     assert_eq!(effective.config.log.level, "error");
     assert_eq!(effective.config.server.host, "file");
-    assert_eq!(effective.config.server.jobs_kept, 1000, "a partial file keeps the other defaults");
+    assert_eq!(effective.config.server.shutdown_grace_s, 30.0, "a partial file keeps the rest");
     assert_eq!(effective.origins["server.port"], Origin::Flag("--port"));
     assert_eq!(effective.origins["log.level"], Origin::Environment("LOG_LEVEL"));
     assert!(matches!(effective.origins["server.host"], Origin::File { line: 3, .. }));

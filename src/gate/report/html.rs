@@ -1,7 +1,7 @@
 //! A page that stands for itself: nothing is fetched, and no script runs.
 
-use super::junit::escape;
 use super::{CaseReport, GateReport, plot, words};
+use crate::xml::escape;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--line:#8886;--bad:#c62828;--good:#2e7d32;--dim:#888}\

@@ -71,17 +71,28 @@ fn table(text: &mut String, cases: &[&CaseReport]) {
 /// Text of others inside a table: it can neither end the cell nor become markup, a mention or a link.
 fn cell(text: &str) -> String {
     let mut cell = String::with_capacity(text.len());
-    for c in text.chars() {
+    for (at, c) in text.char_indices() {
+        let (before, after) = (&text.as_bytes()[..at], &text[at + c.len_utf8()..]);
         match c {
-            '\\' | '|' | '`' | '*' | '_' | '~' | '[' | ']' | '#' | '!' => {
+            // What is not marked as a link, GitHub finds in the text: addresses, people, issues. A
+            // zero-width joiner keeps it from that.
+            '@' => cell.push_str("@\u{200d}"),
+            '#' => cell.push_str("\\#\u{200d}"),
+            ':' if after.starts_with("//") => cell.push_str(":\u{200d}"),
+            'w' | 'W'
+                if after.starts_with('.')
+                    && before[at.saturating_sub(2)..].eq_ignore_ascii_case(b"ww") =>
+            {
+                cell.push(c);
+                cell.push('\u{200d}');
+            }
+            '\\' | '|' | '`' | '*' | '_' | '~' | '[' | ']' | '!' => {
                 cell.push('\\');
                 cell.push(c);
             }
             '<' => cell.push_str("&lt;"),
             '>' => cell.push_str("&gt;"),
             '&' => cell.push_str("&amp;"),
-            // A zero-width joiner keeps it from naming somebody.
-            '@' => cell.push_str("@\u{200d}"),
             c if c.is_control() => cell.push(' '),
             c => cell.push(c),
         }

@@ -1,7 +1,7 @@
 //! The intervals of a suite as one drawing: inline SVG, no script.
 
-use super::junit::escape;
 use super::{CaseReport, words};
+use crate::xml::escape;
 
 /// Most cases in one drawing.
 const MAX_ROWS: usize = 200;

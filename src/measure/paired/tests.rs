@@ -57,6 +57,28 @@ fn what_is_not_resolved_goes_on_until_the_last_look() {
 }
 
 #[test]
+fn the_end_is_a_look_with_an_answer_or_cuts_one_short() {
+    let policy = ComparePolicy::default();
+    let clear = blocks(32, 1.05, 0.004);
+    for count in [16, 32] {
+        let end = decide_at_end(&clear[..count], &policy);
+        assert_eq!((end.verdict, end.blocks_used), (PairedVerdict::Slower, count as u32));
+        assert!(!end.reasons.contains(&PairedReason::EndedEarly), "{count}: a look decided");
+    }
+    let between = decide_at_end(&clear[..20], &policy);
+    assert_eq!((between.verdict, between.blocks_used), (PairedVerdict::Slower, 20));
+    assert!(between.reasons.contains(&PairedReason::EndedEarly));
+    // At this look the measurement would have gone on.
+    let unclear = blocks(128, 1.006, 0.03);
+    let at_look = decide_at_end(&unclear[..32], &policy);
+    assert_eq!(at_look.verdict, PairedVerdict::Inconclusive);
+    assert!(at_look.reasons.contains(&PairedReason::EndedEarly));
+    let last = decide_at_end(&unclear, &policy);
+    assert!(!last.reasons.contains(&PairedReason::EndedEarly));
+    assert_eq!(decide_at_end(&[], &policy).blocks_used, 0);
+}
+
+#[test]
 fn throttled_blocks_forbid_a_verdict() {
     let policy = ComparePolicy::default();
     let mut all = blocks(128, 1.05, 0.004);

@@ -56,6 +56,16 @@ pub fn conclude(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedCompari
     comparison
 }
 
+/// Decides once no more blocks come: by the look that ended the measurement, or, where the time ended
+/// before a look had an answer, with the blocks there are.
+pub fn decide_at_end(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison {
+    let look = policy.looks.iter().position(|look| *look as usize == blocks.len());
+    match look.map(|look| decide_at_look(blocks, look, policy)) {
+        Some(LookOutcome::Done(comparison)) => *comparison,
+        Some(LookOutcome::Continue { .. }) | None => conclude(blocks, policy),
+    }
+}
+
 fn evaluate(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison {
     let drops = drop_reasons(blocks, policy.calibrated_spread);
     let used: Vec<&PairedBlock> =

@@ -1,11 +1,12 @@
 //! What a job leaves beside its report: code, logs, and the files of profilers.
 //!
-//! A `Shelf` keeps what cannot be made again, within a budget of bytes; `serve` hands it out, and
-//! makes the rest on demand.
+//! `leavings` collects what cannot be made again while a job runs; at its end it goes to the store
+//! (`kept`), which has a budget for it. `serve` hands it out, and makes the rest on demand.
 
+mod kept;
+mod leavings;
 mod serve;
-mod shelf;
 mod types;
 
-pub(super) use shelf::{KeptKernel, Shelf};
+pub(super) use leavings::{KeptKernel, Leavings};
 pub use types::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};

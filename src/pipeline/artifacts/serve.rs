@@ -1,20 +1,20 @@
 //! Handing artifacts out; what was not kept is made on demand.
 
-use std::io::Read;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::shelf::{BuiltImage, KeptKernel, Lookup};
+use super::kept::Lookup;
+use super::leavings::{BuiltImage, KeptKernel};
 use super::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 use crate::compile::{Artifact, CompileError, CompileOptions, ImageFormat, Target};
 use crate::contract::KernelType;
 use crate::pipeline::error::{self, ServiceError};
 use crate::pipeline::run::Shared;
-use crate::report::{JobState, JobView};
+use crate::pipeline::submission::Caller;
+use crate::store::{JobKind, JobRow};
 
-const TAKEN_DOWN: &str = "artifacts of younger jobs needed the space; raise \
-                          storage.artifacts_max_bytes, or evaluate again";
 const PTX_WAS_SUBMITTED: &str =
     "the kernel was submitted as PTX: the driver makes the machine code, and keeps it";
 const CODE_WAS_SUBMITTED: &str = "the kernel was submitted as machine code: there is no PTX of it";
@@ -36,18 +36,20 @@ enum Way<'a> {
 
 impl Shared {
     /// What a job left.
-    pub(in crate::pipeline) fn artifacts(
+    pub(in crate::pipeline) async fn artifacts(
         &self,
         job_id: &str,
+        caller: &Caller,
     ) -> Result<ArtifactList, ServiceError> {
-        let job = self.known_job(job_id)?;
-        let kernels = self.kernels_of(&job, "artifacts")?;
+        let job = self.row(job_id, caller).await?;
+        let kernels = self.kernels_of(&job, "artifacts").await?;
+        let files = self.left_files(job_id).await?;
         let mut artifacts = Vec::new();
         for (index, kernel) in kernels.iter().enumerate() {
             for kind in ArtifactKind::ALL {
                 // A profiler's files belong to the job, not to each of its kernels.
                 if index == 0 || !is_file(kind) {
-                    artifacts.push(self.view(job_id, kernel, kind));
+                    artifacts.push(self.artifact_view(job_id, kernel, kind, &files));
                 }
             }
         }
@@ -60,9 +62,10 @@ impl Shared {
         job_id: &str,
         kind: ArtifactKind,
         kernel: Option<&str>,
+        caller: &Caller,
     ) -> Result<ArtifactContent, ServiceError> {
-        let job = self.known_job(job_id)?;
-        let kernels = self.kernels_of(&job, kind.name())?;
+        let job = self.row(job_id, caller).await?;
+        let kernels = self.kernels_of(&job, kind.name()).await?;
         if is_file(kind) {
             return self.file(&job, kind).await;
         }
@@ -92,17 +95,17 @@ impl Shared {
         Ok(ArtifactContent { kind, file_name, content })
     }
 
-    fn known_job(&self, job_id: &str) -> Result<JobView, ServiceError> {
-        self.jobs.view(job_id).ok_or_else(|| ServiceError::NoSuchJob(job_id.to_owned()))
-    }
-
-    fn kernels_of(&self, job: &JobView, what: &str) -> Result<Vec<Arc<KeptKernel>>, ServiceError> {
-        let id = &job.job_id;
-        match self.jobs.shelf().kernels(id) {
+    async fn kernels_of(
+        &self,
+        job: &JobRow,
+        what: &str,
+    ) -> Result<Vec<Arc<KeptKernel>>, ServiceError> {
+        let id = &job.id;
+        match self.left_kernels(job).await? {
             Lookup::Here(kernels) => Ok(kernels),
-            Lookup::TakenDown => Err(ServiceError::ArtifactGone {
+            Lookup::Gone(why) => Err(ServiceError::ArtifactGone {
                 what: format!("{what} of job {id}"),
-                reason: TAKEN_DOWN.to_owned(),
+                reason: why.to_owned(),
             }),
             Lookup::Nothing => Err(ServiceError::NoArtifact {
                 what: format!("{what} of job {id}"),
@@ -111,10 +114,16 @@ impl Shared {
         }
     }
 
-    fn view(&self, job_id: &str, kernel: &KeptKernel, kind: ArtifactKind) -> ArtifactView {
+    fn artifact_view(
+        &self,
+        job_id: &str,
+        kernel: &KeptKernel,
+        kind: ArtifactKind,
+        files: &BTreeMap<ArtifactKind, u64>,
+    ) -> ArtifactView {
         let (bytes, note) = match way(kernel, kind) {
-            _ if is_file(kind) => match self.jobs.shelf().file_bytes(job_id, kind) {
-                Some(bytes) => (Ok(Some(bytes)), None),
+            _ if is_file(kind) => match files.get(&kind) {
+                Some(&bytes) => (Ok(Some(bytes)), None),
                 None => (Err(no_file(kind).to_owned()), None),
             },
             Ok(Way::Kept(bytes)) => (Ok(Some(bytes.len() as u64)), None),
@@ -145,29 +154,20 @@ impl Shared {
     /// A profiler's file.
     async fn file(
         &self,
-        job: &JobView,
+        job: &JobRow,
         kind: ArtifactKind,
     ) -> Result<ArtifactContent, ServiceError> {
-        let id = &job.job_id;
-        let unreadable = |error: std::io::Error| error::internal("reading an artifact", &error);
-        let mut file = match self.jobs.shelf().file(id, kind).map_err(unreadable)? {
-            Lookup::Here(file) => file,
+        let id = &job.id;
+        let content = match self.left_file(job, kind).await? {
+            Lookup::Here(content) => content,
             Lookup::Nothing => return Err(absent(kind, id, no_file(kind))),
-            Lookup::TakenDown => {
+            Lookup::Gone(why) => {
                 return Err(ServiceError::ArtifactGone {
                     what: format!("{} of job {id}", kind.name()),
-                    reason: TAKEN_DOWN.to_owned(),
+                    reason: why.to_owned(),
                 });
             }
         };
-        let content = tokio::task::spawn_blocking(move || {
-            let mut content = Vec::new();
-            file.read_to_end(&mut content).map(|_| content)
-        });
-        let content = content
-            .await
-            .map_err(|error| error::internal("reading an artifact", &error))?
-            .map_err(unreadable)?;
         let file_name = format!("kernel.{}", kind.name());
         Ok(ArtifactContent { kind, file_name, content: content.into() })
     }
@@ -224,14 +224,10 @@ fn no_file(kind: ArtifactKind) -> &'static str {
     }
 }
 
-fn why_nothing(job: &JobView) -> &'static str {
-    let ended = matches!(
-        job.state,
-        JobState::Completed | JobState::Failed | JobState::Cancelled | JobState::TimedOut
-    );
-    if job.sweep.is_some() {
+fn why_nothing(job: &JobRow) -> &'static str {
+    if job.kind == JobKind::Sweep {
         "points of a sweep leave none; evaluate the point's contract by itself"
-    } else if ended {
+    } else if job.state.is_end() {
         "the job ended before its kernel was compiled"
     } else {
         "the job's kernel is not compiled yet; ask again when it is"

@@ -1,12 +1,12 @@
 use super::super::facts::Timed;
 use super::super::roofline::roofline;
-use super::super::testing::{H200, metrics};
+use super::super::testing::{h200, metrics};
 use super::*;
 use crate::compile::Resources;
 use crate::tensor::Dtype;
 
 fn advise_on(values: &[(&str, f64)], change: impl FnOnce(&mut Facts<'_>)) -> Vec<Advice> {
-    let device = H200.device();
+    let device = h200();
     let mut facts =
         Facts { device: &device, resources: None, inputs: &[], timed: Timed::default() };
     change(&mut facts);
@@ -136,7 +136,7 @@ fn spills_are_told_from_arrays() {
             spill_load_bytes: Some(spilled),
             ..Resources::default()
         };
-        let device = H200.device();
+        let device = h200();
         let facts = Facts {
             device: &device,
             resources: Some(&resources),

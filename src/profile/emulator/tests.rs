@@ -1,8 +1,8 @@
+use super::super::testing::emulated_h200;
 use super::*;
 use crate::profile::catalogue::CATALOGUE;
 use crate::profile::select;
-use crate::queue::tests::device;
-use crate::worker::protocol::{FunctionFacts, SmLimits};
+use crate::worker::protocol::{DeviceInfo, FunctionFacts};
 
 /// Counts of a kernel of 2 warps, each of which loads 8 and stores 4 bytes per thread, and does
 /// one multiplication and one f16 pair operation per thread.
@@ -36,15 +36,7 @@ fn counts() -> LaunchCounts {
 }
 
 fn report(names: &[&str]) -> DeviceMetrics {
-    let mut device = device(0);
-    device.multiprocessors = 10;
-    device.sm = SmLimits {
-        threads: 2048,
-        blocks: 32,
-        registers: 65_536,
-        shared_bytes: 228 << 10,
-        reserved_shared_bytes: 1024,
-    };
+    let device = DeviceInfo { multiprocessors: 10, ..emulated_h200() };
     let function = FunctionFacts {
         registers: 40,
         static_shared_bytes: 3000,

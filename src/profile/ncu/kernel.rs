@@ -178,6 +178,7 @@ impl NcuKernel {
             values: self.values.clone(),
             missing,
             conditions: Conditions { passes: conditions.passes.or(passes), ..conditions.clone() },
+            note: None,
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::super::facts::{Timed, Values};
-use super::super::testing::{H200, metrics};
+use super::super::testing::{emulated_h200, h200, metrics};
 use super::*;
 
 /// What Nsight Compute 2025.3.1 told of `vector_add` over 16 M floats on an H200.
@@ -34,7 +34,7 @@ fn timed() -> Timed {
 }
 
 fn of(values: &[(&str, f64)], timed: Timed) -> Option<Roofline> {
-    let device = H200.device();
+    let device = h200();
     let facts = Facts { device: &device, resources: None, inputs: &[], timed };
     roofline(Values::new(&metrics(values)), &facts)
 }
@@ -114,7 +114,7 @@ fn the_busiest_unit_limits_and_else_latency_does() {
 
 #[test]
 fn the_emulated_device_has_intensities_and_no_rates() {
-    let device = H200.emulated();
+    let device = emulated_h200();
     let facts = Facts { device: &device, resources: None, inputs: &[], timed: timed() };
     let values = metrics(&[
         ("flop_count_single", 1e6),

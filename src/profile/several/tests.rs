@@ -16,6 +16,7 @@ fn collected(kernel: &str, values: &[(&str, f64)]) -> Collected {
         values: values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         missing: BTreeMap::new(),
         conditions: Conditions { passes: Some(4), ..Conditions::default() },
+        note: None,
     }
 }
 

@@ -1,13 +1,13 @@
 use super::super::facts::{Facts, Timed, Values};
 use super::super::roofline::roofline;
-use super::super::testing::{H200, metrics};
+use super::super::testing::{emulated_h200, h200, metrics};
 use super::*;
 
 const CAPTION: Caption<'_> =
     Caption { kernel: "scale<float>", device: "NVIDIA H200", tool: "CUPTI 13.0.85" };
 
 fn drawn(values: &[(&str, f64)], emulated: bool) -> Roofline {
-    let device = if emulated { H200.emulated() } else { H200.device() };
+    let device = if emulated { emulated_h200() } else { h200() };
     let facts = Facts { device: &device, resources: None, inputs: &[], timed: Timed::default() };
     roofline(Values::new(&metrics(values)), &facts).unwrap()
 }

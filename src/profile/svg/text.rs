@@ -1,31 +1,21 @@
 //! Text of a picture: escaped, and numbers with prefixes.
 
+use crate::xml;
+
 /// Longest text, in characters: a template's name has no bound.
 const MAX_CHARS: usize = 96;
 
 /// Text for an element or an attribute: nothing in it is markup, and nothing in it is a character
 /// that XML 1.0 does not have.
 pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len().min(4 * MAX_CHARS));
-    for (at, character) in text.chars().enumerate() {
-        if at == MAX_CHARS {
-            out.push('…');
-            break;
-        }
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Overrides of the writing direction could make a name read as another one.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            other if other.is_control() => out.push('\u{fffd}'),
-            other => out.push(other),
-        }
-    }
-    out
+    let shown = text.chars().take(MAX_CHARS).map(|character| match character {
+        // Overrides of the writing direction could make a name read as another one.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        other if other.is_control() => '\u{fffd}',
+        other => other,
+    });
+    let more = text.chars().nth(MAX_CHARS).map(|_| '…');
+    xml::escape(&shown.chain(more).collect::<String>())
 }
 
 /// `10⁻³`, as text without markup; small powers as plain numbers.

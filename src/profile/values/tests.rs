@@ -1,7 +1,7 @@
+use super::super::testing::h200;
 use super::*;
 use crate::profile::select;
-use crate::queue::tests::device;
-use crate::worker::protocol::{DeviceKind, FunctionFacts, SmLimits};
+use crate::worker::protocol::FunctionFacts;
 
 const DURATION: &str = "gpu__time_duration.sum";
 const LOADS: &str = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum";
@@ -15,21 +15,12 @@ fn collected(values: &[(&str, f64)]) -> Collected {
         values: values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         missing: BTreeMap::new(),
         conditions: Conditions { passes: Some(3), ..Conditions::default() },
+        note: None,
     }
 }
 
 fn report(collected: &Collected, names: &[&str]) -> DeviceMetrics {
-    let mut device = device(0);
-    device.kind = DeviceKind::Cuda;
-    device.multiprocessors = 132;
-    device.target.compute_capability = (9, 0);
-    device.sm = SmLimits {
-        threads: 2048,
-        blocks: 32,
-        registers: 65_536,
-        shared_bytes: 228 << 10,
-        reserved_shared_bytes: 1024,
-    };
+    let device = h200();
     let function = FunctionFacts {
         registers: 16,
         static_shared_bytes: 0,

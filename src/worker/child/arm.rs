@@ -126,6 +126,11 @@ impl Arm {
         self.variables.is_some()
     }
 
+    /// Whether there is anything in the module to be put back.
+    pub(super) fn restores_variables(&self) -> bool {
+        self.variables.as_ref().is_some_and(|variables| !variables.is_empty())
+    }
+
     /// Leaves its memory to be scrubbed.
     pub(super) fn retire(self, residue: &mut Residue) {
         let memory = self.variables.into_iter().flat_map(VariableSnapshot::into_memory);

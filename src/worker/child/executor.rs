@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::buffers::Tools;
 use super::counters::Counters;
 use super::job::{Failed, JobResult, environment};
+use super::monitored;
 use super::printed::Printed;
 use super::scrub::Residue;
 use super::secret::Secret;
@@ -65,16 +66,14 @@ impl Executor {
         ordinal: u32,
         printed: Printed,
     ) -> Result<Self, DeviceError> {
-        let device = loaded.driver.device_info(ordinal)?;
+        let mut device = loaded.driver.device_info(ordinal)?;
         let context = loaded.driver.open(ordinal)?;
         if let Some(emulator) = loaded.emulator {
             // On at its start, and switched on again for the one launch that is counted.
             emulator.set_counting(false)?;
         }
-        let monitor = match device.kind {
-            DeviceKind::Cuda => GpuMonitor::open(&device.uuid),
-            DeviceKind::Emulator => Err("an emulated device has no clocks".to_owned()),
-        };
+        let monitor = GpuMonitor::of(&device);
+        device.unmonitored = monitored::refusal(&monitor);
         Ok(Self {
             stream: Stream::new(&context)?,
             support: None,

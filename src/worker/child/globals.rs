@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     fn ptx(text: &str) -> Variables {
-        variables(&Image { bytes: text.as_bytes().to_vec(), format: ImageFormat::Ptx })
+        variables(&Image { bytes: text.as_bytes().into(), format: ImageFormat::Ptx })
     }
 
     #[test]
@@ -222,9 +222,9 @@ mod tests {
         assert!(ptx(".visible .entry k() { .global .u32 hidden; ret; }").unprovable.is_some());
         assert!(ptx(".extern .global .u32 elsewhere;").unprovable.is_some());
         assert!(ptx(".global .u32 a, b;").unprovable.is_some());
-        let fatbin = Image { bytes: Vec::new(), format: ImageFormat::Fatbin };
+        let fatbin = Image { bytes: [].into(), format: ImageFormat::Fatbin };
         assert!(variables(&fatbin).unprovable.is_some());
-        let cubin = Image { bytes: b"\x7fELF rubbish".to_vec(), format: ImageFormat::Cubin };
+        let cubin = Image { bytes: b"\x7fELF rubbish"[..].into(), format: ImageFormat::Cubin };
         assert!(variables(&cubin).unprovable.is_some());
     }
 }

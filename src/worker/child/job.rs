@@ -8,6 +8,7 @@ use super::buffers::{JobBuffer, Use, allocate_all};
 use super::counters;
 use super::executor::Executor;
 use super::link::Link;
+use super::monitored;
 use super::paired;
 use super::scrub::Residue;
 use super::traced;
@@ -70,15 +71,18 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
     let mut outcome = RunOutcome::default();
     let mut residue = Residue::default();
     let mut buffers = Vec::new();
-    let result = match (&job.paired, &job.traced, &job.counters) {
-        (Some(plan), ..) => paired::run(executor, job, plan, link, &mut residue, &mut outcome),
-        (None, Some(plan), _) => {
-            traced::run(executor, (job, plan), link, &mut outcome, &mut residue, &mut buffers)
-        }
-        (None, None, Some(plan)) => {
-            counters::run(executor, (job, plan), link, &mut outcome, &mut residue, &mut buffers)
-        }
-        (None, None, None) => phases(executor, job, link, &mut outcome, &mut residue, &mut buffers),
+    let Job { paired, traced, counters, monitored, .. } = job;
+    let (told, left, content) = (&mut outcome, &mut residue, &mut buffers);
+    let result = if let Some(plan) = paired {
+        paired::run(executor, job, plan, link, left, told)
+    } else if let Some(plan) = traced {
+        traced::run(executor, (job, plan), link, told, left, content)
+    } else if let Some(plan) = counters {
+        counters::run(executor, (job, plan), link, told, left, content)
+    } else if let Some(plan) = monitored {
+        monitored::run(executor, (job, plan), link, told, left, content)
+    } else {
+        phases(executor, job, link, told, left, content)
     };
     let mut lost = executor.context.synchronize().is_err();
     if let Err(failed) = result {
@@ -163,7 +167,7 @@ fn candidate_launches(
         evidence.second = Some((shown, outputs));
     }
     if let Some(plan) = &job.trials {
-        let mut progress = |trials| link.progress(trials);
+        let mut progress = |samples: &[f32]| link.progress(samples.len(), samples);
         let measured =
             timed(&mut timings.execute_ms, || trials::measure(rig, arm, plan, &mut progress))?;
         timings.device_busy_ms = measured.busy_ms;

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, getpid, kill_process};
 
+use crate::measure::Sorted;
 use crate::worker::frame::{self, FrameError};
-use crate::worker::protocol::{FromWorker, ToWorker};
+use crate::worker::protocol::{FromWorker, TimesSoFar, ToWorker};
 use crate::worker::rendezvous;
 
 /// Messages that may wait. The server sends one job at a time.
@@ -75,15 +76,23 @@ impl Link {
         frame::write(&mut self.stream, message)
     }
 
-    /// Tells how many trials are done, but not too often. A server that is gone is the watchdog's
-    /// business.
-    pub(super) fn progress(&mut self, trials: u32) {
+    /// Tells how many trials are done and what their times are so far, but not too often. A server
+    /// that is gone is the watchdog's business.
+    pub(super) fn progress(&mut self, trials: usize, samples_ms: &[f32]) {
         let due = self.last_progress.is_none_or(|last| last.elapsed() >= PROGRESS_PERIOD);
         if due {
             self.last_progress = Some(Instant::now());
-            let _ = self.send(&FromWorker::Progress { trials });
+            let times = times_so_far(samples_ms);
+            let _ = self.send(&FromWorker::Progress { trials: trials as u32, times });
         }
     }
+}
+
+/// `None` where there are too few for an interval.
+fn times_so_far(samples_ms: &[f32]) -> Option<TimesSoFar> {
+    let samples = samples_ms.iter().map(|&ms| f64::from(ms)).collect::<Vec<_>>();
+    let sorted = Sorted::new(&samples)?;
+    Some(TimesSoFar { median_ms: sorted.median(), ci_ms: sorted.median_ci95()? })
 }
 
 /// Ends the process without running exit handlers, which could wait for the device.

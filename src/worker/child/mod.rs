@@ -14,6 +14,7 @@ mod intact;
 mod job;
 mod link;
 mod linted;
+mod monitored;
 mod paired;
 mod planning;
 mod printed;
@@ -37,8 +38,8 @@ pub use planning::PlanReport;
 
 use super::protocol::DeviceInfo;
 use super::selftest;
-use crate::device::DriverChoice;
 use crate::device::loader;
+use crate::device::{DriverChoice, GpuMonitor};
 
 /// Arguments of the hidden subcommand.
 #[derive(Debug, Clone, Parser)]
@@ -142,6 +143,10 @@ fn list_devices(args: &WorkerArgs) -> Result<Vec<DeviceInfo>, String> {
     if count == 0 {
         return Err("the CUDA driver finds no device".to_owned());
     }
-    let info = |ordinal| loaded.driver.device_info(ordinal).map_err(|error| error.to_string());
+    let info = |ordinal| {
+        let mut info = loaded.driver.device_info(ordinal).map_err(|error| error.to_string())?;
+        info.unmonitored = monitored::refusal(&GpuMonitor::of(&info));
+        Ok(info)
+    };
     (0..count).map(info).collect()
 }

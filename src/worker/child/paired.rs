@@ -60,7 +60,7 @@ pub(super) fn run(
         let block = Block { executor, job, plan, secret: &mut secret, index };
         let measured = block.measure(residue, outcome)?;
         outcome.paired_blocks.push(measured);
-        link.progress(outcome.paired_blocks.len() as u32);
+        link.progress(outcome.paired_blocks.len(), &[]);
         if let Some((look, _)) = looks.next_if(|(_, count)| **count as usize == index + 1)
             && let LookOutcome::Done(_) = decide_at_look(&outcome.paired_blocks, look, &plan.policy)
         {

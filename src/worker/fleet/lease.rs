@@ -7,6 +7,7 @@ use super::one_shot::{self, OneShot, OneShotEnd};
 use super::process::{Worker, failed};
 use super::slot::Work;
 use super::{Fleet, Grant, RunEvent};
+use crate::telemetry::telemetry;
 use crate::worker::protocol::{Blame, DeviceInfo, Job, RunFailure, RunOutcome};
 
 /// Longest time for which an answer is held back until the device has a worker again.
@@ -28,6 +29,7 @@ impl Lease {
     pub(super) fn new(fleet: Arc<Fleet>, grant: Grant, queued: Duration) -> Self {
         let device = grant.worker.device().clone();
         let Grant { slot, worker } = grant;
+        telemetry().leased(device.ordinal, queued);
         Self { fleet, slot, worker: Some(worker), device, queued, since: Instant::now() }
     }
 

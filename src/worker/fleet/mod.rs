@@ -5,6 +5,7 @@
 //! process group; the spare is the worker from then on, and a new spare is started behind it.
 //! A device runs one job at a time, whatever the number of its workers.
 
+mod costs;
 mod lease;
 mod one_shot;
 mod plan;
@@ -26,6 +27,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::compile::toolchain;
 use crate::queue::{Need, WaitQueue, retry_after};
+use crate::telemetry::telemetry;
 use crate::worker::protocol::DeviceInfo;
 
 pub use lease::Lease;
@@ -196,6 +198,8 @@ impl Fleet {
     }
 
     fn give_back(&self, slot: usize, worker: Option<Worker>, had_worker: bool, held: Duration) {
+        // Before the next lease of the device begins.
+        telemetry().released(self.plans[slot].device);
         self.lock().give_back(slot, worker, had_worker, held);
     }
 

@@ -8,17 +8,12 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use super::Fleet;
+use super::costs::usual_ms;
 use crate::profile::{Cause, Unavailable};
 use crate::worker::child::PlanReport;
 
 /// Longest time for a plan; it takes a fifth of a second.
 const PLAN_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// Milliseconds that a pass takes until one was seen: an H200's.
-const USUAL_PASS_MS: f64 = 17.0;
-
-/// Weight of a new observation in the mean time of a pass.
-const NEW_WEIGHT: f64 = 0.2;
 
 impl Fleet {
     /// Plans the collection of NVIDIA's metrics on a chip, with the CUPTI that serves a device.
@@ -51,17 +46,13 @@ impl Fleet {
         }
     }
 
-    /// Milliseconds that a pass takes on a device, as far as is known.
-    pub fn pass_ms(&self, device: u32) -> f64 {
+    /// Milliseconds that reading metrics of NVIDIA's takes on a device, as far as is known: by a
+    /// worker that has read the same before.
+    pub fn counters_ms(&self, device: u32, metrics: &[String], passes: u32) -> f64 {
         let slot = self.plans.iter().position(|plan| plan.device == device);
-        let seen = slot.and_then(|slot| self.lock().slots[slot].profiler.pass_ms);
-        seen.unwrap_or(USUAL_PASS_MS)
+        let seen = slot.and_then(|slot| self.lock().slots[slot].profiler.costs.seen(metrics));
+        seen.unwrap_or_else(|| usual_ms(metrics, passes))
     }
-}
-
-/// The mean with another observation.
-pub(super) fn mean_with(mean: Option<f64>, seen: f64) -> f64 {
-    mean.map_or(seen, |mean| mean + NEW_WEIGHT * (seen - mean))
 }
 
 async fn ask(mut command: Command, metrics: &[String]) -> Result<PlanReport, String> {
@@ -107,9 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_follows_what_is_seen() {
-        assert_eq!(mean_with(None, 20.0), 20.0);
-        assert_eq!(mean_with(Some(20.0), 10.0), 18.0);
+    fn chips_have_names() {
         assert_eq!(chip_of(90), Some("GH100"));
         assert_eq!(chip_of(35), None);
     }

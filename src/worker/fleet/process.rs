@@ -137,7 +137,9 @@ impl Worker {
                     deadline = Instant::now() + limit;
                     on_event(RunEvent::Started);
                 }
-                Ok(Ok(FromWorker::Progress { trials })) => on_event(RunEvent::Progress { trials }),
+                Ok(Ok(FromWorker::Progress { trials, times })) => {
+                    on_event(RunEvent::Progress { trials, times });
+                }
                 Ok(Ok(FromWorker::Executed)) => {
                     (phase, limit) = (Phase::Verifying, time_limit.max(self.start_timeout));
                     deadline = Instant::now() + limit;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedMutexGuard;
 
 use super::Fleet;
+use super::costs::Costs;
 use super::lease::Lease;
-use super::plan::mean_with;
 use super::process::{StartPlan, Worker, failed};
 use super::restart::RestartPolicy;
 use crate::worker::protocol::{Blame, Job, RunFailure, RunOutcome};
@@ -29,8 +29,8 @@ pub struct CounterClaim {
 pub(super) struct Profiler {
     pub worker: Option<Worker>,
     restart: RestartPolicy,
-    /// Mean time of a pass, milliseconds.
-    pub pass_ms: Option<f64>,
+    /// What profiles took.
+    pub costs: Costs,
 }
 
 impl Lease {
@@ -49,6 +49,7 @@ impl Lease {
             Ok(worker) => worker,
             Err(reason) => return failed(unavailable(reason)),
         };
+        let asked = job.counters.as_ref().map_or_else(Vec::new, |plan| plan.metrics.clone());
         let mut stop = self.fleet.stop.subscribe();
         let outcome = tokio::select! {
             outcome = worker.run(job, time_limit, &|_| {}) => outcome,
@@ -60,9 +61,7 @@ impl Lease {
             }),
         };
         if let Some(facts) = outcome.counters.as_ref().filter(|facts| facts.passes > 0) {
-            let seen = facts.timings.passes_ms / f64::from(facts.passes);
-            let profiler = &mut self.fleet.lock().slots[self.slot].profiler;
-            profiler.pass_ms = Some(mean_with(profiler.pass_ms, seen));
+            self.fleet.lock().slots[self.slot].profiler.costs.note(&asked, &facts.timings);
         }
         // At once, and not with the lease: until it gives counters back, nobody else has any.
         match worker.settle().await {

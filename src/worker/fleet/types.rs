@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::compile::Target;
 use crate::queue::Need;
-use crate::worker::protocol::{DeviceInfo, Image};
+use crate::worker::protocol::{DeviceInfo, Image, TimesSoFar};
 
 /// Yields the worker's own kernels ([`crate::device::support`]), compiled for a device.
 pub type SupportSource = Arc<
@@ -131,7 +131,7 @@ pub enum LeaseError {
 }
 
 /// What a job reports while it runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RunEvent {
     /// The first launch comes now; the time limit counts from here.
     Started,
@@ -139,6 +139,8 @@ pub enum RunEvent {
     Progress {
         /// How many.
         trials: u32,
+        /// What they say so far.
+        times: Option<TimesSoFar>,
     },
     /// The candidate's launches have ended; its output is verified now.
     Executed,

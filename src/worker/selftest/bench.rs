@@ -88,6 +88,7 @@ impl Bench {
             paired: None,
             traced: None,
             counters: None,
+            monitored: None,
         }
     }
 

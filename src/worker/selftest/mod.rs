@@ -105,7 +105,7 @@ fn read_image(folder: &Path, name: &str, target: Target) -> Result<Image, String
         if path.is_file() {
             let bytes = std::fs::read(&path);
             let bytes = bytes.map_err(|error| format!("read {}: {error}", path.display()))?;
-            return Ok(Image { bytes, format });
+            return Ok(Image { bytes: bytes.into(), format });
         }
     }
     Err(format!("no {name} image for this device in {}", folder.display()))

@@ -18,7 +18,7 @@ async fn whatever_is_not_open_needs_a_key() {
         assert!(answer.status < 400, "{path}: {}", answer.status);
     }
     for path in
-        ["/info", "/devices", "/cuda/info", "/capabilities", "/jobs/1", "/job/1", "/nothing"]
+        ["/info", "/devices", "/jobs", "/metrics", "/stats", "/jobs/1", "/job/1", "/nothing"]
     {
         let answer = server.get(path).await;
         answer.expect_error(401, "unauthorized");

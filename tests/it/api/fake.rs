@@ -1,26 +1,32 @@
 //! A service without devices. It answers from the request alone; the name of the kernel says how.
 
+#[path = "fake_gate.rs"]
+mod gate;
+
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt};
 use tokio::sync::{Semaphore, watch};
 use warpgauge::api::spec;
 use warpgauge::contract::{
     AxisValue, CompareRequest, EvaluateRequest, KernelCode, Limits, ReturnOutputs, SweepPlan,
     SweepRequest,
 };
+use warpgauge::gate::Baseline;
 use warpgauge::pipeline::{
-    ArtifactContent, ArtifactKind, ArtifactList, ArtifactView, CompileRequest, EvaluationService,
-    Problem, ServiceError, ServiceStatus, SweepEvent, SweepEvents,
+    Answer, ArtifactContent, ArtifactKind, ArtifactList, ArtifactView, Caller, CleanupPolicy,
+    CompileRequest, EvaluationService, JobEvents, JobQuery, JobRequest, Problem, ServiceError,
+    ServiceStatus, Submission, SubmittedJob, SweepEvent, SweepEvents,
 };
 use warpgauge::report::{
-    CandidateReport, CompareResponse, CompileResponse, EvaluateResponse, JobState, JobView,
-    ProfilePlan, ResponseStatus, SweepBest, SweepPoint, SweepResponse, SweepStarted, SweepStatus,
-    SweepTable, Tooling,
+    CancelOutcome, CancelReport, CandidateReport, CleanupReport, CompareResponse, CompileResponse,
+    EvaluateResponse, JobEvent, JobList, JobStage, JobState, JobSummary, JobView, ProfilePlan,
+    ResponseStatus, ServiceStatistics, SweepBest, SweepPoint, SweepResponse, SweepStarted,
+    SweepStatus, SweepTable, Tooling,
 };
 
 const REPORT: &str = include_str!("../../../src/api/examples/report.json");
@@ -36,6 +42,7 @@ pub const PANIC: &str = "panic";
 /// See the module.
 pub struct FakeService {
     jobs: Mutex<BTreeMap<String, JobView>>,
+    baselines: Mutex<BTreeMap<String, Baseline>>,
     next: AtomicU64,
     /// Kernels named `hang` that have started.
     pub started: watch::Sender<usize>,
@@ -52,6 +59,7 @@ impl FakeService {
         env!("CARGO_PKG_VERSION").clone_into(&mut status.version);
         Self {
             jobs: Mutex::default(),
+            baselines: Mutex::default(),
             next: AtomicU64::new(1),
             started: watch::Sender::new(0),
             cancelled: watch::Sender::new(0),
@@ -160,6 +168,22 @@ fn problem(path: &str, code: &str, message: &str) -> Problem {
     Problem { path: path.into(), code: code.into(), message: message.into() }
 }
 
+fn summary(job: &JobView) -> JobSummary {
+    JobSummary {
+        job_id: job.job_id.clone(),
+        kind: job.kind,
+        state: job.state,
+        label: job.label.clone(),
+        priority: 0,
+        attempt: job.attempt,
+        created_at: job.created_at,
+        started_at: Some(job.created_at),
+        finished_at: job.finished_at,
+        error: job.error.clone(),
+        code: job.code.clone(),
+    }
+}
+
 fn point(index: usize, values: BTreeMap<String, AxisValue>) -> SweepPoint {
     SweepPoint {
         index,
@@ -190,10 +214,7 @@ impl Drop for CancelGuard<'_> {
 }
 
 impl EvaluationService for FakeService {
-    fn evaluate(
-        &self,
-        request: EvaluateRequest,
-    ) -> BoxFuture<'_, Result<EvaluateResponse, ServiceError>> {
+    fn evaluate(&self, request: EvaluateRequest, _: Submission) -> Answer<'_, EvaluateResponse> {
         async move {
             self.check_ranges(&request)?;
             if name_of(&request.kernel) == HANG {
@@ -210,14 +231,12 @@ impl EvaluationService for FakeService {
     fn execute(
         &self,
         request: EvaluateRequest,
-    ) -> BoxFuture<'_, Result<EvaluateResponse, ServiceError>> {
-        self.evaluate(request)
+        submission: Submission,
+    ) -> Answer<'_, EvaluateResponse> {
+        self.evaluate(request, submission)
     }
 
-    fn compare(
-        &self,
-        request: CompareRequest,
-    ) -> BoxFuture<'_, Result<CompareResponse, ServiceError>> {
+    fn compare(&self, request: CompareRequest, _: Submission) -> Answer<'_, CompareResponse> {
         async move {
             let candidates = request.named_candidates();
             let kernels = candidates.iter().map(|candidate| &candidate.kernel);
@@ -236,30 +255,108 @@ impl EvaluationService for FakeService {
         .boxed()
     }
 
-    fn submit(&self, request: EvaluateRequest) -> Result<String, ServiceError> {
-        self.check_ranges(&request)?;
-        let id = self.new_id();
-        let job = JobView {
-            job_id: id.clone(),
-            state: JobState::Completed,
-            status: Some(ResponseStatus::Success),
-            created_at: 1_767_225_600.0,
-            finished_at: Some(1_767_225_600.5),
-            trials_done: request.num_trials.unwrap_or(100),
-            error: None,
-            result: Some(self.report(&request, id.clone())),
-            sweep: None,
-        };
-        self.jobs.lock().unwrap().insert(id.clone(), job);
-        Ok(id)
+    /// Evaluations are done at once.
+    fn submit(&self, request: JobRequest, submission: Submission) -> Answer<'_, SubmittedJob> {
+        async move {
+            let kind = request.kind();
+            let JobRequest::Evaluate(request) = request else {
+                return Err(ServiceError::Unavailable("evaluations only".into()));
+            };
+            self.check_ranges(&request)?;
+            let id = self.new_id();
+            let job = JobView {
+                job_id: id.clone(),
+                kind,
+                state: JobState::Completed,
+                status: Some(ResponseStatus::Success),
+                created_at: 1_767_225_600.0,
+                finished_at: Some(1_767_225_600.5),
+                trials_done: request.num_trials.unwrap_or(100),
+                attempt: 1,
+                label: submission.label,
+                error: None,
+                code: None,
+                result: Some(self.report(&request, id.clone())),
+                comparison: None,
+                sweep: None,
+                gate: None,
+            };
+            self.jobs.lock().unwrap().insert(id.clone(), job);
+            Ok(SubmittedJob { job_id: id, state: JobState::Submitted, existing: false })
+        }
+        .boxed()
+    }
+
+    fn submit_all(&self, jobs: Vec<(JobRequest, Submission)>) -> Answer<'_, Vec<SubmittedJob>> {
+        async move {
+            let mut accepted = Vec::new();
+            for (request, submission) in jobs {
+                accepted.push(self.submit(request, submission).await?);
+            }
+            Ok(accepted)
+        }
+        .boxed()
+    }
+
+    fn jobs<'a>(&'a self, query: JobQuery, _: &'a Caller) -> Answer<'a, JobList> {
+        let jobs = self.jobs.lock().unwrap();
+        let jobs = jobs.values().rev().map(summary);
+        let jobs = jobs.take(query.limit as usize).collect();
+        async move { Ok(JobList { jobs, next_cursor: None }) }.boxed()
+    }
+
+    fn cancel<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, CancelReport> {
+        async move {
+            let job = self.job(job_id, caller).await?;
+            let outcome = CancelOutcome::Ended;
+            Ok(CancelReport { job_id: job.job_id, outcome, state: job.state })
+        }
+        .boxed()
+    }
+
+    fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobEvents> {
+        async move {
+            let job = self.job(job_id, caller).await?;
+            let event = JobEvent {
+                job_id: job.job_id,
+                state: job.state,
+                stage: JobStage::Ended,
+                attempt: job.attempt,
+                trials_done: job.trials_done,
+                elapsed_s: 0.5,
+                statistics: None,
+                points_done: None,
+                points: None,
+                error: None,
+            };
+            Ok(futures_util::stream::iter([event]).boxed())
+        }
+        .boxed()
+    }
+
+    fn statistics<'a>(&'a self, _: &'a Caller) -> Answer<'a, ServiceStatistics> {
+        async { Ok(ServiceStatistics::default()) }.boxed()
+    }
+
+    fn cleanup<'a>(&'a self, _: CleanupPolicy, caller: &'a Caller) -> Answer<'a, CleanupReport> {
+        async move {
+            if !caller.admin {
+                return Err(ServiceError::Forbidden("for administrators".into()));
+            }
+            let mut jobs = self.jobs.lock().unwrap();
+            let removed = std::mem::take(&mut *jobs).len() as u64;
+            Ok(CleanupReport { jobs: removed, bytes: 0 })
+        }
+        .boxed()
     }
 
     /// Every point is correct at once; that of a kernel named `hang` waits for a permit.
     fn sweep(
         &self,
         request: SweepRequest,
+        _: Submission,
         events: SweepEvents,
-    ) -> BoxFuture<'_, Result<SweepResponse, ServiceError>> {
+    ) -> Answer<'_, SweepResponse> {
         async move {
             let plan = SweepPlan::new(request, &Limits::default()).map_err(|errors| {
                 ServiceError::Invalid(errors.into_iter().map(Into::into).collect())
@@ -320,12 +417,13 @@ impl EvaluationService for FakeService {
         .boxed()
     }
 
-    fn job(&self, job_id: &str) -> Option<JobView> {
-        self.jobs.lock().unwrap().get(job_id).cloned()
+    fn job<'a>(&'a self, job_id: &'a str, _: &'a Caller) -> Answer<'a, JobView> {
+        let found = self.jobs.lock().unwrap().get(job_id).cloned();
+        async move { found.ok_or_else(|| ServiceError::NoSuchJob(job_id.to_owned())) }.boxed()
     }
 
     /// A job that is there left its PTX, and had a log.
-    fn artifacts(&self, job_id: &str) -> Result<ArtifactList, ServiceError> {
+    fn artifacts<'a>(&'a self, job_id: &'a str, _: &'a Caller) -> Answer<'a, ArtifactList> {
         let view = |kind: ArtifactKind| ArtifactView {
             name: kind.name().to_owned(),
             kernel: "kernel".to_owned(),
@@ -335,10 +433,9 @@ impl EvaluationService for FakeService {
             bytes: None,
             note: None,
         };
-        Ok(ArtifactList {
-            job_id: job_id.to_owned(),
-            artifacts: ArtifactKind::ALL.map(view).into(),
-        })
+        let artifacts = ArtifactKind::ALL.map(view).into();
+        let list = ArtifactList { job_id: job_id.to_owned(), artifacts };
+        async move { Ok(list) }.boxed()
     }
 
     fn artifact<'a>(
@@ -346,7 +443,8 @@ impl EvaluationService for FakeService {
         job_id: &'a str,
         kind: ArtifactKind,
         kernel: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<ArtifactContent, ServiceError>> {
+        _: &'a Caller,
+    ) -> Answer<'a, ArtifactContent> {
         async move {
             let (what, reason) = (format!("{} of job {job_id}", kind.name()), "why".to_owned());
             match kind {

@@ -1,7 +1,9 @@
-//! `cargo xtask bench`: figures of a running service, which need no cargo at run time, and the
-//! emulator's counts beside a GPU's.
+//! `cargo xtask bench`: figures of a running service, which need no cargo at run time, the emulator's
+//! counts beside a GPU's, and the crash test at length.
 
 mod counts;
+mod crash;
+mod gate;
 mod load;
 mod payload;
 mod process;
@@ -20,6 +22,10 @@ pub enum Command {
     Service(service::Options),
     /// Compare the emulator's counts with Nsight Compute's.
     Counts(counts::Options),
+    /// The gate: the same counts in every run, a worse kernel caught; on a GPU also its error rates.
+    Gate(gate::Options),
+    /// Kill servers and workers at random, and look for what was lost.
+    Crash(crash::Options),
     /// Accepting, claiming and listing jobs, on SQLite and on PostgreSQL.
     Store,
 }
@@ -29,6 +35,8 @@ pub fn run(command: &Command) -> Result<()> {
     match command {
         Command::Service(options) => service::run(options),
         Command::Counts(options) => counts::run(options),
+        Command::Gate(options) => gate::run(options),
+        Command::Crash(options) => crash::run(options),
         Command::Store => store(),
     }
 }

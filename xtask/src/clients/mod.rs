@@ -1,8 +1,9 @@
 //! `cargo xtask clients`: the HTTP API through other people's programs.
 //!
 //! Clients are generated from `openapi/warpgauge-client.json` by three generators, and each does a
-//! real evaluation against a running server; a fuzzer and a browser use the same server. Everything
-//! is installed below `target/clients`.
+//! real evaluation against a running server; a fuzzer and a browser use the same server, and so does
+//! the gate, whose reports are read by the programs they are for. Everything is installed below
+//! `target/clients`.
 
 mod tools;
 
@@ -48,19 +49,28 @@ enum Check {
     Generator,
     /// openapi-typescript.
     Typescript,
+    /// prometheus-client's parser of metrics.
+    Metrics,
     /// schemathesis.
     Fuzzer,
     /// Swagger UI in Chromium.
     Browser,
+    /// What reads the gate's reports: parsers and schemas of their formats, and Chromium.
+    GateReports,
+    /// The schemas of GitHub's and GitLab's files, for the action and the snippets.
+    CiFiles,
 }
 
-const ALL: [Check; 6] = [
+const ALL: [Check; 9] = [
     Check::Validator,
     Check::PythonClient,
     Check::Generator,
     Check::Typescript,
+    Check::Metrics,
     Check::Fuzzer,
     Check::Browser,
+    Check::GateReports,
+    Check::CiFiles,
 ];
 
 /// Where things are.
@@ -72,6 +82,8 @@ struct Checks {
     scripts: PathBuf,
     /// Where the fuzzer may write.
     reports: PathBuf,
+    /// Where the gate's suite and its reports are.
+    gate: PathBuf,
     url: String,
 }
 
@@ -95,6 +107,7 @@ pub fn run(options: &Options) -> Result<()> {
         spec: shell::root().join("openapi/warpgauge-client.json"),
         scripts: shell::root().join("xtask/clients"),
         reports: home.join("reports"),
+        gate: home.join("gate"),
         url,
     };
     if !context.spec.is_file() {
@@ -125,8 +138,16 @@ impl Checks {
             Check::PythonClient => self.python_script("eval_openapi_python_client.py"),
             Check::Generator => self.python_script("eval_openapi_generator.py"),
             Check::Typescript => self.typescript(),
+            Check::Metrics => shell::run(
+                self.tools
+                    .python_program("python")
+                    .arg(self.scripts.join("read_metrics.py"))
+                    .arg(&self.url),
+            ),
             Check::Fuzzer => self.fuzzer(),
             Check::Browser => self.browser(),
+            Check::GateReports => self.gate_reports(),
+            Check::CiFiles => self.ci_files(),
         }
     }
 
@@ -179,6 +200,29 @@ impl Checks {
         let chromium = tools::chromium()?;
         shell::run(
             self.tools.node().arg(self.scripts.join("browser.mjs")).arg(&self.url).arg(chromium),
+        )
+    }
+
+    fn ci_files(&self) -> Result<()> {
+        let script = self.scripts.join("ci_files.py");
+        shell::run(self.tools.python_program("python").arg(script).arg(self.gate.join("ci")))
+    }
+
+    /// Has the gate write reports and reads them as those do for whom they are.
+    fn gate_reports(&self) -> Result<()> {
+        let chromium = tools::chromium()?;
+        let program = product::build(Profile::Dev)?;
+        shell::run(
+            self.tools
+                .python_program("python")
+                .arg(self.scripts.join("gate_reports.py"))
+                .arg(program)
+                .arg(&self.url)
+                .arg(&self.gate),
+        )?;
+        let page = self.gate.join("report/gate.html");
+        shell::run(
+            self.tools.node().arg(self.scripts.join("gate_page.mjs")).arg(page).arg(chromium),
         )
     }
 }

@@ -81,7 +81,7 @@ pub(super) fn measure(
     rig: &mut Rig<'_, '_>,
     arm: &mut Arm,
     plan: &TrialPlan,
-    progress: &mut dyn FnMut(u32),
+    progress: &mut dyn FnMut(&[f32]),
 ) -> JobResult<Measured> {
     let mut measured = Measured::default();
     rig.executor.reset_persisting_l2()?;
@@ -195,7 +195,7 @@ fn trials(
     plan: &TrialPlan,
     mut each: Duration,
     measured: &mut Measured,
-    progress: &mut dyn FnMut(u32),
+    progress: &mut dyn FnMut(&[f32]),
 ) -> JobResult<()> {
     let start = Instant::now();
     let output_bytes = rig.output_bytes().max(1);
@@ -228,7 +228,7 @@ fn trials(
         });
         add_audits(&mut measured.audits, batch.audits, done);
         measured.samples_ms.extend(batch.samples_ms);
-        progress(measured.samples_ms.len() as u32);
+        progress(&measured.samples_ms);
     }
 }
 

@@ -1,0 +1,123 @@
+//! The command line of `warpgauge jobs`.
+
+use clap::{Args, Subcommand};
+
+use crate::cli::args::Target;
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum JobsCommand {
+    /// List jobs, the youngest first
+    #[command(after_help = "Examples:\n  \
+        warpgauge jobs list --server http://gpu-host:8000\n  \
+        warpgauge jobs list --server $URL --state queued --state profiling\n  \
+        warpgauge jobs list --server $URL --label nightly --limit 500 --json")]
+    List(ListArgs),
+    /// Show a job and, once it ended, its report
+    Show(JobArgs),
+    /// Cancel a job; one that runs is stopped
+    Cancel(JobArgs),
+    /// Wait for a job and show its report; the exit code is the report's
+    #[command(
+        after_help = "The exit code is that of `warpgauge eval`, `compare` or `sweep`; 1 if \
+        the job has no report, 5 if it has not ended when --timeout is over."
+    )]
+    Wait(WaitArgs),
+    /// Print the news of a job until it ends
+    Events(JobArgs),
+}
+
+/// The server whose jobs are meant.
+#[derive(Debug, Clone, Args)]
+pub(in crate::cli) struct ServerArgs {
+    /// The server
+    #[arg(long, value_name = "URL")]
+    pub server: String,
+    /// API key for the server; better given by the environment, where others cannot list it
+    #[arg(long, value_name = "KEY", env = "WARPGAUGE_API_KEY", hide_env_values = true)]
+    pub api_key: Option<String>,
+}
+
+impl ServerArgs {
+    pub(super) fn target(&self) -> Target {
+        Target { server: Some(self.server.clone()), api_key: self.api_key.clone() }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ListArgs {
+    /// Jobs in this state; may be repeated
+    #[arg(long, value_name = "STATE", value_parser = STATES)]
+    pub state: Vec<String>,
+    /// Jobs of this kind
+    #[arg(long, value_name = "KIND", value_parser = ["evaluate", "execute", "compare", "sweep", "gate"])]
+    pub kind: Option<String>,
+    /// Jobs with this label
+    #[arg(long, value_name = "LABEL")]
+    pub label: Option<String>,
+    /// Most jobs to list
+    #[arg(long, value_name = "N", default_value_t = 50,
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub limit: u32,
+    /// Print JSON: one list with all pages' jobs
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// The states as the API names them.
+const STATES: [&str; 9] = [
+    "submitted",
+    "queued",
+    "compiling",
+    "profiling",
+    "validating",
+    "completed",
+    "failed",
+    "cancelled",
+    "timed_out",
+];
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct JobArgs {
+    /// The `job_id` that the server gave
+    #[arg(value_name = "JOB")]
+    pub job_id: String,
+    /// Print JSON, exactly as the server gave it
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+impl JobArgs {
+    /// Who is asked.
+    pub(super) fn place(&self) -> (Target, &str) {
+        (self.server.target(), &self.server.server)
+    }
+
+    /// The job's route, and what is below it.
+    pub(super) fn route(&self, below: &str) -> String {
+        format!("/jobs/{}{below}", crate::cli::remote::encoded(&self.job_id))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct WaitArgs {
+    #[command(flatten)]
+    pub job: JobArgs,
+    /// Wait at most so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    pub timeout: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::STATES;
+    use crate::report::JobState;
+
+    #[test]
+    fn states_are_those_of_the_api() {
+        assert_eq!(STATES, JobState::ALL.map(JobState::name));
+    }
+}

@@ -1,0 +1,48 @@
+//! What the end of a job means for a script.
+
+use crate::exit::Exit;
+use crate::report::{JobState, JobView};
+
+/// The exit code of a job that has ended: its report's, if it has one.
+pub(super) fn exit(job: &JobView) -> Exit {
+    let report = job
+        .comparison
+        .as_ref()
+        .map(Exit::of_comparison)
+        .or_else(|| Some(Exit::of_sweep(job.sweep.as_ref()?.result.as_ref()?)))
+        .or_else(|| job.result.as_ref().map(Exit::of_report));
+    match (report, job.state) {
+        (Some(exit), _) => exit,
+        // Its report is of a kind that this program does not know.
+        (None, JobState::Completed) => Exit::Success,
+        (None, JobState::TimedOut) => Exit::KernelFailed,
+        (None, _) => Exit::Environment,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_is_that_of_the_report() {
+        let report: serde_json::Value =
+            serde_json::from_str(include_str!("../../api/examples/report.json")).expect("JSON");
+        let exit = |state: &str, result: Option<serde_json::Value>| {
+            let mut job = serde_json::json!({
+                "job_id": "j", "state": state, "created_at": 0.0, "trials_done": 0,
+            });
+            if let Some(result) = result {
+                job["result"] = result;
+            }
+            exit(&serde_json::from_value(job).expect("a job"))
+        };
+        assert_eq!(exit("completed", Some(report.clone())), Exit::Success);
+        let mut wrong = report;
+        wrong["kernel_exec_result"]["correctness"] = false.into();
+        assert_eq!(exit("completed", Some(wrong)), Exit::KernelFailed);
+        assert_eq!(exit("cancelled", None), Exit::Environment);
+        assert_eq!(exit("failed", None), Exit::Environment);
+        assert_eq!(exit("timed_out", None), Exit::KernelFailed);
+    }
+}

@@ -1,0 +1,272 @@
+//! Taking one job to its end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use super::super::error::{self, ServiceError};
+use super::super::run::{Admitted, Purpose, Shared};
+use super::super::submission::JobRequest;
+use super::super::{SweepEvents, sweep};
+use super::accept::refused;
+use super::live::{LiveJob, Stop};
+use super::outcome::{self, Outcome};
+use crate::history;
+use crate::report::JobState;
+use crate::store::{Ending, NewJob, StoreError};
+use crate::telemetry::{EndState, telemetry};
+
+/// How much of a report is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// All of it: the stored report is the only one.
+    Whole,
+    /// All but the content of outputs, which the waiting caller gets.
+    WithoutContent,
+}
+
+/// A job to be taken to its end.
+pub(super) struct Task {
+    pub job: Arc<LiveJob>,
+    pub request: JobRequest,
+    /// Who is told of a sweep's points.
+    pub events: Option<SweepEvents>,
+    pub admitted: Admitted,
+    /// Its place among those that were claimed.
+    pub place: Option<OwnedSemaphorePermit>,
+    /// The store is told of it while it runs already. `None`: the store has it.
+    pub to_accept: Option<NewJob>,
+    pub keep: Keep,
+    /// Whether it waits for another process when this one shuts down.
+    pub returns: bool,
+    pub answer: Option<oneshot::Sender<Answer>>,
+}
+
+type Answer = Result<Outcome, ServiceError>;
+
+/// How the work on a job ended.
+enum End {
+    Done(Answer),
+    Stopped(Stop),
+}
+
+impl Shared {
+    /// Takes a job to its end in a task of its own.
+    pub(super) fn begin(self: &Arc<Self>, task: Task) {
+        let shared = Arc::clone(self);
+        // Entered before anybody can ask for it.
+        let entered = self.jobs.enter(&task.job);
+        tokio::spawn(async move {
+            let Task { job, request, events, to_accept, keep, returns, answer, .. } = task;
+            let places = (task.admitted, task.place, entered);
+            let work = shared.work(&job, request, events);
+            let ended = shared.accepted_and_done(&job, to_accept, work).await;
+            let answered = match ended {
+                Ok(end) => shared.settle(&job, end, keep, returns, answer).await,
+                Err(error) => {
+                    job.ended(JobState::Failed, Some(error.to_string()));
+                    tell(answer, Err(error));
+                    return;
+                }
+            };
+            if let Some(state) = answered {
+                telemetry().job_ended(state, job.age());
+            }
+            shared.keep_leavings(&job).await;
+            // Until here a job counts as one in flight, so that what is written behind is bounded.
+            drop(places);
+        });
+    }
+
+    /// Has the store accept the job and does it, both at once: what a commit takes is not added to
+    /// what the run takes. The error is why the job is not accepted; then it does not run either.
+    async fn accepted_and_done(
+        &self,
+        job: &LiveJob,
+        to_accept: Option<NewJob>,
+        work: impl Future<Output = End>,
+    ) -> Result<End, ServiceError> {
+        let Some(new) = to_accept else { return Ok(work.await) };
+        let accepted = async {
+            let (_, lease) = self.store.submit_leased(new).await.map_err(refused)?;
+            *job.lease() = lease;
+            Ok(())
+        };
+        tokio::pin!(accepted, work);
+        tokio::select! {
+            biased;
+            end = &mut work => {
+                accepted.await?;
+                Ok(end)
+            }
+            accepted = &mut accepted => {
+                accepted?;
+                Ok(work.await)
+            }
+        }
+    }
+
+    /// Does the work, until it is done or is to stop. What runs is dropped then, and with it its
+    /// worker.
+    async fn work(&self, job: &LiveJob, request: JobRequest, events: Option<SweepEvents>) -> End {
+        tokio::select! {
+            biased;
+            why = job.stopped() => End::Stopped(why),
+            answer = self.perform(job, request, events) => End::Done(answer),
+        }
+    }
+
+    async fn perform(
+        &self,
+        job: &LiveJob,
+        request: JobRequest,
+        events: Option<SweepEvents>,
+    ) -> Answer {
+        match request {
+            JobRequest::Evaluate(request) => {
+                let case = history::case_of(&request);
+                let report = self.run(job, *request, Purpose::Evaluate).await?;
+                self.remember_evaluation(job, &case, &report);
+                Ok(Outcome::Evaluated(Box::new(report)))
+            }
+            JobRequest::Execute(request) => {
+                let report = self.run(job, *request, Purpose::Execute).await?;
+                Ok(Outcome::Evaluated(Box::new(report)))
+            }
+            JobRequest::Compare(request) => {
+                Ok(Outcome::Compared(Box::new(self.compare(job, *request).await?)))
+            }
+            JobRequest::Sweep(request) => {
+                let events = events.unwrap_or_else(|| Box::new(|_| {}));
+                let report = sweep::run(self, job, *request, &events).await?;
+                Ok(Outcome::Swept(Box::new(report)))
+            }
+            JobRequest::Gate(request) => {
+                Ok(Outcome::Gated(Box::new(self.gate(job, *request).await?)))
+            }
+        }
+    }
+
+    /// Writes the end of a job, then answers who waits. Returns how it ended, if this process saw to that.
+    async fn settle(
+        &self,
+        job: &LiveJob,
+        end: End,
+        keep: Keep,
+        returns: bool,
+        answer: Option<oneshot::Sender<Answer>>,
+    ) -> Option<EndState> {
+        let (ending, told) = match end {
+            End::Stopped(Stop::Lost) => {
+                tracing::warn!(job = job.id(), "the job was taken over by another process");
+                (None, Err(taken_over(job)))
+            }
+            End::Stopped(why) => {
+                let told = Err(ServiceError::Cancelled { job_id: job.id().to_owned() });
+                (Some(outcome::stopped(why)), told)
+            }
+            End::Done(told) if returns && self.is_interrupted(&told) => {
+                self.give_back(job).await;
+                (None, Err(ServiceError::ShuttingDown))
+            }
+            End::Done(told) => match outcome::ending(job.kind, &told, keep == Keep::Whole) {
+                Ok(ending) => (Some(ending), told),
+                Err(error) => {
+                    let told = Err(error::internal("writing a report", &error));
+                    (outcome::ending(job.kind, &told, true).ok(), told)
+                }
+            },
+        };
+        let Some(ending) = ending else {
+            job.ended(JobState::Queued, None);
+            tell(answer, told);
+            return None;
+        };
+        let state = ending.state;
+        let why = ending.error.as_ref().map(|error| error.message.clone());
+        let told = match self.write_end(job, ending).await {
+            Ok(()) => told,
+            Err(error) => Err(not_kept(job, &error)),
+        };
+        job.ended(state, why);
+        tell(answer, told);
+        end_state(state)
+    }
+
+    /// Whether the end of the service ended the job.
+    fn is_interrupted(&self, told: &Answer) -> bool {
+        match told {
+            Ok(outcome) => outcome.was_stopped(),
+            Err(ServiceError::ShuttingDown) => true,
+            // What fails while everything is taken down says nothing of the job.
+            Err(ServiceError::Unavailable(_)) => self.is_closing(),
+            Err(_) => false,
+        }
+    }
+
+    pub(in crate::pipeline) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// If it cannot be written, the job waits for its turn again.
+    async fn write_end(&self, job: &LiveJob, ending: Ending) -> Result<(), StoreError> {
+        // Only a job that is held can end.
+        let Some(lease) = job.lease().take() else { return Ok(()) };
+        if ending.state == JobState::Completed && may_not_complete(lease.state()) {
+            self.store.advance_behind(&lease, JobState::Compiling)?;
+        }
+        self.store.finish(lease, ending).await
+    }
+
+    /// Has the job wait for its turn again.
+    async fn give_back(&self, job: &LiveJob) {
+        let Some(lease) = job.lease().take() else { return };
+        if let Err(error) = self.store.release(lease).await {
+            // Its lease ends with this process, with the same effect.
+            tracing::warn!(job = job.id(), error = error::chain(&error), "cannot give a job back");
+        }
+    }
+}
+
+/// Whether a job seems not to have been begun: stages that do not last are not written.
+fn may_not_complete(written: JobState) -> bool {
+    matches!(written, JobState::Submitted | JobState::Queued)
+}
+
+fn end_state(state: JobState) -> Option<EndState> {
+    match state {
+        JobState::Completed => Some(EndState::Completed),
+        JobState::Failed => Some(EndState::Failed),
+        JobState::Cancelled => Some(EndState::Cancelled),
+        JobState::TimedOut => Some(EndState::TimedOut),
+        _ => None,
+    }
+}
+
+fn tell(answer: Option<oneshot::Sender<Answer>>, told: Answer) {
+    if let Some(answer) = answer {
+        // Whoever waited may have gone.
+        let _ = answer.send(told);
+    }
+}
+
+fn taken_over(job: &LiveJob) -> ServiceError {
+    ServiceError::Unavailable(format!(
+        "job {id} was taken over by another process of the service; GET /jobs/{id} has its report \
+         when it ended",
+        id = job.id()
+    ))
+}
+
+fn not_kept(job: &LiveJob, cause: &StoreError) -> ServiceError {
+    if let StoreError::LeaseLost { .. } = cause {
+        return taken_over(job);
+    }
+    let cause = error::chain(cause);
+    tracing::error!(job = job.id(), error = cause, "the end of a job cannot be kept");
+    ServiceError::Unavailable(format!(
+        "job {id} ended, and its report cannot be kept: {cause}; it is run again as soon as it can",
+        id = job.id()
+    ))
+}

@@ -1,0 +1,138 @@
+//! Jobs that wait in the store: as many are claimed as the devices can use, and one more each, to
+//! be compiled meanwhile.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinHandle;
+
+use super::super::error::{self, chain};
+use super::super::run::{Admitted, Shared};
+use super::carry_out::{Keep, Task};
+use super::codec;
+use super::live::{LiveJob, Stop};
+use super::outcome;
+use crate::store::Claimed;
+
+/// Pause after the store failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The task that claims jobs.
+pub(in crate::pipeline) struct Dispatcher {
+    stop: watch::Sender<bool>,
+    task: std::sync::Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Dispatcher {
+    /// Starts claiming.
+    pub(in crate::pipeline) fn start(shared: &Arc<Shared>) -> Self {
+        let stop = watch::Sender::new(false);
+        let devices = shared.fleet.devices().len();
+        let task = (devices > 0).then(|| {
+            let places = Arc::new(Semaphore::new(2 * devices));
+            tokio::spawn(claim_all(Arc::downgrade(shared), places, stop.subscribe()))
+        });
+        Self { stop, task: std::sync::Mutex::new(task) }
+    }
+
+    /// Claims no more.
+    pub(in crate::pipeline) fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Stops and waits until it has: no job is claimed afterwards.
+    pub(in crate::pipeline) async fn stopped(&self) {
+        self.stop();
+        let task = self.task.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        if let Some(task) = task
+            && let Err(error) = task.await
+        {
+            tracing::error!(%error, "the dispatcher ended badly");
+        }
+    }
+}
+
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+async fn claim_all(shared: Weak<Shared>, places: Arc<Semaphore>, mut stop: watch::Receiver<bool>) {
+    loop {
+        let Some(shared) = shared.upgrade() else { return };
+        let next = async {
+            // Neither semaphore is ever closed.
+            let place = Arc::clone(&places).acquire_owned().await.ok()?;
+            let admitted = Arc::clone(&shared.admission).acquire_owned().await.ok()?;
+            Some((place, admitted))
+        };
+        let next = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => return,
+            next = next => next,
+        };
+        let Some((place, admitted)) = next else { return };
+        // Not to be dropped half way: a claimed job must be begun.
+        match shared.store.claim().await {
+            Ok(Some(claimed)) => shared.begin_claimed(claimed, admitted, place).await,
+            Ok(None) => {
+                drop((place, admitted));
+                tokio::select! {
+                    biased;
+                    _ = stop.wait_for(|stop| *stop) => return,
+                    () = shared.store.wait_for_work() => {}
+                }
+            }
+            Err(error) => {
+                drop((place, admitted));
+                tracing::error!(error = chain(&error), "cannot claim a job");
+                tokio::select! {
+                    biased;
+                    _ = stop.wait_for(|stop| *stop) => return,
+                    () = tokio::time::sleep(PAUSE) => {}
+                }
+            }
+        }
+    }
+}
+
+impl Shared {
+    async fn begin_claimed(
+        self: &Arc<Self>,
+        claimed: Claimed,
+        admitted: Admitted,
+        place: OwnedSemaphorePermit,
+    ) {
+        let Claimed { job: row, request, lease } = claimed;
+        let kind = codec::from_store(row.kind);
+        let request = match codec::decode(kind, &request) {
+            Ok(request) => request,
+            Err(error) => {
+                tracing::error!(job = row.id, %error, "a stored request cannot be used");
+                if let Err(error) = self.store.finish(lease, outcome::unreadable(&error)).await {
+                    tracing::error!(job = row.id, error = error::chain(&error), "nor be ended");
+                }
+                return;
+            }
+        };
+        let attempt = u32::from(row.attempts);
+        let job = LiveJob::new(row.id, kind, &row.owner, attempt, self.run_dir.path());
+        if row.cancel_requested {
+            job.stop(Stop::Cancelled);
+        }
+        *job.lease() = Some(lease);
+        self.begin(Task {
+            job,
+            request,
+            events: None,
+            admitted,
+            place: Some(place),
+            to_accept: None,
+            keep: Keep::Whole,
+            returns: true,
+            answer: None,
+        });
+    }
+}

@@ -1,0 +1,345 @@
+//! Jobs that this process carries out: where they stand, who watches, and how they are stopped.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::super::artifacts::{ArtifactKind, KeptKernel, Leavings};
+use crate::report::{JobEvent, JobKind, JobStage, JobState, PartialStatistics};
+use crate::store::JobLease;
+use crate::tools::Artifact;
+use crate::worker::RunEvent;
+
+/// Why a job is to stop before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::pipeline) enum Stop {
+    /// Somebody who may asked for it.
+    Cancelled,
+    /// Nobody waits for it any more.
+    CallerGone,
+    /// Another process has it now, or it was removed.
+    Lost,
+}
+
+/// A job on its way.
+pub(in crate::pipeline) struct LiveJob {
+    id: String,
+    pub(super) kind: JobKind,
+    owner: String,
+    born: Instant,
+    news: watch::Sender<JobEvent>,
+    stop: watch::Sender<Option<Stop>>,
+    /// The right to work on it; `None` until the store has it, and at its end.
+    lease: Mutex<Option<JobLease>>,
+    leavings: Mutex<Leavings>,
+}
+
+impl LiveJob {
+    /// A job of which nothing is known but that it is to be done. Tools' files will stand in `files`.
+    pub(super) fn new(
+        id: String,
+        kind: JobKind,
+        owner: &str,
+        attempt: u32,
+        files: &Path,
+    ) -> Arc<Self> {
+        let first = JobEvent {
+            job_id: id.clone(),
+            state: JobState::Submitted,
+            stage: JobStage::Waiting,
+            attempt,
+            trials_done: 0,
+            elapsed_s: 0.0,
+            statistics: None,
+            points_done: None,
+            points: None,
+            error: None,
+        };
+        Arc::new(Self {
+            id,
+            kind,
+            owner: owner.to_owned(),
+            born: Instant::now(),
+            news: watch::Sender::new(first),
+            stop: watch::Sender::new(None),
+            lease: Mutex::default(),
+            leavings: Mutex::new(Leavings::new(files)),
+        })
+    }
+
+    pub(in crate::pipeline) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Whose it is.
+    pub(in crate::pipeline) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// Where the job stands. A sweep, whose points overtake each other, stays on the device once
+    /// one of them is.
+    pub(in crate::pipeline) fn stage(&self, stage: JobStage) {
+        let state = match stage {
+            JobStage::Waiting => JobState::Submitted,
+            JobStage::Compiling => JobState::Compiling,
+            JobStage::Preparing | JobStage::WaitingForDevice => JobState::Queued,
+            JobStage::Running | JobStage::Profiling => JobState::Profiling,
+            JobStage::Verifying => JobState::Validating,
+            // The end has news of its own.
+            JobStage::Ended => return,
+        };
+        self.tell(|news| {
+            let settled = news.points.is_some() && news.state == JobState::Profiling;
+            if !settled {
+                (news.state, news.stage) = (state, stage);
+            }
+        });
+    }
+
+    /// What a run tells on its way.
+    pub(in crate::pipeline) fn on_run(&self, event: RunEvent) {
+        match event {
+            RunEvent::Started => self.tell(|news| {
+                (news.trials_done, news.statistics) = (0, None);
+            }),
+            RunEvent::Progress { trials, times } => self.tell(|news| {
+                news.trials_done = trials;
+                news.statistics = times.map(|times| PartialStatistics {
+                    trials,
+                    median_ms: times.median_ms,
+                    ci_lower_ms: times.ci_ms.0,
+                    ci_upper_ms: times.ci_ms.1,
+                });
+            }),
+            RunEvent::Executed => self.stage(JobStage::Verifying),
+        }
+    }
+
+    /// The job is a sweep, with this many of its points done.
+    pub(in crate::pipeline) fn points(&self, done: usize, all: usize) {
+        self.tell(|news| (news.points_done, news.points) = (Some(done), Some(all)));
+    }
+
+    /// Keeps a kernel of the job for those who ask for its code. Points of a sweep leave none, nor do
+    /// cases of a gate: there are too many of them.
+    pub(in crate::pipeline) fn keep(&self, kernel: KeptKernel) {
+        if !matches!(self.kind, JobKind::Sweep | JobKind::Gate) {
+            self.leavings().keep(kernel);
+        }
+    }
+
+    /// Keeps the files that tools left, where they are: the job's directory goes with the job.
+    pub(in crate::pipeline) fn keep_files(&self, files: &[Artifact]) {
+        for file in files.iter().filter(|_| self.kind != JobKind::Sweep) {
+            let extension = file.path.extension().and_then(|extension| extension.to_str());
+            let Some(kind) = extension.and_then(ArtifactKind::named) else { continue };
+            if let Err(error) = self.leavings().keep_file(kind, &file.path) {
+                tracing::warn!(file = file.name, %error, "a tool's file cannot be kept");
+            }
+        }
+    }
+
+    /// The right to work on it.
+    pub(super) fn lease(&self) -> MutexGuard<'_, Option<JobLease>> {
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it leaves beside its report.
+    pub(in crate::pipeline) fn leavings(&self) -> MutexGuard<'_, Leavings> {
+        self.leavings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest of it.
+    pub(super) fn now(&self) -> JobEvent {
+        let mut event = self.news.borrow().clone();
+        event.elapsed_s = self.born.elapsed().as_secs_f64();
+        event
+    }
+
+    /// Time since this process has it.
+    pub(super) fn age(&self) -> Duration {
+        self.born.elapsed()
+    }
+
+    /// News from now on. A slow reader sees the newest only.
+    pub(super) fn subscribe(&self) -> watch::Receiver<JobEvent> {
+        self.news.subscribe()
+    }
+
+    /// The job ended. Nothing is told after it.
+    pub(super) fn ended(&self, state: JobState, error: Option<String>) {
+        self.tell(|news| {
+            (news.state, news.stage) = (state, JobStage::Ended);
+            news.error = error;
+        });
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut JobEvent)) {
+        let elapsed_s = self.born.elapsed().as_secs_f64();
+        self.news.send_if_modified(|news| {
+            if news.state.is_end() {
+                return false;
+            }
+            change(news);
+            news.elapsed_s = elapsed_s;
+            true
+        });
+    }
+
+    /// Asks the job to stop. The first reason stands.
+    pub(super) fn stop(&self, why: Stop) {
+        self.stop.send_if_modified(|stop| {
+            let first = stop.is_none();
+            stop.get_or_insert(why);
+            first
+        });
+    }
+
+    /// Waits until the job is asked to stop.
+    pub(super) async fn stopped(&self) -> Stop {
+        let mut stop = self.stop.subscribe();
+        let why = stop.wait_for(Option::is_some).await.ok().and_then(|why| *why);
+        match why {
+            Some(why) => why,
+            // The sender is part of us.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// All of them. Their number is that of the places in the queue.
+#[derive(Default)]
+pub(in crate::pipeline) struct LiveJobs {
+    jobs: Mutex<HashMap<String, Arc<LiveJob>>>,
+    /// Changes whenever a job comes or goes.
+    changed: watch::Sender<()>,
+}
+
+impl LiveJobs {
+    /// Enters a job; it leaves when the returned guard is dropped.
+    pub(super) fn enter(self: &Arc<Self>, job: &Arc<LiveJob>) -> Entered {
+        self.lock().insert(job.id.clone(), Arc::clone(job));
+        self.changed.send_replace(());
+        Entered { jobs: Arc::clone(self), id: job.id.clone() }
+    }
+
+    pub(in crate::pipeline) fn get(&self, id: &str) -> Option<Arc<LiveJob>> {
+        self.lock().get(id).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<LiveJob>> {
+        self.lock().values().cloned().collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Changes whenever a job comes or goes.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Waits until there is none.
+    pub(in crate::pipeline) async fn drained(&self) {
+        let mut changes = self.changes();
+        while !self.is_empty() {
+            // The sender is part of us.
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Jobs by state, and their mean age in seconds.
+    pub(in crate::pipeline) fn summary(&self) -> (BTreeMap<String, u64>, f64) {
+        let jobs = self.lock();
+        let mut by_state = BTreeMap::new();
+        for job in jobs.values() {
+            let state = job.news.borrow().state;
+            *by_state.entry(state.name().to_owned()).or_insert(0) += 1;
+        }
+        let ages = jobs.values().map(|job| job.age().as_secs_f64()).sum::<f64>();
+        (by_state, if jobs.is_empty() { 0.0 } else { ages / jobs.len() as f64 })
+    }
+
+    /// The lock is held for look-ups and moves only; a panic inside leaves the table consistent.
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveJob>>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A job's place in the table.
+pub(super) struct Entered {
+    jobs: Arc<LiveJobs>,
+    id: String,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.jobs.lock().remove(&self.id);
+        self.jobs.changed.send_replace(());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(id: &str, kind: JobKind) -> Arc<LiveJob> {
+        LiveJob::new(id.to_owned(), kind, "", 1, Path::new("/"))
+    }
+
+    #[test]
+    fn jobs_come_and_go() {
+        let table = Arc::new(LiveJobs::default());
+        let (a, b) = (job("a", JobKind::Evaluate), job("b", JobKind::Evaluate));
+        let (entered, _other) = (table.enter(&a), table.enter(&b));
+        a.stage(JobStage::Compiling);
+        assert_eq!(
+            table.summary().0,
+            [("compiling", 1), ("submitted", 1)].map(|(s, n)| (s.to_owned(), n)).into()
+        );
+        assert_eq!(table.get("a").unwrap().now().stage, JobStage::Compiling);
+        drop(entered);
+        assert!(table.get("a").is_none());
+        assert_eq!(table.all().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_slow_watcher_sees_the_newest_and_the_end_is_the_last() {
+        let job = job("j", JobKind::Evaluate);
+        let mut news = job.subscribe();
+        job.stage(JobStage::Compiling);
+        job.stage(JobStage::Running);
+        for trials in 1..=5 {
+            job.on_run(RunEvent::Progress { trials, times: None });
+        }
+        news.changed().await.unwrap();
+        assert_eq!(news.borrow_and_update().trials_done, 5);
+        assert!(!news.has_changed().unwrap(), "what lies between is not kept");
+        job.ended(JobState::Completed, None);
+        job.stage(JobStage::Compiling);
+        assert_eq!(news.borrow_and_update().state, JobState::Completed);
+    }
+
+    #[test]
+    fn points_of_a_sweep_do_not_bring_it_back() {
+        let job = job("s", JobKind::Sweep);
+        job.points(0, 4);
+        job.stage(JobStage::Running);
+        job.stage(JobStage::Compiling);
+        assert_eq!(job.now().state, JobState::Profiling);
+    }
+
+    #[tokio::test]
+    async fn the_first_reason_to_stop_stands() {
+        let job = job("j", JobKind::Evaluate);
+        job.stop(Stop::Cancelled);
+        job.stop(Stop::CallerGone);
+        assert_eq!(job.stopped().await, Stop::Cancelled);
+    }
+}

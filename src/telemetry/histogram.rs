@@ -1,0 +1,127 @@
+//! A histogram of durations that is written without locks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Upper bounds of the buckets, seconds: from a cached compilation to the longest evaluation.
+pub const BOUNDS: [f64; 19] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+    60.0, 120.0, 300.0, 600.0,
+];
+
+/// Those of [`BOUNDS`], and what is above.
+const BUCKETS: usize = BOUNDS.len() + 1;
+
+/// Durations by bucket, with their sum, least and largest.
+#[derive(Debug)]
+pub struct Histogram {
+    buckets: [AtomicU64; BUCKETS],
+    sum_ns: AtomicU64,
+    min_ns: AtomicU64,
+    max_ns: AtomicU64,
+}
+
+/// What a histogram holds at one moment. Its count is that of its buckets; a duration that is being
+/// added may be in its sum already.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// Durations by bucket of [`BOUNDS`], not added up; the last has no bound.
+    pub buckets: [u64; BUCKETS],
+    /// Sum, seconds.
+    pub sum_s: f64,
+    /// Least, seconds; 0 where there is none.
+    pub min_s: f64,
+    /// Largest, seconds.
+    pub max_s: f64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Histogram {
+    /// An empty one.
+    pub const fn new() -> Self {
+        Self {
+            buckets: [const { AtomicU64::new(0) }; BUCKETS],
+            sum_ns: AtomicU64::new(0),
+            min_ns: AtomicU64::new(u64::MAX),
+            max_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// Adds one duration.
+    pub fn observe(&self, duration: Duration) {
+        let seconds = duration.as_secs_f64();
+        let bucket = BOUNDS.partition_point(|bound| *bound < seconds);
+        let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self.sum_ns.fetch_add(ns, Ordering::Relaxed);
+        self.min_ns.fetch_min(ns, Ordering::Relaxed);
+        self.max_ns.fetch_max(ns, Ordering::Relaxed);
+        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds one duration given in milliseconds, as reports have it. What is no duration is left out.
+    pub fn observe_ms(&self, ms: f64) {
+        if let Ok(duration) = Duration::try_from_secs_f64(ms * 1e-3) {
+            self.observe(duration);
+        }
+    }
+
+    /// What it holds.
+    pub fn observed(&self) -> Observed {
+        let buckets = std::array::from_fn(|index| self.buckets[index].load(Ordering::Relaxed));
+        let seconds = |ns: &AtomicU64| ns.load(Ordering::Relaxed) as f64 * 1e-9;
+        let min_s =
+            if buckets.iter().all(|count| *count == 0) { 0.0 } else { seconds(&self.min_ns) };
+        Observed { buckets, sum_s: seconds(&self.sum_ns), min_s, max_s: seconds(&self.max_ns) }
+    }
+}
+
+impl Observed {
+    /// Durations.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// Mean, seconds; 0 where there is none.
+    pub fn mean_s(&self) -> f64 {
+        let count = self.count();
+        if count == 0 { 0.0 } else { self.sum_s / count as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_in_the_bucket_whose_bound_it_does_not_pass() {
+        let histogram = Histogram::new();
+        assert_eq!(histogram.observed().min_s, 0.0);
+        for ms in [0.0, 0.5, 0.500_001, 1.0, 599_999.0, 600_000.0, 600_001.0, f64::NAN, -1.0] {
+            histogram.observe_ms(ms);
+        }
+        let observed = histogram.observed();
+        assert_eq!(observed.buckets[..3], [2, 2, 0]);
+        assert_eq!(observed.buckets[BOUNDS.len() - 1..], [2, 1]);
+        assert_eq!(observed.count(), 7);
+        assert_eq!((observed.min_s, observed.max_s), (0.0, 600.001));
+        assert!((observed.mean_s() * 7.0 - observed.sum_s).abs() < 1e-9);
+    }
+
+    #[test]
+    fn threads_lose_nothing() {
+        let histogram = Histogram::new();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1000).for_each(|_| histogram.observe_ms(2.0)));
+            }
+        });
+        let observed = histogram.observed();
+        assert_eq!(observed.count(), 4000);
+        assert!((observed.sum_s - 8.0).abs() < 1e-9);
+    }
+}

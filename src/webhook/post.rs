@@ -1,0 +1,77 @@
+//! One attempt to deliver a message.
+
+use std::time::Duration;
+
+use ureq::http::Uri;
+
+use super::policy::Refused;
+use super::signature::{SIGNATURE_HEADER, signature};
+
+/// From the look-up of the name to the end of the answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes of an answer that are read; what is in it does not matter.
+const MAX_ANSWER_BYTES: u64 = 4 << 10;
+
+/// Why an attempt failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failed {
+    /// The receiver did not take it.
+    #[error("the receiver answered {0}")]
+    Status(u16),
+    /// The receiver cannot be reached, or does not answer.
+    #[error("no answer from the receiver: {0}")]
+    Transport(#[from] Box<ureq::Error>),
+    /// The operator does not allow it any more.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The job was removed meanwhile.
+    #[error("the job is not kept any more")]
+    NoJob,
+    /// A fault of ours.
+    #[error("the attempt broke off: {0}")]
+    Internal(String),
+}
+
+impl Failed {
+    /// Whether the same may work later.
+    pub(super) fn may_pass(&self) -> bool {
+        !matches!(self, Failed::Refused(_) | Failed::NoJob)
+    }
+}
+
+/// Posts a body, signed now. Any status from 200 to 299 takes it; redirects are not followed, since
+/// they could lead anywhere. Blocks for at most [`TIMEOUT`].
+pub(super) fn post(url: &str, secret: &str, unix_s: u64, body: &[u8]) -> Result<(), Failed> {
+    let response = agent(url)
+        .post(url)
+        .header("Content-Type", "application/json")
+        .header(SIGNATURE_HEADER, signature(secret, unix_s, body))
+        .send(body)
+        .map_err(Box::new)?;
+    let status = response.status().as_u16();
+    // Read so that the connection ends in order; whether that works does not matter any more.
+    let _ = response.into_body().into_with_config().limit(MAX_ANSWER_BYTES).read_to_vec();
+    if (200..300).contains(&status) { Ok(()) } else { Err(Failed::Status(status)) }
+}
+
+fn agent(url: &str) -> ureq::Agent {
+    let mut config = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .timeout_global(Some(TIMEOUT))
+        .max_response_header_size(16 << 10)
+        .user_agent(concat!("warpgauge/", env!("CARGO_PKG_VERSION")));
+    if is_loopback(url) {
+        // A proxy cannot reach our loopback.
+        config = config.proxy(None);
+    }
+    config.build().new_agent()
+}
+
+fn is_loopback(url: &str) -> bool {
+    let uri: Option<Uri> = url.parse().ok();
+    let host = uri.as_ref().and_then(Uri::host).unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback())
+}
