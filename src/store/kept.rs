@@ -99,6 +99,20 @@ impl Store {
         Ok(Some(StoredArtifact { artifact, bytes }))
     }
 
+    /// When the next webhook is due: how long from now, zero if it is; `None` if none waits.
+    pub async fn next_delivery(&self) -> Result<Option<Duration>, StoreError> {
+        let failed = self.reader.failed("look for webhooks");
+        let row = sqlx::query("SELECT MIN(next_at) FROM deliveries WHERE state = 'pending'")
+            .fetch_one(&self.reader.pool)
+            .await
+            .map_err(&failed)?;
+        let next: Option<i64> = row.try_get(0).map_err(&failed)?;
+        let wait = |next: i64| {
+            u64::try_from(next - super::clock::now()).map_or(Duration::ZERO, Duration::from_micros)
+        };
+        Ok(next.map(wait))
+    }
+
     /// Webhooks that are due. Each is this process' for a minute; then it is due again.
     pub async fn due_deliveries(&self, limit: usize) -> Result<Vec<Delivery>, StoreError> {
         self.writer.write(TakeDue { limit }).await

@@ -137,6 +137,7 @@ pub(super) struct HeldRow {
     pub(super) max_attempts: i64,
     pub(super) cancel_requested: bool,
     pub(super) started_at: Option<i64>,
+    pub(super) webhook: Option<String>,
 }
 
 /// Reads a job's row, and keeps others from changing it until the commit.
@@ -146,8 +147,8 @@ pub(super) async fn held_row(
 ) -> Result<Option<HeldRow>, StoreError> {
     let lock = if batch.is_postgres() { " FOR UPDATE" } else { "" };
     let sql = format!(
-        "SELECT owner, state, epoch, holder, attempts, max_attempts, cancel_requested, started_at \
-         FROM jobs WHERE id = $1{lock}"
+        "SELECT owner, state, epoch, holder, attempts, max_attempts, cancel_requested, started_at, \
+         webhook FROM jobs WHERE id = $1{lock}"
     );
     let failed = batch.failed("read a job");
     let query = sqlx::query(AssertSqlSafe(sql)).bind(job);
@@ -168,6 +169,7 @@ pub(super) async fn held_row(
             max_attempts: row.try_get(5)?,
             cancel_requested: row.try_get::<i64, _>(6)? != 0,
             started_at: row.try_get(7)?,
+            webhook: row.try_get(8)?,
         })
     };
     read().map(Some).map_err(failed)

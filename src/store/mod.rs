@@ -37,7 +37,6 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod types;
-mod webhooks;
 mod writer;
 
 pub use database::Durability;
@@ -55,4 +54,3 @@ pub use types::{
     MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES, NewJob, NewReport, Page, Requeued, StoredReport, Submitted,
     Visibility,
 };
-pub use webhooks::DueWebhook;

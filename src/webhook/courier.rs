@@ -9,14 +9,11 @@ use super::message::Message;
 use super::policy::Policy;
 use super::post::{Failed, post};
 use super::schedule::delay;
-use crate::store::{DueWebhook, Store, StoreError};
-use crate::telemetry::{Delivery, telemetry};
+use crate::store::{Delivery, DeliveryOutcome, Store, StoreError, Visibility};
+use crate::telemetry::{self, telemetry};
 
 /// Attempts under way at once; each blocks a thread for at most ten seconds.
 const AT_ONCE: usize = 4;
-
-/// For how long a message is nobody else's once an attempt has begun: longer than it can take.
-const HOLD: Duration = Duration::from_secs(30);
 
 /// How often to look where nothing is due.
 const POLL: Duration = Duration::from_millis(500);
@@ -41,8 +38,8 @@ async fn run(store: Store, policy: Arc<Policy>) {
         let free = AT_ONCE - attempts.len();
         match due(&store, free).await {
             Ok(found) => {
-                for webhook in found {
-                    attempts.spawn(attempt(store.clone(), Arc::clone(&policy), webhook));
+                for delivery in found {
+                    attempts.spawn(attempt(store.clone(), Arc::clone(&policy), delivery));
                 }
             }
             Err(StoreError::Closed) => return,
@@ -60,57 +57,56 @@ async fn run(store: Store, policy: Arc<Policy>) {
     }
 }
 
-async fn due(store: &Store, free: usize) -> Result<Vec<DueWebhook>, StoreError> {
+async fn due(store: &Store, free: usize) -> Result<Vec<Delivery>, StoreError> {
     // Looking costs less than writing, and nearly always there is nothing.
-    match store.next_webhook().await? {
-        Some(Duration::ZERO) if free > 0 => store.claim_webhooks(free, HOLD).await,
+    match store.next_delivery().await? {
+        Some(Duration::ZERO) if free > 0 => store.due_deliveries(free).await,
         _ => Ok(Vec::new()),
     }
 }
 
-async fn attempt(store: Store, policy: Arc<Policy>, webhook: DueWebhook) {
-    let DueWebhook { job_id, url, attempt, .. } = &webhook;
+async fn attempt(store: Store, policy: Arc<Policy>, delivery: Delivery) {
+    let Delivery { job, url, attempt } = &delivery;
     let outcome = match policy.check(url) {
-        Ok(()) => send(&policy, &webhook).await,
+        Ok(()) => send(&store, &policy, &delivery).await,
         // The operator has changed the rules since the job was accepted.
-        Err(refused) => {
-            tracing::warn!(job = %job_id, %refused, "a webhook is given up");
-            telemetry().delivered(Delivery::GivenUp);
-            return settle(store.webhook_done(job_id).await);
-        }
+        Err(refused) => Err(Failed::Refused(refused)),
     };
-    let settled = match (outcome, delay(job_id, *attempt)) {
-        (Ok(()), _) => {
-            telemetry().delivered(Delivery::Delivered);
-            store.webhook_done(job_id).await
-        }
+    let retry = match &outcome {
+        Err(failed) if failed.may_pass() => delay(job, *attempt),
+        _ => None,
+    };
+    let (counted, settled) = match (outcome, retry) {
+        (Ok(()), _) => (telemetry::Delivery::Delivered, DeliveryOutcome::Delivered),
         (Err(reason), Some(wait)) => {
-            tracing::info!(job = %job_id, attempt, %reason, ?wait, "a webhook is tried again");
-            telemetry().delivered(Delivery::Retried);
-            store.webhook_failed(job_id, wait).await
+            tracing::info!(%job, attempt, %reason, ?wait, "a webhook is tried again");
+            let at = SystemTime::now() + wait;
+            (telemetry::Delivery::Retried, DeliveryOutcome::RetryAt(at, reason.to_string()))
         }
         (Err(reason), None) => {
-            tracing::warn!(job = %job_id, attempt, %reason, "a webhook is given up");
-            telemetry().delivered(Delivery::GivenUp);
-            store.webhook_done(job_id).await
+            tracing::warn!(%job, attempt, %reason, "a webhook is given up");
+            (telemetry::Delivery::GivenUp, DeliveryOutcome::GivenUp(reason.to_string()))
         }
     };
-    settle(settled);
+    telemetry().delivered(counted);
+    settle(store.settle_delivery(job, settled).await);
 }
 
-async fn send(policy: &Arc<Policy>, webhook: &DueWebhook) -> Result<(), Failed> {
+async fn send(store: &Store, policy: &Arc<Policy>, delivery: &Delivery) -> Result<(), Failed> {
+    let found = store.job(&delivery.job, Visibility::All).await;
+    let row = found.map_err(|error| Failed::Internal(error.to_string()))?.ok_or(Failed::NoJob)?;
     let seconds =
         |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let ended = seconds(webhook.ended_at).as_secs_f64();
-    let message = Message::ended(&webhook.job_id, webhook.state, ended);
+    let ended = seconds(row.ended_at.unwrap_or(SystemTime::UNIX_EPOCH)).as_secs_f64();
+    let message = Message::ended(&row.id, row.state, ended);
     let body = serde_json::to_vec(&message).map_err(|error| Failed::Internal(error.to_string()))?;
-    let (policy, url) = (Arc::clone(policy), webhook.url.clone());
+    let (policy, url) = (Arc::clone(policy), delivery.url.clone());
     let now = seconds(SystemTime::now()).as_secs();
     let posting = tokio::task::spawn_blocking(move || post(&url, policy.secret(), now, &body));
     posting.await.unwrap_or_else(|error| Err(Failed::Internal(error.to_string())))
 }
 
-/// What cannot be written down is due again after [`HOLD`], and delivered once more.
+/// What cannot be written down is due again after a minute, and delivered once more.
 fn settle(outcome: Result<(), StoreError>) {
     if let Err(error) = outcome {
         tracing::warn!(%error, "what came of a webhook cannot be written down");

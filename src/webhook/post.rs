@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ureq::http::Uri;
 
+use super::policy::Refused;
 use super::signature::{SIGNATURE_HEADER, signature};
 
 /// From the look-up of the name to the end of the answer.
@@ -21,9 +22,22 @@ pub(super) enum Failed {
     /// The receiver cannot be reached, or does not answer.
     #[error("no answer from the receiver: {0}")]
     Transport(#[from] Box<ureq::Error>),
+    /// The operator does not allow it any more.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The job was removed meanwhile.
+    #[error("the job is not kept any more")]
+    NoJob,
     /// A fault of ours.
     #[error("the attempt broke off: {0}")]
     Internal(String),
+}
+
+impl Failed {
+    /// Whether the same may work later.
+    pub(super) fn may_pass(&self) -> bool {
+        !matches!(self, Failed::Refused(_) | Failed::NoJob)
+    }
 }
 
 /// Posts a body, signed now. Any status from 200 to 299 takes it; redirects are not followed, since
