@@ -18,6 +18,8 @@ mod clock;
 mod database;
 mod deliveries;
 mod error;
+#[cfg(test)]
+mod faults;
 mod history;
 mod instance;
 mod kept;
@@ -29,6 +31,7 @@ mod open;
 mod read;
 mod recover;
 mod retention;
+mod settings;
 mod state;
 mod submit;
 mod tally;
