@@ -28,6 +28,7 @@ macro_rules! on_both {
 on_both!(
     a_job_goes_all_the_way,
     same_key_same_job,
+    new_leases_are_not_lost_ones,
     owners_take_turns,
     quotas_hold,
     a_dropped_lease_gives_the_job_back,
@@ -83,6 +84,21 @@ async fn same_key_same_job(fresh: Fresh) {
     let stranger = store.submit(NewJob { id: job("b").id, ..stranger }).await.unwrap();
     assert!(!stranger.existing);
     assert_eq!(store.counts(Visibility::All).await.unwrap().total(), 2);
+}
+
+/// Looking for lost jobs in the very transaction that hands out a lease.
+async fn new_leases_are_not_lost_ones(fresh: Fresh) {
+    let store = fresh.store().await;
+    for _ in 0..50 {
+        let accept = store.submit_leased(job("a"));
+        let (accepted, found, beat) =
+            tokio::join!(accept, store.requeue_expired(), store.heartbeat());
+        let (submitted, lease) = accepted.unwrap();
+        assert_eq!(found.unwrap(), Requeued::default());
+        assert_eq!(beat.unwrap(), Heartbeat::default());
+        store.advance(&lease.unwrap(), JobState::Compiling).await.unwrap();
+        assert_eq!(submitted.state, JobState::Submitted);
+    }
 }
 
 async fn owners_take_turns(fresh: Fresh) {
