@@ -48,7 +48,6 @@ pub struct ServerConfig {
     pub webhook_hosts: Vec<String>,
     pub body_limit_bytes: u64,
     pub shutdown_grace_s: f64,
-    pub jobs_kept: usize,
 }
 
 /// `[devices]`
@@ -112,6 +111,11 @@ pub struct LimitsConfig {
 #[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct StorageConfig {
     pub data_dir: String,
+    pub database_url: String,
+    pub durability: String,
+    pub keep_days: f64,
+    pub keep_jobs: u64,
+    pub keep_bytes: u64,
     pub artifacts_max_bytes: u64,
 }
 

@@ -69,7 +69,9 @@ fn listing(effective: &Effective) -> Result<String, CliError> {
             (Kind::Keys, Some(toml::Value::Array(keys))) if !keys.is_empty() => {
                 format!("# {name}: {} given, not shown", keys.len())
             }
-            (Kind::Secret, Some(toml::Value::String(secret))) if !secret.is_empty() => {
+            (Kind::Secret | Kind::DatabaseUrl, Some(toml::Value::String(secret)))
+                if !secret.is_empty() =>
+            {
                 format!("# {name}: given, not shown")
             }
             (_, Some(value)) => format!("{name} = {value}"),

@@ -262,7 +262,7 @@ fn describe(value: &DeValue<'_>) -> String {
 
 /// What a message may repeat of a value: not a secret, and not more than fits a line.
 fn shown(setting: &Setting, text: &str) -> String {
-    if matches!(setting.kind, Kind::Keys | Kind::Secret) {
+    if matches!(setting.kind, Kind::Keys | Kind::Secret | Kind::DatabaseUrl) {
         return "something else (not shown: it may hold keys)".to_owned();
     }
     let mut short: String = text.chars().take(MAX_SHOWN).collect();

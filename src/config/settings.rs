@@ -17,6 +17,8 @@ pub enum Kind {
     Keys,
     /// Text that is never shown: empty, or 16 to 512 printable characters.
     Secret,
+    /// Address of a database, which may hold a password: never shown. Empty: none.
+    DatabaseUrl,
     /// A list of hosts: `host`, `*.suffix`, each with an optional `:port` or `:*`.
     Hosts,
     /// Which devices to use: `auto`, `emulator`, or ordinals.
@@ -61,7 +63,6 @@ pub const SETTINGS: &[Setting] = &[
     setting("server.webhook_hosts", Kind::Hosts),
     setting("server.body_limit_bytes", Kind::Integer(1_024, MAX_BYTES)),
     setting("server.shutdown_grace_s", Kind::Number(0.0, 3_600.0)),
-    setting("server.jobs_kept", Kind::Integer(1, 1_000_000)),
     with_env("devices.use", Kind::Devices, "GPU_DEVICE"),
     with_env("devices.emulator", Kind::Path, "WARPGAUGE_EMULATOR"),
     setting("devices.hot_spare", Kind::Boolean),
@@ -82,6 +83,11 @@ pub const SETTINGS: &[Setting] = &[
     setting("limits.max_queued_per_key", Kind::Integer(0, 10_000_000)),
     setting("limits.max_running_per_key", Kind::Integer(0, 1_000_000)),
     with_env("storage.data_dir", Kind::Path, "WARPGAUGE_DATA_DIR"),
+    with_env("storage.database_url", Kind::DatabaseUrl, "DATABASE_URL"),
+    setting("storage.durability", Kind::Choice(&["process", "power"])),
+    setting("storage.keep_days", Kind::Number(0.0, 36_500.0)),
+    setting("storage.keep_jobs", Kind::Integer(0, 1_000_000_000)),
+    setting("storage.keep_bytes", Kind::Integer(0, MAX_BYTES)),
     setting("storage.artifacts_max_bytes", Kind::Integer(0, MAX_BYTES)),
     with_env("log.level", Kind::LogFilter, "LOG_LEVEL"),
 ];

@@ -67,6 +67,7 @@ impl Kind {
             Kind::Keys => {
                 format!("a list of at most {MAX_KEYS} keys, each of 1 to 512 printable characters")
             }
+            Kind::DatabaseUrl => "empty, or postgres://user:password@host/name".to_owned(),
             Kind::Secret => "empty, or a secret of 16 to 512 printable characters".to_owned(),
             Kind::Hosts => format!(
                 "a list of at most {MAX_HOSTS} hosts such as \"ci.example.org\", \
@@ -98,6 +99,7 @@ impl Kind {
             ),
             Kind::Text
             | Kind::Secret
+            | Kind::DatabaseUrl
             | Kind::Host
             | Kind::Devices
             | Kind::Choice(_)
@@ -129,6 +131,9 @@ impl Kind {
     fn text_fits(self, text: &str) -> bool {
         match self {
             Kind::Text => true,
+            Kind::DatabaseUrl => {
+                text.is_empty() || (text.contains("://") && text.len() <= MAX_TEXT_BYTES)
+            }
             Kind::Secret => text.is_empty() || (text.len() >= MIN_SECRET && is_key_text(text)),
             Kind::Host => !text.is_empty() && !text.contains(char::is_whitespace),
             Kind::Devices => text.parse::<DeviceSelection>().is_ok(),

@@ -84,7 +84,7 @@ fn configuration_reaches_the_program_from_file_environment_and_flags() {
     assert!(line("port = 1234").ends_with("w.toml:2"), "{out}");
     assert!(line("parallelism = 3").ends_with("environment variable MAX_WORKERS"), "{out}");
     assert!(line("use = \"emulator\"").ends_with("flag --device"), "{out}");
-    assert!(line("jobs_kept = 1000").ends_with("default"), "{out}");
+    assert!(line("keep_jobs = 1000000").ends_with("default"), "{out}");
 
     let mut command = warpgauge(home.path(), &["devices"]);
     let (code, _, error) = outcome(command.env("PORT", "http").output().unwrap());

@@ -86,6 +86,12 @@ fn every_environment_variable_is_honoured() {
         ("WARPGAUGE_TOOLCHAIN", "/a:/b", |c| c.compile.toolchain.clone(), "/a:/b"),
         ("WARPGAUGE_TOOLS", "/a:/b", |c| c.tools.path.clone(), "/a:/b"),
         ("WARPGAUGE_DATA_DIR", "/data", |c| c.storage.data_dir.clone(), "/data"),
+        (
+            "DATABASE_URL",
+            "postgres://user@host/name",
+            |c| c.storage.database_url.clone(),
+            "postgres://user@host/name",
+        ),
         ("LOG_LEVEL", "debug", |c| c.log.level.clone(), "debug"),
     ];
     for (name, text, read, expected) in cases {
@@ -111,7 +117,7 @@ fn each_layer_overrides_the_one_before() {
     assert_eq!(effective.config.server.port, 3);
     assert_eq!(effective.config.log.level, "error");
     assert_eq!(effective.config.server.host, "file");
-    assert_eq!(effective.config.server.jobs_kept, 1000, "a partial file keeps the other defaults");
+    assert_eq!(effective.config.server.shutdown_grace_s, 30.0, "a partial file keeps the rest");
     assert_eq!(effective.origins["server.port"], Origin::Flag("--port"));
     assert_eq!(effective.origins["log.level"], Origin::Environment("LOG_LEVEL"));
     assert!(matches!(effective.origins["server.host"], Origin::File { line: 3, .. }));

@@ -7,7 +7,7 @@ use super::super::error::chain;
 use super::super::run::Shared;
 use super::super::start::Role;
 use super::live::{LiveJob, Stop};
-use crate::store::may_follow;
+use crate::store::{Retention, may_follow};
 
 /// How often stages are written. One that lasts less than this is mostly not seen by other processes.
 const WRITE: Duration = Duration::from_millis(250);
@@ -18,9 +18,13 @@ const HEARTBEAT: Duration = Duration::from_secs(2);
 /// How often jobs of processes that are gone are looked for.
 const RECOVERY: Duration = Duration::from_secs(5);
 
+/// How often jobs are removed that need not be kept.
+const RETENTION: Duration = Duration::from_secs(60);
+
 /// Keeps the store up to date until the service is gone.
 pub(in crate::pipeline) async fn keep(shared: Weak<Shared>) {
-    let (mut beat, mut recovered) = (Instant::now(), Instant::now());
+    let now = Instant::now();
+    let (mut beat, mut recovered, mut tidied) = (now, now, now);
     let mut ticks = tokio::time::interval(WRITE);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -36,6 +40,10 @@ pub(in crate::pipeline) async fn keep(shared: Weak<Shared>) {
         if shared.role == Role::Server && recovered.elapsed() >= RECOVERY {
             recovered = Instant::now();
             shared.recover().await;
+        }
+        if shared.role == Role::Server && tidied.elapsed() >= RETENTION {
+            tidied = Instant::now();
+            shared.tidy().await;
         }
     }
 }
@@ -53,6 +61,25 @@ impl Shared {
                 }
             }
             Err(error) => tracing::error!(error = chain(&error), "cannot look for lost jobs"),
+        }
+    }
+
+    /// Removes ended jobs that need not be kept.
+    async fn tidy(&self) {
+        let storage = &self.config.storage;
+        let age = Duration::try_from_secs_f64(storage.keep_days * 86_400.0).ok();
+        let policy = Retention {
+            max_age: age.filter(|age| !age.is_zero()),
+            max_jobs: storage.keep_jobs,
+            max_bytes: storage.keep_bytes,
+            ..Retention::default()
+        };
+        match self.store.cleanup(&policy).await {
+            Ok(cleaned) if cleaned.jobs > 0 => {
+                tracing::info!(jobs = cleaned.jobs, bytes = cleaned.bytes, "old jobs were removed");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::error!(error = chain(&error), "cannot remove old jobs"),
         }
     }
 

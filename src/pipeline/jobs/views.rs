@@ -231,6 +231,7 @@ impl Shared {
             max_age: if nothing { Some(Duration::ZERO) } else { policy.older_than },
             max_jobs: policy.keep.unwrap_or(0),
             max_bytes: policy.max_bytes.unwrap_or(0),
+            max_points: None,
         };
         let cleaned = self.store.cleanup(&policy).await.map_err(refused)?;
         Ok(CleanupReport { jobs: cleaned.jobs, bytes: cleaned.bytes })
