@@ -110,6 +110,8 @@ impl Exit {
         match error {
             ServiceError::Invalid(_)
             | ServiceError::NoSuchJob(_)
+            | ServiceError::NoSuchBaseline(_)
+            | ServiceError::Conflict { .. }
             | ServiceError::NoArtifact { .. }
             | ServiceError::IdempotencyConflict { .. }
             | ServiceError::Forbidden(_)
@@ -240,6 +242,7 @@ mod tests {
         ];
         for (verdict, code) in verdicts {
             assert_eq!(GateExit::of_verdict(verdict).code(), code, "{verdict:?}");
+            assert_eq!(verdict.exit_code(), code, "{verdict:?}");
         }
     }
 

@@ -4,7 +4,7 @@
 //! One way through, each stage a module that imports only what stands above it in this list:
 //!
 //! `contract` → `tensor` → `compile` → `worker` → `measure` → `validate` → `profile` → `tools` →
-//! `report` → `pipeline` → `gate`
+//! `report` → `gate` → `history` → `pipeline`
 //!
 //! [`pipeline`] alone knows the order of the stages; [`api`] and [`cli`] alone know HTTP and the
 //! terminal; [`device`] alone touches CUDA and contains the crate's only `unsafe` code.
@@ -34,13 +34,14 @@ pub mod profile;
 pub mod report;
 pub mod tools;
 
+pub mod gate;
+pub mod history;
+
 pub mod config;
 pub mod store;
 
 pub mod pipeline;
 pub mod webhook;
-
-pub mod gate;
 
 pub mod exit;
 

@@ -12,6 +12,7 @@ use super::auth::{AdminKeys, Guard, Keys};
 use super::body::BodyLimits;
 use super::envelope::{Envelope, GpuType};
 use super::events::Watchers;
+use super::gate::Gate;
 use super::http_metrics::HttpMetrics;
 use super::jobs::Jobs;
 use super::machine::Machine;
@@ -34,6 +35,7 @@ pub(super) fn app(
     let watchers = Watchers::new(phase.clone());
     let operations = (
         Kernels { service: Arc::clone(&service) },
+        Gate { service: Arc::clone(&service) },
         Jobs { service: Arc::clone(&service), watchers: watchers.clone() },
         Machine {
             service: Arc::clone(&service),

@@ -192,6 +192,10 @@ impl From<ServiceError> for ApiError {
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, &code, text).of_job(job_id)
             }
             ServiceError::Forbidden(_) => Self::new(StatusCode::FORBIDDEN, "forbidden", text),
+            ServiceError::NoSuchBaseline(_) => {
+                Self::new(StatusCode::NOT_FOUND, "no_such_baseline", text)
+            }
+            ServiceError::Conflict { code, .. } => Self::new(StatusCode::CONFLICT, code, text),
             ServiceError::NoSuchJob(_) => Self::new(StatusCode::NOT_FOUND, "no_such_job", text),
             ServiceError::NoArtifact { .. } => {
                 Self::new(StatusCode::NOT_FOUND, "no_such_artifact", text)

@@ -30,6 +30,18 @@ impl Statuses for TakesJobBody {
     const LIST: &'static [u16] = &[400, 401, 408, 409, 413, 415, 429, 500, 503];
 }
 
+/// Errors of operations that look up a baseline.
+pub(super) struct TakesBaseline;
+impl Statuses for TakesBaseline {
+    const LIST: &'static [u16] = &[401, 404, 500, 503];
+}
+
+/// Errors of operations that make a baseline.
+pub(super) struct TakesBaselineBody;
+impl Statuses for TakesBaselineBody {
+    const LIST: &'static [u16] = &[400, 401, 404, 408, 409, 413, 415, 429, 500, 503];
+}
+
 /// Errors of operations that watch a job.
 pub(super) struct TakesWatchedJob;
 impl Statuses for TakesWatchedJob {
@@ -106,11 +118,11 @@ fn describe(status: u16) -> MetaResponse {
         ),
         403 => ("The key is not one of an administrator's.", vec![]),
         404 => {
-            ("There is no such job, or it is not kept any more, or it left no such thing.", vec![])
+            ("There is no such thing, or it is not kept any more, or the job left none.", vec![])
         }
         409 => (
             "The idempotency key was used for another request, or the job was cancelled while its \
-             caller waited.",
+             caller waited; or the device, driver or method is not what the baseline is for.",
             vec![],
         ),
         410 => ("The job left it, and it is not kept any more.", vec![]),

@@ -19,6 +19,8 @@ mod error;
 mod events;
 mod exposition;
 mod failure;
+mod gate;
+mod gate_reply;
 mod http_metrics;
 mod jobs;
 mod machine;
@@ -40,6 +42,7 @@ pub use batch::{Batch, BatchAccepted, BatchItem};
 pub use capabilities::{Capabilities, CompileCapability, DeviceCapabilities};
 pub use cleanup::Cleaned;
 pub use error::{ErrorBody, ErrorStatus, ValidationError};
+pub use gate::{BaselineRemoved, Baselines};
 pub use server::{ServeError, serve};
 pub use stats::{CompilationMetrics, GpuUtilization, ProfilingMetrics, Stats, Throughput};
 pub use views::{

@@ -7,6 +7,7 @@ use poem_openapi::OpenApiService;
 use serde_yaml::{Mapping, Value};
 
 use super::capabilities::Capabilities;
+use super::gate::Gate;
 use super::jobs::Jobs;
 use super::machine::Machine;
 use super::routes::Kernels;
@@ -21,10 +22,10 @@ JSON. A kernel that does not compile or is wrong is a result (200); errors are f
 could not be served, and all have the shape of `ErrorBody`.";
 
 /// Everything that is served and described.
-type Operations = (Kernels, Jobs, Machine);
+type Operations = (Kernels, Gate, Jobs, Machine);
 
 /// Operations that make a job.
-const SUBMISSIONS: [&str; 4] = ["/evaluate", "/execute", "/compare", "/sweep"];
+const SUBMISSIONS: [&str; 5] = ["/evaluate", "/execute", "/compare", "/sweep", "/gate"];
 
 /// The document of everything that is served.
 pub fn full() -> Value {
@@ -118,6 +119,9 @@ fn add_examples(document: &mut Value) {
         ("/compile", parsed(include_str!("examples/compile.json"))),
         ("/compare", parsed(include_str!("examples/compare.json"))),
         ("/jobs", batch_example()),
+        ("/gate", gate_request()),
+        ("/baselines", new_baseline()),
+        ("/baselines/{name}/promote", promotion(&report)),
     ] {
         let content = operation(document, path, "post")
             .and_then(|it| descend(it, &["requestBody", "content"]));
@@ -142,6 +146,14 @@ fn add_examples(document: &mut Value) {
         ("/compile", "post", "200", compile_example(&report)),
         ("/compare", "post", "200", compare_example(&report)),
         ("/profile/plan", "post", "200", parsed(include_str!("examples/profile_plan.json"))),
+        ("/gate", "post", "200", parsed(include_str!("examples/gate.json"))),
+        ("/gate", "post", "202", accepted_example(&job_id)),
+        ("/baselines", "post", "200", baseline_summary()),
+        ("/baselines/{name}/promote", "post", "200", baseline_summary()),
+        ("/baselines", "get", "200", mapping([("baselines", list(baseline_summary()))])),
+        ("/baselines/{name}", "get", "200", baseline_example()),
+        ("/baselines/{name}", "delete", "200", parsed("{name: main}")),
+        ("/history", "get", "200", parsed(include_str!("examples/history.json"))),
         ("/jobs/{job_id}", "get", "200", job.0),
         ("/job/{job_id}", "get", "200", job.1),
         ("/jobs/{job_id}/artifacts", "get", "200", parsed(include_str!("examples/artifacts.json"))),
@@ -204,6 +216,51 @@ fn batch_example() -> Value {
         item.insert("request".into(), vector_add());
     }
     Value::Mapping(Mapping::from_iter([("jobs".into(), Value::Sequence(vec![item]))]))
+}
+
+fn mapping<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    Value::Mapping(fields.into_iter().map(|(name, value)| (name.into(), value)).collect())
+}
+
+fn list(item: Value) -> Value {
+    Value::Sequence(vec![item])
+}
+
+/// A suite with one case beside a stored baseline.
+fn gate_request() -> Value {
+    let case = mapping([("name", "vector_add".into()), ("contract", vector_add())]);
+    let name = ("suite", "suite.yaml".into());
+    mapping([name, ("baseline", "main".into()), ("cases", list(case))])
+}
+
+fn new_baseline() -> Value {
+    let case = mapping([("name", "vector_add".into()), ("contract", vector_add())]);
+    mapping([("name", "main".into()), ("suite", "suite.yaml".into()), ("cases", list(case))])
+}
+
+fn promotion(report: &Value) -> Value {
+    mapping([("job_id", report.get("job_id").cloned().unwrap_or_default())])
+}
+
+/// What a baseline says of itself, with or without its code.
+fn baseline_fields(cases: Value) -> Value {
+    let mut fields = parsed(
+        "{name: main, pin: {device: NVIDIA H200, driver: 580.159.04, cuda: '13.0', method: \
+         cuda_events_gated, method_version: 2}, suite: suite.yaml, commit: \
+         3f1c0a9d6a4be1b3f8a2c9c51a2e4a8d7b6f5e40, stored_unix_s: 1767225600.0}",
+    );
+    if let Some(fields) = fields.as_mapping_mut() {
+        fields.insert("cases".into(), cases);
+    }
+    fields
+}
+
+fn baseline_summary() -> Value {
+    baseline_fields(list("vector_add".into()))
+}
+
+fn baseline_example() -> Value {
+    baseline_fields(mapping([("vector_add", vector_add())]))
 }
 
 fn batch_accepted(job_id: &Value) -> Value {

@@ -112,6 +112,7 @@ impl Wanted {
         }
         Ok(Submission {
             caller: caller.clone(),
+            job_id: None,
             idempotency_key: self.idempotency_key,
             priority,
             label: self.label.filter(|label| !label.is_empty()),

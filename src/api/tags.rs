@@ -7,6 +7,8 @@ use poem_openapi::Tags;
 pub(super) enum Tag {
     /// Compile, run, check and time kernels.
     Kernels,
+    /// Does a change make kernels slower? Suites, baselines and the history.
+    Gate,
     /// Watch jobs and fetch their reports.
     Jobs,
     /// What this machine is and can do.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
 use super::gate::GateCommand;
+use super::history::HistoryArgs;
 use super::jobs::JobsCommand;
 use crate::config::CliOverrides;
 use crate::exit::Exit;
@@ -89,6 +90,12 @@ pub(super) enum Command {
         Exit codes: 0 pass, 1 tool error, 2 regression, 3 inconclusive, 4 invalid."
     )]
     Gate(GateCommand),
+    /// Show how a case fared over time, and where that changed
+    #[command(after_help = "Examples:\n  \
+        warpgauge history\n  \
+        warpgauge history scale --svg trend.svg\n  \
+        warpgauge history scale --server http://gpu-host:8000 --json | jq .series[].changes")]
+    History(HistoryArgs),
     /// List, show, cancel and wait for jobs at a server
     #[command(
         subcommand,

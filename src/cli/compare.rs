@@ -2,21 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::args::CompareArgs;
 use super::compile::{OnlyKernel, kernel_file, kernel_type_of};
 use super::contract_file::ContractFile;
-use super::eval::watched;
 use super::progress::Progress;
 use super::terminal::Terminal;
+use super::watched::{Expected, watched};
 use super::{CliError, json, local, remote, report};
 use crate::config::Config;
 use crate::contract::{CompareRequest, KernelCode};
 use crate::exit::Exit;
-use crate::pipeline::Submission;
 use crate::report::CompareResponse;
 
 /// Fields that an evaluation and a comparison have in common, by the same name.
@@ -41,15 +39,12 @@ pub(super) fn run(
         None => {
             progress.stage("starting");
             let request: CompareRequest = file.typed()?;
+            let expected = Expected::of_comparison(&request);
             local::answer(config, |service| {
                 let progress = &progress;
                 async move {
-                    watched(
-                        Arc::clone(&service),
-                        service.compare(request, Submission::local()),
-                        progress,
-                    )
-                    .await
+                    let work = |submission| service.compare(request, submission);
+                    watched(&*service, expected, progress, work).await
                 }
             })?
         }

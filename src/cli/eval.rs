@@ -1,19 +1,16 @@
 //! `warpgauge eval`.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::args::EvalArgs;
 use super::contract_file::ContractFile;
-use super::progress::{Progress, TICK};
+use super::progress::Progress;
 use super::terminal::Terminal;
+use super::watched::{Expected, watched};
 use super::{CliError, local, outputs, remote, report};
 use crate::config::Config;
 use crate::contract::EvaluateRequest;
 use crate::exit::Exit;
-use crate::pipeline::{EvaluationService, ServiceError, Submission};
 use crate::report::EvaluateResponse;
 
 pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
@@ -29,15 +26,12 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
         None => {
             progress.stage("starting");
             let request: EvaluateRequest = contract.typed()?;
+            let expected = Expected::of_evaluation(&request);
             local::answer(config, |service| {
                 let progress = &progress;
                 async move {
-                    watched(
-                        Arc::clone(&service),
-                        service.evaluate(request, Submission::local()),
-                        progress,
-                    )
-                    .await
+                    let work = |submission| service.evaluate(request, submission);
+                    watched(&*service, expected, progress, work).await
                 }
             })?
         }
@@ -61,39 +55,6 @@ fn apply_flags(args: &EvalArgs, fields: &mut serde_json::Map<String, Value>) {
             .entry("output_encoding")
             .or_insert_with(|| json!({"compress": "zstd", "format": "npy"}));
     }
-}
-
-/// Waits for work of this process, showing the stage meanwhile.
-pub(super) async fn watched<T>(
-    service: Arc<dyn EvaluationService>,
-    work: impl Future<Output = Result<T, ServiceError>>,
-    progress: &Progress,
-) -> Result<T, CliError> {
-    let mut ticks = tokio::time::interval(TICK);
-    tokio::pin!(work);
-    loop {
-        tokio::select! {
-            outcome = &mut work => return Ok(outcome?),
-            _ = ticks.tick() => {
-                if let Some(stage) = stage(&service.status().jobs_by_state) {
-                    progress.stage(stage);
-                }
-            }
-        }
-    }
-}
-
-/// The stage of the only job of this process, by the states of the jobs.
-fn stage(jobs_by_state: &BTreeMap<String, u64>) -> Option<&'static str> {
-    let any = |state: &str| jobs_by_state.get(state).is_some_and(|count| *count > 0);
-    [
-        ("profiling", "running on the device"),
-        ("compiling", "compiling"),
-        ("queued", "waiting for a device"),
-    ]
-    .into_iter()
-    .find(|(state, _)| any(state))
-    .map(|(_, text)| text)
 }
 
 fn finish(
@@ -144,15 +105,5 @@ mod tests {
         );
         let own = json!({"return_outputs": ["y"], "output_encoding": {"format": "raw"}});
         assert_eq!(fields_with(&out, own.clone()), own);
-    }
-
-    #[test]
-    fn the_stage_is_that_of_the_running_job() {
-        let states = |pairs: &[(&str, u64)]| {
-            stage(&pairs.iter().map(|(state, count)| ((*state).to_owned(), *count)).collect())
-        };
-        assert_eq!(states(&[("compiling", 1), ("queued", 0)]), Some("compiling"));
-        assert_eq!(states(&[("profiling", 1)]), Some("running on the device"));
-        assert_eq!(states(&[("completed", 1)]), None);
     }
 }

@@ -15,6 +15,7 @@ mod error;
 mod eval;
 mod format;
 mod gate;
+mod history;
 mod http;
 mod import;
 mod import_table;
@@ -37,6 +38,7 @@ mod sweep;
 mod sweep_table;
 mod terminal;
 mod toolchain;
+mod watched;
 
 pub use error::CliError;
 pub use gate::GateError;

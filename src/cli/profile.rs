@@ -1,20 +1,18 @@
 //! `warpgauge profile`.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::args::ProfileArgs;
 use super::contract_file::ContractFile;
-use super::eval::watched;
 use super::progress::Progress;
 use super::terminal::Terminal;
+use super::watched::{Expected, watched};
 use super::{CliError, local, remote, report};
 use crate::config::Config;
 use crate::contract::EvaluateRequest;
 use crate::exit::Exit;
-use crate::pipeline::Submission;
 use crate::profile::{Caption, roofline_svg};
 use crate::report::EvaluateResponse;
 
@@ -35,15 +33,12 @@ pub(super) fn run(
         None => {
             progress.stage("starting");
             let request: EvaluateRequest = contract.typed()?;
+            let expected = Expected::of_evaluation(&request);
             local::answer(config, |service| {
                 let progress = &progress;
                 async move {
-                    watched(
-                        Arc::clone(&service),
-                        service.evaluate(request, Submission::local()),
-                        progress,
-                    )
-                    .await
+                    let work = |submission| service.evaluate(request, submission);
+                    watched(&*service, expected, progress, work).await
                 }
             })?
         }

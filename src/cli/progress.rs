@@ -65,11 +65,22 @@ impl Progress {
         if state.stage == text {
             return;
         }
-        text.clone_into(&mut state.stage);
+        *state = State { stage: text.to_owned(), ..State::default() };
         match &self.bar {
-            Some(bar) => bar.set_message(plain(text)),
+            Some(bar) => {
+                // What was counted is over.
+                style(bar, SPINNER);
+                bar.set_message(plain(text));
+            }
             None if self.quiet => {}
             None => write_error_stream(&format!("warpgauge: {}", plain(text))),
+        }
+    }
+
+    /// Something beside the stage that changes often: shown on a terminal only.
+    pub(super) fn detail(&self, text: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(plain(text));
         }
     }
 

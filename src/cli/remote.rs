@@ -70,6 +70,8 @@ pub enum RemoteError {
         status: u16,
         /// Its explanation, readable.
         message: String,
+        /// When it is worth trying again, where it says so.
+        retry_after: Option<Duration>,
     },
     /// An answer that is no report.
     #[error("the answer of {url} is not understood: {message}; is it a warpgauge server?")]
@@ -200,6 +202,11 @@ fn successful(url: &str, response: Response<Body>) -> Result<Response<Body>, Rem
     }
     let location =
         response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let retry_after = response
+        .headers()
+        .get("retry-after")
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+        .map(Duration::from_secs);
     let text = text(response, url)?;
     let message = match location {
         Some(there) if (300..400).contains(&status) => {
@@ -207,7 +214,7 @@ fn successful(url: &str, response: Response<Body>) -> Result<Response<Body>, Rem
         }
         _ => explain(&text, status),
     };
-    Err(RemoteError::Refused { url: url.to_owned(), status, message })
+    Err(RemoteError::Refused { url: url.to_owned(), status, message, retry_after })
 }
 
 fn text(response: Response<Body>, url: &str) -> Result<String, RemoteError> {

@@ -103,7 +103,7 @@ fn refused(url: String, data: &str) -> RemoteError {
         Some("shutting_down" | "unavailable") => 503,
         _ => 500,
     };
-    RemoteError::Refused { url, status, message: remote::explain(data, status) }
+    RemoteError::Refused { url, status, message: remote::explain(data, status), retry_after: None }
 }
 
 #[cfg(test)]

@@ -77,6 +77,16 @@ impl Artifact {
         let (own, theirs) = (&self.entry_kernel().symbol, &other.entry_kernel().symbol);
         super::binary::same_code((&self.image, own), (&other.image, theirs))
     }
+
+    /// Whether both are one image to the last byte that bears on how it runs, and start the same
+    /// kernel: two launches of them with the same arguments cannot differ but by chance.
+    pub fn same_image(&self, other: &Artifact) -> bool {
+        self.format == other.format
+            && self.entry_kernel().symbol == other.entry_kernel().symbol
+            && (self.image == other.image
+                || self.format == ImageFormat::Cubin
+                    && super::binary::same_image(&self.image, &other.image))
+    }
 }
 
 /// Time a compilation took, in milliseconds of wall clock.

@@ -71,6 +71,11 @@ pub struct CompareRequest {
     /// What the verdict on times must be sure of, in place of what the preset asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<DecisionSpec>,
+    /// Whether a single candidate is measured that is the reference's image with the reference's
+    /// launch. If not, both are run for their outputs, and `same_image` says so.
+    #[serde(default = "default_true")]
+    #[oai(default = "default_true")]
+    pub measure_identical: bool,
 }
 
 /// What a verdict on times must be sure of. What is left out is the preset's.
@@ -138,6 +143,10 @@ fn default_timeout() -> f64 {
 
 fn default_tolerance() -> f64 {
     1e-2
+}
+
+fn default_true() -> bool {
+    true
 }
 
 impl CompareRequest {

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 use crate::contract::{self, BodyFormat, CacheState, PresetName};
 use crate::measure::paired::{PairedComparison, t_quantile};
+use crate::report::CompareResponse;
 
 /// Version of the file that this program reads and writes.
 const VERSION: u32 = 1;
@@ -45,6 +47,8 @@ pub enum CalibrationError {
 /// A calibration, as it stands in its file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(rename = "GateCalibration", deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Calibration {
     /// Version of the format.
     pub version: u32,
@@ -61,6 +65,8 @@ pub struct Calibration {
 /// What numbers of a calibration hold for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(rename = "CalibrationConditions", deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Conditions {
     /// Product name of the device.
     pub device: String,
@@ -76,9 +82,26 @@ pub struct Conditions {
     pub preset: PresetName,
 }
 
+impl Conditions {
+    /// What numbers measured with this answer hold for.
+    pub fn of(response: &CompareResponse, preset: PresetName) -> Self {
+        let measurement = response.reference.measurement.as_ref();
+        Self {
+            device: response.device.name.clone(),
+            driver: measurement.and_then(|it| it.gpu.as_ref()).and_then(|gpu| gpu.driver.clone()),
+            cuda: response.device.cuda_version.clone(),
+            method: measurement.map(|it| it.method.clone()).unwrap_or_default(),
+            method_version: measurement.map_or(0, |it| it.method_version),
+            preset,
+        }
+    }
+}
+
 /// One case against itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(rename = "CalibratedCase", deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Calibrated {
     /// State of the L2 cache at each launch.
     pub cache: CacheState,
@@ -90,6 +113,7 @@ pub struct Calibrated {
     pub minimum_detectable_effect: f64,
     /// Why the case cannot carry the gate: it only informs. Empty if it can.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
     pub advisory: Vec<String>,
 }
 
@@ -125,13 +149,22 @@ impl Calibration {
     pub fn parse(bytes: &[u8]) -> Result<Self, CalibrationError> {
         let read: Self =
             contract::parse(BodyFormat::Json, bytes).map_err(CalibrationError::Parse)?;
+        read.verify()?;
+        Ok(read)
+    }
+
+    /// Whether it is of this version, and its numbers can be.
+    ///
+    /// # Errors
+    /// What is wrong, with its path.
+    pub fn verify(&self) -> Result<(), CalibrationError> {
         let refuse = |at: String, message: &str| {
             Err(CalibrationError::Value { at, message: message.to_owned() })
         };
-        if read.version != VERSION {
+        if self.version != VERSION {
             return refuse("version".to_owned(), "is another than this program reads");
         }
-        for (name, case) in &read.cases {
+        for (name, case) in &self.cases {
             let numbers = [
                 ("floor", case.floor),
                 ("block_sd", case.block_sd),
@@ -143,7 +176,7 @@ impl Calibration {
                 }
             }
         }
-        Ok(read)
+        Ok(())
     }
 
     /// Whether it holds under these conditions; the error names the first difference.

@@ -9,8 +9,8 @@
 use poem_openapi::Enum;
 use serde::{Deserialize, Serialize};
 
-use super::{CasePolicy, Evidence, OnInconclusive, OnMissing};
-use crate::measure::paired::{PairedComparison, PairedVerdict, holm_adjusted};
+use super::{ADVISORY_RATE, CasePolicy, Evidence, OnInconclusive, OnMissing};
+use crate::measure::paired::{PairedComparison, PairedVerdict, benjamini_hochberg, holm_adjusted};
 use crate::report::CountComparison;
 
 /// What the gate says of one case.
@@ -45,6 +45,8 @@ pub enum Reason {
     Confirmed,
     /// It did the first time, and not in fresh processes.
     NotConfirmed,
+    /// Both sides are one image with one launch, to the last byte: not measured.
+    IdenticalCode,
     /// The interval lies below a slowdown of Δ.
     WithinDelta,
     /// The interval lies below the margin on the fast side.
@@ -78,8 +80,8 @@ pub struct Verdict {
     pub reason: Reason,
     /// Why, in words; empty where the reason and the numbers say all.
     pub detail: String,
-    /// p-value of the slowdown beyond the margin, corrected for the looks and over the suite; of an
-    /// advisory case, for the looks only.
+    /// p-value of the slowdown beyond the margin, corrected for the looks and over the suite after
+    /// Holm; of an advisory case over those after Benjamini and Hochberg.
     pub adjusted_p: Option<f64>,
 }
 
@@ -111,20 +113,25 @@ pub fn decide(cases: &[Judged<'_>]) -> Vec<Verdict> {
     cases.iter().zip(adjusted(cases)).map(|(case, p)| verdict(case, p)).collect()
 }
 
-/// p-values of "slower beyond the margin": Holm's over the cases that may fail the suite, which all
-/// of them count for whether they could be measured or not; an advisory case stands for itself.
+/// p-values of "slower beyond the margin": Holm's over the cases that may fail the suite, Benjamini
+/// and Hochberg's over those that only inform. All of them count for the others, whether they could
+/// be measured or not; only counts are exact.
 fn adjusted(cases: &[Judged<'_>]) -> Vec<Option<f64>> {
     let p_values = cases.iter().map(|case| slower_p(case.first)).collect::<Vec<_>>();
-    let family = (0..cases.len())
-        .filter(|&index| {
-            !cases[index].policy.advisory && !matches!(cases[index].first, Evidence::Counts(_))
-        })
-        .collect::<Vec<_>>();
-    let together = family.iter().map(|&index| p_values[index].unwrap_or(1.0));
-    let together = holm_adjusted(&together.collect::<Vec<_>>());
     let mut adjusted = p_values.clone();
-    for (&index, p) in family.iter().zip(together) {
-        adjusted[index] = p_values[index].map(|_| p);
+    for (advisory, correct) in
+        [(false, holm_adjusted as fn(&[f64]) -> Vec<f64>), (true, benjamini_hochberg)]
+    {
+        let is_one = |index: &usize| {
+            let case = &cases[*index];
+            case.policy.advisory == advisory && !matches!(case.first, Evidence::Counts(_))
+        };
+        let family = (0..cases.len()).filter(is_one).collect::<Vec<_>>();
+        let together = family.iter().map(|&index| p_values[index].unwrap_or(1.0));
+        let together = correct(&together.collect::<Vec<_>>());
+        for (&index, p) in family.iter().zip(together) {
+            adjusted[index] = p_values[index].map(|_| p);
+        }
     }
     adjusted
 }
@@ -140,7 +147,8 @@ fn slower_p(evidence: &Evidence) -> Option<f64> {
 }
 
 fn is_slower(p: Option<f64>, policy: &CasePolicy) -> bool {
-    p.is_some_and(|p| p <= policy.alpha)
+    let limit = if policy.advisory { ADVISORY_RATE } else { policy.alpha };
+    p.is_some_and(|p| p <= limit)
 }
 
 fn verdict(case: &Judged<'_>, p: Option<f64>) -> Verdict {
@@ -154,6 +162,7 @@ fn verdict(case: &Judged<'_>, p: Option<f64>) -> Verdict {
         Evidence::Missing(why) => said(Outcome::Missing, Reason::NotOnBothSides, why),
         Evidence::Error(why) => said(Outcome::Error, Reason::NotMeasured, why),
         Evidence::Invalid(why) => said(Outcome::Invalid, Reason::CandidateWrong, why),
+        Evidence::Identical => said(Outcome::Pass, Reason::IdenticalCode, ""),
         Evidence::Counts(counts) => {
             let (outcome, reason) = of_counts(counts, case.policy.count_margin);
             said(outcome, reason, "")
@@ -163,7 +172,7 @@ fn verdict(case: &Judged<'_>, p: Option<f64>) -> Verdict {
             Some(Evidence::Times(second)) => {
                 // One test of one hypothesis: nothing to correct for.
                 let again = slower_p(&Evidence::Times(second.clone()));
-                if is_slower(again, case.policy) {
+                if again.is_some_and(|p| p <= case.policy.alpha) {
                     said(Outcome::Regression, Reason::Confirmed, clock_note(first))
                 } else {
                     let why = "slower at first, and not when compared again in fresh processes";
@@ -174,7 +183,7 @@ fn verdict(case: &Judged<'_>, p: Option<f64>) -> Verdict {
                 let why = format!("slower at first; comparing again failed: {why}");
                 said(Outcome::Error, Reason::NotMeasured, &why)
             }
-            Some(Evidence::Counts(_)) | None => {
+            Some(Evidence::Counts(_) | Evidence::Identical) | None => {
                 let why = "slower at first, and not compared again";
                 said(Outcome::Inconclusive, Reason::NotConfirmed, why)
             }
@@ -243,6 +252,19 @@ pub enum SuiteVerdict {
     Regression,
     /// Some kernels are wrong: times of such a suite say nothing.
     Invalid,
+}
+
+impl SuiteVerdict {
+    /// The exit code that stands for it.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            SuiteVerdict::Pass => 0,
+            SuiteVerdict::Error => 1,
+            SuiteVerdict::Regression => 2,
+            SuiteVerdict::Inconclusive => 3,
+            SuiteVerdict::Invalid => 4,
+        }
+    }
 }
 
 /// The verdict on a suite: that of its worst case. Advisory cases never make it worse.

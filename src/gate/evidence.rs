@@ -17,6 +17,8 @@ pub enum Evidence {
     Error(String),
     /// The candidate does not do what the baseline does.
     Invalid(String),
+    /// Both are one image with one launch, and right: there was nothing to measure.
+    Identical,
     /// Times, side by side.
     Times(Box<PairedComparison>),
     /// Exact counts of one launch, those that the metric is about.
@@ -37,6 +39,7 @@ impl Evidence {
             return Self::Invalid(what_failed(own));
         }
         match (response.device.kind, metric) {
+            (DeviceKind::Cuda, Metric::Time) if candidate.same_image => Self::Identical,
             (DeviceKind::Cuda, Metric::Time) => match &candidate.comparison {
                 Some(comparison) => Self::Times(Box::new(comparison.clone())),
                 None => Self::Error(candidate.not_compared.clone().unwrap_or_else(|| {

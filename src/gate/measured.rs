@@ -23,6 +23,8 @@ pub struct MeasuredCase {
     pub confirmation: Option<Evidence>,
     /// Median times of baseline and candidate on their own, milliseconds.
     pub own_ms: [Option<f64>; 2],
+    /// Ends of the candidate's median's 95 % confidence interval, or nothing.
+    pub own_ci_ms: Vec<f64>,
     /// Whether both are the same machine code.
     pub identical_code: Option<bool>,
     /// How long it took, seconds.
@@ -40,6 +42,7 @@ impl MeasuredCase {
             first: why,
             confirmation: None,
             own_ms: [None; 2],
+            own_ci_ms: Vec::new(),
             identical_code: None,
             duration_s: 0.0,
         }
@@ -49,9 +52,13 @@ impl MeasuredCase {
     pub fn set_first(&mut self, response: &CompareResponse) {
         self.first = Evidence::of(response, self.spec.metric);
         self.identical_code = response.candidates.first().and_then(|one| one.identical_code);
-        if response.device.kind == DeviceKind::Cuda {
+        if matches!(self.first, Evidence::Identical) {
+            // A few launches for the outputs: their times say nothing.
+            self.identical_code = Some(true);
+        } else if response.device.kind == DeviceKind::Cuda {
             let own = response.candidates.first().map(|one| &one.evaluation);
             self.own_ms = [median_ms(Some(&response.reference)), median_ms(own)];
+            self.own_ci_ms = own.and_then(median_ci_ms).unwrap_or_default();
         } else {
             // Counts are exact: what noise there was on another device does not bear on them.
             self.policy = self.spec.policy;
@@ -68,9 +75,30 @@ impl MeasuredCase {
     }
 }
 
+/// Why times of a kernel cannot carry a gate, if its launch leaves part of the GPU idle: its time
+/// then hangs on which multiprocessors its blocks happen to get.
+pub fn idle_multiprocessors(response: &CompareResponse) -> Option<String> {
+    let device = &response.device;
+    let candidate = response.candidates.first().map(|one| &one.evaluation);
+    let sides = [Some(&response.reference), candidate].into_iter().flatten();
+    let blocks = sides.filter_map(|side| side.measurement.as_ref()?.grid_blocks).min()?;
+    let few = device.kind == DeviceKind::Cuda && blocks < u64::from(device.multiprocessors);
+    few.then(|| {
+        format!(
+            "its {blocks} blocks are fewer than the GPU's {} multiprocessors",
+            device.multiprocessors
+        )
+    })
+}
+
 fn median_ms(report: Option<&EvaluateResponse>) -> Option<f64> {
     let stats = report?.kernel_exec_result.runtime_stats.as_ref()?;
     Some(stats.median)
+}
+
+fn median_ci_ms(report: &EvaluateResponse) -> Option<Vec<f64>> {
+    let summary = report.measurement.as_ref()?.summary.as_ref()?;
+    Some(vec![summary.median_ci_low?, summary.median_ci_high?])
 }
 
 /// The policy of a case with its calibration: the floor widens the margin, Δ keeps its distance, and
@@ -118,6 +146,7 @@ pub fn conclude(cases: &[MeasuredCase], on_missing: OnMissing) -> (Vec<CaseRepor
             adjusted_p: verdict.adjusted_p,
             baseline_ms: case.own_ms[0],
             candidate_ms: case.own_ms[1],
+            candidate_ci_ms: case.own_ci_ms.clone(),
             identical_code: case.identical_code,
             comparison: of(Some(&case.first)),
             confirmation: of(case.confirmation.as_ref()),

@@ -9,15 +9,24 @@
 //!
 //! Everything here is pure; files, git and servers are the command line's.
 
+mod baseline;
 mod calibration;
 mod decide;
 mod evidence;
+mod finish;
 mod measured;
+mod pin;
+mod plan;
 pub mod report;
+mod request;
+mod sides;
 #[cfg(test)]
 mod simulation;
 mod suite;
 
+pub use baseline::{
+    Baseline, BaselineCase, BaselineSummary, NewBaseline, Promotion, check_baseline_name,
+};
 pub use calibration::{
     Calibrated, Calibration, CalibrationError, Conditions, MIN_RUNS, PlannedTest, calibrated,
 };
@@ -25,8 +34,13 @@ pub use decide::{
     Judged, Outcome, Reason, SuiteVerdict, Verdict, decide, suite_verdict, to_confirm,
 };
 pub use evidence::Evidence;
-pub use measured::{MeasuredCase, conclude, unconfirmed, with_calibration};
+pub use finish::{Clocked, finish};
+pub use measured::{MeasuredCase, conclude, idle_multiprocessors, unconfirmed, with_calibration};
+pub use pin::{Pin, PinMismatch};
+pub use plan::{ADVISORY_RATE, GatePlan, PlannedCase, first_alphas};
+pub use request::{GateCase, GateRequest};
+pub use sides::{Manner, Sides};
 pub use suite::{
-    CasePolicy, CaseSpec, MAX_CASES, MAX_SUITE_BYTES, Metric, OnInconclusive, OnMissing, Suite,
-    SuiteError,
+    CasePolicy, CaseSpec, MAX_CASES, MAX_SUITE_BYTES, Metric, OnInconclusive, OnMissing,
+    PolicyFile, Suite, SuiteError,
 };

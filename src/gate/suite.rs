@@ -48,6 +48,8 @@ pub struct Suite {
     pub preset: PresetName,
     /// What a case is that one side lacks.
     pub on_missing: OnMissing,
+    /// What a case lets pass that says nothing of it.
+    pub defaults: CasePolicy,
     /// The cases, in the file's order; at least one.
     pub cases: Vec<CaseSpec>,
 }
@@ -129,6 +131,8 @@ pub enum OnInconclusive {
 /// What a case does to the suite that the baseline or the candidate lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(Enum)]
+#[oai(rename_all = "lowercase")]
 pub enum OnMissing {
     /// The suite ends with an error.
     #[default]
@@ -140,37 +144,51 @@ pub enum OnMissing {
 /// The file as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SuiteFile {
-    version: u32,
-    preset: Option<PresetName>,
+pub(super) struct SuiteFile {
+    pub(super) version: u32,
+    pub(super) preset: Option<PresetName>,
     #[serde(default)]
-    on_missing: OnMissing,
+    pub(super) on_missing: OnMissing,
     #[serde(default)]
-    defaults: PolicyFile,
-    cases: Vec<CaseFile>,
+    pub(super) defaults: PolicyFile,
+    pub(super) cases: Vec<CaseFile>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CaseFile {
-    name: String,
-    contract: String,
-    source: Option<String>,
-    metric: Option<String>,
+pub(super) struct CaseFile {
+    pub(super) name: String,
+    pub(super) contract: String,
+    pub(super) source: Option<String>,
+    pub(super) metric: Option<String>,
     #[serde(default)]
-    policy: PolicyFile,
+    pub(super) policy: PolicyFile,
 }
 
 /// Parts of a policy; what is left out comes from the suite's defaults, then from the preset.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PolicyFile {
-    margin: Option<f64>,
-    delta: Option<f64>,
-    alpha: Option<f64>,
-    count_margin: Option<f64>,
-    on_inconclusive: Option<OnInconclusive>,
-    advisory: Option<bool>,
+#[derive(Object)]
+#[oai(rename = "PolicySpec", deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct PolicyFile {
+    /// Margin τ, relative, 0.0001–0.25: smaller slowdowns are not called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<f64>,
+    /// Slowdown Δ, relative, 0.0002–0.5, that must be excluded for a pass; at least two margins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta: Option<f64>,
+    /// Probability of calling anything in a suite of unchanged kernels, 0.000001–0.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+    /// Relative increase of a count that passes, 0–1, on the emulated device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count_margin: Option<f64>,
+    /// What an inconclusive case does to the suite: `fail`, `warn` or `pass`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_inconclusive: Option<OnInconclusive>,
+    /// Whether the case only informs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advisory: Option<bool>,
 }
 
 impl Suite {
@@ -183,6 +201,10 @@ impl Suite {
     pub fn parse(bytes: &[u8]) -> Result<Self, SuiteError> {
         let file: SuiteFile =
             contract::parse(BodyFormat::Yaml, bytes).map_err(SuiteError::Parse)?;
+        Self::checked(file)
+    }
+
+    pub(super) fn checked(file: SuiteFile) -> Result<Self, SuiteError> {
         if file.version != VERSION {
             let message =
                 format!("is {}; this program reads version {VERSION} of the format", file.version);
@@ -210,7 +232,14 @@ impl Suite {
             }
             cases.push(case);
         }
-        Ok(Self { preset, on_missing: file.on_missing, cases })
+        Ok(Self { preset, on_missing: file.on_missing, defaults, cases })
+    }
+}
+
+impl CaseSpec {
+    /// A case that only the baseline has, as it would be judged.
+    pub fn removed(name: String, policy: CasePolicy) -> Self {
+        Self { name, contract: String::new(), source: None, metric: Metric::Time, policy }
     }
 }
 

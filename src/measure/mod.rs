@@ -13,7 +13,6 @@ mod modes;
 pub mod paired;
 mod plan;
 mod presets;
-#[cfg(test)]
 pub(crate) mod random;
 mod stats;
 mod stopping;

@@ -1,15 +1,20 @@
-//! Seeded random numbers for the simulations that test the statistics.
+//! Seeded random numbers: for permutation tests, and for simulations that test the statistics.
 
 /// SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
 pub(crate) struct Stream {
     state: u64,
+    #[cfg(test)]
     spare: Option<f64>,
 }
 
 impl Stream {
     /// The stream of a seed.
     pub(crate) fn new(seed: u64) -> Self {
-        let mut stream = Self { state: seed.wrapping_mul(0xD1B5_4A32_D192_ED03), spare: None };
+        let mut stream = Self {
+            state: seed.wrapping_mul(0xD1B5_4A32_D192_ED03),
+            #[cfg(test)]
+            spare: None,
+        };
         stream.next_u64();
         stream
     }
@@ -28,6 +33,7 @@ impl Stream {
     }
 
     /// Standard normal, by Box and Muller.
+    #[cfg(test)]
     pub(crate) fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;

@@ -151,7 +151,11 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
     // A time may only be ranked when nothing is known against the kernel.
     let ranked = failure.is_none() && correctness != Some(false);
     let stats = if ranked { runtime_stats(&kept) } else { None };
-    let measurement = measured::report(request, device, outcome, &screened, &kept);
+    let mut measurement = measured::report(request, device, outcome, &screened, &kept);
+    if let Some(measurement) = &mut measurement {
+        let grid = prepared.job.launch.grid.map(u64::from);
+        measurement.grid_blocks = Some(grid.into_iter().product());
+    }
     let (profile, mut device_metrics) =
         profiled::report(request, device, prepared, outcome, watched.profiled.as_ref());
     if let Some(metrics) = &mut device_metrics {

@@ -11,7 +11,8 @@ use super::prepare::{self, CompileOutcome, Prepared};
 use super::recorded;
 use super::run::{Laid, Purpose, Ran, Shared, ms};
 use super::watched::Watched;
-use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice};
+use crate::compile::CompileOptions;
+use crate::contract::{self, Candidate, CompareRequest, EvaluateRequest, InputChoice, KernelCode};
 use crate::measure::paired::{self, PairOutcome, PairedComparison, Ranking};
 use crate::measure::{COMPARED_COUNTS, Counted, Preset, rank_counted};
 use crate::queue::Need;
@@ -58,8 +59,10 @@ impl Shared {
         let queued = Instant::now();
         let need = Need { target: Some(device.target), ..Need::default() };
         let lease = self.fleet.lease(&need).await.map_err(error::from_lease)?;
-        let mut bench = Bench { shared: self, job, request: &request, lease, runs: 0 };
         let waited = ms(queued);
+        let same_image = self.is_same_image(&request, &candidates, lease.device()).await;
+        let request = if same_image { unmeasured(request) } else { request };
+        let mut bench = Bench { shared: self, job, request: &request, lease, runs: 0 };
 
         let reference = bench.evaluate(&request.ref_kernel, "reference").await?;
         if !reference.is_comparable() {
@@ -69,11 +72,15 @@ impl Shared {
         for candidate in &candidates {
             evaluated.push(bench.evaluate(&candidate.kernel, &candidate.name).await?);
         }
-        let (pairs, failures) = bench.pairs(&evaluated).await;
+        let (pairs, failures) =
+            if same_image { Default::default() } else { bench.pairs(&evaluated).await };
         let device = bench.lease.device().clone();
         drop(bench);
         let codes = self.code_diffs(&request, &device, &evaluated).await;
         let mut response = assemble(job.id(), &device, &candidates, evaluated, &pairs, &failures);
+        if same_image {
+            set_same_image(&mut response);
+        }
         for (report, code) in response.candidates.iter_mut().zip(codes) {
             match code {
                 Some(Ok(diff)) => report.code_diff = Some(diff),
@@ -89,6 +96,51 @@ impl Shared {
         response.timings.total = ms(arrived);
         Ok(response)
     }
+
+    /// Whether there is nothing to measure: one candidate, which is the reference's image with the
+    /// reference's launch. What does not compile is not; its evaluation will say why.
+    async fn is_same_image(
+        &self,
+        request: &CompareRequest,
+        candidates: &[Candidate],
+        device: &DeviceInfo,
+    ) -> bool {
+        let [candidate] = candidates else { return false };
+        let launch = |kernel: &KernelCode| {
+            let launch = kernel.io.as_ref().map(|io| &io.launch);
+            serde_json::to_value(launch).ok()
+        };
+        let (a, b) = (&request.ref_kernel, &candidate.kernel);
+        if request.measure_identical || launch(a).is_none() || launch(a) != launch(b) {
+            return false;
+        }
+        let options = CompileOptions { lineinfo: false };
+        let a = self.compiler.compile(a, &device.target, options).await;
+        let b = self.compiler.compile(b, &device.target, options).await;
+        matches!((a, b), (Ok(a), Ok(b)) if a.same_image(&b))
+    }
+}
+
+/// Launches of kernels that are run for their outputs alone.
+const UNMEASURED_TRIALS: u32 = 3;
+
+/// The comparison without effort spent on times.
+fn unmeasured(mut request: CompareRequest) -> CompareRequest {
+    request.num_trials = Some(UNMEASURED_TRIALS);
+    request.measure.min_warmup_time = Some(0.0);
+    request
+}
+
+/// Says of the candidate, if nothing speaks against it, that it is the reference.
+fn set_same_image(response: &mut CompareResponse) {
+    let why = "its image and its launch are the reference's: there is nothing to measure";
+    for candidate in &mut response.candidates {
+        candidate.same_image = candidate.evaluation.kernel_exec_result.runtime.is_some();
+        if candidate.same_image {
+            candidate.not_compared = Some(why.to_owned());
+        }
+    }
+    response.not_compared = response.candidates.first().and_then(|one| one.not_compared.clone());
 }
 
 /// A device, and what is compared on it.
@@ -287,6 +339,7 @@ fn assemble(
             evaluation: own.report.clone(),
             comparison: pair.map(|pair| pair.comparison.clone()),
             not_compared: pair.is_none().then(|| why_not(device, own, failed)),
+            same_image: false,
             identical_code: identical.and_then(|(a, b)| a.artifact.same_code(&b.artifact)),
             counted: reference.counted().zip(own.counted()).map(|(a, b)| b.beside(a)),
             counts: counts(&reference, own),

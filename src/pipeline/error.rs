@@ -57,6 +57,17 @@ pub enum ServiceError {
         /// Why.
         message: String,
     },
+    /// No such baseline.
+    #[error("there is no baseline {0}; GET /baselines lists those that there are")]
+    NoSuchBaseline(String),
+    /// What is there does not fit what is asked for.
+    #[error("{message}")]
+    Conflict {
+        /// Stable code.
+        code: &'static str,
+        /// What differs, and what to do.
+        message: String,
+    },
     /// The caller may not do that.
     #[error("{0}")]
     Forbidden(String),

@@ -116,6 +116,7 @@ pub(super) fn report(
             (false, true) => InputsShown::SameStateWiped,
             (false, false) => InputsShown::Same,
         },
+        grid_blocks: None,
         warmup_launches: outcome.warmup_launches,
         warmup_stable: outcome.warmup_stable,
         stopped: outcome.stopped,

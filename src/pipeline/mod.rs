@@ -9,6 +9,9 @@ mod compare;
 mod compile_only;
 mod decision;
 mod error;
+mod gate;
+mod gate_service;
+mod gated;
 mod jobs;
 mod linted;
 mod measured;
@@ -32,6 +35,9 @@ mod watched;
 
 pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use error::{Problem, ServiceError, chain as error_chain};
+pub use gate::{GateBench, GateFault, GateProgress, Gravity, run_gate};
+pub use gate_service::{GateService, HistoryQuery, MAX_HISTORY};
+pub use gated::stored_history;
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
 pub use start::{Pipeline, Role, program, toolchain_search};
 pub use submission::{

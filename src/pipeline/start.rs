@@ -44,7 +44,7 @@ pub enum Role {
 
 /// The service: compilers, devices, and the jobs between them.
 pub struct Pipeline {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     dispatcher: Option<Dispatcher>,
     upkeep: JoinHandle<()>,
     /// Delivers webhooks for as long as it is there.
@@ -266,7 +266,7 @@ impl EvaluationService for Pipeline {
 }
 
 /// Where the store is, by the configuration.
-fn store_config(config: &Config) -> StoreConfig {
+pub(super) fn store_config(config: &Config) -> StoreConfig {
     let limits = &config.limits;
     let storage = &config.storage;
     StoreConfig {

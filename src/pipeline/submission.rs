@@ -7,6 +7,7 @@ use futures_util::stream::BoxStream;
 
 use super::ServiceError;
 use crate::contract::{CompareRequest, EvaluateRequest, SweepRequest};
+use crate::gate::GateRequest;
 use crate::report::{JobEvent, JobKind, JobState};
 
 /// What an operation answers with.
@@ -37,6 +38,8 @@ impl Caller {
 pub struct Submission {
     /// Whose it is.
     pub caller: Caller,
+    /// Its id, for who wants to watch it from its beginning; none: a new one.
+    pub job_id: Option<String>,
     /// The same key again is the same job again. At most 255 bytes.
     pub idempotency_key: Option<String>,
     /// Jobs of higher priority go before others of the same owner.
@@ -57,6 +60,12 @@ impl Submission {
     pub fn local() -> Self {
         Self::of(Caller::local())
     }
+
+    /// A job of the command line, and its id.
+    pub fn local_watched() -> (Self, String) {
+        let id = uuid::Uuid::now_v7().to_string();
+        (Self { job_id: Some(id.clone()), ..Self::local() }, id)
+    }
 }
 
 /// What a job is to do.
@@ -70,6 +79,8 @@ pub enum JobRequest {
     Compare(Box<CompareRequest>),
     /// A sweep.
     Sweep(Box<SweepRequest>),
+    /// A run of the gate.
+    Gate(Box<GateRequest>),
 }
 
 impl JobRequest {
@@ -80,6 +91,7 @@ impl JobRequest {
             Self::Execute(_) => JobKind::Execute,
             Self::Compare(_) => JobKind::Compare,
             Self::Sweep(_) => JobKind::Sweep,
+            Self::Gate(_) => JobKind::Gate,
         }
     }
 }

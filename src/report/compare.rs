@@ -90,6 +90,11 @@ pub struct CandidateReport {
     /// Whether it is the reference's machine code, but for names. Absent where that cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical_code: Option<bool>,
+    /// Whether it was not measured because its image, to the last byte that bears on how it runs,
+    /// and its launch are the reference's; its outputs were checked all the same.
+    #[serde(default)]
+    #[oai(default)]
+    pub same_image: bool,
     /// Beside the reference in counts of one launch, on the emulated device. It says nothing of
     /// times.
     #[serde(default, skip_serializing_if = "Option::is_none")]

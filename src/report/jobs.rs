@@ -4,6 +4,7 @@ use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
 use super::{CompareResponse, EvaluateResponse, ResponseStatus, SweepView};
+use crate::gate::report::GateReport;
 
 /// Answer of `GET /jobs/{id}`.
 #[derive(Debug, Clone, Serialize, Deserialize, Object)]
@@ -50,6 +51,9 @@ pub struct JobView {
     /// How far it is, of a sweep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sweep: Option<SweepView>,
+    /// The report of a run of the gate, once it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Box<GateReport>>,
 }
 
 /// Where a job stands.

@@ -19,6 +19,9 @@ pub struct MeasurementReport {
     pub cache: CacheState,
     /// What the random inputs of each launch were.
     pub inputs: InputsShown,
+    /// Blocks of one launch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid_blocks: Option<u64>,
     /// Warm-up launches.
     pub warmup_launches: u32,
     /// Whether the warm-up ended because times were stable; otherwise its time was up.

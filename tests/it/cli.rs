@@ -3,13 +3,14 @@
 use crate::support::{outcome, run, warpgauge};
 
 /// Every command that help shows.
-pub const COMMANDS: [&str; 13] = [
+pub const COMMANDS: [&str; 14] = [
     "serve",
     "eval",
     "compare",
     "profile",
     "sweep",
     "gate",
+    "jobs",
     "compile",
     "devices",
     "capabilities",

@@ -117,7 +117,8 @@ fn long(arguments: &[&str], counts: bool, stage: &str) {
     assert!(is_json(&shown), "{}", shown.stdout);
     let redrawn = shown.stderr.matches('\r').count();
     assert!(redrawn > 1 && !shown.stderr.contains("warpgauge: "), "{:?}", shown.stderr);
-    assert_eq!(shown.stderr.contains("left: "), counts, "{:?}", shown.stderr);
+    // What has no steps may have launches that are counted, but not for long here.
+    assert!(!counts || shown.stderr.contains("left: "), "{:?}", shown.stderr);
     // Nothing of it stays.
     assert!(shown.stderr.trim_end_matches(['\r', '\n']).ends_with("\x1b[2K"), "{:?}", shown.stderr);
 

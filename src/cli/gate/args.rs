@@ -27,9 +27,9 @@ pub(in crate::cli) enum GateCommand {
 pub(in crate::cli) struct RunArgs {
     /// The suite: cases with their contracts and policies (YAML)
     pub suite: PathBuf,
-    /// What to compare with: a git ref of the suite's repository, or a directory that stands for
-    /// the suite's
-    #[arg(long, value_name = "REF|DIR")]
+    /// What to compare with: a git ref of the suite's repository, a directory that stands for
+    /// the suite's, or `stored:NAME`, a baseline that the server (or this machine) keeps
+    #[arg(long, value_name = "REF|DIR|stored:NAME")]
     pub baseline: String,
     /// Write the report into this directory, in every format
     #[arg(long, value_name = "DIR")]
@@ -37,6 +37,12 @@ pub(in crate::cli) struct RunArgs {
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
+    /// Measure cases whose machine code and launch did not change, too
+    #[arg(long)]
+    pub measure_identical: bool,
+    /// How long to wait for a server that is full, restarting or away, each time, 0 to 3600
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
+    pub patience: f64,
     #[command(flatten)]
     pub target: Target,
 }
@@ -53,11 +59,21 @@ pub(in crate::cli) struct CalibrateArgs {
     #[arg(long, value_name = "N", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(3..=100))]
     pub runs: u32,
+    /// How long to wait for a server that is full, restarting or away, each time, 0 to 3600
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
+    pub patience: f64,
     /// Print what was written, as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
     pub target: Target,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected seconds from 0 to 3600".to_owned()),
+    }
 }
 
 fn after_help() -> String {
@@ -66,6 +82,7 @@ fn after_help() -> String {
          warpgauge gate run suite.yaml --baseline origin/main\n  \
          warpgauge gate run suite.yaml --baseline HEAD~1 --report out/\n  \
          warpgauge gate run suite.yaml --baseline ../old --server http://gpu-host:8000\n  \
+         warpgauge gate run suite.yaml --baseline stored:main --server http://gpu-host:8000\n  \
          warpgauge --device emulator gate run suite.yaml --baseline main   # exact counts\n\n\
          Exit codes:\n",
     );

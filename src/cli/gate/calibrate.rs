@@ -5,18 +5,20 @@ use std::path::Path;
 
 use super::args::CalibrateArgs;
 use super::bench::Bench;
-use super::cases::{Manner, Side};
+use super::cases;
 use super::progress::Steps;
 use super::{GateError, suite_file};
 use crate::cli::terminal::{Terminal, plain};
 use crate::cli::{CliError, json};
 use crate::config::Config;
-use crate::contract::{DecisionSpec, PresetName};
+use crate::contract::{DecisionSpec, EvaluateRequest};
 use crate::exit::GateExit;
 use crate::gate::{
-    Calibrated, Calibration, CaseSpec, Conditions, Evidence, Metric, PlannedTest, Suite, calibrated,
+    Calibrated, Calibration, CaseSpec, Conditions, Evidence, Manner, Metric, PlannedTest, Sides,
+    Suite, calibrated, idle_multiprocessors,
 };
 use crate::measure::Preset;
+use crate::pipeline::GateProgress;
 use crate::report::{CompareResponse, VerdictBy};
 
 pub(super) fn run(
@@ -28,16 +30,16 @@ pub(super) fn run(
     let home = args.suite.parent().unwrap_or(Path::new(""));
     let limit = config.server.body_limit_bytes;
     let timed = suite.cases.iter().filter(|case| case.metric == Metric::Time).collect::<Vec<_>>();
-    let sides = timed.iter().map(|case| Side::required(case, home, limit));
-    let sides = sides.collect::<Result<Vec<_>, _>>()?;
-    let mut bench = Bench::open(&args.target, config)?;
+    let contracts = timed.iter().map(|case| cases::required(case, home, limit));
+    let contracts = contracts.collect::<Result<Vec<_>, _>>()?;
+    let mut bench = Bench::open(&args.target, args.patience, config, terminal)?;
     let mut steps = Steps::start(terminal, timed.len() * args.runs as usize);
-    let mut cases = BTreeMap::new();
+    let mut judged = BTreeMap::new();
     let mut first = None;
-    for (case, side) in timed.iter().zip(&sides) {
-        let answers = against_itself(args, &suite, case, side, &mut bench, &mut steps)?;
+    for (case, contract) in timed.iter().zip(contracts) {
+        let answers = against_itself(args, &suite, case, contract, &mut bench, &mut steps)?;
         let result = judge(&suite, case, &answers)?;
-        cases.insert(case.name.clone(), result);
+        judged.insert(case.name.clone(), result);
         first = first.or_else(|| answers.into_iter().next());
     }
     drop(steps);
@@ -47,10 +49,10 @@ pub(super) fn run(
                 .to_owned(),
         ));
     };
-    let conditions = conditions(&first, suite.preset);
+    let conditions = Conditions::of(&first, suite.preset);
     let path = suite_file::calibration_path(&args.suite);
-    let shown = plain(&table(&cases));
-    let calibration = Calibration::new(conditions, args.blocks, args.runs, cases);
+    let shown = plain(&table(&judged));
+    let calibration = Calibration::new(conditions, args.blocks, args.runs, judged);
     if args.json {
         terminal.print_line(&json::text("calibration", &calibration)?)?;
     } else {
@@ -61,25 +63,12 @@ pub(super) fn run(
     Ok(GateExit::Pass)
 }
 
-/// What numbers measured with this answer hold for.
-pub(super) fn conditions(response: &CompareResponse, preset: PresetName) -> Conditions {
-    let measurement = response.reference.measurement.as_ref();
-    Conditions {
-        device: response.device.name.clone(),
-        driver: measurement.and_then(|it| it.gpu.as_ref()).and_then(|gpu| gpu.driver.clone()),
-        cuda: response.device.cuda_version.clone(),
-        method: measurement.map(|it| it.method.clone()).unwrap_or_default(),
-        method_version: measurement.map_or(0, |it| it.method_version),
-        preset,
-    }
-}
-
 /// The runs of one case, each in processes of its own.
 fn against_itself(
     args: &CalibrateArgs,
     suite: &Suite,
     case: &CaseSpec,
-    side: &Side,
+    contract: EvaluateRequest,
     bench: &mut Bench<'_>,
     steps: &mut Steps,
 ) -> Result<Vec<CompareResponse>, CliError> {
@@ -89,12 +78,18 @@ fn against_itself(
         alpha: Some(case.policy.alpha),
         blocks: Some(args.blocks),
     };
-    let manner = Manner { preset: suite.preset, decision, fresh: true, counted: false };
-    let request = side.against(side, &manner)?;
+    let manner = Manner {
+        preset: suite.preset,
+        decision,
+        fresh: true,
+        counted: false,
+        measure_identical: true,
+    };
+    let request = Sides::itself(contract).comparison(&manner);
     let mut answers = Vec::new();
     for run in 1..=args.runs {
         steps.begin(&format!("{}, run {run} of {}", case.name, args.runs));
-        let response = bench.compare(&request)?;
+        let response = bench.compare(request.clone())?;
         if response.verdict_by == VerdictBy::Counts {
             return Err(GateError::NothingToCalibrate.into());
         }
@@ -117,7 +112,9 @@ fn judge(
                 let case = case.name.clone();
                 return Err(GateError::NotCalibrated { case, message }.into());
             }
-            Evidence::Counts(_) => return Err(GateError::NothingToCalibrate.into()),
+            Evidence::Counts(_) | Evidence::Identical => {
+                return Err(GateError::NothingToCalibrate.into());
+            }
         }
     }
     let looks = &Preset::builtin(suite.preset).compare.looks;
@@ -144,6 +141,7 @@ fn hindrances(answers: &[CompareResponse]) -> Vec<String> {
     if 2 * modes > answers.len() {
         found.push("its times have two modes".to_owned());
     }
+    found.extend(answers.iter().find_map(idle_multiprocessors));
     found
 }
 

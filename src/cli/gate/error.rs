@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::gate::report::RenderError;
-use crate::gate::{CalibrationError, SuiteError};
+use crate::gate::{CalibrationError, PinMismatch, SuiteError};
 
 /// Why there is no verdict. None of it is a regression.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +23,14 @@ pub enum GateError {
         path: PathBuf,
         /// What is wrong.
         source: Box<CalibrationError>,
+    },
+    /// The stored baseline is for another device, driver or method.
+    #[error("--baseline {name}: {source}")]
+    Pin {
+        /// The baseline as named.
+        name: String,
+        /// What differs.
+        source: Box<PinMismatch>,
     },
     /// A file of a case is not there.
     #[error(

@@ -54,6 +54,20 @@ pub(super) fn commit(root: &Path, name: &str) -> Result<Result<String, String>, 
     run(command)
 }
 
+/// The commit that a directory's files are at, with `-dirty` where they differ from it; `None` where
+/// there is no git, no repository or no commit: it only informs.
+pub(super) fn described(directory: &Path) -> Option<String> {
+    let directory = if directory == Path::new("") { Path::new(".") } else { directory };
+    let mut head = git(directory);
+    head.args(["rev-parse", "--verify", "HEAD^{commit}"]);
+    let head = run(head).ok()?.ok()?;
+    let mut changes = git(directory);
+    // Without the lock: nothing of the repository is written, its index neither.
+    changes.args(["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"]);
+    let dirty = !run(changes).ok()?.ok()?.is_empty();
+    Some(if dirty { format!("{head}-dirty") } else { head })
+}
+
 /// Writes all files of a commit into `into`, which exists and is empty; `index` is a file beside it.
 pub(super) fn write_tree(
     root: &Path,

@@ -7,6 +7,7 @@ mod calibrate;
 mod cases;
 mod error;
 mod git;
+mod patience;
 mod progress;
 mod run;
 mod suite_file;

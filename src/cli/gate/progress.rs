@@ -4,6 +4,7 @@ use indicatif::ProgressBar;
 
 use crate::cli::progress::{BAR, TICK, style};
 use crate::cli::terminal::{Terminal, plain, write_error_stream};
+use crate::pipeline::GateProgress;
 
 /// Shows steps; nothing with `--quiet`.
 pub(super) struct Steps {
@@ -23,17 +24,17 @@ impl Steps {
         });
         Self { bar, quiet: terminal.quiet, done: 0, of: of as u64 }
     }
+}
 
-    /// There is more to do than it seemed.
-    pub(super) fn extend(&mut self, by: usize) {
+impl GateProgress for Steps {
+    fn extend(&mut self, by: usize) {
         self.of += by as u64;
         if let Some(bar) = &self.bar {
             bar.set_length(self.of);
         }
     }
 
-    /// Begins a step.
-    pub(super) fn begin(&mut self, what: &str) {
+    fn begin(&mut self, what: &str) {
         self.done += 1;
         match &self.bar {
             Some(bar) => bar.set_message(plain(what)),
@@ -45,8 +46,7 @@ impl Steps {
         }
     }
 
-    /// Ends it.
-    pub(super) fn end(&self) {
+    fn end(&mut self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);
         }

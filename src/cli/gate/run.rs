@@ -1,133 +1,146 @@
 //! `warpgauge gate run`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::args::RunArgs;
 use super::baseline::Baseline;
-use super::bench::{Bench, is_fatal};
-use super::calibrate::conditions;
-use super::cases::{Manner, Side};
+use super::bench::Bench;
 use super::progress::Steps;
-use super::{GateError, suite_file};
+use super::{GateError, cases, git, suite_file};
 use crate::cli::CliError;
-use crate::cli::terminal::Terminal;
+use crate::cli::terminal::{Terminal, plain};
 use crate::config::Config;
-use crate::contract::DecisionSpec;
+use crate::contract::EvaluateRequest;
 use crate::exit::GateExit;
-use crate::gate::report::{FORMATS, GateReport, MethodReport, Totals, json, text};
+use crate::gate::report::{BaselineKind, BaselineReport, FORMATS, GateReport, json, text};
 use crate::gate::{
-    Calibration, CasePolicy, Evidence, MeasuredCase, Suite, conclude, unconfirmed, with_calibration,
+    self, CasePolicy, CaseSpec, GatePlan, Pin, PlannedCase, Sides, check_baseline_name,
 };
-use crate::report::{CompareResponse, VerdictBy};
+use crate::pipeline::GateFault;
 
-/// Version of the report's format.
-const SCHEMA_VERSION: u32 = 1;
+/// Before the name of a stored baseline.
+const STORED: &str = "stored:";
 
 pub(super) fn run(
     args: &RunArgs,
     config: &Config,
     terminal: Terminal,
 ) -> Result<GateExit, CliError> {
-    let began = Instant::now();
-    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let suite = suite_file::read(&args.suite)?;
     let calibration = suite_file::calibration(&args.suite)?;
-    let baseline = Baseline::find(&args.baseline, &args.suite)?;
-    let mut run = Run::prepare(&args.suite, suite, calibration, &baseline, config)?;
-    let mut bench = Bench::open(&args.target, config)?;
-    run.counts = bench.counts()?;
-    let mut steps = Steps::start(terminal, run.planned());
-    run.first_looks(&mut bench, &mut steps)?;
-    run.confirm(&mut bench, &mut steps)?;
+    let limit = config.server.body_limit_bytes;
+    let home = args.suite.parent().unwrap_or(Path::new(""));
+    // What is wrong with files is told before anything is started or measured.
+    let mut cases = Vec::new();
+    for spec in suite.cases {
+        let contract = cases::required(&spec, home, limit)?;
+        cases.push((spec, contract));
+    }
+    let theirs = match args.baseline.strip_prefix(STORED) {
+        Some(name) => {
+            check_baseline_name(name)
+                .map_err(|error| CliError::Usage(format!("--baseline {STORED}{name}: {error}")))?;
+            None
+        }
+        None => {
+            let baseline = Baseline::find(&args.baseline, &args.suite)?;
+            Some((Theirs::of_files(&cases, &baseline, &args.suite, limit)?, baseline))
+        }
+    };
+    let mut bench = Bench::open(&args.target, args.patience, config, terminal)?;
+    let theirs = match (&theirs, args.baseline.strip_prefix(STORED)) {
+        (Some((theirs, _)), _) => theirs.clone(),
+        (None, name) => Theirs::of_stored(bench.baseline(name.unwrap_or_default())?),
+    };
+    let plan = GatePlan {
+        suite: args.suite.display().to_string(),
+        preset: suite.preset,
+        on_missing: suite.on_missing,
+        cases: planned(cases, &theirs, suite.defaults),
+        baseline: theirs.report,
+        pin: theirs.pin,
+        calibration: calibration.as_ref().map(|(_, calibration)| calibration.clone()),
+        measure_identical: args.measure_identical,
+        commit: git::described(home),
+        notes: theirs.notes,
+    };
+    let comparisons = plan.cases.iter().filter(|case| case.sides.is_ok()).count();
+    let mut steps = Steps::start(terminal, comparisons);
+    let gated = bench.gate(plan, &mut steps);
     drop(steps);
+    let report = gated.map_err(|fault| told(fault, args, calibration.map(|(path, _)| path)))?;
+    bench.remember(&report)?;
     drop(bench);
-    let report = run.report(args, &baseline, started, began);
     if let Some(directory) = &args.report {
         write(&report, directory)?;
     }
     if args.json {
         terminal.print(&json(&report).map_err(GateError::from)?)?;
     } else {
-        terminal.print(&crate::cli::terminal::plain(&text(&report)))?;
+        terminal.print(&plain(&text(&report)))?;
     }
     Ok(GateExit::of_verdict(report.verdict))
 }
 
-/// A suite on its way to a verdict.
-struct Run {
-    suite: Suite,
-    calibration: Option<(PathBuf, Calibration)>,
-    cases: Vec<Case>,
+/// The baseline's side of a suite.
+#[derive(Clone)]
+struct Theirs {
+    report: BaselineReport,
+    pin: Option<Pin>,
+    /// Contracts by case, of cases that the suite has or not.
+    contracts: BTreeMap<String, EvaluateRequest>,
+    /// Cases that it has and the suite has not, and that have no contract here.
+    removed: Vec<CaseSpec>,
     notes: Vec<String>,
-    /// The device and the method of the first comparison that succeeded.
-    seen: Option<CompareResponse>,
-    /// Whether it is known before that exact counts decide.
-    counts: bool,
 }
 
-/// A case, and the two sides of it, where both have it.
-struct Case {
-    measured: MeasuredCase,
-    sides: Option<Sides>,
-}
-
-struct Sides {
-    baseline: Side,
-    candidate: Side,
-}
-
-impl Run {
-    /// Reads every file of both trees: what is wrong with them is told before anything is measured.
-    fn prepare(
-        path: &Path,
-        suite: Suite,
-        calibration: Option<(PathBuf, Calibration)>,
-        baseline: &Baseline,
-        config: &Config,
-    ) -> Result<Self, CliError> {
-        let limit = config.server.body_limit_bytes;
-        let home = path.parent().unwrap_or(Path::new(""));
-        let mut run = Self {
-            suite,
-            calibration,
-            cases: Vec::new(),
+impl Theirs {
+    fn of_stored(stored: gate::Baseline) -> Self {
+        Self {
+            report: BaselineReport {
+                kind: BaselineKind::Stored,
+                name: stored.name,
+                commit: stored.commit,
+            },
+            pin: Some(stored.pin),
+            contracts: stored.cases,
+            removed: Vec::new(),
             notes: Vec::new(),
-            seen: None,
-            counts: false,
-        };
-        for spec in run.suite.cases.clone() {
-            let candidate = Side::required(&spec, home, limit)?;
-            for note in &candidate.notes {
-                run.notes.push(format!("case `{}`: {note}", spec.name));
-            }
-            let theirs = Side::read(&spec, &baseline.directory, limit)?;
-            let why = format!(
-                "the baseline {} has no {}; a new case passes once it is in the baseline, or at \
-                 once with `on_missing: warn`",
-                baseline.report.name,
-                spec.source.as_ref().map_or(spec.contract.clone(), |source| format!(
-                    "{} or no {source}",
-                    spec.contract
-                ))
-            );
-            let calibrated =
-                run.calibration.as_ref().and_then(|(_, all)| all.cases.get(&spec.name));
-            let calibrated = calibrated.cloned();
-            let mut measured = MeasuredCase::unmeasured(spec, Evidence::Missing(why));
-            measured.policy = with_calibration(measured.policy, calibrated.as_ref());
-            measured.calibrated = calibrated;
-            let sides = theirs.map(|baseline| Sides { baseline, candidate });
-            run.cases.push(Case { measured, sides });
         }
-        run.find_removed(path, baseline);
-        Ok(run)
     }
 
-    /// Cases that the baseline's suite has and this one has not: removing a case is no way to pass.
-    fn find_removed(&mut self, path: &Path, baseline: &Baseline) {
-        let Some(name) = path.file_name() else { return };
+    /// Reads the other tree.
+    fn of_files(
+        cases: &[(CaseSpec, EvaluateRequest)],
+        baseline: &Baseline,
+        suite: &Path,
+        limit: u64,
+    ) -> Result<Self, CliError> {
+        let mut contracts = BTreeMap::new();
+        for (spec, _) in cases {
+            if let Some(contract) = cases::read(spec, &baseline.directory, limit)? {
+                contracts.insert(spec.name.clone(), contract);
+            }
+        }
+        let mut theirs = Self {
+            report: baseline.report.clone(),
+            pin: None,
+            contracts,
+            removed: Vec::new(),
+            notes: Vec::new(),
+        };
+        theirs.find_removed(cases, suite, baseline);
+        Ok(theirs)
+    }
+
+    fn find_removed(
+        &mut self,
+        cases: &[(CaseSpec, EvaluateRequest)],
+        suite: &Path,
+        baseline: &Baseline,
+    ) {
+        let Some(name) = suite.file_name() else { return };
         let theirs = baseline.directory.join(name);
         if !theirs.exists() {
             let text = "the baseline has no suite: cases that were removed are not known";
@@ -145,200 +158,57 @@ impl Run {
                 return;
             }
         };
-        let own = self.suite.cases.iter().map(|case| case.name.clone()).collect::<BTreeSet<_>>();
-        for spec in theirs.cases.into_iter().filter(|case| !own.contains(&case.name)) {
-            let why = "the baseline's suite has it, this one does not; put it back, or accept its \
-                       removal with `on_missing: warn`";
-            let measured = MeasuredCase::unmeasured(spec, Evidence::Missing(why.to_owned()));
-            self.cases.push(Case { measured, sides: None });
-        }
+        let own = cases.iter().map(|(spec, _)| spec.name.as_str()).collect::<BTreeSet<_>>();
+        let removed = theirs.cases.into_iter().filter(|case| !own.contains(case.name.as_str()));
+        self.removed = removed.collect();
     }
+}
 
-    /// Comparisons to make.
-    fn planned(&self) -> usize {
-        self.cases.iter().filter(|case| case.sides.is_some()).count()
-    }
-
-    /// Cases that share the suite's error probability.
-    fn family(&self) -> usize {
-        self.cases.iter().filter(|case| !case.measured.policy.advisory).count()
-    }
-
-    fn manner(&self, policy: &CasePolicy, alpha: f64, fresh: bool) -> Manner {
-        let decision = DecisionSpec {
-            margin: Some(policy.margin),
-            equivalence: Some(policy.delta),
-            alpha: Some(alpha),
-            blocks: None,
-        };
-        let by = self.seen.as_ref().map(|seen| seen.verdict_by);
-        let counted = self.counts || by == Some(VerdictBy::Counts);
-        Manner { preset: self.suite.preset, decision, fresh, counted }
-    }
-
-    fn first_looks(&mut self, bench: &mut Bench<'_>, steps: &mut Steps) -> Result<(), CliError> {
-        let family = self.family().max(1) as f64;
-        let mut gone: Option<String> = None;
-        for index in 0..self.cases.len() {
-            let case = &self.cases[index];
-            let Some(sides) = &case.sides else { continue };
-            if let Some(why) = &gone {
-                let why = format!("not measured, because of an earlier case's error: {why}");
-                self.cases[index].measured.first = Evidence::Error(why);
-                continue;
-            }
-            let policy = case.measured.policy;
-            let alpha = if policy.advisory { policy.alpha } else { policy.alpha / family };
-            let manner = self.manner(&policy, alpha, false);
-            let request = sides.candidate.against(&sides.baseline, &manner);
-            let request = request.map_err(|error| in_case(&case.measured.spec.name, error))?;
-            steps.begin(&case.measured.spec.name);
-            let began = Instant::now();
-            match bench.compare(&request) {
-                Ok(response) => {
-                    self.look_at_conditions(&response)?;
-                    let measured = &mut self.cases[index].measured;
-                    measured.set_first(&response);
-                    measured.duration_s = began.elapsed().as_secs_f64();
-                }
-                Err(CliError::Interrupted) => return Err(CliError::Interrupted),
-                // Nothing was measured yet: the error says more than a report of errors.
-                Err(error) if is_fatal(&error) && self.seen.is_none() => return Err(error),
-                Err(error) => {
-                    let why = error.render();
-                    gone = is_fatal(&error).then(|| why.clone());
-                    self.cases[index].measured.first = Evidence::Error(why);
-                }
-            }
-            steps.end();
-        }
-        Ok(())
-    }
-
-    /// Compares again, in fresh processes, what seems slower.
-    fn confirm(&mut self, bench: &mut Bench<'_>, steps: &mut Steps) -> Result<(), CliError> {
-        let measured = self.cases.iter().map(|case| case.measured.clone()).collect::<Vec<_>>();
-        let unconfirmed = unconfirmed(&measured);
-        steps.extend(unconfirmed.len());
-        for index in unconfirmed {
-            let case = &self.cases[index];
-            let Some(sides) = &case.sides else { continue };
-            let policy = case.measured.policy;
-            let manner = self.manner(&policy, policy.alpha, true);
-            let request = sides.candidate.against(&sides.baseline, &manner);
-            let request = request.map_err(|error| in_case(&case.measured.spec.name, error))?;
-            steps.begin(&format!("{}, again in fresh processes", case.measured.spec.name));
-            let began = Instant::now();
-            let outcome = bench.compare(&request);
-            let measured = &mut self.cases[index].measured;
-            measured.confirmation = Some(match outcome {
-                Ok(response) => Evidence::of(&response, measured.spec.metric),
-                Err(CliError::Interrupted) => return Err(CliError::Interrupted),
-                Err(error) => Evidence::Error(error.render()),
+/// Both sides of every case; then the cases that only the baseline has: removing a case is no way to
+/// pass.
+fn planned(
+    cases: Vec<(CaseSpec, EvaluateRequest)>,
+    theirs: &Theirs,
+    defaults: CasePolicy,
+) -> Vec<PlannedCase> {
+    let own = cases.iter().map(|(spec, _)| spec.name.clone()).collect::<BTreeSet<_>>();
+    let mut planned = Vec::new();
+    for (spec, candidate) in cases {
+        let baseline = theirs.contracts.get(&spec.name).cloned();
+        let sides = baseline.map(|baseline| Sides { baseline, candidate }).ok_or_else(|| {
+            let files = spec.source.as_ref().map_or(spec.contract.clone(), |source| {
+                format!("{} or no {source}", spec.contract)
             });
-            measured.duration_s += began.elapsed().as_secs_f64();
-            steps.end();
-        }
-        Ok(())
+            let what = if theirs.pin.is_some() { "such case".to_owned() } else { files };
+            format!(
+                "the baseline {} has no {what}; a new case passes once it is in the baseline, or \
+                 at once with `on_missing: warn`",
+                theirs.report.name
+            )
+        });
+        planned.push(PlannedCase { spec, sides });
     }
-
-    /// A calibration of another device, driver or method says nothing here: better no verdict.
-    fn look_at_conditions(&mut self, response: &CompareResponse) -> Result<(), CliError> {
-        if let Some(seen) = &self.seen {
-            if seen.device.kind == response.device.kind && seen.device.name == response.device.name
-            {
-                return Ok(());
-            }
-            return Err(CliError::Usage(format!(
-                "the suite was begun on {} and went on on {}: its cases are not comparable; give \
-                 the server devices of one kind",
-                seen.device.name, response.device.name
-            )));
-        }
-        if let (VerdictBy::Times, Some((path, calibration))) =
-            (response.verdict_by, &self.calibration)
-        {
-            let now = conditions(response, self.suite.preset);
-            let checked = calibration.check(&now);
-            checked.map_err(|source| GateError::Calibration {
-                path: path.clone(),
-                source: Box::new(source),
-            })?;
-        }
-        self.seen = Some(response.clone());
-        Ok(())
+    let stored = theirs.contracts.keys().filter(|name| !own.contains(*name));
+    let stored = stored.map(|name| CaseSpec::removed(name.clone(), defaults));
+    for spec in theirs.removed.iter().cloned().chain(stored) {
+        let why = "the baseline's suite has it, this one does not; put it back, or accept its \
+                   removal with `on_missing: warn`";
+        planned.push(PlannedCase { spec, sides: Err(why.to_owned()) });
     }
-
-    fn report(
-        mut self,
-        args: &RunArgs,
-        baseline: &Baseline,
-        started: u64,
-        began: Instant,
-    ) -> GateReport {
-        let measured = self.cases.drain(..).map(|case| case.measured).collect::<Vec<_>>();
-        let (cases, verdict) = conclude(&measured, self.suite.on_missing);
-        let verdict_by = self.seen.as_ref().map(|seen| seen.verdict_by);
-        match (verdict_by, &self.calibration) {
-            (Some(VerdictBy::Times), None) => self.notes.push(
-                "the suite is not calibrated: `warpgauge gate calibrate` finds cases that cannot \
-                 carry the gate"
-                    .to_owned(),
-            ),
-            (Some(VerdictBy::Counts), Some(_)) => {
-                self.notes.push("counts are exact: the calibration is not used".to_owned());
-            }
-            _ => {}
-        }
-        GateReport {
-            schema_version: SCHEMA_VERSION,
-            warpgauge_version: env!("CARGO_PKG_VERSION").to_owned(),
-            suite: args.suite.display().to_string(),
-            baseline: baseline.report.clone(),
-            started_unix_s: started,
-            duration_s: began.elapsed().as_secs_f64(),
-            verdict,
-            exit_code: GateExit::of_verdict(verdict).code(),
-            statement: statement(verdict_by).to_owned(),
-            verdict_by,
-            device: self.seen.as_ref().map(|seen| seen.device.clone()),
-            method: self.seen.as_ref().and_then(method),
-            totals: Totals::of(&cases),
-            notes: self.notes,
-            cases,
-        }
-    }
+    planned
 }
 
-/// An error with the case that it is about.
-fn in_case(case: &str, error: CliError) -> CliError {
-    match error {
-        CliError::Usage(message) => CliError::Usage(format!("case `{case}`: {message}")),
-        other => other,
-    }
-}
-
-fn statement(by: Option<VerdictBy>) -> &'static str {
-    match by {
-        Some(VerdictBy::Times) => {
-            "Times of both sides, interleaved on one device; a regression was slower by more than \
-             its margin twice, the second time in fresh processes."
+/// Why there is no report, with the files that it is about.
+fn told(fault: GateFault<CliError>, args: &RunArgs, calibration: Option<PathBuf>) -> CliError {
+    match fault {
+        GateFault::Bench(error) => error,
+        GateFault::Calibration(source) => {
+            let path = calibration.unwrap_or_else(|| args.suite.clone());
+            GateError::Calibration { path, source }.into()
         }
-        Some(VerdictBy::Counts) => {
-            "Exact counts of one launch on the emulated device, where a difference of one is a \
-             difference. They say nothing of times."
-        }
-        None => "Nothing was measured.",
+        GateFault::Pin(source) => GateError::Pin { name: args.baseline.clone(), source }.into(),
+        devices @ GateFault::Devices { .. } => CliError::Usage(devices.to_string()),
     }
-}
-
-fn method(seen: &CompareResponse) -> Option<MethodReport> {
-    let measurement = seen.reference.measurement.as_ref()?;
-    Some(MethodReport {
-        method: measurement.method.clone(),
-        method_version: measurement.method_version,
-        driver: measurement.gpu.as_ref().and_then(|gpu| gpu.driver.clone()),
-    })
 }
 
 /// Writes every format; what is there of an earlier run is replaced.

@@ -6,7 +6,7 @@ mod eiattr;
 mod fatbin;
 mod ptx;
 
-pub(crate) use code::same_code;
+pub(crate) use code::{same_code, same_image};
 pub(crate) use cubin::{Cubin, RawKernel, RawParam, read_cubin};
 pub(crate) use fatbin::{FatbinEntry, FatbinKind, read_fatbin};
 pub(crate) use ptx::{Ptx, PtxKernel, PtxParam, cuda_version_of, read_ptx};

@@ -98,6 +98,8 @@ fn outcomes_of_one_case() {
         (error, None, Error, Reason::NotMeasured),
         (wrong, None, Invalid, Reason::CandidateWrong),
         (missing, None, Missing, Reason::NotOnBothSides),
+        (Evidence::Identical, None, Pass, Reason::IdenticalCode),
+        (slower(), Some(Evidence::Identical), Inconclusive, Reason::NotConfirmed),
         (counts(&[(100, 100), (7, 7)]), None, Pass, Reason::CountsWithin),
         (counts(&[(100, 101), (7, 7)]), None, Regression, Reason::MoreWork),
         (counts(&[(100, 99), (7, 7)]), None, Improved, Reason::LessWork),
@@ -185,4 +187,32 @@ fn the_suite_is_as_bad_as_its_worst_case() {
         assert_eq!(of(outcomes, fail), verdict, "{outcomes:?}");
     }
     assert_eq!(of(&[(Missing, POLICY)], OnMissing::Warn), SuiteVerdict::Pass);
+}
+
+#[test]
+fn advisory_cases_bear_a_share_of_wrong_calls() {
+    let p = |p| times(1.02, 0.01, Some(p));
+    let found = |values: &[f64]| {
+        let evidence = values.iter().map(|value| p(*value)).collect::<Vec<_>>();
+        let judged = evidence
+            .iter()
+            .map(|first| Judged { policy: &ADVISORY, first, confirmation: None })
+            .collect::<Vec<_>>();
+        to_confirm(&judged)
+    };
+    // Holm at 5 % would call none of them: 0.02 × 3.
+    assert_eq!(found(&[0.02, 0.03, 0.04]), [0, 1, 2]);
+    assert_eq!(found(&[0.012, 0.2, 0.3]), [0]);
+    assert!(found(&[0.02, 0.2, 0.3]).is_empty());
+    // A confirmation stands for itself.
+    let (first, again) = (p(0.03), p(0.03));
+    assert_eq!(one(&ADVISORY, &first, Some(&again)).reason, Reason::NotConfirmed);
+    let again = p(0.01);
+    assert_eq!(one(&ADVISORY, &first, Some(&again)).reason, Reason::Confirmed);
+}
+
+#[test]
+fn looks_share_the_error_among_their_kind() {
+    let alphas = crate::gate::first_alphas(&[POLICY, ADVISORY, POLICY, ADVISORY, ADVISORY]);
+    assert_eq!(alphas, [0.005, 0.05 / 3.0, 0.005, 0.05 / 3.0, 0.05 / 3.0]);
 }

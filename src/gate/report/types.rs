@@ -19,6 +19,9 @@ pub struct GateReport {
     pub suite: String,
     /// What the working tree was compared with.
     pub baseline: BaselineReport,
+    /// Commit of the candidate, with `-dirty` where files differ from it; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// When the run began, seconds since 1970.
     pub started_unix_s: u64,
     /// How long it took, seconds.
@@ -69,6 +72,10 @@ pub enum BaselineKind {
     Git,
     /// A directory.
     Directory,
+    /// A stored one, by its name.
+    Stored,
+    /// What came with the request.
+    Inline,
 }
 
 /// How times were taken.
@@ -134,6 +141,10 @@ pub struct CaseReport {
     /// Median time of the candidate on its own, milliseconds; on a GPU only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_ms: Option<f64>,
+    /// Ends of that median's 95 % confidence interval, milliseconds; empty where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[oai(default)]
+    pub candidate_ci_ms: Vec<f64>,
     /// Whether both are the same machine code, but for names. Absent where that cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical_code: Option<bool>,

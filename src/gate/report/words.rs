@@ -35,6 +35,7 @@ pub(super) fn reason(reason: Reason) -> &'static str {
     match reason {
         Reason::Confirmed => "slower beyond the margin, and again in fresh processes",
         Reason::NotConfirmed => "slower at first, not confirmed",
+        Reason::IdenticalCode => "the same machine code and launch, not measured",
         Reason::WithinDelta => "no slowdown that matters",
         Reason::Faster => "faster beyond the margin",
         Reason::Unresolved => "too noisy to exclude a slowdown that matters",
@@ -80,7 +81,11 @@ pub(super) fn measured(case: &CaseReport) -> String {
         );
     }
     let counts = case.counts.iter().map(|one| format!("{} {}", one.count, count_change(one)));
-    counts.collect::<Vec<_>>().join(", ")
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    if counts.is_empty() && case.reason == Reason::IdenticalCode {
+        return reason(case.reason).to_owned();
+    }
+    counts
 }
 
 /// How a count changed: exact, since a difference of one is one.

@@ -9,6 +9,7 @@
 mod block;
 mod drops;
 mod estimate;
+mod fdr;
 mod holm;
 mod policy;
 mod ranking;
@@ -22,6 +23,7 @@ mod verdict;
 pub use block::{Arm, BlockOrder, PairedBlock};
 pub use drops::{DropReason, drop_reasons};
 pub use estimate::{Estimate, hodges_lehmann, t_quantile};
+pub use fdr::benjamini_hochberg;
 pub use holm::holm_adjusted;
 pub use policy::{ComparePolicy, MAX_BLOCKS};
 pub use ranking::{PairOutcome, RankError, RankedCandidate, RankedPair, Ranking, rank};

@@ -49,7 +49,7 @@ impl Shared {
         submission: Submission,
         events: Option<SweepEvents>,
     ) -> Result<Outcome, ServiceError> {
-        self.check_request(&request).await?;
+        self.check_request(&request, &submission.caller.owner).await?;
         let admitted = self.admit()?;
         let job = self.new_job(&request, &submission)?;
         // Whose answer may be another job's, or a refusal, has to be known before anything runs.
@@ -62,12 +62,17 @@ impl Shared {
                 drop(admitted);
                 return self.follow(&submitted.id, &submission.caller).await;
             };
-            let live = LiveJob::new(submitted.id, request.kind(), 1, self.run_dir.path());
+            let live = self.live_job(submitted.id, &request, &submission);
             *live.lease() = Some(lease);
             return self.run_waited(live, request, &submission, events, admitted, None).await;
         }
-        let live = LiveJob::new(job.id.clone(), request.kind(), 1, self.run_dir.path());
+        let live = self.live_job(job.id.clone(), &request, &submission);
         self.run_waited(live, request, &submission, events, admitted, Some(job)).await
+    }
+
+    fn live_job(&self, id: String, request: &JobRequest, submission: &Submission) -> Arc<LiveJob> {
+        let owner = &submission.caller.owner;
+        LiveJob::new(id, request.kind(), owner, 1, self.run_dir.path())
     }
 
     async fn run_waited(
@@ -117,7 +122,7 @@ impl Shared {
         }
         let mut rows = Vec::with_capacity(jobs.len());
         for (at, (request, submission)) in jobs.iter().enumerate() {
-            let checked = self.check_request(request).await;
+            let checked = self.check_request(request, &submission.caller.owner).await;
             checked.map_err(|error| if batch { in_batch(at, error) } else { error })?;
             rows.push(self.new_job(request, submission)?);
         }
@@ -132,13 +137,14 @@ impl Shared {
     }
 
     /// Whether a request can be a job.
-    async fn check_request(&self, request: &JobRequest) -> Result<(), ServiceError> {
+    async fn check_request(&self, request: &JobRequest, owner: &str) -> Result<(), ServiceError> {
         match request {
             JobRequest::Evaluate(request) | JobRequest::Execute(request) => self.check(request),
             JobRequest::Compare(request) => {
                 contract::validate_compare(request, &self.limits).map_err(error::invalid)
             }
             JobRequest::Sweep(request) => sweep::check(self, (**request).clone()).await,
+            JobRequest::Gate(request) => self.check_gate(request, owner).await,
         }
     }
 
@@ -157,6 +163,9 @@ impl Shared {
         hash.update(&[0]);
         hash.update(&job.request);
         job.request_hash = *hash.finalize().as_bytes();
+        if let Some(id) = &submission.job_id {
+            job.id.clone_from(id);
+        }
         job.priority = submission.priority;
         job.idempotency_key.clone_from(&submission.idempotency_key);
         job.label.clone_from(&submission.label);
@@ -179,7 +188,7 @@ impl Shared {
 }
 
 /// Whose jobs a caller sees.
-pub(super) fn visibility(caller: &Caller) -> Visibility<'_> {
+pub(in crate::pipeline) fn visibility(caller: &Caller) -> Visibility<'_> {
     if caller.admin { Visibility::All } else { Visibility::Owner(&caller.owner) }
 }
 

@@ -12,6 +12,7 @@ use super::super::{SweepEvents, sweep};
 use super::accept::refused;
 use super::live::{LiveJob, Stop};
 use super::outcome::{self, Outcome};
+use crate::history;
 use crate::report::JobState;
 use crate::store::{Ending, NewJob, StoreError};
 use crate::telemetry::{EndState, telemetry};
@@ -124,7 +125,9 @@ impl Shared {
     ) -> Answer {
         match request {
             JobRequest::Evaluate(request) => {
+                let case = history::case_of(&request);
                 let report = self.run(job, *request, Purpose::Evaluate).await?;
+                self.remember_evaluation(job, &case, &report);
                 Ok(Outcome::Evaluated(Box::new(report)))
             }
             JobRequest::Execute(request) => {
@@ -138,6 +141,9 @@ impl Shared {
                 let events = events.unwrap_or_else(|| Box::new(|_| {}));
                 let report = sweep::run(self, job, *request, &events).await?;
                 Ok(Outcome::Swept(Box::new(report)))
+            }
+            JobRequest::Gate(request) => {
+                Ok(Outcome::Gated(Box::new(self.gate(job, *request).await?)))
             }
         }
     }

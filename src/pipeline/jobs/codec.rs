@@ -31,9 +31,6 @@ pub(super) enum CodecError {
     /// They are not what they should be.
     #[error("it cannot be read: {0}")]
     Unreadable(String),
-    /// This program does not do such jobs.
-    #[error("jobs of the kind `{0}` are not run by this program")]
-    Kind(&'static str),
 }
 
 /// A request for the store.
@@ -42,6 +39,7 @@ pub(super) fn encode(request: &JobRequest) -> Result<Vec<u8>, CodecError> {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => packed(request),
         JobRequest::Compare(request) => packed(request),
         JobRequest::Sweep(request) => packed(request),
+        JobRequest::Gate(request) => packed(request),
     }
 }
 
@@ -64,7 +62,7 @@ pub(super) fn decode(kind: JobKind, bytes: &[u8]) -> Result<JobRequest, CodecErr
         JobKind::Execute => JobRequest::Execute(unpacked(content)?),
         JobKind::Compare => JobRequest::Compare(unpacked(content)?),
         JobKind::Sweep => JobRequest::Sweep(unpacked(content)?),
-        JobKind::Gate => return Err(CodecError::Kind("gate")),
+        JobKind::Gate => JobRequest::Gate(unpacked(content)?),
     })
 }
 

@@ -118,7 +118,7 @@ impl Shared {
             }
         };
         let attempt = u32::from(row.attempts);
-        let job = LiveJob::new(row.id, kind, attempt, self.run_dir.path());
+        let job = LiveJob::new(row.id, kind, &row.owner, attempt, self.run_dir.path());
         if row.cancel_requested {
             job.stop(Stop::Cancelled);
         }

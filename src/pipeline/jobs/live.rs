@@ -28,6 +28,7 @@ pub(in crate::pipeline) enum Stop {
 pub(in crate::pipeline) struct LiveJob {
     id: String,
     pub(super) kind: JobKind,
+    owner: String,
     born: Instant,
     news: watch::Sender<JobEvent>,
     stop: watch::Sender<Option<Stop>>,
@@ -38,7 +39,13 @@ pub(in crate::pipeline) struct LiveJob {
 
 impl LiveJob {
     /// A job of which nothing is known but that it is to be done. Tools' files will stand in `files`.
-    pub(super) fn new(id: String, kind: JobKind, attempt: u32, files: &Path) -> Arc<Self> {
+    pub(super) fn new(
+        id: String,
+        kind: JobKind,
+        owner: &str,
+        attempt: u32,
+        files: &Path,
+    ) -> Arc<Self> {
         let first = JobEvent {
             job_id: id.clone(),
             state: JobState::Submitted,
@@ -54,6 +61,7 @@ impl LiveJob {
         Arc::new(Self {
             id,
             kind,
+            owner: owner.to_owned(),
             born: Instant::now(),
             news: watch::Sender::new(first),
             stop: watch::Sender::new(None),
@@ -64,6 +72,11 @@ impl LiveJob {
 
     pub(in crate::pipeline) fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Whose it is.
+    pub(in crate::pipeline) fn owner(&self) -> &str {
+        &self.owner
     }
 
     /// Where the job stands. A sweep, whose points overtake each other, stays on the device once
@@ -110,10 +123,10 @@ impl LiveJob {
         self.tell(|news| (news.points_done, news.points) = (Some(done), Some(all)));
     }
 
-    /// Keeps a kernel of the job for those who ask for its code. Points of a sweep leave none: there
-    /// are too many of them.
+    /// Keeps a kernel of the job for those who ask for its code. Points of a sweep leave none, nor do
+    /// cases of a gate: there are too many of them.
     pub(in crate::pipeline) fn keep(&self, kernel: KeptKernel) {
-        if self.kind != JobKind::Sweep {
+        if !matches!(self.kind, JobKind::Sweep | JobKind::Gate) {
             self.leavings().keep(kernel);
         }
     }
@@ -277,7 +290,7 @@ mod tests {
     use super::*;
 
     fn job(id: &str, kind: JobKind) -> Arc<LiveJob> {
-        LiveJob::new(id.to_owned(), kind, 1, Path::new("/"))
+        LiveJob::new(id.to_owned(), kind, "", 1, Path::new("/"))
     }
 
     #[test]

@@ -19,8 +19,9 @@ mod outcome;
 mod upkeep;
 mod views;
 
-pub(super) use accept::refused;
+pub(super) use accept::{refused, visibility};
 pub(super) use codec::weight;
 pub(super) use dispatch::Dispatcher;
 pub(super) use live::{LiveJob, LiveJobs};
+pub(super) use outcome::Outcome;
 pub(super) use upkeep::keep as keep_up;

@@ -4,6 +4,7 @@ use super::super::compare;
 use super::super::error::{self, ServiceError};
 use super::codec::{self, CodecError};
 use super::live::Stop;
+use crate::gate::report::GateReport;
 use crate::report::{CompareResponse, EvaluateResponse, JobKind, JobState, SweepResponse};
 use crate::store::{Ending, JobError, NewReport, StoredReport};
 
@@ -16,6 +17,8 @@ pub(in crate::pipeline) enum Outcome {
     Compared(Box<CompareResponse>),
     /// Of a sweep.
     Swept(Box<SweepResponse>),
+    /// Of a run of the gate.
+    Gated(Box<GateReport>),
 }
 
 impl Outcome {
@@ -40,6 +43,13 @@ impl Outcome {
         }
     }
 
+    pub(in crate::pipeline) fn gated(self) -> Result<GateReport, ServiceError> {
+        match self {
+            Self::Gated(report) => Ok(*report),
+            _ => Err(another_kind()),
+        }
+    }
+
     /// Whether the end of the service, and not of the kernel, ended it.
     pub(super) fn was_stopped(&self) -> bool {
         let stopped = |report: &EvaluateResponse| {
@@ -51,7 +61,7 @@ impl Outcome {
                 stopped(&report.reference)
                     || report.candidates.iter().any(|one| stopped(&one.evaluation))
             }
-            Self::Swept(_) => false,
+            Self::Swept(_) | Self::Gated(_) => false,
         }
     }
 
@@ -73,6 +83,7 @@ impl Outcome {
             Self::Evaluated(report) if whole || !has_content(report) => codec::report(kind, report),
             Self::Evaluated(report) => codec::report(kind, &without_content(report)),
             Self::Compared(report) => codec::report(kind, report),
+            Self::Gated(report) => codec::report(kind, report),
             Self::Swept(report) if whole => codec::report(kind, report),
             Self::Swept(report) => {
                 let mut kept = report.clone();
@@ -90,7 +101,7 @@ impl Outcome {
             JobKind::Evaluate | JobKind::Execute => Self::Evaluated(codec::read(stored)?),
             JobKind::Compare => Self::Compared(codec::read(stored)?),
             JobKind::Sweep => Self::Swept(codec::read(stored)?),
-            JobKind::Gate => return Err(CodecError::Kind("gate")),
+            JobKind::Gate => Self::Gated(codec::read(stored)?),
         })
     }
 
@@ -99,7 +110,7 @@ impl Outcome {
         match self {
             Self::Evaluated(report) => Some((**report).clone()),
             Self::Compared(report) => Some(compare::kept(report)),
-            Self::Swept(_) => None,
+            Self::Swept(_) | Self::Gated(_) => None,
         }
     }
 }
@@ -169,6 +180,8 @@ fn code_of(error: &ServiceError) -> &'static str {
         ServiceError::Invalid(_) => "invalid_contract",
         ServiceError::QueueFull { .. } => "queue_full",
         ServiceError::Unavailable(_) => "unavailable",
+        ServiceError::Conflict { code, .. } => code,
+        ServiceError::NoSuchBaseline(_) => "no_such_baseline",
         _ => "internal",
     }
 }

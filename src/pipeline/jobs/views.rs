@@ -8,13 +8,15 @@ use futures_util::stream;
 use super::super::error::{self, ServiceError};
 use super::super::run::Shared;
 use super::super::statistics;
-use super::super::submission::{Caller, CleanupPolicy, JobEvents, JobQuery};
+use super::super::submission::{Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest};
 use super::accept::{refused, visibility};
 use super::codec;
 use super::outcome::Outcome;
+use crate::gate::GateRequest;
+use crate::gate::report::GateReport;
 use crate::report::{
-    CancelOutcome, CancelReport, CleanupReport, JobCounts, JobEvent, JobList, JobStage, JobState,
-    JobSummary, JobView, ResponseStatus, ServiceStatistics, SweepView,
+    CancelOutcome, CancelReport, CleanupReport, JobCounts, JobEvent, JobKind, JobList, JobStage,
+    JobState, JobSummary, JobView, ResponseStatus, ServiceStatistics, SweepView,
 };
 use crate::store::{Cancel, JobFilter, JobRow, Page, Retention, STATES, Store};
 use crate::telemetry::{EndState, telemetry};
@@ -53,7 +55,8 @@ impl Shared {
                 view.state = now.state;
             }
             view.trials_done = now.trials_done;
-            view.sweep = now.points.map(|points| SweepView {
+            let points = now.points.filter(|_| view.kind == JobKind::Sweep);
+            view.sweep = points.map(|points| SweepView {
                 points,
                 points_done: now.points_done.unwrap_or(0),
                 result: None,
@@ -84,8 +87,40 @@ impl Shared {
                 view.status = Some(report.status);
                 view.sweep = Some(codec::swept(*report));
             }
+            Outcome::Gated(report) => {
+                view.status = Some(ResponseStatus::Success);
+                view.gate = Some(report);
+            }
         }
         Ok(())
+    }
+
+    /// A run of the gate that ended: what was asked, and what came of it.
+    pub(in crate::pipeline) async fn gate_job(
+        &self,
+        id: &str,
+        caller: &Caller,
+    ) -> Result<(GateRequest, GateReport), ServiceError> {
+        let row = self.row(id, caller).await?;
+        let no = |why: &str| ServiceError::Conflict {
+            code: "not_promotable",
+            message: format!("job {} {why}", row.id),
+        };
+        if codec::from_store(row.kind) != JobKind::Gate {
+            return Err(no("is no run of the gate"));
+        }
+        if !row.state.is_end() {
+            return Err(no("has not ended"));
+        }
+        let report = self.outcome_of(id, caller).await?.gated()?;
+        let request = self.store.request(id).await.map_err(refused)?;
+        let request = request.ok_or_else(|| no("is not kept any more"))?;
+        let request = codec::decode(JobKind::Gate, &request)
+            .map_err(|error| error::internal("reading a stored request", &error))?;
+        match request {
+            JobRequest::Gate(request) => Ok((*request, report)),
+            _ => Err(no("is no run of the gate")),
+        }
     }
 
     /// What came of a job that ended.
@@ -231,7 +266,7 @@ impl Shared {
             max_age: if nothing { Some(Duration::ZERO) } else { policy.older_than },
             max_jobs: policy.keep.unwrap_or(0),
             max_bytes: policy.max_bytes.unwrap_or(0),
-            max_points: None,
+            ..Retention::default()
         };
         let cleaned = self.store.cleanup(&policy).await.map_err(refused)?;
         Ok(CleanupReport { jobs: cleaned.jobs, bytes: cleaned.bytes })
@@ -332,6 +367,7 @@ fn from_row(row: &JobRow) -> JobView {
         result: None,
         comparison: None,
         sweep: None,
+        gate: None,
     }
 }
 

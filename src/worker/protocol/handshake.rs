@@ -133,7 +133,7 @@ pub struct SmLimits {
 }
 
 /// Where a kernel runs. Times of different kinds are never compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(Enum)]
 #[oai(rename_all = "lowercase")]

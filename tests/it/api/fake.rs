@@ -1,5 +1,8 @@
 //! A service without devices. It answers from the request alone; the name of the kernel says how.
 
+#[path = "fake_gate.rs"]
+mod gate;
+
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +16,7 @@ use warpgauge::contract::{
     AxisValue, CompareRequest, EvaluateRequest, KernelCode, Limits, ReturnOutputs, SweepPlan,
     SweepRequest,
 };
+use warpgauge::gate::Baseline;
 use warpgauge::pipeline::{
     Answer, ArtifactContent, ArtifactKind, ArtifactList, ArtifactView, Caller, CleanupPolicy,
     CompileRequest, EvaluationService, JobEvents, JobQuery, JobRequest, Problem, ServiceError,
@@ -38,6 +42,7 @@ pub const PANIC: &str = "panic";
 /// See the module.
 pub struct FakeService {
     jobs: Mutex<BTreeMap<String, JobView>>,
+    baselines: Mutex<BTreeMap<String, Baseline>>,
     next: AtomicU64,
     /// Kernels named `hang` that have started.
     pub started: watch::Sender<usize>,
@@ -54,6 +59,7 @@ impl FakeService {
         env!("CARGO_PKG_VERSION").clone_into(&mut status.version);
         Self {
             jobs: Mutex::default(),
+            baselines: Mutex::default(),
             next: AtomicU64::new(1),
             started: watch::Sender::new(0),
             cancelled: watch::Sender::new(0),
@@ -273,6 +279,7 @@ impl EvaluationService for FakeService {
                 result: Some(self.report(&request, id.clone())),
                 comparison: None,
                 sweep: None,
+                gate: None,
             };
             self.jobs.lock().unwrap().insert(id.clone(), job);
             Ok(SubmittedJob { job_id: id, state: JobState::Submitted, existing: false })

@@ -5,6 +5,7 @@ mod bodies;
 mod envelope;
 mod errors;
 mod fake;
+mod gate;
 mod http;
 mod jobs;
 mod lifetime;

@@ -8,6 +8,8 @@ use warpgauge::api::{
     Stats,
 };
 use warpgauge::contract::{CompareRequest, EvaluateRequest, SweepRequest};
+use warpgauge::gate::{Baseline, GateRequest, NewBaseline};
+use warpgauge::history::HistoryAnswer;
 use warpgauge::pipeline::CompileRequest;
 use warpgauge::report::{
     CancelReport, CompareResponse, CompileResponse, EvaluateResponse, JobList, JobView,
@@ -87,7 +89,7 @@ fn comparison_requests() {
             "preset": "deep", "cache": "hot", "inputs": "same", "min_warmup_time": 0.5,
             "max_time": 2.0,
         },
-        "isolation": "fresh",
+        "isolation": "fresh", "measure_identical": false,
         "decision": {"margin": 0.25, "equivalence": 0.5, "alpha": 0.125, "blocks": 16},
     });
     check::<CompareRequest>("CompareRequest", &[full, minimal]);
@@ -171,6 +173,7 @@ fn device_metrics() -> Value {
         "kernels_left_out": 3,
         "conditions": {
             "clock_control": "none", "cache_control": "all", "replay": "user", "passes": 9,
+            "window_ms": 200, "launches": 3265,
         },
         "unavailable": {"code": "no_permission", "reason": "r", "remedy": "r"},
         "kernels": [{
@@ -245,6 +248,7 @@ fn full_report() -> Value {
     measurement["samples_ms"] = json!([0.5, 0.25]);
     measurement["rejected"] = json!([{"reason": "clock_drop", "count": 1}]);
     measurement["notes"] = json!(["n"]);
+    measurement["grid_blocks"] = json!(7);
     measurement["gpu"]["throttle_reasons"] = json!(["sw_power_cap"]);
     measurement["gpu"]["flags"] = json!(["power_cap"]);
     measurement["summary"]["effective_n"] = json!(2);
@@ -342,6 +346,7 @@ fn reports() {
         "job_id": "1", "state": "profiling", "status": "success", "created_at": 1.0,
         "finished_at": 2.0, "trials_done": 3, "error": "e", "result": full_report(),
         "sweep": {"points": 2, "points_done": 1, "result": full_sweep()},
+        "gate": gate_report(),
     });
     let new = json!({"job_id": "1", "state": "submitted", "created_at": 1.0, "trials_done": 0});
     check::<JobView>("JobView", &[job, new]);
@@ -354,6 +359,56 @@ fn reports() {
         "job_id": "1", "status": "submitted", "status_url": "/jobs/1", "existing": true,
     });
     check::<Accepted>("Accepted", &[accepted]);
+}
+
+fn gate_report() -> Value {
+    serde_json::from_str(include_str!("../../../src/api/examples/gate.json")).unwrap()
+}
+
+#[test]
+fn gates() {
+    let policy = json!({
+        "margin": 0.25, "delta": 0.5, "alpha": 0.125, "count_margin": 0.5,
+        "on_inconclusive": "warn", "advisory": true,
+    });
+    let contract = json!({"kernel": {"kernel_type": "ptx"}});
+    let conditions = json!({
+        "device": "d", "driver": "1", "cuda": "13.0", "method": "m", "method_version": 1,
+        "preset": "ci",
+    });
+    let case = json!({
+        "cache": "cold", "floor": 0.5, "block_sd": 0.25, "minimum_detectable_effect": 0.125,
+        "advisory": ["why"],
+    });
+    let calibration = json!({
+        "version": 1, "conditions": conditions, "blocks": 64, "runs": 5, "cases": {"a": case},
+    });
+    let full = json!({
+        "suite": "s", "preset": "deep", "on_missing": "warn", "defaults": policy,
+        "cases": [{
+            "name": "a", "metric": "barriers", "policy": policy, "contract": contract,
+            "baseline": contract,
+        }],
+        "baseline": "main", "calibration": calibration, "measure_identical": true, "commit": "c",
+    });
+    let minimal = json!({"cases": [{"name": "a", "contract": contract}]});
+    check::<GateRequest>("GateRequest", &[full, minimal]);
+    let pin = json!({
+        "device": "d", "driver": "1", "cuda": "13.0", "method": "m", "method_version": 1,
+    });
+    let cases = json!([{"name": "a", "contract": contract}]);
+    let new = json!({"name": "main", "suite": "s", "cases": cases, "pin": pin, "commit": "c"});
+    check::<NewBaseline>("NewBaseline", &[new, json!({"name": "main", "cases": cases})]);
+    let baseline = json!({
+        "name": "main", "pin": pin, "suite": "s", "commit": "c", "promoted_from": "j",
+        "stored_unix_s": 1.0, "cases": {"a": contract},
+    });
+    check::<Baseline>("Baseline", &[baseline]);
+    let history = serde_json::from_str(include_str!("../../../src/api/examples/history.json"));
+    let mut history: Value = history.unwrap();
+    history["series"][0]["points"][0]["job_id"] = json!("j");
+    history["series"][0]["points"][0]["commit"] = json!("c");
+    check::<HistoryAnswer>("HistoryAnswer", &[history]);
 }
 
 #[test]
@@ -381,6 +436,7 @@ fn comparisons() {
     let candidate = &mut full["candidates"][0];
     candidate["evaluation"] = full_report();
     candidate["not_compared"] = json!("why");
+    candidate["same_image"] = json!(true);
     candidate["counted"] = counted;
     candidate["no_code_diff"] = json!("why");
     candidate["code_diff"] = json!({

@@ -47,7 +47,7 @@ fn operations(document: &Value) -> Vec<(String, Value)> {
 #[test]
 fn every_operation_is_documented() {
     let operations = operations(&full());
-    assert_eq!(operations.len(), 23);
+    assert_eq!(operations.len(), 30);
     for (label, operation) in operations {
         let text = |key: &str| operation[key].as_str().unwrap_or_default().to_owned();
         assert!(!text("operationId").is_empty(), "{label}");
@@ -84,13 +84,20 @@ fn errors_are_declared_where_they_can_happen() {
         let expected: &[&str] = match label.as_str() {
             "get /health" => &["200", "500", "503"],
             "get /capabilities" => &["200", "400", "401", "500", "503"],
-            "post /evaluate" => {
+            "post /evaluate" | "post /gate" => {
                 &["200", "202", "400", "401", "408", "409", "413", "415", "429", "500", "503"]
             }
             "post /jobs" => &["202", "400", "401", "408", "409", "413", "415", "429", "500", "503"],
             "post /execute" | "post /compare" | "post /sweep" => {
                 &["200", "400", "401", "408", "409", "413", "415", "429", "500", "503"]
             }
+            "post /baselines" | "post /baselines/{name}/promote" => {
+                &["200", "400", "401", "404", "408", "409", "413", "415", "429", "500", "503"]
+            }
+            "get /baselines/{name}" | "delete /baselines/{name}" => {
+                &["200", "401", "404", "500", "503"]
+            }
+            "get /history" => &["200", "400", "401", "500", "503"],
             "post /admin/cleanup-jobs" => &["200", "400", "401", "403", "500", "503"],
             "get /jobs" => &["200", "400", "401", "500", "503"],
             "get /jobs/{job_id}/events" => &["200", "401", "404", "429", "500", "503"],

@@ -3,6 +3,7 @@
 
 mod counts;
 mod crash;
+mod gate;
 mod load;
 mod payload;
 mod process;
@@ -19,6 +20,8 @@ pub enum Command {
     Service(service::Options),
     /// Compare the emulator's counts with Nsight Compute's.
     Counts(counts::Options),
+    /// The gate: the same counts in every run, a worse kernel caught; on a GPU also its error rates.
+    Gate(gate::Options),
     /// Kill servers and workers at random, and look for what was lost.
     Crash(crash::Options),
 }
@@ -28,6 +31,7 @@ pub fn run(command: &Command) -> Result<()> {
     match command {
         Command::Service(options) => service::run(options),
         Command::Counts(options) => counts::run(options),
+        Command::Gate(options) => gate::run(options),
         Command::Crash(options) => crash::run(options),
     }
 }

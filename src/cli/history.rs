@@ -1,0 +1,134 @@
+//! `warpgauge history`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ureq::http::Method;
+
+use super::args::Target;
+use super::terminal::{Terminal, plain};
+use super::{CliError, json, local, remote};
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::history::{HistoryAnswer, Series, svg};
+use crate::pipeline::{Caller, HistoryQuery, MAX_HISTORY, stored_history};
+
+/// Latest values of a series that are listed.
+const SHOWN: usize = 12;
+
+#[derive(Debug, Args)]
+pub(super) struct HistoryArgs {
+    /// A case of a gate's suite, or of evaluations; without it all cases are summed up
+    pub case: Option<String>,
+    /// Print the series as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Draw the series into this file
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Points to look at, the newest
+    #[arg(long, value_name = "N", default_value_t = 1_000,
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_HISTORY)))]
+    pub limit: u32,
+    #[command(flatten)]
+    pub target: Target,
+}
+
+pub(super) fn run(
+    args: &HistoryArgs,
+    config: &Config,
+    terminal: Terminal,
+) -> Result<Exit, CliError> {
+    let query = HistoryQuery { case: args.case.clone(), limit: args.limit };
+    let answer = match &args.target.server {
+        Some(server) => {
+            let route = match &query.case {
+                Some(case) => {
+                    format!("/history?limit={}&case={}", query.limit, remote::encoded(case))
+                }
+                None => format!("/history?limit={}", query.limit),
+            };
+            remote::ask(&args.target, server, Method::GET, &route)?.1
+        }
+        // The devices are not needed, and not started.
+        None => local::runtime()?.block_on(stored_history(config, &query, &Caller::local()))?,
+    };
+    if let Some(path) = &args.svg {
+        std::fs::write(path, svg(&answer.series))
+            .map_err(|source| CliError::Write { path: path.clone(), source })?;
+        terminal.note(&format!("wrote {}", path.display()));
+    }
+    if args.json {
+        terminal.print_line(&json::text("history", &answer)?)?;
+    } else {
+        terminal.print(&plain(&text(&answer, args.case.is_some())))?;
+    }
+    Ok(Exit::Success)
+}
+
+fn text(answer: &HistoryAnswer, in_full: bool) -> String {
+    if answer.series.is_empty() {
+        return "no history\n".to_owned();
+    }
+    let mut text = String::new();
+    for series in &answer.series {
+        text.push_str(&heading(series));
+        for change in &series.changes {
+            let commit = change.commit.as_deref().map(|commit| format!(" at {commit}"));
+            text.push_str(&format!(
+                "  change at point {}{}: {} to {} ({:+.2} %, p {:.3})\n",
+                change.at + 1,
+                commit.unwrap_or_default(),
+                value(series, change.before),
+                value(series, change.after),
+                100.0 * (change.after / change.before - 1.0),
+                change.p_value
+            ));
+        }
+        if in_full {
+            list(&mut text, series);
+        }
+    }
+    if answer.truncated {
+        text.push_str("older points are left out; see --limit\n");
+    }
+    text
+}
+
+fn heading(series: &Series) -> String {
+    let key = &series.key;
+    let driver = key.driver.as_deref().map(|driver| format!(", driver {driver}"));
+    let last = series.points.last().map(|point| format!(", last {}", value(series, point.value)));
+    format!(
+        "{}  {}  {}{}, {}: {} points{}\n",
+        key.case,
+        series.metric,
+        key.device,
+        driver.unwrap_or_default(),
+        key.method,
+        series.points.len(),
+        last.unwrap_or_default()
+    )
+}
+
+fn list(text: &mut String, series: &Series) {
+    let skipped = series.points.len().saturating_sub(SHOWN);
+    for (index, point) in series.points.iter().enumerate().skip(skipped) {
+        let interval = point
+            .ci_low
+            .zip(point.ci_high)
+            .map(|(low, high)| format!(" [{}, {}]", value(series, low), value(series, high)));
+        text.push_str(&format!(
+            "  {:>5}  {}{}  {:?}  {}\n",
+            index + 1,
+            value(series, point.value),
+            interval.unwrap_or_default(),
+            point.verdict,
+            point.commit.as_deref().unwrap_or("")
+        ));
+    }
+}
+
+fn value(series: &Series, value: f64) -> String {
+    if series.metric == "time" { format!("{value:.6} ms") } else { format!("{value}") }
+}

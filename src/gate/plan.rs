@@ -1,0 +1,77 @@
+//! What a run of the gate is to do: a suite, the code of both sides, and what it rests on.
+
+use super::report::BaselineReport;
+use super::{
+    Calibration, CasePolicy, CaseSpec, Evidence, MeasuredCase, OnMissing, Pin, Sides,
+    with_calibration,
+};
+use crate::contract::PresetName;
+
+/// Share of wrong calls among the advisory cases that are called slower, at most.
+pub const ADVISORY_RATE: f64 = 0.05;
+
+/// A suite with the code of both sides, ready to be measured.
+#[derive(Debug, Clone)]
+pub struct GatePlan {
+    /// The suite's name in the report.
+    pub suite: String,
+    /// How much time to spend on precision.
+    pub preset: PresetName,
+    /// What a case is that one side lacks.
+    pub on_missing: OnMissing,
+    /// The cases: those of the suite in its order, then those that only the baseline has.
+    pub cases: Vec<PlannedCase>,
+    /// What the candidate is compared with.
+    pub baseline: BaselineReport,
+    /// What the baseline is pinned to, if it is.
+    pub pin: Option<Pin>,
+    /// What the cases showed against themselves.
+    pub calibration: Option<Calibration>,
+    /// Whether kernels that are the same image with the same launch are measured.
+    pub measure_identical: bool,
+    /// Commit of the candidate, where it is known.
+    pub commit: Option<String>,
+    /// What to know besides.
+    pub notes: Vec<String>,
+}
+
+/// A case, and its code on both sides or why there is none.
+#[derive(Debug, Clone)]
+pub struct PlannedCase {
+    /// The case.
+    pub spec: CaseSpec,
+    /// Its code; the error is why one side lacks it.
+    pub sides: Result<Sides, String>,
+}
+
+impl GatePlan {
+    /// The cases with nothing measured.
+    pub fn unmeasured(&self) -> Vec<MeasuredCase> {
+        let case = |planned: &PlannedCase| {
+            let spec = planned.spec.clone();
+            let calibrated = self.calibration.as_ref().and_then(|all| all.cases.get(&spec.name));
+            let why = planned.sides.as_ref().err().cloned();
+            let why = why.map_or_else(
+                || Evidence::Error("it was not come to".to_owned()),
+                Evidence::Missing,
+            );
+            let mut case = MeasuredCase::unmeasured(spec, why);
+            case.policy = with_calibration(case.policy, calibrated);
+            case.calibrated = calibrated.cloned();
+            case
+        };
+        self.cases.iter().map(case).collect()
+    }
+}
+
+/// The error probability that the first comparison of each case is made with: α over the cases that
+/// may fail the suite; of an advisory case [`ADVISORY_RATE`] over those.
+pub fn first_alphas(policies: &[CasePolicy]) -> Vec<f64> {
+    let advisory = policies.iter().filter(|policy| policy.advisory).count();
+    let family = policies.len() - advisory;
+    let alpha = |policy: &CasePolicy| match policy.advisory {
+        true => ADVISORY_RATE / advisory as f64,
+        false => policy.alpha / family as f64,
+    };
+    policies.iter().map(alpha).collect()
+}
