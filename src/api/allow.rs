@@ -15,7 +15,8 @@ struct Template {
 impl Routes {
     /// From templates such as `/jobs/{job_id}` and their methods in capitals.
     pub(super) fn new(routes: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
-        let template = |(text, methods): (String, Vec<String>)| {
+        let template = |(text, mut methods): (String, Vec<String>)| {
+            methods.sort();
             let parts = text.split('/').map(str::to_owned).collect();
             Template { text, parts, methods }
         };

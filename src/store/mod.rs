@@ -31,7 +31,6 @@ mod open;
 mod read;
 mod recover;
 mod retention;
-mod settings;
 mod state;
 mod submit;
 mod tally;

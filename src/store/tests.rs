@@ -423,7 +423,7 @@ async fn claimers_compete_and_nothing_is_lost_or_doubled(fresh: Fresh) {
     let stores = [fresh.store().await, fresh.store().await];
     let mut ids = std::collections::BTreeSet::new();
     for owner in ["a", "b", "c"] {
-        let jobs = vec![NewJob { max_attempts: 10, ..job(owner) }; 40];
+        let jobs = (0..40).map(|_| NewJob { max_attempts: 10, ..job(owner) }).collect();
         ids.extend(stores[0].submit_all(jobs).await.unwrap().into_iter().map(|job| job.id));
     }
     let mut claimers = tokio::task::JoinSet::new();

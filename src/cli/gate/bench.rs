@@ -171,10 +171,11 @@ impl GateBench for RemoteBench<'_> {
 fn gravity(error: &CliError) -> Gravity {
     match error {
         CliError::Interrupted => Gravity::Run,
-        CliError::Remote(RemoteError::Refused { status, .. }) => match status {
-            401 | 403 | 404 | 429 | 502..=504 => Gravity::Suite,
-            _ => Gravity::Case,
-        },
+        CliError::Remote(RemoteError::Refused {
+            status: 401 | 403 | 404 | 429 | 502..=504,
+            ..
+        }) => Gravity::Suite,
+        CliError::Remote(RemoteError::Refused { .. }) => Gravity::Case,
         CliError::Remote(_) => Gravity::Suite,
         CliError::Service(ServiceError::Unavailable(_) | ServiceError::ShuttingDown) => {
             Gravity::Suite

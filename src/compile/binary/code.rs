@@ -50,8 +50,11 @@ pub(crate) fn same_image(a: &[u8], b: &[u8]) -> bool {
     matches!((everything(a), everything(b)), (Some(a), Some(b)) if a == b)
 }
 
+/// Machine, flags, ABI and its version.
+type Machine = (u16, u32, u8, u8);
+
 /// The header's architecture and flags, and every section that can matter, in order.
-fn everything(image: &[u8]) -> Option<((u16, u32, u8, u8), Vec<Section<'_>>)> {
+fn everything(image: &[u8]) -> Option<(Machine, Vec<Section<'_>>)> {
     let elf = ElfFile64::<Endianness>::parse(image).ok()?;
     let (endian, header) = (elf.endian(), elf.elf_header());
     let ident = header.e_ident();

@@ -314,7 +314,7 @@ fn timeline() -> Value {
 #[test]
 fn jobs_and_statistics() {
     let item = json!({
-        "kind": "sweep", "request": {"kernel": {}}, "label": "l", "priority": 3, "webhook": "w",
+        "kind": "sweep", "request": {}, "label": "l", "priority": 3, "webhook": "w",
         "idempotency_key": "k",
     });
     check::<Batch>("Batch", &[json!({"jobs": [item, {"request": {}}]})]);
