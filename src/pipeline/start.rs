@@ -28,7 +28,7 @@ use crate::report::{
     CancelReport, CleanupReport, CompareResponse, CompileResponse, EvaluateResponse, JobList,
     JobView, ProfilePlan, ServiceStatistics, SweepResponse, Tooling,
 };
-use crate::store::{Store, StoreConfig};
+use crate::store::{Durability, Quotas, Store, StoreConfig};
 use crate::telemetry::telemetry;
 use crate::tools::{ToolSearch, Tools};
 use crate::webhook::{Courier, Policy};
@@ -268,7 +268,21 @@ impl EvaluationService for Pipeline {
 
 /// Where the store is, by the configuration.
 pub(super) fn store_config(config: &Config) -> StoreConfig {
-    StoreConfig::configured(config, config.data_dir())
+    let limits = &config.limits;
+    let storage = &config.storage;
+    StoreConfig {
+        url: storage.database_url.clone(),
+        durability: match storage.durability.as_str() {
+            "power" => Durability::Power,
+            _ => Durability::Process,
+        },
+        quotas: Quotas {
+            max_waiting: limits.max_queued_per_key,
+            max_running: limits.max_running_per_key,
+        },
+        artifacts_max_bytes: storage.artifacts_max_bytes,
+        ..StoreConfig::new(config.data_dir())
+    }
 }
 
 /// This program: children are started from it.

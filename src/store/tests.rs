@@ -155,7 +155,7 @@ async fn a_process_that_is_gone_loses_its_jobs(fresh: Fresh) {
     drop(other);
     presence.release_lock();
     let requeued = store.requeue_expired().await.unwrap();
-    assert_eq!(requeued.queued, [submitted.id.clone()]);
+    assert_eq!(requeued.queued, std::slice::from_ref(&submitted.id));
     let again = store.claim().await.unwrap().unwrap();
     assert_eq!((again.job.id, again.job.attempts), (submitted.id, 2));
 }
@@ -197,7 +197,7 @@ async fn cancelling(fresh: Fresh) {
     assert!(store.claim().await.unwrap().is_none());
     let (runs, lease) = store.submit_leased(job("a")).await.unwrap();
     assert_eq!(store.cancel(&runs.id, Visibility::All).await.unwrap(), Cancel::Asked);
-    assert_eq!(store.heartbeat().await.unwrap().cancel, [runs.id.clone()]);
+    assert_eq!(store.heartbeat().await.unwrap().cancel, std::slice::from_ref(&runs.id));
     drop(lease);
     assert!(store.claim().await.unwrap().is_none(), "a cancelled job is not run again");
     let row = store.job(&runs.id, Visibility::All).await.unwrap().unwrap();

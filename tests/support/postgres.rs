@@ -81,6 +81,8 @@ impl Server {
                 return Self { child, directory: directory.to_owned() };
             }
         }
+        let _ = child.kill();
+        let _ = child.wait();
         panic!("PostgreSQL did not start:\n{}", log.join("\n"));
     }
 }

@@ -66,7 +66,14 @@ impl Shared {
 
     /// Removes ended jobs that need not be kept.
     async fn tidy(&self) {
-        let policy = Retention::configured(&self.config);
+        let storage = &self.config.storage;
+        let age = Duration::try_from_secs_f64(storage.keep_days * 86_400.0).ok();
+        let policy = Retention {
+            max_age: age.filter(|age| !age.is_zero()),
+            max_jobs: storage.keep_jobs,
+            max_bytes: storage.keep_bytes,
+            max_points: Some(storage.keep_points).filter(|points| *points > 0),
+        };
         match self.store.cleanup(&policy).await {
             Ok(cleaned) if cleaned.jobs > 0 => {
                 tracing::info!(jobs = cleaned.jobs, bytes = cleaned.bytes, "old jobs were removed");
