@@ -116,6 +116,7 @@ pub struct StorageConfig {
     pub keep_days: f64,
     pub keep_jobs: u64,
     pub keep_bytes: u64,
+    pub keep_points: u64,
     pub artifacts_max_bytes: u64,
 }
 

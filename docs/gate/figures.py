@@ -24,6 +24,7 @@ printed as Markdown, and --join prints them of several such directories together
 kernels are K times smaller: to try the script on the emulated device.
 """
 import argparse
+import gzip
 import http.server
 import json
 import math
@@ -367,10 +368,11 @@ def joined(directories):
     lines = []
     for directory in directories:
         for name in ("aa", "slower", "ten", "identical"):
-            path = os.path.join(directory, name + ".jsonl")
-            if os.path.exists(path):
-                with open(path) as file:
-                    lines += [json.loads(line) for line in file]
+            for ending, opened in ((".jsonl", open), (".jsonl.gz", gzip.open)):
+                path = os.path.join(directory, name + ending)
+                if os.path.exists(path):
+                    with opened(path, "rt") as file:
+                        lines += [json.loads(line) for line in file]
     return lines
 
 

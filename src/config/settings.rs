@@ -80,7 +80,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("limits.max_total_bytes", Kind::Integer(1, MAX_BYTES)),
     setting("limits.max_output_bytes", Kind::Integer(0, MAX_BYTES)),
     setting("limits.max_sweep_points", Kind::Integer(1, 65_536)),
-    setting("limits.max_queued_per_key", Kind::Integer(0, 10_000_000)),
+    setting("limits.max_queued_per_key", Kind::Integer(0, 100_000_000)),
     setting("limits.max_running_per_key", Kind::Integer(0, 1_000_000)),
     with_env("storage.data_dir", Kind::Path, "WARPGAUGE_DATA_DIR"),
     with_env("storage.database_url", Kind::DatabaseUrl, "DATABASE_URL"),
@@ -88,6 +88,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("storage.keep_days", Kind::Number(0.0, 36_500.0)),
     setting("storage.keep_jobs", Kind::Integer(0, 1_000_000_000)),
     setting("storage.keep_bytes", Kind::Integer(0, MAX_BYTES)),
+    setting("storage.keep_points", Kind::Integer(0, 1_000_000_000)),
     setting("storage.artifacts_max_bytes", Kind::Integer(0, MAX_BYTES)),
     with_env("log.level", Kind::LogFilter, "LOG_LEVEL"),
 ];

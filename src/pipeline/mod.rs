@@ -23,6 +23,7 @@ mod profile_plan;
 mod profiled;
 mod recorded;
 mod run;
+mod run_dir;
 mod sanitized;
 mod service;
 mod start;

@@ -13,6 +13,7 @@ use super::jobs::{LiveJob, LiveJobs};
 use super::linted::{self, LintedContracts, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
 use super::recorded;
+use super::run_dir::RunDir;
 use super::start::Role;
 use super::watched::Watched;
 use crate::compile::Compiler;
@@ -69,7 +70,7 @@ pub(super) struct Shared {
     /// Evaluations admitted at once: those that may wait, and one per device.
     pub(super) admission: Arc<Semaphore>,
     pub(super) admitted_at_most: usize,
-    pub(super) run_dir: tempfile::TempDir,
+    pub(super) run_dir: RunDir,
     pub(super) started: Instant,
     pub(super) closing: AtomicBool,
 }

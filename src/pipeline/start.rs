@@ -14,6 +14,7 @@ use super::error::{self, ServiceError};
 use super::jobs::{self, Dispatcher};
 use super::linted::LintedContracts;
 use super::run::Shared;
+use super::run_dir::RunDir;
 use super::service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
 use super::submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
@@ -321,17 +322,14 @@ fn start_tools(config: &Config, run_dir: &Path) -> Result<Tools, ServiceError> {
 }
 
 /// A directory that only this process uses and that goes with it.
-fn private_run_dir(data_dir: &Path) -> Result<tempfile::TempDir, ServiceError> {
-    let parent = data_dir.join("run");
-    std::fs::create_dir_all(&parent)
-        .and_then(|()| tempfile::Builder::new().prefix("wg-").tempdir_in(&parent))
-        .map_err(|error| {
-            ServiceError::Unavailable(format!(
-                "cannot create a run directory in {}: {error}; set storage.data_dir \
-                 (WARPGAUGE_DATA_DIR) to a directory that can be written",
-                parent.display()
-            ))
-        })
+fn private_run_dir(data_dir: &Path) -> Result<RunDir, ServiceError> {
+    RunDir::enter(&data_dir.join("run")).map_err(|error| {
+        ServiceError::Unavailable(format!(
+            "cannot create a run directory in {}: {error}; set storage.data_dir \
+             (WARPGAUGE_DATA_DIR) to a directory that can be written",
+            data_dir.join("run").display()
+        ))
+    })
 }
 
 fn start_compiler(

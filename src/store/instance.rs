@@ -16,7 +16,9 @@ pub(super) struct Presence {
     instance: String,
     machine: String,
     directory: PathBuf,
-    _lock: File,
+    /// Held while the process lives.
+    #[cfg_attr(not(test), expect(dead_code, reason = "held, not read"))]
+    lock: File,
 }
 
 impl Presence {
@@ -34,7 +36,7 @@ impl Presence {
         let lock = File::create(&path).map_err(failed("create", &path))?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| failed("lock", &path)(error.into()))?;
-        Ok(Self { instance, machine, directory, _lock: lock })
+        Ok(Self { instance, machine, directory, lock })
     }
 
     /// The name of this process.
@@ -56,6 +58,12 @@ impl Presence {
             Ok(file) => rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok(),
             Err(error) => error.kind() == std::io::ErrorKind::NotFound,
         }
+    }
+
+    /// What the end of the process does.
+    #[cfg(test)]
+    pub(super) fn release_lock(&self) {
+        rustix::fs::flock(&self.lock, FlockOperation::Unlock).unwrap();
     }
 
     /// Removes the lock file of a process that is gone.

@@ -18,6 +18,8 @@ mod clock;
 mod database;
 mod deliveries;
 mod error;
+#[cfg(test)]
+mod faults;
 mod history;
 mod instance;
 mod kept;

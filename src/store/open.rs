@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use sqlx::postgres::PgListener;
 use tokio::sync::Notify;
 
-use super::database::{Backend, Database, Durability};
+use super::database::{Backend, Database, Durability, checkpoint};
 use super::instance::Presence;
 use super::lease::{Finish, GiveBack, LeaseMaker, PackedReport};
 use super::objects::{Objects, cut};
@@ -103,8 +104,13 @@ impl Store {
         let (held, work) = (Held::default(), Arc::new(Notify::new()));
         let reader = Reader { pool: database.readers()?, place: database.place.clone() };
         let (backend, url) = (database.backend, database.url().to_owned());
+        let writes = Arc::new(AtomicU64::new(0));
+        if backend == Backend::Sqlite {
+            tokio::spawn(checkpoint(database.clone(), Arc::downgrade(&writes)));
+        }
         let context = Context {
             database,
+            writes,
             instance: presence.instance().to_owned(),
             quotas: config.quotas,
             held: Arc::clone(&held),

@@ -87,6 +87,10 @@ impl Write for Beat {
                     .await
                     .map_err(&failed)?;
             let mut lost = locked(&batch.context.held).clone();
+            // Those that end in this very transaction are struck once it is committed.
+            for (job, _) in batch.leases.iter().filter(|(_, epoch)| epoch.is_none()) {
+                lost.remove(job);
+            }
             let mut cancel = Vec::new();
             for row in rows {
                 let id: String = row.try_get(0).map_err(&failed)?;
@@ -144,7 +148,10 @@ impl Write for Recover {
             }
             // A lease that went astray between the database and its taker.
             let own = batch.context.instance.clone();
-            let held = locked(&batch.context.held).keys().cloned().collect();
+            let mut held: HashSet<String> = locked(&batch.context.held).keys().cloned().collect();
+            // Those of this very transaction are entered once it is committed.
+            let entered = batch.leases.iter().filter(|(_, epoch)| epoch.is_some());
+            held.extend(entered.map(|(job, _)| job.clone()));
             take_all(&own, &held, batch, &mut requeued).await?;
             Ok(requeued)
         })

@@ -1,20 +1,35 @@
 //! What the tests of the store have in common: a database of either kind, empty, of its own.
 
-use std::path::PathBuf;
+use super::{Ending, JobKind, JobState, NewJob, NewReport, Quotas, Store, StoreConfig};
+use server::Server;
 
-use super::{Durability, Ending, JobKind, JobState, NewJob, NewReport, Quotas, Store, StoreConfig};
+#[path = "../../tests/support/postgres.rs"]
+mod server;
 
 /// An empty database that goes when this is dropped.
 pub(super) struct Fresh {
-    pub(super) directory: tempfile::TempDir,
     pub(super) config: StoreConfig,
+    /// Ends before its directory goes.
+    _server: Option<Server>,
+    _directory: tempfile::TempDir,
 }
 
 /// A SQLite database in a directory of its own.
 pub(super) fn sqlite() -> Fresh {
     let directory = tempfile::tempdir().unwrap();
     let config = StoreConfig::new(directory.path());
-    Fresh { directory, config }
+    Fresh { _server: None, _directory: directory, config }
+}
+
+/// A PostgreSQL server with an empty database, on a socket in a directory of its own.
+///
+/// The programs are Debian's, or those on `PATH`; `cargo xtask test` says when there are none.
+pub(super) fn postgres() -> Fresh {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(directory.path());
+    let data_dir = directory.path().join("warpgauge");
+    let config = StoreConfig { url: server.url(), ..StoreConfig::new(data_dir) };
+    Fresh { _server: Some(server), _directory: directory, config }
 }
 
 impl Fresh {
@@ -25,17 +40,6 @@ impl Fresh {
     pub(super) fn quotas(mut self, max_waiting: u64, max_running: u64) -> Self {
         self.config.quotas = Quotas { max_waiting, max_running };
         self
-    }
-
-    #[expect(dead_code, reason = "for the tests of durability")]
-    pub(super) fn power(mut self) -> Self {
-        self.config.durability = Durability::Power;
-        self
-    }
-
-    #[expect(dead_code, reason = "for the tests of files")]
-    pub(super) fn path(&self) -> PathBuf {
-        self.directory.path().to_owned()
     }
 }
 

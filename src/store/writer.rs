@@ -6,6 +6,7 @@
 //! then tried by itself.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -70,6 +71,8 @@ pub(super) struct Context {
     pub(super) instance: String,
     pub(super) quotas: super::Quotas,
     pub(super) held: Held,
+    /// Transactions that were committed.
+    pub(super) writes: Arc<AtomicU64>,
     /// Rung when jobs begin to wait.
     pub(super) work: Arc<Notify>,
 }
@@ -294,6 +297,7 @@ impl Task {
             self.connection = Some(connection);
         }
         let woke = outcome?;
+        self.context.writes.fetch_add(1, Ordering::Relaxed);
         let mut held = locked(&self.context.held);
         for (job, epoch) in leases {
             match epoch {

@@ -180,10 +180,8 @@ fn a_caller_that_goes_away_takes_its_job_along_unless_it_can_ask_again() {
     let server = Server::start();
     let running = submit(&server, &endless(20.0));
     job_in(&server, &running, &["profiling"]);
-    let queue = || server.get("/health").json["queue_depth"].as_u64().unwrap();
     let path = format!("{}/evaluate", server.url);
     for (key, end) in [(None, "cancelled"), (Some("later"), "completed")] {
-        let before = queue();
         let mut request = ureq::post(&path).header("content-type", "application/json");
         if let Some(key) = key {
             request = request.header("idempotency-key", key);
@@ -200,7 +198,6 @@ fn a_caller_that_goes_away_takes_its_job_along_unless_it_can_ask_again() {
         };
         if key.is_none() {
             until("the end of its job", || (list()["state"] == end).then_some(()));
-            assert_eq!(queue(), before);
         } else {
             assert_eq!(list()["state"], "queued");
             server.delete(&format!("/jobs/{running}"));
@@ -213,7 +210,7 @@ fn a_caller_that_goes_away_takes_its_job_along_unless_it_can_ask_again() {
 fn a_detached_comparison_and_sweep_have_their_whole_answer() {
     let server = Server::start();
     let mut sweep = increment();
-    sweep["axes"] = json!([{"name": "n", "values": [64, 128]}]);
+    sweep["axes"] = json!({"n": [64, 128]});
     sweep.as_object_mut().unwrap().remove("expected");
     let batch = json!({"jobs": [
         {"kind": "compare", "request": comparison()},

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::contracts::{endless, increment};
-use crate::server::{Server, device, program, until};
+use crate::server::{Server, data_directory, device, program, until};
 
 /// Submits without waiting and returns the job's id and its location.
 fn submit(server: &Server, body: &Value) -> (String, String) {
@@ -104,8 +104,10 @@ fn a_key_is_asked_for_where_one_is_set() {
 
 #[test]
 fn without_a_key_only_loopback_is_served() {
+    let data = data_directory();
     let output = program()
         .args(["serve", "--host", "0.0.0.0", "--port", "0", "--device", "emulator"])
+        .env("WARPGAUGE_DATA_DIR", data.path())
         .output()
         .unwrap();
     assert!(!output.status.success());

@@ -63,6 +63,13 @@ pub fn find(program: impl AsRef<OsStr>) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
+/// Whether PostgreSQL's programs are there: on the path, or where Debian puts them.
+pub fn has_postgres() -> bool {
+    let debian = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    debian.map(|version| version.path().join("bin/initdb")).any(|program| program.is_file())
+        || find("initdb").is_some()
+}
+
 /// Finds a program on the path, or says what to install.
 pub fn require(program: &str, advice: &str) -> Result<PathBuf> {
     find(program).with_context(|| format!("`{program}` is not installed; {advice}"))

@@ -20,7 +20,8 @@ pub fn run(options: &Options) -> Result<()> {
     product::ensure_toolchain(&program)?;
 
     let mut runner = shell::cargo();
-    if shell::find("cargo-nextest").is_some() {
+    let nextest = shell::find("cargo-nextest").is_some();
+    if nextest {
         runner.args(["nextest", "run", "--workspace"]);
         // nextest does not run documentation tests.
         shell::run(shell::cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
@@ -28,5 +29,17 @@ pub fn run(options: &Options) -> Result<()> {
         eprintln!("cargo-nextest is not installed: running `cargo test`, which is slower");
         runner.args(["test", "--workspace"]);
     }
-    shell::run(runner.args(&options.arguments))
+    runner.args(&options.arguments);
+    if !shell::has_postgres() {
+        eprintln!(
+            "\n*** PostgreSQL is not installed: the tests of the store on PostgreSQL DO NOT RUN.\n\
+             *** Install its package (Debian: `postgresql`) to run them.\n"
+        );
+        if nextest {
+            runner.args(["-E", "not test(postgres)"]);
+        } else {
+            runner.args(["--", "--skip", "postgres"]);
+        }
+    }
+    shell::run(&mut runner)
 }

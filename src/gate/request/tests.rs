@@ -75,8 +75,7 @@ fn mistakes_are_found_where_they_are() {
     assert_eq!(at(json!({"suite": ""})), "suite");
     assert_eq!(at(json!({"commit": "a\u{0}"})), "commit");
     assert_eq!(at(json!({"defaults": {"margin": 0.5}})), "defaults.margin");
-    let case = json!({"name": "a", "contract": contract("x")});
-    let twice = [&case, &case];
+    let twice = vec![json!({"name": "a", "contract": contract("x")}); 2];
     assert_eq!(at(json!({"cases": twice})), "cases[1].name");
     let metric = json!({"name": "a", "contract": contract("x"), "metric": "speed"});
     assert_eq!(at(json!({"cases": [metric]})), "cases[0].metric");

@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(serde_json::to_value(&again).unwrap(), written);
         assert_eq!(encode(&JobRequest::Evaluate(again)).unwrap(), bytes, "equal hashes");
         let mut sweep: serde_json::Value = serde_json::from_str(text).unwrap();
-        sweep["axes"] = serde_json::json!([{"name": "n", "values": [1, 2.5, "three"]}]);
+        sweep["axes"] = serde_json::json!({"n": [1, 2.5, "three"]});
         let sweep = serde_json::from_value(sweep).unwrap();
         let compare = serde_json::from_str(COMPARE).unwrap();
         for request in [JobRequest::Sweep(Box::new(sweep)), JobRequest::Compare(Box::new(compare))]

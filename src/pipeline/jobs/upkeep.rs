@@ -72,7 +72,7 @@ impl Shared {
             max_age: age.filter(|age| !age.is_zero()),
             max_jobs: storage.keep_jobs,
             max_bytes: storage.keep_bytes,
-            ..Retention::default()
+            max_points: Some(storage.keep_points).filter(|points| *points > 0),
         };
         match self.store.cleanup(&policy).await {
             Ok(cleaned) if cleaned.jobs > 0 => {

@@ -188,7 +188,13 @@ fn evaluations_leave_points_of_their_contract() {
         contract["profile"] = json!({});
         server.evaluate(&contract);
     }
-    let series = server.get("/history").json["series"].clone();
+    // They are written after the answers.
+    let series = crate::server::until("both points of both counts", || {
+        let series = server.get("/history").json["series"].clone();
+        let all = series.as_array().unwrap();
+        let whole = |one: &Value| one["points"].as_array().unwrap().len() == 2;
+        (all.len() == 2 && all.iter().all(whole)).then_some(series)
+    });
     let cases = series.as_array().unwrap().iter().map(|one| one["key"]["case"].to_string());
     let cases = cases.collect::<std::collections::BTreeSet<_>>();
     assert_eq!(cases.len(), 1, "one contract, one case: {cases:?}");

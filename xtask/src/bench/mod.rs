@@ -11,7 +11,9 @@ mod report;
 mod service;
 mod stats;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+
+use crate::shell;
 
 /// What to measure.
 #[derive(clap::Subcommand)]
@@ -24,6 +26,8 @@ pub enum Command {
     Gate(gate::Options),
     /// Kill servers and workers at random, and look for what was lost.
     Crash(crash::Options),
+    /// Accepting, claiming and listing jobs, on SQLite and on PostgreSQL.
+    Store,
 }
 
 /// Runs a benchmark.
@@ -33,5 +37,14 @@ pub fn run(command: &Command) -> Result<()> {
         Command::Counts(options) => counts::run(options),
         Command::Gate(options) => gate::run(options),
         Command::Crash(options) => crash::run(options),
+        Command::Store => store(),
     }
+}
+
+/// Runs `benches/store.rs`, which prints the table of docs/store.md.
+fn store() -> Result<()> {
+    if !shell::has_postgres() {
+        bail!("PostgreSQL is not installed; install its package (Debian: `postgresql`) first");
+    }
+    shell::run(shell::cargo().args(["bench", "--package", "warpgauge", "--bench", "store"]))
 }
