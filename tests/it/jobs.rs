@@ -90,9 +90,12 @@ fn the_command_line_watches_waits_and_cancels() {
         let job = server.get(&format!("/jobs/{long}")).json;
         (job["state"] == "profiling").then_some(())
     });
-    let (code, text, _) = jobs(&["list", "--state", "profiling"]);
-    assert_eq!(code, 0);
-    assert!(text.contains(long) && text.contains("long"), "{text}");
+    // States reach the store a moment later than those who ask for the job.
+    until("it is listed", || {
+        let (code, text, _) = jobs(&["list", "--state", "profiling"]);
+        assert_eq!(code, 0);
+        (text.contains(long) && text.contains("long")).then_some(())
+    });
     let mut watching = warpgauge(home.path(), &["jobs", "events", long, "--json", "--server"]);
     let mut watching =
         watching.arg(&server.url).stdout(std::process::Stdio::piped()).spawn().unwrap();

@@ -151,7 +151,7 @@ fn generators_get_json_bodies_without_defaults() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 7);
+    assert_eq!(seen, 10);
     let text = document.to_string();
     assert!(!text.contains("\"default\":") && !text.contains("charset"));
     // All operations but those with pictures, files, events and metrics, which generators refuse.
