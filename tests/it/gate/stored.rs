@@ -195,7 +195,7 @@ fn evaluations_leave_points_of_their_contract() {
         let whole = |one: &Value| one["points"].as_array().unwrap().len() == 2;
         (all.len() == 2 && all.iter().all(whole)).then_some(series)
     });
-    let cases = series.as_array().unwrap().iter().map(|one| one["key"]["case"].clone());
+    let cases = series.as_array().unwrap().iter().map(|one| one["key"]["case"].to_string());
     let cases = cases.collect::<std::collections::BTreeSet<_>>();
     assert_eq!(cases.len(), 1, "one contract, one case: {cases:?}");
     let changes = series.as_array().unwrap().iter().map(|one| one["changes"].clone());
