@@ -33,10 +33,12 @@ fn settings_json(effective: &Effective, values: &Value) -> Value {
         let origin = effective.origins.get(setting.key).unwrap_or(&Origin::Default).to_string();
         let shown = match (setting.kind, &value) {
             (Kind::Keys, Value::Array(keys)) => json!({"given": keys.len(), "origin": origin}),
-            (Kind::Secret, Value::String(secret)) => {
+            (Kind::Secret | Kind::DatabaseUrl, Value::String(secret)) => {
                 json!({"given": !secret.is_empty(), "origin": origin})
             }
-            (Kind::Keys | Kind::Secret, _) => json!({"given": false, "origin": origin}),
+            (Kind::Keys | Kind::Secret | Kind::DatabaseUrl, _) => {
+                json!({"given": false, "origin": origin})
+            }
             _ => json!({"value": value, "origin": origin}),
         };
         Some((setting.key.to_owned(), shown))
@@ -120,7 +122,8 @@ mod tests {
     fn json_has_every_setting_and_its_origin_but_no_keys() {
         let secret = ("WARPGAUGE_WEBHOOK_SECRET", "sesame-and-more-of-it");
         let keys = ("WARPGAUGE_API_KEYS", "sesame,open");
-        let effective = effective(&[("PORT", "9001"), keys, secret]);
+        let database = ("DATABASE_URL", "postgres://me:sesame@localhost/db");
+        let effective = effective(&[("PORT", "9001"), keys, secret, database]);
         let values = json::tree("configuration", &effective.config).unwrap();
         let settings = settings_json(&effective, &values);
         assert_eq!(settings.as_object().unwrap().len(), SETTINGS.len());

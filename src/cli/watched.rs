@@ -191,7 +191,7 @@ mod tests {
     fn where_it_is_not_the_statistics_tell_and_the_time_that_is_left_at_most() {
         let expected = Expected { trials: None, bound_s: Some(5.0) };
         let seen = shown(&event("running", 40), expected, Duration::from_secs(2));
-        let text = "running on the device: 40 launches timed, median 2.00 ms (1.00 ms to 3.00 ms), \
+        let text = "running on the device: 40 launches timed, median 2.000 ms (1.000 ms to 3.000 ms), \
                     at most 3 s left";
         assert_eq!(seen, Shown::Detail(text.to_owned()));
         let late = shown(&event("running", 40), expected, Duration::from_secs(9));

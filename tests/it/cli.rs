@@ -109,7 +109,7 @@ fn a_reader_that_goes_away_is_no_error() {
 /// The table of metrics, the roofline and the advice of an emulated kernel, and its picture.
 #[test]
 fn a_kernel_is_explained() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = crate::server::data_directory();
     let contract = crate::server::root().join("kernels/transpose/contract.yaml");
     let svg = directory.path().join("roofline.svg");
     let args = [
@@ -122,7 +122,9 @@ fn a_kernel_is_explained() {
         "--svg",
         svg.to_str().unwrap(),
     ];
-    let (code, out, error) = outcome(crate::server::program().args(args).output().unwrap());
+    let mut command = crate::server::program();
+    command.args(args).env("WARPGAUGE_DATA_DIR", directory.path());
+    let (code, out, error) = outcome(command.output().unwrap());
     assert_eq!(code, 0, "{out}\n{error}");
     for part in ["CORRECT", "metrics ", "occupancy\n", "grid_size", "roofline ", "block_size"] {
         assert!(out.contains(part), "{part:?} in\n{out}");

@@ -239,12 +239,13 @@ fn the_example_sweeps_are_correct_at_every_point() {
 #[test]
 fn the_command_line_prints_the_table_here_and_from_a_server() {
     let server = Server::start();
-    let directory = tempfile::tempdir().unwrap();
+    let directory = crate::server::data_directory();
     let file = directory.path().join("sweep.json");
     std::fs::write(&file, mixed().to_string()).unwrap();
     let file = file.to_str().unwrap();
     let run = |flags: &[&str]| {
         let mut command = program();
+        command.env("WARPGAUGE_DATA_DIR", directory.path());
         let output = command.args(["--device", &device(), "sweep", file]).args(flags).output();
         let output = output.unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -273,6 +274,7 @@ fn the_command_line_prints_the_table_here_and_from_a_server() {
 
     let example = root().join("kernels/vector_add/sweep.yaml");
     let mut command = program();
+    command.env("WARPGAUGE_DATA_DIR", directory.path());
     command.args(["--device", &device(), "sweep", example.to_str().unwrap(), "--quiet"]);
     let output = command.output().unwrap();
     let out = String::from_utf8_lossy(&output.stdout);

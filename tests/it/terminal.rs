@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::cli::COMMANDS;
-use crate::server::{Server, device, program};
+use crate::server::{Server, data_directory, device, program};
 use crate::support::{outcome, run};
 
 const LOOP: &str = include_str!("../fixtures/gate/loop.ptx");
@@ -29,9 +29,9 @@ kernel:
 const SUITE: &str = "version: 1\ncases:\n  - {name: one, contract: contract.yaml}\n  \
                      - {name: two, contract: contract.yaml, source: other.ptx}\n";
 
-/// A directory with everything the commands take.
+/// A directory with everything the commands take, where they also keep their data.
 fn files() -> tempfile::TempDir {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = data_directory();
     let contract = CONTRACT.replace("$b", "64");
     let sweep = format!("{CONTRACT}axes: {{b: [64, 128, 256]}}\n");
     let imported = include_str!("../fixtures/profile/ncu/2025.3.1-h200-raw_full_base.csv");
@@ -59,6 +59,7 @@ struct Shown {
 fn piped(directory: &Path, arguments: &[&str]) -> Shown {
     let mut command = program();
     command.args(arguments).current_dir(directory).stdin(Stdio::null());
+    command.env("WARPGAUGE_DATA_DIR", directory);
     let (code, stdout, stderr) = outcome(command.output().unwrap());
     Shown { code, stdout, stderr }
 }
@@ -81,6 +82,7 @@ fn on_terminal(directory: &Path, arguments: &[&str], term: &str) -> Shown {
         .arg(format!("{path} {words} > stdout.txt"))
         .arg("/dev/null")
         .current_dir(directory)
+        .env("WARPGAUGE_DATA_DIR", directory)
         .env("TERM", term)
         .env("SHELL", "/bin/sh")
         .stdin(Stdio::null());
