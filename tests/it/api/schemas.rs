@@ -50,11 +50,9 @@ fn full_kernel() -> Value {
     })
 }
 
-#[test]
-fn requests() {
-    let minimal = json!({"kernel": {"kernel_type": "ptx"}});
+fn full_contract() -> Value {
     let data = full_kernel()["io"]["args"][0]["tensor_spec"]["data"].clone();
-    let full = json!({
+    json!({
         "kernel": full_kernel(), "num_trials": 5, "timeout": 1.5,
         "expected": {"x": {"data": data, "kernel": full_kernel()}},
         "tolerance": {
@@ -68,7 +66,13 @@ fn requests() {
         "profile": {"tools": ["ncu"], "metrics": ["dram__bytes.sum"]},
         "sanitize": "memcheck", "return_outputs": ["x"],
         "output_encoding": {"compress": "zstd", "format": "npy"}, "isolation": "fresh",
-    });
+    })
+}
+
+#[test]
+fn requests() {
+    let minimal = json!({"kernel": {"kernel_type": "ptx"}});
+    let full = full_contract();
     let mut other = minimal.clone();
     (other["sanitize"], other["return_outputs"]) = (json!(true), json!("all"));
     check::<EvaluateRequest>("EvaluateRequest", &[full, minimal.clone(), other]);
@@ -362,7 +366,27 @@ fn reports() {
 }
 
 fn gate_report() -> Value {
-    serde_json::from_str(include_str!("../../../src/api/examples/gate.json")).unwrap()
+    let mut report: Value =
+        serde_json::from_str(include_str!("../../../src/api/examples/gate.json")).unwrap();
+    report["method"]["driver"] = json!("1");
+    report["notes"] = json!(["n"]);
+    let comparison = &document()["paths"]["/compare"]["post"]["responses"]["200"];
+    let comparison = &comparison["content"]["application/json"]["example"]["comparison"];
+    let case = &mut report["cases"][0];
+    for (name, value) in [
+        ("adjusted_p", json!(0.5)),
+        ("baseline_ms", json!(0.5)),
+        ("candidate_ms", json!(0.25)),
+        ("candidate_ci_ms", json!([0.25, 0.5])),
+        ("identical_code", json!(true)),
+        ("comparison", comparison.clone()),
+        ("confirmation", comparison.clone()),
+    ] {
+        case[name] = value;
+    }
+    case["calibration"] =
+        json!({"floor": 0.5, "minimum_detectable_effect": 0.25, "advisory": ["why"]});
+    report
 }
 
 #[test]
@@ -371,7 +395,7 @@ fn gates() {
         "margin": 0.25, "delta": 0.5, "alpha": 0.125, "count_margin": 0.5,
         "on_inconclusive": "warn", "advisory": true,
     });
-    let contract = json!({"kernel": {"kernel_type": "ptx"}});
+    let (contract, bare) = (full_contract(), json!({"kernel": {"kernel_type": "ptx"}}));
     let conditions = json!({
         "device": "d", "driver": "1", "cuda": "13.0", "method": "m", "method_version": 1,
         "preset": "ci",
@@ -391,14 +415,15 @@ fn gates() {
         }],
         "baseline": "main", "calibration": calibration, "measure_identical": true, "commit": "c",
     });
-    let minimal = json!({"cases": [{"name": "a", "contract": contract}]});
+    let minimal = json!({"cases": [{"name": "a", "contract": bare}]});
     check::<GateRequest>("GateRequest", &[full, minimal]);
     let pin = json!({
         "device": "d", "driver": "1", "cuda": "13.0", "method": "m", "method_version": 1,
     });
     let cases = json!([{"name": "a", "contract": contract}]);
     let new = json!({"name": "main", "suite": "s", "cases": cases, "pin": pin, "commit": "c"});
-    check::<NewBaseline>("NewBaseline", &[new, json!({"name": "main", "cases": cases})]);
+    let minimal = json!({"name": "main", "cases": [{"name": "a", "contract": bare}]});
+    check::<NewBaseline>("NewBaseline", &[new, minimal]);
     let baseline = json!({
         "name": "main", "pin": pin, "suite": "s", "commit": "c", "promoted_from": "j",
         "stored_unix_s": 1.0, "cases": {"a": contract},

@@ -40,7 +40,7 @@ impl Ci {
             .args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script])
             .current_dir(directory)
             .env_clear()
-            .envs(surroundings())
+            .envs(self.origin.surroundings())
             .env("PATH", path)
             .envs(variables.iter().copied())
             .output()

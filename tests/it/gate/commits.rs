@@ -153,7 +153,7 @@ fn what_keeps_the_gate_from_its_work_is_no_regression() {
     // Counts are exact: there is nothing to calibrate.
     let all = ["--device", "emulator", "gate", "calibrate", "perf/suite.yaml"];
     let mut command = warpgauge(repository.path(), &all);
-    command.current_dir(repository.path()).envs(surroundings());
+    command.current_dir(repository.path()).envs(repository.surroundings());
     let (exit, _, stderr) = outcome(command.output().unwrap());
     assert!(exit == 1 && stderr.contains("nothing to calibrate"), "{exit} {stderr}");
 }

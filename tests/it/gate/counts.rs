@@ -22,7 +22,7 @@ fn counts_are_the_same_in_every_run_and_on_any_number_of_cores() {
             .args(["--baseline", "HEAD", "--json", "--quiet"])
             .current_dir(repository.path())
             .env_clear()
-            .envs(surroundings());
+            .envs(repository.surroundings());
         let (exit, stdout, stderr) = outcome(command.output().unwrap());
         assert_eq!(exit, 2, "{launcher:?} {stderr}");
         super::counts(&serde_json::from_str(&stdout).unwrap())

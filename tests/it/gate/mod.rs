@@ -43,11 +43,16 @@ pub(super) const SUITE: &str =
     "version: 1\ncases:\n  - {name: repeat, contract: k/contract.yaml}\n";
 
 /// A repository with the suite in a folder of it, and one commit.
-pub(super) struct Repository(tempfile::TempDir);
+pub(super) struct Repository {
+    files: tempfile::TempDir,
+    /// What the program keeps: jobs and history of its own.
+    data: tempfile::TempDir,
+}
 
 impl Repository {
     pub(super) fn new() -> Self {
-        let repository = Self(tempfile::tempdir().unwrap());
+        let repository =
+            Self { files: tempfile::tempdir().unwrap(), data: crate::server::data_directory() };
         repository.git(&["init", "--quiet", "--initial-branch", "main"]);
         repository.write("perf/suite.yaml", SUITE);
         repository.write("perf/k/contract.yaml", CONTRACT);
@@ -57,7 +62,7 @@ impl Repository {
     }
 
     pub(super) fn path(&self) -> &Path {
-        self.0.path()
+        self.files.path()
     }
 
     pub(super) fn write(&self, name: &str, text: &str) {
@@ -90,11 +95,19 @@ impl Repository {
         self.git(&["commit", "--quiet", "--message", message]);
     }
 
+    /// What of the environment says where compilers and programs are, and where data go.
+    pub(super) fn surroundings(&self) -> Vec<(&'static str, String)> {
+        let names = ["HOME", "PATH", "LD_LIBRARY_PATH", "WARPGAUGE_TOOLCHAIN", "XDG_DATA_HOME"];
+        let given = names.into_iter().filter_map(|name| Some((name, std::env::var(name).ok()?)));
+        let data = self.data.path().display().to_string();
+        given.chain([("WARPGAUGE_DATA_DIR", data)]).collect()
+    }
+
     /// `gate run perf/suite.yaml` in the repository.
     pub(super) fn command(&self, more: &[&str]) -> Command {
         let all = ["--device", "emulator", "gate", "run", "perf/suite.yaml"];
         let mut command = warpgauge(self.path(), &[&all, more].concat());
-        command.current_dir(self.path()).envs(surroundings());
+        command.current_dir(self.path()).envs(self.surroundings());
         command
     }
 
@@ -110,12 +123,6 @@ impl Repository {
         assert_eq!(exit, code, "{stdout}\n{stderr}");
         serde_json::from_str(&stdout).unwrap()
     }
-}
-
-/// What of the environment says where compilers and programs are.
-pub(super) fn surroundings() -> impl Iterator<Item = (&'static str, String)> {
-    let names = ["HOME", "PATH", "LD_LIBRARY_PATH", "WARPGAUGE_TOOLCHAIN", "XDG_DATA_HOME"];
-    names.into_iter().filter_map(|name| Some((name, std::env::var(name).ok()?)))
 }
 
 /// Whether this run is about the emulated device at all.

@@ -165,7 +165,7 @@ fn the_command_line_uses_stored_baselines_and_shows_the_history() {
     let svg = repository.path().join("trend.svg");
     let words = ["history", "repeat", "--json", "--svg", svg.to_str().unwrap()];
     let mut command = warpgauge(repository.path(), &words);
-    command.current_dir(repository.path()).envs(surroundings());
+    command.current_dir(repository.path()).envs(repository.surroundings());
     let (exit, stdout, stderr) = outcome(command.output().unwrap());
     assert_eq!(exit, 0, "{stderr}");
     let history: Value = serde_json::from_str(&stdout).unwrap();
