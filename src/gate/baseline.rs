@@ -13,10 +13,8 @@ const MAX_NAME_BYTES: usize = 128;
 
 /// A baseline as it is kept. Stored numbers decide nothing: its code is built and run again beside
 /// every candidate.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[derive(Object)]
-#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+#[oai(skip_serializing_if_is_none)]
 pub struct Baseline {
     /// Its name.
     pub name: String,
