@@ -347,8 +347,9 @@ fn reports() {
     let failed = json!({"job_id": "1", "status": "success", "compiled": false, "total_ms": 1.0});
     check::<CompileResponse>("CompileResponse", &[compile, failed]);
     let job = json!({
-        "job_id": "1", "state": "profiling", "status": "success", "created_at": 1.0,
-        "finished_at": 2.0, "trials_done": 3, "error": "e", "result": full_report(),
+        "job_id": "1", "kind": "gate", "state": "profiling", "status": "success",
+        "created_at": 1.0, "finished_at": 2.0, "trials_done": 3, "attempt": 2, "label": "l",
+        "error": "e", "code": "c", "result": full_report(), "comparison": full_comparison(),
         "sweep": {"points": 2, "points_done": 1, "result": full_sweep()},
         "gate": gate_report(),
     });
@@ -436,8 +437,7 @@ fn gates() {
     check::<HistoryAnswer>("HistoryAnswer", &[history]);
 }
 
-#[test]
-fn comparisons() {
+fn full_comparison() -> Value {
     let document = document();
     let answer = &document["paths"]["/compare"]["post"]["responses"]["200"];
     let example = &answer["content"]["application/json"]["example"];
@@ -473,8 +473,14 @@ fn comparisons() {
         {"count": "barriers", "reference": 2, "candidate": 1, "ratio": 0.5},
         {"count": "warp_instructions", "reference": 0, "candidate": 1},
     ]);
+    full
+}
+
+#[test]
+fn comparisons() {
+    let full = full_comparison();
     let minimal = json!({
-        "job_id": "1", "status": "error", "device": example["device"],
+        "job_id": "1", "status": "error", "device": full["device"],
         "kernel_exec_result": {"compiled": false, "metadata": {}},
         "reference": minimal_report(), "timings": minimal_report()["timings"],
         "candidates": [{"name": "custom", "evaluation": minimal_report()}],
