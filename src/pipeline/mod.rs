@@ -22,6 +22,7 @@ mod prepare;
 mod profile_plan;
 mod profiled;
 mod recorded;
+mod remembered;
 mod run;
 mod run_dir;
 mod sanitized;
@@ -38,7 +39,7 @@ pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use error::{Problem, ServiceError, chain as error_chain};
 pub use gate::{GateBench, GateFault, GateProgress, Gravity, run_gate};
 pub use gate_service::{GateService, HistoryQuery, MAX_HISTORY};
-pub use gated::stored_history;
+pub use remembered::stored_history;
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
 pub use start::{Pipeline, Role, program, toolchain_search};
 pub use submission::{

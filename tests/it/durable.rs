@@ -211,6 +211,7 @@ fn a_detached_comparison_and_sweep_have_their_whole_answer() {
     let server = Server::start();
     let mut sweep = increment();
     sweep["axes"] = json!({"n": [64, 128]});
+    sweep["kernel"]["io"]["args"][2]["value"] = json!("$n");
     sweep.as_object_mut().unwrap().remove("expected");
     let batch = json!({"jobs": [
         {"kind": "compare", "request": comparison()},

@@ -1,0 +1,165 @@
+//! The history: what gates and evaluations leave in it, and what is read of it.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+use super::error::{self, ServiceError};
+use super::gate_service::{HistoryQuery, MAX_HISTORY};
+use super::jobs::{LiveJob, refused, visibility};
+use super::run::Shared;
+use super::start;
+use super::submission::Caller;
+use crate::config::Config;
+use crate::gate::report::GateReport;
+use crate::history::{self, HistoryAnswer, HistoryPoint};
+use crate::report::EvaluateResponse;
+use crate::store::{Page, Point, SeriesFilter, Store};
+
+/// Series whose cases are looked at where none is named.
+const MAX_SERIES: usize = 10_000;
+
+/// Longest name of a commit that the store takes, bytes.
+const MAX_REVISION: usize = 255;
+
+impl Shared {
+    /// Keeps a run of the gate whose comparisons were made one by one.
+    pub(super) async fn remember_gate(&self, report: &GateReport, owner: &str) {
+        self.remember(owner, history::of_gate(report, None)).await;
+    }
+
+    /// Keeps an evaluation in the history; `case` is [`history::case_of`] its request. No answer
+    /// waits for it.
+    pub(super) fn remember_evaluation(&self, job: &LiveJob, case: &str, report: &EvaluateResponse) {
+        let points = history::of_evaluation(case, report, unix_s()).into_iter().collect();
+        let rows = rows(job.owner(), points);
+        if rows.is_empty() {
+            return;
+        }
+        let store = self.store.clone();
+        tokio::spawn(async move { append(&store, rows).await });
+    }
+
+    /// Keeps points of an owner's.
+    pub(super) async fn remember(&self, owner: &str, points: Vec<HistoryPoint>) {
+        append(&self.store, rows(owner, points)).await;
+    }
+
+    /// How cases fared over time.
+    pub(super) async fn history_of(
+        &self,
+        query: &HistoryQuery,
+        caller: &Caller,
+    ) -> Result<HistoryAnswer, ServiceError> {
+        history_in(&self.store, query, caller).await
+    }
+}
+
+/// Points as the store has them: a row for each metric.
+fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<Point> {
+    let row = |(metric, value, point): (String, f64, HistoryPoint)| {
+        let key = &point.key;
+        let driver = key.driver.as_deref().unwrap_or("none");
+        let method =
+            format!("{} {}, CUDA {}, driver {driver}", key.method, key.method_version, key.cuda);
+        let detail = serde_json::to_vec(&point)
+            .inspect_err(|error| tracing::error!(%error, "a point cannot be written"))
+            .ok()?;
+        Some(Point {
+            owner: owner.to_owned(),
+            case: key.case.clone(),
+            metric,
+            device: key.device.clone(),
+            method,
+            at: SystemTime::UNIX_EPOCH
+                + Duration::try_from_secs_f64(point.unix_s).unwrap_or_default(),
+            value,
+            low: point.ci_low_ms,
+            high: point.ci_high_ms,
+            revision: point.commit.clone().filter(|commit| commit.len() <= MAX_REVISION),
+            job: point.job_id.clone(),
+            detail,
+        })
+    };
+    points.iter().flat_map(HistoryPoint::by_metric).filter_map(row).collect()
+}
+
+/// What cannot be kept costs nobody an answer.
+async fn append(store: &Store, points: Vec<Point>) {
+    if points.is_empty() {
+        return;
+    }
+    if let Err(error) = store.append_points(points).await {
+        tracing::warn!(error = error::chain(&error), "points of the history cannot be kept");
+    }
+}
+
+/// How cases fared over time, by a store that nothing else of the pipeline is started for.
+///
+/// # Errors
+/// Where the store cannot be opened or read.
+pub async fn stored_history(
+    config: &Config,
+    query: &HistoryQuery,
+    caller: &Caller,
+) -> Result<HistoryAnswer, ServiceError> {
+    let store = Store::open(&start::store_config(config)).await.map_err(refused)?;
+    let answer = history_in(&store, query, caller).await;
+    store.close().await;
+    answer
+}
+
+async fn history_in(
+    store: &Store,
+    query: &HistoryQuery,
+    caller: &Caller,
+) -> Result<HistoryAnswer, ServiceError> {
+    let limit = query.limit.clamp(1, MAX_HISTORY) as usize;
+    let cases = match &query.case {
+        Some(case) => vec![case.clone()],
+        None => {
+            let series = store.cases(visibility(caller), None, MAX_SERIES).await;
+            let series = series.map_err(refused)?;
+            let names = series.into_iter().map(|series| series.case).collect::<BTreeSet<_>>();
+            names.into_iter().collect()
+        }
+    };
+    let (mut points, mut truncated) = (Vec::new(), false);
+    for case in &cases {
+        let filter = SeriesFilter {
+            owner: visibility(caller),
+            case,
+            metric: None,
+            device: None,
+            method: None,
+        };
+        let mut page = Page { after: None, limit: Page::MAX };
+        loop {
+            page.limit = Page::MAX.min(limit - points.len());
+            if page.limit == 0 {
+                truncated = true;
+                break;
+            }
+            let found = store.series(&filter, &page).await.map_err(refused)?;
+            points.extend(found.points);
+            page.after = found.next;
+            if page.after.is_none() {
+                break;
+            }
+        }
+    }
+    // The oldest first, so that those of one second keep their order.
+    points.reverse();
+    // What a newer program wrote is not ours to read.
+    let read = |point: Point| serde_json::from_slice::<HistoryPoint>(&point.detail).ok();
+    let grouped = tokio::task::spawn_blocking(move || {
+        history::group(points.into_iter().filter_map(read).collect())
+    });
+    let series = grouped.await.map_err(|error| error::internal("grouping points", &error))?;
+    Ok(HistoryAnswer { series, truncated })
+}
+
+/// Seconds since the Unix epoch.
+pub(super) fn unix_s() -> f64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64())
+}
