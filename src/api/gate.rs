@@ -9,9 +9,7 @@ use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
 
 use super::error::ApiError;
-use super::failure::{
-    Fails, TakesBaseline, TakesBaselineBody, TakesJobBody, TakesNothing, TakesParameters,
-};
+use super::failure::{Fails, TakesBaseline, TakesBaselineBody, TakesNothing, TakesParameters};
 use super::gate_reply::{GateFormat, GateReply, HistoryFormat, HistoryReply};
 use super::payload::{Contract, Reply};
 use super::submission::Taken;
@@ -69,7 +67,7 @@ impl Gate {
         format: Query<Option<GateFormat>>,
         /// The suite with its kernels, and what to compare them with.
         request: Contract<GateRequest>,
-    ) -> Result<GateReply, Fails<TakesJobBody>> {
+    ) -> Result<GateReply, Fails<TakesBaselineBody>> {
         let Contract { value, share } = request;
         if !wait.0 {
             let request = JobRequest::Gate(Box::new(value));
