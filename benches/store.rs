@@ -107,7 +107,12 @@ async fn claim(store: &Store) -> (Vec<f64>, Vec<f64>) {
         store.advance_behind(&job.lease, JobState::Compiling).expect("it may compile");
         let body = vec![b'7'; 4_000];
         let report = NewReport { version: 1, kind: "evaluate".to_owned(), body };
-        let ending = Ending { state: JobState::Completed, report: Some(report), error: None };
+        let ending = Ending {
+            state: JobState::Completed,
+            report: Some(report),
+            error: None,
+            points: Vec::new(),
+        };
         let start = Instant::now();
         store.finish(job.lease, ending).await.expect("it ends");
         finished.push(milliseconds(start));

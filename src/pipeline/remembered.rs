@@ -5,14 +5,13 @@ use std::time::{Duration, SystemTime};
 
 use super::error::{self, ServiceError};
 use super::gate_service::{HistoryQuery, MAX_HISTORY};
-use super::jobs::{LiveJob, refused, visibility};
+use super::jobs::{refused, visibility};
 use super::run::Shared;
 use super::start;
 use super::submission::Caller;
 use crate::config::Config;
 use crate::gate::report::GateReport;
 use crate::history::{self, HistoryAnswer, HistoryPoint};
-use crate::report::EvaluateResponse;
 use crate::store::{Page, Point, SeriesFilter, Store};
 
 /// Series whose cases are looked at where none is named.
@@ -24,24 +23,7 @@ const MAX_REVISION: usize = 255;
 impl Shared {
     /// Keeps a run of the gate whose comparisons were made one by one.
     pub(super) async fn remember_gate(&self, report: &GateReport, owner: &str) {
-        self.remember(owner, history::of_gate(report, None)).await;
-    }
-
-    /// Keeps an evaluation in the history; `case` is [`history::case_of`] its request. No answer
-    /// waits for it.
-    pub(super) fn remember_evaluation(&self, job: &LiveJob, case: &str, report: &EvaluateResponse) {
-        let points = history::of_evaluation(case, report, unix_s()).into_iter().collect();
-        let rows = rows(job.owner(), points);
-        if rows.is_empty() {
-            return;
-        }
-        let store = self.store.clone();
-        tokio::spawn(async move { append(&store, rows).await });
-    }
-
-    /// Keeps points of an owner's.
-    pub(super) async fn remember(&self, owner: &str, points: Vec<HistoryPoint>) {
-        append(&self.store, rows(owner, points)).await;
+        append(&self.store, rows(owner, history::of_gate(report, None))).await;
     }
 
     /// How cases fared over time.
@@ -55,7 +37,7 @@ impl Shared {
 }
 
 /// Points as the store has them: a row for each metric.
-fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<Point> {
+pub(super) fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<Point> {
     let row = |(metric, value, point): (String, f64, HistoryPoint)| {
         let key = &point.key;
         let driver = key.driver.as_deref().unwrap_or("none");

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use sqlx::{Connection, Executor};
 
 use super::database::{Backend, Database, sqlite_path};
-use super::testing::{Fresh, completed, job, postgres, sqlite};
+use super::testing::{Fresh, bytes, completed, job, postgres, sqlite};
 use super::writer::{Batch, Write};
 use super::*;
 
@@ -49,7 +49,7 @@ async fn version_one_becomes_the_present_one(fresh: Fresh) {
     assert_eq!((counts.total(), counts.waiting), (2, 1));
     let claimed = store.claim().await.unwrap().unwrap();
     assert_eq!((claimed.job.priority, claimed.job.label.as_deref()), (5, Some("nightly")));
-    assert_eq!(claimed.request, br#"{"kernel":"x"}"#);
+    assert_eq!(bytes(claimed.request), br#"{"kernel":"x"}"#);
     store.advance(&claimed.lease, JobState::Compiling).await.unwrap();
     store.finish(claimed.lease, completed(b"{}")).await.unwrap();
     assert!(store.cases(Visibility::All, None, 1).await.unwrap().is_empty(), "what came later");

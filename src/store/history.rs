@@ -48,7 +48,27 @@ pub(super) fn check(point: &Point) -> Result<(), StoreError> {
 
 /// Points to append.
 pub(super) struct Append {
-    pub(super) points: Vec<(String, Point)>,
+    points: Vec<(String, Point)>,
+}
+
+impl Append {
+    /// Appends points that were checked.
+    pub(super) fn new(points: Vec<Point>) -> Self {
+        let named = |point| (uuid::Uuid::now_v7().to_string(), point);
+        Self { points: points.into_iter().map(named).collect() }
+    }
+
+    /// Appends those that rows can hold: what is only said beside something else must not stop it.
+    pub(super) fn what_fits(mut points: Vec<Point>) -> Self {
+        points.retain(|point| match check(point) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, "a point of the history cannot be kept");
+                false
+            }
+        });
+        Self::new(points)
+    }
 }
 
 impl Write for Append {
@@ -56,6 +76,9 @@ impl Write for Append {
 
     fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
+            if self.points.is_empty() {
+                return Ok(());
+            }
             let failed = batch.failed("append to the history");
             for (id, point) in &self.points {
                 let inserted = insert(id, point, batch).await?;

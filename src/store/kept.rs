@@ -130,8 +130,7 @@ impl Store {
     /// Appends measured values: all or none.
     pub async fn append_points(&self, points: Vec<Point>) -> Result<(), StoreError> {
         points.iter().try_for_each(super::history::check)?;
-        let named = |point| (uuid::Uuid::now_v7().to_string(), point);
-        self.writer.write(Append { points: points.into_iter().map(named).collect() }).await
+        self.writer.write(Append::new(points)).await
     }
 
     /// A page of a case's values, newest first.
@@ -302,8 +301,8 @@ impl Store {
     /// Removes files that no row names: what a crash left between a file and its row.
     pub(super) async fn remove_leftovers(&self, older_than: Duration) -> Result<u64, StoreError> {
         let failed = |error: object_store::Error| StoreError::file("list", "objects", error.into());
+        let mut removed = self.objects.remove_unfinished(older_than).await?;
         let mut files = self.objects.files().list(None);
-        let mut removed = 0;
         let now = SystemTime::now();
         while let Some(file) = files.try_next().await.map_err(failed)? {
             let modified: SystemTime = file.last_modified.into();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use sqlx::{AssertSqlSafe, Row};
 
+use super::history::Append;
 use super::objects::{Body, cut};
 use super::state::{has_ended, may_follow, name, parse};
 use super::submit::ADVANCE_CHARGE;
@@ -190,6 +191,7 @@ pub(super) struct Finish {
     pub(super) state: JobState,
     pub(super) error: Option<JobError>,
     pub(super) report: Option<PackedReport>,
+    pub(super) points: Append,
 }
 
 impl Write for Finish {
@@ -217,6 +219,7 @@ impl Write for Finish {
             if let Some(report) = &self.report {
                 insert_report(&self.job, report, batch).await?;
             }
+            self.points.run(batch).await?;
             let took = row.started_at.map_or(0, |start| (super::clock::now() - start).max(0));
             batch.tally.served(&row.owner, took - ADVANCE_CHARGE);
             batch.leases.push((self.job.clone(), None));

@@ -12,6 +12,7 @@
 
 mod artifacts;
 mod baselines;
+mod bulk;
 mod cancel;
 mod claim;
 mod clock;
@@ -41,6 +42,7 @@ mod tests;
 mod types;
 mod writer;
 
+pub use bulk::{Bulk, RequestReader};
 pub use database::Durability;
 pub use error::StoreError;
 pub use kept_types::{

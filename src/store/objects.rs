@@ -4,14 +4,17 @@
 //! leaves between the two is a file that no row names; the clean-up removes it.
 
 use std::borrow::Cow;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use object_store::local::LocalFileSystem;
-use object_store::{ObjectStore, PutPayload};
+use object_store::{GetResultPayload, ObjectStore, PutPayload};
 
-use super::StoreError;
+use super::bulk::{self, Bulk};
 use super::database::Durability;
+use super::{RequestReader, StoreError};
 
 /// Largest body that stands in its row, bytes after compression.
 pub(super) const INLINE_BYTES: usize = 64 << 10;
@@ -59,8 +62,10 @@ impl Objects {
             |operation, source| StoreError::DataDir { operation, path: root.to_owned(), source };
         std::fs::create_dir_all(root).map_err(|error| failed("create", error))?;
         let root = root.canonicalize().map_err(|error| failed("find", error))?;
+        // A job's folder goes with its last file.
         let files = LocalFileSystem::new_with_prefix(&root)
-            .map_err(|error| failed("open", std::io::Error::other(error)))?;
+            .map_err(|error| failed("open", io::Error::other(error)))?
+            .with_automatic_cleanup(true);
         Ok(Self { files: Arc::new(files), root, durability })
     }
 
@@ -71,12 +76,30 @@ impl Objects {
 
     /// Packs a body; a large one is a file under `key` afterwards.
     pub(super) async fn keep(&self, key: &str, body: Vec<u8>) -> Result<Body, StoreError> {
-        let (codec, packed) = pack(body).await;
+        let packed = pack(body).await;
+        let (codec, packed) =
+            packed.map_err(|error| StoreError::file("pack", key, error.into()))?;
         if packed.len() <= INLINE_BYTES {
             return Ok(Body { codec, inline: Some(packed), object: None });
         }
         let put = self.files.put(&path(key), PutPayload::from(packed)).await;
         put.map_err(|error| StoreError::file("write", key, error.into()))?;
+        self.written(codec, key).await
+    }
+
+    /// Packs a body that is not to be in memory; it is a file under `key` afterwards.
+    pub(super) async fn keep_bulk(
+        &self,
+        key: &str,
+        head: Vec<u8>,
+        bulk: Vec<Arc<dyn Bulk>>,
+    ) -> Result<Body, StoreError> {
+        let put = bulk::put(&*self.files, &path(key), head, bulk).await;
+        put.map_err(|error| StoreError::file("write", key, error))?;
+        self.written(ZSTD, key).await
+    }
+
+    async fn written(&self, codec: i64, key: &str) -> Result<Body, StoreError> {
         if self.durability == Durability::Power {
             self.sync(key).await?;
         }
@@ -93,6 +116,32 @@ impl Objects {
         });
         let outcome = synced.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
         outcome.map_err(|error| StoreError::file("write", key, error.into()))
+    }
+
+    /// The body as it was given, to be read on a thread that may block.
+    pub(super) async fn open_body(&self, body: Body) -> Result<RequestReader, StoreError> {
+        let (packed, name): (Box<dyn Read + Send>, _) = match (body.inline, body.object) {
+            (Some(bytes), _) => (Box::new(io::Cursor::new(bytes)), "in the database".to_owned()),
+            (None, Some(key)) => {
+                let failed =
+                    |error: object_store::Error| StoreError::file("read", &key, error.into());
+                let found = self.files.get(&path(&key)).await.map_err(failed)?;
+                let reader: Box<dyn Read + Send> = match found.payload {
+                    GetResultPayload::File(file, _) => Box::new(file),
+                    GetResultPayload::Stream(_) => {
+                        Box::new(io::Cursor::new(found.bytes().await.map_err(failed)?))
+                    }
+                };
+                (reader, key)
+            }
+            (None, None) => (Box::new(io::empty()), String::new()),
+        };
+        if body.codec == RAW {
+            return Ok(RequestReader::new(packed));
+        }
+        let unpacked = zstd::stream::read::Decoder::new(packed)
+            .map_err(|error| StoreError::file("unpack", &name, error.into()))?;
+        Ok(RequestReader::new(Box::new(unpacked.take(MAX_BODY_BYTES as u64))))
     }
 
     /// The body, as it was given.
@@ -116,6 +165,14 @@ impl Objects {
         unpacked.map_err(|error| StoreError::file("unpack", &name, error.into()))
     }
 
+    /// Removes what crashes left of files that were being written: the list of files passes it over.
+    pub(super) async fn remove_unfinished(&self, older_than: Duration) -> Result<u64, StoreError> {
+        let root = self.root.clone();
+        let removing = tokio::task::spawn_blocking(move || unfinished(&root, older_than));
+        let removed = removing.await.map_err(io::Error::other).flatten();
+        removed.map_err(|error| StoreError::file("list", "objects", error.into()))
+    }
+
     /// Removes files; one that is not there is removed already.
     pub(super) async fn remove(&self, keys: impl IntoIterator<Item = String>) {
         for key in keys {
@@ -128,6 +185,42 @@ impl Objects {
     }
 }
 
+/// Removes old files with the ending that `LocalFileSystem` gives to what is not complete, `#1`, and
+/// folders that nothing was put into.
+fn unfinished(folder: &Path, older_than: Duration) -> io::Result<u64> {
+    let mut removed = 0;
+    let entries = match std::fs::read_dir(folder) {
+        // It went with its last file.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        // Others complete and remove files meanwhile.
+        let Ok(modified) = entry.metadata().and_then(|metadata| metadata.modified()) else {
+            continue;
+        };
+        let old = modified.elapsed().unwrap_or_default() >= older_than;
+        if entry.file_type()?.is_dir() {
+            removed += unfinished(&entry.path(), older_than)?;
+            if old {
+                // Only where it is empty. Whoever is about to put a file there makes it again.
+                let _ = std::fs::remove_dir(entry.path());
+            }
+            continue;
+        }
+        let name = entry.file_name();
+        let ending = name.to_str().and_then(|name| name.rsplit_once('#'));
+        let staged = ending
+            .is_some_and(|(_, end)| !end.is_empty() && end.bytes().all(|b| b.is_ascii_digit()));
+        if staged && old {
+            std::fs::remove_file(entry.path())?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
 fn path(key: &str) -> object_store::path::Path {
     object_store::path::Path::from(key)
 }
@@ -138,21 +231,18 @@ fn capacity(packed: &[u8]) -> usize {
     stated.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0).min(MAX_BODY_BYTES)
 }
 
-async fn pack(body: Vec<u8>) -> (i64, Vec<u8>) {
+async fn pack(body: Vec<u8>) -> io::Result<(i64, Vec<u8>)> {
     if body.len() < MIN_COMPRESSED {
-        return (RAW, body);
+        return Ok((RAW, body));
     }
     let squeeze = |body: Vec<u8>| match zstd::bulk::compress(&body, 1) {
         Ok(packed) if packed.len() < body.len() => (ZSTD, packed),
         _ => (RAW, body),
     };
     if body.len() <= QUICK_BYTES {
-        return squeeze(body);
+        return Ok(squeeze(body));
     }
-    let body = Arc::new(body);
-    let given = Arc::clone(&body);
-    let packed = tokio::task::spawn_blocking(move || squeeze(given.to_vec())).await;
-    packed.unwrap_or_else(|_| (RAW, body.to_vec()))
+    tokio::task::spawn_blocking(move || squeeze(body)).await.map_err(io::Error::other)
 }
 
 /// A text cut to so many bytes, at a character.

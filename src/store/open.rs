@@ -9,6 +9,7 @@ use sqlx::postgres::PgListener;
 use tokio::sync::Notify;
 
 use super::database::{Backend, Database, Durability, checkpoint};
+use super::history::Append;
 use super::instance::Presence;
 use super::lease::{Finish, GiveBack, LeaseMaker, PackedReport};
 use super::objects::{Objects, cut};
@@ -19,7 +20,7 @@ use super::types::MAX_BATCH;
 use super::writer::{CHANNEL, Context, Held, Message, Writer};
 use super::{
     Cancel, Claimed, Ending, Heartbeat, JobCounts, JobFilter, JobLease, JobPage, JobRow, JobState,
-    NewJob, Page, Requeued, StoreError, StoredReport, Submitted, Visibility,
+    NewJob, Page, RequestReader, Requeued, StoreError, StoredReport, Submitted, Visibility,
 };
 
 /// How long to wait for work at most before looking: others may have brought some.
@@ -159,12 +160,25 @@ impl Store {
     async fn accept(&self, jobs: Vec<NewJob>, leased: bool) -> Result<Accepted, StoreError> {
         jobs.iter().try_for_each(check)?;
         let mut entries = Vec::with_capacity(jobs.len());
-        let mut files = Vec::new();
+        let mut files: Vec<(String, String)> = Vec::new();
         for mut job in jobs {
             let id = job.id.clone();
-            let bytes = job.request.len() as i64;
             let request = std::mem::take(&mut job.request);
-            let body = self.objects.keep(&format!("{}/request", folder(&id)), request).await?;
+            let bulk = std::mem::take(&mut job.bulk);
+            let bytes = request.len() as u64 + bulk.iter().map(|part| part.bytes()).sum::<u64>();
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            let file = format!("{}/request", folder(&id));
+            let kept = match bulk.is_empty() {
+                true => self.objects.keep(&file, request).await,
+                false => self.objects.keep_bulk(&file, request, bulk).await,
+            };
+            let body = match kept {
+                Ok(body) => body,
+                Err(error) => {
+                    self.objects.remove(files.into_iter().map(|(_, file)| file)).await;
+                    return Err(error);
+                }
+            };
             files.extend(body.object.clone().map(|file| (id.clone(), file)));
             entries.push(Entry { id, job, body, bytes, leased });
         }
@@ -189,7 +203,7 @@ impl Store {
         let Some(taken) = self.writer.ask(claiming).await? else { return Ok(None) };
         let lease = taken.lease.ok_or(StoreError::Closed)?;
         // Dropped on failure, the lease gives the job back.
-        let request = self.objects.fetch(taken.body).await?;
+        let request = self.objects.open_body(taken.body).await?;
         Ok(Some(Claimed { job: taken.job, request, lease }))
     }
 
@@ -217,7 +231,7 @@ impl Store {
         Ok(())
     }
 
-    /// Ends a job, with its report, in one transaction. Only the holder of the lease can.
+    /// Ends a job, with its report and its points of the history, in one transaction. Only the holder of the lease can.
     ///
     /// # Errors
     ///
@@ -241,8 +255,9 @@ impl Store {
         };
         let file = report.as_ref().and_then(|report| report.body.object.clone());
         let (state, error) = (ending.state, ending.error);
-        let epoch = lease.epoch();
-        let outcome = self.writer.write(Finish { job, epoch, state, error, report }).await;
+        let (points, epoch) = (Append::what_fits(ending.points), lease.epoch());
+        let finish = Finish { job, epoch, state, error, report, points };
+        let outcome = self.writer.write(finish).await;
         match &outcome {
             Ok(()) => lease.disarm(),
             Err(error) if error.is_refusal() => self.objects.remove(file).await,
@@ -277,11 +292,11 @@ impl Store {
     }
 
     /// The request of a job.
-    pub async fn request(&self, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
+    pub async fn request(&self, id: &str) -> Result<Option<RequestReader>, StoreError> {
         const SQL: &str = "SELECT codec, body, object FROM requests WHERE job_id = $1";
         let Some(row) = self.reader.body_row(SQL, id).await? else { return Ok(None) };
         let body = super::read::body_of(&row).map_err(self.reader.failed("read a request"))?;
-        self.objects.fetch(body).await.map(Some)
+        self.objects.open_body(body).await.map(Some)
     }
 
     /// The report of a job that ended with one.

@@ -1,6 +1,8 @@
 //! What the tests of the store have in common: a database of either kind, empty, of its own.
 
-use super::{Ending, JobKind, JobState, NewJob, NewReport, Quotas, Store, StoreConfig};
+use super::{
+    Ending, JobKind, JobState, NewJob, NewReport, Quotas, RequestReader, Store, StoreConfig,
+};
 use server::Server;
 
 #[path = "../../tests/support/postgres.rs"]
@@ -49,5 +51,19 @@ pub(super) fn job(owner: &str) -> NewJob {
 
 pub(super) fn completed(body: &[u8]) -> Ending {
     let report = NewReport { version: 1, kind: "evaluate".to_owned(), body: body.to_vec() };
-    Ending { state: JobState::Completed, report: Some(report), error: None }
+    Ending { state: JobState::Completed, report: Some(report), error: None, points: Vec::new() }
+}
+
+/// All files below a directory.
+pub(super) fn files(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// What a claimed job is to do, as it was given.
+pub(super) fn bytes(mut request: RequestReader) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut request, &mut bytes).unwrap();
+    bytes
 }

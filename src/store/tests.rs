@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::testing::{Fresh, completed, job, postgres, sqlite};
+use super::testing::{Fresh, bytes, completed, files, job, postgres, sqlite};
 use super::*;
 
 /// Runs each named test on SQLite, and on PostgreSQL in the group of tests that needs it.
@@ -53,7 +53,7 @@ async fn a_job_goes_all_the_way(fresh: Fresh) {
     assert_eq!((submitted.state, submitted.existing), (JobState::Queued, false));
     let claimed = store.claim().await.unwrap().unwrap();
     assert_eq!(claimed.job.id, submitted.id);
-    assert_eq!(claimed.request, br#"{"kernel":"x"}"#);
+    assert_eq!(bytes(claimed.request), br#"{"kernel":"x"}"#);
     assert!(store.claim().await.unwrap().is_none());
     store.advance(&claimed.lease, JobState::Compiling).await.unwrap();
     store.advance_behind(&claimed.lease, JobState::Queued).unwrap();
@@ -296,14 +296,8 @@ async fn artifacts_give_way(mut fresh: Fresh) {
         .cleanup(&Retention { max_age: Some(Duration::ZERO), ..Retention::default() })
         .await
         .unwrap();
-    let left = walk(&fresh.config.data_dir.join("objects"));
+    let left = files(&fresh.config.data_dir.join("objects"));
     assert!(left.is_empty(), "{left:?}");
-}
-
-fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
-    paths.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }
 
 async fn what_is_old_goes(fresh: Fresh) {
@@ -326,9 +320,12 @@ async fn what_is_old_goes(fresh: Fresh) {
     let stray = fresh.config.data_dir.join("objects/jobs/aa/x/report-stray");
     std::fs::create_dir_all(stray.parent().unwrap()).unwrap();
     std::fs::write(&stray, "left by a crash").unwrap();
+    let unfinished = fresh.config.data_dir.join("objects/baselines/x#12");
+    std::fs::create_dir_all(unfinished.parent().unwrap()).unwrap();
+    std::fs::write(&unfinished, "left half way").unwrap();
     assert_eq!(store.remove_leftovers(Duration::from_secs(600)).await.unwrap(), 0);
-    assert_eq!(store.remove_leftovers(Duration::ZERO).await.unwrap(), 1);
-    assert!(!stray.exists());
+    assert_eq!(store.remove_leftovers(Duration::ZERO).await.unwrap(), 2);
+    assert!(!stray.exists() && !unfinished.exists());
 }
 
 fn point(case: &str, value: f64) -> Point {
@@ -477,7 +474,8 @@ async fn bounds_hold(fresh: Fresh) {
     assert_eq!(store.counts(Visibility::All).await.unwrap().total(), 0);
     let (id, lease) = store.submit_leased(job("a")).await.unwrap();
     let error = JobError { code: "c".repeat(1_000), message: "é\0".repeat(10_000) };
-    let ending = Ending { state: JobState::Failed, report: None, error: Some(error) };
+    let ending =
+        Ending { state: JobState::Failed, report: None, error: Some(error), points: Vec::new() };
     store.finish(lease.unwrap(), ending).await.unwrap();
     let row = store.job(&id.id, Visibility::All).await.unwrap().unwrap();
     assert!(row.error.unwrap().len() <= 3 * MAX_ERROR_BYTES);

@@ -1,7 +1,9 @@
 //! What callers give to the store and get from it. Payloads are bytes: the store knows no requests.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::{Bulk, Point, RequestReader};
 pub use crate::report::JobState;
 
 /// Longest owner, bytes. Owners are short hashes of keys.
@@ -60,7 +62,7 @@ impl JobKind {
 }
 
 /// A job to accept.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct NewJob {
     /// Its id, unless it is an earlier job by its idempotency key.
     pub id: JobId,
@@ -70,6 +72,8 @@ pub struct NewJob {
     pub kind: JobKind,
     /// The request, in a form that its reader knows.
     pub request: Vec<u8>,
+    /// What follows the request and should not be in memory: written to its file as it is read.
+    pub bulk: Vec<Arc<dyn Bulk>>,
     /// Higher goes first among the jobs of one owner.
     pub priority: i16,
     /// A second job of this owner with the same key is the first one.
@@ -93,6 +97,7 @@ impl NewJob {
             owner: owner.to_owned(),
             kind,
             request,
+            bulk: Vec::new(),
             priority: 0,
             idempotency_key: None,
             request_hash,
@@ -156,8 +161,8 @@ pub struct JobRow {
 pub struct Claimed {
     /// The job.
     pub job: JobRow,
-    /// Its request.
-    pub request: Vec<u8>,
+    /// Its request, and what follows it.
+    pub request: RequestReader,
     /// The right to work on it.
     pub lease: super::JobLease,
 }
@@ -171,6 +176,8 @@ pub struct Ending {
     pub report: Option<NewReport>,
     /// A code and a text for why there is none.
     pub error: Option<JobError>,
+    /// What it leaves in the history. A point that no row can hold is left out, and logged.
+    pub points: Vec<Point>,
 }
 
 /// Why a job ended without a report.

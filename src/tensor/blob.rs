@@ -10,13 +10,17 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use base64::display::Base64Display;
-use serde::de::{self, Visitor};
+use serde::de::{self, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::apart;
 use super::base64_stream::{Base64Error, Base64Reader, decoded_len, encode, engine};
 
 /// Text longer than this is decoded into a file.
 const SPILL_BYTES: usize = 1 << 20;
+
+/// Smallest payload, bytes as kept, that is worth being kept apart.
+const APART_BYTES: u64 = 64 << 10;
 
 /// Bytes encoded at once when a spilled payload is written out; a multiple of 3.
 const ENCODE_CHUNK: usize = 48 << 10;
@@ -68,6 +72,13 @@ impl Blob {
         Ok(Self { payload: Payload::File { file: Arc::new(file), bytes } })
     }
 
+    fn is_large(&self) -> bool {
+        match &self.payload {
+            Payload::Text(text) => text.len() as u64 >= APART_BYTES,
+            Payload::File { .. } => true,
+        }
+    }
+
     /// Size of the decoded bytes: exact for large payloads, an upper bound for small ones.
     pub fn decoded_len_hint(&self) -> u64 {
         match &self.payload {
@@ -81,6 +92,40 @@ impl Blob {
         match &self.payload {
             Payload::Text(text) => decoded_len(text),
             Payload::File { bytes, .. } => Ok(*bytes),
+        }
+    }
+
+    /// What is kept of it, and how: see [`Blob::from_kept`].
+    pub fn kept(&self) -> (Kept, u64, Box<dyn Read + Send>) {
+        match &self.payload {
+            Payload::Text(text) => {
+                let reader = io::Cursor::new(TextBytes(Arc::clone(text)));
+                (Kept::Text, text.len() as u64, Box::new(reader))
+            }
+            Payload::File { bytes, .. } => (Kept::Decoded, *bytes, self.reader()),
+        }
+    }
+
+    /// A payload from so many bytes of what [`Blob::kept`] gave; large content goes to a file.
+    pub fn from_kept(kept: Kept, bytes: u64, from: &mut dyn Read) -> io::Result<Self> {
+        let short = || io::Error::new(io::ErrorKind::UnexpectedEof, "a payload is cut short");
+        let mut from = from.take(bytes);
+        match kept {
+            Kept::Text => {
+                let mut text = String::new();
+                from.read_to_string(&mut text)?;
+                if text.len() as u64 != bytes {
+                    return Err(short());
+                }
+                Ok(Self::from_base64(text))
+            }
+            Kept::Decoded => {
+                let mut file = tempfile::tempfile()?;
+                if io::copy(&mut from, &mut file)? != bytes {
+                    return Err(short());
+                }
+                Ok(Self { payload: Payload::File { file: Arc::new(file), bytes } })
+            }
         }
     }
 
@@ -105,6 +150,15 @@ impl Blob {
         }
         Ok(bytes)
     }
+}
+
+/// In which form a payload is kept apart from the text that it stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// Its base64, as it came in.
+    Text,
+    /// Its bytes.
+    Decoded,
 }
 
 /// Why a payload cannot be kept.
@@ -181,6 +235,11 @@ impl fmt::Display for FileAsBase64<'_> {
 
 impl Serialize for Blob {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.is_large()
+            && let Some(number) = apart::set(self)
+        {
+            return serializer.serialize_u64(number);
+        }
         match &self.payload {
             Payload::Text(text) => serializer.serialize_str(text),
             Payload::File { file, bytes } => {
@@ -201,6 +260,13 @@ impl<'de> Deserialize<'de> for Blob {
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Blob, E> {
                 Blob::parse(text).map_err(E::custom)
             }
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Blob, E> {
+                apart::get(number)
+                    .ok_or_else(|| E::invalid_type(Unexpected::Unsigned(number), &self))
+            }
+        }
+        if apart::is_reading() {
+            return deserializer.deserialize_any(BlobVisitor);
         }
         deserializer.deserialize_str(BlobVisitor)
     }

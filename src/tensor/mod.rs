@@ -1,5 +1,6 @@
 //! Tensors on the host: element types, shapes, seeded initialisation, encodings.
 
+mod apart;
 mod base64_stream;
 mod blob;
 mod dtype;
@@ -12,8 +13,9 @@ mod normal;
 mod philox;
 pub mod shape;
 
+pub use apart::{put_back, set_apart};
 pub use base64_stream::Base64Error;
-pub use blob::{Blob, BlobError};
+pub use blob::{Blob, BlobError, Kept};
 pub use dtype::Dtype;
 pub use generator::{Generator, InitError};
 pub use init::{fill, fill_parallel};

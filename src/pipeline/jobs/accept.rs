@@ -51,7 +51,7 @@ impl Shared {
     ) -> Result<Outcome, ServiceError> {
         self.check_request(&request, &submission.caller.owner).await?;
         let admitted = self.admit()?;
-        let job = self.new_job(&request, &submission)?;
+        let job = self.new_job(&request, &submission).await?;
         // Whose answer may be another job's, or a refusal, has to be known before anything runs.
         let careful = job.idempotency_key.is_some()
             || request.kind() == JobKind::Sweep
@@ -124,7 +124,7 @@ impl Shared {
         for (at, (request, submission)) in jobs.iter().enumerate() {
             let checked = self.check_request(request, &submission.caller.owner).await;
             checked.map_err(|error| if batch { in_batch(at, error) } else { error })?;
-            rows.push(self.new_job(request, submission)?);
+            rows.push(self.new_job(request, submission).await?);
         }
         let submitted = self.store.submit_all(rows).await.map_err(refused)?;
         for _ in submitted.iter().filter(|job| !job.existing) {
@@ -148,21 +148,28 @@ impl Shared {
         }
     }
 
-    fn new_job(
+    async fn new_job(
         &self,
         request: &JobRequest,
         submission: &Submission,
     ) -> Result<NewJob, ServiceError> {
         let content = codec::encode(request)
             .map_err(|error| error::internal("writing a request for the store", &error))?;
-        let kind = codec::to_store(request.kind());
-        let mut job = NewJob::new(&submission.caller.owner, kind, content);
-        // The same content as another kind of job is another request.
-        let mut hash = blake3::Hasher::new();
-        hash.update(kind.name().as_bytes());
-        hash.update(&[0]);
-        hash.update(&job.request);
-        job.request_hash = *hash.finalize().as_bytes();
+        let kind = request.kind();
+        let mut job = NewJob::new(&submission.caller.owner, codec::to_store(kind), Vec::new());
+        // Without a key no other request is ever compared with this one.
+        let content = if submission.idempotency_key.is_some() {
+            let hashing = tokio::task::spawn_blocking(move || Ok((content.hash(kind)?, content)));
+            let hashed = hashing.await.map_err(std::io::Error::other).flatten();
+            let (hash, content) = hashed.map_err(|error: std::io::Error| {
+                error::internal("reading a request's payloads", &error)
+            })?;
+            job.request_hash = hash;
+            content
+        } else {
+            content
+        };
+        (job.request, job.bulk) = (content.head, content.payloads);
         if let Some(id) = &submission.job_id {
             job.id.clone_from(id);
         }

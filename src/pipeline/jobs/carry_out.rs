@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::super::error::{self, ServiceError};
+use super::super::remembered::{self, unix_s};
 use super::super::run::{Admitted, Purpose, Shared};
 use super::super::submission::JobRequest;
 use super::super::{SweepEvents, sweep};
@@ -13,8 +14,8 @@ use super::accept::refused;
 use super::live::{LiveJob, Stop};
 use super::outcome::{self, Outcome};
 use crate::history;
-use crate::report::JobState;
-use crate::store::{Ending, NewJob, StoreError};
+use crate::report::{JobKind, JobState};
+use crate::store::{Ending, NewJob, Point, StoreError};
 use crate::telemetry::{EndState, telemetry};
 
 /// How much of a report is kept.
@@ -45,6 +46,14 @@ pub(super) struct Task {
 
 type Answer = Result<Outcome, ServiceError>;
 
+/// What is to become of a job's end.
+struct Manner {
+    keep: Keep,
+    returns: bool,
+    /// What its evaluation is called in the history.
+    case: String,
+}
+
 /// How the work on a job ended.
 enum End {
     Done(Answer),
@@ -60,10 +69,17 @@ impl Shared {
         tokio::spawn(async move {
             let Task { job, request, events, to_accept, keep, returns, answer, .. } = task;
             let places = (task.admitted, task.place, entered);
+            let case = match &request {
+                JobRequest::Evaluate(request) => history::case_of(request),
+                _ => String::new(),
+            };
             let work = shared.work(&job, request, events);
             let ended = shared.accepted_and_done(&job, to_accept, work).await;
             let answered = match ended {
-                Ok(end) => shared.settle(&job, end, keep, returns, answer).await,
+                Ok(end) => {
+                    let manner = Manner { keep, returns, case };
+                    shared.settle(&job, end, &manner, answer).await
+                }
                 Err(error) => {
                     job.ended(JobState::Failed, Some(error.to_string()));
                     tell(answer, Err(error));
@@ -125,9 +141,7 @@ impl Shared {
     ) -> Answer {
         match request {
             JobRequest::Evaluate(request) => {
-                let case = history::case_of(&request);
                 let report = self.run(job, *request, Purpose::Evaluate).await?;
-                self.remember_evaluation(job, &case, &report);
                 Ok(Outcome::Evaluated(Box::new(report)))
             }
             JobRequest::Execute(request) => {
@@ -153,8 +167,7 @@ impl Shared {
         &self,
         job: &LiveJob,
         end: End,
-        keep: Keep,
-        returns: bool,
+        manner: &Manner,
         answer: Option<oneshot::Sender<Answer>>,
     ) -> Option<EndState> {
         let (ending, told) = match end {
@@ -166,12 +179,15 @@ impl Shared {
                 let told = Err(ServiceError::Cancelled { job_id: job.id().to_owned() });
                 (Some(outcome::stopped(why)), told)
             }
-            End::Done(told) if returns && self.is_interrupted(&told) => {
+            End::Done(told) if manner.returns && self.is_interrupted(&told) => {
                 self.give_back(job).await;
                 (None, Err(ServiceError::ShuttingDown))
             }
-            End::Done(told) => match outcome::ending(job.kind, &told, keep == Keep::Whole) {
-                Ok(ending) => (Some(ending), told),
+            End::Done(told) => match outcome::ending(job.kind, &told, manner.keep == Keep::Whole) {
+                Ok(mut ending) => {
+                    ending.points = points_of(job, &manner.case, &told);
+                    (Some(ending), told)
+                }
                 Err(error) => {
                     let told = Err(error::internal("writing a report", &error));
                     (outcome::ending(job.kind, &told, true).ok(), told)
@@ -242,6 +258,18 @@ fn end_state(state: JobState) -> Option<EndState> {
         JobState::TimedOut => Some(EndState::TimedOut),
         _ => None,
     }
+}
+
+/// What an answer leaves in the history.
+fn points_of(job: &LiveJob, case: &str, told: &Answer) -> Vec<Point> {
+    let points = match told {
+        Ok(Outcome::Evaluated(report)) if job.kind == JobKind::Evaluate => {
+            history::of_evaluation(case, report, unix_s()).into_iter().collect()
+        }
+        Ok(Outcome::Gated(report)) => history::of_gate(report, Some(job.id())),
+        _ => Vec::new(),
+    };
+    remembered::rows(job.owner(), points)
 }
 
 fn tell(answer: Option<oneshot::Sender<Answer>>, told: Answer) {

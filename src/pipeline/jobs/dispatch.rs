@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::super::error::{self, chain};
 use super::super::run::{Admitted, Shared};
 use super::carry_out::{Keep, Task};
-use super::codec;
+use super::codec::{self, CodecError};
 use super::live::{LiveJob, Stop};
 use super::outcome;
 use crate::store::Claimed;
@@ -107,9 +107,19 @@ impl Shared {
     ) {
         let Claimed { job: row, request, lease } = claimed;
         let kind = codec::from_store(row.kind);
-        let request = match codec::decode(kind, &request) {
-            Ok(request) => request,
+        let decoding = tokio::task::spawn_blocking(move || codec::decode(kind, request));
+        let request = match decoding.await {
+            Ok(Ok(request)) => request,
             Err(error) => {
+                tracing::error!(job = row.id, %error, "reading a stored request came to no end");
+                return;
+            }
+            Ok(Err(CodecError::Failed(error))) => {
+                // Dropped, the lease gives the job back, which is an attempt.
+                tracing::error!(job = row.id, %error, "a stored request cannot be read now");
+                return;
+            }
+            Ok(Err(error)) => {
                 tracing::error!(job = row.id, %error, "a stored request cannot be used");
                 if let Err(error) = self.store.finish(lease, outcome::unreadable(&error)).await {
                     tracing::error!(job = row.id, error = error::chain(&error), "nor be ended");

@@ -144,6 +144,7 @@ pub(super) fn ending(
             state: outcome.state(),
             report: Some(outcome.report(kind, whole)?),
             error: None,
+            points: Vec::new(),
         },
         Err(ServiceError::ShuttingDown) => {
             let message = "the server shut down before the job ended";
@@ -171,7 +172,7 @@ pub(super) fn unreadable(error: &CodecError) -> Ending {
 
 fn without_report(state: JobState, code: &str, message: &str) -> Ending {
     let error = JobError { code: code.to_owned(), message: message.to_owned() };
-    Ending { state, report: None, error: Some(error) }
+    Ending { state, report: None, error: Some(error), points: Vec::new() }
 }
 
 /// Stable code of why a job failed.

@@ -115,7 +115,10 @@ impl Shared {
         let report = self.outcome_of(id, caller).await?.gated()?;
         let request = self.store.request(id).await.map_err(refused)?;
         let request = request.ok_or_else(|| no("is not kept any more"))?;
-        let request = codec::decode(JobKind::Gate, &request)
+        let decoding = tokio::task::spawn_blocking(|| codec::decode(JobKind::Gate, request));
+        let request = decoding
+            .await
+            .map_err(|error| error::internal("reading a stored request", &error))?
             .map_err(|error| error::internal("reading a stored request", &error))?;
         match request {
             JobRequest::Gate(request) => Ok((*request, report)),
