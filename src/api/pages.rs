@@ -1,6 +1,8 @@
 //! Pages and documents: Swagger UI, the specifications, the front page. Nothing is fetched from
 //! elsewhere.
 
+use std::sync::OnceLock;
+
 use bytes::Bytes;
 use poem::endpoint::make_sync;
 use poem::http::{StatusCode, header};
@@ -10,25 +12,27 @@ use poem_openapi::OpenApiService;
 use super::payload::BodyLength;
 use super::spec;
 
-/// Adds the pages to `route`.
+/// Adds the pages to `route`. Each is made when it is first asked for: together they take more memory
+/// than the rest of an idle server.
 pub(super) fn add(route: Route) -> Route {
-    let full = spec::full_json();
-    let docs = swagger_page(&full);
+    let docs = || swagger_page(&spec::full_json());
     route
         .at("/", get(make_sync(|_| to_docs())))
         .at("/docs", get(page("text/html; charset=utf-8", docs)))
-        .at("/openapi.json", get(page("application/json", full)))
-        .at("/openapi.yaml", get(page("application/yaml", spec::full_yaml())))
-        .at("/openapi-client.json", get(page("application/json", spec::client_json())))
+        .at("/openapi.json", get(page("application/json", spec::full_json)))
+        .at("/openapi.yaml", get(page("application/yaml", spec::full_yaml)))
+        .at("/openapi-client.json", get(page("application/json", spec::client_json)))
 }
 
 /// The paths that [`add`] adds.
 pub(super) const PATHS: [&str; 5] =
     ["/", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
 
-fn page(content_type: &'static str, text: String) -> impl Endpoint<Output = Response> {
-    let text = Bytes::from(text);
+fn page(content_type: &'static str, make: fn() -> String) -> impl Endpoint<Output = Response> {
+    let text = OnceLock::new();
     make_sync(move |_| {
+        // Boxed: a page made by replacing has room for as much again.
+        let text = text.get_or_init(|| Bytes::from(make().into_boxed_str().into_boxed_bytes()));
         let mut response = Response::builder().content_type(content_type).finish();
         response.set_data(BodyLength(text.len()));
         response.set_body(text.clone());

@@ -183,16 +183,18 @@ impl Shared {
                 self.give_back(job).await;
                 (None, Err(ServiceError::ShuttingDown))
             }
-            End::Done(told) => match outcome::ending(job.kind, &told, manner.keep == Keep::Whole) {
-                Ok(mut ending) => {
-                    ending.points = points_of(job, &manner.case, &told);
-                    (Some(ending), told)
+            End::Done(mut told) => {
+                match outcome::ending(job.kind, &mut told, manner.keep == Keep::Whole) {
+                    Ok(mut ending) => {
+                        ending.points = points_of(job, &manner.case, &told);
+                        (Some(ending), told)
+                    }
+                    Err(error) => {
+                        let mut told = Err(error::internal("writing a report", &error));
+                        (outcome::ending(job.kind, &mut told, true).ok(), told)
+                    }
                 }
-                Err(error) => {
-                    let told = Err(error::internal("writing a report", &error));
-                    (outcome::ending(job.kind, &told, true).ok(), told)
-                }
-            },
+            }
         };
         let Some(ending) = ending else {
             job.ended(JobState::Queued, None);

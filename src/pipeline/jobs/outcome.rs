@@ -78,19 +78,30 @@ impl Outcome {
 
     /// The report for the store. `whole`: with the content of outputs, and with the reports of a
     /// sweep's points; who waited has them already.
-    fn report(&self, kind: JobKind, whole: bool) -> Result<NewReport, CodecError> {
+    fn report(&mut self, kind: JobKind, whole: bool) -> Result<NewReport, CodecError> {
         match self {
-            Self::Evaluated(report) if whole || !has_content(report) => codec::report(kind, report),
-            Self::Evaluated(report) => codec::report(kind, &without_content(report)),
+            Self::Evaluated(report) if whole => codec::report(kind, report),
+            Self::Swept(report) if whole => codec::report(kind, report),
             Self::Compared(report) => codec::report(kind, report),
             Self::Gated(report) => codec::report(kind, report),
-            Self::Swept(report) if whole => codec::report(kind, report),
-            Self::Swept(report) => {
-                let mut kept = report.clone();
-                for point in &mut kept.points {
-                    point.report = None;
+            // Taken out meanwhile rather than left out of a copy: it can be most of the memory.
+            Self::Evaluated(report) => {
+                let outputs = report.outputs.values_mut();
+                let content: Vec<_> = outputs.map(|output| output.data_b64.take()).collect();
+                let kept = codec::report(kind, report);
+                for (output, content) in report.outputs.values_mut().zip(content) {
+                    output.data_b64 = content;
                 }
-                codec::report(kind, &kept)
+                kept
+            }
+            Self::Swept(report) => {
+                let points = report.points.iter_mut();
+                let reports: Vec<_> = points.map(|point| point.report.take()).collect();
+                let kept = codec::report(kind, report);
+                for (point, report) in report.points.iter_mut().zip(reports) {
+                    point.report = report;
+                }
+                kept
             }
         }
     }
@@ -115,18 +126,6 @@ impl Outcome {
     }
 }
 
-fn has_content(report: &EvaluateResponse) -> bool {
-    report.outputs.values().any(|output| output.data_b64.is_some())
-}
-
-fn without_content(report: &EvaluateResponse) -> EvaluateResponse {
-    let mut kept = report.clone();
-    for output in kept.outputs.values_mut() {
-        output.data_b64 = None;
-    }
-    kept
-}
-
 /// Two requests of different kinds never have the same hash, so this is a fault of ours.
 fn another_kind() -> ServiceError {
     let error = std::io::Error::other("the stored job is of another kind than the request");
@@ -136,7 +135,7 @@ fn another_kind() -> ServiceError {
 /// How a job ends in the store.
 pub(super) fn ending(
     kind: JobKind,
-    outcome: &Result<Outcome, ServiceError>,
+    outcome: &mut Result<Outcome, ServiceError>,
     whole: bool,
 ) -> Result<Ending, CodecError> {
     Ok(match outcome {
@@ -201,6 +200,10 @@ mod tests {
         report
     }
 
+    fn has_content(report: &EvaluateResponse) -> bool {
+        report.outputs.values().any(|output| output.data_b64.is_some())
+    }
+
     fn restored(ending: Ending) -> EvaluateResponse {
         let report = ending.report.unwrap();
         let stored = StoredReport { version: report.version, kind: report.kind, body: report.body };
@@ -209,18 +212,21 @@ mod tests {
 
     #[test]
     fn content_stays_where_nobody_waited() {
-        let outcome = Ok(Outcome::Evaluated(Box::new(report())));
-        let whole = restored(ending(JobKind::Evaluate, &outcome, true).unwrap());
+        let mut outcome = Ok(Outcome::Evaluated(Box::new(report())));
+        let whole = restored(ending(JobKind::Evaluate, &mut outcome, true).unwrap());
         assert_eq!(serde_json::to_value(&whole).unwrap(), serde_json::to_value(report()).unwrap());
-        let rest = restored(ending(JobKind::Evaluate, &outcome, false).unwrap());
+        let rest = restored(ending(JobKind::Evaluate, &mut outcome, false).unwrap());
         assert!(!has_content(&rest));
         assert_eq!(rest.outputs.len(), whole.outputs.len());
+        // Who waited gets it.
+        let answer = outcome.unwrap().evaluated().unwrap();
+        assert_eq!(serde_json::to_value(&answer).unwrap(), serde_json::to_value(report()).unwrap());
     }
 
     #[test]
     fn every_end_has_its_state_and_code() {
-        let of = |outcome| {
-            let ending = ending(JobKind::Evaluate, &outcome, true).unwrap();
+        let of = |mut outcome| {
+            let ending = ending(JobKind::Evaluate, &mut outcome, true).unwrap();
             (ending.state, ending.error.map(|error| error.code))
         };
         assert_eq!(of(Ok(Outcome::Evaluated(Box::new(report())))), (JobState::Completed, None));
