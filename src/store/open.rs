@@ -224,6 +224,11 @@ impl Store {
     /// `LeaseLost` if somebody else has the job: then the work was in vain. If the database fails, the
     /// job is given back, and is run again.
     pub async fn finish(&self, mut lease: JobLease, ending: Ending) -> Result<(), StoreError> {
+        self.try_finish(&mut lease, ending).await
+    }
+
+    /// As [`Store::finish`], but what fails leaves the lease, so that it can be tried again.
+    pub async fn try_finish(&self, lease: &mut JobLease, ending: Ending) -> Result<(), StoreError> {
         if !has_ended(ending.state) {
             let (job, from) = (lease.job().to_owned(), lease.state());
             return Err(StoreError::IllegalTransition { job, from, to: ending.state });
@@ -241,8 +246,8 @@ impl Store {
         };
         let file = report.as_ref().and_then(|report| report.body.object.clone());
         let (state, error) = (ending.state, ending.error);
-        let epoch = lease.epoch();
-        let outcome = self.writer.write(Finish { job, epoch, state, error, report }).await;
+        let (epoch, from) = (lease.epoch(), lease.state());
+        let outcome = self.writer.write(Finish { job, epoch, from, state, error, report }).await;
         match &outcome {
             Ok(()) => lease.disarm(),
             Err(error) if error.is_refusal() => self.objects.remove(file).await,
