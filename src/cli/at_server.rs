@@ -68,6 +68,8 @@ pub(super) fn answer<T: DeserializeOwned + Send + 'static>(
     let post = |call: &Call, _: &Sender<Message<(String, T)>>| call.post();
     carried_out(request, remote::ANSWER_TIMEOUT, post, &mut |told| {
         match told {
+            // After its end there is nothing to show but the answer.
+            Told::Job(event) if event.state.is_end() => {}
             Told::Job(event) => view.show(&event, progress),
             other => progress.beside(|| remark(other, terminal)),
         }
@@ -158,16 +160,13 @@ fn attend<R>(
 
 /// Tells of SIGINT and SIGTERM: the first asks, the second ends the process at once.
 fn interruptions<R: Send + 'static>(sender: Sender<Message<R>>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let Ok(runtime) = runtime else { return };
-    let signals = {
-        let _inside = runtime.enter();
-        EndSignals::listen()
-    };
-    // Where signals cannot be had, they end the process as ever.
-    let Ok(mut signals) = signals else { return };
+    // Made ready in the thread: the request need not wait for it.
     std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        // Where signals cannot be had, they end the process as ever.
+        let Ok(runtime) = runtime else { return };
         runtime.block_on(async {
+            let Ok(mut signals) = EndSignals::listen() else { return };
             signals.next().await;
             // After the answer it ends what is done with that.
             if sender.send(Message::Interrupted).is_ok() {

@@ -147,6 +147,8 @@ fn the_news_of_a_job_are_shown_and_the_report_is_the_stored_one() {
     assert_eq!(code, 0, "{heard}");
     assert!(heard.starts_with(&format!("warpgauge: evaluating at {}\n", server.url)), "{heard}");
     assert!(!heard.contains(['\r', '\x1b']), "{heard:?}");
+    let after = heard.split_once("verifying").map_or("", |(_, after)| after);
+    assert!(!after.contains("waiting"), "news do not go back: {heard}");
     let report: Value = serde_json::from_str(&out).unwrap();
     let job = server.get(&format!("/jobs/{}", report["job_id"].as_str().unwrap())).json;
     assert!(report["outputs"]["out"]["data_b64"].is_string(), "{report}");

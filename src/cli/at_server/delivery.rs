@@ -49,8 +49,9 @@ pub(super) fn deliver<R>(
         if since.elapsed() + wait > patience || began.elapsed() > call.longest {
             return Err(error);
         }
+        // What to do about it is for an error that stays.
         let why = error.to_string();
-        let why = why.lines().next().unwrap_or_default();
+        let why = why.split([';', '\n']).next().unwrap_or_default();
         let text = format!("{why}; asking for the job again in {:.1} s", wait.as_secs_f64());
         let _ = sender.send(Message::Told(Told::Again(text)));
         std::thread::sleep(wait);

@@ -294,6 +294,8 @@ impl Watcher {
         loop {
             let mut changes = self.jobs.changes();
             if let Some(job) = self.jobs.get(&self.id) {
+                // What it does now is newer.
+                self.first = None;
                 let mut news = job.subscribe();
                 let now = job.now();
                 drop(job);
