@@ -10,7 +10,10 @@
 #   docker build --build-arg INSTALL_NVRTC=1 -t warpgauge .
 #
 # Without it, mount a CUDA toolkit at /usr/local/cuda, or run `warpgauge toolchain install` once
-# with a volume at /var/lib/warpgauge.
+# with a volume at /var/lib/warpgauge. What INSTALL_NVRTC installed lies there too: a new named volume
+# gets a copy of it, a directory of the host mounted there hides it.
+#
+# The build uses cache mounts: BuildKit, which is Docker's builder from version 23 on.
 
 FROM rust:1-slim-bookworm AS builder
 RUN apt-get update \

@@ -10,7 +10,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::http_metrics::HttpMetrics;
 use crate::pipeline::ServiceStatus;
-use crate::report::JobCounts;
+use crate::report::{DeviceReport, JobCounts};
 use crate::telemetry::{BOUNDS, Named, Observed, Stage, telemetry};
 use crate::worker::protocol::DeviceKind;
 
@@ -123,20 +123,23 @@ fn service(families: &mut Vec<Family>, status: &ServiceStatus, jobs: &JobCounts,
 }
 
 fn devices(families: &mut Vec<Family>, status: &ServiceStatus) {
-    let label = |id: u32| vec![("device", id.to_string())];
+    // The ordinal alone may name another device after a restart; the UUID does not.
+    let label = |device: &DeviceReport| {
+        vec![("device", device.id.to_string()), ("uuid", device.uuid.clone())]
+    };
     let (mut up, mut busy, mut share) = (vec![], vec![], vec![]);
     let (mut jobs, mut restarts) = (vec![], vec![]);
     for view in &status.devices {
         let id = view.device.id;
         let in_use = telemetry().device_use(id);
-        let mut named = label(id);
+        let mut named = label(&view.device);
         named.push(("kind", kind(view.device.kind).to_owned()));
         named.push(("name", view.device.name.clone()));
         up.push((named, f64::from(u8::from(super::views::serves(view)))));
-        busy.push((label(id), in_use.busy_s));
-        share.push((label(id), (in_use.busy_s / status.uptime_s.max(1e-9)).min(1.0)));
-        jobs.push((label(id), view.jobs_done));
-        restarts.push((label(id), view.restarts));
+        busy.push((label(&view.device), in_use.busy_s));
+        share.push((label(&view.device), (in_use.busy_s / status.uptime_s.max(1e-9)).min(1.0)));
+        jobs.push((label(&view.device), view.jobs_done));
+        restarts.push((label(&view.device), view.restarts));
     }
     families.extend([
         family("device_up", "Whether a device serves evaluations.", None, Samples::Gauge(up)),

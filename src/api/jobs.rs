@@ -58,6 +58,8 @@ impl Jobs {
         kind: Query<Option<JobKind>>,
         /// The label that they were given.
         label: Query<Option<String>>,
+        /// The caller's own job with this `Idempotency-Key`.
+        idempotency_key: Query<Option<String>>,
         /// Accepted at this time or later, seconds since the Unix epoch.
         created_after: Query<Option<f64>>,
         /// Accepted before this time, seconds since the Unix epoch.
@@ -72,6 +74,7 @@ impl Jobs {
             states: state.0,
             kind: kind.0,
             label: label.0,
+            idempotency_key: idempotency_key.0,
             created_after: created_after.0,
             created_before: created_before.0,
             limit: limit.0,

@@ -136,17 +136,19 @@ async fn started(
     });
     let first = events.recv().await;
     let mut running = Running { events, task };
-    let Some(first) = first else {
-        return match running.ended().await {
-            Some(Err(error)) => Err(error),
-            _ => Err(ApiError::internal("sweep", "the sweep ended before it began")),
-        };
+    let first = match first {
+        Some(first) => of_event(&first),
+        // It is a sweep that was sent before, with the same key: nothing but its answer comes.
+        None => match running.ended().await {
+            Some(Ok(answer)) => done(answer).await?,
+            Some(Err(error)) => return Err(error),
+            None => return Err(ApiError::internal("sweep", "the sweep ended before it began")),
+        },
     };
     let rest = stream::unfold(running, |mut running| async move {
         let event = running.next().await?;
         Some((event, running))
     });
-    let first = of_event(&first);
     let all = futures_util::StreamExt::chain(stream::iter([first]), rest);
     Ok(SSE::new(all).keep_alive(KEEP_ALIVE))
 }
@@ -157,14 +159,7 @@ impl Running {
             return Some(of_event(&event));
         }
         let last = match self.ended().await? {
-            Ok(answer) => {
-                // Reports make it long.
-                let written = tokio::task::spawn_blocking(move || event("done", &answer)).await;
-                written.map_err(|error| {
-                    tracing::error!(%error, "writing an answer panicked");
-                    ApiError::internal("reply", "writing the answer failed")
-                })
-            }
+            Ok(answer) => done(answer).await,
             Err(error) => Err(error),
         };
         Some(last.unwrap_or_else(|error| event("error", error.body())))
@@ -181,6 +176,16 @@ impl Running {
             }
         })
     }
+}
+
+/// The last event: the whole answer.
+async fn done(answer: SweepResponse) -> Result<Event, ApiError> {
+    // Reports make it long.
+    let written = tokio::task::spawn_blocking(move || event("done", &answer)).await;
+    written.map_err(|error| {
+        tracing::error!(%error, "writing an answer panicked");
+        ApiError::internal("reply", "writing the answer failed")
+    })
 }
 
 fn of_event(news: &SweepEvent) -> Event {

@@ -160,7 +160,7 @@ pub(super) struct ServeArgs {
 }
 
 /// Where a command is carried out.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct Target {
     /// Use the server at this address instead of this machine
     #[arg(long, value_name = "URL")]
@@ -168,6 +168,21 @@ pub(super) struct Target {
     /// API key for the server; better given by the environment, where others cannot list it
     #[arg(long, value_name = "KEY", env = "WARPGAUGE_API_KEY", hide_env_values = true)]
     pub api_key: Option<String>,
+}
+
+/// How long to stay with a server that goes away.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct Patience {
+    /// How long to wait for a server that has the job and restarts or is away, each time, 0 to 3600
+    #[arg(long = "patience", value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
+    pub seconds: f64,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected seconds from 0 to 3600".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]
@@ -179,6 +194,8 @@ pub(super) struct EvalArgs {
     pub json: bool,
     #[command(flatten)]
     pub target: Target,
+    #[command(flatten)]
+    pub patience: Patience,
     /// Timed launches, in place of the contract's `num_trials`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
@@ -215,6 +232,8 @@ pub(super) struct CompareArgs {
     pub json: bool,
     #[command(flatten)]
     pub target: Target,
+    #[command(flatten)]
+    pub patience: Patience,
 }
 
 #[derive(Debug, Args)]
@@ -235,6 +254,8 @@ pub(super) struct ProfileArgs {
     pub json: bool,
     #[command(flatten)]
     pub target: Target,
+    #[command(flatten)]
+    pub patience: Patience,
     /// Timed launches, in place of the contract's `num_trials`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
@@ -252,6 +273,8 @@ pub(super) struct SweepArgs {
     pub csv: bool,
     #[command(flatten)]
     pub target: Target,
+    #[command(flatten)]
+    pub patience: Patience,
 }
 
 #[derive(Debug, Args)]

@@ -6,12 +6,13 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::args::CompareArgs;
+use super::at_server::Request;
 use super::compile::{OnlyKernel, kernel_file, kernel_type_of};
 use super::contract_file::ContractFile;
 use super::progress::Progress;
 use super::terminal::Terminal;
 use super::watched::{Expected, watched};
-use super::{CliError, json, local, remote, report};
+use super::{CliError, at_server, json, local, report};
 use crate::config::Config;
 use crate::contract::{CompareRequest, KernelCode};
 use crate::exit::Exit;
@@ -34,12 +35,19 @@ pub(super) fn run(
     let (text, response): (String, CompareResponse) = match &args.target.server {
         Some(server) => {
             progress.stage(&format!("comparing at {server}"));
-            remote::post(&args.target, server, "/compare", &Value::Object(file.fields))?
+            let request = Request {
+                target: &args.target,
+                server,
+                route: "/compare",
+                body: file.fields,
+                patience: args.patience,
+            };
+            at_server::answer(request, &progress, terminal)?
         }
         None => {
             progress.stage("starting");
+            let expected = Expected::of_body(&file.fields);
             let request: CompareRequest = file.typed()?;
-            let expected = Expected::of_comparison(&request);
             local::answer(config, |service| {
                 let progress = &progress;
                 async move {

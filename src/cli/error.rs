@@ -26,6 +26,20 @@ pub enum CliError {
     /// The remote service did not give a report.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+    /// The server went away from a job that it had accepted.
+    #[error(
+        "job {job} is at {server}, which does not answer; when it is back, `warpgauge jobs wait {job} \
+         --server {server}` waits for the job's end, and `warpgauge jobs show {job} --server {server}` \
+         shows its report"
+    )]
+    JobLost {
+        /// The job.
+        job: String,
+        /// Where it is.
+        server: String,
+        /// What the last attempt to ask came to.
+        source: RemoteError,
+    },
     /// Returned outputs cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -77,7 +91,7 @@ impl CliError {
         match self {
             CliError::Config(_) | CliError::Usage(_) | CliError::ContractFile(_) => Exit::Usage,
             CliError::Service(error) => Exit::of_service_error(error),
-            CliError::Remote(error) => error.exit(),
+            CliError::Remote(error) | CliError::JobLost { source: error, .. } => error.exit(),
             // What the configuration asks for, not what the machine lacks.
             CliError::Server(error)
                 if matches!(error.downcast_ref(), Some(ServeError::OpenToOthers { .. })) =>

@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use super::args::EvalArgs;
+use super::at_server::Request;
 use super::contract_file::ContractFile;
 use super::progress::Progress;
 use super::terminal::Terminal;
 use super::watched::{Expected, watched};
-use super::{CliError, local, outputs, remote, report};
+use super::{CliError, at_server, local, outputs, report};
 use crate::config::Config;
 use crate::contract::EvaluateRequest;
 use crate::exit::Exit;
@@ -20,13 +21,19 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
     let (text, response) = match &args.target.server {
         Some(server) => {
             progress.stage(&format!("evaluating at {server}"));
-            let body = Value::Object(contract.fields);
-            remote::post(&args.target, server, "/evaluate", &body)?
+            let request = Request {
+                target: &args.target,
+                server,
+                route: "/evaluate",
+                body: contract.fields,
+                patience: args.patience,
+            };
+            at_server::answer(request, &progress, terminal)?
         }
         None => {
             progress.stage("starting");
+            let expected = Expected::of_body(&contract.fields);
             let request: EvaluateRequest = contract.typed()?;
-            let expected = Expected::of_evaluation(&request);
             local::answer(config, |service| {
                 let progress = &progress;
                 async move {

@@ -5,6 +5,7 @@
 //! [`http`] are the two places that join the command line to the pipeline and to the HTTP server.
 
 mod args;
+mod at_server;
 mod capabilities;
 mod children;
 mod compare;

@@ -5,11 +5,12 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::args::ProfileArgs;
+use super::at_server::Request;
 use super::contract_file::ContractFile;
 use super::progress::Progress;
 use super::terminal::Terminal;
 use super::watched::{Expected, watched};
-use super::{CliError, local, remote, report};
+use super::{CliError, at_server, local, report};
 use crate::config::Config;
 use crate::contract::EvaluateRequest;
 use crate::exit::Exit;
@@ -27,13 +28,19 @@ pub(super) fn run(
     let (text, response): (String, EvaluateResponse) = match &args.target.server {
         Some(server) => {
             progress.stage(&format!("profiling at {server}"));
-            let body = Value::Object(contract.fields);
-            remote::post(&args.target, server, "/evaluate", &body)?
+            let request = Request {
+                target: &args.target,
+                server,
+                route: "/evaluate",
+                body: contract.fields,
+                patience: args.patience,
+            };
+            at_server::answer(request, &progress, terminal)?
         }
         None => {
             progress.stage("starting");
+            let expected = Expected::of_body(&contract.fields);
             let request: EvaluateRequest = contract.typed()?;
-            let expected = Expected::of_evaluation(&request);
             local::answer(config, |service| {
                 let progress = &progress;
                 async move {

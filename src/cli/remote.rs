@@ -16,7 +16,7 @@ use crate::exit::Exit;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long an answer may take: the longest evaluation (600 s) and a long queue before it.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// Largest answer, bytes: outputs travel in it.
 const MAX_ANSWER_BYTES: u64 = 1 << 30;
@@ -93,6 +93,19 @@ impl RemoteError {
         }
     }
 
+    /// Whether the answer did not come in time.
+    pub(super) fn is_late(&self) -> bool {
+        matches!(self, RemoteError::Broken { source: ureq::Error::Timeout(_), .. })
+    }
+
+    /// When it is worth trying again, where the server says so.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            RemoteError::Refused { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
@@ -113,9 +126,7 @@ pub(super) fn post<T: DeserializeOwned>(
     body: &Value,
 ) -> Result<(String, T), RemoteError> {
     let url = endpoint(server, route)?;
-    let text = text(send(target, &url, body, ANSWER_TIMEOUT)?, &url)?;
-    let parsed = understood(&url, &text)?;
-    Ok((text, parsed))
+    answer(send_keyed(target, &url, body.to_string(), None, ANSWER_TIMEOUT)?, &url)
 }
 
 /// Asks without a body, and gives the answer, as text and understood.
@@ -125,10 +136,29 @@ pub(super) fn ask<T: DeserializeOwned>(
     method: Method,
     route: &str,
 ) -> Result<(String, T), RemoteError> {
+    ask_within(target, server, method, route, ANSWER_TIMEOUT)
+}
+
+/// As [`ask`], for so long at most.
+pub(super) fn ask_within<T: DeserializeOwned>(
+    target: &Target,
+    server: &str,
+    method: Method,
+    route: &str,
+    patience: Duration,
+) -> Result<(String, T), RemoteError> {
     let url = endpoint(server, route)?;
     let request = Request::builder().method(method).uri(&url);
-    let text = text(call(target, &url, request, ANSWER_TIMEOUT)?, &url)?;
-    let parsed = understood(&url, &text)?;
+    answer(call(target, &url, request, patience)?, &url)
+}
+
+/// The body of an answer, as text and understood.
+pub(super) fn answer<T: DeserializeOwned>(
+    response: Response<Body>,
+    url: &str,
+) -> Result<(String, T), RemoteError> {
+    let text = text(response, url)?;
+    let parsed = understood(url, &text)?;
     Ok((text, parsed))
 }
 
@@ -180,18 +210,22 @@ fn call(
     successful(url, response)
 }
 
-/// Posts `body`; what is not a success is an error.
-pub(super) fn send(
+/// Posts `body`, JSON, under an idempotency key if there is one; what is not a success is an error.
+pub(super) fn send_keyed(
     target: &Target,
     url: &str,
-    body: &Value,
+    body: String,
+    key: Option<&str>,
     patience: Duration,
 ) -> Result<Response<Body>, RemoteError> {
     let mut request = agent(url, patience).post(url).header("Content-Type", "application/json");
     if let Some(key) = &target.api_key {
         request = request.header("X-API-Key", key);
     }
-    let response = request.send(body.to_string()).map_err(|source| transport(url, source))?;
+    if let Some(key) = key {
+        request = request.header("Idempotency-Key", key);
+    }
+    let response = request.send(body).map_err(|source| transport(url, source))?;
     successful(url, response)
 }
 

@@ -5,43 +5,44 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::CliError;
-use super::args::Target;
+use super::at_server::Call;
 use super::remote::{self, RemoteError};
 use crate::pipeline::SweepEvent;
 use crate::report::SweepResponse;
 
 /// How long a sweep may take: its points are bounded, and each has a timeout of its own.
-const SWEEP_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3_600);
+pub(super) const SWEEP_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// Longest line of a stream, bytes: the last event holds the whole answer.
 const MAX_LINE_BYTES: u64 = 256 << 20;
 
-/// Carries out a sweep at a server, telling of each event; gives the answer as text and understood.
+/// Route of a sweep that comes as a stream.
+pub(super) const SWEEP_ROUTE: &str = "/sweep?stream=true";
+
+/// Sends a sweep, telling of each event; gives the answer as text and understood.
 pub(super) fn sweep(
-    target: &Target,
-    server: &str,
-    body: &Value,
-    on_event: &mut dyn FnMut(SweepEvent) -> Result<(), CliError>,
-) -> Result<(String, SweepResponse), CliError> {
-    let url = remote::endpoint(server, "/sweep?stream=true")?;
-    let response = remote::send(target, &url, body, SWEEP_TIMEOUT)?;
+    call: &Call,
+    on_event: &mut dyn FnMut(SweepEvent),
+) -> Result<(String, SweepResponse), RemoteError> {
+    let url = call.url()?;
+    let response = call.send(&url)?;
     let mut reader = BufReader::new(response.into_body().into_reader());
     while let Some(Message { kind, data, .. }) = next_message(&mut reader, &url)? {
         match kind.as_str() {
-            "started" => on_event(SweepEvent::Started(remote::understood(&url, &data)?))?,
-            "point" => on_event(SweepEvent::Point(remote::understood(&url, &data)?))?,
+            "started" => on_event(SweepEvent::Started(remote::understood(&url, &data)?)),
+            "point" => on_event(SweepEvent::Point(remote::understood(&url, &data)?)),
             "done" => {
                 let answer = remote::understood(&url, &data)?;
                 return Ok((data, answer));
             }
-            "error" => return Err(refused(url, &data).into()),
+            "error" => return Err(refused(url, &data)),
             // A newer server may tell more.
             _ => {}
         }
     }
-    let message = "the stream ended before the sweep did".to_owned();
-    Err(RemoteError::Answer { url, message }.into())
+    let why = "the stream ended before the sweep did";
+    let source = std::io::Error::new(std::io::ErrorKind::UnexpectedEof, why);
+    Err(RemoteError::Broken { url, source: ureq::Error::Io(source) })
 }
 
 /// A server-sent event.

@@ -6,16 +6,18 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::args::SweepArgs;
+use super::at_server::{Request, Told};
 use super::contract_file::ContractFile;
 use super::progress::Progress;
+use super::remote_events::SWEEP_ROUTE;
 use super::sweep_table::SweepTableView;
 use super::terminal::Terminal;
-use super::{CliError, local, remote_events};
+use super::{CliError, at_server, local};
 use crate::config::Config;
 use crate::contract::SweepRequest;
 use crate::exit::Exit;
 use crate::pipeline::{EvaluationService, Submission, SweepEvent};
-use crate::report::SweepResponse;
+use crate::report::{SweepResponse, SweepStarted};
 
 pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
@@ -25,12 +27,23 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
         table: shows_rows.then(|| SweepTableView::new(has_work(&contract.fields), terminal.colour)),
         progress,
         terminal,
+        started: false,
+        points: 0,
+        again: false,
     };
     let (text, answer) = match &args.target.server {
         Some(server) => {
             news.progress.stage(&format!("sweeping at {server}"));
-            let body = Value::Object(contract.fields);
-            remote_events::sweep(&args.target, server, &body, &mut |event| news.take(&event))?
+            let request = Request {
+                target: &args.target,
+                server,
+                route: SWEEP_ROUTE,
+                body: contract.fields,
+                patience: args.patience,
+            };
+            let (text, answer) = at_server::sweep(request, &mut |told| news.hear(told))?;
+            news.catch_up(&answer)?;
+            (text, answer)
         }
         None => {
             news.progress.stage("starting");
@@ -64,16 +77,53 @@ struct News {
     table: Option<SweepTableView>,
     progress: Progress,
     terminal: Terminal,
+    /// Whether it was told that the sweep began, and of how many points.
+    started: bool,
+    points: usize,
+    /// Whether the stream broke: points come with the answer then.
+    again: bool,
 }
 
 impl News {
+    /// What comes from a server.
+    fn hear(&mut self, told: Told) -> Result<(), CliError> {
+        match told {
+            Told::Sweep(event) => return self.take(&event),
+            Told::Job(event) => {
+                if let (true, Some(done)) = (self.again, event.points_done) {
+                    self.progress.done(done as u64);
+                }
+            }
+            other => {
+                self.again |= matches!(other, Told::Again(_));
+                self.progress.beside(|| at_server::remark(other, self.terminal));
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows what the answer has and no event told.
+    fn catch_up(&mut self, answer: &SweepResponse) -> Result<(), CliError> {
+        let (job_id, axes) = (answer.job_id.clone(), answer.axes.clone());
+        let points = answer.points.len();
+        self.take(&SweepEvent::Started(SweepStarted { job_id, points, axes }))?;
+        for point in answer.points.iter().skip(self.points) {
+            self.take(&SweepEvent::Point(Box::new(point.clone())))?;
+        }
+        Ok(())
+    }
+
     fn take(&mut self, event: &SweepEvent) -> Result<(), CliError> {
         let lines = match event {
+            // A sweep that is begun again tells again.
+            SweepEvent::Started(_) if std::mem::replace(&mut self.started, true) => None,
+            SweepEvent::Point(point) if point.index < self.points => None,
             SweepEvent::Started(started) => {
                 self.progress.count(started.points as u64, "points");
                 self.table.as_mut().map(|table| table.header(&started.axes))
             }
             SweepEvent::Point(point) => {
+                self.points = point.index + 1;
                 // Without a terminal a row of the table tells as much.
                 if self.terminal.interactive || self.table.is_none() {
                     self.progress.done(point.index as u64 + 1);

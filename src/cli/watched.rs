@@ -6,7 +6,10 @@ use futures_util::StreamExt;
 
 use super::progress::{Progress, TICK};
 use super::{CliError, format};
-use crate::contract::{CompareRequest, EvaluateRequest, MeasureSpec};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::contract::MeasureSpec;
 use crate::measure::Preset;
 use crate::pipeline::{Answer, Caller, EvaluationService, JobEvents, Submission};
 use crate::report::{JobEvent, JobStage};
@@ -21,18 +24,22 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// What an evaluation will take.
-    pub(super) fn of_evaluation(request: &EvaluateRequest) -> Self {
-        Self { trials: request.num_trials, bound_s: Some(alone_s(&request.measure)) }
-    }
-
-    /// What a comparison will take: each kernel alone, then each pair.
-    pub(super) fn of_comparison(request: &CompareRequest) -> Self {
-        let kernels = (request.named_candidates().len() + 1) as f64;
-        let pair_s = Preset::builtin(request.measure.preset).compare.max_time_s;
-        let pair_s = request.measure.max_time.unwrap_or(pair_s);
+    /// What a request will take, by the fields of its body; whether they are valid is for whoever
+    /// carries it out to say. Of a comparison: each kernel alone, then each pair.
+    pub(super) fn of_body(body: &Map<String, Value>) -> Self {
+        let measure = body.get("measure").map(MeasureSpec::deserialize);
+        let measure = measure.and_then(Result::ok).unwrap_or_default();
+        if !body.contains_key("ref_kernel") {
+            let trials = body.get("num_trials").and_then(Value::as_u64);
+            let trials = trials.and_then(|trials| u32::try_from(trials).ok());
+            return Self { trials, bound_s: Some(alone_s(&measure)) };
+        }
+        let candidates = body.get("candidates").and_then(Value::as_array);
+        let kernels = candidates.map_or(1, Vec::len) as f64 + 1.0;
+        let pair_s = Preset::builtin(measure.preset).compare.max_time_s;
+        let pair_s = measure.max_time.unwrap_or(pair_s);
         let pairs = kernels * (kernels - 1.0) / 2.0;
-        let bound_s = kernels * alone_s(&request.measure) + pairs * pair_s;
+        let bound_s = kernels * alone_s(&measure) + pairs * pair_s;
         Self { trials: None, bound_s: Some(bound_s) }
     }
 }
@@ -79,7 +86,7 @@ async fn next(news: &mut Option<JobEvents>) -> Option<JobEvent> {
 }
 
 /// How far a job is, for people.
-struct View {
+pub(super) struct View {
     expected: Expected,
     /// When the first launch was timed.
     timing_since: Option<Instant>,
@@ -101,11 +108,11 @@ enum Shown {
 }
 
 impl View {
-    fn new(expected: Expected) -> Self {
+    pub(super) fn new(expected: Expected) -> Self {
         Self { expected, timing_since: None, counting: false }
     }
 
-    fn show(&mut self, event: &JobEvent, progress: &Progress) {
+    pub(super) fn show(&mut self, event: &JobEvent, progress: &Progress) {
         if event.stage == JobStage::Running && event.trials_done > 0 {
             self.timing_since.get_or_insert_with(Instant::now);
         }
@@ -199,6 +206,17 @@ mod tests {
     }
 
     #[test]
+    fn an_evaluation_takes_its_launches_for_as_long_as_its_contract_says() {
+        let body = json!({"num_trials": 7, "measure": {"max_time": 2.0}});
+        let expected = Expected { trials: Some(7), bound_s: Some(2.0) };
+        assert_eq!(Expected::of_body(body.as_object().expect("an object")), expected);
+        // What is not valid is told by whoever is asked to do it.
+        let body = json!({"num_trials": "many", "measure": 1});
+        let expected = Expected::of_body(body.as_object().expect("an object"));
+        assert_eq!(expected, Expected::of_body(&Map::new()));
+    }
+
+    #[test]
     fn a_comparison_takes_every_kernel_and_every_pair() {
         let kernel = json!({"kernel_type": "cuda", "source_code": "x"});
         let request = json!({
@@ -206,8 +224,7 @@ mod tests {
             "candidates": [{"name": "a", "kernel": kernel}, {"name": "b", "kernel": kernel}],
             "measure": {"max_time": 2.0},
         });
-        let request: CompareRequest = serde_json::from_value(request).expect("a request");
         let expected = Expected { trials: None, bound_s: Some(3.0 * 2.0 + 3.0 * 2.0) };
-        assert_eq!(Expected::of_comparison(&request), expected);
+        assert_eq!(Expected::of_body(request.as_object().expect("an object")), expected);
     }
 }

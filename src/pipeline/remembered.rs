@@ -12,7 +12,7 @@ use super::submission::Caller;
 use crate::config::Config;
 use crate::gate::report::GateReport;
 use crate::history::{self, HistoryAnswer, HistoryPoint};
-use crate::store::{Page, Point, SeriesFilter, Store};
+use crate::store::{Page, Point, SeriesFilter, Store, StoreView};
 
 /// Series whose cases are looked at where none is named.
 const MAX_SERIES: usize = 10_000;
@@ -32,7 +32,7 @@ impl Shared {
         query: &HistoryQuery,
         caller: &Caller,
     ) -> Result<HistoryAnswer, ServiceError> {
-        history_in(&self.store, query, caller).await
+        history_in(&self.store.view(), query, caller).await
     }
 }
 
@@ -75,23 +75,26 @@ async fn append(store: &Store, points: Vec<Point>) {
     }
 }
 
-/// How cases fared over time, by a store that nothing else of the pipeline is started for.
+/// How cases fared over time, by a store that is read as it is: nothing of the pipeline is started.
 ///
 /// # Errors
-/// Where the store cannot be opened or read.
+/// Where the store cannot be read, or is of another version.
 pub async fn stored_history(
     config: &Config,
     query: &HistoryQuery,
     caller: &Caller,
 ) -> Result<HistoryAnswer, ServiceError> {
-    let store = Store::open(&start::store_config(config)).await.map_err(refused)?;
+    let store = StoreView::open(&start::store_config(config)).await.map_err(refused)?;
+    let Some(store) = store else {
+        return Ok(HistoryAnswer { series: Vec::new(), truncated: false });
+    };
     let answer = history_in(&store, query, caller).await;
     store.close().await;
     answer
 }
 
 async fn history_in(
-    store: &Store,
+    store: &StoreView,
     query: &HistoryQuery,
     caller: &Caller,
 ) -> Result<HistoryAnswer, ServiceError> {

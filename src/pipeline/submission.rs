@@ -116,6 +116,8 @@ pub struct JobQuery {
     pub kind: Option<JobKind>,
     /// With this label.
     pub label: Option<String>,
+    /// The caller's own with this key; an administrator's, too.
+    pub idempotency_key: Option<String>,
     /// Accepted at this time or later, seconds since the Unix epoch.
     pub created_after: Option<f64>,
     /// Accepted before this time, seconds since the Unix epoch.

@@ -149,6 +149,9 @@ pub struct JobSummary {
     /// The caller's own name for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// The key with which it was sent; the same key again is the same job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
     /// Jobs of higher priority go before others of the same caller.
     pub priority: i16,
     /// How often it was begun.

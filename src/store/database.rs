@@ -119,6 +119,38 @@ impl Database {
         Ok(pool)
     }
 
+    /// A connection for who only reads an existing database, and must leave nothing beside it.
+    pub(super) fn only_readers(&self) -> Result<AnyPool, StoreError> {
+        let backend = self.backend;
+        let options = match backend {
+            Backend::Postgres => self.options()?,
+            Backend::Sqlite => {
+                // With an empty log, or none, the file has everything. Opened as one that nobody
+                // changes, it needs no files beside it, which other users could not write to.
+                let log = Path::new(&self.place).with_extension("db-wal");
+                let quiet = log.metadata().map_or(true, |log| log.len() == 0);
+                let options = SqliteConnectOptions::new().filename(&self.place);
+                let url = options.read_only(true).immutable(quiet).to_url_lossy();
+                let options = AnyConnectOptions::from_url(&url);
+                options.map_err(|source| self.opening(source))?.disable_statement_logging()
+            }
+        };
+        let pool = AnyPoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(Duration::from_secs(10))
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    let sql = match backend {
+                        Backend::Sqlite => format!("PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}"),
+                        Backend::Postgres => "SET default_transaction_read_only = on".to_owned(),
+                    };
+                    connection.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(sql))).await.map(drop)
+                })
+            })
+            .connect_lazy_with(options);
+        Ok(pool)
+    }
+
     /// Sorts what went wrong while opening.
     pub(super) fn opening(&self, source: sqlx::Error) -> StoreError {
         match StoreError::database("open it", &self.place, source) {

@@ -50,6 +50,19 @@ pub enum StoreError {
         /// The highest version that this program knows.
         known: i64,
     },
+    /// An older program wrote the database, and who only reads does not change it.
+    #[error(
+        "the database {place} has version {found}, this program reads version {known}; `warpgauge \
+         serve`, or any evaluation on this machine, brings it up to date"
+    )]
+    Older {
+        /// Which.
+        place: String,
+        /// Its version.
+        found: i64,
+        /// The version that this program reads.
+        known: i64,
+    },
     /// The database belongs to somebody else.
     #[error(
         "the database {place} holds tables of another program and was left as it is; name another \
@@ -256,6 +269,11 @@ impl StoreError {
                 | Self::IllegalTransition { .. }
                 | Self::Invalid { .. }
         )
+    }
+
+    /// Whether the same call may succeed later, once somebody makes room or the database is back.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::DiskFull { .. } | Self::Unreachable { .. }) || self.is_transient()
     }
 
     /// Whether the same call may succeed in a moment without anybody's help.

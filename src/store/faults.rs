@@ -52,7 +52,10 @@ async fn version_one_becomes_the_present_one(fresh: Fresh) {
     assert_eq!(bytes(claimed.request), br#"{"kernel":"x"}"#);
     store.advance(&claimed.lease, JobState::Compiling).await.unwrap();
     store.finish(claimed.lease, completed(b"{}")).await.unwrap();
-    assert!(store.cases(Visibility::All, None, 1).await.unwrap().is_empty(), "what came later");
+    assert!(
+        store.view().cases(Visibility::All, None, 1).await.unwrap().is_empty(),
+        "what came later"
+    );
     store.close().await;
     fresh.store().await;
 }
@@ -210,6 +213,44 @@ async fn a_full_disk_loses_nothing_accepted() {
         store.advance(&claimed.lease, JobState::Compiling).await.unwrap();
         store.finish(claimed.lease, completed(b"{}")).await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_that_found_no_room_is_written_once_there_is() {
+    let fresh = sqlite();
+    let store = fresh.store().await;
+    let id = store.submit(job("a")).await.unwrap().id;
+    let mut lease = store.claim().await.unwrap().unwrap().lease;
+    store.advance(&lease, JobState::Compiling).await.unwrap();
+    // Bytes that do not compress, in the database and not in a file beside it.
+    let noise: Vec<u8> = (0..512).flat_map(|_| *uuid::Uuid::new_v4().as_bytes()).collect();
+    store.writer.write(Statement("PRAGMA max_page_count = 1")).await.unwrap();
+    let mut refused = 0;
+    // What pages the file has may take some.
+    let error = loop {
+        match store.try_finish(&mut lease, completed(&noise)).await {
+            Err(error) => break error,
+            Ok(()) => {
+                refused += 1;
+                assert!(refused < 100, "there is room for ever");
+                store.submit(job("a")).await.unwrap();
+                lease = store.claim().await.unwrap().unwrap().lease;
+                store.advance(&lease, JobState::Compiling).await.unwrap();
+            }
+        }
+    };
+    assert!(matches!(error, StoreError::DiskFull { .. }) && error.may_pass(), "{error}");
+    let unended = lease.job().to_owned();
+    // A step that nobody waits for, and that is lost.
+    store.advance_behind(&lease, JobState::Profiling).unwrap();
+    assert!(!store.job(&unended, Visibility::All).await.unwrap().unwrap().state.is_end());
+    store.writer.write(Statement("PRAGMA max_page_count = 100000")).await.unwrap();
+    store.try_finish(&mut lease, completed(&noise)).await.unwrap();
+    let job = store.job(&unended, Visibility::All).await.unwrap().unwrap();
+    assert_eq!((job.state, job.attempts), (JobState::Completed, 1));
+    assert_eq!(store.report(&unended).await.unwrap().unwrap().body, noise);
+    drop(lease);
+    assert_eq!(store.job(&id, Visibility::All).await.unwrap().unwrap().state, JobState::Completed);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,9 +15,8 @@ use super::open::folder;
 use super::retention::{CHUNK, TakeDown, Tidy};
 use super::types::MAX_LABEL_BYTES;
 use super::{
-    ArtifactRow, BaselineRow, Cleaned, Delivery, DeliveryOutcome, NewBaseline, Page, Point,
-    PointPage, Retention, SeriesFilter, SeriesRow, Store, StoreError, StoredArtifact,
-    StoredBaseline, Visibility,
+    ArtifactRow, BaselineRow, Cleaned, Delivery, DeliveryOutcome, NewBaseline, Point, Retention,
+    Store, StoreError, StoredArtifact, StoredBaseline, Visibility,
 };
 
 /// Age from which a file that no row names is taken for a leftover: nobody takes so long between
@@ -131,25 +130,6 @@ impl Store {
     pub async fn append_points(&self, points: Vec<Point>) -> Result<(), StoreError> {
         points.iter().try_for_each(super::history::check)?;
         self.writer.write(Append::new(points)).await
-    }
-
-    /// A page of a case's values, newest first.
-    pub async fn series(
-        &self,
-        filter: &SeriesFilter<'_>,
-        page: &Page,
-    ) -> Result<PointPage, StoreError> {
-        self.reader.series(filter, page).await
-    }
-
-    /// The series there are, by case, from the case after `after` on.
-    pub async fn cases(
-        &self,
-        who: Visibility<'_>,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<SeriesRow>, StoreError> {
-        self.reader.all_series(who.owner(), after, limit).await
     }
 
     /// Keeps a baseline, as a new version under its name; its id.

@@ -188,6 +188,9 @@ pub(super) struct PackedReport {
 pub(super) struct Finish {
     pub(super) job: String,
     pub(super) epoch: i64,
+    /// Where its holder has brought the job. The row may lag: a step that found no room is not written
+    /// again.
+    pub(super) from: JobState,
     pub(super) state: JobState,
     pub(super) error: Option<JobError>,
     pub(super) report: Option<PackedReport>,
@@ -210,8 +213,8 @@ impl Write for Finish {
                 batch.leases.push((self.job.clone(), None));
                 return Err(lost());
             }
-            if !may_follow(row.state, self.state) {
-                let (job, from, to) = (self.job.clone(), row.state, self.state);
+            if !may_follow(self.from, self.state) {
+                let (job, from, to) = (self.job.clone(), self.from, self.state);
                 return Err(StoreError::IllegalTransition { job, from, to });
             }
             let bytes = self.report.as_ref().map_or(0, |report| report.bytes);

@@ -40,6 +40,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod types;
+mod view;
 mod writer;
 
 pub use bulk::{Bulk, RequestReader};
@@ -58,3 +59,4 @@ pub use types::{
     MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES, NewJob, NewReport, Page, Requeued, StoredReport, Submitted,
     Visibility,
 };
+pub use view::StoreView;

@@ -238,6 +238,11 @@ impl Store {
     /// `LeaseLost` if somebody else has the job: then the work was in vain. If the database fails, the
     /// job is given back, and is run again.
     pub async fn finish(&self, mut lease: JobLease, ending: Ending) -> Result<(), StoreError> {
+        self.try_finish(&mut lease, ending).await
+    }
+
+    /// As [`Store::finish`], but what fails leaves the lease, so that it can be tried again.
+    pub async fn try_finish(&self, lease: &mut JobLease, ending: Ending) -> Result<(), StoreError> {
         if !has_ended(ending.state) {
             let (job, from) = (lease.job().to_owned(), lease.state());
             return Err(StoreError::IllegalTransition { job, from, to: ending.state });
@@ -256,7 +261,8 @@ impl Store {
         let file = report.as_ref().and_then(|report| report.body.object.clone());
         let (state, error) = (ending.state, ending.error);
         let (points, epoch) = (Append::what_fits(ending.points), lease.epoch());
-        let finish = Finish { job, epoch, state, error, report, points };
+        let from = lease.state();
+        let finish = Finish { job, epoch, from, state, error, report, points };
         let outcome = self.writer.write(finish).await;
         match &outcome {
             Ok(()) => lease.disarm(),

@@ -9,8 +9,8 @@ use super::state::{STATES, name, parse};
 use super::{JobCounts, JobFilter, JobKind, JobPage, JobRow, Page, StoreError, Visibility};
 
 /// Columns of a [`JobRow`].
-pub(super) const COLUMNS: &str = "id, owner, kind, state, priority, label, webhook, attempts, \
-                                  max_attempts, created_at, started_at, ended_at, \
+pub(super) const COLUMNS: &str = "id, owner, kind, state, priority, label, webhook, \
+                                  idempotency_key, attempts, max_attempts, created_at, started_at, ended_at, \
                                   cancel_requested, error_code, error, bytes";
 
 /// A job, of a row with [`COLUMNS`].
@@ -34,6 +34,7 @@ pub(super) fn row_of(row: &AnyRow, place: &str) -> Result<JobRow, StoreError> {
             priority: number("priority")?.clamp(i16::MIN.into(), i16::MAX.into()) as i16,
             label: row.try_get("label")?,
             webhook: row.try_get("webhook")?,
+            idempotency_key: row.try_get("idempotency_key")?,
             attempts: u8::try_from(number("attempts")?).unwrap_or(u8::MAX),
             max_attempts: u8::try_from(number("max_attempts")?).unwrap_or(u8::MAX),
             created_at: time(number("created_at")?),
@@ -155,6 +156,7 @@ impl Reader {
             ("state = ", state),
             ("kind = ", filter.kind.map(JobKind::name)),
             ("label = ", filter.label),
+            ("idempotency_key = ", filter.idempotency_key),
             ("id < ", after),
         ];
         let (condition, values) = super::read::conditions(&conditions);

@@ -357,21 +357,21 @@ async fn history_is_kept(fresh: Fresh) {
         device: None,
         method: None,
     };
-    let page = store.series(&filter, &Page { after: None, limit: 6 }).await.unwrap();
+    let page = store.view().series(&filter, &Page { after: None, limit: 6 }).await.unwrap();
     let values: Vec<f64> = page.points.iter().map(|point| point.value).collect();
     assert_eq!(values, [9.0, 8.0, 7.0, 6.0, 5.0, 4.0]);
     assert_eq!((page.points[0].low, page.points[0].high), (Some(8.0), None));
-    let rest = store.series(&filter, &Page { after: page.next, limit: 6 }).await.unwrap();
+    let rest = store.view().series(&filter, &Page { after: page.next, limit: 6 }).await.unwrap();
     assert_eq!((rest.points.len(), rest.next), (4, None));
-    let cases = store.cases(Visibility::All, None, 10).await.unwrap();
+    let cases = store.view().cases(Visibility::All, None, 10).await.unwrap();
     let names: Vec<_> = cases.iter().map(|series| (series.case.as_str(), series.points)).collect();
     assert_eq!(names, [("gemm", 10), ("scan", 1)]);
-    assert!(store.cases(Visibility::Owner("b"), None, 10).await.unwrap().is_empty());
+    assert!(store.view().cases(Visibility::Owner("b"), None, 10).await.unwrap().is_empty());
     let odd = store.append_points(vec![point("gemm", 1.0), point("gemm", f64::NAN)]).await;
     assert!(odd.unwrap_err().is_refusal());
     let policy = Retention { max_points: Some(1), ..Retention::default() };
     assert_eq!(store.cleanup(&policy).await.unwrap().points, 10);
-    let cases = store.cases(Visibility::All, None, 10).await.unwrap();
+    let cases = store.view().cases(Visibility::All, None, 10).await.unwrap();
     assert_eq!((cases.len(), cases[0].case.as_str()), (1, "scan"));
 }
 

@@ -136,6 +136,8 @@ pub struct JobRow {
     pub label: Option<String>,
     /// Where its end is announced.
     pub webhook: Option<String>,
+    /// The owner's key for it, by which it is the same job again.
+    pub idempotency_key: Option<String>,
     /// How often it was started.
     pub attempts: u8,
     /// How often it may be started.
@@ -279,6 +281,8 @@ pub struct JobFilter<'a> {
     pub kind: Option<JobKind>,
     /// Only this label.
     pub label: Option<&'a str>,
+    /// Only the job with this key of its owner's.
+    pub idempotency_key: Option<&'a str>,
 }
 
 /// A place in a list, and how much of it.

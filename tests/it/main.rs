@@ -4,6 +4,7 @@ mod support;
 
 mod api;
 mod artifacts;
+mod at_server;
 mod bad_input;
 mod cli;
 mod cli_remote;

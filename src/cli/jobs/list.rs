@@ -117,6 +117,7 @@ mod tests {
             kind: JobKind::Sweep,
             state: JobState::TimedOut,
             label: Some("night\x1b[2Jly".to_owned()),
+            idempotency_key: None,
             priority: 0,
             attempt: 1,
             created_at: 0.0,

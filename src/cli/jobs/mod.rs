@@ -6,6 +6,7 @@ mod list;
 mod stream;
 
 pub(super) use args::JobsCommand;
+pub(super) use stream::follow_job;
 
 use self::args::{JobArgs, WaitArgs};
 use super::progress::Progress;

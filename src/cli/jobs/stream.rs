@@ -4,6 +4,7 @@ use std::io::BufReader;
 use std::time::{Duration, Instant};
 
 use super::args::JobArgs;
+use crate::cli::args::Target;
 use crate::cli::remote_events::{Message, next_message};
 use crate::cli::{CliError, format, remote};
 use crate::report::JobEvent;
@@ -23,17 +24,28 @@ pub(super) fn follow(
     timeout_s: Option<u64>,
     on_event: &mut dyn FnMut(&JobEvent, &str) -> Result<(), CliError>,
 ) -> Result<bool, CliError> {
+    let (target, server) = args.place();
+    follow_job(&target, server, &args.job_id, timeout_s, on_event)
+}
+
+/// The same of a job by its id.
+pub(in crate::cli) fn follow_job(
+    target: &Target,
+    server: &str,
+    job_id: &str,
+    timeout_s: Option<u64>,
+    on_event: &mut dyn FnMut(&JobEvent, &str) -> Result<(), CliError>,
+) -> Result<bool, CliError> {
     let until = timeout_s.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let left = || until.map_or(STREAM_TIMEOUT, |it| it.saturating_duration_since(Instant::now()));
-    let (target, server) = args.place();
-    let url = remote::endpoint(server, &args.route("/events"))?;
+    let url = remote::endpoint(server, &format!("/jobs/{}/events", remote::encoded(job_id)))?;
     let (mut last_id, mut breaks) = (None::<String>, 0);
     loop {
         let patience = left();
         if patience.is_zero() {
             return Ok(false);
         }
-        let broken = match remote::open(&target, &url, last_id.as_deref(), patience) {
+        let broken = match remote::open(target, &url, last_id.as_deref(), patience) {
             Ok(response) => {
                 let mut reader = BufReader::new(response.into_body().into_reader());
                 loop {

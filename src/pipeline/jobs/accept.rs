@@ -218,6 +218,7 @@ pub(in crate::pipeline) fn refused(error: StoreError) -> ServiceError {
         | StoreError::Unreachable { .. }
         | StoreError::BadUrl { .. }
         | StoreError::Newer { .. }
+        | StoreError::Older { .. }
         | StoreError::Foreign { .. }
         | StoreError::Migration { .. }
         | StoreError::Corrupt { .. }

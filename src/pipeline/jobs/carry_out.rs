@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -11,6 +12,7 @@ use super::super::run::{Admitted, Purpose, Shared};
 use super::super::submission::JobRequest;
 use super::super::{SweepEvents, sweep};
 use super::accept::refused;
+use super::codec::CodecError;
 use super::live::{LiveJob, Stop};
 use super::outcome::{self, Outcome};
 use crate::history;
@@ -26,6 +28,10 @@ pub(super) enum Keep {
     /// All but the content of outputs, which the waiting caller gets.
     WithoutContent,
 }
+
+/// Pauses, in seconds, before the end of a job is written again that could not be: a minute in all. What
+/// was done is not done again for a disk that is full for a moment.
+const PAUSES_S: [u64; 7] = [1, 2, 4, 8, 15, 15, 15];
 
 /// A job to be taken to its end.
 pub(super) struct Task {
@@ -170,7 +176,16 @@ impl Shared {
         manner: &Manner,
         answer: Option<oneshot::Sender<Answer>>,
     ) -> Option<EndState> {
-        let (ending, told) = match end {
+        let ended = |told: &mut Answer| {
+            let mut ending = outcome::ending(job.kind, told, manner.keep == Keep::Whole)?;
+            ending.points = points_of(job, &manner.case, told);
+            Ok::<_, CodecError>(ending)
+        };
+        let stopped = match end {
+            End::Stopped(why) => Some(why),
+            End::Done(_) => None,
+        };
+        let (ending, mut told) = match end {
             End::Stopped(Stop::Lost) => {
                 tracing::warn!(job = job.id(), "the job was taken over by another process");
                 (None, Err(taken_over(job)))
@@ -183,18 +198,13 @@ impl Shared {
                 self.give_back(job).await;
                 (None, Err(ServiceError::ShuttingDown))
             }
-            End::Done(mut told) => {
-                match outcome::ending(job.kind, &mut told, manner.keep == Keep::Whole) {
-                    Ok(mut ending) => {
-                        ending.points = points_of(job, &manner.case, &told);
-                        (Some(ending), told)
-                    }
-                    Err(error) => {
-                        let mut told = Err(error::internal("writing a report", &error));
-                        (outcome::ending(job.kind, &mut told, true).ok(), told)
-                    }
+            End::Done(mut told) => match ended(&mut told) {
+                Ok(ending) => (Some(ending), told),
+                Err(error) => {
+                    let mut told = Err(error::internal("writing a report", &error));
+                    (outcome::ending(job.kind, &mut told, true).ok(), told)
                 }
-            }
+            },
         };
         let Some(ending) = ending else {
             job.ended(JobState::Queued, None);
@@ -203,7 +213,11 @@ impl Shared {
         };
         let state = ending.state;
         let why = ending.error.as_ref().map(|error| error.message.clone());
-        let told = match self.write_end(job, ending).await {
+        let again = || match stopped {
+            Some(why) => Some(outcome::stopped(why)),
+            None => ended(&mut told).ok(),
+        };
+        let told = match self.write_end(job, ending, again).await {
             Ok(()) => told,
             Err(error) => Err(not_kept(job, &error)),
         };
@@ -227,14 +241,32 @@ impl Shared {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// If it cannot be written, the job waits for its turn again.
-    async fn write_end(&self, job: &LiveJob, ending: Ending) -> Result<(), StoreError> {
+    /// Where there is no room for it, or no database, it is tried again for a while; `again` makes the
+    /// same end. If it cannot be written then, the job waits for its turn again.
+    async fn write_end(
+        &self,
+        job: &LiveJob,
+        ending: Ending,
+        mut again: impl FnMut() -> Option<Ending>,
+    ) -> Result<(), StoreError> {
         // Only a job that is held can end.
-        let Some(lease) = job.lease().take() else { return Ok(()) };
+        let Some(mut lease) = job.lease().take() else { return Ok(()) };
         if ending.state == JobState::Completed && may_not_complete(lease.state()) {
             self.store.advance_behind(&lease, JobState::Compiling)?;
         }
-        self.store.finish(lease, ending).await
+        let mut outcome = self.store.try_finish(&mut lease, ending).await;
+        for pause in PAUSES_S {
+            let Err(error) = &outcome else { break };
+            if !error.may_pass() || self.is_closing() {
+                break;
+            }
+            let cause = error::chain(error);
+            tracing::warn!(job = job.id(), error = cause, "the end of a job is written again soon");
+            tokio::time::sleep(Duration::from_secs(pause)).await;
+            let Some(ending) = again() else { break };
+            outcome = self.store.try_finish(&mut lease, ending).await;
+        }
+        outcome
     }
 
     /// Has the job wait for its turn again.

@@ -158,10 +158,13 @@ impl Shared {
         caller: &Caller,
     ) -> Result<JobList, ServiceError> {
         let filter = JobFilter {
-            owner: (!caller.admin).then_some(caller.owner.as_str()),
+            // Keys are told apart by owner.
+            owner: (!caller.admin || query.idempotency_key.is_some())
+                .then_some(caller.owner.as_str()),
             states: query.states,
             kind: query.kind.map(codec::to_store),
             label: query.label.as_deref(),
+            idempotency_key: query.idempotency_key.as_deref(),
         };
         // Ids sort by age: what is older than a time has a lower id than any of that time.
         let bound = query.created_before.map(first_id_of);
@@ -294,6 +297,8 @@ impl Watcher {
         loop {
             let mut changes = self.jobs.changes();
             if let Some(job) = self.jobs.get(&self.id) {
+                // What it does now is newer.
+                self.first = None;
                 let mut news = job.subscribe();
                 let now = job.now();
                 drop(job);
@@ -380,6 +385,7 @@ fn summary(row: JobRow) -> JobSummary {
         kind: codec::from_store(row.kind),
         state: row.state,
         label: row.label,
+        idempotency_key: row.idempotency_key,
         priority: row.priority,
         attempt: row.attempts.into(),
         created_at: epoch_seconds(row.created_at),

@@ -174,6 +174,7 @@ fn summary(job: &JobView) -> JobSummary {
         kind: job.kind,
         state: job.state,
         label: job.label.clone(),
+        idempotency_key: None,
         priority: 0,
         attempt: job.attempt,
         created_at: job.created_at,

@@ -33,6 +33,18 @@ async fn metrics_are_text_that_prometheus_reads() {
     assert_eq!(build, 1.0);
     let up = families["warpgauge_device_up"].value("", &[("device", "0"), ("kind", "cuda")]);
     assert_eq!(up, 1.0);
+    let uuids = |family: &str| -> Vec<String> {
+        let labels = families[family].samples.iter().map(|(_, labels, _)| labels);
+        let uuid = |labels: &Vec<(String, String)>| {
+            labels.iter().find(|(name, _)| name == "uuid").map(|(_, uuid)| uuid.clone())
+        };
+        labels.map(|labels| uuid(labels).expect("a UUID")).collect()
+    };
+    let expected = uuids("warpgauge_device_up");
+    assert!(expected.iter().all(|uuid| uuid.starts_with("GPU-")), "{expected:?}");
+    for family in ["device_busy_seconds", "device_busy_ratio", "device_leases", "worker_restarts"] {
+        assert_eq!(uuids(&format!("warpgauge_{family}")), expected, "{family}");
+    }
     let stages = &families["warpgauge_stage_duration_seconds"];
     for stage in ["queue", "compile", "worker", "measure", "validate", "profile", "total"] {
         stages.value("_count", &[("stage", stage)]);
