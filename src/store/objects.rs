@@ -4,6 +4,7 @@
 //! leaves between the two is a file that no row names; the clean-up removes it.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -142,17 +143,37 @@ async fn pack(body: Vec<u8>) -> (i64, Vec<u8>) {
     if body.len() < MIN_COMPRESSED {
         return (RAW, body);
     }
+    if body.len() <= QUICK_BYTES {
+        return match quickly(&body) {
+            Ok(packed) if packed.len() < body.len() => (ZSTD, packed),
+            _ => (RAW, body),
+        };
+    }
     let squeeze = |body: Vec<u8>| match zstd::bulk::compress(&body, 1) {
         Ok(packed) if packed.len() < body.len() => (ZSTD, packed),
         _ => (RAW, body),
     };
-    if body.len() <= QUICK_BYTES {
-        return squeeze(body);
-    }
     let body = Arc::new(body);
     let given = Arc::clone(&body);
     let packed = tokio::task::spawn_blocking(move || squeeze(given.to_vec())).await;
     packed.unwrap_or_else(|_| (RAW, body.to_vec()))
+}
+
+/// Compresses a small body. To make a compressor takes longer than to use it, so each thread keeps one.
+fn quickly(body: &[u8]) -> std::io::Result<Vec<u8>> {
+    thread_local! {
+        static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> =
+            const { RefCell::new(None) };
+    }
+    COMPRESSOR.with_borrow_mut(|kept| {
+        let mut compressor = match kept.take() {
+            Some(compressor) => compressor,
+            None => zstd::bulk::Compressor::new(1)?,
+        };
+        let packed = compressor.compress(body);
+        *kept = Some(compressor);
+        packed
+    })
 }
 
 /// A text cut to so many bytes, at a character.
