@@ -1,7 +1,10 @@
 //! `cargo xtask bench store`: what accepting, claiming and listing cost, on SQLite and on PostgreSQL.
 //!
-//! Prints one Markdown table. 64 clients submit at once, each its next job as soon as the one before was
-//! accepted; then 100,000 jobs of 10 owners wait, and are claimed and listed.
+//! Prints two Markdown tables. In the first, 64 clients submit without a pause, each its next job as soon
+//! as the one before was accepted; then 100,000 jobs of 10 owners wait, and are claimed and listed. In the
+//! second, 64 clients submit a job every 20 ms each, whether or not the one before was accepted.
+//!
+//! Clients stand for machines elsewhere: their jobs are made before the clock starts.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +16,8 @@ use warpgauge::store::{
 mod postgres;
 
 const CLIENTS: usize = 64;
-const PER_CLIENT: usize = 100;
+const PER_CLIENT: usize = 300;
+const PAUSE: Duration = Duration::from_millis(20);
 const QUEUED: usize = 100_000;
 const SAMPLES: usize = 500;
 
@@ -24,34 +28,46 @@ async fn main() {
          page p50 ms | p99 | RSS MiB before | after |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    let mut paced = Vec::new();
     for durability in [Durability::Process, Durability::Power] {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let config = StoreConfig { durability, ..StoreConfig::new(directory.path()) };
-        row("SQLite", &config).await;
+        paced.push(row("SQLite", &config).await);
     }
     for durability in [Durability::Process, Durability::Power] {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let server = postgres::Server::start(directory.path());
         let data_dir = directory.path().join("warpgauge");
         let config = StoreConfig { durability, url: server.url(), ..StoreConfig::new(data_dir) };
-        row("PostgreSQL", &config).await;
+        paced.push(row("PostgreSQL", &config).await);
     }
+    println!("\n| database | survives | paced accept p50 ms | p99 | per s |");
+    println!("| --- | --- | --- | --- | --- |");
+    paced.iter().for_each(|row| println!("{row}"));
 }
 
-async fn row(name: &str, config: &StoreConfig) {
+/// Prints a row of the first table; the row of the second.
+async fn row(name: &str, config: &StoreConfig) -> String {
+    let survives = match config.durability {
+        Durability::Process => "processes",
+        Durability::Power => "power",
+    };
     let store = Store::open(config).await.expect("the store opens");
+    let jobs = jobs();
     let started = Instant::now();
-    let accepted = accept(&store).await;
-    let per_second = (CLIENTS * PER_CLIENT) as f64 / started.elapsed().as_secs_f64();
+    let times = accept_paced(&store, jobs).await;
+    let per_second = times.len() as f64 / started.elapsed().as_secs_f64();
+    let (p50, p99) = (quantile(&times, 0.5), quantile(&times, 0.99));
+    let paced = format!("| {name} | {survives} | {p50:.2} | {p99:.2} | {per_second:.0} |");
+    let jobs = self::jobs();
+    let started = Instant::now();
+    let accepted = accept(&store, jobs).await;
+    let per_second = accepted.len() as f64 / started.elapsed().as_secs_f64();
     let before = rss();
     fill(&store).await;
     let after = rss();
     let (claimed, finished) = claim(&store).await;
     let listed = list(&store).await;
-    let survives = match config.durability {
-        Durability::Process => "processes",
-        Durability::Power => "power",
-    };
     println!(
         "| {name} | {survives} | {:.2} | {:.2} | {per_second:.0} | {:.2} | {:.2} | {:.2} | {:.2} | \
          {:.2} | {before} | {after} |",
@@ -64,6 +80,7 @@ async fn row(name: &str, config: &StoreConfig) {
         quantile(&listed, 0.99),
     );
     store.close().await;
+    paced
 }
 
 /// A request of some 4 kB, as a contract with its source is.
@@ -73,19 +90,50 @@ fn job(owner: usize) -> NewJob {
     NewJob::new(&format!("owner-{owner}"), JobKind::Evaluate, request)
 }
 
-async fn accept(store: &Store) -> Vec<f64> {
+/// What each client will submit.
+fn jobs() -> Vec<Vec<NewJob>> {
+    (0..CLIENTS).map(|client| (0..PER_CLIENT).map(|_| job(client % 10)).collect()).collect()
+}
+
+/// Each client submits its next job as soon as the one before was accepted.
+async fn accept(store: &Store, jobs: Vec<Vec<NewJob>>) -> Vec<f64> {
     let mut clients = tokio::task::JoinSet::new();
-    for client in 0..CLIENTS {
+    for jobs in jobs {
         let store = store.clone();
         clients.spawn(async move {
-            let mut times = Vec::with_capacity(PER_CLIENT);
-            for _ in 0..PER_CLIENT {
-                let job = job(client % 10);
+            let mut times = Vec::with_capacity(jobs.len());
+            for job in jobs {
                 let start = Instant::now();
                 store.submit(job).await.expect("accepted");
                 times.push(milliseconds(start));
             }
             times
+        });
+    }
+    clients.join_all().await.into_iter().flatten().collect()
+}
+
+/// Each client submits a job every [`PAUSE`], however long the one before takes.
+async fn accept_paced(store: &Store, jobs: Vec<Vec<NewJob>>) -> Vec<f64> {
+    let mut clients = tokio::task::JoinSet::new();
+    let begin = tokio::time::Instant::now();
+    for (client, jobs) in jobs.into_iter().enumerate() {
+        let store = store.clone();
+        // Spread over the pause, as clients that know nothing of each other are.
+        let first = begin + PAUSE.mul_f64(client as f64 / CLIENTS as f64);
+        clients.spawn(async move {
+            let mut ticks = tokio::time::interval_at(first, PAUSE);
+            let mut submits = tokio::task::JoinSet::new();
+            for job in jobs {
+                ticks.tick().await;
+                let start = Instant::now();
+                let store = store.clone();
+                submits.spawn(async move {
+                    store.submit(job).await.expect("accepted");
+                    milliseconds(start)
+                });
+            }
+            submits.join_all().await
         });
     }
     clients.join_all().await.into_iter().flatten().collect()

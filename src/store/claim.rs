@@ -161,11 +161,3 @@ async fn take_from(owner: &str, batch: &mut Batch<'_>) -> Result<Option<Taken>, 
     };
     Ok(Some(Taken { job, epoch, body, lease: None }))
 }
-
-/// How far the owners have been served, in microseconds of the one whose turn it was last.
-pub(super) async fn virtual_time(batch: &mut Batch<'_>) -> Result<i64, StoreError> {
-    let query = sqlx::query("SELECT value FROM numbers WHERE name = 'virtual_time'");
-    let row = query.fetch_optional(&mut *batch.connection).await;
-    let failed = batch.failed("accept a job");
-    row.map_err(&failed)?.map_or(Ok(0), |row| row.try_get(0)).map_err(failed)
-}

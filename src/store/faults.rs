@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use sqlx::{Connection, Executor};
 
 use super::database::{Backend, Database, sqlite_path};
-use super::testing::{Fresh, bytes, completed, job, postgres, sqlite};
+use super::testing::{Fresh, bytes, completed, job, on_both, postgres, sqlite};
 use super::writer::{Batch, Write};
 use super::*;
 
@@ -161,29 +161,38 @@ async fn child_works_until_it_is_killed() {
     claimers.join_all().await;
 }
 
-macro_rules! on_both {
-    ($($name:ident),+ $(,)?) => {
-        mod on_sqlite {
-            $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() {
-                super::$name(super::sqlite()).await;
-            })+
-        }
-        mod on_postgres {
-            $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() {
-                super::$name(super::postgres()).await;
-            })+
-        }
-    };
-}
-
 on_both!(
     version_one_becomes_the_present_one,
     a_newer_database_is_refused,
     a_foreign_database_is_refused,
     kills_lose_nothing,
 );
+
+/// What retention frees is given back to the file system, not kept for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_shrinks_with_what_is_in_it() {
+    let fresh = sqlite();
+    let store = fresh.store().await;
+    let noise = || (0..1_000).flat_map(|_| *uuid::Uuid::new_v4().as_bytes()).collect();
+    let jobs = (0..300).map(|_| NewJob::new("a", JobKind::Evaluate, noise())).collect();
+    let jobs = store.submit_all(jobs).await.unwrap();
+    for job in &jobs {
+        store.cancel(&job.id, Visibility::All).await.unwrap();
+    }
+    store.close().await;
+    let size = || std::fs::metadata(sqlite_path(&fresh.config.data_dir)).unwrap().len();
+    let full = size();
+    assert!(full > 300 * 16_000, "{full}");
+    let store = fresh.store().await;
+    let policy = Retention { max_jobs: 10, ..Retention::default() };
+    let cleaned = store.cleanup(&policy).await.unwrap();
+    assert_eq!(cleaned.jobs, 290);
+    assert!(cleaned.pages > 900, "{cleaned:?}");
+    store.close().await;
+    assert!(size() < full / 5, "{} of {full}", size());
+    let left = fresh.store().await.counts(Visibility::All).await.unwrap();
+    assert_eq!(left.total(), 10);
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_loses_nothing_accepted() {

@@ -12,7 +12,7 @@ use super::baselines::{Change, ChangeBaseline, PutBaseline};
 use super::deliveries::{Settle, TakeDue};
 use super::history::Append;
 use super::open::folder;
-use super::retention::{CHUNK, TakeDown, Tidy};
+use super::retention::{CHUNK, PAGES, Shrink, TakeDown, Tidy};
 use super::types::MAX_LABEL_BYTES;
 use super::{
     ArtifactRow, BaselineRow, Cleaned, Delivery, DeliveryOutcome, NewBaseline, Point, Retention,
@@ -22,6 +22,9 @@ use super::{
 /// Age from which a file that no row names is taken for a leftover: nobody takes so long between
 /// writing a file and its row.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3_600);
+
+/// Transactions in which one clean-up makes the file smaller: by 16 MB at most, and the next goes on.
+const SHRINK_STEPS: u32 = 20;
 
 impl Store {
     /// Keeps a file of a job. The first of a name stays; the oldest of all give way to the budget.
@@ -238,6 +241,13 @@ impl Store {
             let gone = self.writer.write(Tidy { points: policy.max_points }).await?;
             cleaned.points += gone;
             if gone < CHUNK {
+                break;
+            }
+        }
+        for _ in 0..SHRINK_STEPS {
+            let pages = self.writer.write(Shrink).await?;
+            cleaned.pages += pages;
+            if pages < PAGES {
                 break;
             }
         }

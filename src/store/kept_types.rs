@@ -191,4 +191,6 @@ pub struct Cleaned {
     pub points: u64,
     /// Files that no row named.
     pub files: u64,
+    /// Pages of SQLite's file that held nothing and were given back to the file system.
+    pub pages: u64,
 }

@@ -32,6 +32,7 @@ mod open;
 mod read;
 mod recover;
 mod retention;
+mod rows;
 mod state;
 mod submit;
 mod tally;

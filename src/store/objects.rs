@@ -4,6 +4,7 @@
 //! leaves between the two is a file that no row names; the clean-up removes it.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -235,14 +236,34 @@ async fn pack(body: Vec<u8>) -> io::Result<(i64, Vec<u8>)> {
     if body.len() < MIN_COMPRESSED {
         return Ok((RAW, body));
     }
+    if body.len() <= QUICK_BYTES {
+        return Ok(match quickly(&body) {
+            Ok(packed) if packed.len() < body.len() => (ZSTD, packed),
+            _ => (RAW, body),
+        });
+    }
     let squeeze = |body: Vec<u8>| match zstd::bulk::compress(&body, 1) {
         Ok(packed) if packed.len() < body.len() => (ZSTD, packed),
         _ => (RAW, body),
     };
-    if body.len() <= QUICK_BYTES {
-        return Ok(squeeze(body));
-    }
     tokio::task::spawn_blocking(move || squeeze(body)).await.map_err(io::Error::other)
+}
+
+/// Compresses a small body. To make a compressor takes longer than to use it, so each thread keeps one.
+fn quickly(body: &[u8]) -> io::Result<Vec<u8>> {
+    thread_local! {
+        static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> =
+            const { RefCell::new(None) };
+    }
+    COMPRESSOR.with_borrow_mut(|kept| {
+        let mut compressor = match kept.take() {
+            Some(compressor) => compressor,
+            None => zstd::bulk::Compressor::new(1)?,
+        };
+        let packed = compressor.compress(body);
+        *kept = Some(compressor);
+        packed
+    })
 }
 
 /// A text cut to so many bytes, at a character.

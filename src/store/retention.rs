@@ -11,6 +11,9 @@ use super::{JobState, StoreError};
 /// Jobs that one transaction takes down.
 pub(super) const CHUNK: u64 = 200;
 
+/// Pages that one transaction gives back.
+pub(super) const PAGES: u64 = 200;
+
 /// Takes down the oldest ended jobs.
 pub(super) struct TakeDown {
     /// Those that ended before, microseconds; `None`: whatever their age.
@@ -134,6 +137,36 @@ impl Write for Tidy {
                 Some(keep) => super::history::take_down(keep, CHUNK, batch).await,
                 None => Ok(0),
             }
+        })
+    }
+}
+
+/// Gives pages without content back to the file system, beyond the tenth of the file that new jobs will
+/// take again; how many. PostgreSQL has a process of its own for that.
+pub(super) struct Shrink;
+
+impl Write for Shrink {
+    type Out = u64;
+
+    fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(async move {
+            if batch.is_postgres() {
+                return Ok(0);
+            }
+            let failed = batch.failed("give free pages back");
+            let row = sqlx::query(
+                "SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count",
+            );
+            let row = row.fetch_one(&mut *batch.connection).await.map_err(&failed)?;
+            let free: i64 = row.try_get(0).map_err(&failed)?;
+            let all: i64 = row.try_get(1).map_err(&failed)?;
+            let pages = u64::try_from(free - all / 10).unwrap_or(0).min(PAGES);
+            if pages > 0 {
+                let pragma = format!("PRAGMA incremental_vacuum({pages})");
+                let shrink = sqlx::raw_sql(sqlx::AssertSqlSafe(pragma));
+                shrink.execute(&mut *batch.connection).await.map_err(&failed)?;
+            }
+            Ok(pages)
         })
     }
 }

@@ -1,14 +1,15 @@
 //! Accepting jobs: all that wait are inserted with a handful of statements.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use futures_util::future::BoxFuture;
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::Row;
 use tokio::sync::oneshot;
 
 use super::lease::LeaseMaker;
 use super::objects::Body;
+use super::rows::Statements;
 use super::state::{name, parse};
 use super::tally::Place;
 use super::types::{
@@ -19,6 +20,11 @@ use super::{JobLease, JobState, NewJob, StoreError, Submitted};
 
 /// Time that an owner is charged for a job before it is known how long it takes, microseconds.
 pub(super) const ADVANCE_CHARGE: i64 = 1_000_000;
+
+/// How an insertion begins: on SQLite, on PostgreSQL. By itself SQLite copies every page that a statement
+/// of several rows changes, so that it could take back one that fails half-way, and that costs more than
+/// the insertion. Here a failure always takes the whole transaction back.
+const INTO: [&str; 2] = ["INSERT OR FAIL INTO", "INSERT INTO"];
 
 /// A job with its id, and with its request packed.
 pub(super) struct Entry {
@@ -129,7 +135,7 @@ async fn accept(
     groups: &[Group],
     batch: &mut Batch<'_>,
 ) -> Result<Vec<Result<Vec<Submitted>, StoreError>>, StoreError> {
-    let mut standings = standings(groups, batch).await?;
+    let (mut standings, virtual_time) = standings(groups, batch).await?;
     let mut outcomes: Vec<Option<Result<Vec<Submitted>, StoreError>>> = Vec::new();
     for group in groups {
         outcomes.push(match over_quota(group, &mut standings, batch) {
@@ -145,35 +151,54 @@ async fn accept(
     for (group, outcome) in groups.iter().zip(&mut outcomes).filter(|(_, o)| o.is_none()) {
         let settled = settle(group, &inserted, batch).await?;
         if settled.is_ok() {
-            accepted.extend(group.entries.iter().filter(|entry| inserted.contains(&entry.id)));
+            accepted.extend(group.entries.iter().filter(|e| inserted.contains(e.id.as_str())));
         }
         *outcome = Some(settled);
     }
     insert_requests(&accepted, batch).await?;
-    enter(&accepted, &standings, batch).await?;
+    enter(&accepted, &standings, virtual_time, batch);
     Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or(Err(StoreError::Closed))).collect())
 }
 
-/// How the owners of the groups stand before them.
+/// How the owners of the groups stand before them, and the virtual time.
 async fn standings(
     groups: &[Group],
     batch: &mut Batch<'_>,
-) -> Result<BTreeMap<String, Standing>, StoreError> {
+) -> Result<(BTreeMap<String, Standing>, i64), StoreError> {
+    static FIND: LazyLock<Statements> = LazyLock::new(|| {
+        let head = "SELECT NULL, 0, 0, value FROM numbers WHERE name = 'virtual_time' UNION ALL \
+                    SELECT owner, waiting, running, served FROM owners WHERE owner IN (";
+        Statements::new(head, 0, "?", ")")
+    });
     let owners = groups.iter().flat_map(|group| &group.entries).map(|entry| &entry.job.owner);
-    let mut standings: BTreeMap<String, Standing> =
-        owners.map(|owner| (owner.clone(), Standing::default())).collect();
-    let failed = batch.failed("accept a job");
-    for (owner, standing) in &mut standings {
-        let query = sqlx::query("SELECT waiting, running, served FROM owners WHERE owner = $1");
-        let row = query.bind(owner.as_str()).fetch_optional(&mut *batch.connection).await;
-        if let Some(row) = row.map_err(&failed)? {
-            standing.waiting = row.try_get(0).map_err(&failed)?;
-            standing.running = row.try_get(1).map_err(&failed)?;
-            standing.served = row.try_get(2).map_err(&failed)?;
+    let mut standings = BTreeMap::new();
+    for owner in owners {
+        if !standings.contains_key(owner) {
+            standings.insert(owner.clone(), Standing { returns: true, ..Standing::default() });
         }
-        standing.returns = standing.waiting + standing.running <= 0;
     }
-    Ok(standings)
+    let failed = batch.failed("accept a job");
+    let mut virtual_time = 0;
+    let names: Vec<String> = standings.keys().cloned().collect();
+    for (sql, owners, room) in FIND.at_least(&names) {
+        let mut query = sqlx::query(sql);
+        for owner in owners.iter().chain(owners.last().into_iter().cycle()).take(room) {
+            query = query.bind(owner.as_str());
+        }
+        for row in query.fetch_all(&mut *batch.connection).await.map_err(&failed)? {
+            let owner: Option<String> = row.try_get(0).map_err(&failed)?;
+            let Some(owner) = owner else {
+                virtual_time = row.try_get(3).map_err(&failed)?;
+                continue;
+            };
+            let Some(standing) = standings.get_mut(&owner) else { continue };
+            standing.waiting = row.try_get(1).map_err(&failed)?;
+            standing.running = row.try_get(2).map_err(&failed)?;
+            standing.served = row.try_get(3).map_err(&failed)?;
+            standing.returns = standing.waiting + standing.running <= 0;
+        }
+    }
+    Ok((standings, virtual_time))
 }
 
 /// Counts a group in, unless its owner would have too many jobs.
@@ -261,13 +286,13 @@ async fn existing(
 /// What became of a group whose jobs were inserted where they could be.
 async fn settle(
     group: &Group,
-    inserted: &HashSet<String>,
+    inserted: &HashSet<&str>,
     batch: &mut Batch<'_>,
 ) -> Result<Result<Vec<Submitted>, StoreError>, StoreError> {
     let mut all = Vec::with_capacity(group.entries.len());
     let mut refusal = None;
     for entry in &group.entries {
-        if inserted.contains(&entry.id) {
+        if inserted.contains(entry.id.as_str()) {
             let (id, state) = (entry.id.clone(), entry.state());
             all.push(Submitted { id, state, existing: false });
             continue;
@@ -286,7 +311,7 @@ async fn settle(
         }
     }
     let Some(refusal) = refusal else { return Ok(Ok(all)) };
-    for entry in group.entries.iter().filter(|entry| inserted.contains(&entry.id)) {
+    for entry in group.entries.iter().filter(|entry| inserted.contains(entry.id.as_str())) {
         let delete = sqlx::query("DELETE FROM jobs WHERE id = $1").bind(entry.id.as_str());
         let deleted = delete.execute(&mut *batch.connection).await;
         deleted.map_err(batch.failed("take back a job"))?;
@@ -295,61 +320,81 @@ async fn settle(
 }
 
 /// Inserts all entries that do not exist; the ids of those that did not.
-async fn insert_jobs(
-    entries: &[&Entry],
+async fn insert_jobs<'a>(
+    entries: &[&'a Entry],
     batch: &mut Batch<'_>,
-) -> Result<HashSet<String>, StoreError> {
-    const COLUMNS: &str = "id, owner, kind, state, priority, label, webhook, idempotency_key, \
-                           request_hash, attempts, max_attempts, holder, epoch, created_at, \
-                           started_at, bytes";
-    let failed = batch.failed("accept a job");
+) -> Result<HashSet<&'a str>, StoreError> {
+    static INSERT: LazyLock<[Statements; 2]> = LazyLock::new(|| {
+        let columns = "jobs (state, attempts, epoch, holder, created_at, started_at, id, owner, \
+                       kind, priority, label, webhook, idempotency_key, request_hash, \
+                       max_attempts, bytes) VALUES ";
+        let row = "($1, $2, $2, $3, $4, $5, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        INTO.map(|into| {
+            Statements::new(&format!("{into} {columns}"), 5, row, " ON CONFLICT DO NOTHING")
+        })
+    });
     let now = super::clock::now();
     let mut inserted = HashSet::with_capacity(entries.len());
-    for chunk in chunks(entries) {
-        let values = placeholders(chunk.len(), 16);
-        let sql = format!(
-            "INSERT INTO jobs ({COLUMNS}) VALUES {values} ON CONFLICT DO NOTHING RETURNING id"
-        );
-        let mut query = sqlx::query(AssertSqlSafe(sql));
-        for entry in chunk {
-            let (job, leased) = (&entry.job, entry.leased);
-            query = query
-                .bind(entry.id.as_str())
-                .bind(job.owner.as_str())
-                .bind(job.kind.name())
-                .bind(name(entry.state()))
-                .bind(i64::from(job.priority))
-                .bind(job.label.clone())
-                .bind(job.webhook.clone())
-                .bind(job.idempotency_key.clone())
-                .bind(job.request_hash.to_vec())
+    for leased in [false, true] {
+        let entries: Vec<&Entry> =
+            entries.iter().copied().filter(|entry| entry.leased == leased).collect();
+        for (sql, piece) in INSERT[usize::from(batch.is_postgres())].exactly(&entries) {
+            let state = if leased { JobState::Submitted } else { JobState::Queued };
+            let mut query = sqlx::query(sql)
+                .bind(name(state))
                 .bind(i64::from(leased))
-                .bind(i64::from(job.max_attempts))
-                .bind(leased.then(|| batch.context.instance.clone()))
-                .bind(i64::from(leased))
+                .bind(leased.then_some(batch.context.instance.as_str()))
                 .bind(now)
-                .bind(leased.then_some(now))
-                .bind(entry.bytes);
-        }
-        let rows = query.fetch_all(&mut *batch.connection).await.map_err(&failed)?;
-        for row in rows {
-            inserted.insert(row.try_get(0).map_err(&failed)?);
+                .bind(leased.then_some(now));
+            for Entry { id, job, bytes, .. } in piece {
+                query = query
+                    .bind(id.as_str())
+                    .bind(job.owner.as_str())
+                    .bind(job.kind.name())
+                    .bind(i64::from(job.priority))
+                    .bind(job.label.as_deref())
+                    .bind(job.webhook.as_deref())
+                    .bind(job.idempotency_key.as_deref())
+                    .bind(job.request_hash.as_slice())
+                    .bind(i64::from(job.max_attempts))
+                    .bind(*bytes);
+            }
+            let done = query.execute(&mut *batch.connection).await;
+            let rows = done.map_err(batch.failed("accept a job"))?.rows_affected();
+            let all = rows == piece.len() as u64;
+            for entry in piece {
+                if all || is_new(&entry.id, batch).await? {
+                    inserted.insert(entry.id.as_str());
+                }
+            }
         }
     }
     Ok(inserted)
 }
 
+/// Whether a job was inserted by this transaction: its request comes later, and no job is without one.
+async fn is_new(id: &str, batch: &mut Batch<'_>) -> Result<bool, StoreError> {
+    let query = sqlx::query(
+        "SELECT id FROM jobs WHERE id = $1 \
+         AND NOT EXISTS (SELECT 1 FROM requests WHERE job_id = $1)",
+    );
+    let row = query.bind(id).fetch_optional(&mut *batch.connection).await;
+    row.map(|row| row.is_some()).map_err(batch.failed("accept a job"))
+}
+
 async fn insert_requests(entries: &[&Entry], batch: &mut Batch<'_>) -> Result<(), StoreError> {
-    for chunk in chunks(entries) {
-        let values = placeholders(chunk.len(), 4);
-        let sql = format!("INSERT INTO requests (job_id, codec, body, object) VALUES {values}");
-        let mut query = sqlx::query(AssertSqlSafe(sql));
-        for entry in chunk {
+    static INSERT: LazyLock<[Statements; 2]> = LazyLock::new(|| {
+        let columns = "requests (job_id, codec, body, object) VALUES ";
+        INTO.map(|into| Statements::new(&format!("{into} {columns}"), 0, "(?, ?, ?, ?)", ""))
+    });
+    for (sql, piece) in INSERT[usize::from(batch.is_postgres())].exactly(entries) {
+        let mut query = sqlx::query(sql);
+        for entry in piece {
             query = query
                 .bind(entry.id.as_str())
                 .bind(entry.body.codec)
-                .bind(entry.body.inline.clone())
-                .bind(entry.body.object.clone());
+                .bind(entry.body.inline.as_deref())
+                .bind(entry.body.object.as_deref());
         }
         let inserted = query.execute(&mut *batch.connection).await;
         inserted.map_err(batch.failed("accept a request"))?;
@@ -358,27 +403,20 @@ async fn insert_requests(entries: &[&Entry], batch: &mut Batch<'_>) -> Result<()
 }
 
 /// Counts accepted jobs with their owners, and enters leases.
-async fn enter(
+fn enter(
     accepted: &[&Entry],
     standings: &BTreeMap<String, Standing>,
+    virtual_time: i64,
     batch: &mut Batch<'_>,
-) -> Result<(), StoreError> {
-    let mut virtual_time = None;
-    let mut seen: HashSet<&str> = HashSet::new();
+) {
     for entry in accepted {
         let owner = entry.job.owner.as_str();
+        let standing = standings.get(owner);
         let to = Place { state: entry.state(), held: entry.leased };
         batch.tally.moved(owner, None, Some(to));
         batch.tally.weighs(owner, entry.bytes);
-        let standing = standings.get(owner);
-        let first = seen.insert(owner);
-        if first && standing.is_some_and(|standing| standing.returns) {
-            let time = match virtual_time {
-                Some(time) => time,
-                None => super::claim::virtual_time(batch).await?,
-            };
-            virtual_time = Some(time);
-            batch.tally.returns(owner, time);
+        if standing.is_some_and(|standing| standing.returns) {
+            batch.tally.returns(virtual_time);
         }
         if entry.leased {
             batch.tally.served(owner, ADVANCE_CHARGE);
@@ -386,32 +424,4 @@ async fn enter(
             batch.leases.push((entry.id.clone(), Some(1)));
         }
     }
-    Ok(())
-}
-
-/// Cuts into pieces of few different lengths, so that there are few different statements.
-fn chunks<'a, 'b>(mut entries: &'a [&'b Entry]) -> Vec<&'a [&'b Entry]> {
-    let mut chunks = Vec::new();
-    while !entries.is_empty() {
-        let length = [64, 32, 16, 8, 4, 2].into_iter().find(|n| *n <= entries.len()).unwrap_or(1);
-        let (chunk, rest) = entries.split_at(length);
-        chunks.push(chunk);
-        entries = rest;
-    }
-    chunks
-}
-
-/// `($1, $2), ($3, $4)` for two rows of two columns.
-fn placeholders(rows: usize, columns: usize) -> String {
-    let mut text = String::with_capacity(rows * columns * 6);
-    for row in 0..rows {
-        text.push_str(if row == 0 { "(" } else { ", (" });
-        for column in 0..columns {
-            let separator = if column == 0 { "" } else { ", " };
-            // Writing to a string does not fail.
-            let _ = write!(text, "{separator}${}", row * columns + column + 1);
-        }
-        text.push(')');
-    }
-    text
 }

@@ -2,16 +2,20 @@
 //! one order, so that two processes never wait for each other.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use sqlx::{AnyConnection, Executor};
 
 use super::JobState;
+use super::rows::Statements;
 use super::state::index;
 
 /// Changes of the owners of one transaction.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     owners: BTreeMap<String, Change>,
+    /// What owners who come back are taken to have been served at least.
+    floor: i64,
     virtual_time: Option<i64>,
 }
 
@@ -21,8 +25,6 @@ struct Change {
     running: i64,
     served: i64,
     bytes: i64,
-    /// What they were served is taken to be at least that.
-    floor: Option<i64>,
     states: [i64; 9],
 }
 
@@ -69,9 +71,9 @@ impl Tally {
         self.of(owner).bytes += bytes;
     }
 
-    /// `owner` comes back after having had no jobs: credit from before is not kept.
-    pub(super) fn returns(&mut self, owner: &str, virtual_time: i64) {
-        self.of(owner).floor = Some(virtual_time);
+    /// Somebody comes back after having had no jobs: credit from before is not kept.
+    pub(super) fn returns(&mut self, virtual_time: i64) {
+        self.floor = self.floor.max(virtual_time);
     }
 
     /// The virtual time is at least that.
@@ -86,16 +88,19 @@ impl Tally {
 
     /// Writes the sums.
     pub(super) async fn flush(&self, connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
-        for (owner, change) in &self.owners {
-            let mut query = sqlx::query(UPSERT)
-                .bind(owner.as_str())
-                .bind(change.waiting)
-                .bind(change.running)
-                .bind(change.floor.unwrap_or(i64::MIN / 2))
-                .bind(change.served)
-                .bind(change.bytes);
-            for count in change.states {
-                query = query.bind(count);
+        let owners: Vec<(&String, &Change)> = self.owners.iter().collect();
+        for (sql, piece) in UPSERT.exactly(&owners) {
+            let mut query = sqlx::query(sql).bind(self.floor);
+            for (owner, change) in piece {
+                query = query
+                    .bind(owner.as_str())
+                    .bind(change.waiting)
+                    .bind(change.running)
+                    .bind(self.floor.saturating_add(change.served))
+                    .bind(change.bytes);
+                for count in change.states {
+                    query = query.bind(count);
+                }
             }
             (&mut *connection).execute(query).await?;
         }
@@ -113,22 +118,29 @@ impl Tally {
     }
 }
 
-const UPSERT: &str = "\
-    INSERT INTO owners (owner, waiting, running, served, bytes, n_submitted, n_queued, n_compiling, \
-        n_validating, n_profiling, n_completed, n_failed, n_cancelled, n_timed_out) \
-    VALUES ($1, $2, $3, (CASE WHEN $4 > 0 THEN $4 ELSE 0 END) + $5, \
-        $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) \
-    ON CONFLICT (owner) DO UPDATE SET \
-        waiting = owners.waiting + excluded.waiting, \
-        running = owners.running + excluded.running, \
-        served = (CASE WHEN owners.served < $4 THEN $4 ELSE owners.served END) + $5, \
-        bytes = owners.bytes + excluded.bytes, \
-        n_submitted = owners.n_submitted + excluded.n_submitted, \
-        n_queued = owners.n_queued + excluded.n_queued, \
-        n_compiling = owners.n_compiling + excluded.n_compiling, \
-        n_validating = owners.n_validating + excluded.n_validating, \
-        n_profiling = owners.n_profiling + excluded.n_profiling, \
-        n_completed = owners.n_completed + excluded.n_completed, \
-        n_failed = owners.n_failed + excluded.n_failed, \
-        n_cancelled = owners.n_cancelled + excluded.n_cancelled, \
-        n_timed_out = owners.n_timed_out + excluded.n_timed_out";
+/// `$1` is the floor. A row that is new has it as a beginning; one whose owner had no jobs is raised to
+/// it; so what is added to rows that are there is what was proposed without it.
+static UPSERT: LazyLock<Statements> = LazyLock::new(|| {
+    let head = "\
+        INSERT INTO owners (owner, waiting, running, served, bytes, n_submitted, n_queued, \
+            n_compiling, n_validating, n_profiling, n_completed, n_failed, n_cancelled, \
+            n_timed_out) VALUES ";
+    let row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let tail = "\
+        \x20ON CONFLICT (owner) DO UPDATE SET \
+            waiting = owners.waiting + excluded.waiting, \
+            running = owners.running + excluded.running, \
+            served = (CASE WHEN owners.waiting + owners.running <= 0 AND owners.served < $1 \
+                THEN $1 ELSE owners.served END) + (excluded.served - $1), \
+            bytes = owners.bytes + excluded.bytes, \
+            n_submitted = owners.n_submitted + excluded.n_submitted, \
+            n_queued = owners.n_queued + excluded.n_queued, \
+            n_compiling = owners.n_compiling + excluded.n_compiling, \
+            n_validating = owners.n_validating + excluded.n_validating, \
+            n_profiling = owners.n_profiling + excluded.n_profiling, \
+            n_completed = owners.n_completed + excluded.n_completed, \
+            n_failed = owners.n_failed + excluded.n_failed, \
+            n_cancelled = owners.n_cancelled + excluded.n_cancelled, \
+            n_timed_out = owners.n_timed_out + excluded.n_timed_out";
+    Statements::new(head, 1, row, tail)
+});

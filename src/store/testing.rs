@@ -8,6 +8,27 @@ use server::Server;
 #[path = "../../tests/support/postgres.rs"]
 mod server;
 
+/// Runs each named test on SQLite, and on PostgreSQL in the group of tests that needs it.
+macro_rules! on_both {
+    ($($name:ident),+ $(,)?) => {
+        mod on_sqlite {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name(crate::store::testing::sqlite()).await;
+            })+
+        }
+
+        // Named for the group of tests that needs PostgreSQL.
+        mod on_postgres {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name(crate::store::testing::postgres()).await;
+            })+
+        }
+    };
+}
+pub(super) use on_both;
+
 /// An empty database that goes when this is dropped.
 pub(super) struct Fresh {
     pub(super) config: StoreConfig,

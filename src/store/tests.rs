@@ -2,34 +2,16 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::testing::{Fresh, bytes, completed, files, job, postgres, sqlite};
+use super::testing::{Fresh, bytes, completed, files, job, on_both};
 use super::*;
-
-/// Runs each named test on SQLite, and on PostgreSQL in the group of tests that needs it.
-macro_rules! on_both {
-    ($($name:ident),+ $(,)?) => {
-        mod on_sqlite {
-            $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() {
-                super::$name(super::sqlite()).await;
-            })+
-        }
-
-        // Named for the group of tests that needs PostgreSQL.
-        mod on_postgres {
-            $(#[tokio::test(flavor = "multi_thread")]
-            async fn $name() {
-                super::$name(super::postgres()).await;
-            })+
-        }
-    };
-}
 
 on_both!(
     a_job_goes_all_the_way,
     same_key_same_job,
     new_leases_are_not_lost_ones,
+    a_second_try_accepts_what_is_missing,
     owners_take_turns,
+    idleness_earns_no_credit,
     quotas_hold,
     a_dropped_lease_gives_the_job_back,
     a_process_that_is_gone_loses_its_jobs,
@@ -101,6 +83,26 @@ async fn new_leases_are_not_lost_ones(fresh: Fresh) {
     }
 }
 
+/// What the writer does when it does not know whether a commit reached the database.
+async fn a_second_try_accepts_what_is_missing(fresh: Fresh) {
+    let store = fresh.store().await;
+    let first = job("a");
+    store.submit(first.clone()).await.unwrap();
+    let tried = vec![job("a"), first.clone(), job("b")];
+    let ids: Vec<String> = tried.iter().map(|job| job.id.clone()).collect();
+    let again = store.submit_all(tried).await.unwrap();
+    assert!(again.iter().all(|job| !job.existing), "new to the caller");
+    assert_eq!(again.into_iter().map(|job| job.id).collect::<Vec<_>>(), ids);
+    let counts = store.counts(Visibility::All).await.unwrap();
+    assert_eq!((counts.total(), counts.waiting), (3, 3), "each counts once");
+    let mut claimed = Vec::new();
+    while let Some(one) = store.claim().await.unwrap() {
+        assert_eq!(one.request, br#"{"kernel":"x"}"#);
+        claimed.push((one.job.id.clone(), one));
+    }
+    assert_eq!(claimed.len(), 3);
+}
+
 async fn owners_take_turns(fresh: Fresh) {
     let store = fresh.store().await;
     for owner in ["a", "a", "a", "b", "b", "c"] {
@@ -113,6 +115,25 @@ async fn owners_take_turns(fresh: Fresh) {
         leases.push(claimed.lease);
     }
     assert_eq!(order, "abcaba");
+}
+
+async fn idleness_earns_no_credit(fresh: Fresh) {
+    let store = fresh.store().await;
+    let mut leases = Vec::new();
+    for _ in 0..3 {
+        store.submit(job("a")).await.unwrap();
+        leases.push(store.claim().await.unwrap().unwrap().lease);
+    }
+    // The third turn began at two seconds, which is where those who come now begin.
+    for owner in ["b", "b", "a"] {
+        store.submit(job(owner)).await.unwrap();
+    }
+    let mut order = String::new();
+    while let Some(claimed) = store.claim().await.unwrap() {
+        order.push_str(&claimed.job.owner);
+        leases.push(claimed.lease);
+    }
+    assert_eq!(order, "bab");
 }
 
 async fn quotas_hold(fresh: Fresh) {

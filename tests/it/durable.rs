@@ -265,6 +265,9 @@ fn a_kernel_that_takes_its_server_along_is_given_up() {
     let job = job_in(&server, &id, &ENDED);
     assert_eq!((&job["state"], &job["code"]), (&json!("failed"), &json!("attempts_exhausted")));
     assert!(job["error"].as_str().unwrap().contains('3'), "{job}");
+    let metrics = crate::openmetrics::parse(&server.get("/metrics").text);
+    let failed = metrics["warpgauge_jobs_ended"].value("_total", &[("state", "failed")]);
+    assert_eq!(failed, 1.0, "an end that no process worked towards is counted too");
 }
 
 #[test]

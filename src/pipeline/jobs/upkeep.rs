@@ -7,7 +7,8 @@ use super::super::error::chain;
 use super::super::run::Shared;
 use super::super::start::Role;
 use super::live::{LiveJob, Stop};
-use crate::store::{Retention, may_follow};
+use crate::store::{Retention, Visibility, may_follow};
+use crate::telemetry::{EndState, telemetry};
 
 /// How often stages are written. One that lasts less than this is mostly not seen by other processes.
 const WRITE: Duration = Duration::from_millis(250);
@@ -58,10 +59,26 @@ impl Shared {
                 }
                 for job in &found.exhausted {
                     tracing::error!(job, "begun as often as it may be, and never ended: failed");
+                    self.count_end(job, EndState::Failed).await;
+                }
+                for job in &found.cancelled {
+                    self.count_end(job, EndState::Cancelled).await;
                 }
             }
             Err(error) => tracing::error!(error = chain(&error), "cannot look for lost jobs"),
         }
+    }
+
+    /// Counts the end of a job that no task of this process worked on.
+    async fn count_end(&self, job: &str, state: EndState) {
+        let age = match self.store.job(job, Visibility::All).await {
+            Ok(row) => row.and_then(|row| row.created_at.elapsed().ok()),
+            Err(error) => {
+                tracing::warn!(job, error = chain(&error), "cannot tell how long a job took");
+                None
+            }
+        };
+        telemetry().job_ended(state, age.unwrap_or_default());
     }
 
     /// Removes ended jobs that need not be kept.
