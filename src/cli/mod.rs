@@ -5,6 +5,7 @@
 //! [`http`] are the two places that join the command line to the pipeline and to the HTTP server.
 
 mod args;
+mod baselines;
 mod capabilities;
 mod children;
 mod compare;
@@ -25,6 +26,7 @@ mod local;
 mod logging;
 mod openapi;
 mod outputs;
+mod patience;
 mod profile;
 mod progress;
 mod remote;

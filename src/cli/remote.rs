@@ -84,15 +84,6 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
-    /// Whether the same may work a moment later: nobody has said no.
-    pub(super) fn is_broken(&self) -> bool {
-        match self {
-            RemoteError::Connect { .. } | RemoteError::Broken { .. } => true,
-            RemoteError::Refused { status, .. } => matches!(status, 429 | 502..=504),
-            RemoteError::Url { .. } | RemoteError::Tls { .. } | RemoteError::Answer { .. } => false,
-        }
-    }
-
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
@@ -113,9 +104,22 @@ pub(super) fn post<T: DeserializeOwned>(
     body: &Value,
 ) -> Result<(String, T), RemoteError> {
     let url = endpoint(server, route)?;
-    let text = text(send(target, &url, body, ANSWER_TIMEOUT)?, &url)?;
+    let text = text(send(target, &url, body, None, ANSWER_TIMEOUT)?, &url)?;
     let parsed = understood(&url, &text)?;
     Ok((text, parsed))
+}
+
+/// As [`post`], with a key that makes the same request again the same job again.
+pub(super) fn post_once<T: DeserializeOwned>(
+    target: &Target,
+    server: &str,
+    route: &str,
+    body: &Value,
+    key: &str,
+) -> Result<T, RemoteError> {
+    let url = endpoint(server, route)?;
+    let text = text(send(target, &url, body, Some(key), ANSWER_TIMEOUT)?, &url)?;
+    understood(&url, &text)
 }
 
 /// Asks without a body, and gives the answer, as text and understood.
@@ -125,9 +129,20 @@ pub(super) fn ask<T: DeserializeOwned>(
     method: Method,
     route: &str,
 ) -> Result<(String, T), RemoteError> {
+    ask_within(target, server, method, route, ANSWER_TIMEOUT)
+}
+
+/// As [`ask`], for at most `limit`.
+pub(super) fn ask_within<T: DeserializeOwned>(
+    target: &Target,
+    server: &str,
+    method: Method,
+    route: &str,
+    limit: Duration,
+) -> Result<(String, T), RemoteError> {
     let url = endpoint(server, route)?;
     let request = Request::builder().method(method).uri(&url);
-    let text = text(call(target, &url, request, ANSWER_TIMEOUT)?, &url)?;
+    let text = text(call(target, &url, request, limit)?, &url)?;
     let parsed = understood(&url, &text)?;
     Ok((text, parsed))
 }
@@ -150,6 +165,11 @@ pub(super) fn open(
 pub(super) fn understood<T: DeserializeOwned>(url: &str, text: &str) -> Result<T, RemoteError> {
     serde_json::from_str(text)
         .map_err(|error| RemoteError::Answer { url: url.to_owned(), message: error.to_string() })
+}
+
+/// A job's route, and what is `below` it.
+pub(super) fn job_route(job_id: &str, below: &str) -> String {
+    format!("/jobs/{}{below}", encoded(job_id))
 }
 
 /// A piece of a path or a query.
@@ -180,16 +200,20 @@ fn call(
     successful(url, response)
 }
 
-/// Posts `body`; what is not a success is an error.
+/// Posts `body`; what is not a success is an error. The same `key` again is the same job again.
 pub(super) fn send(
     target: &Target,
     url: &str,
     body: &Value,
+    key: Option<&str>,
     patience: Duration,
 ) -> Result<Response<Body>, RemoteError> {
     let mut request = agent(url, patience).post(url).header("Content-Type", "application/json");
     if let Some(key) = &target.api_key {
         request = request.header("X-API-Key", key);
+    }
+    if let Some(key) = key {
+        request = request.header("Idempotency-Key", key);
     }
     let response = request.send(body.to_string()).map_err(|source| transport(url, source))?;
     successful(url, response)
@@ -197,7 +221,7 @@ pub(super) fn send(
 
 fn successful(url: &str, response: Response<Body>) -> Result<Response<Body>, RemoteError> {
     let status = response.status().as_u16();
-    if status == 200 {
+    if matches!(status, 200 | 202) {
         return Ok(response);
     }
     let location =

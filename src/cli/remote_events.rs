@@ -25,7 +25,7 @@ pub(super) fn sweep(
     on_event: &mut dyn FnMut(SweepEvent) -> Result<(), CliError>,
 ) -> Result<(String, SweepResponse), CliError> {
     let url = remote::endpoint(server, "/sweep?stream=true")?;
-    let response = remote::send(target, &url, body, SWEEP_TIMEOUT)?;
+    let response = remote::send(target, &url, body, None, SWEEP_TIMEOUT)?;
     let mut reader = BufReader::new(response.into_body().into_reader());
     while let Some(Message { kind, data, .. }) = next_message(&mut reader, &url)? {
         match kind.as_str() {

@@ -10,7 +10,6 @@ use super::run::Shared;
 use super::start;
 use super::submission::Caller;
 use crate::config::Config;
-use crate::gate::report::GateReport;
 use crate::history::{self, HistoryAnswer, HistoryPoint};
 use crate::report::EvaluateResponse;
 use crate::store::{Page, Point, SeriesFilter, Store};
@@ -22,11 +21,6 @@ const MAX_SERIES: usize = 10_000;
 const MAX_REVISION: usize = 255;
 
 impl Shared {
-    /// Keeps a run of the gate whose comparisons were made one by one.
-    pub(super) async fn remember_gate(&self, report: &GateReport, owner: &str) {
-        self.remember(owner, history::of_gate(report, None)).await;
-    }
-
     /// Keeps an evaluation in the history; `case` is [`history::case_of`] its request. No answer
     /// waits for it.
     pub(super) fn remember_evaluation(&self, job: &LiveJob, case: &str, report: &EvaluateResponse) {
