@@ -63,7 +63,7 @@ impl Patience {
         }
         self.terminal.note(&format!(
             "warpgauge: {}; trying again in {:.1} s",
-            first_line(&error.to_string()),
+            what(&error.to_string()),
             pause.as_secs_f64()
         ));
         std::thread::sleep(pause);
@@ -89,8 +89,9 @@ impl Patience {
     }
 }
 
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+/// What is wrong, without the advice for people: it is acted on already.
+fn what(text: &str) -> &str {
+    text.split([';', '\n']).next().unwrap_or_default()
 }
 
 #[cfg(test)]

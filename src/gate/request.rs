@@ -50,7 +50,7 @@ pub struct GateRequest {
     pub baseline: Option<String>,
     /// Where the cases' own baselines come from, for the report: `git`, `directory` or `inline`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub baseline_origin: Option<BaselineReport>,
+    pub baseline_origin: Option<BaselineOrigin>,
     /// Cases that the baseline has and the suite has not, where cases bring their own; at most 200.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[oai(default, skip_serializing_if_is_empty)]
@@ -69,6 +69,27 @@ pub struct GateRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[oai(default, skip_serializing_if_is_empty)]
     pub notes: Vec<String>,
+}
+
+/// Where cases' own baselines come from.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[derive(Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+pub struct BaselineOrigin {
+    /// What it is: `git`, `directory` or `inline`.
+    pub kind: BaselineKind,
+    /// As it was named.
+    pub name: String,
+    /// The commit that the name stood for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+impl From<BaselineOrigin> for BaselineReport {
+    fn from(BaselineOrigin { kind, name, commit }: BaselineOrigin) -> Self {
+        Self { kind, name, commit }
+    }
 }
 
 /// A case that only the baseline's suite has.
@@ -119,6 +140,11 @@ fn inline(name: &str, metric: Option<&String>, policy: PolicyFile) -> CaseFile {
         metric: metric.cloned(),
         policy,
     }
+}
+
+/// A baseline of which nothing is known but its code.
+fn inline_baseline() -> BaselineReport {
+    BaselineReport { kind: BaselineKind::Inline, name: "as given".to_owned(), commit: None }
 }
 
 fn default_suite() -> String {
@@ -239,11 +265,7 @@ impl GateRequest {
                 (Some(stored.pin), stored.cases, report)
             }
             None => {
-                let report = self.baseline_origin.unwrap_or_else(|| BaselineReport {
-                    kind: BaselineKind::Inline,
-                    name: "as given".to_owned(),
-                    commit: None,
-                });
+                let report = self.baseline_origin.map_or_else(inline_baseline, Into::into);
                 (None, BTreeMap::new(), report)
             }
         };

@@ -9,8 +9,9 @@ use super::{cases, git, suite_file};
 use crate::cli::CliError;
 use crate::cli::terminal::plain;
 use crate::contract::EvaluateRequest;
-use crate::gate::report::BaselineReport;
-use crate::gate::{CaseSpec, GateCase, GateRequest, RemovedCase, SuiteError, check_baseline_name};
+use crate::gate::{
+    BaselineOrigin, CaseSpec, GateCase, GateRequest, RemovedCase, SuiteError, check_baseline_name,
+};
 
 /// Before the name of a stored baseline.
 const STORED: &str = "stored:";
@@ -77,7 +78,7 @@ pub(super) fn check_name(flag: &str, name: &str) -> Result<(), CliError> {
 /// The baseline's side of a suite.
 #[derive(Default)]
 struct Theirs {
-    origin: Option<BaselineReport>,
+    origin: Option<BaselineOrigin>,
     /// Contracts of the suite's cases.
     contracts: BTreeMap<String, EvaluateRequest>,
     /// Cases that the baseline has and the suite has not.
@@ -93,7 +94,7 @@ impl Theirs {
         limit: u64,
     ) -> Result<Self, CliError> {
         let baseline = Baseline::find(&args.baseline, &args.suite)?;
-        let mut theirs = Self { origin: Some(baseline.report.clone()), ..Self::default() };
+        let mut theirs = Self { origin: Some(baseline.origin.clone()), ..Self::default() };
         for (spec, _) in cases {
             if let Some(contract) = cases::read(spec, &baseline.directory, limit)? {
                 theirs.contracts.insert(spec.name.clone(), contract);
