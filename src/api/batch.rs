@@ -33,7 +33,7 @@ pub struct Batch {
 #[serde(deny_unknown_fields)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct BatchItem {
-    /// What to do: `evaluate`, `execute`, `compare` or `sweep`.
+    /// What to do: `evaluate`, `execute`, `compare`, `sweep` or `gate`.
     #[serde(default)]
     #[oai(default)]
     pub kind: JobKind,
@@ -106,12 +106,6 @@ fn request(kind: JobKind, body: Value) -> Result<JobRequest, ContractError> {
         JobKind::Execute => JobRequest::Execute(Box::new(contract::from_value(body)?)),
         JobKind::Compare => JobRequest::Compare(Box::new(contract::from_value(body)?)),
         JobKind::Sweep => JobRequest::Sweep(Box::new(contract::from_value(body)?)),
-        JobKind::Gate => {
-            return Err(ContractError {
-                path: String::new(),
-                code: "invalid_value",
-                message: "gates are not batched; send POST /gate for each".to_owned(),
-            });
-        }
+        JobKind::Gate => JobRequest::Gate(Box::new(contract::from_value(body)?)),
     })
 }

@@ -6,7 +6,7 @@ use poem::http::HeaderMap;
 use poem::web::Data;
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{Object, OpenApi};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::ApiError;
 use super::failure::{Fails, TakesBaseline, TakesBaselineBody, TakesNothing, TakesParameters};
@@ -24,14 +24,14 @@ pub(super) struct Gate {
 }
 
 /// Answer of `GET /baselines`.
-#[derive(Debug, Serialize, Object)]
+#[derive(Debug, Serialize, Deserialize, Object)]
 pub struct Baselines {
     /// The caller's baselines, by name.
     pub baselines: Vec<BaselineSummary>,
 }
 
 /// Answer of `DELETE /baselines/{name}`.
-#[derive(Debug, Serialize, Object)]
+#[derive(Debug, Serialize, Deserialize, Object)]
 pub struct BaselineRemoved {
     /// The baseline that is gone.
     pub name: String,

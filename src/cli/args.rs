@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
+use super::baselines::BaselinesCommand;
 use super::gate::GateCommand;
 use super::history::HistoryArgs;
 use super::jobs::JobsCommand;
@@ -90,6 +91,17 @@ pub(super) enum Command {
         Exit codes: 0 pass, 1 tool error, 2 regression, 3 inconclusive, 4 invalid."
     )]
     Gate(GateCommand),
+    /// List, show, store, promote and delete baselines of the gate
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  \
+        warpgauge baselines list --server http://gpu-host:8000\n  \
+        warpgauge baselines store main suite.yaml --server http://gpu-host:8000\n  \
+        warpgauge baselines promote main --job JOB --server http://gpu-host:8000\n\n\
+        Without --server those of this machine, in its data directory. `gate run --baseline \
+        stored:NAME` compares with one."
+    )]
+    Baselines(BaselinesCommand),
     /// Show how a case fared over time, and where that changed
     #[command(after_help = "Examples:\n  \
         warpgauge history\n  \

@@ -6,6 +6,7 @@
 
 mod args;
 mod at_server;
+mod baselines;
 mod capabilities;
 mod children;
 mod compare;
@@ -26,6 +27,7 @@ mod local;
 mod logging;
 mod openapi;
 mod outputs;
+mod patience;
 mod profile;
 mod progress;
 mod remote;

@@ -126,7 +126,20 @@ pub(super) fn post<T: DeserializeOwned>(
     body: &Value,
 ) -> Result<(String, T), RemoteError> {
     let url = endpoint(server, route)?;
-    answer(send_keyed(target, &url, body.to_string(), None, ANSWER_TIMEOUT)?, &url)
+    answer(send(target, &url, body.to_string(), None, ANSWER_TIMEOUT)?, &url)
+}
+
+/// As [`post`], with a key that makes the same request again the same job again.
+pub(super) fn post_once<T: DeserializeOwned>(
+    target: &Target,
+    server: &str,
+    route: &str,
+    body: &Value,
+    key: &str,
+) -> Result<T, RemoteError> {
+    let url = endpoint(server, route)?;
+    let text = text(send(target, &url, body.to_string(), Some(key), ANSWER_TIMEOUT)?, &url)?;
+    understood(&url, &text)
 }
 
 /// Asks without a body, and gives the answer, as text and understood.
@@ -139,17 +152,17 @@ pub(super) fn ask<T: DeserializeOwned>(
     ask_within(target, server, method, route, ANSWER_TIMEOUT)
 }
 
-/// As [`ask`], for so long at most.
+/// As [`ask`], for at most `limit`.
 pub(super) fn ask_within<T: DeserializeOwned>(
     target: &Target,
     server: &str,
     method: Method,
     route: &str,
-    patience: Duration,
+    limit: Duration,
 ) -> Result<(String, T), RemoteError> {
     let url = endpoint(server, route)?;
     let request = Request::builder().method(method).uri(&url);
-    answer(call(target, &url, request, patience)?, &url)
+    answer(call(target, &url, request, limit)?, &url)
 }
 
 /// The body of an answer, as text and understood.
@@ -182,6 +195,11 @@ pub(super) fn understood<T: DeserializeOwned>(url: &str, text: &str) -> Result<T
         .map_err(|error| RemoteError::Answer { url: url.to_owned(), message: error.to_string() })
 }
 
+/// A job's route, and what is `below` it.
+pub(super) fn job_route(job_id: &str, below: &str) -> String {
+    format!("/jobs/{}{below}", encoded(job_id))
+}
+
 /// A piece of a path or a query.
 pub(super) fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
@@ -210,8 +228,8 @@ fn call(
     successful(url, response)
 }
 
-/// Posts `body`, JSON, under an idempotency key if there is one; what is not a success is an error.
-pub(super) fn send_keyed(
+/// Posts `body`, JSON; what is not a success is an error. The same `key` again is the same job again.
+pub(super) fn send(
     target: &Target,
     url: &str,
     body: String,
@@ -231,7 +249,7 @@ pub(super) fn send_keyed(
 
 fn successful(url: &str, response: Response<Body>) -> Result<Response<Body>, RemoteError> {
     let status = response.status().as_u16();
-    if status == 200 {
+    if matches!(status, 200 | 202) {
         return Ok(response);
     }
     let location =

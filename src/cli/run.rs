@@ -10,8 +10,8 @@ use super::args::{Cli, Command, Global};
 use super::logging::{self, Verbosity};
 use super::terminal::{Terminal, plain, write_error_stream};
 use super::{
-    CliError, capabilities, children, compare, compile, devices, eval, gate, history, import, jobs,
-    openapi, profile, serve, show_config, sweep, toolchain,
+    CliError, baselines, capabilities, children, compare, compile, devices, eval, gate, history,
+    import, jobs, openapi, profile, serve, show_config, sweep, toolchain,
 };
 use crate::config::{CliOverrides, Config, Effective};
 use crate::exit::{Exit, GateExit};
@@ -72,10 +72,11 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Compare(args) => compare::run(&args, &configure(&global)?, terminal),
         Command::Profile(args) => profile::run(&args, &configure(&global)?, terminal),
         Command::Sweep(args) => sweep::run(&args, &configure(&global)?, terminal),
+        Command::Baselines(command) => baselines::run(&command, &configure(&global)?, terminal),
         Command::History(args) => history::run(&args, &configure(&global)?, terminal),
         Command::Jobs(command) => {
             configure(&global)?;
-            jobs::run(&command, terminal)
+            return jobs::run(&command, terminal);
         }
         Command::Compile(args) => compile::run(&args, &configure(&global)?, terminal),
         Command::Devices(args) => devices::run(&args, &configure(&global)?, terminal),

@@ -56,18 +56,28 @@ pub(super) async fn watched<'a, T>(
     progress: &Progress,
     work: impl FnOnce(Submission) -> Answer<'a, T>,
 ) -> Result<T, CliError> {
+    let mut view = View::new(expected);
+    with_news(service, &mut |event| view.show(event, progress), work).await
+}
+
+/// Does a job in this process, and tells meanwhile of its news: not of the first ones maybe, and not
+/// of all.
+pub(super) async fn with_news<'a, T>(
+    service: &'a dyn EvaluationService,
+    on_event: &mut (dyn FnMut(&JobEvent) + Send),
+    work: impl FnOnce(Submission) -> Answer<'a, T>,
+) -> Result<T, CliError> {
     let (submission, id) = Submission::local_watched();
     let caller = Caller::local();
     let mut work = work(submission);
     let mut ticks = tokio::time::interval(TICK);
     let mut news: Option<JobEvents> = None;
-    let mut view = View::new(expected);
     loop {
         tokio::select! {
             biased;
             outcome = &mut work => return Ok(outcome?),
             event = next(&mut news) => match event {
-                Some(event) => view.show(&event, progress),
+                Some(event) => on_event(&event),
                 // Nothing more will come.
                 None => news = Some(futures_util::stream::pending().boxed()),
             },

@@ -146,10 +146,11 @@ impl NewBaseline {
     pub fn check(&self) -> Result<(), SuiteError> {
         let refuse = |at: String, message: String| Err(SuiteError::Value { at, message });
         check_baseline_name(&self.name)?;
-        for (at, text) in [("suite", Some(&self.suite)), ("commit", self.commit.as_ref())] {
-            let fits = |text: &String| text.len() <= 255 && !text.chars().any(char::is_control);
+        let texts = [("suite", Some(&self.suite), 1024), ("commit", self.commit.as_ref(), 255)];
+        for (at, text, most) in texts {
+            let fits = |text: &String| text.len() <= most && !text.chars().any(char::is_control);
             if !text.is_none_or(fits) {
-                return refuse(at.to_owned(), "must be at most 255 printable bytes".to_owned());
+                return refuse(at.to_owned(), format!("must be at most {most} printable bytes"));
             }
         }
         if !(1..=MAX_CASES).contains(&self.cases.len()) {

@@ -255,6 +255,17 @@ pub enum SuiteVerdict {
 }
 
 impl SuiteVerdict {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SuiteVerdict::Pass => "PASS",
+            SuiteVerdict::Inconclusive => "INCONCLUSIVE",
+            SuiteVerdict::Error => "ERROR",
+            SuiteVerdict::Regression => "REGRESSION",
+            SuiteVerdict::Invalid => "INVALID",
+        }
+    }
+
     /// The exit code that stands for it.
     pub const fn exit_code(self) -> u8 {
         match self {

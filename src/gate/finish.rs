@@ -16,12 +16,13 @@ pub struct Clocked {
     pub duration_s: f64,
 }
 
-/// Concludes a run; `seen` is its first comparison that succeeded.
+/// Concludes a run; `seen` is its first comparison that succeeded, `job_id` the job that it was.
 pub fn finish(
     plan: GatePlan,
     cases: &[MeasuredCase],
     seen: Option<&CompareResponse>,
     clocked: Clocked,
+    job_id: &str,
 ) -> GateReport {
     let (cases, verdict) = conclude(cases, plan.on_missing);
     let verdict_by = seen.map(|seen| seen.verdict_by);
@@ -40,6 +41,7 @@ pub fn finish(
     GateReport {
         schema_version: SCHEMA_VERSION,
         warpgauge_version: env!("CARGO_PKG_VERSION").to_owned(),
+        job_id: Some(job_id.to_owned()),
         suite: plan.suite,
         baseline: plan.baseline,
         commit: plan.commit,

@@ -38,7 +38,7 @@ pub use finish::{Clocked, finish};
 pub use measured::{MeasuredCase, conclude, idle_multiprocessors, unconfirmed, with_calibration};
 pub use pin::{Pin, PinMismatch};
 pub use plan::{ADVISORY_RATE, GatePlan, PlannedCase, first_alphas};
-pub use request::{GateCase, GateRequest};
+pub use request::{BaselineOrigin, GateCase, GateRequest, RemovedCase};
 pub use sides::{Manner, Sides};
 pub use suite::{
     CasePolicy, CaseSpec, MAX_CASES, MAX_SUITE_BYTES, Metric, OnInconclusive, OnMissing,

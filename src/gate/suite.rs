@@ -288,6 +288,19 @@ impl PolicyFile {
     }
 }
 
+impl From<CasePolicy> for PolicyFile {
+    fn from(policy: CasePolicy) -> Self {
+        Self {
+            margin: Some(policy.margin),
+            delta: Some(policy.delta),
+            alpha: Some(policy.alpha),
+            count_margin: Some(policy.count_margin),
+            on_inconclusive: Some(policy.on_inconclusive),
+            advisory: Some(policy.advisory),
+        }
+    }
+}
+
 impl CasePolicy {
     fn check(&self, at: &str) -> Result<(), SuiteError> {
         let ranges = [

@@ -127,7 +127,7 @@ pub fn of_evaluation(case: &str, report: &EvaluateResponse, unix_s: f64) -> Opti
 }
 
 /// The points of a run of the gate: the candidate of each case that was measured.
-pub fn of_gate(report: &GateReport, job_id: Option<&str>) -> Vec<HistoryPoint> {
+pub fn of_gate(report: &GateReport) -> Vec<HistoryPoint> {
     let (Some(device), Some(method)) = (&report.device, &report.method) else {
         return Vec::new();
     };
@@ -149,7 +149,7 @@ pub fn of_gate(report: &GateReport, job_id: Option<&str>) -> Vec<HistoryPoint> {
             },
             unix_s: report.started_unix_s as f64,
             source: PointSource::Gate,
-            job_id: job_id.map(str::to_owned),
+            job_id: report.job_id.clone(),
             commit: report.commit.clone(),
             verdict: case.outcome,
             median_ms: case.candidate_ms,

@@ -1,41 +1,23 @@
 //! The order of a gate run: a first look at every case, a second in fresh processes at those that
-//! seem slower, and the conditions that all of them must share.
-//!
-//! Where the comparisons are made — by this pipeline or by a server — is a [`GateBench`]'s business;
-//! what they mean is [`crate::gate`]'s.
+//! seem slower, and the conditions that all of them must share. What comparisons mean is
+//! [`crate::gate`]'s.
 
-use std::future::Future;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use super::error::ServiceError;
+use super::jobs::LiveJob;
+use super::run::Shared;
 use crate::contract::{CompareRequest, DecisionSpec};
 use crate::gate::report::GateReport;
 use crate::gate::{
-    CalibrationError, CasePolicy, Clocked, Conditions, Evidence, GatePlan, Manner, MeasuredCase,
-    Pin, PinMismatch, Sides, finish, first_alphas, idle_multiprocessors, unconfirmed,
+    CasePolicy, Clocked, Conditions, Evidence, GatePlan, Manner, MeasuredCase, Pin, Sides, finish,
+    first_alphas, idle_multiprocessors, unconfirmed,
 };
 use crate::report::{CompareResponse, VerdictBy};
 
-/// Where comparisons are made.
-pub trait GateBench: Send {
-    /// Why one was not.
-    type Error: std::error::Error + Send + Sync + 'static;
-
-    /// Makes one comparison.
-    fn compare(
-        &mut self,
-        request: CompareRequest,
-    ) -> impl Future<Output = Result<CompareResponse, Self::Error>> + Send;
-
-    /// What an error means for the run.
-    fn gravity(error: &Self::Error) -> Gravity;
-
-    /// The error as the report quotes it.
-    fn quoted(error: &Self::Error) -> String;
-}
-
 /// What an error of one comparison means for the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gravity {
+enum Gravity {
     /// It says something of this case alone.
     Case,
     /// No further comparison can succeed; what was measured is reported.
@@ -44,39 +26,12 @@ pub enum Gravity {
     Run,
 }
 
-/// How far a run is.
-pub trait GateProgress: Send {
-    /// So many comparisons more than it seemed.
-    fn extend(&mut self, by: usize);
-    /// A comparison begins.
-    fn begin(&mut self, what: &str);
-    /// It ended.
-    fn end(&mut self);
-}
-
-/// Why a run has no report. None of it is a regression.
-#[derive(Debug, thiserror::Error)]
-pub enum GateFault<E: std::error::Error + 'static> {
-    /// No comparison could be made.
-    #[error(transparent)]
-    Bench(E),
-    /// The calibration is for something else.
-    #[error(transparent)]
-    Calibration(Box<CalibrationError>),
-    /// The stored baseline is for something else.
-    #[error(transparent)]
-    Pin(Box<PinMismatch>),
-    /// Devices of several models took part.
-    #[error(
-        "the suite was begun on {first} and went on on {then}: its cases are not comparable; give \
-         the server devices of one kind"
-    )]
-    Devices {
-        /// The first one.
-        first: String,
-        /// Another one.
-        then: String,
-    },
+fn gravity(error: &ServiceError) -> Gravity {
+    match error {
+        ServiceError::ShuttingDown | ServiceError::Cancelled { .. } => Gravity::Run,
+        ServiceError::Unavailable(_) | ServiceError::QueueFull { .. } => Gravity::Suite,
+        _ => Gravity::Case,
+    }
 }
 
 /// Takes a suite to its report. `counts`: it is known before that exact counts will decide.
@@ -84,38 +39,59 @@ pub enum GateFault<E: std::error::Error + 'static> {
 /// # Errors
 /// Where there is nothing to report: no comparison could be made at all, or they were made under
 /// conditions that the plan does not bear.
-pub async fn run_gate<B: GateBench>(
+pub(super) async fn run_gate(
     plan: GatePlan,
-    bench: &mut B,
+    shared: &Shared,
+    job: &LiveJob,
     counts: bool,
-    progress: &mut dyn GateProgress,
-) -> Result<GateReport, GateFault<B::Error>> {
+) -> Result<GateReport, ServiceError> {
     let began = Instant::now();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let all = plan.cases.iter().filter(|case| case.sides.is_ok()).count();
+    job.points(0, all);
     let cases = plan.unmeasured();
-    let mut run = Run { plan, cases, seen: None, counts };
+    let mut run = Run { plan, cases, seen: None, counts, shared, job, done: 0, all };
     for case in &run.plan.cases {
         if let Some(note) = case.sides.as_ref().ok().and_then(Sides::unused) {
             run.plan.notes.push(format!("case `{}`: {note}", case.spec.name));
         }
     }
-    run.first_looks(bench, progress).await?;
-    run.confirm(bench, progress).await?;
+    run.first_looks().await?;
+    run.confirm().await?;
     let clocked = Clocked { started_unix_s: started, duration_s: began.elapsed().as_secs_f64() };
-    Ok(finish(run.plan, &run.cases, run.seen.as_ref(), clocked))
+    Ok(finish(run.plan, &run.cases, run.seen.as_ref(), clocked, job.id()))
 }
 
-/// A suite on its way to a verdict.
-struct Run {
+/// The conditions are not those that something holds for.
+pub(super) fn differs(message: String) -> ServiceError {
+    ServiceError::Conflict { code: "conditions_differ", message }
+}
+
+/// A suite on its way to a verdict. Each of its comparisons has the device for itself, and gives it
+/// back.
+struct Run<'a> {
     plan: GatePlan,
     /// As far as they were measured, in the plan's order.
     cases: Vec<MeasuredCase>,
     /// The device and the method of the first comparison that succeeded.
     seen: Option<CompareResponse>,
     counts: bool,
+    shared: &'a Shared,
+    job: &'a LiveJob,
+    /// Comparisons done, of all that are to be made as far as that is known; the job's watchers see
+    /// them.
+    done: usize,
+    all: usize,
 }
 
-impl Run {
+impl Run<'_> {
+    async fn compare(&mut self, request: CompareRequest) -> Result<CompareResponse, ServiceError> {
+        let outcome = self.shared.compare(self.job, request).await;
+        self.done += 1;
+        self.job.points(self.done, self.all);
+        outcome
+    }
+
     fn request(&self, index: usize, alpha: f64, fresh: bool) -> Option<CompareRequest> {
         let sides = self.plan.cases[index].sides.as_ref().ok()?;
         let policy: &CasePolicy = &self.cases[index].policy;
@@ -135,11 +111,7 @@ impl Run {
         }))
     }
 
-    async fn first_looks<B: GateBench>(
-        &mut self,
-        bench: &mut B,
-        progress: &mut dyn GateProgress,
-    ) -> Result<(), GateFault<B::Error>> {
+    async fn first_looks(&mut self) -> Result<(), ServiceError> {
         let policies = self.cases.iter().map(|case| case.policy).collect::<Vec<_>>();
         let alphas = first_alphas(&policies);
         let mut gone: Option<String> = None;
@@ -150,9 +122,8 @@ impl Run {
                 self.cases[index].first = Evidence::Error(why);
                 continue;
             }
-            progress.begin(&self.cases[index].spec.name);
             let began = Instant::now();
-            match bench.compare(request).await {
+            match self.compare(request).await {
                 Ok(response) => {
                     self.look_at_conditions(&response)?;
                     self.note_idle(index, &response);
@@ -161,75 +132,68 @@ impl Run {
                     measured.duration_s = began.elapsed().as_secs_f64();
                 }
                 Err(error) => {
-                    let gravity = B::gravity(&error);
+                    let gravity = gravity(&error);
                     // Nothing was measured yet: the error says more than a report of errors.
                     if gravity == Gravity::Run || gravity == Gravity::Suite && self.seen.is_none() {
-                        return Err(GateFault::Bench(error));
+                        return Err(error);
                     }
-                    let why = B::quoted(&error);
+                    let why = error.to_string();
                     gone = (gravity == Gravity::Suite).then(|| why.clone());
                     self.cases[index].first = Evidence::Error(why);
                 }
             }
-            progress.end();
         }
         Ok(())
     }
 
     /// Compares again, in fresh processes, what seems slower.
-    async fn confirm<B: GateBench>(
-        &mut self,
-        bench: &mut B,
-        progress: &mut dyn GateProgress,
-    ) -> Result<(), GateFault<B::Error>> {
+    async fn confirm(&mut self) -> Result<(), ServiceError> {
         let unconfirmed = unconfirmed(&self.cases);
-        progress.extend(unconfirmed.len());
+        self.all += unconfirmed.len();
+        self.job.points(self.done, self.all);
         for index in unconfirmed {
             let alpha = self.cases[index].policy.alpha;
             let Some(request) = self.request(index, alpha, true) else { continue };
-            progress.begin(&format!("{}, again in fresh processes", self.cases[index].spec.name));
             let began = Instant::now();
-            let outcome = bench.compare(request).await;
+            let outcome = self.compare(request).await;
             let evidence = match outcome {
                 Ok(response) => {
                     self.look_at_conditions(&response)?;
                     Evidence::of(&response, self.cases[index].spec.metric)
                 }
-                Err(error) if B::gravity(&error) == Gravity::Run => {
-                    return Err(GateFault::Bench(error));
-                }
-                Err(error) => Evidence::Error(B::quoted(&error)),
+                Err(error) if gravity(&error) == Gravity::Run => return Err(error),
+                Err(error) => Evidence::Error(error.to_string()),
             };
             let measured = &mut self.cases[index];
             measured.confirmation = Some(evidence);
             measured.duration_s += began.elapsed().as_secs_f64();
-            progress.end();
         }
         Ok(())
     }
 
     /// A calibration or a baseline of another device, driver or method says nothing here: better no
     /// verdict.
-    fn look_at_conditions<E: std::error::Error>(
-        &mut self,
-        response: &CompareResponse,
-    ) -> Result<(), GateFault<E>> {
+    fn look_at_conditions(&mut self, response: &CompareResponse) -> Result<(), ServiceError> {
         if let Some(seen) = &self.seen {
             let (first, then) = (&seen.device, &response.device);
             return if (first.kind, &first.name) == (then.kind, &then.name) {
                 Ok(())
             } else {
-                Err(GateFault::Devices { first: first.name.clone(), then: then.name.clone() })
+                Err(differs(format!(
+                    "the suite was begun on {} and went on on {}: its cases are not comparable; \
+                     give the server devices of one kind",
+                    first.name, then.name
+                )))
             };
         }
         let now = Conditions::of(response, self.plan.preset);
         if let Some(pin) = &self.plan.pin {
-            pin.check(&Pin::from(&now)).map_err(|error| GateFault::Pin(Box::new(error)))?;
+            pin.check(&Pin::from(&now)).map_err(|error| differs(error.to_string()))?;
         }
         if let (VerdictBy::Times, Some(calibration)) = (response.verdict_by, &self.plan.calibration)
         {
             let checked = calibration.check(&now);
-            checked.map_err(|error| GateFault::Calibration(Box::new(error)))?;
+            checked.map_err(|error| differs(error.to_string()))?;
         }
         self.seen = Some(response.clone());
         Ok(())

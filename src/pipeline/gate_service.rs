@@ -52,9 +52,6 @@ pub trait GateService: Send + Sync {
     /// Removes one.
     fn remove_baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, ()>;
 
-    /// Keeps a run of the gate whose comparisons the caller made one by one.
-    fn remember<'a>(&'a self, report: GateReport, caller: &'a Caller) -> Answer<'a, ()>;
-
     /// How cases fared over time.
     fn history<'a>(&'a self, query: HistoryQuery, caller: &'a Caller) -> Answer<'a, HistoryAnswer>;
 }

@@ -4,80 +4,23 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 
+use super::baselines::Baselines;
 use super::error::{self, Problem, ServiceError};
-use super::gate::{GateBench, GateFault, GateProgress, Gravity, run_gate};
+use super::gate::{differs, run_gate};
 use super::gate_service::{GateService, HistoryQuery};
-use super::jobs::{LiveJob, Outcome, refused};
+use super::jobs::{LiveJob, Outcome};
 use super::remembered::unix_s;
 use super::run::Shared;
 use super::start::Pipeline;
 use super::submission::{Answer, Caller, JobRequest, Submission};
-use crate::contract::{CompareRequest, DecisionSpec, EvaluateRequest, PresetName};
+use crate::contract::{DecisionSpec, EvaluateRequest, PresetName};
 use crate::gate::report::GateReport;
 use crate::gate::{
-    Baseline, BaselineSummary, Conditions, GateRequest, Manner, NewBaseline, Pin, Sides,
-    SuiteError, SuiteVerdict, check_baseline_name,
+    Baseline, BaselineSummary, Conditions, GateRequest, Manner, NewBaseline, Pin, Sides, SuiteError,
 };
 use crate::history::HistoryAnswer;
 use crate::report::{CompareResponse, ResponseStatus};
-use crate::store::{BaselineRow, NewBaseline as NewBaselineRow, StoredBaseline, Visibility};
 use crate::worker::protocol::DeviceKind;
-
-/// Versions of baselines that are looked through.
-const MAX_VERSIONS: usize = 10_000;
-
-/// Versions of one name that are kept beside those that count.
-const KEPT_VERSIONS: usize = 20;
-
-/// Baselines of a list.
-const MAX_LISTED: usize = 200;
-
-/// Comparisons of a gate's job: each has the device for itself, and gives it back.
-struct SharedBench<'a> {
-    shared: &'a Shared,
-    job: &'a LiveJob,
-}
-
-impl GateBench for SharedBench<'_> {
-    type Error = ServiceError;
-
-    async fn compare(&mut self, request: CompareRequest) -> Result<CompareResponse, ServiceError> {
-        self.shared.compare(self.job, request).await
-    }
-
-    fn gravity(error: &ServiceError) -> Gravity {
-        match error {
-            ServiceError::ShuttingDown | ServiceError::Cancelled { .. } => Gravity::Run,
-            ServiceError::Unavailable(_) | ServiceError::QueueFull { .. } => Gravity::Suite,
-            _ => Gravity::Case,
-        }
-    }
-
-    fn quoted(error: &ServiceError) -> String {
-        error.to_string()
-    }
-}
-
-/// Cases done, as the job's watchers see them.
-struct OnJob<'a> {
-    job: &'a LiveJob,
-    done: usize,
-    all: usize,
-}
-
-impl GateProgress for OnJob<'_> {
-    fn extend(&mut self, by: usize) {
-        self.all += by;
-        self.job.points(self.done, self.all);
-    }
-
-    fn begin(&mut self, _: &str) {}
-
-    fn end(&mut self) {
-        self.done += 1;
-        self.job.points(self.done, self.all);
-    }
-}
 
 impl Shared {
     /// Whether a gate's request can be a job.
@@ -92,7 +35,8 @@ impl Shared {
             for (side, contract) in sides {
                 let Some(contract) = contract else { continue };
                 let at = format!("cases[{index}].{side}");
-                self.check(contract).map_err(|error| within(&at, error))?;
+                let checked = self.check(contract).map_err(|error| within(&at, error));
+                checked.map_err(|error| of_case(&case.name, error))?;
             }
         }
         if let Some(name) = &request.baseline {
@@ -112,50 +56,20 @@ impl Shared {
             None => None,
         };
         let plan = request.plan(stored).map_err(|error| invalid(&error))?;
-        let all = plan.cases.iter().filter(|case| case.sides.is_ok()).count();
-        job.points(0, all);
         let devices = self.fleet.devices();
         let counts = devices.iter().all(|device| device.info.kind == DeviceKind::Emulator);
-        let mut bench = SharedBench { shared: self, job };
-        let mut progress = OnJob { job, done: 0, all };
-        run_gate(plan, &mut bench, counts, &mut progress).await.map_err(conflict)
+        run_gate(plan, self, job, counts).await
     }
 
     /// A baseline of the owner's.
-    pub(super) async fn stored_baseline(
-        &self,
-        name: &str,
-        owner: &str,
-    ) -> Result<Baseline, ServiceError> {
-        // One that no baseline can have is not asked for, nor echoed at length.
-        let missing = || ServiceError::NoSuchBaseline(name.chars().take(128).collect());
-        if check_baseline_name(name).is_err() {
-            return Err(missing());
-        }
-        let who = Visibility::Owner(owner);
-        let rows = self.store.baselines(who, Some(name), MAX_VERSIONS).await.map_err(refused)?;
-        let chosen = self.chosen(rows).ok_or_else(missing)?;
-        self.read_baseline(&chosen.id, owner).await?.ok_or_else(missing)
+    async fn stored_baseline(&self, name: &str, owner: &str) -> Result<Baseline, ServiceError> {
+        self.shelf().named(name, owner).await
     }
 
-    /// Of several baselines of one name, each for other conditions, the one for this machine; else
-    /// the newest.
-    fn chosen(&self, rows: Vec<BaselineRow>) -> Option<BaselineRow> {
-        let device = self.default_device().map(|device| device.name).unwrap_or_default();
-        let here = |row: &BaselineRow| {
-            serde_json::from_str::<Pin>(&row.pin).is_ok_and(|pin| pin.device == device)
-        };
-        let promoted = rows.into_iter().filter(|row| row.promoted);
-        promoted.max_by_key(|row| (here(row), row.created_at))
-    }
-
-    async fn read_baseline(&self, id: &str, owner: &str) -> Result<Option<Baseline>, ServiceError> {
-        let stored = self.store.baseline(id, Visibility::Owner(owner)).await.map_err(refused)?;
-        let read = |stored: StoredBaseline| {
-            serde_json::from_slice(&stored.body)
-                .map_err(|error| error::internal("reading a stored baseline", &error))
-        };
-        stored.map(read).transpose()
+    /// The baselines of the store; those for the device of this machine come first.
+    fn shelf(&self) -> Baselines {
+        let device = self.default_device().map(|device| device.name).ok();
+        Baselines::new(self.store.clone(), device)
     }
 
     /// Runs each case of a baseline once, and stores it.
@@ -196,7 +110,7 @@ impl Shared {
             stored_unix_s: unix_s(),
             cases,
         };
-        self.keep_baseline(&baseline, caller).await
+        self.shelf().keep(&baseline, caller).await
     }
 
     /// A contract beside itself, with no effort spent on times: whether it compiles and runs here.
@@ -236,109 +150,6 @@ impl Shared {
             message: why.unwrap_or_else(|| "it could not be run here".to_owned()),
         }]))
     }
-
-    async fn keep_baseline(
-        &self,
-        baseline: &Baseline,
-        caller: &Caller,
-    ) -> Result<BaselineSummary, ServiceError> {
-        let written = |error: &serde_json::Error| error::internal("writing a baseline", error);
-        let new = NewBaselineRow {
-            owner: caller.owner.clone(),
-            name: baseline.name.clone(),
-            pin: serde_json::to_string(&baseline.pin).map_err(|error| written(&error))?,
-            job: baseline.promoted_from.clone(),
-            body: serde_json::to_vec(baseline).map_err(|error| written(&error))?,
-            promote: true,
-        };
-        self.store.put_baseline(new).await.map_err(refused)?;
-        self.drop_old_versions(&baseline.name, &caller.owner).await?;
-        Ok(baseline.summary())
-    }
-
-    /// Keeps the latest versions of a name.
-    async fn drop_old_versions(&self, name: &str, owner: &str) -> Result<(), ServiceError> {
-        let who = Visibility::Owner(owner);
-        let mut rows =
-            self.store.baselines(who, Some(name), MAX_VERSIONS).await.map_err(refused)?;
-        rows.retain(|row| !row.promoted);
-        rows.sort_by_key(|row| std::cmp::Reverse(row.created_at));
-        for row in rows.iter().skip(KEPT_VERSIONS) {
-            self.store.delete_baseline(&row.id, who).await.map_err(refused)?;
-        }
-        Ok(())
-    }
-
-    /// The caller's baselines, by name.
-    pub(super) async fn stored_baselines(
-        &self,
-        caller: &Caller,
-    ) -> Result<Vec<BaselineSummary>, ServiceError> {
-        let who = Visibility::Owner(&caller.owner);
-        let rows = self.store.baselines(who, None, MAX_VERSIONS).await.map_err(refused)?;
-        let mut summaries = Vec::new();
-        for row in rows.into_iter().filter(|row| row.promoted).take(MAX_LISTED) {
-            // One that was removed meanwhile is not listed.
-            if let Some(baseline) = self.read_baseline(&row.id, &caller.owner).await? {
-                summaries.push(baseline.summary());
-            }
-        }
-        Ok(summaries)
-    }
-
-    /// Makes the candidate of a gate's job that passed a baseline.
-    pub(super) async fn promoted(
-        &self,
-        name: &str,
-        job_id: &str,
-        caller: &Caller,
-    ) -> Result<BaselineSummary, ServiceError> {
-        check_baseline_name(name).map_err(|error| invalid(&error))?;
-        let (request, report) = self.gate_job(job_id, caller).await?;
-        let no = |why: String| ServiceError::Conflict { code: "not_promotable", message: why };
-        if report.verdict != SuiteVerdict::Pass {
-            return Err(no(format!(
-                "the verdict of job {job_id} is not PASS; a candidate becomes the baseline only if \
-                 nothing stands against it"
-            )));
-        }
-        let (Some(device), Some(method)) = (&report.device, &report.method) else {
-            return Err(no(format!("job {job_id} measured nothing")));
-        };
-        let baseline = Baseline {
-            name: name.to_owned(),
-            pin: Pin {
-                device: device.name.clone(),
-                driver: method.driver.clone(),
-                cuda: device.cuda_version.clone(),
-                method: method.method.clone(),
-                method_version: method.method_version,
-            },
-            suite: request.suite.clone(),
-            commit: request.commit.clone(),
-            promoted_from: Some(job_id.to_owned()),
-            stored_unix_s: unix_s(),
-            cases: request.contracts(),
-        };
-        self.keep_baseline(&baseline, caller).await
-    }
-
-    /// Removes a baseline.
-    pub(super) async fn baseline_removed(
-        &self,
-        name: &str,
-        caller: &Caller,
-    ) -> Result<(), ServiceError> {
-        let who = Visibility::Owner(&caller.owner);
-        let rows = self.store.baselines(who, Some(name), MAX_VERSIONS).await.map_err(refused)?;
-        if rows.is_empty() {
-            return Err(ServiceError::NoSuchBaseline(name.chars().take(128).collect()));
-        }
-        for row in rows {
-            self.store.delete_baseline(&row.id, who).await.map_err(refused)?;
-        }
-        Ok(())
-    }
 }
 
 impl GateService for Pipeline {
@@ -356,7 +167,7 @@ impl GateService for Pipeline {
     }
 
     fn baselines<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Vec<BaselineSummary>> {
-        self.shared.stored_baselines(caller).boxed()
+        async move { self.shared.shelf().list(caller).await }.boxed()
     }
 
     fn baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, Baseline> {
@@ -369,19 +180,11 @@ impl GateService for Pipeline {
         job_id: &'a str,
         caller: &'a Caller,
     ) -> Answer<'a, BaselineSummary> {
-        self.shared.promoted(name, job_id, caller).boxed()
+        async move { self.shared.shelf().promote(name, job_id, caller).await }.boxed()
     }
 
     fn remove_baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, ()> {
-        self.shared.baseline_removed(name, caller).boxed()
-    }
-
-    fn remember<'a>(&'a self, report: GateReport, caller: &'a Caller) -> Answer<'a, ()> {
-        async move {
-            self.shared.remember_gate(&report, &caller.owner).await;
-            Ok(())
-        }
-        .boxed()
+        async move { self.shared.shelf().remove(name, caller).await }.boxed()
     }
 
     fn history<'a>(&'a self, query: HistoryQuery, caller: &'a Caller) -> Answer<'a, HistoryAnswer> {
@@ -389,7 +192,7 @@ impl GateService for Pipeline {
     }
 }
 
-fn invalid(error: &SuiteError) -> ServiceError {
+pub(super) fn invalid(error: &SuiteError) -> ServiceError {
     let (path, message) = match error {
         SuiteError::Value { at, message } => (at.clone(), message.clone()),
         SuiteError::Parse(error) => (error.path.clone(), error.to_string()),
@@ -412,13 +215,12 @@ fn within(at: &str, error: ServiceError) -> ServiceError {
     ServiceError::Invalid(moved.collect())
 }
 
-fn differs(message: String) -> ServiceError {
-    ServiceError::Conflict { code: "conditions_differ", message }
-}
-
-fn conflict(fault: GateFault<ServiceError>) -> ServiceError {
-    match fault {
-        GateFault::Bench(error) => error,
-        other => differs(other.to_string()),
-    }
+/// Problems of a case, with its name: whoever wrote the suite knows it by that.
+fn of_case(name: &str, error: ServiceError) -> ServiceError {
+    let ServiceError::Invalid(problems) = error else { return error };
+    let named = problems.into_iter().map(|problem| Problem {
+        message: format!("{} (case `{name}`)", problem.message),
+        ..problem
+    });
+    ServiceError::Invalid(named.collect())
 }

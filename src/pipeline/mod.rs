@@ -3,6 +3,7 @@
 mod analysed;
 mod artifacts;
 mod assemble;
+mod baselines;
 mod capabilities;
 mod code_diffs;
 mod compare;
@@ -36,8 +37,8 @@ mod timeline;
 mod watched;
 
 pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
+pub use baselines::Baselines;
 pub use error::{Problem, ServiceError, chain as error_chain};
-pub use gate::{GateBench, GateFault, GateProgress, Gravity, run_gate};
 pub use gate_service::{GateService, HistoryQuery, MAX_HISTORY};
 pub use remembered::stored_history;
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};

@@ -10,7 +10,6 @@ use super::run::Shared;
 use super::start;
 use super::submission::Caller;
 use crate::config::Config;
-use crate::gate::report::GateReport;
 use crate::history::{self, HistoryAnswer, HistoryPoint};
 use crate::store::{Page, Point, SeriesFilter, Store, StoreView};
 
@@ -21,11 +20,6 @@ const MAX_SERIES: usize = 10_000;
 const MAX_REVISION: usize = 255;
 
 impl Shared {
-    /// Keeps a run of the gate whose comparisons were made one by one.
-    pub(super) async fn remember_gate(&self, report: &GateReport, owner: &str) {
-        append(&self.store, rows(owner, history::of_gate(report, None))).await;
-    }
-
     /// How cases fared over time.
     pub(super) async fn history_of(
         &self,

@@ -202,10 +202,11 @@ pub struct JobEvent {
     /// What the timed launches say so far. Not the final word: that is in the report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub statistics: Option<PartialStatistics>,
-    /// Points of a sweep that are done.
+    /// Points of a sweep, or comparisons of a gate, that are done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points_done: Option<usize>,
-    /// Points of a sweep.
+    /// Points of a sweep; comparisons of a gate: one for each case, and one more for each that is
+    /// confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points: Option<usize>,
     /// Why it failed.

@@ -3,13 +3,14 @@
 use crate::support::{outcome, run, warpgauge};
 
 /// Every command that help shows.
-pub const COMMANDS: [&str; 14] = [
+pub const COMMANDS: [&str; 15] = [
     "serve",
     "eval",
     "compare",
     "profile",
     "sweep",
     "gate",
+    "baselines",
     "jobs",
     "compile",
     "devices",

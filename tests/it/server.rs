@@ -130,8 +130,10 @@ impl Server {
 
     /// Starts a server on data that were there before, and stay.
     pub fn start_in(data: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let any_port = if arguments.contains(&"--port") { &[][..] } else { &["--port", "0"] };
         let mut child = program()
-            .args(["serve", "--host", "127.0.0.1", "--port", "0", "--device", &device()])
+            .args(["serve", "--host", "127.0.0.1", "--device", &device()])
+            .args(any_port)
             .args(arguments)
             .env("WARPGAUGE_DATA_DIR", data)
             .envs(environment.iter().copied())

@@ -68,7 +68,7 @@ impl Call {
         &self,
         url: &str,
     ) -> Result<ureq::http::Response<ureq::Body>, RemoteError> {
-        remote::send_keyed(&self.target, url, self.body.clone(), Some(&self.key), self.longest)
+        remote::send(&self.target, url, self.body.clone(), Some(&self.key), self.longest)
     }
 
     /// Asks the server for the job; `None` if it has none yet.

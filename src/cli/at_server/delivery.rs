@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::{Call, Message, Told};
 use crate::cli::CliError;
-use crate::cli::jobs::follow_job;
+use crate::cli::jobs::stream::follow;
+use crate::cli::patience::Patience;
 use crate::cli::remote::RemoteError;
+use crate::cli::terminal::Terminal;
 
 /// First pause before a request is sent again; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -63,8 +65,12 @@ pub(super) fn deliver<R>(
 pub(super) fn watch<R>(call: &Call, sender: &Sender<Message<R>>) {
     let Some(id) = look_for(call, sender) else { return };
     call.found(id.clone());
+    // Who asks for the answer says what is wrong; this is but its company.
+    let silent = Terminal { quiet: true, colour: false, interactive: false };
+    let mut patience = Patience::new(WAS_THERE.as_secs_f64(), silent);
     while !call.has_ended() {
-        let outcome = follow_job(&call.target, &call.server, &id, None, &mut |event, _| {
+        let (target, server) = (&call.target, &call.server);
+        let outcome = follow(target, server, &id, None, &mut patience, &mut |event, _| {
             // The one who waits has gone.
             let told = sender.send(Message::Told(Told::Job(event.clone())));
             told.map_err(|_| CliError::Interrupted)

@@ -31,6 +31,10 @@ pub(in crate::cli) struct RunArgs {
     /// the suite's, or `stored:NAME`, a baseline that the server (or this machine) keeps
     #[arg(long, value_name = "REF|DIR|stored:NAME")]
     pub baseline: String,
+    /// If the verdict is PASS, keep the candidate as the baseline of this name; as
+    /// `warpgauge baselines promote`
+    #[arg(long, value_name = "NAME")]
+    pub promote: Option<String>,
     /// Write the report into this directory, in every format
     #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
@@ -83,6 +87,7 @@ fn after_help() -> String {
          warpgauge gate run suite.yaml --baseline HEAD~1 --report out/\n  \
          warpgauge gate run suite.yaml --baseline ../old --server http://gpu-host:8000\n  \
          warpgauge gate run suite.yaml --baseline stored:main --server http://gpu-host:8000\n  \
+         warpgauge gate run suite.yaml --baseline HEAD~1 --promote main   # on the main branch\n  \
          warpgauge --device emulator gate run suite.yaml --baseline main   # exact counts\n\n\
          Exit codes:\n",
     );

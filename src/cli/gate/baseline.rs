@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use super::{GateError, git};
 use crate::cli::CliError;
-use crate::gate::report::{BaselineKind, BaselineReport};
+use crate::gate::BaselineOrigin;
+use crate::gate::report::BaselineKind;
 
 /// A baseline. Its files are gone once it is dropped, if they were made for it.
 #[derive(Debug)]
 pub(super) struct Baseline {
     /// What it is.
-    pub report: BaselineReport,
+    pub origin: BaselineOrigin,
     /// The directory that stands for the suite's.
     pub directory: PathBuf,
     _files: Option<tempfile::TempDir>,
@@ -39,7 +40,7 @@ impl Baseline {
                 Err(GateError::Ambiguous { name: name.to_owned() }.into())
             }
             (true, ..) => Ok(Self {
-                report: BaselineReport {
+                origin: BaselineOrigin {
                     kind: BaselineKind::Directory,
                     name: name.to_owned(),
                     commit: None,
@@ -76,7 +77,7 @@ impl Baseline {
             message: format!("{} is not in {}", home.display(), root.display()),
         })?;
         Ok(Self {
-            report: BaselineReport {
+            origin: BaselineOrigin {
                 kind: BaselineKind::Git,
                 name: name.to_owned(),
                 commit: Some(commit),

@@ -18,7 +18,6 @@ use crate::gate::{
     Suite, calibrated, idle_multiprocessors,
 };
 use crate::measure::Preset;
-use crate::pipeline::GateProgress;
 use crate::report::{CompareResponse, VerdictBy};
 
 pub(super) fn run(
@@ -33,7 +32,11 @@ pub(super) fn run(
     let contracts = timed.iter().map(|case| cases::required(case, home, limit));
     let contracts = contracts.collect::<Result<Vec<_>, _>>()?;
     let mut bench = Bench::open(&args.target, args.patience, config, terminal)?;
-    let mut steps = Steps::start(terminal, timed.len() * args.runs as usize);
+    let runs = |case: &&CaseSpec| {
+        let name = case.name.clone();
+        (1..=args.runs).map(move |run| format!("{name}, run {run} of {}", args.runs))
+    };
+    let mut steps = Steps::start(terminal, timed.iter().flat_map(runs).collect());
     let mut judged = BTreeMap::new();
     let mut first = None;
     for (case, contract) in timed.iter().zip(contracts) {
@@ -87,8 +90,8 @@ fn against_itself(
     };
     let request = Sides::itself(contract).comparison(&manner);
     let mut answers = Vec::new();
-    for run in 1..=args.runs {
-        steps.begin(&format!("{}, run {run} of {}", case.name, args.runs));
+    for _ in 1..=args.runs {
+        steps.begin();
         let response = bench.compare(request.clone())?;
         if response.verdict_by == VerdictBy::Counts {
             return Err(GateError::NothingToCalibrate.into());

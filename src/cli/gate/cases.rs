@@ -36,7 +36,7 @@ pub(super) fn read(
 }
 
 /// As [`read`] of the tree that must have it.
-pub(super) fn required(
+pub(in crate::cli) fn required(
     case: &CaseSpec,
     directory: &Path,
     limit: u64,

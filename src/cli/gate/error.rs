@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::cli::CliError;
+use crate::cli::remote::RemoteError;
 use crate::gate::report::RenderError;
-use crate::gate::{CalibrationError, PinMismatch, SuiteError};
+use crate::gate::{CalibrationError, SuiteError};
 
 /// Why there is no verdict. None of it is a regression.
 #[derive(Debug, thiserror::Error)]
@@ -24,13 +26,71 @@ pub enum GateError {
         /// What is wrong.
         source: Box<CalibrationError>,
     },
-    /// The stored baseline is for another device, driver or method.
-    #[error("--baseline {name}: {source}")]
-    Pin {
+    /// Device, driver or method are not those that the baseline or the calibration is for.
+    #[error("{} against {baseline}: {message}", suite.display())]
+    Conditions {
+        /// The suite.
+        suite: PathBuf,
         /// The baseline as named.
+        baseline: String,
+        /// What differs, and what to do.
+        message: String,
+    },
+    /// A suite that does not fit into a request.
+    #[error(
+        "the suite does not fit into one request: {cases} cases travel with the code of both sides; \
+         split the suite, or have the server's limit raised"
+    )]
+    TooLarge {
+        /// Cases of the suite.
+        cases: usize,
+        /// What the server said, with the limit.
+        source: RemoteError,
+    },
+    /// A job that ended at the server without a report.
+    #[error(
+        "job {job} ended as {how} ({code}): {message}; this is no verdict. \
+         `warpgauge jobs show {job} --server {server}` has it"
+    )]
+    Ended {
+        /// The job.
+        job: String,
+        /// Where.
+        server: String,
+        /// Its state.
+        how: &'static str,
+        /// Stable code of why.
+        code: String,
+        /// Why.
+        message: String,
+    },
+    /// The server took the run, and was not to be reached then.
+    #[error(
+        "lost sight of job {job}, which may go on without us; once the server is there again, \
+         `warpgauge jobs show {job} --server {server}` has its report"
+    )]
+    Lost {
+        /// The job.
+        job: String,
+        /// Where.
+        server: String,
+        /// What came in between.
+        source: RemoteError,
+    },
+    /// The run passed, and its candidate was not made the baseline.
+    #[error(
+        "the run passed, but its candidate is not the baseline {name}; try again with \
+         `warpgauge baselines promote {name} --job {job}{at}`"
+    )]
+    NotPromoted {
+        /// The baseline's name.
         name: String,
-        /// What differs.
-        source: Box<PinMismatch>,
+        /// The run.
+        job: String,
+        /// ` --server URL`, or nothing.
+        at: String,
+        /// Why not.
+        source: Box<CliError>,
     },
     /// A file of a case is not there.
     #[error(

@@ -56,7 +56,7 @@ pub(super) fn commit(root: &Path, name: &str) -> Result<Result<String, String>, 
 
 /// The commit that a directory's files are at, with `-dirty` where they differ from it; `None` where
 /// there is no git, no repository or no commit: it only informs.
-pub(super) fn described(directory: &Path) -> Option<String> {
+pub(in crate::cli) fn described(directory: &Path) -> Option<String> {
     let directory = if directory == Path::new("") { Path::new(".") } else { directory };
     let mut head = git(directory);
     head.args(["rev-parse", "--verify", "HEAD^{commit}"]);

@@ -1,18 +1,20 @@
 //! `warpgauge gate`: files, git and servers round the pure rules of [`crate::gate`].
 
 mod args;
+mod at_server;
 mod baseline;
 mod bench;
 mod calibrate;
-mod cases;
+pub(super) mod cases;
 mod error;
-mod git;
-mod patience;
+pub(super) mod git;
 mod progress;
+mod request;
 mod run;
-mod suite_file;
+pub(super) mod suite_file;
 
 pub(super) use args::GateCommand;
+pub(super) use bench::Bench;
 pub use error::GateError;
 
 use super::CliError;

@@ -4,51 +4,86 @@ use indicatif::ProgressBar;
 
 use crate::cli::progress::{BAR, TICK, style};
 use crate::cli::terminal::{Terminal, plain, write_error_stream};
-use crate::pipeline::GateProgress;
+use crate::report::JobEvent;
 
 /// Shows steps; nothing with `--quiet`.
 pub(super) struct Steps {
     bar: Option<ProgressBar>,
     quiet: bool,
-    done: u64,
-    of: u64,
+    /// What the steps are, in their order; those beyond them are confirmations.
+    names: Vec<String>,
+    /// Steps that were told of.
+    told: usize,
+    of: usize,
+    attempt: u32,
 }
 
 impl Steps {
-    pub(super) fn start(terminal: Terminal, of: usize) -> Self {
+    pub(super) fn start(terminal: Terminal, names: Vec<String>) -> Self {
+        let of = names.len();
         let bar = (terminal.interactive && !terminal.quiet).then(|| {
             let bar = ProgressBar::new(of as u64);
             style(&bar, BAR);
             bar.enable_steady_tick(TICK);
             bar
         });
-        Self { bar, quiet: terminal.quiet, done: 0, of: of as u64 }
+        Self { bar, quiet: terminal.quiet, names, told: 0, of, attempt: 1 }
     }
-}
 
-impl GateProgress for Steps {
-    fn extend(&mut self, by: usize) {
-        self.of += by as u64;
-        if let Some(bar) = &self.bar {
-            bar.set_length(self.of);
+    /// Shows what a job's news say. Not all of them come: steps that they leap over are told of, too.
+    pub(super) fn show(&mut self, event: &JobEvent) {
+        if event.attempt > self.attempt {
+            self.attempt = event.attempt;
+            self.told = 0;
+            self.of = self.names.len();
+            let text = format!("begun again, attempt {}", event.attempt);
+            match &self.bar {
+                Some(bar) => bar.set_message(text),
+                None => self.line(&text),
+            }
         }
-    }
-
-    fn begin(&mut self, what: &str) {
-        self.done += 1;
-        match &self.bar {
-            Some(bar) => bar.set_message(plain(what)),
-            None if self.quiet => {}
-            None => {
-                let (done, of) = (self.done, self.of);
-                write_error_stream(&format!("warpgauge: {done} of {of}: {}", plain(what)));
+        if let (Some(done), Some(all)) = (event.points_done, event.points) {
+            self.of = all.max(self.names.len());
+            self.reach((done + 1).min(all));
+            if let Some(bar) = &self.bar {
+                bar.set_length(self.of as u64);
+                bar.set_position(done as u64);
             }
         }
     }
 
-    fn end(&mut self) {
+    /// Every case was come to.
+    pub(super) fn all(&mut self) {
+        self.reach(self.names.len());
+    }
+
+    /// The next step begins.
+    pub(super) fn begin(&mut self) {
+        self.reach(self.told + 1);
+    }
+
+    /// A step ended.
+    pub(super) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);
+        }
+    }
+
+    fn reach(&mut self, number: usize) {
+        while self.told < number {
+            let what = self.names.get(self.told).map(String::as_str);
+            let what = plain(what.unwrap_or("again in fresh processes"));
+            self.told += 1;
+            match &self.bar {
+                Some(bar) => bar.set_message(what),
+                None => self.line(&format!("{} of {}: {what}", self.told, self.of)),
+            }
+        }
+    }
+
+    fn line(&self, text: &str) {
+        if !self.quiet {
+            write_error_stream(&format!("warpgauge: {text}"));
         }
     }
 }

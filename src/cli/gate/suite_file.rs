@@ -8,7 +8,7 @@ use crate::cli::contract_file::read_file;
 use crate::gate::{Calibration, MAX_SUITE_BYTES, Suite};
 
 /// Reads a suite.
-pub(super) fn read(path: &Path) -> Result<Suite, CliError> {
+pub(in crate::cli) fn read(path: &Path) -> Result<Suite, CliError> {
     let bytes = read_file(path, MAX_SUITE_BYTES)?;
     let suite = Suite::parse(&bytes);
     Ok(suite

@@ -18,8 +18,8 @@ pub(in crate::cli) enum JobsCommand {
     Cancel(JobArgs),
     /// Wait for a job and show its report; the exit code is the report's
     #[command(
-        after_help = "The exit code is that of `warpgauge eval`, `compare` or `sweep`; 1 if \
-        the job has no report, 5 if it has not ended when --timeout is over."
+        after_help = "The exit code is that of `warpgauge eval`, `compare`, `sweep` or `gate run`; \
+        1 if the job has no report, 5 if it has not ended when --timeout is over."
     )]
     Wait(WaitArgs),
     /// Print the news of a job until it ends
@@ -98,7 +98,7 @@ impl JobArgs {
 
     /// The job's route, and what is below it.
     pub(super) fn route(&self, below: &str) -> String {
-        format!("/jobs/{}{below}", crate::cli::remote::encoded(&self.job_id))
+        crate::cli::remote::job_route(&self.job_id, below)
     }
 }
 

@@ -1,10 +1,18 @@
 //! What the end of a job means for a script.
 
-use crate::exit::Exit;
+use crate::exit::{Exit, GateExit};
 use crate::report::{JobState, JobView};
 
-/// The exit code of a job that has ended: its report's, if it has one.
-pub(super) fn exit(job: &JobView) -> Exit {
+/// The exit code of a job that has ended: its report's, if it has one. A run of the gate has the
+/// gate's.
+pub(super) fn exit(job: &JobView) -> u8 {
+    match &job.gate {
+        Some(report) => GateExit::of_verdict(report.verdict).code(),
+        None => of_other(job).code(),
+    }
+}
+
+fn of_other(job: &JobView) -> Exit {
     let report = job
         .comparison
         .as_ref()
@@ -35,7 +43,7 @@ mod tests {
             if let Some(result) = result {
                 job["result"] = result;
             }
-            exit(&serde_json::from_value(job).expect("a job"))
+            of_other(&serde_json::from_value(job).expect("a job"))
         };
         assert_eq!(exit("completed", Some(report.clone())), Exit::Success);
         let mut wrong = report;
@@ -44,5 +52,23 @@ mod tests {
         assert_eq!(exit("cancelled", None), Exit::Environment);
         assert_eq!(exit("failed", None), Exit::Environment);
         assert_eq!(exit("timed_out", None), Exit::KernelFailed);
+    }
+
+    #[test]
+    fn a_gate_has_its_own_codes() {
+        let mut gate: serde_json::Value =
+            serde_json::from_str(include_str!("../../api/examples/gate.json")).expect("JSON");
+        for (verdict, code) in [("PASS", 0), ("ERROR", 1), ("REGRESSION", 2), ("INVALID", 4)] {
+            gate["verdict"] = verdict.into();
+            let job = serde_json::json!({
+                "job_id": "j", "kind": "gate", "state": "completed", "created_at": 0.0,
+                "trials_done": 0, "gate": gate,
+            });
+            assert_eq!(exit(&serde_json::from_value(job).expect("a job")), code, "{verdict}");
+        }
+        let failed = serde_json::json!({
+            "job_id": "j", "kind": "gate", "state": "failed", "created_at": 0.0, "trials_done": 0,
+        });
+        assert_eq!(exit(&serde_json::from_value(failed).expect("a job")), 1);
     }
 }

@@ -3,27 +3,35 @@
 mod args;
 mod end;
 mod list;
-mod stream;
+pub(super) mod stream;
+
+use std::time::{Duration, Instant};
 
 pub(super) use args::JobsCommand;
-pub(super) use stream::follow_job;
 
 use self::args::{JobArgs, WaitArgs};
+use super::patience::Patience;
 use super::progress::Progress;
 use super::remote::{self, Method};
 use super::terminal::{Terminal, plain};
 use super::{CliError, report};
 use crate::exit::Exit;
+use crate::gate::report::text as gate_text;
 use crate::report::{CancelReport, JobEvent, JobView};
 
-pub(super) fn run(command: &JobsCommand, terminal: Terminal) -> Result<Exit, CliError> {
-    match command {
+/// How long a server may be away while a job of it is followed, seconds.
+const PATIENCE_S: f64 = 15.0;
+
+/// Runs a subcommand; gives the exit code.
+pub(super) fn run(command: &JobsCommand, terminal: Terminal) -> Result<u8, CliError> {
+    let exit = match command {
         JobsCommand::List(args) => list::run(args, terminal),
         JobsCommand::Show(args) => show(args, terminal),
         JobsCommand::Cancel(args) => cancel(args, terminal),
-        JobsCommand::Wait(args) => wait(args, terminal),
+        JobsCommand::Wait(args) => return wait(args, terminal),
         JobsCommand::Events(args) => events(args, terminal),
-    }
+    };
+    Ok(exit?.code())
 }
 
 /// What a job did so far; the exit code says only whether that could be found out.
@@ -50,11 +58,12 @@ fn cancel(args: &JobArgs, terminal: Terminal) -> Result<Exit, CliError> {
     Ok(Exit::Success)
 }
 
-/// Waits for a job's end; the exit code is that of `eval`, `compare` or `sweep`.
-fn wait(args: &WaitArgs, terminal: Terminal) -> Result<Exit, CliError> {
+/// Waits for a job's end; the exit code is that of `eval`, `compare`, `sweep` or `gate run`.
+fn wait(args: &WaitArgs, terminal: Terminal) -> Result<u8, CliError> {
     let progress = Progress::start(terminal);
     let job = &args.job;
-    let ended = stream::follow(job, args.timeout, &mut |event: &JobEvent, _: &str| {
+    let until = args.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let ended = follow(job, until, terminal, &mut |event: &JobEvent, _: &str| {
         progress.stage(&stream::line(event));
         Ok(())
     })?;
@@ -62,7 +71,7 @@ fn wait(args: &WaitArgs, terminal: Terminal) -> Result<Exit, CliError> {
     if !ended {
         let seconds = args.timeout.unwrap_or_default();
         terminal.note(&format!("job {} has not ended after {seconds} s", job.job_id));
-        return Ok(Exit::Busy);
+        return Ok(Exit::Busy.code());
     }
     let (text, view) = fetch(job)?;
     if job.json {
@@ -75,11 +84,22 @@ fn wait(args: &WaitArgs, terminal: Terminal) -> Result<Exit, CliError> {
 
 /// Prints a job's news as they come.
 fn events(args: &JobArgs, terminal: Terminal) -> Result<Exit, CliError> {
-    stream::follow(args, None, &mut |event: &JobEvent, text: &str| {
+    follow(args, None, terminal, &mut |event: &JobEvent, text: &str| {
         let line = if args.json { text.to_owned() } else { stream::line(event) };
         terminal.print_line(&line)
     })?;
     Ok(Exit::Success)
+}
+
+fn follow(
+    args: &JobArgs,
+    until: Option<Instant>,
+    terminal: Terminal,
+    on_event: &mut dyn FnMut(&JobEvent, &str) -> Result<(), CliError>,
+) -> Result<bool, CliError> {
+    let (target, server) = args.place();
+    let mut patience = Patience::new(PATIENCE_S, terminal);
+    stream::follow(&target, server, &args.job_id, until, &mut patience, on_event)
 }
 
 fn fetch(args: &JobArgs) -> Result<(String, JobView), CliError> {
@@ -103,6 +123,9 @@ fn page(job: &JobView, terminal: Terminal) -> String {
         text.push_str(&report::comparison(comparison, terminal.colour));
     } else if let Some(result) = &job.result {
         text.push_str(&report::evaluation(result, terminal.colour));
+    }
+    if let Some(gate) = &job.gate {
+        text.push_str(&plain(&gate_text(gate)));
     }
     if let Some(sweep) = &job.sweep {
         text.push_str(&format!("{} of {} points done\n", sweep.points_done, sweep.points));

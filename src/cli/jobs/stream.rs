@@ -1,57 +1,48 @@
-//! Following a job's events, across connections that break.
+//! Following a job's events, across connections that break and servers that restart.
 
 use std::io::BufReader;
 use std::time::{Duration, Instant};
 
-use super::args::JobArgs;
 use crate::cli::args::Target;
+use crate::cli::patience::Patience;
+use crate::cli::remote::RemoteError;
 use crate::cli::remote_events::{Message, next_message};
 use crate::cli::{CliError, format, remote};
 use crate::report::JobEvent;
 
-/// Longest time for which a stream is read before it is opened anew.
-const STREAM_TIMEOUT: Duration = Duration::from_secs(3_600);
+/// Longest time for which a stream is read before it is opened anew: what lies between here and a
+/// server may forget a connection and tell neither end.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Streams that may break off one after the other without news between them.
-const MAX_BREAKS: u32 = 5;
-
-/// Wait before the first of them is opened again; before each further one it doubles.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-
-/// Tells of each event until the last; whether that came before `timeout_s` was over.
-pub(super) fn follow(
-    args: &JobArgs,
-    timeout_s: Option<u64>,
-    on_event: &mut dyn FnMut(&JobEvent, &str) -> Result<(), CliError>,
-) -> Result<bool, CliError> {
-    let (target, server) = args.place();
-    follow_job(&target, server, &args.job_id, timeout_s, on_event)
-}
-
-/// The same of a job by its id.
-pub(in crate::cli) fn follow_job(
+/// Tells of each event until the last; whether that came before `until`.
+///
+/// # Errors
+/// Where the server refuses, or did not answer for as long as there is patience; and those of
+/// `on_event`.
+pub(in crate::cli) fn follow(
     target: &Target,
     server: &str,
     job_id: &str,
-    timeout_s: Option<u64>,
+    until: Option<Instant>,
+    patience: &mut Patience,
     on_event: &mut dyn FnMut(&JobEvent, &str) -> Result<(), CliError>,
 ) -> Result<bool, CliError> {
-    let until = timeout_s.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-    let left = || until.map_or(STREAM_TIMEOUT, |it| it.saturating_duration_since(Instant::now()));
-    let url = remote::endpoint(server, &format!("/jobs/{}/events", remote::encoded(job_id)))?;
-    let (mut last_id, mut breaks) = (None::<String>, 0);
+    let url = remote::endpoint(server, &remote::job_route(job_id, "/events"))?;
+    let mut last_id = None::<String>;
     loop {
-        let patience = left();
-        if patience.is_zero() {
+        let left = until.map_or(STREAM_TIMEOUT, |it| it.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
             return Ok(false);
         }
-        let broken = match remote::open(target, &url, last_id.as_deref(), patience) {
+        let limit = left.min(STREAM_TIMEOUT);
+        let opened = Instant::now();
+        let error = match remote::open(target, &url, last_id.as_deref(), limit) {
             Ok(response) => {
                 let mut reader = BufReader::new(response.into_body().into_reader());
                 loop {
                     match next_message(&mut reader, &url) {
                         Ok(Some(Message { id, data, .. })) => {
-                            breaks = 0;
+                            patience.answered();
                             let event: JobEvent = remote::understood(&url, &data)?;
                             on_event(&event, &data)?;
                             last_id = id.or(last_id);
@@ -59,26 +50,24 @@ pub(in crate::cli) fn follow_job(
                                 return Ok(true);
                             }
                         }
-                        // The server goes down, or the connection did.
-                        Ok(None) => break None,
-                        Err(error) => break Some(error),
+                        // The server goes down.
+                        Ok(None) => break ended_early(&url),
+                        Err(error) => break error,
                     }
                 }
             }
-            // The first connection tells whether server and job are there.
-            Err(error) if last_id.is_none() || !error.is_broken() => return Err(error.into()),
-            Err(error) => Some(error),
+            Err(error) => error,
         };
-        breaks += 1;
-        if breaks > MAX_BREAKS {
-            let ended = remote::RemoteError::Answer {
-                url: url.clone(),
-                message: "the stream ended before the job did".to_owned(),
-            };
-            return Err(broken.unwrap_or(ended).into());
+        // It was read for as long as it was to be.
+        if opened.elapsed() < limit {
+            patience.pause(error)?;
         }
-        std::thread::sleep((FIRST_PAUSE * 2_u32.pow(breaks - 1)).min(left()));
     }
+}
+
+fn ended_early(url: &str) -> RemoteError {
+    let source = std::io::Error::other("the stream ended before the job did");
+    RemoteError::Broken { url: url.to_owned(), source: ureq::Error::Io(source) }
 }
 
 /// An event in a line.

@@ -20,7 +20,7 @@ pub(super) fn markdown(report: &GateReport) -> String {
     };
     let mut text = format!(
         "{MARK}\n### {sign} Performance gate: {}\n\n{} on {}, against {}.\n\n{}\n",
-        words::verdict(report.verdict),
+        report.verdict.name(),
         words::totals(report),
         cell(&words::device(report)),
         cell(&words::baseline(report)),

@@ -25,13 +25,16 @@ pub fn text(report: &GateReport) -> String {
     }
     text.push_str(&format!(
         "\n{}: {} on {}, against {}; {:.1} s\n{}\n",
-        words::verdict(report.verdict),
+        report.verdict.name(),
         words::totals(report),
         words::device(report),
         words::baseline(report),
         report.duration_s,
         report.statement,
     ));
+    if let Some(job_id) = &report.job_id {
+        text.push_str(&format!("job {job_id}\n"));
+    }
     for note in &report.notes {
         text.push_str(&format!("note: {note}\n"));
     }

@@ -15,6 +15,10 @@ pub struct GateReport {
     pub schema_version: u32,
     /// Version of warpgauge.
     pub warpgauge_version: String,
+    /// The job that the run was, at the server or in the store of the machine that ran it; absent in
+    /// reports of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<String>,
     /// The suite file, as it was named.
     pub suite: String,
     /// What the working tree was compared with.

@@ -1,7 +1,7 @@
 //! Phrases that several formats share.
 
 use super::{CaseReport, GateReport};
-use crate::gate::{Outcome, Reason, SuiteVerdict};
+use crate::gate::{Outcome, Reason};
 use crate::measure::paired::PairedComparison;
 use crate::report::CountComparison;
 
@@ -17,16 +17,6 @@ pub(super) fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Missing => "MISSING",
         Outcome::Regression => "REGRESSION",
         Outcome::Invalid => "INVALID",
-    }
-}
-
-pub(super) fn verdict(verdict: SuiteVerdict) -> &'static str {
-    match verdict {
-        SuiteVerdict::Pass => "PASS",
-        SuiteVerdict::Inconclusive => "INCONCLUSIVE",
-        SuiteVerdict::Error => "ERROR",
-        SuiteVerdict::Regression => "REGRESSION",
-        SuiteVerdict::Invalid => "INVALID",
     }
 }
 

@@ -65,6 +65,32 @@ fn a_stored_baseline_has_its_pin_and_its_removed_cases() {
 }
 
 #[test]
+fn what_the_requests_maker_knows_of_the_baseline_is_in_the_plan() {
+    let plan = request(json!({
+        "baseline_origin": {"kind": "git", "name": "main", "commit": "c0ffee"},
+        "defaults": {"margin": 0.01, "delta": 0.04},
+        "removed": [
+            {"name": "gone", "metric": "barriers", "policy": {"advisory": true}},
+            {"name": "lost"},
+        ],
+        "notes": ["n"],
+    }));
+    let plan = plan.plan(None).unwrap();
+    assert_eq!((plan.baseline.kind, plan.baseline.name.as_str()), (BaselineKind::Git, "main"));
+    assert_eq!(plan.baseline.commit.as_deref(), Some("c0ffee"));
+    assert!(plan.cases[1].sides.as_ref().unwrap_err().contains("main lacks files of this case"));
+    let [.., gone, lost] = &plan.cases[..] else { panic!("four cases") };
+    assert_eq!(
+        (gone.spec.name.as_str(), gone.spec.metric.to_string().as_str()),
+        ("gone", "barriers")
+    );
+    assert!(gone.spec.policy.advisory && gone.sides.is_err() && lost.sides.is_err());
+    assert!((lost.spec.policy.margin - 0.01).abs() < 1e-12 && !lost.spec.policy.advisory);
+    assert_eq!(plan.notes, ["n"]);
+    assert!(plan.pin.is_none());
+}
+
+#[test]
 fn mistakes_are_found_where_they_are() {
     let at = |more: Value| match request(more).check() {
         Err(SuiteError::Value { at, .. }) => at,
@@ -73,6 +99,16 @@ fn mistakes_are_found_where_they_are() {
     assert_eq!(at(json!({"baseline": "main"})), "cases[0].baseline");
     assert_eq!(at(json!({"cases": []})), "cases");
     assert_eq!(at(json!({"suite": ""})), "suite");
+    assert_eq!(at(json!({"suite": "a".repeat(1025)})), "suite");
+    let of = |kind: &str, name: &str| json!({"baseline_origin": {"kind": kind, "name": name}});
+    assert_eq!(at(of("stored", "main")), "baseline_origin");
+    assert_eq!(at(of("git", "a\nb")), "baseline_origin.name");
+    assert_eq!(at(json!({"removed": [{"name": "b"}]})), "removed[0].name");
+    assert_eq!(at(json!({"removed": [{"name": "c"}, {"name": "c"}]})), "removed[1].name");
+    let metric = json!({"name": "c", "metric": "speed"});
+    assert_eq!(at(json!({"removed": [metric]})), "removed[0].metric");
+    assert_eq!(at(json!({"notes": ["ok", "\u{1b}[2J"]})), "notes[1]");
+    assert_eq!(at(json!({"notes": vec!["n"; 17]})), "notes");
     assert_eq!(at(json!({"commit": "a\u{0}"})), "commit");
     assert_eq!(at(json!({"defaults": {"margin": 0.5}})), "defaults.margin");
     let twice = vec![json!({"name": "a", "contract": contract("x")}); 2];

@@ -300,7 +300,7 @@ fn points_of(job: &LiveJob, case: &str, told: &Answer) -> Vec<Point> {
         Ok(Outcome::Evaluated(report)) if job.kind == JobKind::Evaluate => {
             history::of_evaluation(case, report, unix_s()).into_iter().collect()
         }
-        Ok(Outcome::Gated(report)) => history::of_gate(report, Some(job.id())),
+        Ok(Outcome::Gated(report)) => history::of_gate(report),
         _ => Vec::new(),
     };
     remembered::rows(job.owner(), points)

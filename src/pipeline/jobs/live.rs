@@ -118,7 +118,7 @@ impl LiveJob {
         }
     }
 
-    /// The job is a sweep, with this many of its points done.
+    /// The job is a sweep or a gate, with this many of its points or comparisons done.
     pub(in crate::pipeline) fn points(&self, done: usize, all: usize) {
         self.tell(|news| (news.points_done, news.points) = (Some(done), Some(all)));
     }

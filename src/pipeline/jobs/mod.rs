@@ -25,3 +25,4 @@ pub(super) use dispatch::Dispatcher;
 pub(super) use live::{LiveJob, LiveJobs};
 pub(super) use outcome::Outcome;
 pub(super) use upkeep::keep as keep_up;
+pub(super) use views::gate_job;

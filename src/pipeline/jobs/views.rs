@@ -34,8 +34,7 @@ impl Shared {
         id: &str,
         caller: &Caller,
     ) -> Result<JobRow, ServiceError> {
-        let row = self.store.job(id, visibility(caller)).await.map_err(refused)?;
-        row.ok_or_else(|| ServiceError::NoSuchJob(id.to_owned()))
+        row_in(&self.store, id, caller).await
     }
 
     pub(in crate::pipeline) async fn view(
@@ -95,61 +94,13 @@ impl Shared {
         Ok(())
     }
 
-    /// A run of the gate that ended: what was asked, and what came of it.
-    pub(in crate::pipeline) async fn gate_job(
-        &self,
-        id: &str,
-        caller: &Caller,
-    ) -> Result<(GateRequest, GateReport), ServiceError> {
-        let row = self.row(id, caller).await?;
-        let no = |why: &str| ServiceError::Conflict {
-            code: "not_promotable",
-            message: format!("job {} {why}", row.id),
-        };
-        if codec::from_store(row.kind) != JobKind::Gate {
-            return Err(no("is no run of the gate"));
-        }
-        if !row.state.is_end() {
-            return Err(no("has not ended"));
-        }
-        let report = self.outcome_of(id, caller).await?.gated()?;
-        let request = self.store.request(id).await.map_err(refused)?;
-        let request = request.ok_or_else(|| no("is not kept any more"))?;
-        let decoding = tokio::task::spawn_blocking(|| codec::decode(JobKind::Gate, request));
-        let request = decoding
-            .await
-            .map_err(|error| error::internal("reading a stored request", &error))?
-            .map_err(|error| error::internal("reading a stored request", &error))?;
-        match request {
-            JobRequest::Gate(request) => Ok((*request, report)),
-            _ => Err(no("is no run of the gate")),
-        }
-    }
-
     /// What came of a job that ended.
     pub(super) async fn outcome_of(
         &self,
         id: &str,
         caller: &Caller,
     ) -> Result<Outcome, ServiceError> {
-        let row = self.row(id, caller).await?;
-        if let Some(stored) = self.store.report(id).await.map_err(refused)? {
-            return Outcome::restore(codec::from_store(row.kind), &stored)
-                .map_err(|error| error::internal("reading a stored report", &error));
-        }
-        let job_id = row.id;
-        match row.state {
-            JobState::Cancelled => Err(ServiceError::Cancelled { job_id }),
-            JobState::Failed | JobState::Completed | JobState::TimedOut => {
-                Err(ServiceError::JobFailed {
-                    job_id,
-                    code: row.error_code.unwrap_or_else(|| "failed".to_owned()),
-                    message: row.error.unwrap_or_else(|| "no reason was kept".to_owned()),
-                })
-            }
-            // News end early only when the service does.
-            _ => Err(ServiceError::ShuttingDown),
-        }
+        outcome_in(&self.store, self.row(id, caller).await?).await
     }
 
     pub(in crate::pipeline) async fn list(
@@ -276,6 +227,62 @@ impl Shared {
         };
         let cleaned = self.store.cleanup(&policy).await.map_err(refused)?;
         Ok(CleanupReport { jobs: cleaned.jobs, bytes: cleaned.bytes })
+    }
+}
+
+async fn row_in(store: &Store, id: &str, caller: &Caller) -> Result<JobRow, ServiceError> {
+    let row = store.job(id, visibility(caller)).await.map_err(refused)?;
+    row.ok_or_else(|| ServiceError::NoSuchJob(id.to_owned()))
+}
+
+/// A run of the gate that ended: what was asked, and what came of it.
+pub(in crate::pipeline) async fn gate_job(
+    store: &Store,
+    id: &str,
+    caller: &Caller,
+) -> Result<(GateRequest, GateReport), ServiceError> {
+    let row = row_in(store, id, caller).await?;
+    let no = |why: &str| ServiceError::Conflict {
+        code: "not_promotable",
+        message: format!("job {id} {why}"),
+    };
+    if codec::from_store(row.kind) != JobKind::Gate {
+        return Err(no("is no run of the gate"));
+    }
+    if !row.state.is_end() {
+        return Err(no("has not ended"));
+    }
+    let report = outcome_in(store, row).await?.gated()?;
+    let request = store.request(id).await.map_err(refused)?;
+    let request = request.ok_or_else(|| no("is not kept any more"))?;
+    let decoding = tokio::task::spawn_blocking(|| codec::decode(JobKind::Gate, request));
+    let request = decoding
+        .await
+        .map_err(|error| error::internal("reading a stored request", &error))?
+        .map_err(|error| error::internal("reading a stored request", &error))?;
+    match request {
+        JobRequest::Gate(request) => Ok((*request, report)),
+        _ => Err(no("is no run of the gate")),
+    }
+}
+
+async fn outcome_in(store: &Store, row: JobRow) -> Result<Outcome, ServiceError> {
+    if let Some(stored) = store.report(&row.id).await.map_err(refused)? {
+        return Outcome::restore(codec::from_store(row.kind), &stored)
+            .map_err(|error| error::internal("reading a stored report", &error));
+    }
+    let job_id = row.id;
+    match row.state {
+        JobState::Cancelled => Err(ServiceError::Cancelled { job_id }),
+        JobState::Failed | JobState::Completed | JobState::TimedOut => {
+            Err(ServiceError::JobFailed {
+                job_id,
+                code: row.error_code.unwrap_or_else(|| "failed".to_owned()),
+                message: row.error.unwrap_or_else(|| "no reason was kept".to_owned()),
+            })
+        }
+        // News end early only when the service does.
+        _ => Err(ServiceError::ShuttingDown),
     }
 }
 

@@ -112,10 +112,6 @@ impl GateService for FakeService {
         async move { outcome }.boxed()
     }
 
-    fn remember<'a>(&'a self, _: GateReport, _: &'a Caller) -> Answer<'a, ()> {
-        async { Ok(()) }.boxed()
-    }
-
     fn history<'a>(&'a self, query: HistoryQuery, _: &'a Caller) -> Answer<'a, HistoryAnswer> {
         async move {
             let mut answer: HistoryAnswer = serde_json::from_str(HISTORY).unwrap();

@@ -13,6 +13,7 @@ use crate::support::{outcome, warpgauge};
 mod ci;
 mod commits;
 mod counts;
+mod kept;
 mod servers;
 mod stored;
 
@@ -114,6 +115,13 @@ impl Repository {
     /// Exit code, standard output and standard error of it.
     pub(super) fn gate(&self, more: &[&str]) -> (i32, String, String) {
         outcome(self.command(more).output().unwrap())
+    }
+
+    /// Exit code, standard output and standard error of another command.
+    pub(super) fn run(&self, words: &[&str]) -> (i32, String, String) {
+        let mut command = warpgauge(self.path(), &[&["--device", "emulator"], words].concat());
+        command.current_dir(self.path()).envs(self.surroundings());
+        outcome(command.output().unwrap())
     }
 
     /// Its report against `HEAD`.

@@ -1,11 +1,12 @@
 //! The gate at a server: one that is there, one that is full, one that goes away.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::Stdio;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::server::{Server, root};
+use crate::server::{Server, data_directory, root};
 
 #[test]
 fn directories_and_servers_serve_as_well() {
@@ -54,83 +55,158 @@ fn directories_and_servers_serve_as_well() {
     let errors: Vec<_> = validator.iter_errors(&report).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");
     assert_eq!(report["baseline"]["kind"], "directory");
+    // It was one job there, which both name, and its cases are in the history there.
+    let jobs = server.get("/jobs").json["jobs"].clone();
+    let jobs = jobs.as_array().unwrap();
+    assert_eq!((jobs.len(), &jobs[0]["kind"]), (1, &"gate".into()));
+    assert_eq!(jobs[0]["job_id"], report["job_id"]);
+    assert!(stdout.contains(report["job_id"].as_str().unwrap()), "{stdout}");
+    let history = ["history", "repeat", "--json", "--server", &address];
+    let (_, history, _) = outcome(warpgauge(new.path(), &history).output().unwrap());
+    let history: Value = serde_json::from_str(&history).unwrap();
+    assert_eq!(history["series"][0]["points"][0]["job_id"], report["job_id"], "{history}");
     for file in ["comment.md", "junit.xml", "gate.html"] {
         let text = std::fs::read_to_string(out.join(file)).unwrap();
         assert!(text.contains("emulated device"), "{file} does not say what it rests on");
     }
 }
 
-/// What stands between the gate and a server.
-struct Gateway {
-    listener: TcpListener,
-    server: Server,
+/// A report without what differs from run to run.
+fn timeless(mut report: Value) -> Value {
+    for field in ["job_id", "started_unix_s", "duration_s"] {
+        assert!(report.as_object_mut().unwrap().remove(field).is_some(), "{field}");
+    }
+    for case in report["cases"].as_array_mut().unwrap() {
+        case.as_object_mut().unwrap().remove("duration_s");
+    }
+    report
 }
 
-impl Gateway {
-    fn new() -> Self {
-        Self { listener: TcpListener::bind("127.0.0.1:0").unwrap(), server: Server::start() }
+#[test]
+fn a_server_says_what_this_machine_would() {
+    if !emulated() {
+        return;
     }
-
-    fn url(&self) -> String {
-        format!("http://{}", self.listener.local_addr().unwrap())
-    }
-
-    /// The next request.
-    fn next(&self) -> (TcpStream, Vec<u8>) {
-        let (stream, _) = self.listener.accept().unwrap();
-        let mut reader = BufReader::new(&stream);
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            assert_ne!(reader.read_line(&mut head).unwrap(), 0, "the request ends early");
-        }
-        assert!(head.starts_with("POST /compare "), "{head}");
-        let lengths = head.lines().find_map(|line| {
-            line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok()
-        });
-        let mut body = vec![0; lengths.expect("a length")];
-        reader.read_exact(&mut body).unwrap();
-        (stream, body)
-    }
-
-    fn answer(&self, mut stream: TcpStream, body: &[u8]) {
-        let answer = self.server.post("/compare", &[("Content-Type", "application/json")], body);
-        reply(&mut stream, "200 OK", "", &answer.text);
-    }
-
-    /// Passes the next request on.
-    fn pass(&self) {
-        let (stream, body) = self.next();
-        self.answer(stream, &body);
-    }
-
-    /// Refuses the next request as a server does that has no place.
-    fn refuse(&self, status: &str) {
-        let (mut stream, _) = self.next();
-        let text = r#"{"error": "no place", "code": "queue_full"}"#;
-        reply(&mut stream, status, "Retry-After: 0\r\n", text);
-    }
-
-    /// Takes the next request and goes down.
-    fn hang_up(&self) {
-        drop(self.next());
-    }
-}
-
-fn reply(stream: &mut TcpStream, status: &str, more: &str, text: &str) {
-    let head = format!(
-        "HTTP/1.1 {status}\r\n{more}Content-Length: {}\r\nConnection: close\r\n\r\n",
-        text.len()
-    );
-    stream.write_all(format!("{head}{text}").as_bytes()).unwrap();
-}
-
-/// A repository with three cases, all of them unchanged.
-fn three_cases() -> Repository {
     let repository = Repository::new();
-    let more = |name: &str| format!("  - {{name: {name}, contract: k/contract.yaml}}\n");
-    let suite = format!("{SUITE}{}{}", more("second"), more("third"));
-    repository.write("perf/suite.yaml", &suite);
-    repository.commit("three cases");
+    // The baseline has a case that informs, and that the suite has no more.
+    let gone =
+        "{name: gone, contract: k/contract.yaml, metric: barriers, policy: {advisory: true}}";
+    repository.write("perf/suite.yaml", &format!("{SUITE}  - {gone}\n"));
+    repository.commit("with a case");
+    repository.change(MORE);
+    let new = "{name: new, contract: k/new.yaml, policy: {count_margin: 0.5}}";
+    repository.write("perf/k/new.yaml", &format!("{CONTRACT}profile: {{}}\n"));
+    repository.write("perf/suite.yaml", &format!("{SUITE}  - {new}\n"));
+    let server = Server::start();
+    for flags in [&["--baseline", "HEAD"][..], &["--baseline", "HEAD", "--measure-identical"]] {
+        let json = |more: &[&str]| {
+            let all = [flags, &["--json", "--quiet"], more].concat();
+            let (exit, stdout, stderr) = repository.gate(&all);
+            assert_eq!(exit, 2, "{stdout}\n{stderr}");
+            timeless(serde_json::from_str(&stdout).unwrap())
+        };
+        let (here, there) = (json(&[]), json(&["--server", &server.url]));
+        assert_eq!(here["baseline"]["kind"], "git");
+        assert!(here["commit"].as_str().unwrap().ends_with("-dirty"), "{here}");
+        assert_eq!(outcomes(&here), ["REGRESSION", "MISSING", "MISSING"]);
+        assert_eq!(
+            (&here["cases"][2]["metric"], &here["cases"][2]["blocking"]),
+            (&"barriers".into(), &false.into())
+        );
+        assert_eq!(here, there);
+    }
+}
+
+/// What a gateway does with a connection.
+enum Act {
+    /// Answers as a server does that has no place.
+    Refuse(&'static str),
+    /// Takes the request and goes down.
+    HangUp,
+    /// Passes the request on, and goes down before the answer.
+    Swallow,
+}
+
+/// What stands between the gate and a server: it plays its acts with the first connections, and
+/// passes on all others. Gives its address.
+fn gateway(server: &Server, acts: Vec<Act>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let upstream = server.url.strip_prefix("http://").unwrap().to_owned();
+    std::thread::spawn(move || {
+        let mut acts = acts.into_iter();
+        for stream in listener.incoming() {
+            let (stream, upstream) = (stream.unwrap(), upstream.clone());
+            let act = acts.next();
+            std::thread::spawn(move || play(stream, act, &upstream));
+        }
+    });
+    url
+}
+
+fn play(mut stream: TcpStream, act: Option<Act>, upstream: &str) {
+    match act {
+        None => {
+            let Ok(server) = TcpStream::connect(upstream) else { return };
+            let (mut from, mut to) = (stream.try_clone().unwrap(), server.try_clone().unwrap());
+            let there = std::thread::spawn(move || {
+                let _ = std::io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Write);
+            });
+            let _ = std::io::copy(&mut &server, &mut stream);
+            let _ = stream.shutdown(Shutdown::Both);
+            let _ = there.join();
+        }
+        Some(Act::Refuse(status)) => {
+            drop(request(&stream));
+            let text = r#"{"error": "no place", "code": "queue_full"}"#;
+            let head = format!(
+                "HTTP/1.1 {status}\r\nRetry-After: 0\r\nContent-Length: {}\r\n\
+                 Connection: close\r\n\r\n",
+                text.len()
+            );
+            stream.write_all(format!("{head}{text}").as_bytes()).unwrap();
+        }
+        Some(Act::HangUp) => drop(request(&stream)),
+        Some(Act::Swallow) => {
+            let bytes = request(&stream);
+            let mut server = TcpStream::connect(upstream).unwrap();
+            server.write_all(&bytes).unwrap();
+            let mut line = String::new();
+            BufReader::new(&server).read_line(&mut line).unwrap();
+            assert!(line.starts_with("HTTP/1.1 202 "), "{line}");
+        }
+    }
+}
+
+/// The next request of a connection, all of it.
+fn request(stream: &TcpStream) -> Vec<u8> {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(reader.read_line(&mut head).unwrap(), 0, "the request ends early");
+    }
+    let length = head
+        .lines()
+        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).unwrap();
+    [head.into_bytes(), body].concat()
+}
+
+/// A contract whose kernel takes a while.
+fn long_contract() -> String {
+    CONTRACT.replace("1024", "32768").replace("x: 4", "x: 128")
+}
+
+/// A repository whose suite takes so many cases, all of them unchanged.
+fn cases(count: usize, contract: &str) -> Repository {
+    let repository = Repository::new();
+    repository.write("perf/k/contract.yaml", contract);
+    let case = |index| format!("  - {{name: case{index}, contract: k/contract.yaml}}\n");
+    let cases = (0..count).map(case).collect::<String>();
+    repository.write("perf/suite.yaml", &format!("version: 1\ncases:\n{cases}"));
+    repository.commit("cases");
     repository
 }
 
@@ -139,96 +215,184 @@ fn outcomes(report: &Value) -> Vec<&str> {
     cases.iter().map(|case| case["outcome"].as_str().unwrap()).collect()
 }
 
-#[test]
-fn a_server_that_goes_away_half_way_is_an_error_that_keeps_what_was_measured() {
-    if !emulated() {
-        return;
-    }
-    let repository = three_cases();
-    let gateway = Gateway::new();
-    let url = gateway.url();
-    let passing = std::thread::spawn(move || {
-        let (stream, body) = gateway.next();
-        // Nobody listens any more once the answer is there.
-        let Gateway { listener, server } = gateway;
-        drop(listener);
-        let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
-        Gateway { listener: elsewhere, server }.answer(stream, &body);
-    });
-    let (exit, stdout, stderr) = repository.gate(&[
-        "--baseline",
-        "HEAD",
-        "--server",
-        &url,
-        "--json",
-        "--quiet",
-        "--patience",
-        "0",
-    ]);
-    passing.join().unwrap();
-    assert_eq!(exit, 1, "{stdout}\n{stderr}");
-    let report: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!(outcomes(&report), ["PASS", "ERROR", "ERROR"]);
-    let detail = |index: usize| report["cases"][index]["detail"].as_str().unwrap();
-    assert!(detail(1).contains("no server answers"), "{}", detail(1));
-    assert!(detail(2).contains("not measured, because"), "{}", detail(2));
+fn jobs(server: &Server) -> Vec<Value> {
+    server.get("/jobs").json["jobs"].as_array().unwrap().clone()
 }
 
 #[test]
-fn a_server_that_is_full_or_restarts_is_asked_again() {
+fn a_server_that_is_full_or_breaks_off_is_asked_again() {
     if !emulated() {
         return;
     }
-    let repository = three_cases();
-    let gateway = Gateway::new();
-    let url = gateway.url();
-    let passing = std::thread::spawn(move || {
-        gateway.refuse("429 Too Many Requests");
-        gateway.pass();
-        gateway.refuse("503 Service Unavailable");
-        gateway.hang_up();
-        gateway.pass();
-        gateway.pass();
-    });
+    let repository = cases(3, CONTRACT);
+    let server = Server::start();
+    let acts = vec![
+        Act::Refuse("429 Too Many Requests"),
+        Act::Refuse("503 Service Unavailable"),
+        Act::HangUp,
+        // The job is there, and nobody has heard of it.
+        Act::Swallow,
+        Act::HangUp,
+    ];
+    let url = gateway(&server, acts);
     let (exit, stdout, stderr) =
         repository.gate(&["--baseline", "HEAD", "--server", &url, "--json"]);
-    passing.join().unwrap();
     assert_eq!(exit, 0, "{stdout}\n{stderr}");
     assert_eq!(outcomes(&serde_json::from_str(&stdout).unwrap()), ["PASS"; 3]);
-    assert_eq!(stderr.matches("trying again").count(), 3, "{stderr}");
+    assert_eq!(stderr.matches("trying again").count(), 5, "{stderr}");
+    assert_eq!(jobs(&server).len(), 1, "sent again, it is the same job");
     // Where nobody has patience, it is an error that says why.
-    let gateway = Gateway::new();
-    let url = gateway.url();
-    let refusing = std::thread::spawn(move || gateway.refuse("429 Too Many Requests"));
+    let url = gateway(&server, vec![Act::Refuse("429 Too Many Requests")]);
     let (exit, _, stderr) =
         repository.gate(&["--baseline", "HEAD", "--server", &url, "--patience", "0"]);
-    refusing.join().unwrap();
     assert!(exit == 1 && stderr.contains("no place"), "{exit} {stderr}");
 }
 
+/// A gate under way, that has come to its second case.
+struct UnderWay {
+    child: Child,
+    said: Arc<Mutex<String>>,
+    listening: std::thread::JoinHandle<()>,
+}
+
+impl UnderWay {
+    fn start(repository: &Repository, more: &[&str]) -> Self {
+        let mut command = repository.command(&[&["--baseline", "HEAD", "--json"], more].concat());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let second = lines.by_ref().find(|line| line.starts_with("warpgauge: 2 of "));
+        assert!(second.is_some(), "it ended before its second case");
+        let said = Arc::new(Mutex::new(String::new()));
+        let heard = Arc::clone(&said);
+        let listening = std::thread::spawn(move || {
+            for line in lines {
+                let mut said = heard.lock().unwrap();
+                said.push_str(&line);
+                said.push('\n');
+            }
+        });
+        Self { child, said, listening }
+    }
+
+    /// Waits until it says this.
+    fn says(&self, what: &str) {
+        crate::server::until(what, || self.said.lock().unwrap().contains(what).then_some(()));
+    }
+
+    fn interrupt(&self) {
+        let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    }
+
+    fn end(self) -> (i32, String, String) {
+        let (exit, stdout, _) = outcome(self.child.wait_with_output().unwrap());
+        self.listening.join().unwrap();
+        let said = self.said.lock().unwrap().clone();
+        (exit, stdout, said)
+    }
+}
+
+fn port(server: &Server) -> String {
+    server.url.rsplit(':').next().unwrap().to_owned()
+}
+
 #[test]
-fn the_run_goes_on_when_a_server_comes_back() {
+fn a_server_killed_half_way_and_started_again_ends_the_same_job() {
     if !emulated() {
         return;
     }
-    let repository = three_cases();
-    let gateway = Gateway::new();
-    let (url, address) = (gateway.url(), gateway.listener.local_addr().unwrap());
-    let mut command = repository.command(&["--baseline", "HEAD", "--server", &url, "--json"]);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    gateway.pass();
-    let Gateway { listener, server } = gateway;
-    // It may have connected already: that connection breaks.
-    drop(listener);
-    let mut messages = BufReader::new(child.stderr.take().unwrap()).lines();
-    let met = messages.find(|line| line.as_ref().unwrap().contains("no server answers"));
-    assert!(met.is_some(), "the gate ended without waiting");
-    let gateway = Gateway { listener: TcpListener::bind(address).unwrap(), server };
-    gateway.pass();
-    gateway.pass();
-    let rest = std::thread::spawn(move || messages.map(Result::unwrap).collect::<Vec<_>>());
-    let (exit, stdout, _) = outcome(child.wait_with_output().unwrap());
-    assert_eq!(exit, 0, "{stdout}\n{:?}", rest.join().unwrap());
-    assert_eq!(outcomes(&serde_json::from_str(&stdout).unwrap()), ["PASS"; 3]);
+    let repository = cases(6, &long_contract());
+    repository.change(MORE);
+    let data = data_directory();
+    let server = Server::start_in(data.path(), &[], &[]);
+    let port = port(&server);
+    let gate = UnderWay::start(&repository, &["--server", &server.url]);
+    server.kill();
+    gate.says("trying again");
+    let server = Server::start_in(data.path(), &["--port", &port], &[]);
+    let (exit, stdout, stderr) = gate.end();
+    assert_eq!(exit, 2, "{stdout}\n{stderr}");
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(outcomes(&report), ["REGRESSION"; 6]);
+    assert!(stderr.contains("begun again, attempt 2"), "{stderr}");
+    let jobs = jobs(&server);
+    assert_eq!((jobs.len(), &jobs[0]["attempt"]), (1, &2.into()), "{jobs:?}");
+    assert_eq!(jobs[0]["job_id"], report["job_id"]);
+}
+
+#[test]
+fn a_server_that_stays_away_is_an_error_that_says_how_to_read_the_report_later() {
+    if !emulated() {
+        return;
+    }
+    let repository = cases(6, &long_contract());
+    let data = data_directory();
+    let server = Server::start_in(data.path(), &[], &[]);
+    let (port, url) = (port(&server), server.url.clone());
+    let gate = UnderWay::start(&repository, &["--server", &url, "--patience", "1"]);
+    server.kill();
+    let (exit, stdout, stderr) = gate.end();
+    assert_eq!((exit, stdout.as_str()), (1, ""), "{stderr}");
+    let server = Server::start_in(data.path(), &["--port", &port], &[]);
+    let id = jobs(&server)[0]["job_id"].as_str().unwrap().to_owned();
+    let advice = format!("`warpgauge jobs show {id} --server {url}`");
+    assert!(stderr.contains("lost sight of job") && stderr.contains(&advice), "{stderr}");
+    assert!(stderr.contains("no server answers"), "{stderr}");
+    // It is as it says: the job goes on, and can be waited for with the gate's exit code.
+    let run = |words: &[&str]| {
+        let words = [&["jobs"], words, &[&id, "--server", &url]].concat();
+        outcome(warpgauge(repository.path(), &words).output().unwrap())
+    };
+    assert_eq!(run(&["wait", "--quiet"]).0, 0);
+    let (exit, stdout, _) = run(&["show"]);
+    assert!(exit == 0 && stdout.contains("PASS: 6 pass"), "{stdout}");
+}
+
+#[test]
+fn an_interrupted_run_is_cancelled_at_the_server() {
+    if !emulated() {
+        return;
+    }
+    let repository = cases(6, &long_contract());
+    let server = Server::start();
+    let gate = UnderWay::start(&repository, &["--server", &server.url]);
+    gate.interrupt();
+    let (exit, stdout, stderr) = gate.end();
+    assert_eq!((exit, stdout.as_str()), (130, ""), "{stderr}");
+    assert!(stderr.contains("is cancelled"), "{stderr}");
+    assert_eq!(jobs(&server)[0]["state"], "cancelled");
+
+    // What others end there is an error of the tool, and no regression.
+    let gate = UnderWay::start(&repository, &["--server", &server.url]);
+    let id = jobs(&server)[0]["job_id"].as_str().unwrap().to_owned();
+    assert_eq!(server.delete(&format!("/jobs/{id}")).status, 200);
+    let (exit, stdout, stderr) = gate.end();
+    assert_eq!((exit, stdout.as_str()), (1, ""), "{stderr}");
+    let told = format!("job {id} ended as cancelled (cancelled)");
+    assert!(stderr.contains(&told) && stderr.contains("no verdict"), "{stderr}");
+}
+
+#[test]
+fn a_suite_that_does_not_fit_into_a_request_is_told_with_the_limit() {
+    if !emulated() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("config.toml");
+    std::fs::write(&file, "[server]\nbody_limit_bytes = 20000\n").unwrap();
+    let server = Server::start_with(&["--config", file.to_str().unwrap()], &[]);
+    // Enough that the server answers before it has all of it.
+    let repository = cases(200, CONTRACT);
+    let (exit, _, stderr) = repository.gate(&["--baseline", "HEAD", "--server", &server.url]);
+    assert_eq!(exit, 1, "{stderr}");
+    for part in ["200 cases", "split the suite", "20000 bytes", "server.body_limit_bytes"] {
+        assert!(stderr.contains(part), "{part}\n{stderr}");
+    }
+    // By default a suite of as many cases as there may be fits many times.
+    let server = Server::start();
+    let gate = UnderWay::start(&repository, &["--server", &server.url]);
+    gate.interrupt();
+    assert_eq!(gate.end().0, 130);
+    assert_eq!(jobs(&server)[0]["state"], "cancelled");
 }

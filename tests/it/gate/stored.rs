@@ -59,12 +59,29 @@ fn a_suite_that_travels_is_judged_as_one_of_files() {
         job["finished_at"].is_number().then_some(job)
     });
     assert_eq!((&job["kind"], &job["gate"]["verdict"]), (&"gate".into(), &"REGRESSION".into()));
+    // Several can be handed in at once.
+    let item = |kernel: &str| json!({"kind": "gate", "request": suite(LOOP, kernel)});
+    let batch = json!({"jobs": [item(LOOP), item(&more())]});
+    let accepted = server.post_json("/jobs", &batch);
+    assert_eq!(accepted.status, 202, "{}", accepted.text);
+    let verdicts = accepted.json["jobs"].as_array().unwrap().iter().map(|job| {
+        crate::server::until("a batched gate's end", || {
+            let job = server.get(job["status_url"].as_str().unwrap()).json;
+            job["finished_at"].is_number().then(|| job["gate"]["verdict"].clone())
+        })
+    });
+    assert_eq!(verdicts.collect::<Vec<_>>(), ["PASS", "REGRESSION"]);
+    let mut wrong = item(LOOP);
+    wrong["request"]["cases"][0]["contract"]["num_trials"] = json!(0);
+    let answer = server.post_json("/jobs", &json!({"jobs": [wrong]}));
+    assert_eq!(answer.json["path"], "jobs[0].request.cases[0].contract.num_trials");
     // A case with a contract that cannot be is told before anything runs.
     let mut wrong = suite(LOOP, LOOP);
     wrong["cases"][0]["contract"]["num_trials"] = json!(0);
     let answer = server.post_json("/gate", &wrong);
     assert_eq!(answer.status, 400);
     assert_eq!(answer.json["path"], "cases[0].contract.num_trials");
+    assert!(answer.text.contains("(case `repeat`)"), "{}", answer.text);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::cli::remote::RemoteError;
-use crate::cli::terminal::Terminal;
+use super::remote::RemoteError;
+use super::terminal::Terminal;
 
 /// First wait where the server does not say how long; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
@@ -17,13 +17,15 @@ pub(super) struct Patience {
     terminal: Terminal,
     /// Whether it has answered before: an address where nobody ever was is a mistake.
     met: bool,
+    /// Since when it has not answered, and how long to wait next.
+    trouble: Option<(Instant, Duration)>,
 }
 
 impl Patience {
     pub(super) fn new(limit_s: f64, terminal: Terminal) -> Self {
         // The command line bounds it; what it lets through is a duration.
         let limit = Duration::try_from_secs_f64(limit_s).unwrap_or_default();
-        Self { limit, terminal, met: false }
+        Self { limit, terminal, met: false, trouble: None }
     }
 
     /// Asks until there is an answer, an error that waiting does not mend, or no patience left.
@@ -31,29 +33,42 @@ impl Patience {
         &mut self,
         mut ask: impl FnMut() -> Result<T, RemoteError>,
     ) -> Result<T, RemoteError> {
-        let end = Instant::now() + self.limit;
-        let mut wait = FIRST_WAIT;
         loop {
-            let error = match ask() {
+            match ask() {
                 Ok(answer) => {
-                    self.met = true;
+                    self.answered();
                     return Ok(answer);
                 }
-                Err(error) => error,
-            };
-            let Some(asked_for) = self.worth_waiting(&error) else { return Err(error) };
-            let pause = asked_for.unwrap_or(wait).clamp(Duration::from_millis(1), LONGEST_WAIT);
-            if Instant::now() + pause > end {
-                return Err(error);
+                Err(error) => self.pause(error)?,
             }
-            self.terminal.note(&format!(
-                "warpgauge: {}; trying again in {:.1} s",
-                first_line(&error.to_string()),
-                pause.as_secs_f64()
-            ));
-            std::thread::sleep(pause);
-            wait = (wait * 2).min(LONGEST_WAIT);
         }
+    }
+
+    /// The server is there: whatever comes next has all of the patience.
+    pub(super) fn answered(&mut self) {
+        self.met = true;
+        self.trouble = None;
+    }
+
+    /// Waits before the next try.
+    ///
+    /// # Errors
+    /// The error itself, where waiting does not mend it or took long enough already.
+    pub(super) fn pause(&mut self, error: RemoteError) -> Result<(), RemoteError> {
+        let Some(asked_for) = self.worth_waiting(&error) else { return Err(error) };
+        let (since, wait) = self.trouble.unwrap_or_else(|| (Instant::now(), FIRST_WAIT));
+        let pause = asked_for.unwrap_or(wait).clamp(Duration::from_millis(1), LONGEST_WAIT);
+        if since.elapsed() + pause > self.limit {
+            return Err(error);
+        }
+        self.terminal.note(&format!(
+            "warpgauge: {}; trying again in {:.1} s",
+            what(&error.to_string()),
+            pause.as_secs_f64()
+        ));
+        std::thread::sleep(pause);
+        self.trouble = Some((since, (wait * 2).min(LONGEST_WAIT)));
+        Ok(())
     }
 
     /// Whether the same question may be answered later, and when if the server says so.
@@ -74,8 +89,9 @@ impl Patience {
     }
 }
 
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+/// What is wrong, without the advice for people: it is acted on already.
+fn what(text: &str) -> &str {
+    text.split([';', '\n']).next().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,0 +1,283 @@
+//! `warpgauge baselines`: baselines that a server or this machine keeps.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use super::args::Target;
+use super::gate::{Bench, cases, git, suite_file};
+use super::remote::{self, Method, encoded};
+use super::terminal::{Terminal, plain};
+use super::{CliError, json, local};
+use crate::api::{BaselineRemoved, Baselines};
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::gate::{
+    Baseline, BaselineCase, BaselineSummary, NewBaseline, Promotion, check_baseline_name,
+};
+use crate::pipeline::{self, Caller, ServiceError};
+
+/// How long to wait for a server that is full or restarting, seconds.
+const PATIENCE_S: f64 = 120.0;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum BaselinesCommand {
+    /// List baselines
+    List(ListArgs),
+    /// Show a baseline: what it is for, and its cases; its code with --json
+    Show(NameArgs),
+    /// Keep the working tree's kernels of a suite as a baseline; each case is run once before
+    #[command(after_help = "Examples:\n  \
+        warpgauge baselines store main suite.yaml --server http://gpu-host:8000\n\n\
+        One of that name for the same device, driver and method is replaced.")]
+    Store(StoreArgs),
+    /// Make the candidate of a gate run that passed the baseline of this name
+    #[command(after_help = "Examples:\n  \
+        warpgauge baselines promote main --job JOB --server http://gpu-host:8000\n\n\
+        The job is named in the report of `warpgauge gate run`, whose flag --promote does the same.")]
+    Promote(PromoteArgs),
+    /// Remove the baselines of a name; reports of runs against them stay
+    Delete(NameArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// Print JSON, as `GET /baselines` answers
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct NameArgs {
+    /// The baseline's name
+    #[arg(value_name = "NAME", value_parser = name)]
+    pub name: String,
+    /// Print JSON, as the API answers
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: Target,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct StoreArgs {
+    #[command(flatten)]
+    pub named: NameArgs,
+    /// The suite (YAML), with its contracts and kernels beside it
+    pub suite: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PromoteArgs {
+    #[command(flatten)]
+    pub named: NameArgs,
+    /// The gate run, by its `job_id`
+    #[arg(long, value_name = "JOB")]
+    pub job: String,
+}
+
+fn name(text: &str) -> Result<String, String> {
+    check_baseline_name(text).map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
+}
+
+pub(super) fn run(
+    command: &BaselinesCommand,
+    config: &Config,
+    terminal: Terminal,
+) -> Result<Exit, CliError> {
+    match command {
+        BaselinesCommand::List(args) => list(args, config, terminal),
+        BaselinesCommand::Show(args) => show(args, config, terminal),
+        BaselinesCommand::Store(args) => store(args, config, terminal),
+        BaselinesCommand::Promote(args) => promote(args, config, terminal),
+        BaselinesCommand::Delete(args) => delete(args, config, terminal),
+    }?;
+    Ok(Exit::Success)
+}
+
+/// Asks this machine's store. No device is started for it.
+fn stored<T>(
+    config: &Config,
+    work: impl AsyncFnOnce(&pipeline::Baselines) -> Result<T, ServiceError>,
+) -> Result<T, CliError> {
+    local::runtime()?.block_on(async {
+        let baselines = pipeline::Baselines::open(config).await?;
+        let outcome = work(&baselines).await;
+        baselines.close().await;
+        Ok(outcome?)
+    })
+}
+
+fn list(args: &ListArgs, config: &Config, terminal: Terminal) -> Result<(), CliError> {
+    let answer = match &args.target.server {
+        Some(server) => remote::ask(&args.target, server, Method::GET, "/baselines")?.1,
+        None => {
+            let listed = stored(config, async |all| all.list(&Caller::local()).await);
+            Baselines { baselines: listed? }
+        }
+    };
+    if args.json {
+        terminal.print_line(&json::text("list", &answer)?)
+    } else {
+        terminal.print(&plain(&table(&answer.baselines)))
+    }
+}
+
+fn show(args: &NameArgs, config: &Config, terminal: Terminal) -> Result<(), CliError> {
+    let baseline: Baseline = match &args.target.server {
+        Some(server) => remote::ask(&args.target, server, Method::GET, &route(&args.name, ""))?.1,
+        None => stored(config, async |all| all.named(&args.name, &Caller::local().owner).await)?,
+    };
+    if args.json {
+        terminal.print_line(&json::text("baseline", &baseline)?)
+    } else {
+        terminal.print(&plain(&page(&baseline.summary())))
+    }
+}
+
+fn store(args: &StoreArgs, config: &Config, terminal: Terminal) -> Result<(), CliError> {
+    let suite = suite_file::read(&args.suite)?;
+    let home = args.suite.parent().unwrap_or(Path::new(""));
+    let limit = config.server.body_limit_bytes;
+    let case = |spec: crate::gate::CaseSpec| {
+        let contract = cases::required(&spec, home, limit)?;
+        Ok(BaselineCase { name: spec.name, contract })
+    };
+    let new = NewBaseline {
+        name: args.named.name.clone(),
+        suite: args.suite.display().to_string(),
+        cases: suite.cases.into_iter().map(case).collect::<Result<_, CliError>>()?,
+        pin: None,
+        commit: git::described(home),
+    };
+    let mut bench = Bench::open(&args.named.target, PATIENCE_S, config, terminal)?;
+    let summary = bench.store(new)?;
+    kept("stored", &summary, args.named.json, terminal)
+}
+
+fn promote(args: &PromoteArgs, config: &Config, terminal: Terminal) -> Result<(), CliError> {
+    let NameArgs { name, json, target } = &args.named;
+    let summary = match &target.server {
+        Some(server) => {
+            let body = json::tree("promotion", &Promotion { job_id: args.job.clone() })?;
+            remote::post(target, server, &route(name, "/promote"), &body)?.1
+        }
+        None => stored(config, async |all| all.promote(name, &args.job, &Caller::local()).await)?,
+    };
+    kept("promoted", &summary, *json, terminal)
+}
+
+fn delete(args: &NameArgs, config: &Config, terminal: Terminal) -> Result<(), CliError> {
+    let answer = match &args.target.server {
+        Some(server) => {
+            let route = route(&args.name, "");
+            remote::ask(&args.target, server, Method::DELETE, &route)?.1
+        }
+        None => {
+            stored(config, async |all| all.remove(&args.name, &Caller::local()).await)?;
+            BaselineRemoved { name: args.name.clone() }
+        }
+    };
+    if args.json {
+        terminal.print_line(&json::text("answer", &answer)?)
+    } else {
+        terminal.print_line(&format!("removed {}", answer.name))
+    }
+}
+
+fn route(name: &str, below: &str) -> String {
+    format!("/baselines/{}{below}", encoded(name))
+}
+
+/// Says what is kept now.
+fn kept(
+    how: &str,
+    summary: &BaselineSummary,
+    as_json: bool,
+    terminal: Terminal,
+) -> Result<(), CliError> {
+    if as_json {
+        return terminal.print_line(&json::text("baseline", summary)?);
+    }
+    terminal.print(&plain(&format!("{how} {}", page(summary))))
+}
+
+/// What of a baseline fits into a line: what it is for.
+fn pinned(summary: &BaselineSummary) -> String {
+    let pin = &summary.pin;
+    let driver = pin.driver.as_ref().map(|driver| format!(", driver {driver}"));
+    format!(
+        "{}{}, CUDA {}, {} {}",
+        pin.device,
+        driver.unwrap_or_default(),
+        pin.cuda,
+        pin.method,
+        pin.method_version
+    )
+}
+
+fn page(summary: &BaselineSummary) -> String {
+    let mut text = format!("{}\n  for     {}\n", summary.name, pinned(summary));
+    text.push_str(&format!("  suite   {}\n", summary.suite));
+    if let Some(commit) = &summary.commit {
+        text.push_str(&format!("  commit  {commit}\n"));
+    }
+    if let Some(job) = &summary.promoted_from {
+        text.push_str(&format!("  job     {job}\n"));
+    }
+    text.push_str(&format!("  cases   {}\n", summary.cases.join(", ")));
+    text
+}
+
+fn table(all: &[BaselineSummary]) -> String {
+    if all.is_empty() {
+        return "no baselines\n".to_owned();
+    }
+    let width = all.iter().map(|one| one.name.len()).max().unwrap_or(0).max(4);
+    let mut text = format!("{:<width$}  cases  {:<12}  for\n", "name", "commit");
+    for one in all {
+        let commit = one.commit.as_deref().unwrap_or_default();
+        let commit = commit.chars().take(12).collect::<String>();
+        text.push_str(&format!(
+            "{:<width$}  {:>5}  {commit:<12}  {}\n",
+            one.name,
+            one.cases.len(),
+            pinned(one)
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::Pin;
+
+    #[test]
+    fn a_line_per_baseline_that_cannot_steer_the_terminal() {
+        let one = BaselineSummary {
+            name: "main".to_owned(),
+            pin: Pin {
+                device: "H200\x1b[2J".to_owned(),
+                driver: Some("580.1".to_owned()),
+                cuda: "13.0".to_owned(),
+                method: "cuda_events_gated".to_owned(),
+                method_version: 2,
+            },
+            suite: "suite.yaml".to_owned(),
+            commit: Some("0123456789abcdef".to_owned()),
+            promoted_from: Some("0199".to_owned()),
+            stored_unix_s: 1.0,
+            cases: vec!["a".to_owned(), "b".to_owned()],
+        };
+        let text = plain(&table(std::slice::from_ref(&one)));
+        let line = "main      2  0123456789ab  H200\u{fffd}[2J, driver 580.1, CUDA 13.0, \
+                    cuda_events_gated 2";
+        assert_eq!(text.lines().nth(1), Some(line), "{text}");
+        assert!(page(&one).contains("  job     0199\n  cases   a, b\n"), "{}", page(&one));
+        assert_eq!(table(&[]), "no baselines\n");
+    }
+}

@@ -1,0 +1,142 @@
+//! The suite with everything in it that a run takes: it is the same whoever runs it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::args::RunArgs;
+use super::baseline::Baseline;
+use super::{cases, git, suite_file};
+use crate::cli::CliError;
+use crate::cli::terminal::plain;
+use crate::contract::EvaluateRequest;
+use crate::gate::{
+    BaselineOrigin, CaseSpec, GateCase, GateRequest, RemovedCase, SuiteError, check_baseline_name,
+};
+
+/// Before the name of a stored baseline.
+const STORED: &str = "stored:";
+
+/// Longest note, characters.
+const MAX_NOTE: usize = 1_000;
+
+/// Reads the suite, its calibration, and the contracts of both sides; `limit` bounds each of them,
+/// bytes.
+///
+/// # Errors
+/// What is wrong with files, before anything is started or measured.
+pub(super) fn request(args: &RunArgs, limit: u64) -> Result<GateRequest, CliError> {
+    let suite = suite_file::read(&args.suite)?;
+    let calibration = suite_file::calibration(&args.suite)?;
+    let home = args.suite.parent().unwrap_or(Path::new(""));
+    let mut cases = Vec::new();
+    for spec in suite.cases {
+        let contract = cases::required(&spec, home, limit)?;
+        cases.push((spec, contract));
+    }
+    let stored = args.baseline.strip_prefix(STORED);
+    let mut theirs = match stored {
+        Some(name) => {
+            check_name(&format!("--baseline {STORED}{name}"), name)?;
+            Theirs::default()
+        }
+        None => Theirs::of_files(&cases, args, limit)?,
+    };
+    let case = |(spec, contract): (CaseSpec, EvaluateRequest)| GateCase {
+        baseline: theirs.contracts.remove(&spec.name),
+        name: spec.name,
+        metric: Some(spec.metric.to_string()),
+        policy: spec.policy.into(),
+        contract,
+    };
+    let cases = cases.into_iter().map(case).collect();
+    let request = GateRequest {
+        suite: args.suite.display().to_string(),
+        preset: Some(suite.preset),
+        on_missing: suite.on_missing,
+        defaults: suite.defaults.into(),
+        cases,
+        baseline: stored.map(str::to_owned),
+        baseline_origin: theirs.origin,
+        removed: theirs.removed,
+        calibration: calibration.map(|(_, calibration)| calibration),
+        measure_identical: args.measure_identical,
+        commit: git::described(home),
+        notes: theirs.notes,
+    };
+    match request.check() {
+        Ok(_) => Ok(request),
+        Err(error) => Err(CliError::Usage(format!("{}: {error}", args.suite.display()))),
+    }
+}
+
+/// Whether a baseline can have this name; `flag` says where it was given.
+pub(super) fn check_name(flag: &str, name: &str) -> Result<(), CliError> {
+    check_baseline_name(name)
+        .map_err(|error: SuiteError| CliError::Usage(format!("{flag}: {error}")))
+}
+
+/// The baseline's side of a suite.
+#[derive(Default)]
+struct Theirs {
+    origin: Option<BaselineOrigin>,
+    /// Contracts of the suite's cases.
+    contracts: BTreeMap<String, EvaluateRequest>,
+    /// Cases that the baseline has and the suite has not.
+    removed: Vec<RemovedCase>,
+    notes: Vec<String>,
+}
+
+impl Theirs {
+    /// Reads the other tree, which may be gone afterwards.
+    fn of_files(
+        cases: &[(CaseSpec, EvaluateRequest)],
+        args: &RunArgs,
+        limit: u64,
+    ) -> Result<Self, CliError> {
+        let baseline = Baseline::find(&args.baseline, &args.suite)?;
+        let mut theirs = Self { origin: Some(baseline.origin.clone()), ..Self::default() };
+        for (spec, _) in cases {
+            if let Some(contract) = cases::read(spec, &baseline.directory, limit)? {
+                theirs.contracts.insert(spec.name.clone(), contract);
+            }
+        }
+        theirs.find_removed(cases, &args.suite, &baseline);
+        Ok(theirs)
+    }
+
+    fn find_removed(
+        &mut self,
+        cases: &[(CaseSpec, EvaluateRequest)],
+        suite: &Path,
+        baseline: &Baseline,
+    ) {
+        let Some(name) = suite.file_name() else { return };
+        let theirs = baseline.directory.join(name);
+        if !theirs.exists() {
+            let text = "the baseline has no suite: cases that were removed are not known";
+            self.notes.push(text.to_owned());
+            return;
+        }
+        let theirs = match suite_file::read(&theirs) {
+            Ok(suite) => suite,
+            Err(error) => {
+                let error = plain(&error.render()).replace(['\n', '\t'], " ");
+                let error = error.chars().take(MAX_NOTE).collect::<String>();
+                self.notes.push(format!(
+                    "the baseline's suite cannot be read, so cases that were removed are not \
+                     known: {error}"
+                ));
+                return;
+            }
+        };
+        let own = cases.iter().map(|(spec, _)| spec.name.as_str()).collect::<BTreeSet<_>>();
+        let removed = theirs.cases.into_iter().filter(|case| !own.contains(case.name.as_str()));
+        self.removed = removed
+            .map(|case| RemovedCase {
+                metric: Some(case.metric.to_string()),
+                policy: case.policy.into(),
+                name: case.name,
+            })
+            .collect();
+    }
+}
