@@ -11,7 +11,7 @@ use super::start;
 use super::submission::Caller;
 use crate::config::Config;
 use crate::history::{self, HistoryAnswer, HistoryPoint};
-use crate::store::{Page, Point, SeriesFilter, Store, StoreView};
+use crate::store::{Page, Point, SeriesFilter, StoreView};
 
 /// Series whose cases are looked at where none is named.
 const MAX_SERIES: usize = 10_000;
@@ -57,16 +57,6 @@ pub(super) fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<Point> {
         })
     };
     points.iter().flat_map(HistoryPoint::by_metric).filter_map(row).collect()
-}
-
-/// What cannot be kept costs nobody an answer.
-async fn append(store: &Store, points: Vec<Point>) {
-    if points.is_empty() {
-        return;
-    }
-    if let Err(error) = store.append_points(points).await {
-        tracing::warn!(error = error::chain(&error), "points of the history cannot be kept");
-    }
 }
 
 /// How cases fared over time, by a store that is read as it is: nothing of the pipeline is started.

@@ -10,13 +10,12 @@ use sqlx::Row;
 use super::artifacts::PutArtifact;
 use super::baselines::{Change, ChangeBaseline, PutBaseline};
 use super::deliveries::{Settle, TakeDue};
-use super::history::Append;
 use super::open::folder;
 use super::retention::{CHUNK, PAGES, Shrink, TakeDown, Tidy};
 use super::types::MAX_LABEL_BYTES;
 use super::{
-    ArtifactRow, BaselineRow, Cleaned, Delivery, DeliveryOutcome, NewBaseline, Point, Retention,
-    Store, StoreError, StoredArtifact, StoredBaseline, Visibility,
+    ArtifactRow, BaselineRow, Cleaned, Delivery, DeliveryOutcome, NewBaseline, Retention, Store,
+    StoreError, StoredArtifact, StoredBaseline, Visibility,
 };
 
 /// Age from which a file that no row names is taken for a leftover: nobody takes so long between
@@ -127,12 +126,6 @@ impl Store {
         outcome: DeliveryOutcome,
     ) -> Result<(), StoreError> {
         self.writer.write(Settle { job: job.to_owned(), outcome }).await
-    }
-
-    /// Appends measured values: all or none.
-    pub async fn append_points(&self, points: Vec<Point>) -> Result<(), StoreError> {
-        points.iter().try_for_each(super::history::check)?;
-        self.writer.write(Append::new(points)).await
     }
 
     /// Keeps a baseline, as a new version under its name; its id.

@@ -1,7 +1,8 @@
 //! What the tests of the store have in common: a database of either kind, empty, of its own.
 
 use super::{
-    Ending, JobKind, JobState, NewJob, NewReport, Quotas, RequestReader, Store, StoreConfig,
+    Ending, JobKind, JobState, NewJob, NewReport, Point, Quotas, RequestReader, Store, StoreConfig,
+    StoreError,
 };
 use server::Server;
 
@@ -87,4 +88,12 @@ pub(super) fn bytes(mut request: RequestReader) -> Vec<u8> {
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(&mut request, &mut bytes).unwrap();
     bytes
+}
+
+impl Store {
+    /// Appends measured values by themselves: all or none.
+    pub(super) async fn append_points(&self, points: Vec<Point>) -> Result<(), StoreError> {
+        points.iter().try_for_each(super::history::check)?;
+        self.writer.write(super::history::Append::new(points)).await
+    }
 }

@@ -97,8 +97,8 @@ async fn a_second_try_accepts_what_is_missing(fresh: Fresh) {
     assert_eq!((counts.total(), counts.waiting), (3, 3), "each counts once");
     let mut claimed = Vec::new();
     while let Some(one) = store.claim().await.unwrap() {
-        assert_eq!(one.request, br#"{"kernel":"x"}"#);
-        claimed.push((one.job.id.clone(), one));
+        assert_eq!(bytes(one.request), br#"{"kernel":"x"}"#);
+        claimed.push(one.lease);
     }
     assert_eq!(claimed.len(), 3);
 }
