@@ -38,7 +38,7 @@ pub enum CliError {
         /// Where it is.
         server: String,
         /// What the last attempt to ask came to.
-        source: RemoteError,
+        source: Box<RemoteError>,
     },
     /// Returned outputs cannot be written.
     #[error(transparent)]
@@ -91,7 +91,8 @@ impl CliError {
         match self {
             CliError::Config(_) | CliError::Usage(_) | CliError::ContractFile(_) => Exit::Usage,
             CliError::Service(error) => Exit::of_service_error(error),
-            CliError::Remote(error) | CliError::JobLost { source: error, .. } => error.exit(),
+            CliError::Remote(error) => error.exit(),
+            CliError::JobLost { source, .. } => source.exit(),
             // What the configuration asks for, not what the machine lacks.
             CliError::Server(error)
                 if matches!(error.downcast_ref(), Some(ServeError::OpenToOthers { .. })) =>

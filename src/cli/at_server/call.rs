@@ -113,7 +113,7 @@ impl Call {
     pub(super) fn lost(&self, error: RemoteError) -> CliError {
         match self.job() {
             Some(job) if error.is_broken() => {
-                CliError::JobLost { job, server: self.server.clone(), source: error }
+                CliError::JobLost { job, server: self.server.clone(), source: Box::new(error) }
             }
             _ => error.into(),
         }
