@@ -3,7 +3,8 @@
 //! The store has every job, from its acceptance to its report. What this process carries out is
 //! `live` as well: there its progress is, its watchers, and the way to stop it. `accept` enters jobs
 //! that somebody waits for, `dispatch` claims those that wait in the store, `carry_out` takes both to
-//! their end, and `views` answers questions, from the live table where it knows more than the store.
+//! their end, `views` answers questions, from the live table where it knows more than the store, and
+//! `watcher` follows a job for those who want its news.
 //!
 //! - A job ends in the store before its caller is answered, by a write that only the holder of its
 //!   lease can make. So what was answered is what is kept, and no job ends twice.
@@ -18,6 +19,7 @@ mod live;
 mod outcome;
 mod upkeep;
 mod views;
+mod watcher;
 
 pub(super) use accept::{refused, visibility};
 pub(super) use codec::weight;

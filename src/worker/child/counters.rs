@@ -24,9 +24,7 @@ use crate::device::cupti::{
 };
 use crate::device::{Context, Module};
 use crate::profile::Cause;
-use crate::worker::protocol::{
-    Blame, CounterFacts, CounterPlan, CounterTimings, FromWorker, Job, RunOutcome,
-};
+use crate::worker::protocol::{Blame, CounterFacts, CounterPlan, CounterTimings, Job, RunOutcome};
 
 /// Plans that are kept: sets of metrics, of which callers use few.
 const PLANS: usize = 32;
@@ -246,13 +244,7 @@ fn read<'job>(
     residue: &mut Residue,
     buffers: &mut Vec<JobBuffer<'job>>,
 ) -> JobResult<()> {
-    timed(&mut outcome.timings.h2d_ms, || traced::allocate(executor, job, false, buffers))?;
-    let arm = timed(&mut outcome.timings.load_ms, || {
-        Arm::load(executor, &job.launch, buffers, residue, Blame::Candidate)
-    });
-    let mut arm = arm?;
-    outcome.function = arm.facts;
-    let _ = link.send(&FromWorker::Started);
+    let mut arm = traced::begin(executor, (job, false), link, outcome, residue, buffers)?;
     let executor = &*executor;
     let mut subject =
         Launched { arm: &mut arm, buffers, executor, cache: plan.cache, prepare_ms: 0.0 };
@@ -273,7 +265,8 @@ fn read<'job>(
     Ok(())
 }
 
-/// Tries again for a while if another process has the counters.
+/// Tries again for a while if another process has the counters. It sleeps between: nothing tells when
+/// the other gives them back.
 fn patiently(
     mut collect: impl FnMut() -> JobResult<Result<(), CuptiError>>,
 ) -> JobResult<Result<(), CuptiError>> {

@@ -22,9 +22,7 @@ use crate::contract::Role;
 use crate::device::{ACTIVITY, DeviceError, EventPool, GpmError, GpmValue, GpuMonitor, Stream};
 use crate::profile::{Cause, Unavailable};
 use crate::validate::POISON_BYTE;
-use crate::worker::protocol::{
-    Blame, FromWorker, Job, MonitorFacts, MonitorPlan, MonitorWindow, RunOutcome,
-};
+use crate::worker::protocol::{Blame, Job, MonitorFacts, MonitorPlan, MonitorWindow, RunOutcome};
 
 /// Shortest time between two readings that NVML can evaluate well.
 const MIN_WINDOW: Duration = Duration::from_millis(100);
@@ -64,13 +62,7 @@ pub(super) fn run<'job>(
     residue: &mut Residue,
     buffers: &mut Vec<JobBuffer<'job>>,
 ) -> JobResult<()> {
-    timed(&mut outcome.timings.h2d_ms, || traced::allocate(executor, job, false, buffers))?;
-    let arm = timed(&mut outcome.timings.load_ms, || {
-        Arm::load(executor, &job.launch, buffers, residue, Blame::Candidate)
-    });
-    let mut arm = arm?;
-    outcome.function = arm.facts;
-    let _ = link.send(&FromWorker::Started);
+    let mut arm = traced::begin(executor, (job, false), link, outcome, residue, buffers)?;
     let watched = timed(&mut outcome.timings.execute_ms, || {
         let window = Duration::from_millis(plan.window_ms.into()).max(MIN_WINDOW);
         watch(executor, &mut arm, buffers, window)

@@ -24,17 +24,7 @@ pub(super) fn run<'job>(
     buffers: &mut Vec<JobBuffer<'job>>,
 ) -> JobResult<()> {
     let checks = plan.view == TraceView::Checks;
-    let free = |executor: &Executor| executor.context.memory_info().ok().map(|(free, _)| free);
-    let before = free(executor);
-    timed(&mut outcome.timings.h2d_ms, || allocate(executor, job, checks, buffers))?;
-    outcome.memory_bytes = before.zip(free(executor)).and_then(|(a, b)| a.checked_sub(b));
-    let arm = timed(&mut outcome.timings.load_ms, || match checks {
-        true => Arm::load_once(executor, &job.launch, buffers, residue),
-        false => Arm::load(executor, &job.launch, buffers, residue, Blame::Candidate),
-    });
-    let mut arm = arm?;
-    outcome.function = arm.facts;
-    let _ = link.send(&FromWorker::Started);
+    let mut arm = begin(executor, (job, checks), link, outcome, residue, buffers)?;
     let launched = timed(&mut outcome.timings.execute_ms, || match plan.view {
         TraceView::Counters => counters(executor, &mut arm, buffers),
         TraceView::Timeline { launches } => {
@@ -46,9 +36,31 @@ pub(super) fn run<'job>(
     launched
 }
 
+/// Makes ready for one more run of the job's kernel, and says that it starts.
+pub(super) fn begin<'job>(
+    executor: &mut Executor,
+    (job, checks): (&'job Job, bool),
+    link: &mut Link,
+    outcome: &mut RunOutcome,
+    residue: &mut Residue,
+    buffers: &mut Vec<JobBuffer<'job>>,
+) -> JobResult<Arm> {
+    let free = |executor: &Executor| executor.context.memory_info().ok().map(|(free, _)| free);
+    let before = free(executor);
+    timed(&mut outcome.timings.h2d_ms, || allocate(executor, job, checks, buffers))?;
+    outcome.memory_bytes = before.zip(free(executor)).and_then(|(a, b)| a.checked_sub(b));
+    let arm = timed(&mut outcome.timings.load_ms, || match checks {
+        true => Arm::load_once(executor, &job.launch, buffers, residue),
+        false => Arm::load(executor, &job.launch, buffers, residue, Blame::Candidate),
+    })?;
+    outcome.function = arm.facts;
+    let _ = link.send(&FromWorker::Started);
+    Ok(arm)
+}
+
 /// Buffers as in any other job; for checks with nothing round them, and with nothing in them that
 /// the contract does not define.
-pub(super) fn allocate<'job>(
+fn allocate<'job>(
     executor: &Executor,
     job: &'job Job,
     checks: bool,

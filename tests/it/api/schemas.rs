@@ -1,6 +1,7 @@
 //! The schemas against serde: what one says of a type, the other does.
 
 mod check;
+mod reports;
 
 use serde_json::{Value, json};
 use warpgauge::api::{
@@ -17,6 +18,7 @@ use warpgauge::report::{
 };
 
 use check::{check, document};
+use reports::{full_report, minimal_report};
 
 fn full_kernel() -> Value {
     let data = json!({
@@ -141,177 +143,6 @@ fn minimal_sweep() -> Value {
     json!({
         "job_id": "1", "status": "error", "axes": [], "counts": {}, "points": [],
         "table": {"columns": [], "rows": []}, "best": {}, "devices": [], "total_ms": 1.0,
-    })
-}
-
-fn minimal_report() -> Value {
-    json!({
-        "job_id": "1", "status": "error",
-        "kernel_exec_result": {"compiled": false, "metadata": {}},
-        "timings": {
-            "queue": 0.0, "compile": 0.0, "h2d": 0.0, "execute": 0.0, "device_busy": 0.0,
-            "d2h": 0.0, "verify": 0.0, "total": 0.0,
-        },
-        "validation": {"status": "not_run"},
-    })
-}
-
-fn device_metrics() -> Value {
-    let group = json!({"a": 1.0, "b": 2.5});
-    json!({
-        "original_device_metrics": {
-            "speed_of_light": group, "detailed_metrics": group, "memory_metrics": group,
-            "compute_metrics": group, "pipeline_metrics": group, "occupancy_metrics": group,
-            "stall_metrics": group, "scheduler_metrics": group, "access_pattern_metrics": group,
-            "roofline_metrics": group, "timing_metrics": group,
-        },
-        "kernel": "k", "source": "emulator", "tool": "warpgauge-emulator 0.1.0",
-        "metrics": {
-            "flop_count": {"value": 1.5, "unit": "operations", "source": "emulator", "note": "n"},
-            "duration": {"unit": "s", "reason": "r"},
-        },
-        "kernels": [{
-            "kernel": "k", "launches": 2,
-            "metrics": {"flop_count": {"value": 1.5, "unit": "operations", "source": "ncu"}},
-        }],
-        "kernels_left_out": 3,
-        "conditions": {
-            "clock_control": "none", "cache_control": "all", "replay": "user", "passes": 9,
-            "window_ms": 200, "launches": 3265,
-        },
-        "unavailable": {"code": "no_permission", "reason": "r", "remedy": "r"},
-        "kernels": [{
-            "kernel": "k", "launches": 2,
-            "metrics": {
-                "flop_count": {"value": 1.5, "unit": "operations", "source": "ncu", "note": "n"},
-                "duration": {"unit": "s", "reason": "r"},
-            },
-        }],
-        "kernels_left_out": 1,
-        "roofline": roofline(),
-        "advice": [{
-            "code": "bank_conflicts", "message": "m", "share": 0.5, "share_of": "time",
-            "threshold": "t",
-            "evidence": [
-                {"metric": "shared_load_conflicts", "value": 31.0, "unit": "conflicts"},
-                {"metric": "m", "value": 1.5},
-            ],
-        }],
-        "cross_check": {
-            "profiled_seconds": 0.5, "profiled_clock_hz": 1.5e9, "unprofiled_seconds": 0.25,
-            "unprofiled_clock_hz": 1.5e9, "time_ratio": 2.0, "cycle_ratio": 2.0, "bound": 0.125,
-            "agrees": false, "explanations": ["e"],
-        },
-    })
-}
-
-fn roofline() -> Value {
-    let ceiling = json!({"per_second": 2.5, "source": "profiler", "derivation": "d"});
-    json!({
-        "bound_by": "dram", "bound_reason": "r",
-        "time": {
-            "basis": "profiled", "seconds": 0.5, "clock_hz": 1.5e9, "unprofiled_seconds": 0.25,
-            "unprofiled_clock_hz": 1.5e9,
-        },
-        "compute": [
-            {"precision": "fp32", "operations": 1.5, "rate": 3.5, "ceiling": ceiling,
-             "fraction": 0.5},
-            {"precision": "tensor_half"},
-        ],
-        "memory": [
-            {"level": "dram", "bytes": 1.5, "bytes_note": "n", "rate": 3.5, "ceiling": ceiling,
-             "fraction": 0.5},
-            {"level": "l2"},
-        ],
-        "points": [
-            {"precision": "fp32", "level": "dram", "intensity": 0.5, "rate": 1.5,
-             "attainable": 2.5, "fraction": 0.5},
-            {"precision": "fp64", "level": "l1", "intensity": 0.5},
-        ],
-        "notes": ["n"],
-    })
-}
-
-fn full_report() -> Value {
-    let mut report: Value =
-        serde_json::from_str(include_str!("../../../src/api/examples/report.json")).unwrap();
-    report["kernel_exec_result"]["compilation_error"] = json!("no");
-    report["kernel_exec_result"]["validation_error"] = json!("no");
-    report["compile"]["log"] = json!("log");
-    report["compile"]["diagnostics"] = json!([
-        {"severity": "note", "file": "kernel.cu", "line": 1, "column": 2, "message": "m"},
-        {"severity": "error", "file": null, "line": null, "column": null, "message": "m"},
-    ]);
-    report["validation"]["unchecked"] = json!(["d"]);
-    report["validation"]["outputs"]["c"]["first_mismatches"] =
-        json!([{"index": [0, 1], "actual": "1", "expected": "2"}]);
-    report["validation"]["reasons"] = json!([{"code": "timeout", "message": "m"}]);
-    report["validation"]["weaknesses"] =
-        json!([{"code": "zeros_pass", "output": "c", "message": "m"}]);
-    let measurement = &mut report["measurement"];
-    measurement["samples_ms"] = json!([0.5, 0.25]);
-    measurement["rejected"] = json!([{"reason": "clock_drop", "count": 1}]);
-    measurement["notes"] = json!(["n"]);
-    measurement["grid_blocks"] = json!(7);
-    measurement["gpu"]["throttle_reasons"] = json!(["sw_power_cap"]);
-    measurement["gpu"]["flags"] = json!(["power_cap"]);
-    measurement["summary"]["effective_n"] = json!(2);
-    measurement["summary"]["modes"] = json!({"fast_ms": 0.5, "slow_ms": 0.75, "slow_share": 0.5});
-    report["outputs"]["c"]["data_b64"] = json!("AACAPw==");
-    report["outputs"]["c"]["compress"] = json!("none");
-    report["outputs"]["c"]["format"] = json!("raw");
-    report["failure"] = json!({"stage": "execute", "code": "timeout", "message": "m"});
-    report["printed"] = json!("hello");
-    report["timings"]["profile"] = json!(1.5);
-    report["profile"] = json!({"available": false, "reason": "no ncu"});
-    report["kernel_exec_result"]["metadata"]["device_metrics"] = device_metrics();
-    report["sanitize"] = json!({
-        "available": true, "reason": "r", "source": "emulator",
-        "findings": [{
-            "check": "out_of_bounds", "kernel": "k", "block": [0, 0, 0], "thread": [1, 0, 0],
-            "source": "kernel.cu:3", "message": "m", "count": 4,
-        }],
-        "checks": [
-            {"tool": "memcheck", "available": true, "version": "v", "wall_ms": 1.5, "left_out": 3},
-            {"tool": "racecheck", "available": false, "unavailable": unavailable()},
-        ],
-    });
-    report["counted"] = json!({"warp_instructions": 7, "global_sectors": 3});
-    report["timings"]["profile"] = json!(1.5);
-    report["timeline"] = timeline();
-    report
-}
-
-fn unavailable() -> Value {
-    json!({"code": "no_tool", "reason": "r", "remedy": "m"})
-}
-
-fn timeline() -> Value {
-    let row = json!({
-        "name": "k", "count": 2, "total_ms": 2.0, "mean_ms": 1.0, "median_ms": 1.0, "min_ms": 0.5,
-        "max_ms": 1.5, "std_dev_ms": 0.5, "bytes": 8.0,
-    });
-    json!({
-        "available": true, "unavailable": unavailable(), "tool": "t",
-        "summary": {
-            "status": "success", "hardware": "h", "execution_time_ms": 1.0,
-            "gpu_utilization_pct": 50.0, "memory_used_bytes": 8, "throughput_bytes_per_s": 1.5,
-            "throughput_flops_per_s": 2.5,
-        },
-        "gpu": {
-            "span_ms": 4.0, "busy_ms": 2.0, "kernels_ms": 1.0, "idle_ms": 2.0, "gaps": 1,
-            "longest_gap_ms": 0.5,
-        },
-        "kernels": [row], "copies": [row, {"name": "c", "count": 1, "total_ms": 0.5}],
-        "calls": [row],
-        "launches": [
-            {
-                "kernel": "k", "call": "c", "count": 2, "call_ms": 0.5, "queued_ms": 0.25,
-                "kernel_ms": 1.0, "total_ms": 1.75,
-            },
-            {"kernel": "k", "call": "c", "count": 2},
-        ],
-        "missing": {"cuda_api_sum": unavailable()},
     })
 }
 
