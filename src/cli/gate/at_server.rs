@@ -126,7 +126,8 @@ impl AtServer {
         };
         let lost = |error| match error {
             CliError::Remote(source) => {
-                GateError::Lost { job: id.clone(), server: self.url.clone(), source }.into()
+                let (job, server) = (id.clone(), self.url.clone());
+                GateError::Lost { job, server, source: Box::new(source) }.into()
             }
             other => other,
         };
@@ -210,5 +211,5 @@ impl AtServer {
 fn refused(error: RemoteError, body: &Value) -> CliError {
     let RemoteError::Refused { status: 413, .. } = &error else { return error.into() };
     let cases = body.get("cases").and_then(Value::as_array).map_or(0, Vec::len);
-    GateError::TooLarge { cases, source: error }.into()
+    GateError::TooLarge { cases, source: Box::new(error) }.into()
 }

@@ -45,7 +45,7 @@ pub enum GateError {
         /// Cases of the suite.
         cases: usize,
         /// What the server said, with the limit.
-        source: RemoteError,
+        source: Box<RemoteError>,
     },
     /// A job that ended at the server without a report.
     #[error(
@@ -75,7 +75,7 @@ pub enum GateError {
         /// Where.
         server: String,
         /// What came in between.
-        source: RemoteError,
+        source: Box<RemoteError>,
     },
     /// The run passed, and its candidate was not made the baseline.
     #[error(
