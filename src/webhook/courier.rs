@@ -174,7 +174,8 @@ mod tests {
         let mut job = NewJob::new("a", JobKind::Evaluate, b"{}".to_vec());
         job.webhook = webhook.map(str::to_owned);
         let (submitted, lease) = store.submit_leased(job).await.unwrap();
-        let ending = Ending { state: JobState::Failed, report: None, error: None };
+        let ending =
+            Ending { state: JobState::Failed, report: None, error: None, points: Vec::new() };
         store.finish(lease.unwrap(), ending).await.unwrap();
         submitted.id
     }
