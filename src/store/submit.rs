@@ -21,11 +21,6 @@ use super::{JobLease, JobState, NewJob, StoreError, Submitted};
 /// Time that an owner is charged for a job before it is known how long it takes, microseconds.
 pub(super) const ADVANCE_CHARGE: i64 = 1_000_000;
 
-/// How an insertion begins: on SQLite, on PostgreSQL. By itself SQLite copies every page that a statement
-/// of several rows changes, so that it could take back one that fails half-way, and that costs more than
-/// the insertion. Here a failure always takes the whole transaction back.
-const INTO: [&str; 2] = ["INSERT OR FAIL INTO", "INSERT INTO"];
-
 /// A job with its id, and with its request packed.
 pub(super) struct Entry {
     pub(super) id: String,
@@ -168,7 +163,7 @@ async fn standings(
     static FIND: LazyLock<Statements> = LazyLock::new(|| {
         let head = "SELECT NULL, 0, 0, value FROM numbers WHERE name = 'virtual_time' UNION ALL \
                     SELECT owner, waiting, running, served FROM owners WHERE owner IN (";
-        Statements::new(head, 0, "?", ")")
+        Statements::new(head, "?", ")")
     });
     let owners = groups.iter().flat_map(|group| &group.entries).map(|entry| &entry.job.owner);
     let mut standings = BTreeMap::new();
@@ -180,7 +175,7 @@ async fn standings(
     let failed = batch.failed("accept a job");
     let mut virtual_time = 0;
     let names: Vec<String> = standings.keys().cloned().collect();
-    for (sql, owners, room) in FIND.at_least(&names) {
+    for (sql, owners, room) in FIND.at_least(batch.context.database.backend, &names) {
         let mut query = sqlx::query(sql);
         for owner in owners.iter().chain(owners.last().into_iter().cycle()).take(room) {
             query = query.bind(owner.as_str());
@@ -324,28 +319,21 @@ async fn insert_jobs<'a>(
     entries: &[&'a Entry],
     batch: &mut Batch<'_>,
 ) -> Result<HashSet<&'a str>, StoreError> {
-    static INSERT: LazyLock<[Statements; 2]> = LazyLock::new(|| {
-        let columns = "jobs (state, attempts, epoch, holder, created_at, started_at, id, owner, \
-                       kind, priority, label, webhook, idempotency_key, request_hash, \
-                       max_attempts, bytes) VALUES ";
-        let row = "($1, $2, $2, $3, $4, $5, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-        INTO.map(|into| {
-            Statements::new(&format!("{into} {columns}"), 5, row, " ON CONFLICT DO NOTHING")
-        })
+    static INSERT: LazyLock<Statements> = LazyLock::new(|| {
+        let head = "INSERT INTO jobs (id, owner, kind, priority, label, webhook, \
+                    idempotency_key, request_hash, max_attempts, bytes, state, attempts, epoch, \
+                    holder, created_at, started_at) VALUES ";
+        let row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, $1, $2, $2, $3, $4, $5)";
+        Statements::new(head, row, " ON CONFLICT DO NOTHING")
     });
     let now = super::clock::now();
     let mut inserted = HashSet::with_capacity(entries.len());
     for leased in [false, true] {
         let entries: Vec<&Entry> =
             entries.iter().copied().filter(|entry| entry.leased == leased).collect();
-        for (sql, piece) in INSERT[usize::from(batch.is_postgres())].exactly(&entries) {
+        for (sql, piece) in INSERT.exactly(batch.context.database.backend, &entries) {
             let state = if leased { JobState::Submitted } else { JobState::Queued };
-            let mut query = sqlx::query(sql)
-                .bind(name(state))
-                .bind(i64::from(leased))
-                .bind(leased.then_some(batch.context.instance.as_str()))
-                .bind(now)
-                .bind(leased.then_some(now));
+            let mut query = sqlx::query(sql);
             for Entry { id, job, bytes, .. } in piece {
                 query = query
                     .bind(id.as_str())
@@ -359,6 +347,12 @@ async fn insert_jobs<'a>(
                     .bind(i64::from(job.max_attempts))
                     .bind(*bytes);
             }
+            query = query
+                .bind(name(state))
+                .bind(i64::from(leased))
+                .bind(leased.then_some(batch.context.instance.as_str()))
+                .bind(now)
+                .bind(leased.then_some(now));
             let done = query.execute(&mut *batch.connection).await;
             let rows = done.map_err(batch.failed("accept a job"))?.rows_affected();
             let all = rows == piece.len() as u64;
@@ -383,11 +377,11 @@ async fn is_new(id: &str, batch: &mut Batch<'_>) -> Result<bool, StoreError> {
 }
 
 async fn insert_requests(entries: &[&Entry], batch: &mut Batch<'_>) -> Result<(), StoreError> {
-    static INSERT: LazyLock<[Statements; 2]> = LazyLock::new(|| {
-        let columns = "requests (job_id, codec, body, object) VALUES ";
-        INTO.map(|into| Statements::new(&format!("{into} {columns}"), 0, "(?, ?, ?, ?)", ""))
+    static INSERT: LazyLock<Statements> = LazyLock::new(|| {
+        let head = "INSERT INTO requests (job_id, codec, body, object) VALUES ";
+        Statements::new(head, "(?, ?, ?, ?)", "")
     });
-    for (sql, piece) in INSERT[usize::from(batch.is_postgres())].exactly(entries) {
+    for (sql, piece) in INSERT.exactly(batch.context.database.backend, entries) {
         let mut query = sqlx::query(sql);
         for entry in piece {
             query = query

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use sqlx::{AnyConnection, Executor};
 
 use super::JobState;
+use super::database::Backend;
 use super::rows::Statements;
 use super::state::index;
 
@@ -87,10 +88,14 @@ impl Tally {
     }
 
     /// Writes the sums.
-    pub(super) async fn flush(&self, connection: &mut AnyConnection) -> Result<(), sqlx::Error> {
+    pub(super) async fn flush(
+        &self,
+        backend: Backend,
+        connection: &mut AnyConnection,
+    ) -> Result<(), sqlx::Error> {
         let owners: Vec<(&String, &Change)> = self.owners.iter().collect();
-        for (sql, piece) in UPSERT.exactly(&owners) {
-            let mut query = sqlx::query(sql).bind(self.floor);
+        for (sql, piece) in UPSERT.exactly(backend, &owners) {
+            let mut query = sqlx::query(sql);
             for (owner, change) in piece {
                 query = query
                     .bind(owner.as_str())
@@ -102,7 +107,7 @@ impl Tally {
                     query = query.bind(count);
                 }
             }
-            (&mut *connection).execute(query).await?;
+            (&mut *connection).execute(query.bind(self.floor)).await?;
         }
         if let Some(time) = self.virtual_time {
             let query = sqlx::query(
@@ -142,5 +147,5 @@ static UPSERT: LazyLock<Statements> = LazyLock::new(|| {
             n_failed = owners.n_failed + excluded.n_failed, \
             n_cancelled = owners.n_cancelled + excluded.n_cancelled, \
             n_timed_out = owners.n_timed_out + excluded.n_timed_out";
-    Statements::new(head, 1, row, tail)
+    Statements::new(head, row, tail)
 });

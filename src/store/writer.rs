@@ -361,7 +361,7 @@ async fn fill(
         write.run(&mut Batch { connection, context, tally, leases }).await?;
     }
     let failed = |source| StoreError::database("write", &context.database.place, source);
-    tally.flush(connection).await.map_err(failed)?;
+    tally.flush(context.database.backend, connection).await.map_err(failed)?;
     let woke = tally.woke();
     if woke && context.database.backend == Backend::Postgres {
         let notify = sqlx::query("SELECT CAST(pg_notify($1, '') AS TEXT)").bind(CHANNEL);
