@@ -32,6 +32,9 @@ use crate::worker::{DeviceState, DeviceStatus, Fleet, Lease};
 /// Timed launches whose outputs are verified, about.
 const AUDITS: u32 = 8;
 
+/// What is written to see whether there is room: not even that, and the disk is full.
+const PROBE_BYTES: usize = 16 << 10;
+
 /// What an evaluation is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -191,12 +194,22 @@ impl Shared {
     }
 
     fn job_directory(&self) -> Result<tempfile::TempDir, ServiceError> {
-        tempfile::Builder::new().prefix("job-").tempdir_in(self.run_dir.path()).map_err(|error| {
-            ServiceError::Unavailable(format!(
-                "cannot create a job directory in {}: {error}; check space and permissions",
-                self.run_dir.path().display()
-            ))
-        })
+        let made = tempfile::Builder::new().prefix("job-").tempdir_in(self.run_dir.path());
+        made.map_err(|error| self.no_place("create a job directory", &error))
+    }
+
+    /// Whether jobs can have files now. That a disk is full shows only as something is written.
+    pub(super) fn has_place(&self) -> Result<(), ServiceError> {
+        let directory = self.job_directory()?;
+        std::fs::write(directory.path().join("probe"), [1; PROBE_BYTES])
+            .map_err(|error| self.no_place("write", &error))
+    }
+
+    fn no_place(&self, operation: &str, error: &std::io::Error) -> ServiceError {
+        ServiceError::Unavailable(format!(
+            "cannot {operation} in {}: {error}; check space and permissions",
+            self.run_dir.path().display()
+        ))
     }
 
     /// How to time, by the request and its preset.

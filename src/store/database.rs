@@ -108,12 +108,12 @@ impl Database {
 
     /// Connections for reading, made as they are needed.
     pub(super) fn readers(&self) -> Result<AnyPool, StoreError> {
-        let (backend, durability) = (self.backend, self.durability);
+        let backend = self.backend;
         let pool = AnyPoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(Duration::from_secs(10))
             .after_connect(move |connection, _| {
-                Box::pin(async move { prepare(connection, backend, durability).await })
+                Box::pin(async move { be_patient(connection, backend).await })
             })
             .connect_lazy_with(self.options()?);
         Ok(pool)
@@ -175,16 +175,25 @@ pub(super) fn sqlite_path(data_dir: &Path) -> PathBuf {
     data_dir.join("warpgauge.db")
 }
 
+/// Has a connection wait for others who hold the database. All that one needs that only reads: what
+/// [`prepare`] says is partly written to the file, which a full disk refuses.
+async fn be_patient(connection: &mut AnyConnection, backend: Backend) -> Result<(), sqlx::Error> {
+    if backend == Backend::Sqlite {
+        let timeout = format!("PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}");
+        connection.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(timeout))).await?;
+    }
+    Ok(())
+}
+
 /// Settings that hold for a connection, not for the database.
 async fn prepare(
     connection: &mut AnyConnection,
     backend: Backend,
     durability: Durability,
 ) -> Result<(), sqlx::Error> {
+    be_patient(connection, backend).await?;
     match (backend, durability) {
         (Backend::Sqlite, _) => {
-            let timeout = format!("PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}");
-            connection.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(timeout))).await?;
             // Only a file that is still empty takes it.
             connection.execute(sqlx::raw_sql("PRAGMA auto_vacuum = INCREMENTAL")).await?;
             connection.execute(sqlx::raw_sql("PRAGMA journal_mode = WAL")).await?;

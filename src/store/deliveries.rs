@@ -1,10 +1,12 @@
 //! What is announced when a job ends: entered in the transaction that ends it, so that no end goes
 //! unannounced, and kept until it was delivered or given up.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use futures_util::future::BoxFuture;
 use sqlx::{AssertSqlSafe, Row};
+use tokio::sync::Notify;
 
 use super::objects::cut;
 use super::writer::{Batch, Write};
@@ -12,6 +14,30 @@ use super::{Delivery, DeliveryOutcome, StoreError};
 
 /// How long one who took a delivery has before another may take it, microseconds.
 const TAKEN_FOR: i64 = 60_000_000;
+
+/// Rings once what this process has entered is committed: before that nobody would find it.
+#[derive(Debug, Default)]
+pub(super) struct Bell {
+    entered: AtomicBool,
+    rung: Notify,
+    /// How often somebody has looked for what is due.
+    #[cfg(test)]
+    pub(super) looks: std::sync::atomic::AtomicU64,
+}
+
+impl Bell {
+    /// A transaction was committed; perhaps one that entered something.
+    pub(super) fn committed(&self) {
+        if self.entered.swap(false, Ordering::AcqRel) {
+            self.rung.notify_one();
+        }
+    }
+
+    /// Waits for the next ring, or returns at once if nobody has heard the last one.
+    pub(super) async fn heard(&self) {
+        self.rung.notified().await;
+    }
+}
 
 /// Enters what is to be announced.
 pub(super) async fn enter(job: &str, url: &str, batch: &mut Batch<'_>) -> Result<(), StoreError> {
@@ -24,7 +50,9 @@ pub(super) async fn enter(job: &str, url: &str, batch: &mut Batch<'_>) -> Result
     .bind(super::clock::now())
     .execute(&mut *batch.connection)
     .await;
-    entered.map(drop).map_err(batch.failed("enter a webhook"))
+    entered.map_err(batch.failed("enter a webhook"))?;
+    batch.context.bell.entered.store(true, Ordering::Release);
+    Ok(())
 }
 
 /// Takes what is due.

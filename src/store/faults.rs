@@ -212,6 +212,30 @@ async fn a_full_disk_loses_nothing_accepted() {
     }
 }
 
+/// A lease that is dropped while nothing can be written gives its job back later.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_could_not_be_given_back_is_given_back_later() {
+    let fresh = sqlite();
+    let store = fresh.store().await;
+    let id = store.submit(job("a")).await.unwrap().id;
+    let claimed = store.claim().await.unwrap().unwrap();
+    store.advance(&claimed.lease, JobState::Compiling).await.unwrap();
+    let broken = "CREATE TRIGGER broken BEFORE UPDATE ON jobs BEGIN SELECT RAISE(ABORT, 'x'); END";
+    store.writer.write(Statement(broken)).await.unwrap();
+    let error = store.finish(claimed.lease, completed(b"{}")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Database { .. }), "{error}");
+    store.heartbeat().await.unwrap();
+    store.writer.write(Statement("DROP TRIGGER broken")).await.unwrap();
+    assert_eq!(store.held(), 1, "nobody knows better yet");
+    store.heartbeat().await.unwrap();
+    let again = store.claim().await.unwrap().expect("it waits again");
+    assert_eq!((again.job.id, again.job.attempts), (id, 2));
+    store.heartbeat().await.unwrap();
+    store.advance(&again.lease, JobState::Compiling).await.unwrap();
+    store.finish(again.lease, completed(b"{}")).await.unwrap();
+    assert_eq!(store.held(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_written_to_is_named() {
     let fresh = sqlite();

@@ -101,6 +101,8 @@ impl Store {
 
     /// When the next webhook is due: how long from now, zero if it is; `None` if none waits.
     pub async fn next_delivery(&self) -> Result<Option<Duration>, StoreError> {
+        #[cfg(test)]
+        self.bell.looks.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let failed = self.reader.failed("look for webhooks");
         let row = sqlx::query("SELECT MIN(next_at) FROM deliveries WHERE state = 'pending'")
             .fetch_one(&self.reader.pool)
@@ -111,6 +113,18 @@ impl Store {
             u64::try_from(next - super::clock::now()).map_or(Duration::ZERO, Duration::from_micros)
         };
         Ok(next.map(wait))
+    }
+
+    /// Returns once a job with a webhook has ended in this process since the last call. What others
+    /// entered, and what is tried again, does not ring: see [`Store::next_delivery`].
+    pub async fn wait_for_delivery(&self) {
+        self.bell.heard().await;
+    }
+
+    /// How often [`Store::next_delivery`] was asked.
+    #[cfg(test)]
+    pub(crate) fn looks_for_deliveries(&self) -> u64 {
+        self.bell.looks.load(std::sync::atomic::Ordering::SeqCst)
     }
 
     /// Webhooks that are due. Each is this process' for a minute; then it is due again.

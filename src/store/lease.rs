@@ -11,7 +11,7 @@ use super::state::{has_ended, may_follow, name, parse};
 use super::submit::ADVANCE_CHARGE;
 use super::tally::Place;
 use super::types::MAX_ERROR_BYTES;
-use super::writer::{Batch, Write, Writer};
+use super::writer::{Batch, Held, Write, Writer, locked};
 use super::{JobError, JobState, StoreError};
 
 /// How long the lease of an instance lasts beyond its latest heartbeat.
@@ -76,8 +76,20 @@ impl Drop for JobLease {
     fn drop(&mut self) {
         if let Some(writer) = self.writer.take() {
             let (job, epoch) = (std::mem::take(&mut self.job), self.epoch);
+            locked(&writer.dropped).insert(job.clone(), epoch);
             writer.write_behind(GiveBack { job, epoch, counts: true });
         }
+    }
+}
+
+/// Gives those jobs back once more whose lease was dropped while nothing could be written, on a full
+/// disk say: this process holds them, and nobody works on them.
+pub(super) fn give_back_again(writer: &Writer, held: &Held) {
+    let mut dropped = locked(&writer.dropped);
+    let held = locked(held);
+    dropped.retain(|job, epoch| held.get(job) == Some(epoch));
+    for (job, epoch) in &*dropped {
+        writer.write_behind(GiveBack { job: job.clone(), epoch: *epoch, counts: true });
     }
 }
 
@@ -289,7 +301,10 @@ impl Write for GiveBack {
 
     fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            batch.leases.push((self.job.clone(), None));
+            // Not if this process has taken the job anew meanwhile.
+            if locked(&batch.context.held).get(&self.job) == Some(&self.epoch) {
+                batch.leases.push((self.job.clone(), None));
+            }
             let row = held_row(&self.job, batch).await?;
             let mine = row.filter(|row| {
                 row.epoch == self.epoch && row.holder.as_ref() == Some(&batch.context.instance)

@@ -9,6 +9,7 @@ use sqlx::postgres::PgListener;
 use tokio::sync::Notify;
 
 use super::database::{Backend, Database, Durability, checkpoint};
+use super::deliveries::Bell;
 use super::instance::Presence;
 use super::lease::{Finish, GiveBack, LeaseMaker, PackedReport};
 use super::objects::{Objects, cut};
@@ -70,6 +71,7 @@ pub struct Store {
     pub(super) objects: Objects,
     pub(super) presence: Arc<Presence>,
     pub(super) work: Arc<Notify>,
+    pub(super) bell: Arc<Bell>,
     pub(super) held: Held,
     pub(super) artifacts_max_bytes: u64,
 }
@@ -102,6 +104,7 @@ impl Store {
         let objects = Objects::open(&data_dir.join("objects"), config.durability)?;
         let presence = Arc::new(Presence::enter(data_dir)?);
         let (held, work) = (Held::default(), Arc::new(Notify::new()));
+        let bell = Arc::<Bell>::default();
         let reader = Reader { pool: database.readers()?, place: database.place.clone() };
         let (backend, url) = (database.backend, database.url().to_owned());
         let writes = Arc::new(AtomicU64::new(0));
@@ -115,10 +118,12 @@ impl Store {
             quotas: config.quotas,
             held: Arc::clone(&held),
             work: Arc::clone(&work),
+            bell: Arc::clone(&bell),
         };
         let writer = Writer::start(connection, Arc::new(context));
         let artifacts_max_bytes = config.artifacts_max_bytes;
-        let store = Self { reader, writer, objects, presence, work, held, artifacts_max_bytes };
+        let store =
+            Self { reader, writer, objects, presence, work, bell, held, artifacts_max_bytes };
         store.heartbeat().await?;
         if backend == Backend::Postgres {
             tokio::spawn(listen(url, Arc::downgrade(&store.work)));
@@ -201,7 +206,9 @@ impl Store {
     /// Renews the leases of this process; what it must stop working on. Due every [`super::HEARTBEAT`].
     pub async fn heartbeat(&self) -> Result<Heartbeat, StoreError> {
         let presence = Arc::clone(&self.presence);
-        self.writer.write(super::recover::Beat { presence }).await
+        let told = self.writer.write(super::recover::Beat { presence }).await?;
+        super::lease::give_back_again(&self.writer, &self.held);
+        Ok(told)
     }
 
     /// Brings a job to its next state, and waits until that is written.
@@ -256,7 +263,13 @@ impl Store {
     pub async fn release(&self, mut lease: JobLease) -> Result<(), StoreError> {
         let (job, epoch) = (lease.job().to_owned(), lease.epoch());
         lease.disarm();
-        self.writer.write(GiveBack { job, epoch, counts: false }).await
+        let back = GiveBack { job: job.clone(), epoch, counts: false };
+        let outcome = self.writer.write(back).await;
+        if outcome.as_ref().is_err_and(|error| !error.is_refusal()) {
+            // Tried again with the next heartbeat.
+            super::writer::locked(&self.writer.dropped).insert(job, epoch);
+        }
+        outcome
     }
 
     /// Queues the jobs of processes that are gone again.

@@ -75,6 +75,8 @@ pub(super) struct Context {
     pub(super) writes: Arc<AtomicU64>,
     /// Rung when jobs begin to wait.
     pub(super) work: Arc<Notify>,
+    /// Rung when there is a webhook to deliver.
+    pub(super) bell: Arc<super::deliveries::Bell>,
 }
 
 /// A write: run in a transaction that may be tried again, so it must not consume itself.
@@ -156,6 +158,8 @@ pub(super) struct Writer {
     sender: mpsc::UnboundedSender<Message>,
     /// Bounds the channel: callers wait for a place. Leases are bounded by themselves.
     places: Arc<Semaphore>,
+    /// Leases that were dropped, until it is written that their jobs wait again.
+    pub(super) dropped: Held,
 }
 
 impl Writer {
@@ -164,7 +168,8 @@ impl Writer {
         let (sender, receiver) = mpsc::unbounded_channel();
         let task = Task { connection: Some(connection), context };
         tokio::spawn(task.run(receiver));
-        Self { sender, places: Arc::new(Semaphore::new(MAX_WAITING)) }
+        let places = Arc::new(Semaphore::new(MAX_WAITING));
+        Self { sender, places, dropped: Held::default() }
     }
 
     /// Writes, and waits until that is committed.
@@ -306,6 +311,7 @@ impl Task {
             };
         }
         drop(held);
+        self.context.bell.committed();
         if woke {
             self.context.work.notify_one();
         }

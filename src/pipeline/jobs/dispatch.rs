@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use super::super::error::{self, chain};
+use super::super::error::{self, ServiceError, chain};
 use super::super::run::{Admitted, Shared};
 use super::carry_out::{Keep, Task};
 use super::codec;
@@ -15,7 +15,8 @@ use super::live::{LiveJob, Stop};
 use super::outcome;
 use crate::store::Claimed;
 
-/// Pause after the store failed.
+/// Pause after the store failed, or there was no place for files: what helps, room on the disk say,
+/// tells nobody.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The task that claims jobs.
@@ -76,7 +77,16 @@ async fn claim_all(shared: Weak<Shared>, places: Arc<Semaphore>, mut stop: watch
         let Some((place, admitted)) = next else { return };
         // Not to be dropped half way: a claimed job must be begun.
         match shared.store.claim().await {
-            Ok(Some(claimed)) => shared.begin_claimed(claimed, admitted, place).await,
+            Ok(Some(claimed)) => match shared.has_place() {
+                Ok(()) => shared.begin_claimed(claimed, admitted, place).await,
+                Err(error) => {
+                    shared.put_off(claimed, &error).await;
+                    drop((place, admitted));
+                    if paused(&mut stop).await {
+                        return;
+                    }
+                }
+            },
             Ok(None) => {
                 drop((place, admitted));
                 tokio::select! {
@@ -88,17 +98,33 @@ async fn claim_all(shared: Weak<Shared>, places: Arc<Semaphore>, mut stop: watch
             Err(error) => {
                 drop((place, admitted));
                 tracing::error!(error = chain(&error), "cannot claim a job");
-                tokio::select! {
-                    biased;
-                    _ = stop.wait_for(|stop| *stop) => return,
-                    () = tokio::time::sleep(PAUSE) => {}
+                if paused(&mut stop).await {
+                    return;
                 }
             }
         }
     }
 }
 
+/// Lets [`PAUSE`] pass; whether the dispatcher is to stop.
+async fn paused(stop: &mut watch::Receiver<bool>) -> bool {
+    tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop) => true,
+        () = tokio::time::sleep(PAUSE) => false,
+    }
+}
+
 impl Shared {
+    /// Has a job wait that cannot be begun for want of a place: it would fail, and it need not.
+    async fn put_off(&self, claimed: Claimed, why: &ServiceError) {
+        let job = claimed.job.id;
+        tracing::error!(job, error = chain(why), "a job cannot be begun, and waits");
+        if let Err(error) = self.store.release(claimed.lease).await {
+            tracing::error!(job, error = chain(&error), "nor be given back yet");
+        }
+    }
+
     async fn begin_claimed(
         self: &Arc<Self>,
         claimed: Claimed,
