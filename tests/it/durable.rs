@@ -6,6 +6,12 @@ use serde_json::{Value, json};
 
 use crate::contracts::{endless, increment, single_thread};
 use crate::server::{Answer, Server, data_directory, try_post, until};
+use crate::stores::{Home, on_both};
+
+on_both!(
+    cancelling_ends_what_waits_and_what_runs,
+    the_same_key_is_the_same_job_also_after_a_restart,
+);
 
 const ENDED: [&str; 4] = ["completed", "failed", "cancelled", "timed_out"];
 
@@ -111,10 +117,8 @@ fn an_orderly_end_leaves_what_waits_to_the_next_server() {
     assert_eq!(job_in(&server, &running, &ENDED)["state"], "cancelled");
 }
 
-#[test]
-fn cancelling_ends_what_waits_and_what_runs() {
-    let data = data_directory();
-    let server = start_in(&data);
+fn cancelling_ends_what_waits_and_what_runs(home: &Home) {
+    let server = home.start(&[]);
     let running = submit(&server, &endless(60.0));
     job_in(&server, &running, &["profiling"]);
     let workers = crate::lifecycle::children_of(server.pid());
@@ -154,10 +158,8 @@ fn another_process_can_cancel() {
     }
 }
 
-#[test]
-fn the_same_key_is_the_same_job_also_after_a_restart() {
-    let data = data_directory();
-    let server = start_in(&data);
+fn the_same_key_is_the_same_job_also_after_a_restart(home: &Home) {
+    let server = home.start(&[]);
     let key = [("content-type", "application/json"), ("idempotency-key", "build-7")];
     let body = serde_json::to_vec(&increment()).unwrap();
     let post = |server: &Server, body: &[u8]| server.post("/evaluate", &key, body);
@@ -165,7 +167,7 @@ fn the_same_key_is_the_same_job_also_after_a_restart() {
     assert_eq!(first.status, 200, "{}", first.text);
     assert_eq!(post(&server, &body).json, first.json);
     server.kill();
-    let server = start_in(&data);
+    let server = home.start(&[]);
     assert_eq!(post(&server, &body).json, first.json, "the same report, not another run");
     let detached = server.post("/evaluate?wait=false", &key, &body);
     assert_eq!(detached.json["job_id"], first.json["job_id"], "{}", detached.text);

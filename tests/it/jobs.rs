@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use crate::contracts::{endless, increment};
 use crate::openmetrics;
 use crate::server::{Server, data_directory, until};
+use crate::stores::{Home, on_both};
 use crate::support::{outcome, warpgauge};
+
+on_both!(jobs_are_listed_page_by_page_and_by_filter);
 
 fn batch(server: &Server, items: Value) -> Vec<String> {
     let answer = server.post_json("/jobs", &json!({"jobs": items}));
@@ -32,9 +35,8 @@ fn listed(server: &Server, query: &str) -> (Vec<String>, Option<String>) {
     (ids, answer.json["next_cursor"].as_str().map(str::to_owned))
 }
 
-#[test]
-fn jobs_are_listed_page_by_page_and_by_filter() {
-    let server = Server::start();
+fn jobs_are_listed_page_by_page_and_by_filter(home: &Home) {
+    let server = home.start(&[]);
     let items = (0..5).map(
         |index| json!({"request": increment(), "label": if index < 2 { "few" } else { "many" }}),
     );

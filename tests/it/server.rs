@@ -40,7 +40,17 @@ pub fn program_path() -> PathBuf {
 
 /// The program under test, without the developer's settings.
 pub fn program() -> Command {
-    let mut command = Command::new(program_path());
+    without_settings(Command::new(program_path()))
+}
+
+/// The same, started by another program, which becomes it.
+pub fn program_through(other: &[&str]) -> Command {
+    let mut command = Command::new(other[0]);
+    command.args(&other[1..]).arg(program_path());
+    without_settings(command)
+}
+
+fn without_settings(mut command: Command) -> Command {
     for setting in SETTINGS {
         command.env_remove(setting);
     }
@@ -82,6 +92,12 @@ impl Answer {
 /// installed is shared with all others.
 pub fn data_directory() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
+    share_caches(directory.path());
+    directory
+}
+
+/// Has a data directory use what compilers made for others, and what was installed.
+pub fn share_caches(data: &Path) {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let shared = std::env::var_os("XDG_DATA_HOME")
         .map_or_else(|| home.join(".local/share"), PathBuf::from)
@@ -89,10 +105,9 @@ pub fn data_directory() -> tempfile::TempDir {
     for name in ["cubins", "toolchain"] {
         let place = shared.join(name);
         if std::fs::create_dir_all(&place).is_ok() {
-            std::os::unix::fs::symlink(&place, directory.path().join(name)).unwrap();
+            std::os::unix::fs::symlink(&place, data.join(name)).unwrap();
         }
     }
-    directory
 }
 
 /// A running server; dropping it stops the server.
@@ -130,7 +145,17 @@ impl Server {
 
     /// Starts a server on data that were there before, and stay.
     pub fn start_in(data: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut child = program()
+        Self::start_by(program(), data, arguments, environment)
+    }
+
+    /// The same with the program started in a way of one's own.
+    pub fn start_by(
+        mut program: Command,
+        data: &Path,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
+        let mut child = program
             .args(["serve", "--host", "127.0.0.1", "--port", "0", "--device", &device()])
             .args(arguments)
             .env("WARPGAUGE_DATA_DIR", data)

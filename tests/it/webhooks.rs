@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 use warpgauge::webhook::signature;
 
 use crate::contracts::increment;
-use crate::server::{Server, data_directory};
+use crate::server::{Server, data_directory, until};
+use crate::stores::{Home, on_both};
+
+on_both!(the_end_of_a_job_is_told_and_tried_again, what_is_not_delivered_survives_the_server);
 
 const SECRET: &str = "a-secret-of-the-operator";
 
@@ -103,9 +106,9 @@ fn configured(data: &Path, hosts: &str) -> PathBuf {
     file
 }
 
-fn start(data: &Path) -> Server {
-    let file = configured(data, "[\"127.0.0.1:*\"]");
-    Server::start_in(data, &["--config", file.to_str().unwrap()], &[])
+fn start(home: &Home) -> Server {
+    let file = configured(home.path(), "[\"127.0.0.1:*\"]");
+    home.start(&["--config", file.to_str().unwrap()])
 }
 
 fn submit(server: &Server, url: &str) -> String {
@@ -115,15 +118,13 @@ fn submit(server: &Server, url: &str) -> String {
     answer.json["jobs"][0]["job_id"].as_str().unwrap().to_owned()
 }
 
-#[test]
-fn the_end_of_a_job_is_told_and_tried_again() {
-    let data = data_directory();
+fn the_end_of_a_job_is_told_and_tried_again(home: &Home) {
     let hooks = Hooks::start(&[
         "HTTP/1.1 500 Internal Server Error\r\nconnection: close\r\n\r\n",
         // Not followed: it leads where nobody may be sent.
         "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\nconnection: close\r\n\r\n",
     ]);
-    let server = start(data.path());
+    let server = start(home);
     let id = submit(&server, &hooks.url());
     let attempts = [hooks.next(), hooks.next(), hooks.next()];
     for hook in &attempts {
@@ -153,22 +154,24 @@ fn the_end_of_a_job_is_told_and_tried_again() {
     );
 }
 
-#[test]
-fn what_is_not_delivered_survives_the_server() {
-    let data = data_directory();
+fn what_is_not_delivered_survives_the_server(home: &Home) {
     // Nobody listens there yet; the port stays ours.
     let place = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = place.local_addr().unwrap();
     drop(place);
-    let server = start(data.path());
+    let server = start(home);
     let id = submit(&server, &format!("http://{address}/"));
-    crate::server::until("the job has ended", || {
+    until("the job has ended", || {
         let job = server.get(&format!("/jobs/{id}")).json;
         (job["state"] == "completed").then_some(())
     });
+    // While an attempt is under way it is nobody else's for a minute.
+    until("an attempt that failed", || {
+        server.output().contains("a webhook is tried again").then_some(())
+    });
     server.kill();
     let hooks = Hooks::listen(TcpListener::bind(address).unwrap(), &[]);
-    let _server = start(data.path());
+    let _server = start(home);
     assert_eq!(hooks.next().message()["job_id"], id.as_str());
 }
 

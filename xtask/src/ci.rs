@@ -42,7 +42,7 @@ pub fn run(options: &Options) -> Result<()> {
             "warnings",
         ]))
     })?;
-    steps.step("the store on PostgreSQL", store_on_postgres)?;
+    steps.step("PostgreSQL", on_postgres)?;
     steps.step("specifications", || spec(&SpecOptions { bless: false }))?;
     if shell::find("cargo-deny").is_some() {
         steps.step("licences and advisories", || {
@@ -58,11 +58,14 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// `cargo xtask test` leaves these out where PostgreSQL is missing; a change is not taken without them.
-fn store_on_postgres() -> Result<()> {
+fn on_postgres() -> Result<()> {
     if !shell::has_postgres() {
         bail!("PostgreSQL is not installed; install its package (Debian: `postgresql`) first");
     }
-    shell::run(shell::cargo().args(["test", "--package", "warpgauge", "--lib", "on_postgres"]))
+    // The integration tests start the program, which loads the emulator from beside its executable.
+    product::build(Profile::Dev)?;
+    let tests = ["test", "--package", "warpgauge", "--lib", "--test", "it", "on_postgres"];
+    shell::run(shell::cargo().args(tests))
 }
 
 /// Compares `openapi/` with what the program generates, or rewrites it.

@@ -32,7 +32,7 @@ pub fn run(options: &Options) -> Result<()> {
     runner.args(&options.arguments);
     if !shell::has_postgres() {
         eprintln!(
-            "\n*** PostgreSQL is not installed: the tests of the store on PostgreSQL DO NOT RUN.\n\
+            "\n*** PostgreSQL is not installed: the tests that keep their jobs in it DO NOT RUN.\n\
              *** Install its package (Debian: `postgresql`) to run them.\n"
         );
         if nextest {

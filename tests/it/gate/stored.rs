@@ -4,6 +4,9 @@ use serde_json::json;
 
 use super::*;
 use crate::server::Server;
+use crate::stores::{Home, on_both};
+
+on_both!(baselines_are_code_that_is_kept_and_promoted);
 
 /// The contract with a kernel in it.
 fn contract(kernel: &str) -> Value {
@@ -67,12 +70,11 @@ fn a_suite_that_travels_is_judged_as_one_of_files() {
     assert_eq!(answer.json["path"], "cases[0].contract.num_trials");
 }
 
-#[test]
-fn baselines_are_code_that_is_kept_and_promoted() {
+fn baselines_are_code_that_is_kept_and_promoted(home: &Home) {
     if !emulated() {
         return;
     }
-    let server = Server::start();
+    let server = home.start(&[]);
     let broken = json!({"name": "main", "cases": [case(".version 7.0\nnonsense")]});
     let answer = server.post_json("/baselines", &broken);
     assert_eq!(answer.status, 400, "{}", answer.text);

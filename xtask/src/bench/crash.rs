@@ -1,6 +1,6 @@
 //! The crash test of the default test run, with more kills.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::product::{self, Profile};
 use crate::shell;
@@ -14,14 +14,21 @@ pub struct Options {
     /// Another seed is another course of events.
     #[arg(long, default_value_t = 7)]
     seed: u64,
+    /// Keep the jobs in a PostgreSQL of the test's own, which must be installed.
+    #[arg(long)]
+    postgres: bool,
 }
 
 /// Runs the test, which prints the figures and fails if anything was lost or doubled.
 pub fn run(options: &Options) -> Result<()> {
+    if options.postgres && !shell::has_postgres() {
+        bail!("PostgreSQL is not installed; install its package (Debian: `postgresql`) first");
+    }
     let program = product::build(Profile::Dev)?;
     product::ensure_toolchain(&program)?;
     let mut test = shell::cargo();
-    test.args(["test", "--package", "warpgauge", "--test", "it", "crash::", "--", "--nocapture"])
+    let name = if options.postgres { "crash::on_postgres" } else { "crash::on_sqlite" };
+    test.args(["test", "--package", "warpgauge", "--test", "it", name, "--", "--nocapture"])
         .env("WARPGAUGE_CRASH_KILLS", options.kills.to_string())
         .env("WARPGAUGE_CRASH_SEED", options.seed.to_string());
     shell::run(&mut test)

@@ -1,5 +1,6 @@
 //! What docs/gate.md promises, measured by its script.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
@@ -17,12 +18,19 @@ pub struct Options {
     /// do.
     #[arg(default_values_t = ["counts".to_owned()])]
     parts: Vec<String>,
+    /// The program to measure. Without it one is built, in release.
+    #[arg(long)]
+    program: Option<PathBuf>,
 }
 
 /// Builds the program and starts the script, which fails where a promise does not hold.
 pub fn run(options: &Options) -> Result<()> {
     let python = shell::require("python3", "it runs docs/gate/figures.py")?;
-    let program = product::build(Profile::Release)?;
+    let program = match &options.program {
+        Some(program) => program.clone(),
+        None => product::build(Profile::Release)?,
+    };
+    product::ensure_toolchain(&program)?;
     let mut script = Command::new(python);
     script
         .arg(shell::root().join("docs/gate/figures.py"))

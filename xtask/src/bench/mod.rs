@@ -23,8 +23,19 @@ pub enum Command {
     /// Compare the emulator's counts with Nsight Compute's.
     Counts(counts::Options),
     /// The gate: the same counts in every run, a worse kernel caught; on a GPU also its error rates.
+    ///
+    /// Needs python3, taskset (util-linux) and NVRTC, which is fetched if need be. `counts` runs on
+    /// the emulated device: 100 runs take about 5 minutes, 2 are enough to see it work. The other
+    /// parts need a GPU; docs/gate.md has what they found. The build in release comes on top, unless
+    /// `--program` names one.
+    #[command(verbatim_doc_comment)]
     Gate(gate::Options),
     /// Kill servers and workers at random, and look for what was lost.
+    ///
+    /// Needs NVRTC, which is fetched if need be, and with `--postgres` PostgreSQL's programs; runs on
+    /// the emulated device. A kill takes about 2 s, so that 200 take about 7 minutes; `--kills 4` is
+    /// enough to see it work. The build for development comes on top.
+    #[command(verbatim_doc_comment)]
     Crash(crash::Options),
     /// Accepting, claiming and listing jobs, on SQLite and on PostgreSQL.
     Store,
