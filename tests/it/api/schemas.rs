@@ -156,7 +156,7 @@ fn jobs_and_statistics() {
     let summary = json!({
         "job_id": "1", "kind": "gate", "state": "validating", "label": "l", "priority": -1,
         "attempt": 2, "created_at": 1.0, "started_at": 2.0, "finished_at": 3.0, "error": "e",
-        "code": "c",
+        "code": "c", "idempotency_key": "k",
     });
     check::<JobList>("JobList", &[json!({"jobs": [summary], "next_cursor": "n"})]);
     let cancelled = json!({"job_id": "1", "outcome": "stopping", "state": "profiling"});
@@ -202,6 +202,7 @@ fn gate_report() -> Value {
         serde_json::from_str(include_str!("../../../src/api/examples/gate.json")).unwrap();
     report["method"]["driver"] = json!("1");
     report["notes"] = json!(["n"]);
+    report["job_id"] = json!("1");
     let comparison = &document()["paths"]["/compare"]["post"]["responses"]["200"];
     let comparison = &comparison["content"]["application/json"]["example"]["comparison"];
     let case = &mut report["cases"][0];
@@ -246,6 +247,8 @@ fn gates() {
             "baseline": contract,
         }],
         "baseline": "main", "calibration": calibration, "measure_identical": true, "commit": "c",
+        "baseline_origin": {"kind": "git", "name": "main", "commit": "c"},
+        "removed": [{"name": "b", "metric": "barriers", "policy": policy}], "notes": ["n"],
     });
     let minimal = json!({"cases": [{"name": "a", "contract": bare}]});
     check::<GateRequest>("GateRequest", &[full, minimal]);
