@@ -190,7 +190,8 @@ pub(super) struct Patience {
     pub seconds: f64,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// A time to have patience for.
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
         _ => Err("expected seconds from 0 to 3600".to_owned()),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::args::EvalArgs;
+use super::args::{EvalArgs, Patience, Target};
 use super::at_server::Request;
 use super::contract_file::ContractFile;
 use super::progress::Progress;
@@ -18,33 +18,35 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
     let progress = Progress::start(terminal);
     let mut contract = ContractFile::read(&args.contract, config.server.body_limit_bytes)?;
     apply_flags(args, &mut contract.fields);
-    let (text, response) = match &args.target.server {
-        Some(server) => {
-            progress.stage(&format!("evaluating at {server}"));
-            let request = Request {
-                target: &args.target,
-                server,
-                route: "/evaluate",
-                body: contract.fields,
-                patience: args.patience,
-            };
-            at_server::answer(request, &progress, terminal)?
-        }
-        None => {
-            progress.stage("starting");
-            let expected = Expected::of_body(&contract.fields);
-            let request: EvaluateRequest = contract.typed()?;
-            local::answer(config, |service| {
-                let progress = &progress;
-                async move {
-                    let work = |submission| service.evaluate(request, submission);
-                    watched(&*service, expected, progress, work).await
-                }
-            })?
-        }
-    };
+    let place = (&args.target, args.patience);
+    let (text, response) = evaluated("evaluating", contract, place, config, &progress, terminal)?;
     drop(progress);
     finish(args, &text, &response, terminal)
+}
+
+/// Has a contract evaluated, at a server or here; the report, as text and understood. `doing` is what
+/// people are told while a server does it.
+pub(super) fn evaluated(
+    doing: &str,
+    contract: ContractFile,
+    (target, patience): (&Target, Patience),
+    config: &Config,
+    progress: &Progress,
+    terminal: Terminal,
+) -> Result<(String, EvaluateResponse), CliError> {
+    if let Some(server) = &target.server {
+        progress.stage(&format!("{doing} at {server}"));
+        let (route, body) = ("/evaluate", contract.fields);
+        let request = Request { target, server, route, body, patience };
+        return at_server::answer(request, progress, terminal);
+    }
+    progress.stage("starting");
+    let expected = Expected::of_body(&contract.fields);
+    let request: EvaluateRequest = contract.typed()?;
+    local::answer(config, |service| async move {
+        let work = |submission| service.evaluate(request, submission);
+        watched(&*service, expected, progress, work).await
+    })
 }
 
 /// Puts the flags into the contract, where the service looks for them.

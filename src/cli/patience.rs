@@ -55,15 +55,18 @@ impl Patience {
     /// # Errors
     /// The error itself, where waiting does not mend it or took long enough already.
     pub(super) fn pause(&mut self, error: RemoteError) -> Result<(), RemoteError> {
-        let Some(asked_for) = self.worth_waiting(&error) else { return Err(error) };
+        if !self.worth_waiting(&error) {
+            return Err(error);
+        }
         let (since, wait) = self.trouble.unwrap_or_else(|| (Instant::now(), FIRST_WAIT));
-        let pause = asked_for.unwrap_or(wait).clamp(Duration::from_millis(1), LONGEST_WAIT);
+        let pause =
+            error.retry_after().unwrap_or(wait).clamp(Duration::from_millis(1), LONGEST_WAIT);
         if since.elapsed() + pause > self.limit {
             return Err(error);
         }
         self.terminal.note(&format!(
             "warpgauge: {}; trying again in {:.1} s",
-            what(&error.to_string()),
+            without_advice(&error.to_string()),
             pause.as_secs_f64()
         ));
         std::thread::sleep(pause);
@@ -71,26 +74,19 @@ impl Patience {
         Ok(())
     }
 
-    /// Whether the same question may be answered later, and when if the server says so.
-    fn worth_waiting(&mut self, error: &RemoteError) -> Option<Option<Duration>> {
-        match error {
-            RemoteError::Refused { status: 429 | 502..=504, retry_after, .. } => {
-                self.met = true;
-                Some(*retry_after)
-            }
-            RemoteError::Connect { .. } if self.met => Some(None),
-            // It was there, and took the question: it went down, or a proxy did.
-            RemoteError::Broken { source, .. } if !matches!(source, ureq::Error::Timeout(_)) => {
-                self.met = true;
-                Some(None)
-            }
-            _ => None,
+    /// Whether the same question may be answered later.
+    fn worth_waiting(&mut self, error: &RemoteError) -> bool {
+        if !error.is_broken() || error.is_late() {
+            return false;
         }
+        // Else it was there, and took the question: it is full, it went down, or a proxy did.
+        self.met |= !matches!(error, RemoteError::Connect { .. });
+        self.met
     }
 }
 
 /// What is wrong, without the advice for people: it is acted on already.
-fn what(text: &str) -> &str {
+pub(super) fn without_advice(text: &str) -> &str {
     text.split([';', '\n']).next().unwrap_or_default()
 }
 

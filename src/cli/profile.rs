@@ -5,14 +5,12 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::args::ProfileArgs;
-use super::at_server::Request;
 use super::contract_file::ContractFile;
+use super::eval::evaluated;
 use super::progress::Progress;
 use super::terminal::Terminal;
-use super::watched::{Expected, watched};
-use super::{CliError, at_server, local, report};
+use super::{CliError, report};
 use crate::config::Config;
-use crate::contract::EvaluateRequest;
 use crate::exit::Exit;
 use crate::profile::{Caption, roofline_svg};
 use crate::report::EvaluateResponse;
@@ -25,31 +23,8 @@ pub(super) fn run(
     let progress = Progress::start(terminal);
     let mut contract = ContractFile::read(&args.contract, config.server.body_limit_bytes)?;
     apply_flags(args, &mut contract.fields);
-    let (text, response): (String, EvaluateResponse) = match &args.target.server {
-        Some(server) => {
-            progress.stage(&format!("profiling at {server}"));
-            let request = Request {
-                target: &args.target,
-                server,
-                route: "/evaluate",
-                body: contract.fields,
-                patience: args.patience,
-            };
-            at_server::answer(request, &progress, terminal)?
-        }
-        None => {
-            progress.stage("starting");
-            let expected = Expected::of_body(&contract.fields);
-            let request: EvaluateRequest = contract.typed()?;
-            local::answer(config, |service| {
-                let progress = &progress;
-                async move {
-                    let work = |submission| service.evaluate(request, submission);
-                    watched(&*service, expected, progress, work).await
-                }
-            })?
-        }
-    };
+    let place = (&args.target, args.patience);
+    let (text, response) = evaluated("profiling", contract, place, config, &progress, terminal)?;
     drop(progress);
     if args.json {
         terminal.print_line(&text)?;

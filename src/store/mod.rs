@@ -24,6 +24,8 @@ mod faults;
 mod history;
 mod instance;
 mod kept;
+#[cfg(test)]
+mod kept_tests;
 mod kept_types;
 mod lease;
 mod migrate;

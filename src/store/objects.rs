@@ -27,7 +27,10 @@ const MIN_COMPRESSED: usize = 512;
 const QUICK_BYTES: usize = 64 << 10;
 
 /// Largest body that is unpacked: what a request may be, with room for encodings.
-const MAX_BODY_BYTES: usize = 4 << 30;
+const MAX_BODY_BYTES: u64 = 4 << 30;
+
+/// Where a body is that is no file, for messages.
+const IN_ITS_ROW: &str = "in the database";
 
 const RAW: i64 = 0;
 const ZSTD: i64 = 1;
@@ -122,7 +125,7 @@ impl Objects {
     /// The body as it was given, to be read on a thread that may block.
     pub(super) async fn open_body(&self, body: Body) -> Result<RequestReader, StoreError> {
         let (packed, name): (Box<dyn Read + Send>, _) = match (body.inline, body.object) {
-            (Some(bytes), _) => (Box::new(io::Cursor::new(bytes)), "in the database".to_owned()),
+            (Some(bytes), _) => (Box::new(io::Cursor::new(bytes)), IN_ITS_ROW.to_owned()),
             (None, Some(key)) => {
                 let failed =
                     |error: object_store::Error| StoreError::file("read", &key, error.into());
@@ -142,27 +145,19 @@ impl Objects {
         }
         let unpacked = zstd::stream::read::Decoder::new(packed)
             .map_err(|error| StoreError::file("unpack", &name, error.into()))?;
-        Ok(RequestReader::new(Box::new(unpacked.take(MAX_BODY_BYTES as u64))))
+        Ok(RequestReader::new(Box::new(unpacked)))
     }
 
     /// The body, as it was given.
     pub(super) async fn fetch(&self, body: Body) -> Result<Vec<u8>, StoreError> {
-        let (packed, name) = match (body.inline, body.object) {
-            (Some(bytes), _) => (bytes, "in the database".to_owned()),
-            (None, Some(key)) => {
-                let failed =
-                    |error: object_store::Error| StoreError::file("read", &key, error.into());
-                let found = self.files.get(&path(&key)).await.map_err(failed)?;
-                (found.bytes().await.map_err(failed)?.to_vec(), key.clone())
-            }
-            (None, None) => return Ok(Vec::new()),
+        let name = body.object.clone().unwrap_or_else(|| IN_ITS_ROW.to_owned());
+        let body = match body {
+            Body { codec: RAW, inline: Some(bytes), .. } => return Ok(bytes),
+            packed => packed,
         };
-        if body.codec == RAW {
-            return Ok(packed);
-        }
-        let unpack = move || zstd::bulk::decompress(&packed, capacity(&packed));
-        let unpacked = tokio::task::spawn_blocking(unpack).await;
-        let unpacked = unpacked.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        let reader = self.open_body(body).await?;
+        let unpacked = tokio::task::spawn_blocking(move || whole(reader)).await;
+        let unpacked = unpacked.map_err(io::Error::other).flatten();
         unpacked.map_err(|error| StoreError::file("unpack", &name, error.into()))
     }
 
@@ -226,10 +221,15 @@ fn path(key: &str) -> object_store::path::Path {
     object_store::path::Path::from(key)
 }
 
-/// Bytes that a packed body takes unpacked, as its frame says.
-fn capacity(packed: &[u8]) -> usize {
-    let stated = zstd::zstd_safe::get_frame_content_size(packed).ok().flatten();
-    stated.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0).min(MAX_BODY_BYTES)
+/// All of a body, if it is no larger than one may be.
+fn whole(reader: RequestReader) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(MAX_BODY_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BODY_BYTES {
+        let message = format!("it has more than {MAX_BODY_BYTES} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    Ok(bytes)
 }
 
 async fn pack(body: Vec<u8>) -> io::Result<(i64, Vec<u8>)> {

@@ -60,16 +60,20 @@ impl Blob {
     }
 
     fn spill(text: &str) -> Result<Self, BlobError> {
-        let failed = |source| BlobError::Spill { bytes: text.len(), source };
-        let file = tempfile::tempfile().map_err(failed)?;
-        let mut writer = BufWriter::with_capacity(SPILL_BYTES, file);
-        let copied = io::copy(&mut Base64Reader::new(text.as_bytes()), &mut writer);
-        let bytes = copied.map_err(|error| match error.downcast::<Base64Error>() {
+        let filed = Self::in_file(&mut Base64Reader::new(text.as_bytes()));
+        let (blob, _) = filed.map_err(|error| match error.downcast::<Base64Error>() {
             Ok(malformed) => BlobError::Malformed(malformed),
-            Err(source) => failed(source),
+            Err(source) => BlobError::Spill { bytes: text.len(), source },
         })?;
-        let file = writer.into_inner().map_err(|error| failed(error.into_error()))?;
-        Ok(Self { payload: Payload::File { file: Arc::new(file), bytes } })
+        Ok(blob)
+    }
+
+    /// A payload whose decoded bytes are put into a file, and how many those are.
+    fn in_file(from: &mut dyn Read) -> io::Result<(Self, u64)> {
+        let mut writer = BufWriter::with_capacity(SPILL_BYTES, tempfile::tempfile()?);
+        let bytes = io::copy(from, &mut writer)?;
+        let file = Arc::new(writer.into_inner()?);
+        Ok((Self { payload: Payload::File { file, bytes } }, bytes))
     }
 
     fn is_large(&self) -> bool {
@@ -120,11 +124,8 @@ impl Blob {
                 Ok(Self::from_base64(text))
             }
             Kept::Decoded => {
-                let mut file = tempfile::tempfile()?;
-                if io::copy(&mut from, &mut file)? != bytes {
-                    return Err(short());
-                }
-                Ok(Self { payload: Payload::File { file: Arc::new(file), bytes } })
+                let (blob, found) = Self::in_file(&mut from)?;
+                if found == bytes { Ok(blob) } else { Err(short()) }
             }
         }
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::contracts::{endless, increment};
 use crate::openmetrics;
 use crate::server::{Server, data_directory, until};
-use crate::support::{outcome, warpgauge};
+use crate::support::{next_request, outcome, warpgauge};
 
 /// A command at a server, under way.
 struct Client {
@@ -201,6 +201,16 @@ fn an_interrupted_command_cancels_its_job() {
     assert_eq!(server.get(&format!("/jobs/{id}")).json["state"], "cancelled");
 }
 
+/// Kills a server and, once the client has noticed, starts another on its data at the same address.
+fn killed_and_back(server: Server, data: &Path, address: &Address, client: &mut Client) -> Server {
+    address.leads_to(None);
+    server.kill();
+    client.hears("asking for the job again");
+    let server = Server::start_in(data, &[], &[]);
+    address.leads_to(Some(&server));
+    server
+}
+
 #[test]
 fn a_server_that_restarts_has_the_job_still() {
     let data = data_directory();
@@ -209,11 +219,7 @@ fn a_server_that_restarts_has_the_job_still() {
     let blocker = occupied(&server);
     let mut client = Client::start("eval", &increment(), &address.url, &[]);
     client.hears("warpgauge: waiting for a device");
-    address.leads_to(None);
-    server.kill();
-    client.hears("asking for the job again");
-    let server = Server::start_in(data.path(), &[], &[]);
-    address.leads_to(Some(&server));
+    let server = killed_and_back(server, data.path(), &address, &mut client);
     free(&server, &blocker);
     let (code, out, heard) = client.end();
     assert_eq!(code, 0, "{heard}");
@@ -240,11 +246,7 @@ fn a_sweep_has_every_row_once_also_after_a_restart() {
         let families = openmetrics::parse(&server.get("/metrics").text);
         (families["warpgauge_event_watchers"].value("", &[]) > 0.0).then_some(())
     });
-    address.leads_to(None);
-    server.kill();
-    client.hears("asking for the job again");
-    let server = Server::start_in(data.path(), &[], &[]);
-    address.leads_to(Some(&server));
+    let server = killed_and_back(server, data.path(), &address, &mut client);
     free(&server, &blocker);
     let (code, out, heard) = client.end();
     assert_eq!(code, 0, "{heard}");
@@ -324,16 +326,7 @@ fn someone_elses() -> Value {
 /// The next request, and its head.
 fn asked(listener: &TcpListener) -> (TcpStream, String) {
     let (stream, _) = listener.accept().unwrap();
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        assert_ne!(reader.read_line(&mut head).unwrap(), 0, "the request ends early");
-    }
-    let length = head
-        .lines()
-        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    reader.read_exact(&mut body).unwrap();
+    let (head, _) = next_request(&stream);
     (stream, head)
 }
 

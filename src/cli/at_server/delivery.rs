@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::{Call, Message, Told};
 use crate::cli::CliError;
 use crate::cli::jobs::stream::follow;
-use crate::cli::patience::Patience;
+use crate::cli::patience::{Patience, without_advice};
 use crate::cli::remote::RemoteError;
 use crate::cli::terminal::Terminal;
 
@@ -51,9 +51,8 @@ pub(super) fn deliver<R>(
         if since.elapsed() + wait > patience || began.elapsed() > call.longest {
             return Err(error);
         }
-        // What to do about it is for an error that stays.
         let why = error.to_string();
-        let why = why.split([';', '\n']).next().unwrap_or_default();
+        let why = without_advice(&why);
         let text = format!("{why}; asking for the job again in {:.1} s", wait.as_secs_f64());
         let _ = sender.send(Message::Told(Told::Again(text)));
         std::thread::sleep(wait);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::args::Target;
+use crate::cli::args::{Target, seconds};
 use crate::exit::GateExit;
 
 #[derive(Debug, Subcommand)]
@@ -71,13 +71,6 @@ pub(in crate::cli) struct CalibrateArgs {
     pub json: bool,
     #[command(flatten)]
     pub target: Target,
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("expected seconds from 0 to 3600".to_owned()),
-    }
 }
 
 fn after_help() -> String {

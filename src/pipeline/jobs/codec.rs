@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::super::submission::JobRequest;
 use crate::report::{EvaluateResponse, JobKind, SweepView};
-use crate::store::{Bulk, NewReport, StoredReport};
+use crate::store::{Bulk, NewReport, RequestReader, StoredReport};
 use crate::tensor::{Blob, Kept, put_back, set_apart};
 
 /// Format of stored requests: all of it is MessagePack.
@@ -121,8 +121,14 @@ impl Bulk for Part {
     }
 }
 
+/// A request from the store, read on a thread that may block.
+pub(super) async fn decoded(kind: JobKind, from: RequestReader) -> Result<JobRequest, CodecError> {
+    let decoding = tokio::task::spawn_blocking(move || decode(kind, from));
+    decoding.await.map_err(|error| CodecError::Failed(io::Error::other(error)))?
+}
+
 /// A request from the store. Blocks while it is read.
-pub(super) fn decode(kind: JobKind, mut from: impl Read) -> Result<JobRequest, CodecError> {
+fn decode(kind: JobKind, mut from: impl Read) -> Result<JobRequest, CodecError> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
             CodecError::Unreadable(error.to_string())

@@ -133,19 +133,14 @@ impl Shared {
     ) {
         let Claimed { job: row, request, lease } = claimed;
         let kind = codec::from_store(row.kind);
-        let decoding = tokio::task::spawn_blocking(move || codec::decode(kind, request));
-        let request = match decoding.await {
-            Ok(Ok(request)) => request,
-            Err(error) => {
-                tracing::error!(job = row.id, %error, "reading a stored request came to no end");
-                return;
-            }
-            Ok(Err(CodecError::Failed(error))) => {
+        let request = match codec::decoded(kind, request).await {
+            Ok(request) => request,
+            Err(CodecError::Failed(error)) => {
                 // Dropped, the lease gives the job back, which is an attempt.
                 tracing::error!(job = row.id, %error, "a stored request cannot be read now");
                 return;
             }
-            Ok(Err(error)) => {
+            Err(error) => {
                 tracing::error!(job = row.id, %error, "a stored request cannot be used");
                 if let Err(error) = self.store.finish(lease, outcome::unreadable(&error)).await {
                     tracing::error!(job = row.id, error = error::chain(&error), "nor be ended");

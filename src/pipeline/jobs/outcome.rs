@@ -1,5 +1,7 @@
 //! What a job came to: its answer, or why there is none; and how the store keeps either.
 
+use serde::Serialize;
+
 use super::super::compare;
 use super::super::error::{self, ServiceError};
 use super::codec::{self, CodecError};
@@ -84,25 +86,12 @@ impl Outcome {
             Self::Swept(report) if whole => codec::report(kind, report),
             Self::Compared(report) => codec::report(kind, report),
             Self::Gated(report) => codec::report(kind, report),
-            // Taken out meanwhile rather than left out of a copy: it can be most of the memory.
-            Self::Evaluated(report) => {
-                let outputs = report.outputs.values_mut();
-                let content: Vec<_> = outputs.map(|output| output.data_b64.take()).collect();
-                let kept = codec::report(kind, report);
-                for (output, content) in report.outputs.values_mut().zip(content) {
-                    output.data_b64 = content;
-                }
-                kept
-            }
-            Self::Swept(report) => {
-                let points = report.points.iter_mut();
-                let reports: Vec<_> = points.map(|point| point.report.take()).collect();
-                let kept = codec::report(kind, report);
-                for (point, report) in report.points.iter_mut().zip(reports) {
-                    point.report = report;
-                }
-                kept
-            }
+            Self::Evaluated(report) => without(kind, &mut **report, |report| {
+                report.outputs.values_mut().map(|output| &mut output.data_b64).collect()
+            }),
+            Self::Swept(report) => without(kind, &mut **report, |report| {
+                report.points.iter_mut().map(|point| &mut point.report).collect()
+            }),
         }
     }
 
@@ -124,6 +113,21 @@ impl Outcome {
             Self::Swept(_) | Self::Gated(_) => None,
         }
     }
+}
+
+/// A report without some of its parts. They are taken out meanwhile rather than left out of a copy: they
+/// can be most of the memory.
+fn without<R: Serialize, T>(
+    kind: JobKind,
+    report: &mut R,
+    parts: impl Fn(&mut R) -> Vec<&mut Option<T>>,
+) -> Result<NewReport, CodecError> {
+    let taken: Vec<_> = parts(report).into_iter().map(Option::take).collect();
+    let kept = codec::report(kind, report);
+    for (part, taken) in parts(report).into_iter().zip(taken) {
+        *part = taken;
+    }
+    kept
 }
 
 /// Two requests of different kinds never have the same hash, so this is a fault of ours.

@@ -226,10 +226,8 @@ pub(in crate::pipeline) async fn gate_job(
     let report = outcome_in(store, row).await?.gated()?;
     let request = store.request(id).await.map_err(refused)?;
     let request = request.ok_or_else(|| no("is not kept any more"))?;
-    let decoding = tokio::task::spawn_blocking(|| codec::decode(JobKind::Gate, request));
-    let request = decoding
+    let request = codec::decoded(JobKind::Gate, request)
         .await
-        .map_err(|error| error::internal("reading a stored request", &error))?
         .map_err(|error| error::internal("reading a stored request", &error))?;
     match request {
         JobRequest::Gate(request) => Ok((*request, report)),

@@ -1,12 +1,13 @@
 //! The gate at a server: one that is there, one that is full, one that goes away.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::server::{Server, data_directory, root};
+use crate::support::next_request;
 
 #[test]
 fn directories_and_servers_serve_as_well() {
@@ -181,16 +182,7 @@ fn play(mut stream: TcpStream, act: Option<Act>, upstream: &str) {
 
 /// The next request of a connection, all of it.
 fn request(stream: &TcpStream) -> Vec<u8> {
-    let mut reader = BufReader::new(stream);
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        assert_ne!(reader.read_line(&mut head).unwrap(), 0, "the request ends early");
-    }
-    let length = head
-        .lines()
-        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    reader.read_exact(&mut body).unwrap();
+    let (head, body) = next_request(stream);
     [head.into_bytes(), body].concat()
 }
 
