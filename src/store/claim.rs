@@ -59,6 +59,10 @@ impl AnyWrite for Claims {
         self.claims.into_iter().map(one).collect()
     }
 
+    fn weight(&self) -> usize {
+        self.taken.len()
+    }
+
     fn answer(self: Box<Self>, failure: Option<StoreError>) {
         let mut failure = failure;
         let mut taken = self.taken.into_iter();
@@ -140,7 +144,7 @@ async fn take_from(owner: &str, batch: &mut Batch<'_>) -> Result<Option<Taken>, 
     let sql = format!(
         "UPDATE jobs SET holder = $1, epoch = epoch + 1, attempts = attempts + 1, started_at = $2 \
          WHERE id = (SELECT id FROM jobs WHERE owner = $3 AND state = 'queued' AND holder IS NULL \
-         ORDER BY priority DESC, id LIMIT 1{skip}) RETURNING {COLUMNS}, epoch"
+         ORDER BY priority DESC, arrival LIMIT 1{skip}) RETURNING {COLUMNS}, epoch"
     );
     let row = sqlx::query(AssertSqlSafe(sql))
         .bind(batch.context.instance.as_str())

@@ -1,7 +1,6 @@
 //! Connections: SQLite by file, PostgreSQL by URL, the same statements for both.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
@@ -15,9 +14,6 @@ const READERS: u32 = 4;
 
 /// How long to wait for others who hold the database, milliseconds.
 const BUSY_TIMEOUT_MS: u64 = 10_000;
-
-/// How often the log is folded back, if anything was written.
-const CHECKPOINT: Duration = Duration::from_millis(500);
 
 /// What survives what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,37 +167,6 @@ impl Database {
     }
 }
 
-/// Folds SQLite's log back into its file every now and then, on a connection of its own: it waits for
-/// the disk, and the writer should not. Ends when the store is gone.
-pub(super) async fn checkpoint(database: Database, writes: std::sync::Weak<AtomicU64>) {
-    let mut interval = tokio::time::interval(CHECKPOINT);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let (mut connection, mut seen) = (None, 0);
-    loop {
-        interval.tick().await;
-        let Some(written) = writes.upgrade().map(|writes| writes.load(Ordering::Relaxed)) else {
-            return;
-        };
-        if written == seen {
-            continue;
-        }
-        let mut open = match connection.take() {
-            Some(open) => open,
-            None => match database.connect().await {
-                Ok(open) => open,
-                Err(error) => {
-                    tracing::warn!(%error, "the database's log cannot be folded back now");
-                    continue;
-                }
-            },
-        };
-        if open.execute(sqlx::raw_sql("PRAGMA wal_checkpoint(PASSIVE)")).await.is_ok() {
-            seen = written;
-            connection = Some(open);
-        }
-    }
-}
-
 /// The file of a data directory.
 pub(super) fn sqlite_path(data_dir: &Path) -> PathBuf {
     data_dir.join("warpgauge.db")
@@ -230,7 +195,7 @@ async fn prepare(
             connection.execute(sqlx::raw_sql("PRAGMA auto_vacuum = INCREMENTAL")).await?;
             connection.execute(sqlx::raw_sql("PRAGMA journal_mode = WAL")).await?;
             connection.execute(sqlx::raw_sql("PRAGMA journal_size_limit = 67108864")).await?;
-            // `checkpoint` does it behind the writer's back; this bounds the log where that falls behind.
+            // `log` does it behind the writer's back; this bounds the log where that falls behind.
             connection.execute(sqlx::raw_sql("PRAGMA wal_autocheckpoint = 16384")).await?;
             let synchronous = match durability {
                 Durability::Process => "PRAGMA synchronous = NORMAL",

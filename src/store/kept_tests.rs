@@ -65,6 +65,7 @@ async fn artifacts_give_way(mut fresh: Fresh) {
 
 async fn what_is_old_goes(fresh: Fresh) {
     let store = fresh.store().await;
+    let eldest = store.submit(job("a")).await.unwrap().id;
     let mut ids = Vec::new();
     for _ in 0..10 {
         ids.push(store.submit(job("a")).await.unwrap().id);
@@ -76,10 +77,14 @@ async fn what_is_old_goes(fresh: Fresh) {
     assert_eq!(store.cleanup(&policy).await.unwrap().jobs, 5);
     assert!(store.job(&ids[4], Visibility::All).await.unwrap().is_none(), "the oldest went");
     assert!(store.job(&ids[5], Visibility::All).await.unwrap().is_some());
+    let page = Page { after: Some(ids[2].clone()), limit: 5 };
+    let rest = store.list(&JobFilter::default(), &page).await.unwrap();
+    let rest: Vec<&str> = rest.jobs.iter().map(|job| job.id.as_str()).collect();
+    assert_eq!(rest, [&eldest], "a page goes on behind a job that has gone");
     let policy = Retention { max_bytes: 1, ..Retention::default() };
     assert_eq!(store.cleanup(&policy).await.unwrap().jobs, 3);
     let counts = store.counts(Visibility::All).await.unwrap();
-    assert_eq!((counts.total(), counts.waiting), (2, 2), "what has not ended stays");
+    assert_eq!((counts.total(), counts.waiting), (3, 3), "what has not ended stays");
     let stray = fresh.config.data_dir.join("objects/jobs/aa/x/report-stray");
     std::fs::create_dir_all(stray.parent().unwrap()).unwrap();
     std::fs::write(&stray, "left by a crash").unwrap();

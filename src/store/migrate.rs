@@ -23,7 +23,8 @@ macro_rules! migration {
 }
 
 /// Every step, in order; the first makes version 1. A step that was released is never edited.
-const MIGRATIONS: &[Migration] = &[migration!("0001_jobs"), migration!("0002_history")];
+const MIGRATIONS: &[Migration] =
+    &[migration!("0001_jobs"), migration!("0002_history"), migration!("0003_arrival")];
 
 /// The version that this program reads and writes.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;

@@ -28,6 +28,7 @@ mod kept;
 mod kept_tests;
 mod kept_types;
 mod lease;
+mod log;
 mod migrate;
 mod objects;
 mod open;
@@ -57,9 +58,9 @@ pub use lease::{HEARTBEAT, JobLease, LEASE};
 pub use open::{Quotas, Store, StoreConfig};
 pub use state::{STATES, has_ended, may_follow, name as state_name, parse as parse_state};
 pub use types::{
-    Cancel, Claimed, Ending, Heartbeat, JobCounts, JobError, JobFilter, JobId, JobKind, JobPage,
-    JobRow, JobState, MAX_ATTEMPTS, MAX_BATCH, MAX_ERROR_BYTES, MAX_KEY_BYTES, MAX_LABEL_BYTES,
-    MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES, NewJob, NewReport, Page, Requeued, StoredReport, Submitted,
-    Visibility,
+    Cancel, Claimed, Ending, Heartbeat, Idempotency, JobCounts, JobError, JobFilter, JobId,
+    JobKind, JobPage, JobRow, JobState, MAX_ATTEMPTS, MAX_BATCH, MAX_ERROR_BYTES, MAX_KEY_BYTES,
+    MAX_LABEL_BYTES, MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES, NewJob, NewReport, Page, Requeued,
+    StoredReport, Submitted, Visibility,
 };
 pub use view::StoreView;

@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use sqlx::postgres::PgListener;
 use tokio::sync::Notify;
 
-use super::database::{Backend, Database, Durability, checkpoint};
+use super::database::{Backend, Database, Durability};
 use super::deliveries::Bell;
 use super::history::Append;
 use super::instance::Presence;
 use super::lease::{Finish, GiveBack, LeaseMaker, PackedReport};
+use super::log::{LogKeeper, Written};
 use super::objects::{Objects, cut};
 use super::read::Reader;
 use super::state::has_ended;
@@ -108,20 +108,19 @@ impl Store {
         let bell = Arc::<Bell>::default();
         let reader = Reader { pool: database.readers()?, place: database.place.clone() };
         let (backend, url) = (database.backend, database.url().to_owned());
-        let writes = Arc::new(AtomicU64::new(0));
-        if backend == Backend::Sqlite {
-            tokio::spawn(checkpoint(database.clone(), Arc::downgrade(&writes)));
-        }
+        let written = Arc::<Written>::default();
+        let log = (backend == Backend::Sqlite)
+            .then(|| LogKeeper::start(database.clone(), Arc::clone(&written)));
         let context = Context {
             database,
-            writes,
+            written,
             instance: presence.instance().to_owned(),
             quotas: config.quotas,
             held: Arc::clone(&held),
             work: Arc::clone(&work),
             bell: Arc::clone(&bell),
         };
-        let writer = Writer::start(connection, Arc::new(context));
+        let writer = Writer::start(connection, Arc::new(context), log);
         let artifacts_max_bytes = config.artifacts_max_bytes;
         let store =
             Self { reader, writer, objects, presence, work, bell, held, artifacts_max_bytes };

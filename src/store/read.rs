@@ -1,5 +1,7 @@
 //! Reading jobs and reports.
 
+use std::cmp::Reverse;
+
 use sqlx::any::AnyRow;
 use sqlx::{AnyPool, AssertSqlSafe, Row};
 
@@ -133,44 +135,67 @@ impl Reader {
         if states.is_empty() {
             states.push(None);
         }
+        let before = match &page.after {
+            Some(cursor) => self.arrival_of(cursor).await?,
+            None => i64::MAX,
+        };
         let mut jobs = Vec::new();
         for state in states {
-            jobs.extend(self.list_state(filter, state, page.after.as_deref(), limit + 1).await?);
+            jobs.extend(self.list_state(filter, state, before, limit + 1).await?);
         }
-        jobs.sort_unstable_by(|a: &JobRow, b| b.id.cmp(&a.id));
+        jobs.sort_unstable_by_key(|(arrival, _)| Reverse(*arrival));
         let more = jobs.len() > limit;
         jobs.truncate(limit);
+        let jobs: Vec<JobRow> = jobs.into_iter().map(|(_, job)| job).collect();
         let next = jobs.last().filter(|_| more).map(|job| job.id.clone());
         Ok(JobPage { jobs, next })
     }
 
+    /// When the last job of a page arrived. If retention has taken it down meanwhile, the next page begins
+    /// with the youngest job that is older, which ids tell.
+    async fn arrival_of(&self, id: &str) -> Result<i64, StoreError> {
+        let row = sqlx::query(
+            "SELECT COALESCE((SELECT arrival FROM jobs WHERE id = $1), \
+             (SELECT arrival + 1 FROM jobs WHERE id < $1 ORDER BY id DESC LIMIT 1), 0)",
+        );
+        let row = row.bind(id).fetch_one(&self.pool).await;
+        row.and_then(|row| row.try_get(0)).map_err(self.failed("list jobs"))
+    }
+
+    /// Jobs that arrived before `before`, latest first, with when they arrived.
     async fn list_state(
         &self,
         filter: &JobFilter<'_>,
         state: Option<&str>,
-        after: Option<&str>,
+        before: i64,
         limit: usize,
-    ) -> Result<Vec<JobRow>, StoreError> {
+    ) -> Result<Vec<(i64, JobRow)>, StoreError> {
         let conditions = [
             ("owner = ", filter.owner),
             ("state = ", state),
             ("kind = ", filter.kind.map(JobKind::name)),
             ("label = ", filter.label),
             ("idempotency_key = ", filter.idempotency_key),
-            ("id < ", after),
         ];
         let (condition, values) = super::read::conditions(&conditions);
+        let (and, count) = (if values.is_empty() { " WHERE" } else { " AND" }, values.len());
         let sql = format!(
-            "SELECT {COLUMNS} FROM jobs{condition} ORDER BY id DESC LIMIT ${}",
-            values.len() + 1
+            "SELECT {COLUMNS}, arrival FROM jobs{condition}{and} arrival < ${} \
+             ORDER BY arrival DESC LIMIT ${}",
+            count + 1,
+            count + 2
         );
         let mut query = sqlx::query(AssertSqlSafe(sql));
         for value in values {
             query = query.bind(value);
         }
-        let rows = query.bind(limit as i64).fetch_all(&self.pool).await;
-        let rows = rows.map_err(self.failed("list jobs"))?;
-        rows.iter().map(|row| row_of(row, &self.place)).collect()
+        let rows = query.bind(before).bind(limit as i64).fetch_all(&self.pool).await;
+        let failed = self.failed("list jobs");
+        let arrived = |row: &AnyRow| {
+            let arrival = row.try_get("arrival").map_err(&failed)?;
+            Ok((arrival, row_of(row, &self.place)?))
+        };
+        rows.map_err(&failed)?.iter().map(arrived).collect()
     }
 
     /// How many jobs there are: one row per owner is read, however many jobs they have.

@@ -2,30 +2,46 @@
 
 use super::database::Backend;
 
-/// Rows of one statement. Few different numbers make few statements to keep prepared.
-const SIZES: [usize; 7] = [64, 32, 16, 8, 4, 2, 1];
+/// Rows of statements in which a row may be said twice. Few different numbers make few statements to
+/// keep prepared: sqlx keeps 100 of a connection.
+const FILLED: [usize; 12] = [64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1];
+
+/// Rows of statements in which each row is said once. Up to 16 rows are one statement, and one round trip.
+const EXACT: [usize; 18] = [64, 32, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
 
 /// One statement for each number of rows, on SQLite and on PostgreSQL.
 pub(super) struct Statements {
-    sqlite: [String; SIZES.len()],
-    postgres: [String; SIZES.len()],
+    sqlite: Vec<(usize, String)>,
+    postgres: Vec<(usize, String)>,
 }
 
 impl Statements {
-    /// `head`, so many times `row` with commas between, `tail`. Each `?` in `row` is the next value. `$1`,
-    /// `$2`, … are the same for all rows, and are bound after them.
-    pub(super) fn new(head: &str, row: &str, tail: &str) -> Self {
+    /// Statements that may name the last row several times, to no harm: see [`Statements::filled`].
+    ///
+    /// They are `head`, so many times `row` with commas between, `tail`. Each `?` in `row` is the next
+    /// value. `$1`, `$2`, … are the same for all rows, and are bound after them.
+    pub(super) fn filling(head: &str, row: &str, tail: &str) -> Self {
+        Self::new(&FILLED, head, row, tail)
+    }
+
+    /// Statements that name each row once: see [`Statements::exactly`].
+    pub(super) fn exact(head: &str, row: &str, tail: &str) -> Self {
+        Self::new(&EXACT, head, row, tail)
+    }
+
+    fn new(sizes: &[usize], head: &str, row: &str, tail: &str) -> Self {
         // By itself SQLite copies every page that a statement of several rows changes, so that it could
         // take back one that fails half-way. Here a failure takes the whole transaction back.
         let failing = head.replacen("INSERT INTO", "INSERT OR FAIL INTO", 1);
-        Self {
-            // Of a value with a number SQLite keeps the name, in a list that it searches for each one.
-            sqlite: SIZES.map(|rows| statement(&failing, row, tail, rows, false)),
-            postgres: SIZES.map(|rows| statement(head, row, tail, rows, true)),
-        }
+        let all = |head: &str, numbered| {
+            sizes.iter().map(|rows| (*rows, statement(head, row, tail, *rows, numbered))).collect()
+        };
+        // Of a value with a number SQLite keeps the name, in a list that it searches for each one.
+        Self { sqlite: all(&failing, false), postgres: all(head, true) }
     }
 
-    fn of(&self, backend: Backend) -> &[String; SIZES.len()] {
+    /// Largest first.
+    fn of(&self, backend: Backend) -> &[(usize, String)] {
         match backend {
             Backend::Sqlite => &self.sqlite,
             Backend::Postgres => &self.postgres,
@@ -39,25 +55,24 @@ impl Statements {
         mut items: &'a [T],
     ) -> impl Iterator<Item = (&'static str, &'a [T])> {
         std::iter::from_fn(move || {
-            let mut all = SIZES.iter().zip(self.of(backend));
-            let (size, sql) = all.find(|(size, _)| **size <= items.len())?;
+            let (size, sql) = self.of(backend).iter().find(|(size, _)| *size <= items.len())?;
             let (piece, rest) = items.split_at(*size);
             items = rest;
             Some((sql.as_str(), piece))
         })
     }
 
-    /// Pieces of `items`, each with a statement that may have room for more, and how many it has room
-    /// for: what is said twice must do no harm.
-    pub(super) fn at_least<'a, T>(
+    /// Pieces of `items`, each with a statement and what to bind to it: the piece, and its last item again
+    /// until the statement is full.
+    pub(super) fn filled<'a, T>(
         &'static self,
         backend: Backend,
         items: &'a [T],
-    ) -> impl Iterator<Item = (&'static str, &'a [T], usize)> {
-        items.chunks(SIZES[0]).filter_map(move |piece| {
-            let mut all = SIZES.iter().zip(self.of(backend));
-            let (size, sql) = all.rfind(|(size, _)| **size >= piece.len())?;
-            Some((sql.as_str(), piece, *size))
+    ) -> impl Iterator<Item = (&'static str, &'a [T], impl Iterator<Item = &'a T>)> {
+        items.chunks(FILLED[0]).filter_map(move |piece| {
+            let (size, sql) = self.of(backend).iter().rfind(|(size, _)| *size >= piece.len())?;
+            let again = piece.last().into_iter().cycle();
+            Some((sql.as_str(), piece, piece.iter().chain(again).take(*size)))
         })
     }
 }
@@ -93,28 +108,40 @@ mod tests {
 
     use super::*;
 
-    static PAIRS: LazyLock<Statements> =
-        LazyLock::new(|| Statements::new("INSERT INTO t VALUES ", "(?, $1, ?, $2)", " $1"));
+    static ONCE: LazyLock<Statements> =
+        LazyLock::new(|| Statements::exact("INSERT INTO t VALUES ", "(?, $1, ?, $2)", " $1"));
+    static FILLED: LazyLock<Statements> =
+        LazyLock::new(|| Statements::filling("SELECT a FROM t WHERE a IN (", "?", ")"));
 
     #[test]
     fn every_item_is_in_one_piece_with_a_statement_of_its_length() {
-        for count in [0, 1, 3, 64, 100, 129] {
+        for count in [0, 1, 3, 31, 64, 100, 129] {
             let items: Vec<usize> = (0..count).collect();
             let mut seen = Vec::new();
-            for (sql, piece) in PAIRS.exactly(Backend::Sqlite, &items) {
+            for (sql, piece) in ONCE.exactly(Backend::Sqlite, &items) {
                 assert_eq!(sql.matches('(').count(), piece.len());
                 seen.extend_from_slice(piece);
             }
             assert_eq!(seen, items);
             seen.clear();
-            for (sql, piece, room) in PAIRS.at_least(Backend::Postgres, &items) {
-                assert_eq!(sql.matches('(').count(), room);
-                assert!(room >= piece.len() && room < 2 * piece.len());
+            for (sql, piece, bound) in FILLED.filled(Backend::Postgres, &items) {
+                let bound: Vec<usize> = bound.copied().collect();
+                assert_eq!(sql.matches('$').count(), bound.len());
+                let (all, again) = bound.split_at(piece.len());
+                assert_eq!(all, piece);
+                assert!(
+                    again.len() < piece.len()
+                        && again.iter().all(|item| Some(item) == piece.last())
+                );
                 seen.extend_from_slice(piece);
             }
             assert_eq!(seen, items);
         }
-        let of = |backend, items: &'static [u8]| PAIRS.exactly(backend, items).next().unwrap().0;
+    }
+
+    #[test]
+    fn values_are_numbered_where_the_database_wants_it() {
+        let of = |backend, items: &'static [u8]| ONCE.exactly(backend, items).next().unwrap().0;
         let eight = of(Backend::Sqlite, &[0; 8]);
         assert_eq!((eight.matches("$17,").count(), eight.matches("$18)").count()), (8, 8));
         let sqlite = "INSERT OR FAIL INTO t VALUES (?, $5, ?, $6), (?, $5, ?, $6) $5";

@@ -16,7 +16,7 @@ use super::types::{
     MAX_ATTEMPTS, MAX_KEY_BYTES, MAX_LABEL_BYTES, MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES,
 };
 use super::writer::{AnyWrite, Batch};
-use super::{JobLease, JobState, NewJob, StoreError, Submitted};
+use super::{Idempotency, JobLease, JobState, NewJob, StoreError, Submitted};
 
 /// Time that an owner is charged for a job before it is known how long it takes, microseconds.
 pub(super) const ADVANCE_CHARGE: i64 = 1_000_000;
@@ -66,7 +66,8 @@ pub(super) fn check(job: &NewJob) -> Result<(), StoreError> {
         _ => Ok(()),
     };
     bounded("owner", Some(&job.owner), 0, MAX_OWNER_BYTES)?;
-    bounded("Idempotency-Key", job.idempotency_key.as_deref(), 1, MAX_KEY_BYTES)?;
+    let key = job.idempotency.as_ref().map(|idempotency| idempotency.key.as_str());
+    bounded("Idempotency-Key", key, 1, MAX_KEY_BYTES)?;
     bounded("label", job.label.as_deref(), 1, MAX_LABEL_BYTES)?;
     bounded("webhook", job.webhook.as_deref(), 1, MAX_WEBHOOK_BYTES)?;
     if !(1..=MAX_ATTEMPTS).contains(&job.max_attempts) {
@@ -99,6 +100,10 @@ impl AnyWrite for Submits {
     fn split(self: Box<Self>) -> Vec<Box<dyn AnyWrite>> {
         let one = |group| Box::new(Self::new(vec![group])) as Box<dyn AnyWrite>;
         self.groups.into_iter().map(one).collect()
+    }
+
+    fn weight(&self) -> usize {
+        self.groups.iter().map(|group| group.entries.len()).sum()
     }
 
     fn answer(self: Box<Self>, failure: Option<StoreError>) {
@@ -163,7 +168,7 @@ async fn standings(
     static FIND: LazyLock<Statements> = LazyLock::new(|| {
         let head = "SELECT NULL, 0, 0, value FROM numbers WHERE name = 'virtual_time' UNION ALL \
                     SELECT owner, waiting, running, served FROM owners WHERE owner IN (";
-        Statements::new(head, "?", ")")
+        Statements::filling(head, "?", ")")
     });
     let owners = groups.iter().flat_map(|group| &group.entries).map(|entry| &entry.job.owner);
     let mut standings = BTreeMap::new();
@@ -175,11 +180,8 @@ async fn standings(
     let failed = batch.failed("accept a job");
     let mut virtual_time = 0;
     let names: Vec<String> = standings.keys().cloned().collect();
-    for (sql, owners, room) in FIND.at_least(batch.context.database.backend, &names) {
-        let mut query = sqlx::query(sql);
-        for owner in owners.iter().chain(owners.last().into_iter().cycle()).take(room) {
-            query = query.bind(owner.as_str());
-        }
+    for (sql, _, owners) in FIND.filled(batch.context.database.backend, &names) {
+        let query = owners.fold(sqlx::query(sql), |query, owner| query.bind(owner.as_str()));
         for row in query.fetch_all(&mut *batch.connection).await.map_err(&failed)? {
             let owner: Option<String> = row.try_get(0).map_err(&failed)?;
             let Some(owner) = owner else {
@@ -253,7 +255,7 @@ async fn existing(
     entry: &Entry,
     batch: &mut Batch<'_>,
 ) -> Result<Option<Result<Submitted, StoreError>>, StoreError> {
-    let Some(key) = &entry.job.idempotency_key else { return Ok(None) };
+    let Some(Idempotency { key, request_hash }) = &entry.job.idempotency else { return Ok(None) };
     let failed = batch.failed("find a job by its idempotency key");
     let row = sqlx::query(
         "SELECT id, state, request_hash FROM jobs WHERE owner = $1 AND idempotency_key = $2",
@@ -266,7 +268,7 @@ async fn existing(
     let id: String = row.try_get(0).map_err(&failed)?;
     let state: String = row.try_get(1).map_err(&failed)?;
     let hash: Vec<u8> = row.try_get(2).map_err(&failed)?;
-    if hash != entry.job.request_hash {
+    if hash != request_hash {
         return Ok(Some(Err(StoreError::Conflict { key: key.clone(), existing: id })));
     }
     let state = parse(&state).ok_or_else(|| StoreError::Odd {
@@ -324,17 +326,18 @@ async fn insert_jobs<'a>(
                     idempotency_key, request_hash, max_attempts, bytes, state, attempts, epoch, \
                     holder, created_at, started_at) VALUES ";
         let row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, $1, $2, $2, $3, $4, $5)";
-        Statements::new(head, row, " ON CONFLICT DO NOTHING")
+        Statements::filling(head, row, " ON CONFLICT DO NOTHING")
     });
     let now = super::clock::now();
     let mut inserted = HashSet::with_capacity(entries.len());
     for leased in [false, true] {
         let entries: Vec<&Entry> =
             entries.iter().copied().filter(|entry| entry.leased == leased).collect();
-        for (sql, piece) in INSERT.exactly(batch.context.database.backend, &entries) {
+        for (sql, piece, rows) in INSERT.filled(batch.context.database.backend, &entries) {
             let state = if leased { JobState::Submitted } else { JobState::Queued };
             let mut query = sqlx::query(sql);
-            for Entry { id, job, bytes, .. } in piece {
+            for Entry { id, job, bytes, .. } in rows {
+                let idempotency = job.idempotency.as_ref();
                 query = query
                     .bind(id.as_str())
                     .bind(job.owner.as_str())
@@ -342,8 +345,9 @@ async fn insert_jobs<'a>(
                     .bind(i64::from(job.priority))
                     .bind(job.label.as_deref())
                     .bind(job.webhook.as_deref())
-                    .bind(job.idempotency_key.as_deref())
-                    .bind(job.request_hash.as_slice())
+                    .bind(idempotency.map(|idempotency| idempotency.key.as_str()))
+                    // Without a key nobody asks for it.
+                    .bind(idempotency.map_or(&[][..], |idempotency| &idempotency.request_hash))
                     .bind(i64::from(job.max_attempts))
                     .bind(*bytes);
             }
@@ -379,11 +383,11 @@ async fn is_new(id: &str, batch: &mut Batch<'_>) -> Result<bool, StoreError> {
 async fn insert_requests(entries: &[&Entry], batch: &mut Batch<'_>) -> Result<(), StoreError> {
     static INSERT: LazyLock<Statements> = LazyLock::new(|| {
         let head = "INSERT INTO requests (job_id, codec, body, object) VALUES ";
-        Statements::new(head, "(?, ?, ?, ?)", "")
+        Statements::filling(head, "(?, ?, ?, ?)", " ON CONFLICT DO NOTHING")
     });
-    for (sql, piece) in INSERT.exactly(batch.context.database.backend, entries) {
+    for (sql, piece, rows) in INSERT.filled(batch.context.database.backend, entries) {
         let mut query = sqlx::query(sql);
-        for entry in piece {
+        for entry in rows {
             query = query
                 .bind(entry.id.as_str())
                 .bind(entry.body.codec)
@@ -391,7 +395,12 @@ async fn insert_requests(entries: &[&Entry], batch: &mut Batch<'_>) -> Result<()
                 .bind(entry.body.object.as_deref());
         }
         let inserted = query.execute(&mut *batch.connection).await;
-        inserted.map_err(batch.failed("accept a request"))?;
+        let rows = inserted.map_err(batch.failed("accept a request"))?.rows_affected();
+        if rows != piece.len() as u64 {
+            let place = batch.context.database.place.clone();
+            let what = format!("{} new jobs, of which {rows} had no request yet", piece.len());
+            return Err(StoreError::Odd { place, what });
+        }
     }
     Ok(())
 }

@@ -147,5 +147,5 @@ static UPSERT: LazyLock<Statements> = LazyLock::new(|| {
             n_failed = owners.n_failed + excluded.n_failed, \
             n_cancelled = owners.n_cancelled + excluded.n_cancelled, \
             n_timed_out = owners.n_timed_out + excluded.n_timed_out";
-    Statements::new(head, row, tail)
+    Statements::exact(head, row, tail)
 });

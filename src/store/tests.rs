@@ -45,14 +45,18 @@ async fn a_job_goes_all_the_way(fresh: Fresh) {
     assert_eq!((counts.waiting, counts.running), (0, 0));
 }
 
+fn named(key: &str, hash: u8) -> Option<Idempotency> {
+    Some(Idempotency { key: key.to_owned(), request_hash: [hash; 32] })
+}
+
 async fn same_key_same_job(fresh: Fresh) {
     let store = fresh.store().await;
-    let keyed = NewJob { idempotency_key: Some("k".to_owned()), ..job("a") };
+    let keyed = NewJob { idempotency: named("k", 0), ..job("a") };
     let first = store.submit(keyed.clone()).await.unwrap();
     let again = NewJob { id: job("a").id, ..keyed.clone() };
     let (again, lease) = store.submit_leased(again).await.unwrap();
     assert_eq!((&again.id, again.existing, lease.is_none()), (&first.id, true, true));
-    let other = NewJob { id: job("a").id, request_hash: [1; 32], ..keyed.clone() };
+    let other = NewJob { id: job("a").id, idempotency: named("k", 1), ..keyed.clone() };
     let refused = store.submit_all(vec![job("a"), other]).await.unwrap_err();
     assert!(matches!(refused, StoreError::Conflict { existing, .. } if existing == first.id));
     let stranger = NewJob { owner: "b".to_owned(), ..keyed };
@@ -323,8 +327,8 @@ async fn bounds_hold(fresh: Fresh) {
         NewJob { owner: "o".repeat(65), ..job("a") },
         NewJob { label: Some("l".repeat(256)), ..job("a") },
         NewJob { label: Some("nul\0".to_owned()), ..job("a") },
-        NewJob { idempotency_key: Some(String::new()), ..job("a") },
-        NewJob { idempotency_key: Some("k".repeat(256)), ..job("a") },
+        NewJob { idempotency: named("", 0), ..job("a") },
+        NewJob { idempotency: named(&"k".repeat(256), 0), ..job("a") },
         NewJob { webhook: Some("w".repeat(2_049)), ..job("a") },
         NewJob { max_attempts: 0, ..job("a") },
     ] {

@@ -77,9 +77,7 @@ pub struct NewJob {
     /// Higher goes first among the jobs of one owner.
     pub priority: i16,
     /// A second job of this owner with the same key is the first one.
-    pub idempotency_key: Option<String>,
-    /// Tells a repeated request from another one under the same key.
-    pub request_hash: [u8; 32],
+    pub idempotency: Option<Idempotency>,
     /// The caller's name for it, by which lists can be filtered.
     pub label: Option<String>,
     /// Where to announce its end.
@@ -91,7 +89,6 @@ pub struct NewJob {
 impl NewJob {
     /// A job with no key, label or webhook, of normal priority, that may be started three times.
     pub fn new(owner: &str, kind: JobKind, request: Vec<u8>) -> Self {
-        let request_hash = *blake3::hash(&request).as_bytes();
         Self {
             id: uuid::Uuid::now_v7().to_string(),
             owner: owner.to_owned(),
@@ -99,13 +96,21 @@ impl NewJob {
             request,
             bulk: Vec::new(),
             priority: 0,
-            idempotency_key: None,
-            request_hash,
+            idempotency: None,
             label: None,
             webhook: None,
             max_attempts: 3,
         }
     }
+}
+
+/// By what a repeated request is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idempotency {
+    /// The caller's name for the request.
+    pub key: String,
+    /// Tells the request from another one under the same key.
+    pub request_hash: [u8; 32],
 }
 
 /// A job that was accepted, now or before.

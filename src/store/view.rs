@@ -76,7 +76,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::time::SystemTime;
 
-    use sqlx::{Executor, Row};
+    use sqlx::{Connection, Executor, Row};
 
     use super::*;
     use crate::store::Point;
@@ -104,6 +104,7 @@ mod tests {
         let database = Database::new(&config.url, &config.data_dir, config.durability).unwrap();
         let mut connection = database.connect().await.unwrap();
         let row = connection.fetch_optional(sqlx::raw_sql(sql)).await.unwrap();
+        connection.close().await.unwrap();
         row.map(|row| row.try_get(0).unwrap())
     }
 

@@ -6,7 +6,6 @@
 //! then tried by itself.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use super::StoreError;
 use super::database::{Backend, Database};
 use super::error::lost_connection;
+use super::log::{LogKeeper, Written};
 use super::submit::Group;
 use super::tally::Tally;
 
@@ -71,8 +71,8 @@ pub(super) struct Context {
     pub(super) instance: String,
     pub(super) quotas: super::Quotas,
     pub(super) held: Held,
-    /// Transactions that were committed.
-    pub(super) writes: Arc<AtomicU64>,
+    /// What was committed.
+    pub(super) written: Arc<Written>,
     /// Rung when jobs begin to wait.
     pub(super) work: Arc<Notify>,
     /// Rung when there is a webhook to deliver.
@@ -98,6 +98,10 @@ pub(super) trait AnyWrite: Send {
     fn answer(self: Box<Self>, failure: Option<StoreError>);
     /// Its parts, each of which can be tried by itself.
     fn split(self: Box<Self>) -> Vec<Box<dyn AnyWrite>>;
+    /// How many jobs it wrote of: a measure of what the disk has to take.
+    fn weight(&self) -> usize {
+        1
+    }
 }
 
 struct Waiting<W: Write> {
@@ -164,9 +168,13 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts the writer on a connection.
-    pub(super) fn start(connection: AnyConnection, context: Arc<Context>) -> Self {
+    pub(super) fn start(
+        connection: AnyConnection,
+        context: Arc<Context>,
+        log: Option<LogKeeper>,
+    ) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let task = Task { connection: Some(connection), context };
+        let task = Task { connection: Some(connection), context, log };
         tokio::spawn(task.run(receiver));
         let places = Arc::new(Semaphore::new(MAX_WAITING));
         Self { sender, places, dropped: Held::default() }
@@ -208,6 +216,8 @@ impl Writer {
 struct Task {
     connection: Option<AnyConnection>,
     context: Arc<Context>,
+    /// Of SQLite.
+    log: Option<LogKeeper>,
 }
 
 impl Task {
@@ -221,6 +231,9 @@ impl Task {
                 group.push(next);
             }
             if let Some(done) = self.serve(group).await {
+                if let Some(log) = self.log.take() {
+                    log.end().await;
+                }
                 if let Some(connection) = self.connection.take() {
                     // SQLite folds its log back into the file as the last connection closes.
                     let _ = connection.close().await;
@@ -302,7 +315,7 @@ impl Task {
             self.connection = Some(connection);
         }
         let woke = outcome?;
-        self.context.writes.fetch_add(1, Ordering::Relaxed);
+        self.context.written.add(writes.iter().map(|write| write.weight()).sum());
         let mut held = locked(&self.context.held);
         for (job, epoch) in leases {
             match epoch {

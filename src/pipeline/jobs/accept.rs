@@ -16,7 +16,7 @@ use super::live::{LiveJob, Stop};
 use super::outcome::Outcome;
 use crate::contract;
 use crate::report::JobKind;
-use crate::store::{NewJob, StoreError, Visibility};
+use crate::store::{Idempotency, NewJob, StoreError, Visibility};
 use crate::telemetry::telemetry;
 
 /// How often a job may be begun before it is given up.
@@ -53,7 +53,7 @@ impl Shared {
         let admitted = self.admit()?;
         let job = self.new_job(&request, &submission).await?;
         // Whose answer may be another job's, or a refusal, has to be known before anything runs.
-        let careful = job.idempotency_key.is_some()
+        let careful = job.idempotency.is_some()
             || request.kind() == JobKind::Sweep
             || self.config.limits.max_running_per_key > 0;
         if careful {
@@ -158,13 +158,13 @@ impl Shared {
         let kind = request.kind();
         let mut job = NewJob::new(&submission.caller.owner, codec::to_store(kind), Vec::new());
         // Without a key no other request is ever compared with this one.
-        let content = if submission.idempotency_key.is_some() {
+        let content = if let Some(key) = submission.idempotency_key.clone() {
             let hashing = tokio::task::spawn_blocking(move || Ok((content.hash(kind)?, content)));
             let hashed = hashing.await.map_err(std::io::Error::other).flatten();
-            let (hash, content) = hashed.map_err(|error: std::io::Error| {
+            let (request_hash, content) = hashed.map_err(|error: std::io::Error| {
                 error::internal("reading a request's payloads", &error)
             })?;
-            job.request_hash = hash;
+            job.idempotency = Some(Idempotency { key, request_hash });
             content
         } else {
             content
@@ -174,7 +174,6 @@ impl Shared {
             job.id.clone_from(id);
         }
         job.priority = submission.priority;
-        job.idempotency_key.clone_from(&submission.idempotency_key);
         job.label.clone_from(&submission.label);
         job.webhook.clone_from(&submission.webhook);
         job.max_attempts = match self.role {

@@ -1,0 +1,125 @@
+//! SQLite's log, folded back into the database file beside the writer: that waits for the disk, and the
+//! writer should not.
+//!
+//! While the disk takes what the log has, the writer cannot add to it. So there is never much to take:
+//! the log is folded back in small steps, as often as it grows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sqlx::{AnyConnection, Connection, Executor};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::database::Database;
+
+/// So many writes are folded back at once. Each is some 10 kB.
+const STEP: u64 = 128;
+
+/// Fewer are folded back this long after the first.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Least time from one step to the next.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A step is followed by this many times its own length without one, [`PATIENCE`] at most: it takes
+/// processors and the disk from the writer.
+const REST: u32 = 4;
+
+/// What was written, for who folds it back.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    writes: AtomicU64,
+    more: Notify,
+}
+
+impl Written {
+    /// So many writes more were committed.
+    pub(super) fn add(&self, writes: usize) {
+        if writes == 0 {
+            return;
+        }
+        self.writes.fetch_add(writes as u64, Ordering::Relaxed);
+        self.more.notify_one();
+    }
+
+    fn count(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+}
+
+/// The task that folds the log back. It ends when this is dropped.
+pub(super) struct LogKeeper {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl LogKeeper {
+    /// Starts the task.
+    pub(super) fn start(database: Database, written: Arc<Written>) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            let mut connection = None;
+            tokio::select! {
+                _ = stopped => {}
+                () = keep(&database, &written, &mut connection) => {}
+            }
+            if let Some(connection) = connection {
+                // Fails if the database is gone; then there is nothing to close.
+                let _ = connection.close().await;
+            }
+        });
+        Self { stop, task }
+    }
+
+    /// Ends the task, and returns once its connection is closed.
+    pub(super) async fn end(self) {
+        drop(self.stop);
+        // An error is a panic in there, which was reported where it happened.
+        let _ = self.task.await;
+    }
+}
+
+/// Folds the log back for as long as it is polled.
+async fn keep(database: &Database, written: &Written, connection: &mut Option<AnyConnection>) {
+    let (mut folded, mut pause) = (0, PAUSE);
+    loop {
+        while written.count() == folded {
+            written.more.notified().await;
+        }
+        let due = Instant::now() + PATIENCE;
+        loop {
+            tokio::time::sleep(pause).await;
+            if written.count() - folded >= STEP || Instant::now() >= due {
+                break;
+            }
+        }
+        let (count, start) = (written.count(), Instant::now());
+        pause = if fold(database, connection).await {
+            folded = count;
+            (start.elapsed() * REST).clamp(PAUSE, PATIENCE)
+        } else {
+            PATIENCE
+        };
+    }
+}
+
+/// Folds back what can be without waiting for anybody; whether that went well.
+async fn fold(database: &Database, kept: &mut Option<AnyConnection>) -> bool {
+    if kept.is_none() {
+        match database.connect().await {
+            Ok(connection) => *kept = Some(connection),
+            Err(error) => {
+                tracing::warn!(%error, "the database's log cannot be folded back now");
+            }
+        }
+    }
+    let Some(connection) = kept else { return false };
+    let folded = connection.execute(sqlx::raw_sql("PRAGMA wal_checkpoint(PASSIVE)")).await.is_ok();
+    if !folded {
+        *kept = None;
+    }
+    folded
+}
