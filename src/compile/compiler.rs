@@ -255,9 +255,10 @@ impl Compiler {
         }
         artifact.key = key.to_string();
         let artifact = Arc::new(artifact);
+        // Whoever asks next finds it, also before there is a file.
+        self.cache.put_hot(key, &artifact);
         let (cache, key, stored) = (Arc::clone(&self.cache), key.clone(), Arc::clone(&artifact));
-        // Not waited for: the caller does not need the file.
-        tokio::task::spawn_blocking(move || cache.put(&key, &stored));
+        tokio::task::spawn_blocking(move || cache.put_cold(&key, &stored));
         Ok(artifact)
     }
 

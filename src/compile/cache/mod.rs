@@ -38,22 +38,22 @@ impl Cache {
     /// The artifact from disk; reads a file.
     pub(crate) fn get_cold(&self, key: &Key) -> Option<Arc<Artifact>> {
         let artifact = Arc::new(self.disk.get(key)?);
-        self.remember(key, &artifact);
+        self.put_hot(key, &artifact);
         Some(artifact)
     }
 
-    /// Keeps an artifact in both levels; writes a file. Failing to write costs a later compilation,
-    /// never this one, so it is logged and not returned.
-    pub(crate) fn put(&self, key: &Key, artifact: &Arc<Artifact>) {
-        self.remember(key, artifact);
+    /// Keeps an artifact in memory.
+    pub(crate) fn put_hot(&self, key: &Key, artifact: &Arc<Artifact>) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.put(key.clone(), Arc::clone(artifact));
+    }
+
+    /// Keeps an artifact on disk; writes a file. Failing to write costs a later compilation, never this
+    /// one, so it is logged and not returned.
+    pub(crate) fn put_cold(&self, key: &Key, artifact: &Artifact) {
         if let Err(e) = self.disk.put(key, artifact) {
             tracing::warn!(key = %key, error = %e, "cannot write to the compile cache");
         }
-    }
-
-    fn remember(&self, key: &Key, artifact: &Arc<Artifact>) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.put(key.clone(), Arc::clone(artifact));
     }
 }
 
@@ -108,7 +108,9 @@ mod tests {
         stored.key = key.to_string();
         let cache = Cache::open(dir.path().into(), 1 << 20).unwrap();
         assert!(cache.get_hot(&key).is_none() && cache.get_cold(&key).is_none());
-        cache.put(&key, &Arc::new(stored));
+        let stored = Arc::new(stored);
+        cache.put_hot(&key, &stored);
+        cache.put_cold(&key, &stored);
         assert!(cache.get_hot(&key).is_some());
         let cache = Cache::open(dir.path().into(), 1 << 20).unwrap();
         assert!(cache.get_hot(&key).is_none());
