@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::testing::{Fresh, files, job, on_both};
+use super::testing::{Fresh, files, job, on_both, point};
 use super::*;
 
 on_both!(
@@ -94,23 +94,6 @@ async fn what_is_old_goes(fresh: Fresh) {
     assert_eq!(store.remove_leftovers(Duration::from_secs(600)).await.unwrap(), 0);
     assert_eq!(store.remove_leftovers(Duration::ZERO).await.unwrap(), 2);
     assert!(!stray.exists() && !unfinished.exists());
-}
-
-fn point(case: &str, value: f64) -> Point {
-    Point {
-        owner: "a".to_owned(),
-        case: case.to_owned(),
-        metric: "median_ms".to_owned(),
-        device: "H200".to_owned(),
-        method: "events".to_owned(),
-        at: SystemTime::now(),
-        value,
-        low: Some(value - 1.0),
-        high: None,
-        revision: None,
-        job: None,
-        detail: Vec::new(),
-    }
 }
 
 async fn history_is_kept(fresh: Fresh) {

@@ -1,5 +1,7 @@
 //! What the tests of the store have in common: a database of either kind, empty, of its own.
 
+use std::time::SystemTime;
+
 use super::{
     Ending, JobKind, JobState, NewJob, NewReport, Point, Quotas, RequestReader, Store, StoreConfig,
     StoreError,
@@ -95,5 +97,23 @@ impl Store {
     pub(super) async fn append_points(&self, points: Vec<Point>) -> Result<(), StoreError> {
         points.iter().try_for_each(super::history::check)?;
         self.writer.write(super::history::Append::new(points)).await
+    }
+}
+
+/// A point of a series that is the same for all but its case.
+pub(super) fn point(case: &str, value: f64) -> Point {
+    Point {
+        owner: "a".to_owned(),
+        case: case.to_owned(),
+        metric: "median_ms".to_owned(),
+        device: "H200".to_owned(),
+        method: "events".to_owned(),
+        at: SystemTime::now(),
+        value,
+        low: Some(value - 1.0),
+        high: None,
+        revision: None,
+        job: None,
+        detail: Vec::new(),
     }
 }

@@ -74,30 +74,13 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::time::SystemTime;
 
     use sqlx::{Connection, Executor, Row};
 
     use super::*;
-    use crate::store::Point;
-    use crate::store::testing::{Fresh, postgres, sqlite};
+    use crate::store::testing::{Fresh, on_both, point, sqlite};
 
-    fn point() -> Point {
-        Point {
-            owner: "a".to_owned(),
-            case: "gemm".to_owned(),
-            metric: "time".to_owned(),
-            device: "NVIDIA H200".to_owned(),
-            method: "events".to_owned(),
-            at: SystemTime::now(),
-            value: 1.5,
-            low: None,
-            high: None,
-            revision: None,
-            job: None,
-            detail: Vec::new(),
-        }
-    }
+    on_both!(reads_beside_a_server_and_leaves_no_trace, other_versions_are_refused_as_they_are);
 
     async fn sql(fresh: &Fresh, sql: &'static str) -> Option<i64> {
         let config = &fresh.config;
@@ -128,14 +111,14 @@ mod tests {
     async fn reads_beside_a_server_and_leaves_no_trace(fresh: Fresh) {
         assert!(StoreView::open(&fresh.config).await.unwrap().is_none(), "there is nothing yet");
         let store = fresh.store().await;
-        store.append_points(vec![point()]).await.unwrap();
+        store.append_points(vec![point("gemm", 1.5)]).await.unwrap();
         let instances = "SELECT COUNT(*) FROM instances";
         let before = sql(&fresh, instances).await;
         let locks = || std::fs::read_dir(fresh.config.data_dir.join("instances")).unwrap().count();
         let locked = locks();
         let view = StoreView::open(&fresh.config).await.unwrap().unwrap();
         assert_eq!(cases(&view).await, ["gemm"]);
-        store.append_points(vec![Point { case: "scan".to_owned(), ..point() }]).await.unwrap();
+        store.append_points(vec![point("scan", 1.5)]).await.unwrap();
         assert_eq!(cases(&view).await, ["gemm", "scan"], "what comes meanwhile is seen");
         assert_eq!((sql(&fresh, instances).await, locks()), (before, locked));
         view.close().await;
@@ -160,30 +143,10 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn sqlite_is_read_beside_a_server_without_a_trace() {
-        reads_beside_a_server_and_leaves_no_trace(sqlite()).await;
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn postgres_is_read_beside_a_server_without_a_trace() {
-        reads_beside_a_server_and_leaves_no_trace(postgres()).await;
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn other_versions_of_sqlite_are_refused() {
-        other_versions_are_refused_as_they_are(sqlite()).await;
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn other_versions_of_postgres_are_refused() {
-        other_versions_are_refused_as_they_are(postgres()).await;
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
     async fn a_log_that_a_killed_process_left_is_read_too() {
         let fresh = sqlite();
         let store = fresh.store().await;
-        store.append_points(vec![point()]).await.unwrap();
+        store.append_points(vec![point("gemm", 1.5)]).await.unwrap();
         // As if the process ended here: its files, without their locks.
         let copy = tempfile::tempdir().unwrap();
         for (name, _) in
