@@ -62,10 +62,7 @@ impl LogKeeper {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             let mut connection = None;
-            tokio::select! {
-                _ = stopped => {}
-                () = keep(&database, &written, &mut connection) => {}
-            }
+            keep(&database, &written, stopped, &mut connection).await;
             if let Some(connection) = connection {
                 // Fails if the database is gone; then there is nothing to close.
                 let _ = connection.close().await;
@@ -82,19 +79,21 @@ impl LogKeeper {
     }
 }
 
-/// Folds the log back for as long as it is polled.
-async fn keep(database: &Database, written: &Written, connection: &mut Option<AnyConnection>) {
+/// Folds the log back until it is told to stop.
+///
+/// It stops between steps only: what is dropped while it connects has its connection closed by another
+/// thread, at some later time, and whoever closes the database would not be the last.
+async fn keep(
+    database: &Database,
+    written: &Written,
+    mut stopped: oneshot::Receiver<()>,
+    connection: &mut Option<AnyConnection>,
+) {
     let (mut folded, mut pause) = (0, PAUSE);
     loop {
-        while written.count() == folded {
-            written.more.notified().await;
-        }
-        let due = Instant::now() + PATIENCE;
-        loop {
-            tokio::time::sleep(pause).await;
-            if written.count() - folded >= STEP || Instant::now() >= due {
-                break;
-            }
+        tokio::select! {
+            _ = &mut stopped => return,
+            () = worth_a_step(written, folded, pause) => {}
         }
         let (count, start) = (written.count(), Instant::now());
         pause = if fold(database, connection).await {
@@ -103,6 +102,20 @@ async fn keep(database: &Database, written: &Written, connection: &mut Option<An
         } else {
             PATIENCE
         };
+    }
+}
+
+/// Waits until there is enough to fold back, or for long enough that less will do.
+async fn worth_a_step(written: &Written, folded: u64, pause: Duration) {
+    while written.count() == folded {
+        written.more.notified().await;
+    }
+    let due = Instant::now() + PATIENCE;
+    loop {
+        tokio::time::sleep(pause).await;
+        if written.count() - folded >= STEP || Instant::now() >= due {
+            return;
+        }
     }
 }
 
@@ -122,4 +135,30 @@ async fn fold(database: &Database, kept: &mut Option<AnyConnection>) -> bool {
         *kept = None;
     }
     folded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::database::{Durability, sqlite_path};
+
+    /// Whenever it is ended: also while it connects, and while it folds.
+    #[tokio::test]
+    async fn nothing_is_open_once_it_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = sqlite_path(folder.path()).with_extension("db-wal");
+        let database = Database::new("", folder.path(), Durability::Process).unwrap();
+        for moment in 0..30 {
+            let mut connection = database.connect().await.unwrap();
+            connection.execute(sqlx::raw_sql("CREATE TABLE t (x); DROP TABLE t")).await.unwrap();
+            let written = Arc::new(Written::default());
+            let keeper = LogKeeper::start(database.clone(), Arc::clone(&written));
+            written.add(STEP as usize);
+            let after = PAUSE + Duration::from_micros(100) * moment;
+            tokio::time::sleep(after).await;
+            keeper.end().await;
+            connection.close().await.unwrap();
+            assert!(!log.exists(), "ended after {after:?}");
+        }
+    }
 }
