@@ -152,10 +152,11 @@ mod tests {
             let mut connection = database.connect().await.unwrap();
             connection.execute(sqlx::raw_sql("CREATE TABLE t (x); DROP TABLE t")).await.unwrap();
             let written = Arc::new(Written::default());
-            let keeper = LogKeeper::start(database.clone(), Arc::clone(&written));
+            let mut keeper = LogKeeper::start(database.clone(), Arc::clone(&written));
             written.add(STEP as usize);
             let after = PAUSE + Duration::from_micros(100) * moment;
-            tokio::time::sleep(after).await;
+            let unasked = tokio::time::timeout(after, &mut keeper.task).await;
+            assert!(unasked.is_err(), "ended unasked: {unasked:?}");
             keeper.end().await;
             connection.close().await.unwrap();
             assert!(!log.exists(), "ended after {after:?}");

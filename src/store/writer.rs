@@ -1,7 +1,7 @@
 //! The one writer of a process: what waits to be written goes into one transaction.
 //!
-//! A commit costs far more than a row, so writes that arrive while one transaction is under way share
-//! the next. A write that is refused (a quota, a lost lease) has changed nothing, and costs the others
+//! A commit costs far more than a row, so writes that arrive while one transaction is under way, or while
+//! the next is begun, share the next. A write that is refused (a quota, a lost lease) has changed nothing, and costs the others
 //! nothing. A write that the database fails takes the transaction with it; each write of the group is
 //! then tried by itself.
 
@@ -220,60 +220,97 @@ struct Task {
     log: Option<LogKeeper>,
 }
 
+/// What is served together.
+#[derive(Default)]
+struct Round<'a> {
+    /// The first message, and where the others are, until these are wanted.
+    arriving: Option<(Message, &'a mut mpsc::UnboundedReceiver<Message>)>,
+    /// For one transaction.
+    writes: Vec<Box<dyn AnyWrite>>,
+    /// For one of their own, if there are writes: they lock rows of jobs after rows of owners.
+    claims: Vec<super::claim::Claiming>,
+    close: Option<oneshot::Sender<()>>,
+}
+
+impl Round<'_> {
+    fn of(write: Box<dyn AnyWrite>) -> Self {
+        Self { writes: vec![write], ..Self::default() }
+    }
+
+    /// Closes the round: it is of the messages that have arrived by now.
+    fn gather(&mut self) {
+        let Some((first, receiver)) = self.arriving.take() else { return };
+        let mut submits = Vec::new();
+        let arrived = std::iter::from_fn(|| receiver.try_recv().ok());
+        for message in std::iter::once(first).chain(arrived).take(MAX_GROUP) {
+            match message {
+                Message::Submit(submit) => submits.push(submit),
+                Message::Claim(claim) => self.claims.push(claim),
+                Message::Other(other) => self.writes.push(other),
+                Message::Close(done) => self.close = Some(done),
+            }
+        }
+        if !submits.is_empty() {
+            self.writes.insert(0, Box::new(super::submit::Submits::new(submits)));
+        }
+        if self.writes.is_empty() {
+            let claims = self.claims();
+            self.writes.extend(claims);
+        }
+    }
+
+    /// The claims, as one write.
+    fn claims(&mut self) -> Option<Box<dyn AnyWrite>> {
+        let claims = std::mem::take(&mut self.claims);
+        (!claims.is_empty()).then(|| Box::new(super::claim::Claims::new(claims)) as _)
+    }
+}
+
 impl Task {
     async fn run(mut self, mut receiver: mpsc::UnboundedReceiver<Message>) {
         while let Some(first) = receiver.recv().await {
-            // Those who were just answered get to ask again before the group is closed.
-            tokio::task::yield_now().await;
-            let mut group = vec![first];
-            while group.len() < MAX_GROUP {
-                let Ok(next) = receiver.try_recv() else { break };
-                group.push(next);
+            let Some(done) = self.serve(first, &mut receiver).await else { continue };
+            if let Some(log) = self.log.take() {
+                log.end().await;
             }
-            if let Some(done) = self.serve(group).await {
-                if let Some(log) = self.log.take() {
-                    log.end().await;
-                }
-                if let Some(connection) = self.connection.take() {
-                    // SQLite folds its log back into the file as the last connection closes.
-                    let _ = connection.close().await;
-                }
-                let _ = done.send(());
-                return;
+            if let Some(connection) = self.connection.take() {
+                // SQLite folds its log back into the file as the last connection closes.
+                let _ = connection.close().await;
             }
+            let _ = done.send(());
+            return;
         }
     }
 
-    /// Serves a group; `Some` when it asks to end.
-    async fn serve(&mut self, group: Vec<Message>) -> Option<oneshot::Sender<()>> {
-        let (mut submits, mut claims, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        let mut close = None;
-        for message in group {
-            match message {
-                Message::Submit(submit) => submits.push(submit),
-                Message::Claim(claim) => claims.push(claim),
-                Message::Other(other) => others.push(other),
-                Message::Close(done) => close = Some(done),
-            }
+    /// Serves a message and those that arrive while a transaction is begun for it; `Some` when one asks
+    /// to end.
+    async fn serve(
+        &mut self,
+        first: Message,
+        receiver: &mut mpsc::UnboundedReceiver<Message>,
+    ) -> Option<oneshot::Sender<()>> {
+        let closes = matches!(first, Message::Close(_));
+        let mut round = Round { arriving: Some((first, receiver)), ..Round::default() };
+        if closes {
+            // No transaction is begun for nothing.
+            round.gather();
         }
-        let mut writes: Vec<Box<dyn AnyWrite>> = Vec::with_capacity(others.len() + 1);
-        if !submits.is_empty() {
-            writes.push(Box::new(super::submit::Submits::new(submits)));
+        if !closes || !round.writes.is_empty() {
+            self.write_all(&mut round).await;
         }
-        writes.extend(others);
-        if !writes.is_empty() {
-            self.write_all(writes).await;
+        if let Some(claims) = round.claims() {
+            self.write_all(&mut Round::of(claims)).await;
         }
-        // In a transaction of their own: they lock rows of jobs after rows of owners.
-        if !claims.is_empty() {
-            self.write_all(vec![Box::new(super::claim::Claims::new(claims))]).await;
-        }
-        close
+        round.close
     }
 
-    /// Writes all in one transaction or, where that fails, each in its own.
-    async fn write_all(&mut self, mut writes: Vec<Box<dyn AnyWrite>>) {
-        let Err(error) = self.persistently(&mut writes).await else {
+    /// Writes all of a round in one transaction or, where that fails, each in its own.
+    async fn write_all(&mut self, round: &mut Round<'_>) {
+        let outcome = self.persistently(round).await;
+        // There may not have been a transaction.
+        round.gather();
+        let writes = std::mem::take(&mut round.writes);
+        let Err(error) = outcome else {
             writes.into_iter().for_each(|write| write.answer(None));
             return;
         };
@@ -283,17 +320,21 @@ impl Task {
             return;
         }
         for part in parts.drain(..) {
-            let mut alone = vec![part];
+            let mut alone = Round::of(part);
             let failure = self.persistently(&mut alone).await.err();
-            alone.into_iter().zip([failure]).for_each(|(part, failure)| part.answer(failure));
+            alone
+                .writes
+                .into_iter()
+                .zip([failure])
+                .for_each(|(part, failure)| part.answer(failure));
         }
     }
 
     /// Tries again while others hold the database, or until there is a connection again.
-    async fn persistently(&mut self, writes: &mut [Box<dyn AnyWrite>]) -> Result<(), StoreError> {
+    async fn persistently(&mut self, round: &mut Round<'_>) -> Result<(), StoreError> {
         let mut tries = 1;
         loop {
-            match self.once(writes).await {
+            match self.once(round).await {
                 Err(error) if error.is_transient() && tries < TRIES => {
                     tracing::warn!(error = %super::error::chain(&error), tries, "a write is tried again");
                     tokio::time::sleep(Duration::from_millis(20 << tries)).await;
@@ -304,18 +345,18 @@ impl Task {
         }
     }
 
-    async fn once(&mut self, writes: &mut [Box<dyn AnyWrite>]) -> Result<(), StoreError> {
+    async fn once(&mut self, round: &mut Round<'_>) -> Result<(), StoreError> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.context.database.connect().await?,
         };
         let mut leases = Vec::new();
-        let (outcome, usable) = transact(&mut connection, &self.context, writes, &mut leases).await;
+        let (outcome, usable) = transact(&mut connection, &self.context, round, &mut leases).await;
         if usable {
             self.connection = Some(connection);
         }
         let woke = outcome?;
-        self.context.written.add(writes.iter().map(|write| write.weight()).sum());
+        self.context.written.add(round.writes.iter().map(|write| write.weight()).sum());
         let mut held = locked(&self.context.held);
         for (job, epoch) in leases {
             match epoch {
@@ -336,7 +377,7 @@ impl Task {
 async fn transact(
     connection: &mut AnyConnection,
     context: &Context,
-    writes: &mut [Box<dyn AnyWrite>],
+    round: &mut Round<'_>,
     leases: &mut Vec<(String, Option<i64>)>,
 ) -> (Result<bool, StoreError>, bool) {
     let failed = |source| StoreError::database("write", &context.database.place, source);
@@ -347,8 +388,10 @@ async fn transact(
             return (Err(failed(source)), usable);
         }
     };
+    // Beginning takes a moment, in which others have come.
+    round.gather();
     let mut tally = Tally::default();
-    let outcome = fill(&mut transaction, context, writes, leases, &mut tally).await;
+    let outcome = fill(&mut transaction, context, &mut round.writes, leases, &mut tally).await;
     match outcome {
         Ok(woke) => match transaction.commit().await {
             Ok(()) => (Ok(woke), true),
