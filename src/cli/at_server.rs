@@ -1,14 +1,14 @@
 //! A request that a server carries out while somebody waits at a terminal.
 //!
-//! It is posted as any other and answered in one go, but with an idempotency key of its own. By that
-//! key its job is found, so that its news are shown and it is cancelled when the user interrupts; and
-//! where the connection breaks, the same request sent again is the same job again.
+//! It has an idempotency key of its own. By that key its job is found, so that its news are shown and it
+//! is cancelled when the user interrupts; and where the connection breaks, the same request sent again
+//! is the same job again. Most are posted as any other and answered in one go.
 
 mod call;
 mod delivery;
 
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -30,6 +30,9 @@ use crate::report::{JobEvent, SweepResponse};
 /// How often to look whether the thread that waits for the answer is still there.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// News on their way to the one who shows them, at most.
+const NEWS: usize = 64;
+
 /// What is told on the way to the answer.
 pub(super) enum Told {
     /// News of the job.
@@ -42,11 +45,15 @@ pub(super) enum Told {
     Untold,
 }
 
-enum Message<R> {
-    Told(Told),
+/// What reaches the one who waits.
+pub(super) enum Message<N, R> {
+    Told(N),
     Interrupted,
-    Ended(Result<R, RemoteError>),
+    Ended(Result<R, CliError>),
 }
+
+/// Where the work tells its news.
+pub(super) type Tell<N, R> = SyncSender<Message<N, R>>;
 
 /// How a request is sent: what it says, to whom, and how long to wait for a server that went away.
 pub(super) struct Request<'a> {
@@ -65,7 +72,7 @@ pub(super) fn answer<T: DeserializeOwned + Send + 'static>(
     terminal: Terminal,
 ) -> Result<(String, T), CliError> {
     let mut view = View::new(Expected::of_body(&request.body));
-    let post = |call: &Call, _: &Sender<Message<(String, T)>>| call.post();
+    let post = |call: &Call, _: &Tell<Told, (String, T)>| call.post();
     carried_out(request, remote::ANSWER_TIMEOUT, post, &mut |told| {
         match told {
             // After its end there is nothing to show but the answer.
@@ -82,7 +89,7 @@ pub(super) fn sweep(
     request: Request<'_>,
     shown: &mut dyn FnMut(Told) -> Result<(), CliError>,
 ) -> Result<(String, SweepResponse), CliError> {
-    let post = |call: &Call, sender: &Sender<Message<(String, SweepResponse)>>| {
+    let post = |call: &Call, sender: &Tell<Told, (String, SweepResponse)>| {
         remote_events::sweep(call, &mut |event| {
             // Whoever is told may have gone; then the answer is not wanted either.
             let _ = sender.send(Message::Told(Told::Sweep(event)));
@@ -108,40 +115,56 @@ pub(super) fn remark(told: Told, terminal: Terminal) {
 fn carried_out<R: Send + 'static>(
     request: Request<'_>,
     longest: Duration,
-    post: impl Fn(&Call, &Sender<Message<R>>) -> Result<R, RemoteError> + Send + 'static,
+    post: impl Fn(&Call, &Tell<Told, R>) -> Result<R, RemoteError> + Send + 'static,
     shown: &mut dyn FnMut(Told) -> Result<(), CliError>,
 ) -> Result<R, CliError> {
-    let patience = Duration::try_from_secs_f64(request.patience.seconds).unwrap_or_default();
-    let call = Arc::new(Call::new(request, longest)?);
-    let (sender, messages) = mpsc::channel();
+    let Request { target, server, route, body, patience } = request;
+    let patience = Duration::try_from_secs_f64(patience.seconds).unwrap_or_default();
+    let call = Call::new(target, server, route, &Value::Object(body), longest)?;
+    let work = move |call: &Arc<Call>, sender: &Tell<Told, R>| {
+        let (watched, news) = (Arc::clone(call), sender.clone());
+        std::thread::spawn(move || watch(&watched, &news));
+        let outcome = deliver(call, patience, sender, || post(call, sender));
+        outcome.map_err(|error| call.lost(error))
+    };
+    attended(call, work, shown)
+}
+
+/// Has `work` done on a thread of its own, and shows what that tells, until it ends; an interruption
+/// cancels the call's job.
+pub(super) fn attended<N: Send + 'static, R: Send + 'static>(
+    call: Call,
+    work: impl FnOnce(&Arc<Call>, &Tell<N, R>) -> Result<R, CliError> + Send + 'static,
+    shown: &mut dyn FnMut(N) -> Result<(), CliError>,
+) -> Result<R, CliError> {
+    let call = Arc::new(call);
+    let (sender, messages) = mpsc::sync_channel(NEWS);
     interruptions(sender.clone());
-    let delivering = {
-        let (call, sender) = (Arc::clone(&call), sender.clone());
+    let working = {
+        let call = Arc::clone(&call);
         std::thread::spawn(move || {
-            let outcome = deliver(&call, patience, &sender, || post(&call, &sender));
+            let outcome = work(&call, &sender);
             // Nobody waits any more where it was interrupted.
             let _ = sender.send(Message::Ended(outcome));
         })
     };
-    let watched = Arc::clone(&call);
-    std::thread::spawn(move || watch(&watched, &sender));
-    let outcome = attend(&call, &messages, &|| delivering.is_finished(), shown);
+    let outcome = attend(&call, &messages, &|| working.is_finished(), shown);
     call.is_over();
     outcome
 }
 
-/// Tells of what comes until the answer does.
-fn attend<R>(
+/// Tells of what comes until the end does.
+fn attend<N, R>(
     call: &Call,
-    messages: &Receiver<Message<R>>,
+    messages: &Receiver<Message<N, R>>,
     has_ended: &dyn Fn() -> bool,
-    shown: &mut dyn FnMut(Told) -> Result<(), CliError>,
+    shown: &mut dyn FnMut(N) -> Result<(), CliError>,
 ) -> Result<R, CliError> {
     loop {
         // Looked at first: what was said before the end is in the channel then.
         let ended = has_ended();
         let failure = match messages.recv_timeout(LOOK) {
-            Ok(Message::Ended(outcome)) => return outcome.map_err(|error| call.lost(error)),
+            Ok(Message::Ended(outcome)) => return outcome,
             Ok(Message::Told(told)) => match shown(told) {
                 Ok(()) => continue,
                 Err(error) => error,
@@ -159,7 +182,7 @@ fn attend<R>(
 }
 
 /// Tells of SIGINT and SIGTERM: the first asks, the second ends the process at once.
-fn interruptions<R: Send + 'static>(sender: Sender<Message<R>>) {
+fn interruptions<N: Send + 'static, R: Send + 'static>(sender: Tell<N, R>) {
     // Made ready in the thread: the request need not wait for it.
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -129,19 +129,6 @@ pub(super) fn post<T: DeserializeOwned>(
     answer(send(target, &url, body.to_string(), None, ANSWER_TIMEOUT)?, &url)
 }
 
-/// As [`post`], with a key that makes the same request again the same job again.
-pub(super) fn post_once<T: DeserializeOwned>(
-    target: &Target,
-    server: &str,
-    route: &str,
-    body: &Value,
-    key: &str,
-) -> Result<T, RemoteError> {
-    let url = endpoint(server, route)?;
-    let text = text(send(target, &url, body.to_string(), Some(key), ANSWER_TIMEOUT)?, &url)?;
-    understood(&url, &text)
-}
-
 /// Asks without a body, and gives the answer, as text and understood.
 pub(super) fn ask<T: DeserializeOwned>(
     target: &Target,

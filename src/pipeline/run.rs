@@ -199,10 +199,12 @@ impl Shared {
     }
 
     /// Whether jobs can have files now. That a disk is full shows only as something is written.
-    pub(super) fn has_place(&self) -> Result<(), ServiceError> {
+    pub(super) async fn has_place(&self) -> Result<(), ServiceError> {
         let directory = self.job_directory()?;
-        std::fs::write(directory.path().join("probe"), [1; PROBE_BYTES])
-            .map_err(|error| self.no_place("write", &error))
+        let write = move || std::fs::write(directory.path().join("probe"), [1; PROBE_BYTES]);
+        let written = tokio::task::spawn_blocking(write).await;
+        let written = written.map_err(|error| error::internal("looking for room", &error))?;
+        written.map_err(|error| self.no_place("write", &error))
     }
 
     fn no_place(&self, operation: &str, error: &std::io::Error) -> ServiceError {

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::contracts::{endless, increment};
+use crate::contracts::{base64, endless, increment};
 use crate::server::{
     Answer, Server, data_directory, device, program, program_through, share_caches, until,
 };
@@ -52,6 +52,14 @@ impl SmallDisk {
     fn fill(&self, name: &str) {
         let mut file = std::fs::File::create(self.ballast().join(name)).unwrap();
         while file.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    /// Takes all the room that is left but `spare` bytes.
+    fn fill_but(&self, spare: u64) {
+        self.fill("most");
+        let file = std::fs::File::options().write(true).open(self.ballast().join("most")).unwrap();
+        let taken = file.metadata().unwrap().len();
+        file.set_len(taken - spare).unwrap();
     }
 
     /// Gives it back.
@@ -172,7 +180,9 @@ fn a_full_disk_refuses_what_is_new_and_keeps_the_rest() {
         accepted.push(small.json["job_id"].as_str().unwrap().to_owned());
         until("a job that cannot be begun", || {
             let output = server.output();
-            (output.contains("a job cannot be begun") || output.contains("cannot claim a job"))
+            ["a job cannot be begun", "cannot claim a job", "jobs wait"]
+                .iter()
+                .any(|words| output.contains(words))
                 .then_some(())
         });
     } else {
@@ -185,10 +195,48 @@ fn a_full_disk_refuses_what_is_new_and_keeps_the_rest() {
             server.delete(&format!("/jobs/{running}"));
             job(&server, id)["finished_at"].is_number().then_some(())
         });
-        assert_eq!(job(&server, id)["state"], "completed", "{}", server.output());
+        let ended = job(&server, id);
+        assert_eq!(ended["state"], "completed", "{ended}\n{}", server.output());
     }
     assert_eq!(ended(&server, &running)["state"], "cancelled");
     assert_eq!(post(&server, &noisy()).status, 202);
+}
+
+/// A contract whose input is 16 MiB in a file, and next to nothing in its request.
+fn roomy() -> Value {
+    let elements = 4 << 20;
+    let packed = zstd::bulk::compress(&vec![0; 4 * elements], 1).unwrap();
+    let mut contract = increment();
+    let args = contract["kernel"]["io"]["args"].as_array_mut().unwrap();
+    args[0]["tensor_spec"] = json!({"shape": [elements], "dtype": "float32",
+        "data": {"data_b64": base64(&packed), "compress": "zstd"}});
+    args[1]["tensor_spec"]["shape"] = json!([elements]);
+    args[2]["value"] = json!(elements);
+    contract.as_object_mut().unwrap().remove("expected");
+    contract
+}
+
+/// What a job lacks may come in time: it is begun as often as a job may be, and fails only then.
+#[test]
+fn a_job_that_finds_no_room_for_its_data_is_begun_again() {
+    if device() != "emulator" {
+        return;
+    }
+    let disk = SmallDisk::mount();
+    share_caches(disk.path());
+    let server = Server::start_in(disk.path(), &[], &[]);
+    disk.fill_but(6 << 20);
+    let told = ended(&server, &submit(&server, &roomy()));
+    assert_eq!(
+        (&told["state"], &told["code"], &told["attempt"]),
+        (&json!("failed"), &json!("unavailable"), &json!(3)),
+        "{told}"
+    );
+    assert!(told["error"].as_str().unwrap().contains("No space left"), "{told}");
+    assert_eq!(server.output().matches("the job is begun again").count(), 2, "{}", server.output());
+    disk.free();
+    let done = ended(&server, &submit(&server, &roomy()));
+    assert_eq!((&done["state"], &done["attempt"]), (&json!("completed"), &json!(1)), "{done}");
 }
 
 /// The program as a user whom permissions bind: root they do not, so it gives up that right.

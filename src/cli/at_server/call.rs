@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Request;
 use crate::cli::CliError;
 use crate::cli::args::Target;
 use crate::cli::remote::{self, Method, RemoteError};
@@ -22,8 +21,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// A request that was or is to be sent.
 pub(in crate::cli) struct Call {
-    pub(super) target: Target,
-    pub(super) server: String,
+    pub(in crate::cli) target: Target,
+    pub(in crate::cli) server: String,
     route: &'static str,
     body: String,
     key: String,
@@ -36,14 +35,22 @@ pub(in crate::cli) struct Call {
 }
 
 impl Call {
-    pub(super) fn new(request: Request<'_>, longest: Duration) -> Result<Self, RemoteError> {
-        // An address that is none is told before anything else is done.
-        remote::endpoint(request.server, request.route)?;
+    /// # Errors
+    /// Where `server` is no address.
+    pub(in crate::cli) fn new(
+        target: &Target,
+        server: &str,
+        route: &'static str,
+        body: &Value,
+        longest: Duration,
+    ) -> Result<Self, RemoteError> {
+        // Told before anything else is done.
+        remote::endpoint(server, route)?;
         Ok(Self {
-            target: request.target.clone(),
-            server: request.server.trim_end_matches('/').to_owned(),
-            route: request.route,
-            body: Value::Object(request.body).to_string(),
+            target: target.clone(),
+            server: server.trim_end_matches('/').to_owned(),
+            route,
+            body: body.to_string(),
             key: uuid::Uuid::new_v4().to_string(),
             job: Mutex::default(),
             longest,
@@ -52,7 +59,7 @@ impl Call {
     }
 
     /// Sends the request, and waits for the answer.
-    pub(super) fn post<T: DeserializeOwned>(&self) -> Result<(String, T), RemoteError> {
+    pub(in crate::cli) fn post<T: DeserializeOwned>(&self) -> Result<(String, T), RemoteError> {
         let url = self.url()?;
         let response = self.send(&url)?;
         remote::answer(response, &url)
@@ -92,7 +99,8 @@ impl Call {
         Ok(Some(job.job_id))
     }
 
-    pub(super) fn found(&self, id: String) {
+    /// The request is this job.
+    pub(in crate::cli) fn found(&self, id: String) {
         self.job.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(id);
     }
 

@@ -1,10 +1,9 @@
 //! What goes on beside the one who waits: sending the request, again where it must be, and following its
 //! job.
 
-use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use super::{Call, Message, Told};
+use super::{Call, Message, Tell, Told};
 use crate::cli::CliError;
 use crate::cli::jobs::stream::follow;
 use crate::cli::patience::{Patience, without_advice};
@@ -29,7 +28,7 @@ const LATER_LOOKS: Duration = Duration::from_secs(2);
 pub(super) fn deliver<R>(
     call: &Call,
     patience: Duration,
-    sender: &Sender<Message<R>>,
+    sender: &Tell<Told, R>,
     ask: impl Fn() -> Result<R, RemoteError>,
 ) -> Result<R, RemoteError> {
     let began = Instant::now();
@@ -61,7 +60,7 @@ pub(super) fn deliver<R>(
 }
 
 /// Looks for the job, then tells its news until it ends or nobody waits any more.
-pub(super) fn watch<R>(call: &Call, sender: &Sender<Message<R>>) {
+pub(super) fn watch<R>(call: &Call, sender: &Tell<Told, R>) {
     let Some(id) = look_for(call, sender) else { return };
     call.found(id.clone());
     // Who asks for the answer says what is wrong; this is but its company.
@@ -81,7 +80,7 @@ pub(super) fn watch<R>(call: &Call, sender: &Sender<Message<R>>) {
     }
 }
 
-fn look_for<R>(call: &Call, sender: &Sender<Message<R>>) -> Option<String> {
+fn look_for<R>(call: &Call, sender: &Tell<Told, R>) -> Option<String> {
     let mut pause = FIRST_LOOK;
     loop {
         std::thread::sleep(pause);

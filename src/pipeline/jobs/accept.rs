@@ -96,6 +96,8 @@ impl Shared {
             to_accept,
             keep,
             returns: keyed,
+            // Somebody is told.
+            again: false,
             answer: Some(answer),
         };
         telemetry().submitted();

@@ -47,6 +47,8 @@ pub(super) struct Task {
     pub keep: Keep,
     /// Whether it waits for another process when this one shuts down.
     pub returns: bool,
+    /// Whether it may be begun again where the server lacked something.
+    pub again: bool,
     pub answer: Option<oneshot::Sender<Answer>>,
 }
 
@@ -56,6 +58,7 @@ type Answer = Result<Outcome, ServiceError>;
 struct Manner {
     keep: Keep,
     returns: bool,
+    again: bool,
     /// What its evaluation is called in the history.
     case: String,
 }
@@ -73,7 +76,7 @@ impl Shared {
         // Entered before anybody can ask for it.
         let entered = self.jobs.enter(&task.job);
         tokio::spawn(async move {
-            let Task { job, request, events, to_accept, keep, returns, answer, .. } = task;
+            let Task { job, request, events, to_accept, keep, returns, again, answer, .. } = task;
             let places = (task.admitted, task.place, entered);
             let case = match &request {
                 JobRequest::Evaluate(request) => history::case_of(request),
@@ -83,7 +86,7 @@ impl Shared {
             let ended = shared.accepted_and_done(&job, to_accept, work).await;
             let answered = match ended {
                 Ok(end) => {
-                    let manner = Manner { keep, returns, case };
+                    let manner = Manner { keep, returns, again, case };
                     shared.settle(&job, end, &manner, answer).await
                 }
                 Err(error) => {
@@ -197,6 +200,13 @@ impl Shared {
             End::Done(told) if manner.returns && self.is_interrupted(&told) => {
                 self.give_back(job).await;
                 (None, Err(ServiceError::ShuttingDown))
+            }
+            End::Done(Err(error @ ServiceError::Unavailable(_))) if manner.again => {
+                let cause = error::chain(&error);
+                tracing::warn!(job = job.id(), error = cause, "the job is begun again");
+                // Dropped, the lease gives the job back, which is an attempt.
+                drop(job.lease().take());
+                (None, Err(error))
             }
             End::Done(mut told) => match ended(&mut told) {
                 Ok(ending) => (Some(ending), told),

@@ -61,6 +61,7 @@ impl Drop for Dispatcher {
 }
 
 async fn claim_all(shared: Weak<Shared>, places: Arc<Semaphore>, mut stop: watch::Receiver<bool>) {
+    let mut told = false;
     loop {
         let Some(shared) = shared.upgrade() else { return };
         let next = async {
@@ -75,9 +76,20 @@ async fn claim_all(shared: Weak<Shared>, places: Arc<Semaphore>, mut stop: watch
             next = next => next,
         };
         let Some((place, admitted)) = next else { return };
+        if let Err(error) = shared.default_device() {
+            if !std::mem::replace(&mut told, true) {
+                tracing::error!(error = chain(&error), "jobs wait");
+            }
+            drop((place, admitted));
+            if paused(&mut stop).await {
+                return;
+            }
+            continue;
+        }
+        told = false;
         // Not to be dropped half way: a claimed job must be begun.
         match shared.store.claim().await {
-            Ok(Some(claimed)) => match shared.has_place() {
+            Ok(Some(claimed)) => match shared.has_place().await {
                 Ok(()) => shared.begin_claimed(claimed, admitted, place).await,
                 Err(error) => {
                     shared.put_off(claimed, &error).await;
@@ -148,7 +160,7 @@ impl Shared {
                 return;
             }
         };
-        let attempt = u32::from(row.attempts);
+        let (attempt, again) = (u32::from(row.attempts), row.attempts < row.max_attempts);
         let job = LiveJob::new(row.id, kind, &row.owner, attempt, self.run_dir.path());
         if row.cancel_requested {
             job.stop(Stop::Cancelled);
@@ -163,6 +175,7 @@ impl Shared {
             to_accept: None,
             keep: Keep::Whole,
             returns: true,
+            again,
             answer: None,
         });
     }

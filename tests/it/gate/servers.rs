@@ -352,7 +352,8 @@ fn an_interrupted_run_is_cancelled_at_the_server() {
     gate.interrupt();
     let (exit, stdout, stderr) = gate.end();
     assert_eq!((exit, stdout.as_str()), (130, ""), "{stderr}");
-    assert!(stderr.contains("is cancelled"), "{stderr}");
+    let id = jobs(&server)[0]["job_id"].as_str().unwrap().to_owned();
+    assert!(stderr.contains(&format!("cancelled job {id} at {}", server.url)), "{stderr}");
     assert_eq!(jobs(&server)[0]["state"], "cancelled");
 
     // What others end there is an error of the tool, and no regression.
