@@ -188,7 +188,11 @@ fn renamed_copy(path: &Path, run_dir: &Path) -> Result<PathBuf, LoadError> {
         .map_err(|source| LoadError::Rename { path: path.to_owned(), source })?;
     // A file of its own for each process: another may be running from a shared one.
     let target = run_dir.join(format!("emulator-{}.so", std::process::id()));
-    std::fs::write(&target, renamed).map_err(fail)?;
+    std::fs::write(&target, renamed).map_err(|error| {
+        // What there was room for, there is no use for.
+        let _ = std::fs::remove_file(&target);
+        fail(error)
+    })?;
     Ok(target)
 }
 

@@ -225,12 +225,17 @@ fn a_job_that_finds_no_room_for_its_data_is_begun_again() {
     let disk = SmallDisk::mount();
     share_caches(disk.path());
     let server = Server::start_in(disk.path(), &[], &[]);
+    // Each takes room as it starts.
+    until("a worker and its spare", || {
+        (server.output().matches("a worker is ready").count() == 2).then_some(())
+    });
     disk.fill_but(6 << 20);
     let told = ended(&server, &submit(&server, &roomy()));
     assert_eq!(
         (&told["state"], &told["code"], &told["attempt"]),
         (&json!("failed"), &json!("unavailable"), &json!(3)),
-        "{told}"
+        "{told}\n{}",
+        server.output()
     );
     assert!(told["error"].as_str().unwrap().contains("No space left"), "{told}");
     assert_eq!(server.output().matches("the job is begun again").count(), 2, "{}", server.output());

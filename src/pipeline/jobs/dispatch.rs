@@ -144,10 +144,11 @@ impl Shared {
         place: OwnedSemaphorePermit,
     ) {
         let Claimed { job: row, request, lease } = claimed;
+        let (attempt, again) = (u32::from(row.attempts), row.attempts < row.max_attempts);
         let kind = codec::from_store(row.kind);
         let request = match codec::decoded(kind, request).await {
             Ok(request) => request,
-            Err(CodecError::Failed(error)) => {
+            Err(CodecError::Failed(error)) if again => {
                 // Dropped, the lease gives the job back, which is an attempt.
                 tracing::error!(job = row.id, %error, "a stored request cannot be read now");
                 return;
@@ -160,7 +161,6 @@ impl Shared {
                 return;
             }
         };
-        let (attempt, again) = (u32::from(row.attempts), row.attempts < row.max_attempts);
         let job = LiveJob::new(row.id, kind, &row.owner, attempt, self.run_dir.path());
         if row.cancel_requested {
             job.stop(Stop::Cancelled);

@@ -170,7 +170,11 @@ pub(super) fn stopped(why: Stop) -> Ending {
 /// How a job ends that cannot be run at all.
 pub(super) fn unreadable(error: &CodecError) -> Ending {
     let message = format!("the stored request cannot be used: {error}");
-    without_report(JobState::Failed, "unreadable_request", &message)
+    let code = match error {
+        CodecError::Failed(_) => "unavailable",
+        CodecError::Newer { .. } | CodecError::Unreadable(_) => "unreadable_request",
+    };
+    without_report(JobState::Failed, code, &message)
 }
 
 fn without_report(state: JobState, code: &str, message: &str) -> Ending {
