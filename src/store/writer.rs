@@ -1,9 +1,9 @@
 //! The one writer of a process: what waits to be written goes into one transaction.
 //!
-//! A commit costs far more than a row, so writes that arrive while one transaction is under way, or while
-//! the next is begun, share the next. A write that is refused (a quota, a lost lease) has changed nothing, and costs the others
-//! nothing. A write that the database fails takes the transaction with it; each write of the group is
-//! then tried by itself.
+//! A commit costs far more than a row, so writes that arrive while one transaction is under way, or
+//! while the next is begun, share that next one. A write that is refused (a quota, a lost lease) has
+//! changed nothing, and costs the others nothing. A write that the database fails takes the transaction
+//! with it; each write of the group is then tried by itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -101,6 +101,9 @@ impl Shared {
             shared.keep_leavings(&job).await;
             // Until here a job counts as one in flight, so that what is written behind is bounded.
             drop(places);
+            // Where the end is not written, the lease is still there. Dropped, it gives the job back, which
+            // is an attempt; not before, for that attempt may begin at once.
+            drop(job.lease().take());
         });
     }
 
@@ -204,8 +207,6 @@ impl Shared {
             End::Done(Err(error @ ServiceError::Unavailable(_))) if manner.again => {
                 let cause = error::chain(&error);
                 tracing::warn!(job = job.id(), error = cause, "the job is begun again");
-                // Dropped, the lease gives the job back, which is an attempt.
-                drop(job.lease().take());
                 (None, Err(error))
             }
             End::Done(mut told) => match ended(&mut told) {
@@ -275,6 +276,10 @@ impl Shared {
             tokio::time::sleep(Duration::from_secs(pause)).await;
             let Some(ending) = again() else { break };
             outcome = self.store.try_finish(&mut lease, ending).await;
+        }
+        if outcome.is_err() {
+            // Given back where the job leaves.
+            *job.lease() = Some(lease);
         }
         outcome
     }

@@ -223,7 +223,7 @@ impl LiveJobs {
     pub(super) fn enter(self: &Arc<Self>, job: &Arc<LiveJob>) -> Entered {
         self.lock().insert(job.id.clone(), Arc::clone(job));
         self.changed.send_replace(());
-        Entered { jobs: Arc::clone(self), id: job.id.clone() }
+        Entered { jobs: Arc::clone(self), job: Arc::clone(job) }
     }
 
     pub(in crate::pipeline) fn get(&self, id: &str) -> Option<Arc<LiveJob>> {
@@ -275,12 +275,17 @@ impl LiveJobs {
 /// A job's place in the table.
 pub(super) struct Entered {
     jobs: Arc<LiveJobs>,
-    id: String,
+    job: Arc<LiveJob>,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        self.jobs.lock().remove(&self.id);
+        let mut jobs = self.jobs.lock();
+        // Another attempt may have come in its place.
+        if jobs.get(&self.job.id).is_some_and(|job| Arc::ptr_eq(job, &self.job)) {
+            jobs.remove(&self.job.id);
+        }
+        drop(jobs);
         self.jobs.changed.send_replace(());
     }
 }
@@ -307,6 +312,16 @@ mod tests {
         drop(entered);
         assert!(table.get("a").is_none());
         assert_eq!(table.all().len(), 1);
+    }
+
+    #[test]
+    fn an_attempt_that_leaves_takes_no_later_one_with_it() {
+        let table = Arc::new(LiveJobs::default());
+        let (first, second) = (job("a", JobKind::Evaluate), job("a", JobKind::Evaluate));
+        let entered = table.enter(&first);
+        let _later = table.enter(&second);
+        drop(entered);
+        assert!(Arc::ptr_eq(&table.get("a").unwrap(), &second));
     }
 
     #[tokio::test]
