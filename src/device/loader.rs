@@ -1,11 +1,13 @@
 //! Which driver, and opening it.
 
+use std::io::Write;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use cudarc::driver::sys;
 use libloading::Library;
+use tempfile::TempPath;
 
 use super::api::Api;
 use super::context::Driver;
@@ -168,17 +170,15 @@ fn open(choice: &DriverChoice, run_dir: &Path) -> Result<Library, LoadError> {
                             name it in WARPGAUGE_EMULATOR";
                 return Err(fail(text.to_owned()));
             }
+            // The object stays mapped; the file goes once it is open, or cannot be.
             let renamed = renamed_copy(path, run_dir)?;
-            let library = open_library(&renamed).map_err(fail);
-            // The object stays mapped; the name has done its work.
-            let _ = std::fs::remove_file(&renamed);
-            library
+            open_library(&renamed).map_err(fail)
         }
     }
 }
 
 /// Writes a copy of the emulator called `libcuda.so` into `run_dir`.
-fn renamed_copy(path: &Path, run_dir: &Path) -> Result<PathBuf, LoadError> {
+fn renamed_copy(path: &Path, run_dir: &Path) -> Result<TempPath, LoadError> {
     let fail = |error: std::io::Error| LoadError::Emulator {
         path: path.to_owned(),
         reason: format!("copy it to {}: {error}", run_dir.display()),
@@ -187,13 +187,10 @@ fn renamed_copy(path: &Path, run_dir: &Path) -> Result<PathBuf, LoadError> {
     let renamed = shorten_soname(&bytes, FIRST_CANDIDATE)
         .map_err(|source| LoadError::Rename { path: path.to_owned(), source })?;
     // A file of its own for each process: another may be running from a shared one.
-    let target = run_dir.join(format!("emulator-{}.so", std::process::id()));
-    std::fs::write(&target, renamed).map_err(|error| {
-        // What there was room for, there is no use for.
-        let _ = std::fs::remove_file(&target);
-        fail(error)
-    })?;
-    Ok(target)
+    let target = tempfile::Builder::new().prefix("emulator-").suffix(".so").tempfile_in(run_dir);
+    let mut target = target.map_err(fail)?;
+    target.write_all(&renamed).map_err(fail)?;
+    Ok(target.into_temp_path())
 }
 
 fn open_library(path: &Path) -> Result<Library, String> {

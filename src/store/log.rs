@@ -60,14 +60,7 @@ impl LogKeeper {
     /// Starts the task.
     pub(super) fn start(database: Database, written: Arc<Written>) -> Self {
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(async move {
-            let mut connection = None;
-            keep(&database, &written, stopped, &mut connection).await;
-            if let Some(connection) = connection {
-                // Fails if the database is gone; then there is nothing to close.
-                let _ = connection.close().await;
-            }
-        });
+        let task = tokio::spawn(async move { keep(&database, &written, stopped).await });
         Self { stop, task }
     }
 
@@ -83,25 +76,24 @@ impl LogKeeper {
 ///
 /// It stops between steps only: what is dropped while it connects has its connection closed by another
 /// thread, at some later time, and whoever closes the database would not be the last.
-async fn keep(
-    database: &Database,
-    written: &Written,
-    mut stopped: oneshot::Receiver<()>,
-    connection: &mut Option<AnyConnection>,
-) {
-    let (mut folded, mut pause) = (0, PAUSE);
+async fn keep(database: &Database, written: &Written, mut stopped: oneshot::Receiver<()>) {
+    let (mut connection, mut folded, mut pause) = (None, 0, PAUSE);
     loop {
         tokio::select! {
-            _ = &mut stopped => return,
+            _ = &mut stopped => break,
             () = worth_a_step(written, folded, pause) => {}
         }
         let (count, start) = (written.count(), Instant::now());
-        pause = if fold(database, connection).await {
+        connection = fold(database, connection).await;
+        pause = if connection.is_some() {
             folded = count;
             (start.elapsed() * REST).clamp(PAUSE, PATIENCE)
         } else {
             PATIENCE
         };
+    }
+    if let Some(connection) = connection {
+        close(connection).await;
     }
 }
 
@@ -119,22 +111,30 @@ async fn worth_a_step(written: &Written, folded: u64, pause: Duration) {
     }
 }
 
-/// Folds back what can be without waiting for anybody; whether that went well.
-async fn fold(database: &Database, kept: &mut Option<AnyConnection>) -> bool {
-    if kept.is_none() {
-        match database.connect().await {
-            Ok(connection) => *kept = Some(connection),
+/// Folds back what can be without waiting for anybody. Gives the connection if that went well.
+async fn fold(database: &Database, kept: Option<AnyConnection>) -> Option<AnyConnection> {
+    let mut connection = match kept {
+        Some(connection) => connection,
+        None => match database.connect().await {
+            Ok(connection) => connection,
             Err(error) => {
                 tracing::warn!(%error, "the database's log cannot be folded back now");
+                return None;
             }
+        },
+    };
+    match connection.execute(sqlx::raw_sql("PRAGMA wal_checkpoint(PASSIVE)")).await {
+        Ok(_) => Some(connection),
+        Err(_) => {
+            close(connection).await;
+            None
         }
     }
-    let Some(connection) = kept else { return false };
-    let folded = connection.execute(sqlx::raw_sql("PRAGMA wal_checkpoint(PASSIVE)")).await.is_ok();
-    if !folded {
-        *kept = None;
-    }
-    folded
+}
+
+async fn close(connection: AnyConnection) {
+    // Fails if the database is gone; then there is nothing to close.
+    let _ = connection.close().await;
 }
 
 #[cfg(test)]

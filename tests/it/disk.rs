@@ -78,6 +78,15 @@ impl Drop for SmallDisk {
     }
 }
 
+/// The disk stays for as long as the server: keep both.
+fn server_on_a_small_disk() -> (SmallDisk, Server) {
+    let disk = SmallDisk::mount();
+    // Else they would take its room.
+    share_caches(disk.path());
+    let server = Server::start_in(disk.path(), &[], &[]);
+    (disk, server)
+}
+
 fn as_root(program: &str) -> Command {
     if rustix::process::geteuid().is_root() {
         return Command::new(program);
@@ -136,9 +145,7 @@ fn a_full_disk_refuses_what_is_new_and_keeps_the_rest() {
     if device() != "emulator" {
         return;
     }
-    let disk = SmallDisk::mount();
-    share_caches(disk.path());
-    let server = Server::start_in(disk.path(), &[], &[]);
+    let (disk, server) = server_on_a_small_disk();
     let before = server.evaluate(&increment());
     let running = submit(&server, &endless(100.0));
     runs(&server, &running);
@@ -222,9 +229,7 @@ fn a_job_that_finds_no_room_for_its_data_is_begun_again() {
     if device() != "emulator" {
         return;
     }
-    let disk = SmallDisk::mount();
-    share_caches(disk.path());
-    let server = Server::start_in(disk.path(), &[], &[]);
+    let (disk, server) = server_on_a_small_disk();
     // Each takes room as it starts.
     until("a worker and its spare", || {
         (server.output().matches("a worker is ready").count() == 2).then_some(())

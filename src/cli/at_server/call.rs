@@ -136,7 +136,7 @@ impl Call {
                  `warpgauge jobs list --server {server}` shows it"
             );
         };
-        let route = format!("/jobs/{}", remote::encoded(&id));
+        let route = remote::job_route(&id, "");
         match remote::ask_within::<CancelReport>(
             &self.target,
             server,

@@ -18,10 +18,9 @@ use crate::gate::report::GateReport;
 use crate::report::{JobEvent, JobView};
 
 /// A server that gates.
-#[derive(Debug, Clone)]
-pub(in crate::cli) struct AtServer {
-    target: Target,
-    url: String,
+pub(in crate::cli) struct AtServer<'a> {
+    pub(super) target: &'a Target,
+    pub(super) url: &'a str,
     patience_s: f64,
     terminal: Terminal,
 }
@@ -39,17 +38,17 @@ struct Accepted {
     job_id: String,
 }
 
-impl AtServer {
+impl<'a> AtServer<'a> {
     /// # Errors
     /// Where `url` is no address.
     pub(super) fn new(
-        target: &Target,
-        url: &str,
+        target: &'a Target,
+        url: &'a str,
         patience_s: f64,
         terminal: Terminal,
     ) -> Result<Self, CliError> {
         remote::endpoint(url, "/gate")?;
-        Ok(Self { target: target.clone(), url: url.to_owned(), patience_s, terminal })
+        Ok(Self { target, url, patience_s, terminal })
     }
 
     /// A new stretch of patience.
@@ -65,7 +64,7 @@ impl AtServer {
     ) -> Result<GateReport, CliError> {
         let (body, cases) = (json::tree("suite", request)?, request.cases.len());
         let route = "/gate?wait=false";
-        let call = Call::new(&self.target, &self.url, route, &body, ANSWER_TIMEOUT)?;
+        let call = Call::new(self.target, self.url, route, &body, ANSWER_TIMEOUT)?;
         let patience = self.patience();
         let work = move |call: &Arc<Call>, tell: &Tell<News, GateReport>| {
             carry_out(call, cases, patience, tell)

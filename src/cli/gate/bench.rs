@@ -19,7 +19,7 @@ pub(in crate::cli) enum Bench<'a> {
     /// This process.
     Local(Box<Session>),
     /// A server.
-    Remote { at: AtServer, target: &'a Target, url: &'a str, patience: Patience },
+    Remote { at: AtServer<'a>, patience: Patience },
 }
 
 impl<'a> Bench<'a> {
@@ -35,7 +35,7 @@ impl<'a> Bench<'a> {
                 // An address that is none is told before anything else is done.
                 let at = AtServer::new(target, url, patience_s, terminal)?;
                 let patience = at.patience();
-                Self::Remote { at, target, url, patience }
+                Self::Remote { at, patience }
             }
             None => Self::Local(Box::new(Session::start(config)?)),
         })
@@ -67,10 +67,10 @@ impl<'a> Bench<'a> {
             Self::Local(session) => session.call(|service| async move {
                 Ok(service.promote(&name, &job_id, &Caller::local()).await?)
             }),
-            Self::Remote { target, url, patience, .. } => {
+            Self::Remote { at, patience } => {
                 let body = json::tree("promotion", &Promotion { job_id })?;
                 let route = format!("/baselines/{name}/promote");
-                Ok(patience.with(|| remote::post(target, url, &route, &body))?.1)
+                Ok(patience.with(|| remote::post(at.target, at.url, &route, &body))?.1)
             }
         }
     }
@@ -81,9 +81,9 @@ impl<'a> Bench<'a> {
             Self::Local(session) => session.call(|service| async move {
                 Ok(service.put_baseline(new, &Caller::local()).await?)
             }),
-            Self::Remote { target, url, patience, .. } => {
+            Self::Remote { at, patience } => {
                 let body = json::tree("baseline", &new)?;
-                Ok(patience.with(|| remote::post(target, url, "/baselines", &body))?.1)
+                Ok(patience.with(|| remote::post(at.target, at.url, "/baselines", &body))?.1)
             }
         }
     }
@@ -94,9 +94,9 @@ impl<'a> Bench<'a> {
             Self::Local(session) => session.call(|service| async move {
                 Ok(service.compare(request, Submission::local()).await?)
             }),
-            Self::Remote { target, url, patience, .. } => {
+            Self::Remote { at, patience } => {
                 let body = json::tree("comparison", &request)?;
-                Ok(patience.with(|| remote::post(target, url, "/compare", &body))?.1)
+                Ok(patience.with(|| remote::post(at.target, at.url, "/compare", &body))?.1)
             }
         }
     }

@@ -15,8 +15,8 @@ use super::live::{LiveJob, Stop};
 use super::outcome;
 use crate::store::Claimed;
 
-/// Pause after the store failed, or there was no place for files: what helps, room on the disk say,
-/// tells nobody.
+/// Pause after the store failed, or there was no place for files or no device: what helps, room on the
+/// disk say, tells nobody.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The task that claims jobs.
@@ -60,6 +60,14 @@ impl Drop for Dispatcher {
     }
 }
 
+/// What came of a turn.
+enum Turn {
+    Begun,
+    NothingWaits,
+    /// Nothing can be begun now.
+    Trouble,
+}
+
 async fn claim_all(shared: Weak<Shared>, places: Arc<Semaphore>, mut stop: watch::Receiver<bool>) {
     let mut told = false;
     loop {
@@ -76,40 +84,15 @@ async fn claim_all(shared: Weak<Shared>, places: Arc<Semaphore>, mut stop: watch
             next = next => next,
         };
         let Some((place, admitted)) = next else { return };
-        if let Err(error) = shared.default_device() {
-            if !std::mem::replace(&mut told, true) {
-                tracing::error!(error = chain(&error), "jobs wait");
-            }
-            drop((place, admitted));
-            if paused(&mut stop).await {
-                return;
-            }
-            continue;
-        }
-        told = false;
         // Not to be dropped half way: a claimed job must be begun.
-        match shared.store.claim().await {
-            Ok(Some(claimed)) => match shared.has_place().await {
-                Ok(()) => shared.begin_claimed(claimed, admitted, place).await,
-                Err(error) => {
-                    shared.put_off(claimed, &error).await;
-                    drop((place, admitted));
-                    if paused(&mut stop).await {
-                        return;
-                    }
-                }
+        match shared.take_turn(place, admitted, &mut told).await {
+            Turn::Begun => {}
+            Turn::NothingWaits => tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = shared.store.wait_for_work() => {}
             },
-            Ok(None) => {
-                drop((place, admitted));
-                tokio::select! {
-                    biased;
-                    _ = stop.wait_for(|stop| *stop) => return,
-                    () = shared.store.wait_for_work() => {}
-                }
-            }
-            Err(error) => {
-                drop((place, admitted));
-                tracing::error!(error = chain(&error), "cannot claim a job");
+            Turn::Trouble => {
                 if paused(&mut stop).await {
                     return;
                 }
@@ -128,6 +111,39 @@ async fn paused(stop: &mut watch::Receiver<bool>) -> bool {
 }
 
 impl Shared {
+    /// Claims the next job and begins it. `told`: whether it was told that no device works.
+    async fn take_turn(
+        self: &Arc<Self>,
+        place: OwnedSemaphorePermit,
+        admitted: Admitted,
+        told: &mut bool,
+    ) -> Turn {
+        if let Err(error) = self.default_device() {
+            if !std::mem::replace(told, true) {
+                tracing::error!(error = chain(&error), "jobs wait");
+            }
+            return Turn::Trouble;
+        }
+        *told = false;
+        match self.store.claim().await {
+            Ok(Some(claimed)) => match self.has_place().await {
+                Ok(()) => {
+                    self.begin_claimed(claimed, admitted, place).await;
+                    Turn::Begun
+                }
+                Err(error) => {
+                    self.put_off(claimed, &error).await;
+                    Turn::Trouble
+                }
+            },
+            Ok(None) => Turn::NothingWaits,
+            Err(error) => {
+                tracing::error!(error = chain(&error), "cannot claim a job");
+                Turn::Trouble
+            }
+        }
+    }
+
     /// Has a job wait that cannot be begun for want of a place: it would fail, and it need not.
     async fn put_off(&self, claimed: Claimed, why: &ServiceError) {
         let job = claimed.job.id;
