@@ -17,7 +17,7 @@ async fn a_compilation_that_does_not_end_is_stopped() {
     let started = std::time::Instant::now();
     let result = bench.compile(&cuda(ENDLESS)).await;
     assert!(matches!(result, Err(CompileError::Timeout { .. })), "{result:?}");
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
     assert_eq!(bench.compiler.stats().running, 0);
     assert_eq!(std::fs::read_dir(bench.dir.path().join("run")).unwrap().count(), 0);
 }
