@@ -28,7 +28,11 @@ pub(super) fn start(effective: &Effective, verbosity: Verbosity) -> Result<(), C
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && !no_colour)
         .try_init()
-        .map_err(|error| CliError::Internal(format!("could not start logging: {error}")))
+        .map_err(|error| CliError::Internal(format!("could not start logging: {error}")))?;
+    for remark in &effective.remarks {
+        tracing::info!("{remark}");
+    }
+    Ok(())
 }
 
 fn level(effective: &Effective, verbosity: Verbosity) -> &str {

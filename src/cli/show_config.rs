@@ -122,7 +122,7 @@ mod tests {
     fn json_has_every_setting_and_its_origin_but_no_keys() {
         let secret = ("WARPGAUGE_WEBHOOK_SECRET", "sesame-and-more-of-it");
         let keys = ("WARPGAUGE_API_KEYS", "sesame,open");
-        let database = ("DATABASE_URL", "postgres://me:sesame@localhost/db");
+        let database = ("WARPGAUGE_DATABASE_URL", "postgres://me:sesame@localhost/db");
         let effective = effective(&[("PORT", "9001"), keys, secret, database]);
         let values = json::tree("configuration", &effective.config).unwrap();
         let settings = settings_json(&effective, &values);

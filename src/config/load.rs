@@ -49,6 +49,8 @@ pub struct Effective {
     pub config: Config,
     /// Origin of every setting, by key.
     pub origins: BTreeMap<&'static str, Origin>,
+    /// What an operator may have meant otherwise, for the log.
+    pub remarks: Vec<String>,
 }
 
 impl Config {
@@ -218,8 +220,20 @@ impl Merged {
             message: error.message().to_owned(),
         })?;
         config.storage.data_dir = data_dir(&config.storage.data_dir, env)?;
-        Ok(Effective { config, origins })
+        let remarks = unread_database(&config, env).into_iter().collect();
+        Ok(Effective { config, origins, remarks })
     }
+}
+
+/// What to say where `DATABASE_URL` names a database that could be meant for us. It was once read.
+fn unread_database(config: &Config, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let other = env("DATABASE_URL")?;
+    let possible = ["postgres://", "postgresql://"].iter().any(|scheme| other.starts_with(scheme));
+    (possible && config.storage.database_url.is_empty()).then(|| {
+        "DATABASE_URL is not read: jobs are kept in the data directory. If that database is meant for \
+         warpgauge, name it in WARPGAUGE_DATABASE_URL or storage.database_url"
+            .to_owned()
+    })
 }
 
 /// The data directory, absolute; by the XDG base directory specification if none is given.

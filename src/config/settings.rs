@@ -83,7 +83,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("limits.max_queued_per_key", Kind::Integer(0, 100_000_000)),
     setting("limits.max_running_per_key", Kind::Integer(0, 1_000_000)),
     with_env("storage.data_dir", Kind::Path, "WARPGAUGE_DATA_DIR"),
-    with_env("storage.database_url", Kind::DatabaseUrl, "DATABASE_URL"),
+    with_env("storage.database_url", Kind::DatabaseUrl, "WARPGAUGE_DATABASE_URL"),
     setting("storage.durability", Kind::Choice(&["process", "power"])),
     setting("storage.keep_days", Kind::Number(0.0, 36_500.0)),
     setting("storage.keep_jobs", Kind::Integer(0, 1_000_000_000)),

@@ -18,7 +18,7 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Settings of the environment that a developer may have, and that a test must not see.
-const SETTINGS: [&str; 11] = [
+const SETTINGS: [&str; 13] = [
     "HOST",
     "PORT",
     "GPU_DEVICE",
@@ -26,6 +26,8 @@ const SETTINGS: [&str; 11] = [
     "ENABLE_DEVICE_METRICS",
     "LOG_LEVEL",
     "DATABASE_URL",
+    "WARPGAUGE_CA_CERT",
+    "WARPGAUGE_DATABASE_URL",
     "WARPGAUGE_ADMIN_KEYS",
     "WARPGAUGE_API_KEYS",
     "WARPGAUGE_WEBHOOK_SECRET",

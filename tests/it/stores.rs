@@ -47,7 +47,8 @@ impl Home {
     /// Starts a server with more arguments.
     pub fn start(&self, arguments: &[&str]) -> Server {
         let url = self.postgres.as_ref().map(|(server, _)| server.url());
-        let environment: Vec<_> = url.iter().map(|url| ("DATABASE_URL", url.as_str())).collect();
+        let environment: Vec<_> =
+            url.iter().map(|url| ("WARPGAUGE_DATABASE_URL", url.as_str())).collect();
         Server::start_in(self.path(), arguments, &environment)
     }
 }

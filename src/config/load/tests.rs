@@ -87,7 +87,7 @@ fn every_environment_variable_is_honoured() {
         ("WARPGAUGE_TOOLS", "/a:/b", |c| c.tools.path.clone(), "/a:/b"),
         ("WARPGAUGE_DATA_DIR", "/data", |c| c.storage.data_dir.clone(), "/data"),
         (
-            "DATABASE_URL",
+            "WARPGAUGE_DATABASE_URL",
             "postgres://user@host/name",
             |c| c.storage.database_url.clone(),
             "postgres://user@host/name",
@@ -241,4 +241,22 @@ fn paths_in_a_file_are_relative_to_the_file() {
         panic!("comes from the file");
     };
     assert_eq!(effective.config.data_dir(), path.parent().expect("has one").join("data"));
+}
+
+/// The variable that a machine's other programs have is theirs: their database is not ours.
+#[test]
+fn the_database_of_another_program_is_left_alone() {
+    let theirs = ("DATABASE_URL", "postgres://app:sesame@host/app");
+    let given = load(None, &[theirs]).unwrap();
+    assert_eq!(given.config.storage.database_url, "");
+    let [remark] = &given.remarks[..] else { panic!("{:?}", given.remarks) };
+    assert!(remark.contains("WARPGAUGE_DATABASE_URL") && !remark.contains("sesame"), "{remark}");
+    let ours = ("WARPGAUGE_DATABASE_URL", "postgres://wg@host/wg");
+    let given = load(None, &[theirs, ours]).unwrap();
+    assert_eq!(given.config.storage.database_url, ours.1);
+    assert!(given.remarks.is_empty());
+    // What could never have been ours needs no remark.
+    for other in ["mysql://host/app", "", "sqlite:app.db"] {
+        assert!(load(None, &[("DATABASE_URL", other)]).unwrap().remarks.is_empty(), "{other}");
+    }
 }
