@@ -13,6 +13,8 @@ mod byte_string;
 mod xml;
 
 pub mod contained;
+pub mod environment;
+pub mod private;
 pub mod telemetry;
 
 pub mod tensor;

@@ -5,6 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
 use clap::Parser;
+use rustix::process::DumpableBehavior;
 
 use super::args::{Cli, Command, Global};
 use super::logging::{self, Verbosity};
@@ -21,6 +22,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     if let Some(code) = children::dispatch(&args) {
         return code;
     }
+    keep_to_ourselves();
     // Known before the command line is understood: wrong usage of the gate is no regression.
     let gates = args.iter().skip(1).any(|arg| arg == "gate");
     let cli = match Cli::try_parse_from(args) {
@@ -47,6 +49,14 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
             Exit::Internal.into()
         }
     }
+}
+
+/// Keeps from children what they are not given: files that whoever started this program left open, and
+/// this process' own memory and environment, which `/proc` shows to all processes of the same user.
+fn keep_to_ourselves() {
+    close_fds::set_fds_cloexec(3, &[]);
+    // Refused nowhere; and if it were, work would go on as it did.
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 /// The code of the gate for an end that is no verdict.

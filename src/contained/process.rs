@@ -13,22 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::capture::{Capture, Captured};
 use super::tree::{self, MARK_VARIABLE};
-
-/// What a program of another's may know of our environment: where libraries are, and what CUDA and
-/// the container runtime were told of devices.
-const INHERITED: [&str; 8] = [
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_DEVICE_ORDER",
-    "CUDA_MPS_PIPE_DIRECTORY",
-    "CUDA_MPS_LOG_DIRECTORY",
-    "NVIDIA_VISIBLE_DEVICES",
-    "NVIDIA_DRIVER_CAPABILITIES",
-];
-
-/// Where programs are looked for if we were not told.
-const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+use crate::environment;
 
 /// Errors that are kept of a program's error stream, bytes.
 const STDERR_BYTES: usize = 1 << 20;
@@ -103,14 +88,12 @@ impl Contained {
             .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         let mark = uuid::Uuid::new_v4().to_string();
         let mut command = Command::new(program);
-        command.args(arguments).env_clear().current_dir(&launch.directory);
-        command.env("PATH", DEFAULT_PATH);
-        command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.args(arguments).current_dir(&launch.directory);
+        command.env_clear().envs(environment::of_child());
         for name in ["HOME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"] {
             command.env(name, &launch.directory);
         }
-        // Numbers are written with separators elsewhere.
-        command.env("LC_ALL", "C").env("LANG", "C").env(MARK_VARIABLE, &mark);
+        command.env(MARK_VARIABLE, &mark);
         command.envs(launch.variables.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.process_group(0).kill_on_drop(true).spawn()?;

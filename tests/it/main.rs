@@ -6,6 +6,7 @@ mod api;
 mod artifacts;
 mod at_server;
 mod bad_input;
+mod children;
 mod cli;
 mod cli_remote;
 mod compare;

@@ -21,7 +21,8 @@ const BENT: [&str; 6] = [
 
 fn git(directory: &Path) -> Command {
     let mut command = Command::new("git");
-    for variable in BENT {
+    // Filters and hooks of a repository are programs of others.
+    for variable in BENT.iter().chain(&crate::environment::SECRET) {
         command.env_remove(variable);
     }
     command.arg("-C").arg(directory).env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");

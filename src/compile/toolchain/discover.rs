@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::env;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -130,7 +131,7 @@ fn loader_dirs() -> Vec<PathBuf> {
     }
     let listing = ["/sbin/ldconfig", "/usr/sbin/ldconfig"]
         .iter()
-        .find_map(|program| Command::new(program).arg("-p").output().ok());
+        .find_map(|program| plain(program).arg("-p").output().ok());
     if let Some(listing) = listing {
         let text = String::from_utf8_lossy(&listing.stdout).into_owned();
         dirs.extend(ldconfig_dirs(&text));
@@ -330,9 +331,16 @@ fn nvcc_in(places: &[Place]) -> Option<NvccInstall> {
     Some(NvccInstall { path, version, source, include_dirs: include_dirs(&root) })
 }
 
+/// A program that is asked for something, and need not know more of us than any child.
+fn plain(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().envs(crate::environment::of_child());
+    command
+}
+
 /// `nvcc --version`, where the installation does not tell.
 fn nvcc_says(nvcc: &Path) -> Option<String> {
-    let output = Command::new(nvcc).arg("--version").output().ok()?;
+    let output = plain(nvcc).arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let (_, rest) = text.split_once("release ")?;
     rest.split(',').next().map(|version| version.trim().to_owned())

@@ -182,11 +182,20 @@ fn files<'p>(
     move |source| InstallError::Files { operation, path: path.to_owned(), source }
 }
 
+/// pip has settings, proxies and credentials of its own in the user's environment; ours it does not need.
+fn without_secrets(python: &Path) -> Command {
+    let mut command = Command::new(python);
+    for name in crate::environment::SECRET {
+        command.env_remove(name);
+    }
+    command
+}
+
 fn python_with_pip() -> Option<PathBuf> {
     let venv = std::env::var_os("VIRTUAL_ENV").map(|v| PathBuf::from(v).join("bin/python3"));
     let usual = ["python3", "python"].map(PathBuf::from);
     venv.into_iter().chain(usual).find(|python| {
-        let mut command = Command::new(python);
+        let mut command = without_secrets(python);
         command.args(["-m", "pip", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())
     })
@@ -199,7 +208,7 @@ fn download(
     target: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), InstallError> {
-    let mut command = Command::new(python);
+    let mut command = without_secrets(python);
     command
         .args(["-m", "pip", "install", "--no-deps", "--no-compile", "--only-binary=:all:"])
         .args(["--disable-pip-version-check", "--no-input", "--progress-bar=off"])

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::Fleet;
 use super::costs::usual_ms;
+use crate::environment;
 use crate::profile::{Cause, Unavailable};
 use crate::worker::child::PlanReport;
 
@@ -32,6 +33,7 @@ impl Fleet {
             return Err(Cause::NoTool.because(format!("there is no device {device}")));
         };
         let mut command = Command::new(&plan.program);
+        command.env_clear().envs(environment::of_child());
         command.arg("__worker").arg("--counters").arg("--plan").arg(chip);
         for library in libraries {
             command.arg("--cupti").arg(library);

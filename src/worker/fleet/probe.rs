@@ -8,6 +8,7 @@ use tokio::time::timeout;
 
 use super::{DeviceChoice, FleetConfig, FleetError};
 use crate::device::loader::find_emulator;
+use crate::environment;
 use crate::worker::child::ProbeReport;
 use crate::worker::protocol::DeviceInfo;
 
@@ -67,6 +68,7 @@ async fn probe(
 ) -> Result<ProbeReport, FleetError> {
     let fail = |reason: String| FleetError::Probe { program: config.program.clone(), reason };
     let mut command = Command::new(&config.program);
+    command.env_clear().envs(environment::of_child());
     command.arg("__worker").arg("--probe").arg("--run-dir").arg(&config.run_dir);
     if let Some(path) = emulator {
         command.arg("--emulator").arg(path);

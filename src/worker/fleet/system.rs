@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::process::StartPlan;
+use crate::environment;
 
 /// Diagnostics of a worker that are kept, bytes.
 const STDERR_BYTES: usize = 16 << 10;
@@ -41,6 +42,7 @@ impl Process {
         ours.set_nonblocking(true).map_err(|error| fail("set up a socket", error))?;
         let stream = UnixStream::from_std(ours).map_err(|error| fail("set up a socket", error))?;
         let mut command = Command::new(&plan.program);
+        command.env_clear().envs(environment::of_child());
         command.arg("__worker").arg("--device").arg(plan.device.to_string());
         command.arg("--run-dir").arg(&plan.run_dir);
         if let Some(emulator) = &plan.emulator {

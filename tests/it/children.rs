@@ -1,0 +1,177 @@
+//! What children of the server know of it: the environment and the open files that they are given.
+
+use std::collections::BTreeSet;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use crate::contracts::increment;
+use crate::server::{Server, data_directory, device, program, until};
+
+/// Processes that a process started, with all that those started.
+fn descendants(process: u32) -> Vec<u32> {
+    let listed = std::fs::read_dir("/proc").unwrap().flatten();
+    let all: Vec<(u32, u32)> = listed
+        .filter_map(|entry| {
+            let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+            let (_, after) = stat.rsplit_once(") ")?;
+            Some((id, after.split(' ').nth(1)?.parse().ok()?))
+        })
+        .collect();
+    let mut found = vec![process];
+    let mut at = 0;
+    while let Some(parent) = found.get(at).copied() {
+        found.extend(all.iter().filter(|(_, of)| *of == parent).map(|(id, _)| *id));
+        at += 1;
+    }
+    found.split_off(1)
+}
+
+fn environment(process: u32) -> Option<Vec<String>> {
+    let bytes = std::fs::read(format!("/proc/{process}/environ")).ok()?;
+    let variables = bytes.split(|&byte| byte == 0).filter(|variable| !variable.is_empty());
+    Some(variables.map(|variable| String::from_utf8_lossy(variable).into_owned()).collect())
+}
+
+/// What a process has open, as the links of its descriptors say.
+fn open_files(process: u32) -> Option<Vec<String>> {
+    let entries = std::fs::read_dir(format!("/proc/{process}/fd")).ok()?;
+    let links = entries.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    Some(links.map(|link| link.display().to_string()).collect())
+}
+
+const SECRETS: [(&str, &str); 5] = [
+    ("WARPGAUGE_API_KEYS", "sesame-1"),
+    ("WARPGAUGE_ADMIN_KEYS", "sesame-2"),
+    ("WARPGAUGE_WEBHOOK_SECRET", "sesame-3-and-more-of-it"),
+    ("AWS_SECRET_ACCESS_KEY", "sesame-4"),
+    ("DATABASE_URL", "postgres://app:sesame-5@db/app"),
+];
+
+/// A server with secrets in its environment and a file that was left open for it.
+fn server_with_secrets(data: &Path) -> (Server, std::fs::File) {
+    let left = std::fs::File::create(data.join("left-open")).unwrap();
+    rustix::io::fcntl_setfd(&left, rustix::io::FdFlags::empty()).unwrap();
+    let handed_on = [("CUDA_MODULE_LOADING", "LAZY"), ("TMPDIR", "/tmp")];
+    let environment = [&SECRETS[..], &handed_on].concat();
+    (Server::start_by(program(), data, &[], &environment), left)
+}
+
+#[test]
+fn a_worker_knows_and_holds_what_it_was_given_and_no_more() {
+    let data = data_directory();
+    let (server, left) = server_with_secrets(data.path());
+    let key = [("content-type", "application/json"), ("x-api-key", "sesame-1")];
+    let body = serde_json::to_vec(&increment()).unwrap();
+    let answer = server.post("/evaluate", &key, &body);
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    // The server itself has all of it, so the test can fail.
+    assert!(left.as_raw_fd() > 2);
+    let own = open_files(server.pid()).unwrap();
+    assert!(own.iter().any(|file| file.ends_with("left-open")), "{own:?}");
+
+    let allowed: BTreeSet<&str> = warpgauge::environment::INHERITED.iter().copied().collect();
+    let seen = until("workers", || {
+        let workers = descendants(server.pid());
+        let known: Option<Vec<_>> = workers
+            .into_iter()
+            .map(|id| Some((id, environment(id)?, open_files(id)?)))
+            .filter(|known| known.as_ref().is_none_or(|(_, variables, _)| !variables.is_empty()))
+            .collect();
+        known.filter(|known| !known.is_empty())
+    });
+    for (id, variables, files) in seen {
+        for variable in &variables {
+            let name = variable.split('=').next().unwrap();
+            let known = allowed.contains(name) || ["LC_ALL", "LANG"].contains(&name);
+            assert!(known, "{id} has {name}");
+            assert!(!variable.contains("sesame"), "{id} has {variable}");
+        }
+        assert!(variables.contains(&"CUDA_MODULE_LOADING=LAZY".to_owned()), "{variables:?}");
+        for file in files {
+            let ours = data.path().to_str().unwrap();
+            let store = file.contains("warpgauge.db") || file.contains("/objects/");
+            let kept = file.starts_with(ours) && !file.contains("/run/");
+            assert!(!store && !kept && !file.ends_with("left-open"), "{id} holds {file}");
+        }
+    }
+}
+
+/// Compilers start without any environment of ours; one under way is caught while it reads its source.
+#[test]
+fn a_compiler_knows_no_more() {
+    let data = data_directory();
+    let (server, _left) = server_with_secrets(data.path());
+    let url = server.url.clone();
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stopped = std::sync::Arc::clone(&stop);
+    let compiling = std::thread::spawn(move || {
+        let headers = [("x-api-key", "sesame-1")];
+        for round in 0.. {
+            if stopped.load(std::sync::atomic::Ordering::Relaxed) {
+                return;
+            }
+            // Never the same: the cache would answer.
+            let unique = uuid::Uuid::new_v4().simple().to_string();
+            let mut body = increment();
+            let source = body["kernel"]["source_code"].as_str().unwrap();
+            body["kernel"]["source_code"] = format!("{source}\n// {unique} {round}\n").into();
+            crate::server::try_post(&url, "/compile", &headers, &body);
+        }
+    });
+    let caught = until("a compiler", || {
+        descendants(server.pid()).into_iter().find_map(|id| {
+            let command = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
+            let compiles = String::from_utf8_lossy(&command).contains("__compile");
+            compiles.then_some(())?;
+            Some((environment(id)?, open_files(id)?))
+        })
+    });
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    compiling.join().unwrap();
+    let (variables, files) = caught;
+    for variable in variables {
+        let name = variable.split('=').next().unwrap();
+        assert!(["TMPDIR", "LC_ALL"].contains(&name), "{variable}");
+    }
+    for file in files {
+        assert!(!file.contains("warpgauge.db") && !file.ends_with("left-open"), "{file}");
+    }
+}
+
+/// Who runs as the same user, and is not root, cannot read the server's environment.
+#[test]
+fn the_servers_environment_is_closed_to_others_of_its_user() {
+    if device() != "emulator" {
+        return;
+    }
+    if !rustix::process::geteuid().is_root() {
+        let server = Server::start_with(&[], &SECRETS);
+        assert!(environment(server.pid()).is_none());
+        let workers =
+            until("a worker", || Some(descendants(server.pid())).filter(|w| !w.is_empty()));
+        assert!(workers.iter().any(|worker| environment(*worker).is_some()));
+        return;
+    }
+    // Nobody's, like the reader.
+    let nobody = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    let tools = std::process::Command::new("setpriv").arg("--version").output();
+    assert!(tools.is_ok(), "this test needs setpriv (package util-linux)");
+    let data = tempfile::Builder::new().permissions(open_to_all()).tempdir().unwrap();
+    std::os::unix::fs::chown(data.path(), Some(65_534), Some(65_534)).unwrap();
+    let through = [&["setpriv"][..], &nobody].concat();
+    let program = crate::server::program_through(&through);
+    let server = Server::start_by(program, data.path(), &[], &SECRETS);
+    let read = |process: u32| {
+        let path = format!("/proc/{process}/environ");
+        std::process::Command::new("setpriv").args(nobody).args(["cat", &path]).output().unwrap()
+    };
+    assert!(!read(server.pid()).status.success());
+    // It could, were the server as any other process of its user.
+    let workers = until("a worker", || Some(descendants(server.pid())).filter(|w| !w.is_empty()));
+    assert!(workers.iter().any(|worker| read(*worker).status.success()));
+}
+
+fn open_to_all() -> std::fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(0o755)
+}
