@@ -1,6 +1,6 @@
 //! The command line as clap sees it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
@@ -180,6 +180,16 @@ pub(super) struct Target {
     /// API key for the server; better given by the environment, where others cannot list it
     #[arg(long, value_name = "KEY", env = "WARPGAUGE_API_KEY", hide_env_values = true)]
     pub api_key: Option<String>,
+    /// Trust the authorities in this file (PEM) for https://, and no others
+    #[arg(long, value_name = "FILE", env = "WARPGAUGE_CA_CERT")]
+    pub ca_cert: Option<PathBuf>,
+}
+
+impl Target {
+    /// The file of authorities to trust; an empty variable counts as not set.
+    pub(super) fn ca_cert(&self) -> Option<&Path> {
+        self.ca_cert.as_deref().filter(|path| !path.as_os_str().is_empty())
+    }
 }
 
 /// How long to stay with a server that goes away.

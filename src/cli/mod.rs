@@ -4,6 +4,7 @@
 //! model) before anything else, then parses the visible ones. One file per command; [`local`] and
 //! [`http`] are the two places that join the command line to the pipeline and to the HTTP server.
 
+mod address;
 mod args;
 mod at_server;
 mod baselines;
@@ -40,6 +41,7 @@ mod signals;
 mod sweep;
 mod sweep_table;
 mod terminal;
+mod tls;
 mod toolchain;
 mod watched;
 

@@ -1,5 +1,6 @@
 //! A warpgauge server as the place where a command is carried out.
 
+use std::sync::Once;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -7,9 +8,12 @@ use serde_json::Value;
 use ureq::Body;
 pub(super) use ureq::http::Method;
 use ureq::http::request::Builder;
-use ureq::http::{Request, Response, Uri};
+use ureq::http::{Request, Response};
 
+use super::address;
+pub(super) use super::address::endpoint;
 use super::args::Target;
+use super::tls::{self, CertificateFileError};
 use crate::exit::Exit;
 
 /// How long to try to connect.
@@ -28,19 +32,27 @@ const MAX_PROBLEMS: usize = 50;
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// Not an address.
-    #[error("{url:?} is not the address of a server; expected e.g. http://gpu-host:8000")]
+    #[error("{url:?} is not the address of a server; expected e.g. https://gpu-host:8000")]
     Url {
         /// What came.
         url: String,
     },
-    /// This build has no TLS.
-    #[error(
-        "{url}: this program speaks plain HTTP only; use http://, through an SSH tunnel where the \
-         network is not to be trusted"
-    )]
-    Tls {
-        /// What came.
+    /// A name and a password in the address, which logs and other users would see.
+    #[error("an address has no name and password in it: give {url}, and the key with --api-key")]
+    Login {
+        /// What came, without them.
         url: String,
+    },
+    /// The file of certificates to trust does not serve.
+    #[error("the certificates to trust cannot be had")]
+    Certificates(#[from] CertificateFileError),
+    /// The server does not show who it is.
+    #[error("no encrypted connection to {url}: {problem}")]
+    Tls {
+        /// Where.
+        url: String,
+        /// What is wrong, and what to do.
+        problem: String,
     },
     /// Nobody answers there.
     #[error(
@@ -89,7 +101,11 @@ impl RemoteError {
         match self {
             RemoteError::Connect { .. } | RemoteError::Broken { .. } => true,
             RemoteError::Refused { status, .. } => matches!(status, 429 | 502..=504),
-            RemoteError::Url { .. } | RemoteError::Tls { .. } | RemoteError::Answer { .. } => false,
+            RemoteError::Url { .. }
+            | RemoteError::Login { .. }
+            | RemoteError::Certificates(_)
+            | RemoteError::Tls { .. }
+            | RemoteError::Answer { .. } => false,
         }
     }
 
@@ -109,9 +125,12 @@ impl RemoteError {
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
-            RemoteError::Url { .. } | RemoteError::Tls { .. } => Exit::Usage,
+            RemoteError::Url { .. } | RemoteError::Login { .. } | RemoteError::Certificates(_) => {
+                Exit::Usage
+            }
             RemoteError::Refused { status, .. } => Exit::of_http_status(*status),
-            RemoteError::Connect { .. }
+            RemoteError::Tls { .. }
+            | RemoteError::Connect { .. }
             | RemoteError::Broken { .. }
             | RemoteError::Answer { .. } => Exit::Environment,
         }
@@ -207,11 +226,12 @@ fn call(
     mut request: Builder,
     patience: Duration,
 ) -> Result<Response<Body>, RemoteError> {
-    if let Some(key) = &target.api_key {
+    if let Some(key) = key_for(target, url) {
         request = request.header("X-API-Key", key);
     }
     let request = request.body(()).map_err(|_| RemoteError::Url { url: url.to_owned() })?;
-    let response = agent(url, patience).run(request).map_err(|source| transport(url, source))?;
+    let response =
+        agent(target, url, patience)?.run(request).map_err(|source| transport(url, source))?;
     successful(url, response)
 }
 
@@ -223,9 +243,10 @@ pub(super) fn send(
     key: Option<&str>,
     patience: Duration,
 ) -> Result<Response<Body>, RemoteError> {
-    let mut request = agent(url, patience).post(url).header("Content-Type", "application/json");
-    if let Some(key) = &target.api_key {
-        request = request.header("X-API-Key", key);
+    let agent = agent(target, url, patience)?;
+    let mut request = agent.post(url).header("Content-Type", "application/json");
+    if let Some(own) = key_for(target, url) {
+        request = request.header("X-API-Key", own);
     }
     if let Some(key) = key {
         request = request.header("Idempotency-Key", key);
@@ -266,46 +287,43 @@ fn text(response: Response<Body>, url: &str) -> Result<String, RemoteError> {
         .map_err(|source| RemoteError::Broken { url: url.to_owned(), source })
 }
 
-pub(super) fn endpoint(server: &str, route: &str) -> Result<String, RemoteError> {
-    let refuse = || RemoteError::Url { url: server.to_owned() };
-    let base = server.trim_end_matches('/');
-    let uri: Uri = base.parse().map_err(|_| refuse())?;
-    match (uri.scheme_str(), uri.host()) {
-        (Some("http"), Some(host)) if !host.is_empty() && uri.query().is_none() => {
-            Ok(format!("{base}{route}"))
-        }
-        (Some("https"), _) => Err(RemoteError::Tls { url: server.to_owned() }),
-        _ => Err(refuse()),
+/// The key to send, with a warning, once, where others can read it on the way.
+fn key_for<'t>(target: &'t Target, url: &str) -> Option<&'t String> {
+    static WARNED: Once = Once::new();
+    let key = target.api_key.as_ref()?;
+    if address::is_readable_by_others(url) {
+        WARNED.call_once(|| {
+            tracing::warn!(
+                "the key goes to {url} unencrypted: whoever is on the way can read it; use https://, \
+                 or an SSH tunnel"
+            );
+        });
     }
+    Some(key)
 }
 
-fn agent(url: &str, patience: Duration) -> ureq::Agent {
+fn agent(target: &Target, url: &str, patience: Duration) -> Result<ureq::Agent, RemoteError> {
     let mut config = ureq::Agent::config_builder()
         .http_status_as_error(false)
         // A redirected POST would carry the API key to a place nobody named.
         .max_redirects(0)
         .max_redirects_will_error(false)
+        .tls_config(tls::config(target.ca_cert())?)
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .timeout_global(Some(patience))
         .user_agent(concat!("warpgauge/", env!("CARGO_PKG_VERSION")));
-    if is_loopback(url) {
+    if address::is_loopback(url) {
         // A proxy cannot reach our loopback.
         config = config.proxy(None);
     }
-    config.build().new_agent()
-}
-
-fn is_loopback(url: &str) -> bool {
-    let Ok(uri) = url.parse::<Uri>() else {
-        return false;
-    };
-    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost"
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    Ok(config.build().new_agent())
 }
 
 fn transport(url: &str, source: ureq::Error) -> RemoteError {
     let url = url.to_owned();
+    if let Some(problem) = tls::explain(&source) {
+        return RemoteError::Tls { url, problem };
+    }
     let never_connected = match &source {
         ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => true,
         ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => true,
@@ -362,29 +380,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
-        assert_eq!(endpoint("http://h:1/", "/evaluate").unwrap(), "http://h:1/evaluate");
-        assert_eq!(endpoint("http://h/base", "/x").unwrap(), "http://h/base/x");
-        for wrong in ["h:8000", "", "ftp://h", "http://", "http://h/?q=1", "http://a b"] {
-            assert!(matches!(endpoint(wrong, "/x"), Err(RemoteError::Url { .. })), "{wrong:?}");
-        }
-        assert!(matches!(endpoint("https://h", "/x"), Err(RemoteError::Tls { .. })));
-    }
-
-    #[test]
     fn what_is_in_a_path_stays_one_piece() {
         assert_eq!(encoded("a-b_c.d~9"), "a-b_c.d~9");
         assert_eq!(encoded("../ä?b=c&d#%"), "..%2F%C3%A4%3Fb%3Dc%26d%23%25");
-    }
-
-    #[test]
-    fn loopback_is_told_from_the_network() {
-        for url in ["http://localhost:1/x", "http://127.0.0.2/x", "http://[::1]:8000/x"] {
-            assert!(is_loopback(url), "{url}");
-        }
-        for url in ["http://localhost.example/x", "http://10.0.0.1/x", "http://[::2]/x"] {
-            assert!(!is_loopback(url), "{url}");
-        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The command line of `warpgauge jobs`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use crate::cli::args::Target;
@@ -35,11 +37,18 @@ pub(in crate::cli) struct ServerArgs {
     /// API key for the server; better given by the environment, where others cannot list it
     #[arg(long, value_name = "KEY", env = "WARPGAUGE_API_KEY", hide_env_values = true)]
     pub api_key: Option<String>,
+    /// Trust the authorities in this file (PEM) for https://, and no others
+    #[arg(long, value_name = "FILE", env = "WARPGAUGE_CA_CERT")]
+    pub ca_cert: Option<PathBuf>,
 }
 
 impl ServerArgs {
     pub(super) fn target(&self) -> Target {
-        Target { server: Some(self.server.clone()), api_key: self.api_key.clone() }
+        Target {
+            server: Some(self.server.clone()),
+            api_key: self.api_key.clone(),
+            ca_cert: self.ca_cert.clone(),
+        }
     }
 }
 
