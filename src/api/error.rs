@@ -189,7 +189,12 @@ impl From<ServiceError> for ApiError {
                 Self::new(StatusCode::CONFLICT, "cancelled", text).of_job(job_id)
             }
             ServiceError::JobFailed { job_id, code, .. } => {
-                Self::new(StatusCode::INTERNAL_SERVER_ERROR, &code, text).of_job(job_id)
+                let status = status_of_failure(&code);
+                let mut this = Self::new(status, &code, text).of_job(job_id);
+                if status == StatusCode::TOO_MANY_REQUESTS {
+                    this = this.retry_after(1);
+                }
+                this
             }
             ServiceError::Forbidden(_) => Self::new(StatusCode::FORBIDDEN, "forbidden", text),
             ServiceError::NoSuchBaseline(_) => {
@@ -209,6 +214,18 @@ impl From<ServiceError> for ApiError {
             }
             ServiceError::Internal { id, .. } => Self::internal(&id, text),
         }
+    }
+}
+
+/// The status of a job that failed some time ago: that which its first caller got.
+fn status_of_failure(code: &str) -> StatusCode {
+    match code {
+        "invalid_contract" => StatusCode::BAD_REQUEST,
+        "no_such_baseline" => StatusCode::NOT_FOUND,
+        "conditions_differ" => StatusCode::CONFLICT,
+        "queue_full" => StatusCode::TOO_MANY_REQUESTS,
+        "unavailable" | "shutting_down" => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 
@@ -281,5 +298,27 @@ pub(super) fn framework_error(
             let code = status.canonical_reason().unwrap_or("error").to_lowercase();
             ApiError::new(status, &code.replace([' ', '-'], "_"), text)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who comes later, or again, is told what the first caller was told.
+    #[test]
+    fn a_failure_keeps_its_status() {
+        let status = |code: &str| {
+            let (job_id, message) = ("j".to_owned(), "m".to_owned());
+            let error = ServiceError::JobFailed { job_id, code: code.to_owned(), message };
+            let error = ApiError::from(error);
+            assert_eq!((error.body.code.as_str(), error.body.job_id.as_deref()), (code, Some("j")));
+            (error.status.as_u16(), error.retry_after_s.is_some())
+        };
+        assert_eq!(status("unavailable"), (503, false));
+        assert_eq!(status("queue_full"), (429, true));
+        assert_eq!(status("invalid_contract"), (400, false));
+        assert_eq!(status("internal"), (500, false));
+        assert_eq!(status("attempts_exhausted"), (500, false));
     }
 }

@@ -12,6 +12,8 @@ use crate::exit::Exit;
 use crate::pipeline::{Role, ServiceStatus};
 
 pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> {
+    // A server writes what strangers sent, and nothing that is meant for other users of the machine.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
     let runtime = local::runtime()?;
     runtime.block_on(async {
         // Before the pipeline starts: a signal during a slow start must not be lost.

@@ -17,6 +17,7 @@ use super::job::{Attempt, SourceJob};
 use super::passthrough::Passthrough;
 use super::toolchain::Toolchain;
 use crate::contract::KernelCode;
+use crate::private;
 use crate::sandbox::{self, Enforcement};
 use crate::telemetry::{CacheResult, telemetry};
 
@@ -135,7 +136,8 @@ impl Compiler {
             });
         }
         let made = |path: &PathBuf| {
-            std::fs::create_dir_all(path).and_then(|()| path.canonicalize()).map_err(|source| {
+            let made = private::directory(path).map_err(private::PrivateError::into_io);
+            made.and_then(|()| path.canonicalize()).map_err(|source| {
                 let path = path.clone();
                 CompileSetupError::Directory { operation: "create directory", path, source }
             })

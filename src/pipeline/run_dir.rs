@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 
+use crate::private;
+
 /// What names of run directories begin with.
 const PREFIX: &str = "wg-";
 
@@ -23,12 +25,12 @@ impl RunDir {
     /// # Errors
     /// It cannot be made.
     pub(super) fn enter(parent: &Path) -> io::Result<Self> {
-        std::fs::create_dir_all(parent)?;
+        private::directory(parent).map_err(private::PrivateError::into_io)?;
         remove_dead(parent);
         let name = format!("{PREFIX}{}", &uuid::Uuid::new_v4().simple().to_string()[..12]);
         let (path, lock_path) = (parent.join(&name), lock_of(parent, &name));
         // Locked before the directory is there: nobody sees it without its lock held.
-        let lock = File::create_new(&lock_path)?;
+        let lock = private::new_file(&lock_path)?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         let directory = Self { path, lock_path, _lock: lock };
         use std::os::unix::fs::DirBuilderExt;

@@ -8,6 +8,8 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AnyConnection, AnyPool, ConnectOptions, Connection, Executor};
 
 use super::StoreError;
+use super::condition::OpenedFile;
+use crate::private;
 
 /// Connections that read; one more writes.
 const READERS: u32 = 4;
@@ -39,6 +41,8 @@ pub(super) struct Database {
     pub(super) place: String,
     url: String,
     durability: Durability,
+    /// The file that is used, once that is known. `None`: a server, or not opened yet.
+    pub(super) file: Option<OpenedFile>,
 }
 
 impl Database {
@@ -54,7 +58,7 @@ impl Database {
             let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
             let url = options.to_url_lossy().to_string();
             let place = path.display().to_string();
-            return Ok(Self { backend: Backend::Sqlite, place, url, durability });
+            return Ok(Self { backend: Backend::Sqlite, place, url, durability, file: None });
         }
         let scheme = url.split("://").next().unwrap_or_default();
         if !matches!(scheme, "postgres" | "postgresql") || !url.contains("://") {
@@ -66,7 +70,34 @@ impl Database {
             return Err(StoreError::BadUrl { reason });
         }
         let place = without_password(url);
-        Ok(Self { backend: Backend::Postgres, place, url: url.to_owned(), durability })
+        let url = url.to_owned();
+        Ok(Self { backend: Backend::Postgres, place, url, durability, file: None })
+    }
+
+    /// Settles on the file that is there, which is made if need be: this user's alone. From here on no
+    /// connection makes another one in its place.
+    pub(super) fn settle(&mut self) -> Result<(), StoreError> {
+        if self.backend == Backend::Postgres {
+            return Ok(());
+        }
+        let path = Path::new(&self.place);
+        private::file(path)?;
+        for beside in ["db-wal", "db-shm"] {
+            private::existing_file(&path.with_extension(beside))?;
+        }
+        let opened = OpenedFile::at(path).map_err(|source| {
+            let path = path.to_owned();
+            StoreError::DataDir { operation: "look at", path, source }
+        })?;
+        let options = SqliteConnectOptions::new().filename(path).create_if_missing(false);
+        self.url = options.to_url_lossy().to_string();
+        self.file = Some(opened);
+        Ok(())
+    }
+
+    /// Whether the database is the one that was opened, as far as its name tells.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        self.file.as_ref().map_or(Ok(()), OpenedFile::check)
     }
 
     pub(super) fn url(&self) -> &str {

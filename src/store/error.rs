@@ -72,6 +72,20 @@ pub enum StoreError {
         /// Which.
         place: String,
     },
+    /// The file of the database is not where it was opened.
+    #[error(
+        "the database {place} was {what} while this program used it, so nothing can be kept: move it \
+         back to its place, or start the server anew with what is there"
+    )]
+    Gone {
+        /// Which.
+        place: String,
+        /// What became of it.
+        what: String,
+    },
+    /// A directory or a file is open to others, and cannot be closed to them.
+    #[error(transparent)]
+    Private(crate::private::PrivateError),
     /// A migration failed; the database is as before.
     #[error("could not bring the database {place} to version {version}; it is as it was before")]
     Migration {
@@ -209,6 +223,18 @@ pub enum StoreError {
     Closed,
 }
 
+impl From<crate::private::PrivateError> for StoreError {
+    fn from(error: crate::private::PrivateError) -> Self {
+        use crate::private::PrivateError;
+        match error {
+            PrivateError::System { operation, path, source } => {
+                Self::DataDir { operation, path, source }
+            }
+            other => Self::Private(other),
+        }
+    }
+}
+
 /// Codes of PostgreSQL that mean that it, or its disk, is full.
 const PG_FULL: [&str; 2] = ["53100", "53200"];
 
@@ -273,7 +299,8 @@ impl StoreError {
 
     /// Whether the same call may succeed later, once somebody makes room or the database is back.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::DiskFull { .. } | Self::Unreachable { .. }) || self.is_transient()
+        matches!(self, Self::DiskFull { .. } | Self::Unreachable { .. } | Self::Gone { .. })
+            || self.is_transient()
     }
 
     /// Whether the same call may succeed in a moment without anybody's help.

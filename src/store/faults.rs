@@ -83,6 +83,19 @@ async fn a_foreign_database_is_refused(fresh: Fresh) {
     let error = Store::open(&fresh.config).await.unwrap_err();
     assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
     raw(&fresh, "INSERT INTO recipes VALUES ('soup'); DROP TABLE recipes").await;
+    // Whose table of versions has the name of ours.
+    let others = [
+        "CREATE TABLE schema_versions (version TEXT)",
+        "CREATE TABLE schema_versions (version BIGINT, name TEXT)",
+        "CREATE TABLE schema_versions (version BIGINT, name TEXT); \
+         INSERT INTO schema_versions VALUES (1, 'create_users'), (2, 'add_email')",
+    ];
+    for sql in others {
+        raw(&fresh, sql).await;
+        let error = Store::open(&fresh.config).await.unwrap_err();
+        assert!(matches!(error, StoreError::Foreign { .. }), "{sql}: {error}");
+        raw(&fresh, "DROP TABLE schema_versions").await;
+    }
     fresh.store().await;
 }
 

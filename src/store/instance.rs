@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 
 use super::StoreError;
+use crate::private;
 
 /// A process' presence: dropped, or killed, it is gone.
 #[derive(Debug)]
@@ -29,11 +30,11 @@ impl Presence {
             let path = path.to_owned();
             move |source| StoreError::DataDir { operation, path, source }
         };
-        std::fs::create_dir_all(&directory).map_err(failed("create", &directory))?;
+        private::directory(&directory)?;
         let machine = machine(&directory).map_err(failed("write in", &directory))?;
         let instance = uuid::Uuid::new_v4().to_string();
         let path = lock_path(&directory, &instance);
-        let lock = File::create(&path).map_err(failed("create", &path))?;
+        let lock = private::new_file(&path).map_err(failed("create", &path))?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| failed("lock", &path)(error.into()))?;
         Ok(Self { instance, machine, directory, lock })

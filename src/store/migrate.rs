@@ -110,13 +110,40 @@ pub(super) async fn version(
     if !rows.iter().any(|row| row.try_get::<String, _>(0).is_ok_and(|n| n == "schema_versions")) {
         return Err(StoreError::Foreign { place: place.clone() });
     }
-    let highest = "SELECT COALESCE(MAX(version), 0) FROM schema_versions";
-    let row = sqlx::query(highest).fetch_one(connection).await;
-    let found: i64 = row
-        .and_then(|row| row.try_get(0))
-        .map_err(|source| StoreError::database("read its version", place, source))?;
+    let found = found_version(connection, place).await?;
     if found > VERSION {
         return Err(StoreError::Newer { place: place.clone(), found, known: VERSION });
     }
     Ok(found)
+}
+
+/// The highest version that is written down. Others have tables of that name, too: ours has the names
+/// of our steps in it.
+async fn found_version(connection: &mut AnyConnection, place: &str) -> Result<i64, StoreError> {
+    let foreign = || StoreError::Foreign { place: place.to_owned() };
+    let listed = "SELECT version, name FROM schema_versions ORDER BY version LIMIT 1000";
+    let rows = match sqlx::query(listed).fetch_all(connection).await {
+        Ok(rows) => rows,
+        Err(error) if has_no_such_column(&error) => return Err(foreign()),
+        Err(error) => return Err(StoreError::database("read its version", place, error)),
+    };
+    let mut found = 0;
+    for row in &rows {
+        let read =
+            || Ok::<_, sqlx::Error>((row.try_get::<i64, _>(0)?, row.try_get::<String, _>(1)?));
+        let (version, name) = read().map_err(|_| foreign())?;
+        let known = usize::try_from(version - 1).ok().and_then(|step| MIGRATIONS.get(step));
+        if version < 1 || known.is_some_and(|step| step.name != name) {
+            return Err(foreign());
+        }
+        found = version;
+    }
+    if found == 0 { Err(foreign()) } else { Ok(found) }
+}
+
+/// Whether a statement names a column that the table has not.
+fn has_no_such_column(error: &sqlx::Error) -> bool {
+    let Some(error) = error.as_database_error() else { return false };
+    // PostgreSQL has a code for it, SQLite only words.
+    error.code().as_deref() == Some("42703") || error.message().starts_with("no such column")
 }

@@ -16,6 +16,7 @@ use object_store::{GetResultPayload, ObjectStore, PutPayload};
 use super::bulk::{self, Bulk};
 use super::database::Durability;
 use super::{RequestReader, StoreError};
+use crate::private;
 
 /// Largest body that stands in its row, bytes after compression.
 pub(super) const INLINE_BYTES: usize = 64 << 10;
@@ -64,7 +65,7 @@ impl Objects {
     pub(super) fn open(root: &Path, durability: Durability) -> Result<Self, StoreError> {
         let failed =
             |operation, source| StoreError::DataDir { operation, path: root.to_owned(), source };
-        std::fs::create_dir_all(root).map_err(|error| failed("create", error))?;
+        private::directory(root)?;
         let root = root.canonicalize().map_err(|error| failed("find", error))?;
         // A job's folder goes with its last file.
         let files = LocalFileSystem::new_with_prefix(&root)

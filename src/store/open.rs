@@ -19,10 +19,25 @@ use super::state::has_ended;
 use super::submit::{Accepted, Entry, Group, check};
 use super::types::MAX_BATCH;
 use super::writer::{CHANNEL, Context, Held, Message, Writer};
+use crate::private;
+
 use super::{
     Cancel, Claimed, Ending, Heartbeat, JobCounts, JobFilter, JobLease, JobPage, JobRow, JobState,
     NewJob, Page, RequestReader, Requeued, StoreError, StoredReport, Submitted, Visibility,
 };
+
+/// What the program puts into its data directory.
+const OURS: [&str; 9] = [
+    "warpgauge.db",
+    "warpgauge.db-wal",
+    "warpgauge.db-shm",
+    "warpgauge.db-journal",
+    "objects",
+    "instances",
+    "cubins",
+    "toolchain",
+    "run",
+];
 
 /// How long to wait for work at most before looking: others may have brought some.
 const POLL: Duration = Duration::from_millis(250);
@@ -93,20 +108,18 @@ impl Store {
     /// working is an error here, not at the first job: the directory and the database are written to.
     pub async fn open(config: &StoreConfig) -> Result<Self, StoreError> {
         let data_dir = &config.data_dir;
-        std::fs::create_dir_all(data_dir).map_err(|source| StoreError::DataDir {
-            operation: "create",
-            path: data_dir.clone(),
-            source,
-        })?;
-        let database = Database::new(&config.url, data_dir, config.durability)?;
+        private::named_directory(data_dir, &OURS)?;
+        let mut database = Database::new(&config.url, data_dir, config.durability)?;
         super::migrate::refuse_others(&database).await?;
+        database.settle()?;
         let mut connection = database.connect().await?;
         super::migrate::run(&mut connection, &database).await?;
         let objects = Objects::open(&data_dir.join("objects"), config.durability)?;
         let presence = Arc::new(Presence::enter(data_dir)?);
         let (held, work) = (Held::default(), Arc::new(Notify::new()));
         let bell = Arc::<Bell>::default();
-        let reader = Reader { pool: database.readers()?, place: database.place.clone() };
+        let (place, file) = (database.place.clone(), database.file.clone());
+        let reader = Reader { pool: database.readers()?, place, file };
         let (backend, url) = (database.backend, database.url().to_owned());
         let written = Arc::<Written>::default();
         let log = (backend == Backend::Sqlite)

@@ -6,6 +6,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyPool, AssertSqlSafe, Row};
 
 use super::clock::time;
+use super::condition::OpenedFile;
 use super::objects::{Body, cut};
 use super::state::{STATES, name, parse};
 use super::{JobCounts, JobFilter, JobKind, JobPage, JobRow, Page, StoreError, Visibility};
@@ -81,6 +82,8 @@ pub(super) fn conditions<'a>(
 pub(super) struct Reader {
     pub(super) pool: AnyPool,
     pub(super) place: String,
+    /// The file of the database, where it is one that must stay.
+    pub(super) file: Option<OpenedFile>,
 }
 
 impl Reader {
@@ -88,8 +91,12 @@ impl Reader {
         &self,
         operation: &'static str,
     ) -> impl Fn(sqlx::Error) -> StoreError + use<> {
-        let place = self.place.clone();
-        move |source| StoreError::database(operation, &place, source)
+        let (place, file) = (self.place.clone(), self.file.clone());
+        move |source| {
+            // Then what the database says of it misleads.
+            let gone = file.as_ref().and_then(|file| file.check().err());
+            gone.unwrap_or_else(|| StoreError::database(operation, &place, source))
+        }
     }
 
     pub(super) async fn job(

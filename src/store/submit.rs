@@ -9,14 +9,15 @@ use tokio::sync::oneshot;
 
 use super::lease::LeaseMaker;
 use super::objects::Body;
+use super::repeated::{Earlier, earlier, free_keys, repetitions};
 use super::rows::Statements;
-use super::state::{name, parse};
+use super::state::name;
 use super::tally::Place;
 use super::types::{
     MAX_ATTEMPTS, MAX_KEY_BYTES, MAX_LABEL_BYTES, MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES,
 };
 use super::writer::{AnyWrite, Batch};
-use super::{Idempotency, JobLease, JobState, NewJob, StoreError, Submitted};
+use super::{JobLease, JobState, NewJob, StoreError, Submitted};
 
 /// Time that an owner is charged for a job before it is known how long it takes, microseconds.
 pub(super) const ADVANCE_CHARGE: i64 = 1_000_000;
@@ -146,7 +147,12 @@ async fn accept(
     }
     let open = || groups.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_none());
     let entries: Vec<&Entry> = open().flat_map(|(group, _)| &group.entries).collect();
-    let inserted = insert_jobs(&entries, batch).await?;
+    let mut inserted = insert_jobs(&entries, batch).await?;
+    let left = entries.iter().filter(|entry| !inserted.contains(entry.id.as_str()));
+    let freed = free_keys(left.copied().collect(), batch).await?;
+    if !freed.is_empty() {
+        inserted.extend(insert_jobs(&freed, batch).await?);
+    }
     let mut accepted: Vec<&Entry> = Vec::new();
     for (group, outcome) in groups.iter().zip(&mut outcomes).filter(|(_, o)| o.is_none()) {
         let settled = settle(group, &inserted, batch).await?;
@@ -235,51 +241,6 @@ fn over_quota(
     None
 }
 
-/// The jobs that a group repeats, if it repeats all of it.
-async fn repetitions(
-    group: &Group,
-    batch: &mut Batch<'_>,
-) -> Result<Option<Vec<Submitted>>, StoreError> {
-    let mut found = Vec::new();
-    for entry in &group.entries {
-        match existing(entry, batch).await? {
-            Some(Ok(submitted)) => found.push(submitted),
-            _ => return Ok(None),
-        }
-    }
-    Ok(Some(found))
-}
-
-/// The job that has an entry's idempotency key: it, or that its request differs.
-async fn existing(
-    entry: &Entry,
-    batch: &mut Batch<'_>,
-) -> Result<Option<Result<Submitted, StoreError>>, StoreError> {
-    let Some(Idempotency { key, request_hash }) = &entry.job.idempotency else { return Ok(None) };
-    let failed = batch.failed("find a job by its idempotency key");
-    let row = sqlx::query(
-        "SELECT id, state, request_hash FROM jobs WHERE owner = $1 AND idempotency_key = $2",
-    )
-    .bind(entry.job.owner.as_str())
-    .bind(key.as_str())
-    .fetch_optional(&mut *batch.connection)
-    .await;
-    let Some(row) = row.map_err(&failed)? else { return Ok(None) };
-    let id: String = row.try_get(0).map_err(&failed)?;
-    let state: String = row.try_get(1).map_err(&failed)?;
-    let hash: Vec<u8> = row.try_get(2).map_err(&failed)?;
-    if hash != request_hash {
-        return Ok(Some(Err(StoreError::Conflict { key: key.clone(), existing: id })));
-    }
-    let state = parse(&state).ok_or_else(|| StoreError::Odd {
-        place: batch.context.database.place.clone(),
-        what: format!("job {id} in state `{}`", super::objects::cut(&state, 32)),
-    })?;
-    // A try that was committed although its connection was lost is new to the caller.
-    let existing = id != entry.id;
-    Ok(Some(Ok(Submitted { id, state, existing })))
-}
-
 /// What became of a group whose jobs were inserted where they could be.
 async fn settle(
     group: &Group,
@@ -294,9 +255,9 @@ async fn settle(
             all.push(Submitted { id, state, existing: false });
             continue;
         }
-        match existing(entry, batch).await? {
-            Some(Err(error)) => refusal = refusal.or(Some(error)),
-            Some(Ok(submitted)) if submitted.existing => all.push(submitted),
+        match earlier(entry, batch).await? {
+            Earlier::Differs(error) => refusal = refusal.or(Some(error)),
+            Earlier::Same(submitted) if submitted.existing => all.push(submitted),
             // Its id is there already: this is a second try of a transaction whose end was lost.
             _ => {
                 if entry.leased {

@@ -36,15 +36,15 @@ pub(super) use on_both;
 pub(super) struct Fresh {
     pub(super) config: StoreConfig,
     /// Ends before its directory goes.
-    _server: Option<Server>,
-    _directory: tempfile::TempDir,
+    server: Option<Server>,
+    directory: tempfile::TempDir,
 }
 
 /// A SQLite database in a directory of its own.
 pub(super) fn sqlite() -> Fresh {
     let directory = tempfile::tempdir().unwrap();
     let config = StoreConfig::new(directory.path());
-    Fresh { _server: None, _directory: directory, config }
+    Fresh { server: None, directory, config }
 }
 
 /// A PostgreSQL server with an empty database, on a socket in a directory of its own.
@@ -55,12 +55,22 @@ pub(super) fn postgres() -> Fresh {
     let server = Server::start(directory.path());
     let data_dir = directory.path().join("warpgauge");
     let config = StoreConfig { url: server.url(), ..StoreConfig::new(data_dir) };
-    Fresh { _server: Some(server), _directory: directory, config }
+    Fresh { server: Some(server), directory, config }
 }
 
 impl Fresh {
     pub(super) async fn store(&self) -> Store {
         Store::open(&self.config).await.unwrap()
+    }
+
+    /// Ends PostgreSQL at once, as a crash would.
+    pub(super) fn stop_server(&mut self) {
+        drop(self.server.take());
+    }
+
+    /// Starts it again, on what it had.
+    pub(super) fn start_server(&mut self) {
+        self.server = Some(Server::start(self.directory.path()));
     }
 
     pub(super) fn quotas(mut self, max_waiting: u64, max_running: u64) -> Self {

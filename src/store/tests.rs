@@ -6,6 +6,7 @@ use super::*;
 on_both!(
     a_job_goes_all_the_way,
     same_key_same_job,
+    a_key_is_free_again_where_its_job_brought_no_answer,
     new_leases_are_not_lost_ones,
     a_second_try_accepts_what_is_missing,
     owners_take_turns,
@@ -63,6 +64,53 @@ async fn same_key_same_job(fresh: Fresh) {
     let stranger = store.submit(NewJob { id: job("b").id, ..stranger }).await.unwrap();
     assert!(!stranger.existing);
     assert_eq!(store.counts(Visibility::All).await.unwrap().total(), 2);
+}
+
+/// A job that failed for want of something of the server's must not stand for its request for ever.
+async fn a_key_is_free_again_where_its_job_brought_no_answer(fresh: Fresh) {
+    let fresh = fresh.quotas(3, 0);
+    let store = fresh.store().await;
+    let keyed = |hash: u8| NewJob { idempotency: named("k", hash), ..job("a") };
+    let end = async |state, code: &str| {
+        let claimed = store.claim().await.unwrap().unwrap();
+        store.advance(&claimed.lease, JobState::Compiling).await.unwrap();
+        let error = JobError { code: code.to_owned(), message: "m".to_owned() };
+        let ending = Ending { state, report: None, error: Some(error), points: Vec::new() };
+        store.finish(claimed.lease, ending).await.unwrap();
+        claimed.job.id
+    };
+    let mut before = store.submit(keyed(0)).await.unwrap().id;
+    let ends = [
+        (JobState::Failed, "unavailable"),
+        (JobState::Failed, "internal"),
+        (JobState::Failed, "attempts_exhausted"),
+        (JobState::Cancelled, "shutting_down"),
+    ];
+    for (hash, (state, code)) in (0..).zip(ends) {
+        assert_eq!(end(state, code).await, before);
+        // As if the key had never been used: also for another request, and twice in one batch.
+        let again = store.submit_all(vec![keyed(hash), keyed(hash)]).await.unwrap();
+        assert!(!again[0].existing && again[0].id != before, "{code}");
+        assert_eq!((&again[1].id, again[1].existing), (&again[0].id, true), "{code}");
+        let ended = store.job(&before, Visibility::All).await.unwrap().unwrap();
+        assert_eq!(ended.error_code.as_deref(), Some(code));
+        before = again[0].id.clone();
+    }
+    // Over a quota nothing is accepted, and what ended is no answer either.
+    end(JobState::Failed, "unavailable").await;
+    store.submit_all(vec![job("a"), job("a"), job("a")]).await.unwrap();
+    let error = store.submit(keyed(3)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Quota { .. }), "{error}");
+    for _ in 0..3 {
+        end(JobState::Cancelled, "cancelled").await;
+    }
+    let last = store.submit(keyed(3)).await.unwrap();
+    assert!(!last.existing);
+    // What says something of the request stays its answer.
+    end(JobState::Failed, "invalid_contract").await;
+    let repeated = store.submit(keyed(3)).await.unwrap();
+    assert_eq!((repeated.id, repeated.existing), (last.id, true));
+    assert!(matches!(store.submit(keyed(4)).await, Err(StoreError::Conflict { .. })));
 }
 
 /// Looking for lost jobs in the very transaction that hands out a lease.

@@ -36,7 +36,7 @@ impl StoreView {
         if found < VERSION {
             return Err(StoreError::Older { place: database.place, found, known: VERSION });
         }
-        Ok(Some(Self { reader: Reader { pool, place: database.place } }))
+        Ok(Some(Self { reader: Reader { pool, place: database.place, file: None } }))
     }
 
     /// A page of a case's values, newest first.

@@ -346,6 +346,7 @@ impl Task {
     }
 
     async fn once(&mut self, round: &mut Round<'_>) -> Result<(), StoreError> {
+        self.context.database.check()?;
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.context.database.connect().await?,
@@ -356,6 +357,8 @@ impl Task {
             self.connection = Some(connection);
         }
         let woke = outcome?;
+        // What went to a file that nobody finds again was not written.
+        self.context.database.check()?;
         self.context.written.add(round.writes.iter().map(|write| write.weight()).sum());
         let mut held = locked(&self.context.held);
         for (job, epoch) in leases {

@@ -177,6 +177,37 @@ fn the_same_key_is_the_same_job_also_after_a_restart(home: &Home) {
     assert_eq!((refused.status, &refused.json["code"]), (409, &json!("idempotency_conflict")));
 }
 
+/// A key whose request met a server that lacked something is not spent.
+#[test]
+fn a_key_works_again_after_the_server_could_not() {
+    let data = data_directory();
+    let server = Server::start_in(data.path(), &[], &[]);
+    // What it needs is compiled; only a place for its files is missing.
+    server.evaluate(&increment());
+    let place = std::fs::read_dir(data.path().join("run"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .find(|path| path.is_dir())
+        .unwrap();
+    let aside = data.path().join("aside");
+    let key = [("content-type", "application/json"), ("idempotency-key", "nightly")];
+    let post = |body: &Value| server.post("/evaluate", &key, &serde_json::to_vec(body).unwrap());
+    std::fs::rename(&place, &aside).unwrap();
+    for _ in 0..3 {
+        let refused = post(&increment());
+        let told = (refused.status, &refused.json["code"]);
+        assert_eq!(told, (503, &json!("unavailable")), "{}", refused.text);
+    }
+    std::fs::rename(&aside, &place).unwrap();
+    let answer = post(&increment());
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(post(&increment()).json, answer.json, "from here on it is one job");
+    let mut other = increment();
+    other["num_trials"] = json!(7);
+    assert_eq!(post(&other).status, 409);
+}
+
 #[test]
 fn a_caller_that_goes_away_takes_its_job_along_unless_it_can_ask_again() {
     let server = Server::start();

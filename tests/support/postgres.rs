@@ -34,7 +34,8 @@ impl Server {
         format!("postgres://warpgauge@localhost/postgres?host={}", self.directory.display())
     }
 
-    /// Starts a server with an empty database on a socket in `directory`.
+    /// Starts a server on a socket in `directory`, with the database that an earlier one left there,
+    /// or with an empty one.
     ///
     /// # Panics
     ///
@@ -54,12 +55,14 @@ impl Server {
             command.current_dir(directory).stdin(Stdio::null());
             command
         };
-        let made = program("initdb")
-            .args(["--no-sync", "--auth=trust", "--username=warpgauge", "--pgdata"])
-            .arg(&data)
-            .output()
-            .unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        if !data.exists() {
+            let made = program("initdb")
+                .args(["--no-sync", "--auth=trust", "--username=warpgauge", "--pgdata"])
+                .arg(&data)
+                .output()
+                .unwrap();
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        }
         let mut child = program("postgres")
             .arg("-D")
             .arg(&data)

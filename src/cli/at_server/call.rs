@@ -99,9 +99,9 @@ impl Call {
         Ok(Some(job.job_id))
     }
 
-    /// The request is this job.
+    /// The request is this job: another one than before where that brought no answer.
     pub(in crate::cli) fn found(&self, id: String) {
-        self.job.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(id);
+        *self.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
     }
 
     pub(super) fn job(&self) -> Option<String> {

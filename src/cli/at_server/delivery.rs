@@ -59,16 +59,23 @@ pub(super) fn deliver<R>(
     }
 }
 
-/// Looks for the job, then tells its news until it ends or nobody waits any more.
+/// Looks for the job, then tells its news until it ends or nobody waits any more. One that ended
+/// because the server lacked something makes place for another, when the request is sent again.
 pub(super) fn watch<R>(call: &Call, sender: &Tell<Told, R>) {
-    let Some(id) = look_for(call, sender) else { return };
-    call.found(id.clone());
+    while let Some(id) = look_for(call, sender) {
+        call.found(id.clone());
+        tell_news(call, &id, sender);
+    }
+}
+
+/// Tells the news of a job until its end.
+fn tell_news<R>(call: &Call, id: &str, sender: &Tell<Told, R>) {
     // Who asks for the answer says what is wrong; this is but its company.
     let silent = Terminal { quiet: true, colour: false, interactive: false };
     let mut patience = Patience::new(WAS_THERE.as_secs_f64(), silent);
     while !call.has_ended() {
         let (target, server) = (&call.target, &call.server);
-        let outcome = follow(target, server, &id, None, &mut patience, &mut |event, _| {
+        let outcome = follow(target, server, id, None, &mut patience, &mut |event, _| {
             // The one who waits has gone.
             let told = sender.send(Message::Told(Told::Job(event.clone())));
             told.map_err(|_| CliError::Interrupted)
@@ -80,7 +87,9 @@ pub(super) fn watch<R>(call: &Call, sender: &Tell<Told, R>) {
     }
 }
 
+/// The job, once the server has it and it is not the one that is known already.
 fn look_for<R>(call: &Call, sender: &Tell<Told, R>) -> Option<String> {
+    let known = call.job();
     let mut pause = FIRST_LOOK;
     loop {
         std::thread::sleep(pause);
@@ -88,13 +97,13 @@ fn look_for<R>(call: &Call, sender: &Tell<Told, R>) -> Option<String> {
             return None;
         }
         match call.find() {
-            Ok(Some(id)) => return Some(id),
+            Ok(Some(id)) if Some(&id) != known.as_ref() => return Some(id),
             Err(RemoteError::Refused { status: 400 | 404 | 405, .. }) => {
                 let _ = sender.send(Message::Told(Told::Untold));
                 return None;
             }
             // The answer to the request itself tells what is wrong.
-            Ok(None) | Err(_) => {}
+            Ok(_) | Err(_) => {}
         }
         pause = (pause * 2).min(LATER_LOOKS);
     }

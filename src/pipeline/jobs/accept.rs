@@ -221,11 +221,19 @@ pub(in crate::pipeline) fn refused(error: StoreError) -> ServiceError {
         | StoreError::Newer { .. }
         | StoreError::Older { .. }
         | StoreError::Foreign { .. }
+        | StoreError::Gone { .. }
+        | StoreError::Private(_)
         | StoreError::Migration { .. }
         | StoreError::Corrupt { .. }
         | StoreError::DiskFull { .. }
         | StoreError::ReadOnly { .. }
         | StoreError::Busy { .. } => {
+            let text = error::chain(&error);
+            tracing::error!(error = text, "the store failed");
+            ServiceError::Unavailable(text)
+        }
+        // It is away, and may come back.
+        error if error.may_pass() => {
             let text = error::chain(&error);
             tracing::error!(error = text, "the store failed");
             ServiceError::Unavailable(text)

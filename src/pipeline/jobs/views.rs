@@ -242,6 +242,9 @@ async fn outcome_in(store: &Store, row: JobRow) -> Result<Outcome, ServiceError>
     }
     let job_id = row.id;
     match row.state {
+        JobState::Cancelled if row.error_code.as_deref() == Some("shutting_down") => {
+            Err(ServiceError::ShuttingDown)
+        }
         JobState::Cancelled => Err(ServiceError::Cancelled { job_id }),
         JobState::Failed | JobState::Completed | JobState::TimedOut => {
             Err(ServiceError::JobFailed {
