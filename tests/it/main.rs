@@ -9,6 +9,7 @@ mod bad_input;
 mod cli;
 mod cli_remote;
 mod compare;
+mod compile_bombs;
 mod contracts;
 mod counters;
 mod crash;
