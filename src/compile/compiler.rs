@@ -15,6 +15,7 @@ use super::environment::{Environment, REMEDY};
 use super::error::{CompileError, CompileSetupError};
 use super::job::{Attempt, SourceJob};
 use super::passthrough::Passthrough;
+use super::refused::Refused;
 use super::toolchain::Toolchain;
 use crate::contract::KernelCode;
 use crate::private;
@@ -45,7 +46,14 @@ pub struct CompilerConfig {
 pub struct CompileOptions {
     /// Add line information, so that findings name source lines.
     pub lineinfo: bool,
+    /// Time that the request allows, if it says; at least [`LEAST_TIMEOUT`], and at most the
+    /// configured time, count.
+    pub timeout: Option<Duration>,
 }
+
+/// Time that a compilation always has: what a request allows for a run may be far less than it takes
+/// to start a compiler.
+pub const LEAST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the stage has done since it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,7 +81,8 @@ pub struct Compiler {
     environment: Environment,
     cache: Arc<Cache>,
     permits: Semaphore,
-    flights: Mutex<HashMap<Key, Arc<Flight>>>,
+    flights: Mutex<HashMap<FlightKey, Arc<Flight>>>,
+    refused: Refused,
     counters: Counters,
     listings: Listings,
     sandbox: OnceLock<Enforcement>,
@@ -82,6 +91,9 @@ pub struct Compiler {
 /// A compilation that several callers wait for. Whoever holds the lock compiles; if that caller
 /// goes away, the next one does.
 type Flight = AsyncMutex<Option<Result<Arc<Artifact>, CompileError>>>;
+
+/// What is compiled, and how long that may take: whoever allows more waits for no shorter one.
+type FlightKey = (Key, Duration);
 
 #[derive(Default)]
 struct Counters {
@@ -150,6 +162,7 @@ impl Compiler {
             cache: Arc::new(cache),
             permits: Semaphore::new(config.parallelism.min(Semaphore::MAX_PERMITS)),
             flights: Mutex::default(),
+            refused: Refused::default(),
             counters: Counters::default(),
             listings: Listings::default(),
             sandbox: OnceLock::new(),
@@ -208,6 +221,7 @@ impl Compiler {
             return checked.map(|artifact| (Arc::new(artifact), Origin::Passed));
         }
         let job = SourceJob::new(kernel, target, options)?;
+        let limit = self.environment.limit(options.timeout);
         let mut reasons = Vec::new();
         // Several compilers may serve; one that does not know the architecture passes on.
         for attempt in job.attempts(&self.environment)? {
@@ -215,7 +229,10 @@ impl Compiler {
             if let Some(artifact) = self.cache.get_hot(&key) {
                 return Ok((artifact, Origin::Memory));
             }
-            match self.fly(&key, &attempt).await {
+            if let Some(error) = self.refused.find(&key, limit, Instant::now()) {
+                return Err(error);
+            }
+            match self.fly(&(key, limit), &attempt).await {
                 Err(CompileError::Environment { what, .. }) => reasons.push(what),
                 result => return result,
             }
@@ -226,7 +243,7 @@ impl Compiler {
     /// Runs one attempt, together with whoever asks for the same.
     async fn fly(
         &self,
-        key: &Key,
+        key: &FlightKey,
         attempt: &Attempt<'_>,
     ) -> Result<(Arc<Artifact>, Origin), CompileError> {
         let flight = self.board(key);
@@ -235,7 +252,7 @@ impl Compiler {
         if let Some(result) = slot.as_ref() {
             return result.clone().map(|artifact| (artifact, Origin::Shared));
         }
-        let (cache, cold_key) = (Arc::clone(&self.cache), key.clone());
+        let (cache, cold_key) = (Arc::clone(&self.cache), key.0.clone());
         let cold = tokio::task::spawn_blocking(move || cache.get_cold(&cold_key)).await;
         if let Ok(Some(artifact)) = cold {
             *slot = Some(Ok(Arc::clone(&artifact)));
@@ -246,11 +263,17 @@ impl Compiler {
         result.map(|artifact| (artifact, Origin::Compiled))
     }
 
-    async fn build(&self, key: &Key, attempt: &Attempt<'_>) -> Result<Arc<Artifact>, CompileError> {
+    async fn build(
+        &self,
+        (key, limit): &FlightKey,
+        attempt: &Attempt<'_>,
+    ) -> Result<Arc<Artifact>, CompileError> {
         let permit = self.permits.acquire().await;
         let _permit = permit.map_err(|_| CompileError::internal("the compile stage is closed"))?;
         let _running = Running::new(&self.counters.running);
-        let (mut artifact, enforced) = attempt.run(&self.environment).await?;
+        let ran = attempt.run(&self.environment, *limit).await;
+        let (mut artifact, enforced) =
+            ran.inspect_err(|error| self.refused.note(key, *limit, error, Instant::now()))?;
         if let Some(enforced) = enforced {
             // The first word stands: the kernel does not change under us.
             let _ = self.sandbox.set(enforced);
@@ -264,7 +287,7 @@ impl Compiler {
         Ok(artifact)
     }
 
-    fn board(&self, key: &Key) -> Arc<Flight> {
+    fn board(&self, key: &FlightKey) -> Arc<Flight> {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(flights.entry(key.clone()).or_default())
     }
@@ -334,7 +357,7 @@ impl Drop for Running<'_> {
 /// Forgets a flight when its last passenger leaves.
 struct Leave<'a> {
     compiler: &'a Compiler,
-    key: &'a Key,
+    key: &'a FlightKey,
     flight: &'a Arc<Flight>,
 }
 

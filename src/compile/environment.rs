@@ -9,7 +9,9 @@ use tokio::sync::OnceCell;
 
 use super::artifact::Target;
 use super::cache::KeyCompiler;
+use super::compiler::LEAST_TIMEOUT;
 use super::error::CompileError;
+use super::exceeded;
 use super::protocol::{Outcome, PROTOCOL_VERSION, Reply, Request, Work};
 use super::supervisor;
 use super::toolchain::{NvrtcInstall, Toolchain};
@@ -179,12 +181,12 @@ impl Environment {
         }
     }
 
-    /// Runs `work` in a fresh child with a private directory.
-    pub(crate) async fn run_child(&self, work: Work) -> Result<Reply, CompileError> {
-        self.run_child_for(work, self.timeout).await
+    /// Time that a compilation has, where its request allows so much.
+    pub(crate) fn limit(&self, wanted: Option<Duration>) -> Duration {
+        wanted.map_or(self.timeout, |wanted| wanted.max(LEAST_TIMEOUT).min(self.timeout))
     }
 
-    /// As [`Environment::run_child`], with a deadline of its own.
+    /// Runs `work` in a fresh child with a private directory, with a deadline.
     pub(crate) async fn run_child_for(
         &self,
         work: Work,
@@ -207,8 +209,8 @@ impl Environment {
         let request = Request {
             protocol: PROTOCOL_VERSION,
             job_dir: job_dir.to_owned(),
-            // Compilers may use two threads; the wall clock is the parent's to watch.
-            cpu_seconds: timeout.as_secs().saturating_mul(2).saturating_add(2),
+            // The wall clock is the parent's to watch.
+            cpu_seconds: exceeded::cpu_limit(timeout),
             work,
         };
         supervisor::run(&self.program, &request, timeout).await

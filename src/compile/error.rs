@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::artifact::Diagnostic;
+use super::exceeded::Used;
 
 /// Why a compilation gave no artifact. Cloneable: callers that share one compilation share its end.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -20,19 +21,25 @@ pub enum CompileError {
         /// What to do about it.
         remedy: String,
     },
-    /// The compiler took too long and was killed.
-    #[error("the compiler did not finish within {seconds} s and was stopped")]
+    /// A child of this stage took too long and was killed. Of a compilation it is
+    /// [`CompileError::Rejected`].
+    #[error("it did not finish within {seconds} s and was stopped; {used}")]
     Timeout {
         /// The limit.
         seconds: f64,
+        /// What it had taken.
+        used: Used,
     },
-    /// The compiler process died.
-    #[error("the compiler crashed ({})", describe_signal(*.signal))]
+    /// A child of this stage died. Of a compilation it is [`CompileError::Rejected`], unless somebody
+    /// else ended it.
+    #[error("the compiler's process ended early ({}); {used}", describe_signal(*.signal))]
     Crashed {
         /// Signal that ended it; `None` if it exited by itself.
         signal: Option<i32>,
         /// What it wrote before, bounded.
         log: String,
+        /// What it had taken.
+        used: Used,
     },
     /// A bug of ours, or a machine that fails.
     #[error("the compile stage failed: {what}")]
@@ -44,8 +51,7 @@ pub enum CompileError {
 
 fn describe_signal(signal: Option<i32>) -> String {
     match signal {
-        Some(9) => "killed, signal 9: perhaps out of memory".into(),
-        Some(24) => "signal 24: processor time limit reached".into(),
+        Some(9) => "killed, signal 9: the machine may be out of memory".into(),
         Some(signal) => format!("signal {signal}"),
         None => "it ended without an answer".into(),
     }
@@ -77,6 +83,11 @@ pub struct CompileFailure {
 }
 
 impl CompileFailure {
+    /// Whether the compiler could not be let finish, or broke: to try again costs as much.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.code.starts_with("compiler_") && self.code != FailureCode::OptionRefused.as_str()
+    }
+
     /// A rejection without a compiler's log.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), diagnostics: Vec::new(), log: String::new() }
@@ -89,6 +100,10 @@ pub(crate) enum FailureCode {
     CompilationFailed,
     OptionRefused,
     OutOfMemory,
+    /// What was built is larger than what is taken.
+    OutputTooLarge,
+    /// The compiler reports an error of its own.
+    CompilerFailed,
 }
 
 impl FailureCode {
@@ -97,6 +112,8 @@ impl FailureCode {
             Self::CompilationFailed => "compilation_failed",
             Self::OptionRefused => "compiler_option_refused",
             Self::OutOfMemory => "compiler_out_of_memory",
+            Self::OutputTooLarge => "compiler_output_too_large",
+            Self::CompilerFailed => "compiler_failed",
         }
     }
 }

@@ -1,12 +1,14 @@
 //! One request, checked and made into attempts with particular compilers.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::artifact::{Artifact, CompileTimings, Target};
 use super::cache::{Key, KeyCompiler, KeyInputs};
 use super::compiler::CompileOptions;
 use super::environment::{Environment, Headers};
 use super::error::{CompileError, CompileFailure, FailureCode};
+use super::exceeded::{self, ADDRESS_SPACE};
 use super::options::{self, CheckedOptions};
 use super::prelude::{self, Needs, PRELUDE};
 use super::protocol::{ArchOption, NvccWork, NvrtcWork, Outcome, Reply, SourceText, Work};
@@ -205,10 +207,11 @@ impl Attempt<'_> {
         }
     }
 
-    /// Compiles in a fresh child.
+    /// Compiles in a fresh child, in this time at most.
     pub(crate) async fn run(
         &self,
         environment: &Environment,
+        limit: Duration,
     ) -> Result<(Artifact, Option<Enforcement>), CompileError> {
         let headers = self.headers(environment);
         if let (With::Nvrtc(install), Some(directory)) = (self.compiler, &headers.to_unpack) {
@@ -216,7 +219,8 @@ impl Attempt<'_> {
         }
         let toolkit_headers = !headers.directories.is_empty();
         let work = self.work(headers.directories);
-        let reply = environment.run_child(work).await?;
+        let reply = environment.run_child_for(work, limit).await;
+        let reply = reply.map_err(|error| exceeded::judged(error, limit))?;
         let Reply { sandbox, result } = reply;
         let artifact = self.artifact(environment, result, toolkit_headers)?;
         Ok((artifact, sandbox))
@@ -314,8 +318,24 @@ impl Attempt<'_> {
 
 /// The first error in one line.
 fn summary(code: FailureCode, diagnostics: &[super::artifact::Diagnostic], log: &str) -> String {
-    if code == FailureCode::OutOfMemory {
-        return "the compiler ran out of memory".into();
+    match code {
+        FailureCode::OutOfMemory => {
+            let most = ADDRESS_SPACE >> 30;
+            return format!(
+                "the compiler ran out of the {most} GiB of memory that it may take; simplify the \
+                 code: large initialisers, macros and templates take most"
+            );
+        }
+        FailureCode::OutputTooLarge => {
+            return format!(
+                "what the compiler made is too large: {}; put less data or fewer kernels into the \
+                 source",
+                log.trim()
+            );
+        }
+        FailureCode::CompilationFailed
+        | FailureCode::OptionRefused
+        | FailureCode::CompilerFailed => {}
     }
     let mut errors = diagnostics.iter().filter(|d| d.severity == super::artifact::Severity::Error);
     let Some(first) = errors.next() else {

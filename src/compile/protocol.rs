@@ -1,6 +1,6 @@
 //! Messages between the compile stage and its child process: one request, one reply.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
@@ -13,7 +13,7 @@ use crate::sandbox::Enforcement;
 
 /// Version of these messages. Parent and child are the same program, unless it was upgraded in
 /// place.
-pub(crate) const PROTOCOL_VERSION: u32 = 2;
+pub(crate) const PROTOCOL_VERSION: u32 = 3;
 
 /// Largest frame, in bytes: machine code is the largest thing that travels.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -175,13 +175,25 @@ pub(crate) struct Built {
     pub compiler_ms: f64,
 }
 
-fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
-    let body = rmp_serde::to_vec_named(message).map_err(io::Error::other)?;
+/// A message that cannot be sent.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FrameError {
+    /// It is larger than what is taken.
+    #[error("it has {bytes} bytes; at most {MAX_FRAME_BYTES} are taken")]
+    TooLong {
+        /// What it has.
+        bytes: usize,
+    },
+    /// It cannot be written down.
+    #[error(transparent)]
+    Encode(#[from] rmp_serde::encode::Error),
+}
+
+/// A message as a frame.
+pub(crate) fn frame<T: Serialize>(message: &T) -> Result<Vec<u8>, FrameError> {
+    let body = rmp_serde::to_vec_named(message)?;
     if body.len() > MAX_FRAME_BYTES {
-        return Err(io::Error::other(format!(
-            "a frame of {} bytes exceeds the bound of {MAX_FRAME_BYTES}",
-            body.len()
-        )));
+        return Err(FrameError::TooLong { bytes: body.len() });
     }
     let mut frame = Vec::with_capacity(body.len() + 4);
     // The bound above fits 32 bits.
@@ -203,11 +215,6 @@ fn checked_length(prefix: [u8; 4]) -> io::Result<u64> {
     Ok(u64::from(length))
 }
 
-/// Writes one frame.
-pub(crate) fn write_frame<T: Serialize>(mut to: impl Write, message: &T) -> io::Result<()> {
-    to.write_all(&encode(message)?)
-}
-
 /// Reads one frame.
 pub(crate) fn read_frame<T: DeserializeOwned>(mut from: impl Read) -> io::Result<T> {
     let mut prefix = [0; 4];
@@ -227,7 +234,7 @@ pub(crate) async fn send_frame<T: Serialize>(
     mut to: impl AsyncWrite + Unpin,
     message: &T,
 ) -> io::Result<()> {
-    to.write_all(&encode(message)?).await
+    to.write_all(&frame(message).map_err(io::Error::other)?).await
 }
 
 /// Reads one frame.
@@ -251,16 +258,14 @@ mod tests {
 
     #[test]
     fn a_frame_survives_the_trip() {
-        let mut bytes = Vec::new();
-        write_frame(&mut bytes, &("text", 7u32)).unwrap();
+        let bytes = frame(&("text", 7u32)).unwrap();
         let back: (String, u32) = read_frame(bytes.as_slice()).unwrap();
         assert_eq!(back, ("text".into(), 7));
     }
 
     #[test]
     fn a_cut_frame_is_an_error() {
-        let mut bytes = Vec::new();
-        write_frame(&mut bytes, &"some text").unwrap();
+        let bytes = frame(&"some text").unwrap();
         for cut in 0..bytes.len() {
             assert!(read_frame::<String>(&bytes[..cut]).is_err(), "cut at {cut}");
         }

@@ -12,6 +12,7 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
 use super::error::CompileError;
+use super::exceeded::Used;
 use super::protocol::{Reply, Request, receive_frame, send_frame};
 
 /// Hidden subcommand of the program.
@@ -19,6 +20,12 @@ pub(crate) const SUBCOMMAND: &str = "__compile";
 
 /// Most of a child's own output that is kept, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 64 << 10;
+
+/// How often it is looked at what a child has taken.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// How long the end of a child that was killed is waited for.
+const REAP_WITHIN: Duration = Duration::from_secs(5);
 
 /// Runs one request in a fresh child. The child and all it started are gone when this returns or is
 /// dropped.
@@ -29,10 +36,24 @@ pub(crate) async fn run(
 ) -> Result<Reply, CompileError> {
     let mut child = Running::start(program, &request.job_dir)
         .map_err(|e| CompileError::internal(format!("cannot start {}: {e}", program.display())))?;
-    match tokio::time::timeout(timeout, child.ask(request)).await {
-        Err(_) => Err(CompileError::Timeout { seconds: timeout.as_secs_f64() }),
+    let mut used = Used::default();
+    match tokio::time::timeout(timeout, child.ask(request, &mut used)).await {
+        Err(_) => {
+            used.grow(child.used());
+            child.end().await;
+            Err(CompileError::Timeout { seconds: timeout.as_secs_f64(), used })
+        }
         Ok(Ok(reply)) => Ok(reply),
-        Ok(Err(e)) => Err(child.explain(&e).await),
+        Ok(Err(e)) => Err(child.explain(&e, used).await),
+    }
+}
+
+/// Keeps the most that a process took. It ends with whoever waits for something else.
+async fn watch(process: i32, used: &mut Used) -> std::convert::Infallible {
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    loop {
+        looks.tick().await;
+        used.grow(Used::of(process));
     }
 }
 
@@ -82,7 +103,8 @@ impl Running {
     }
 
     /// Sends the request and receives the reply, draining the child's output meanwhile.
-    async fn ask(&mut self, request: &Request) -> io::Result<Reply> {
+    async fn ask(&mut self, request: &Request, used: &mut Used) -> io::Result<Reply> {
+        let watch = watch(self.process(), used);
         let (mut from, mut to) = self.socket.split();
         let exchange = async {
             send_frame(&mut to, request).await?;
@@ -93,6 +115,7 @@ impl Running {
         let (reply, output) = tokio::select! {
             reply = &mut exchange => (reply, None),
             output = &mut drain => (exchange.await, Some(output)),
+            never = watch => match never {},
         };
         let error = match reply {
             Ok(reply) => return Ok(reply),
@@ -107,9 +130,28 @@ impl Running {
         Err(io::Error::new(error.kind(), output))
     }
 
+    /// The child's number; of one that was not started none that there is.
+    fn process(&self) -> i32 {
+        self.group.map_or(-1, rustix::process::Pid::as_raw_pid)
+    }
+
+    fn used(&self) -> Used {
+        Used::of(self.process())
+    }
+
+    /// Ends the child with all it started, and waits until it is gone: it writes no file any more.
+    async fn end(&mut self) {
+        kill(&mut self.group);
+        // One that the kernel does not let go is reaped later.
+        let _ = tokio::time::timeout(REAP_WITHIN, self.child.wait()).await;
+    }
+
     /// Why the child ended without a reply.
-    async fn explain(&mut self, error: &io::Error) -> CompileError {
+    async fn explain(&mut self, error: &io::Error, mut used: Used) -> CompileError {
         let log = error.to_string();
+        if let Some(process) = self.child.id().and_then(|id| i32::try_from(id).ok()) {
+            used.grow(Used::of(process));
+        }
         kill(&mut self.group);
         match self.child.wait().await {
             Ok(status) => CompileError::Crashed {
@@ -118,6 +160,7 @@ impl Running {
                     Some(code) => format!("{log}\n[exit status {code}]"),
                     None => log,
                 },
+                used,
             },
             Err(e) => CompileError::internal(format!("cannot wait for the compile child: {e}")),
         }

@@ -38,7 +38,8 @@ pub struct CompareRequest {
     #[oai(validator(minimum(value = "1"), maximum(value = "10000")))]
     pub num_trials: Option<u32>,
     /// Seconds that each run on the device may take once it starts to execute, 0.1–600; one side by
-    /// side has the preset's time (or `measure.max_time`) on top.
+    /// side has the preset's time (or `measure.max_time`) on top. Each compilation may take as long,
+    /// at least 10, and at most what the server allows.
     #[serde(default = "default_timeout")]
     #[oai(default = "default_timeout", validator(minimum(value = "0.1"), maximum(value = "600")))]
     pub timeout: f64,

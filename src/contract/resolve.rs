@@ -20,6 +20,12 @@ pub struct ResolvedLaunch {
     pub cooperative: bool,
 }
 
+impl ResolvedLaunch {
+    /// What stands for a launch that is a mistake.
+    const ONE_THREAD: Self =
+        Self { grid: [1; 3], block: [1; 3], shared_bytes: 0, cluster: None, cooperative: false };
+}
+
 /// Largest extents that any CUDA device takes (CUDA C++ Programming Guide, compute capabilities).
 const MAX_GRID: [i128; 3] = [i32::MAX as i128, 65_535, 65_535];
 const MAX_BLOCK: [i128; 3] = [1024, 1024, 64];
@@ -59,10 +65,17 @@ pub(super) fn resolve_into(
     mistakes: &mut Mistakes,
 ) -> ResolvedLaunch {
     let mut resolver = Resolver { args, path, mistakes };
-    let launch = launch.cloned().unwrap_or_default();
-    let grid = launch.grid.as_ref().map_or([1; 3], |dim| resolver.dim3(dim, "grid", MAX_GRID));
+    let Some(launch) = launch else {
+        resolver.missing("", "missing_launch");
+        return ResolvedLaunch::ONE_THREAD;
+    };
+    // No default: a kernel that ran with one block because nobody said how many would look fast.
+    let grid = match &launch.grid {
+        None => resolver.missing(".grid", "missing_grid"),
+        Some(dim) => resolver.dim3(dim, "grid", MAX_GRID),
+    };
     let block = match &launch.block {
-        None => [256, 1, 1],
+        None => resolver.missing(".block", "missing_block"),
         Some(dim) => resolver.dim3(dim, "block", MAX_BLOCK),
     };
     let threads: u64 = block.iter().map(|&extent| u64::from(extent)).product();
@@ -90,6 +103,19 @@ struct Resolver<'a> {
 impl Resolver<'_> {
     fn mistake(&mut self, field: &str, code: &'static str, message: String) {
         self.mistakes.add(format!("{}.{field}", self.path), code, message);
+    }
+
+    /// A part of the launch that is not there, with an example over the contract's own arguments.
+    fn missing(&mut self, field: &str, code: &'static str) -> [u32; 3] {
+        let tensor = self.args.iter().rev().find(|arg| arg.kind == ArgKind::Tensor);
+        let blocks = tensor
+            .map_or("4".to_owned(), |arg| format!("\"ceil_div({}.size, 256)\"", quoted(&arg.name)));
+        let message = format!(
+            "is missing; say how many blocks and threads run the kernel, for instance \"launch\": \
+             {{\"grid\": {{\"x\": {blocks}}}, \"block\": {{\"x\": 256}}}}"
+        );
+        self.mistakes.add(format!("{}{field}", self.path), code, message);
+        [1; 3]
     }
 
     fn dim3(&mut self, dim: &Dim3, field: &str, most: [i128; 3]) -> [u32; 3] {

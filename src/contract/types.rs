@@ -27,7 +27,8 @@ pub struct EvaluateRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[oai(validator(minimum(value = "1"), maximum(value = "10000")))]
     pub num_trials: Option<u32>,
-    /// Seconds the kernel may take once it starts to execute, 0.1–600. Queueing does not count.
+    /// Seconds the kernel may take once it starts to execute, 0.1–600; and seconds that a compilation
+    /// may take, at least 10, and at most what the server allows. Queueing does not count.
     #[serde(default = "default_timeout")]
     #[oai(default = "default_timeout", validator(minimum(value = "0.1"), maximum(value = "600")))]
     pub timeout: f64,
@@ -127,7 +128,8 @@ pub struct IoContract {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[oai(default)]
     pub args: Vec<ArgSpec>,
-    /// Launch configuration; default: grid 1, block 256.
+    /// Launch configuration: required of a kernel that is run. Without it a kernel in `expected`, or
+    /// one that is compared, has that of the kernel beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
 }
@@ -202,10 +204,10 @@ pub enum Role {
 #[derive(Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Launch {
-    /// Blocks in the grid; default 1×1×1.
+    /// Blocks in the grid; required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grid: Option<Dim3>,
-    /// Threads in a block; default 256×1×1.
+    /// Threads in a block; required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<Dim3>,
     /// Dynamic shared memory per block, in bytes.
@@ -226,24 +228,44 @@ pub struct Launch {
     pub num_stages: Option<u32>,
 }
 
-/// Three extents; what is not given is 1.
+/// Three extents, at least one of them given; the others are 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "GivenExtents")]
 #[derive(Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none)]
 pub struct Dim3 {
     /// Extent in x.
-    #[serde(default)]
     #[oai(default)]
     pub x: Extent,
     /// Extent in y.
-    #[serde(default)]
     #[oai(default)]
     pub y: Extent,
     /// Extent in z.
-    #[serde(default)]
     #[oai(default)]
     pub z: Extent,
+}
+
+/// [`Dim3`] as it is written: `{}` says nothing, and is no 1×1×1.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenExtents {
+    x: Option<Extent>,
+    y: Option<Extent>,
+    z: Option<Extent>,
+}
+
+impl TryFrom<GivenExtents> for Dim3 {
+    type Error = &'static str;
+
+    fn try_from(given: GivenExtents) -> Result<Self, Self::Error> {
+        if given.x.is_none() && given.y.is_none() && given.z.is_none() {
+            return Err(
+                "names no extent; give at least one of x, y and z, for instance {\"x\": 256}",
+            );
+        }
+        let or_one = |extent: Option<Extent>| extent.unwrap_or_default();
+        Ok(Self { x: or_one(given.x), y: or_one(given.y), z: or_one(given.z) })
+    }
 }
 
 /// A number, or an expression over scalar arguments and shapes such as `ceil_div(n, 256)`.

@@ -142,6 +142,8 @@ pub enum Fault {
     Option,
     /// The compiler ran out of memory.
     Memory,
+    /// The compiler broke on this source.
+    Compiler,
 }
 
 impl Nvrtc {
@@ -188,6 +190,9 @@ impl Nvrtc {
             | sys::nvrtcResult::NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID => Some(Fault::Source),
             sys::nvrtcResult::NVRTC_ERROR_INVALID_OPTION => Some(Fault::Option),
             sys::nvrtcResult::NVRTC_ERROR_OUT_OF_MEMORY => Some(Fault::Memory),
+            // It loads, and compiles other sources: this one is more than it can do.
+            sys::nvrtcResult::NVRTC_ERROR_INTERNAL_ERROR
+            | sys::nvrtcResult::NVRTC_ERROR_BUILTIN_OPERATION_FAILURE => Some(Fault::Compiler),
             other => {
                 let reason = format!("{other:?}; log: {log}");
                 return Err(NvrtcError::Call { call: "nvrtcCompileProgram", reason });

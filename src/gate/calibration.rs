@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
+use super::Seen;
 use crate::contract::{self, BodyFormat, CacheState, PresetName};
 use crate::measure::paired::{PairedComparison, t_quantile};
-use crate::report::CompareResponse;
 
 /// Version of the file that this program reads and writes.
 const VERSION: u32 = 1;
@@ -83,15 +83,15 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// What numbers measured with this answer hold for.
-    pub fn of(response: &CompareResponse, preset: PresetName) -> Self {
-        let measurement = response.reference.measurement.as_ref();
+    /// What numbers measured there hold for.
+    pub fn of(seen: &Seen, preset: PresetName) -> Self {
+        let method = seen.method.as_ref();
         Self {
-            device: response.device.name.clone(),
-            driver: measurement.and_then(|it| it.gpu.as_ref()).and_then(|gpu| gpu.driver.clone()),
-            cuda: response.device.cuda_version.clone(),
-            method: measurement.map(|it| it.method.clone()).unwrap_or_default(),
-            method_version: measurement.map_or(0, |it| it.method_version),
+            device: seen.device.name.clone(),
+            driver: method.and_then(|method| method.driver.clone()),
+            cuda: seen.device.cuda_version.clone(),
+            method: method.map(|method| method.method.clone()).unwrap_or_default(),
+            method_version: method.map_or(0, |method| method.method_version),
             preset,
         }
     }

@@ -9,7 +9,7 @@
 use poem_openapi::Enum;
 use serde::{Deserialize, Serialize};
 
-use super::{ADVISORY_RATE, CasePolicy, Evidence, OnInconclusive, OnMissing};
+use super::{ADVISORY_RATE, CasePolicy, Evidence, NoBaseline, OnInconclusive, OnMissing};
 use crate::measure::paired::{PairedComparison, PairedVerdict, benjamini_hochberg, holm_adjusted};
 use crate::report::CountComparison;
 
@@ -21,17 +21,19 @@ use crate::report::CountComparison;
 pub enum Outcome {
     /// A slowdown that matters is excluded.
     Pass,
+    /// The baseline has nothing to compare with; on its own the candidate is right. It passes.
+    New,
     /// Faster by more than the margin, or less of what is counted.
     Improved,
     /// Neither a regression nor a pass could be shown.
     Inconclusive,
     /// It could not be measured.
     Error,
-    /// The baseline or the candidate lacks it.
+    /// The baseline has it, the candidate does not.
     Missing,
     /// Slower by more than the margin, confirmed; or more of what is counted.
     Regression,
-    /// The candidate does not do what the baseline does.
+    /// The candidate does not do what the baseline does, or what its contract expects.
     Invalid,
 }
 
@@ -65,8 +67,12 @@ pub enum Reason {
     TradedWork,
     /// The candidate is wrong, does not compile, crashed, or did not do the work.
     CandidateWrong,
-    /// One of the two sides lacks the case.
+    /// The candidate lacks the case.
     NotOnBothSides,
+    /// The baseline lacks the case: it was compiled, run and checked on its own.
+    NewCase,
+    /// The baseline's kernel does not compile, crashes or is wrong, and the candidate's does not.
+    BaselineBroken,
     /// It could not be measured.
     NotMeasured,
 }
@@ -163,6 +169,12 @@ fn verdict(case: &Judged<'_>, p: Option<f64>) -> Verdict {
         Evidence::Error(why) => said(Outcome::Error, Reason::NotMeasured, why),
         Evidence::Invalid(why) => said(Outcome::Invalid, Reason::CandidateWrong, why),
         Evidence::Identical => said(Outcome::Pass, Reason::IdenticalCode, ""),
+        Evidence::Alone { why: NoBaseline::New, note, .. } => {
+            said(Outcome::New, Reason::NewCase, note)
+        }
+        Evidence::Alone { why: NoBaseline::Broken, note, .. } => {
+            said(Outcome::New, Reason::BaselineBroken, note)
+        }
         Evidence::Counts(counts) => {
             let (outcome, reason) = of_counts(counts, case.policy.count_margin);
             said(outcome, reason, "")
@@ -183,7 +195,7 @@ fn verdict(case: &Judged<'_>, p: Option<f64>) -> Verdict {
                 let why = format!("slower at first; comparing again failed: {why}");
                 said(Outcome::Error, Reason::NotMeasured, &why)
             }
-            Some(Evidence::Counts(_) | Evidence::Identical) | None => {
+            Some(Evidence::Counts(_) | Evidence::Identical | Evidence::Alone { .. }) | None => {
                 let why = "slower at first, and not compared again";
                 said(Outcome::Inconclusive, Reason::NotConfirmed, why)
             }
@@ -285,7 +297,7 @@ pub fn suite_verdict(
 ) -> SuiteVerdict {
     let of_case = |(outcome, policy): (Outcome, CasePolicy)| match outcome {
         _ if policy.advisory => SuiteVerdict::Pass,
-        Outcome::Pass | Outcome::Improved => SuiteVerdict::Pass,
+        Outcome::Pass | Outcome::Improved | Outcome::New => SuiteVerdict::Pass,
         Outcome::Inconclusive if policy.on_inconclusive == OnInconclusive::Fail => {
             SuiteVerdict::Inconclusive
         }

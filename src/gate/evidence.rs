@@ -1,5 +1,7 @@
 //! What the comparison of one case showed, as the decision needs it.
 
+use std::collections::BTreeMap;
+
 use super::Metric;
 use crate::measure::Counted;
 use crate::measure::paired::PairedComparison;
@@ -11,12 +13,22 @@ use crate::worker::protocol::DeviceKind;
 /// What there is to judge a case by.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Evidence {
-    /// The baseline or the candidate lacks the case.
+    /// The candidate has removed the case.
     Missing(String),
     /// The case could not be measured, through no fault of the candidate.
     Error(String),
-    /// The candidate does not do what the baseline does.
+    /// The candidate does not do what the baseline does, or what its contract expects.
     Invalid(String),
+    /// There is nothing to compare with. On its own the candidate was compiled, ran, and was found
+    /// right.
+    Alone {
+        /// Why there is nothing.
+        why: NoBaseline,
+        /// What of the baseline is missing or wrong, and how far the candidate was checked.
+        note: String,
+        /// What the candidate counted, where the device counts.
+        counts: BTreeMap<String, u64>,
+    },
     /// Both are one image with one launch, and right: there was nothing to measure.
     Identical,
     /// Times, side by side.
@@ -25,18 +37,60 @@ pub enum Evidence {
     Counts(Vec<CountComparison>),
 }
 
+/// Why there is nothing to compare a candidate with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoBaseline {
+    /// The baseline lacks the case.
+    New,
+    /// It has the case, and its kernel does not compile, crashes or is wrong.
+    Broken,
+}
+
 impl Evidence {
+    /// From the evaluation of a candidate on its own; `what` is what there is to say of the baseline.
+    pub fn alone(report: &EvaluateResponse, metric: Metric, why: NoBaseline, what: &str) -> Self {
+        if let Some(against) = Self::against(report) {
+            return against;
+        }
+        let device = report.device.as_ref().map(|device| device.kind);
+        if let (Some(DeviceKind::Cuda), Metric::Count(name)) = (device, metric) {
+            return Self::Error(counted_elsewhere(name));
+        }
+        let unchecked = &report.validation.unchecked;
+        let checked = if report.validation.status == ValidationStatus::NotChecked {
+            "; compiled and run, and its outputs are not checked, because its contract has no \
+             `expected`"
+                .to_owned()
+        } else if unchecked.is_empty() {
+            "; compiled, run and checked against its contract's `expected`".to_owned()
+        } else {
+            format!(
+                "; compiled, run and checked against its contract's `expected`, which says nothing \
+                 of `{}`",
+                unchecked.join("`, `")
+            )
+        };
+        let counted = report.counted.filter(|_| device == Some(DeviceKind::Emulator));
+        let counts = counted.map(|counted| counts_of(counted, metric)).unwrap_or_default();
+        Self::Alone { why, note: format!("{what}{checked}"), counts }
+    }
+
+    /// What speaks against a kernel, if anything does.
+    pub fn against(report: &EvaluateResponse) -> Option<Self> {
+        if report.status == ResponseStatus::Error {
+            return Some(Self::Error(what_failed(report)));
+        }
+        (!is_right(report)).then(|| Self::Invalid(what_failed(report)))
+    }
+
     /// From the comparison of the baseline (the reference) with the candidate.
     pub fn of(response: &CompareResponse, metric: Metric) -> Self {
         let Some(candidate) = response.candidates.first() else {
             return Self::Error("the answer has no candidate in it".to_owned());
         };
         let own = &candidate.evaluation;
-        if own.status == ResponseStatus::Error {
-            return Self::Error(what_failed(own));
-        }
-        if !is_right(own) {
-            return Self::Invalid(what_failed(own));
+        if let Some(against) = Self::against(own) {
+            return against;
         }
         match (response.device.kind, metric) {
             (DeviceKind::Cuda, Metric::Time) if candidate.same_image => Self::Identical,
@@ -46,10 +100,7 @@ impl Evidence {
                     "the times were not compared, and the answer does not say why".to_owned()
                 })),
             },
-            (DeviceKind::Cuda, Metric::Count(name)) => Self::Error(format!(
-                "`{name}` is counted on the emulated device only; run this suite with `--device \
-                 emulator`, or gate this case on `time`"
-            )),
+            (DeviceKind::Cuda, Metric::Count(name)) => Self::Error(counted_elsewhere(name)),
             (DeviceKind::Emulator, Metric::Time) => {
                 match response.reference.counted.zip(own.counted) {
                     Some((reference, own)) => Self::Counts(both(reference, own)),
@@ -64,6 +115,27 @@ impl Evidence {
             }
         }
     }
+}
+
+fn counted_elsewhere(count: &str) -> String {
+    format!(
+        "`{count}` is counted on the emulated device only; run this suite with `--device emulator`, \
+         or gate this case on `time`"
+    )
+}
+
+/// Counts of one kernel, those that the metric is about as far as they are known.
+fn counts_of(counted: Counted, metric: Metric) -> BTreeMap<String, u64> {
+    let all = [
+        ("warp_instructions", counted.warp_instructions),
+        ("global_sectors", counted.global_sectors),
+    ];
+    let wanted = |name: &str| match metric {
+        Metric::Time => true,
+        Metric::Count(wanted) => wanted == name,
+    };
+    let some = all.into_iter().filter(|(name, _)| wanted(name));
+    some.map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
 /// The two counts that stand for time where there is none.

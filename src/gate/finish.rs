@@ -1,8 +1,8 @@
 //! The report of a run, from what was planned and what was measured.
 
-use super::report::{GateReport, MethodReport, Totals};
-use super::{GatePlan, MeasuredCase, conclude};
-use crate::report::{CompareResponse, VerdictBy};
+use super::report::{CaseReport, GateReport, Totals};
+use super::{GatePlan, MeasuredCase, Outcome, Seen, conclude};
+use crate::report::VerdictBy;
 
 /// Version of the report's format.
 const SCHEMA_VERSION: u32 = 1;
@@ -16,16 +16,16 @@ pub struct Clocked {
     pub duration_s: f64,
 }
 
-/// Concludes a run; `seen` is its first comparison that succeeded, `job_id` the job that it was.
+/// Concludes a run; `seen` is where it was measured, `job_id` the job that it was.
 pub fn finish(
     plan: GatePlan,
     cases: &[MeasuredCase],
-    seen: Option<&CompareResponse>,
+    seen: Option<&Seen>,
     clocked: Clocked,
     job_id: &str,
 ) -> GateReport {
     let (cases, verdict) = conclude(cases, plan.on_missing);
-    let verdict_by = seen.map(|seen| seen.verdict_by);
+    let verdict_by = seen.filter(|seen| seen.method.is_some()).map(Seen::verdict_by);
     let mut notes = plan.notes;
     match (verdict_by, &plan.calibration) {
         (Some(VerdictBy::Times), None) => notes.push(
@@ -49,18 +49,23 @@ pub fn finish(
         duration_s: clocked.duration_s,
         verdict,
         exit_code: verdict.exit_code(),
-        statement: statement(verdict_by).to_owned(),
+        statement: statement(verdict_by, &cases).to_owned(),
         verdict_by,
         device: seen.map(|seen| seen.device.clone()),
-        method: seen.and_then(method),
+        method: seen.and_then(|seen| seen.method.clone()),
         totals: Totals::of(&cases),
         notes,
         cases,
     }
 }
 
-fn statement(by: Option<VerdictBy>) -> &'static str {
+fn statement(by: Option<VerdictBy>, cases: &[CaseReport]) -> &'static str {
+    let is_new = |case: &CaseReport| case.outcome == Outcome::New;
+    let compared = |case: &CaseReport| case.comparison.is_some() || !case.counts.is_empty();
     match by {
+        _ if cases.iter().any(is_new) && !cases.iter().any(compared) => {
+            "Nothing was compared: new cases were compiled, run and checked on their own."
+        }
         Some(VerdictBy::Times) => {
             "Times of both sides, interleaved on one device; a regression was slower by more than \
              its margin twice, the second time in fresh processes."
@@ -71,13 +76,4 @@ fn statement(by: Option<VerdictBy>) -> &'static str {
         }
         None => "Nothing was measured.",
     }
-}
-
-fn method(seen: &CompareResponse) -> Option<MethodReport> {
-    let measurement = seen.reference.measurement.as_ref()?;
-    Some(MethodReport {
-        method: measurement.method.clone(),
-        method_version: measurement.method_version,
-        driver: measurement.gpu.as_ref().and_then(|gpu| gpu.driver.clone()),
-    })
 }

@@ -1,5 +1,7 @@
 //! From what was measured of a suite to its report's cases.
 
+use std::collections::BTreeMap;
+
 use super::report::{CalibrationReport, CaseReport};
 use super::{
     Calibrated, CasePolicy, CaseSpec, Evidence, Judged, OnMissing, SuiteVerdict, decide,
@@ -25,6 +27,8 @@ pub struct MeasuredCase {
     pub own_ms: [Option<f64>; 2],
     /// Ends of the candidate's median's 95 % confidence interval, or nothing.
     pub own_ci_ms: Vec<f64>,
+    /// What the candidate counted, where there is nothing to compare it with.
+    pub own_counts: BTreeMap<String, u64>,
     /// Whether both are the same machine code.
     pub identical_code: Option<bool>,
     /// How long it took, seconds.
@@ -43,6 +47,7 @@ impl MeasuredCase {
             confirmation: None,
             own_ms: [None; 2],
             own_ci_ms: Vec::new(),
+            own_counts: BTreeMap::new(),
             identical_code: None,
             duration_s: 0.0,
         }
@@ -64,6 +69,17 @@ impl MeasuredCase {
             self.policy = self.spec.policy;
             self.calibrated = None;
         }
+    }
+
+    /// Takes in what the candidate showed on its own, where there is nothing to compare it with.
+    pub fn set_alone(&mut self, report: &EvaluateResponse, evidence: Evidence) {
+        self.first = evidence;
+        let Evidence::Alone { counts, .. } = &self.first else { return };
+        if report.device.as_ref().is_some_and(|device| device.kind == DeviceKind::Cuda) {
+            self.own_ms = [None, median_ms(Some(report))];
+            self.own_ci_ms = median_ci_ms(report).unwrap_or_default();
+        }
+        self.own_counts.clone_from(counts);
     }
 
     fn judged(&self) -> Judged<'_> {
@@ -147,6 +163,7 @@ pub fn conclude(cases: &[MeasuredCase], on_missing: OnMissing) -> (Vec<CaseRepor
             baseline_ms: case.own_ms[0],
             candidate_ms: case.own_ms[1],
             candidate_ci_ms: case.own_ci_ms.clone(),
+            candidate_counts: case.own_counts.clone(),
             identical_code: case.identical_code,
             comparison: of(Some(&case.first)),
             confirmation: of(case.confirmation.as_ref()),

@@ -19,6 +19,7 @@ mod pin;
 mod plan;
 pub mod report;
 mod request;
+mod seen;
 mod sides;
 #[cfg(test)]
 mod simulation;
@@ -33,13 +34,14 @@ pub use calibration::{
 pub use decide::{
     Judged, Outcome, Reason, SuiteVerdict, Verdict, decide, suite_verdict, to_confirm,
 };
-pub use evidence::Evidence;
+pub use evidence::{Evidence, NoBaseline};
 pub use finish::{Clocked, finish};
 pub use measured::{MeasuredCase, conclude, idle_multiprocessors, unconfirmed, with_calibration};
 pub use pin::{Pin, PinMismatch};
-pub use plan::{ADVISORY_RATE, GatePlan, PlannedCase, first_alphas};
+pub use plan::{ADVISORY_RATE, CaseCode, GatePlan, PlannedCase, first_alphas};
 pub use request::{BaselineOrigin, GateCase, GateRequest, RemovedCase};
-pub use sides::{Manner, Sides};
+pub use seen::Seen;
+pub use sides::{Manner, Sides, alone};
 pub use suite::{
     CasePolicy, CaseSpec, MAX_CASES, MAX_SUITE_BYTES, Metric, OnInconclusive, OnMissing,
     PolicyFile, Suite, SuiteError,

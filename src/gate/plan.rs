@@ -5,7 +5,7 @@ use super::{
     Calibration, CasePolicy, CaseSpec, Evidence, MeasuredCase, OnMissing, Pin, Sides,
     with_calibration,
 };
-use crate::contract::PresetName;
+use crate::contract::{EvaluateRequest, PresetName};
 
 /// Share of wrong calls among the advisory cases that are called slower, at most.
 pub const ADVISORY_RATE: f64 = 0.05;
@@ -17,7 +17,7 @@ pub struct GatePlan {
     pub suite: String,
     /// How much time to spend on precision.
     pub preset: PresetName,
-    /// What a case is that one side lacks.
+    /// What a case is that the candidate lacks.
     pub on_missing: OnMissing,
     /// The cases: those of the suite in its order, then those that only the baseline has.
     pub cases: Vec<PlannedCase>,
@@ -35,13 +35,48 @@ pub struct GatePlan {
     pub notes: Vec<String>,
 }
 
-/// A case, and its code on both sides or why there is none.
+/// A case, and its code.
 #[derive(Debug, Clone)]
 pub struct PlannedCase {
     /// The case.
     pub spec: CaseSpec,
-    /// Its code; the error is why one side lacks it.
-    pub sides: Result<Sides, String>,
+    /// Which sides have it.
+    pub code: CaseCode,
+}
+
+/// The code of a case, on the sides that have it.
+#[derive(Debug, Clone)]
+pub enum CaseCode {
+    /// Baseline and candidate.
+    Both(Box<Sides>),
+    /// The candidate alone: it is checked on its own.
+    New {
+        /// Its contract.
+        contract: Box<EvaluateRequest>,
+        /// What the baseline lacks.
+        why: String,
+    },
+    /// The baseline alone, and what to do about it.
+    Removed(String),
+}
+
+impl PlannedCase {
+    /// The contract of the candidate, unless it has removed the case.
+    pub fn candidate(&self) -> Option<&EvaluateRequest> {
+        match &self.code {
+            CaseCode::Both(sides) => Some(&sides.candidate),
+            CaseCode::New { contract, .. } => Some(contract),
+            CaseCode::Removed(_) => None,
+        }
+    }
+
+    /// What of the candidate's contract the gate does not use, in words.
+    pub fn unused(&self) -> Option<String> {
+        match &self.code {
+            CaseCode::Both(sides) => sides.unused(),
+            CaseCode::New { .. } | CaseCode::Removed(_) => None,
+        }
+    }
 }
 
 impl GatePlan {
@@ -50,11 +85,12 @@ impl GatePlan {
         let case = |planned: &PlannedCase| {
             let spec = planned.spec.clone();
             let calibrated = self.calibration.as_ref().and_then(|all| all.cases.get(&spec.name));
-            let why = planned.sides.as_ref().err().cloned();
-            let why = why.map_or_else(
-                || Evidence::Error("it was not come to".to_owned()),
-                Evidence::Missing,
-            );
+            let why = match &planned.code {
+                CaseCode::Removed(why) => Evidence::Missing(why.clone()),
+                CaseCode::Both(_) | CaseCode::New { .. } => {
+                    Evidence::Error("it was not come to".to_owned())
+                }
+            };
             let mut case = MeasuredCase::unmeasured(spec, why);
             case.policy = with_calibration(case.policy, calibrated);
             case.calibrated = calibrated.cloned();

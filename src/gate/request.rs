@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::report::{BaselineKind, BaselineReport};
 use super::suite::{CaseFile, PolicyFile, SuiteFile};
 use super::{
-    Baseline, Calibration, CaseSpec, GatePlan, OnMissing, PlannedCase, Sides, Suite, SuiteError,
+    Baseline, Calibration, CaseCode, CaseSpec, GatePlan, OnMissing, PlannedCase, Sides, Suite,
+    SuiteError,
 };
 use crate::contract::{EvaluateRequest, PresetName};
 
@@ -35,7 +36,8 @@ pub struct GateRequest {
     /// Time spent on precision; default `ci`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<PresetName>,
-    /// What a case is that only one side has: `fail` or `warn`.
+    /// What a case is that only the baseline has: `fail` or `warn`. One that only the suite has is
+    /// new: it is checked on its own.
     #[serde(default)]
     #[oai(default)]
     pub on_missing: OnMissing,
@@ -45,7 +47,7 @@ pub struct GateRequest {
     pub defaults: PolicyFile,
     /// The cases, 1–200.
     pub cases: Vec<GateCase>,
-    /// A stored baseline by its name. Without it every case brings its own, or is missing there.
+    /// A stored baseline by its name. Without it every case brings its own, or is new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
     /// Where the cases' own baselines come from, for the report: `git`, `directory` or `inline`.
@@ -126,7 +128,8 @@ pub struct GateCase {
     pub policy: PolicyFile,
     /// The contract with the kernel to judge.
     pub contract: EvaluateRequest,
-    /// The contract with the kernel to compare it with.
+    /// The contract with the kernel to compare it with; without it, and with no stored baseline that
+    /// has the case, it is new.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<EvaluateRequest>,
 }
@@ -145,6 +148,15 @@ fn inline(name: &str, metric: Option<&String>, policy: PolicyFile) -> CaseFile {
 /// A baseline of which nothing is known but its code.
 fn inline_baseline() -> BaselineReport {
     BaselineReport { kind: BaselineKind::Inline, name: "as given".to_owned(), commit: None }
+}
+
+/// What a baseline lacks of a case that is new to it.
+fn new_to(baseline: &BaselineReport) -> String {
+    let what = match baseline.kind {
+        BaselineKind::Git | BaselineKind::Directory => "lacks files of it",
+        BaselineKind::Stored | BaselineKind::Inline => "does not have it",
+    };
+    format!("the baseline {} {what}", baseline.name)
 }
 
 fn default_suite() -> String {
@@ -271,21 +283,12 @@ impl GateRequest {
         };
         let mut cases = Vec::new();
         for (spec, case) in suite.cases.into_iter().zip(self.cases) {
-            let of_baseline = case.baseline.or_else(|| theirs.remove(&spec.name));
-            let sides = of_baseline
-                .map(|baseline| Sides { baseline, candidate: case.contract })
-                .ok_or_else(|| {
-                    let what = match baseline.kind {
-                        BaselineKind::Git | BaselineKind::Directory => "lacks files of this case",
-                        BaselineKind::Stored | BaselineKind::Inline => "has no such case",
-                    };
-                    format!(
-                        "the baseline {} {what}; a new case passes once it is in the baseline, or \
-                         at once with `on_missing: warn`",
-                        baseline.name
-                    )
-                });
-            cases.push(PlannedCase { spec, sides });
+            let candidate = case.contract;
+            let code = match case.baseline.or_else(|| theirs.remove(&spec.name)) {
+                Some(baseline) => CaseCode::Both(Box::new(Sides { baseline, candidate })),
+                None => CaseCode::New { contract: Box::new(candidate), why: new_to(&baseline) },
+            };
+            cases.push(PlannedCase { spec, code });
         }
         // Removing a case is no way to pass.
         let own = cases.iter().map(|case| case.spec.name.clone()).collect::<BTreeSet<_>>();
@@ -293,9 +296,11 @@ impl GateRequest {
         let stored = stored.map(|name| CaseSpec::removed(name, suite.defaults));
         let removed = removed.into_iter().chain(stored).map(|spec| PlannedCase {
             spec,
-            sides: Err("the baseline has it, the suite does not; put it back, or accept its \
-                        removal with `on_missing: warn`"
-                .to_owned()),
+            code: CaseCode::Removed(
+                "the baseline has it, the suite does not; put it back, or accept its removal with \
+                 `on_missing: warn`"
+                    .to_owned(),
+            ),
         });
         cases.extend(removed.collect::<Vec<_>>());
         Ok(GatePlan {

@@ -69,27 +69,45 @@ impl Sides {
         }
     }
 
+    /// The baseline's kernel, with everything else of the candidate's contract.
+    pub fn baseline_as_candidate(&self) -> EvaluateRequest {
+        let mut kernel = self.baseline.kernel.clone();
+        kernel.io.clone_from(&self.candidate.kernel.io);
+        if let (Some(io), Some(own)) = (&mut kernel.io, &self.baseline.kernel.io) {
+            io.launch.clone_from(&own.launch);
+        }
+        EvaluateRequest { kernel, ..self.candidate.clone() }
+    }
+
     /// What of the candidate's contract a comparison does not use, in words.
     pub fn unused(&self) -> Option<String> {
         let contract = &self.candidate;
         let fields = [
-            ("expected", !contract.expected.is_empty()),
             ("profile", contract.profile.is_some()),
             ("return_outputs", contract.return_outputs != ReturnOutputs::None),
             ("sanitize", contract.sanitize != Sanitize::Off),
         ];
         let used = fields.iter().filter(|(_, there)| *there);
         let names = used.map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>();
-        if names.is_empty() {
-            return None;
-        }
-        let what = if contract.expected.is_empty() {
-            ""
-        } else {
-            "; what the baseline leaves is what is expected"
-        };
-        Some(format!("a comparison does not use {}{what}", names.join(", ")))
+        (!names.is_empty()).then(|| format!("a comparison does not use {}", names.join(", ")))
     }
+}
+
+/// A case on its own, like any evaluation: compiled, run, and checked against what its contract
+/// expects. Times are taken where there is nothing to compare with (`timed`), for the history.
+pub fn alone(contract: &EvaluateRequest, manner: &Manner, timed: bool) -> EvaluateRequest {
+    let mut request = contract.clone();
+    request.measure.preset = manner.preset;
+    if manner.counted || !timed {
+        request.measure.min_warmup_time = Some(0.0);
+        request.num_trials = Some(COUNTED_TRIALS);
+    }
+    if !timed {
+        request.sanitize = Sanitize::Off;
+    }
+    request.profile = None;
+    request.return_outputs = ReturnOutputs::None;
+    request
 }
 
 #[cfg(test)]
@@ -134,10 +152,23 @@ mod tests {
     }
 
     #[test]
+    fn a_case_on_its_own_keeps_what_judges_it() {
+        let more = json!({"expected": {"c": {"kernel": {"kernel_type": "ptx"}}}, "profile": {},
+            "sanitize": true, "return_outputs": "all", "num_trials": 50});
+        let contract = contract(more);
+        let timed = alone(&contract, &manner(false, false), true);
+        assert_eq!((timed.num_trials, timed.expected.len()), (Some(50), 1));
+        assert!(timed.sanitize != Sanitize::Off && timed.profile.is_none());
+        assert_eq!(timed.return_outputs, ReturnOutputs::None);
+        let checked = alone(&contract, &manner(false, false), false);
+        assert_eq!((checked.num_trials, checked.sanitize), (Some(3), Sanitize::Off));
+    }
+
+    #[test]
     fn what_is_left_out_is_told() {
         assert_eq!(Sides::itself(contract(json!({}))).unused(), None);
         let more = json!({"expected": {"c": {"kernel": {"kernel_type": "ptx"}}}, "profile": {}});
         let told = Sides::itself(contract(more)).unused().unwrap();
-        assert!(told.contains("`expected`, `profile`; what the baseline leaves"), "{told}");
+        assert_eq!(told, "a comparison does not use `profile`");
     }
 }

@@ -46,7 +46,7 @@ pub enum SuiteError {
 pub struct Suite {
     /// How much time to spend on precision.
     pub preset: PresetName,
-    /// What a case is that one side lacks.
+    /// What a case is that the candidate lacks.
     pub on_missing: OnMissing,
     /// What a case lets pass that says nothing of it.
     pub defaults: CasePolicy,
@@ -128,7 +128,8 @@ pub enum OnInconclusive {
     Pass,
 }
 
-/// What a case does to the suite that the baseline or the candidate lacks.
+/// What a case does to the suite that the baseline has and the candidate does not. A case that only
+/// the candidate has is new, and is checked on its own whatever this says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(Enum)]

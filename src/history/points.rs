@@ -133,7 +133,8 @@ pub fn of_gate(report: &GateReport) -> Vec<HistoryPoint> {
     };
     let point = |case: &crate::gate::report::CaseReport| {
         let counts = case.counts.iter().map(|one| (one.count.clone(), one.candidate));
-        let counts = counts.collect::<BTreeMap<_, _>>();
+        let mut counts = counts.collect::<BTreeMap<_, _>>();
+        counts.extend(case.candidate_counts.clone());
         if case.candidate_ms.is_none() && counts.is_empty() {
             return None;
         }

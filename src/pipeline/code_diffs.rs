@@ -101,7 +101,7 @@ impl Shared {
             (CodeLanguage::Ptx, _) => {
                 let code = KernelCode { io: None, ..code.clone() };
                 let target = Target { emulated: true, ..target };
-                let options = CompileOptions { lineinfo: false };
+                let options = CompileOptions::default();
                 let made = self.compiler.compile(&code, &target, options).await;
                 let made = made.map_err(|why| error::chain(&why))?;
                 Ok(listed(String::from_utf8_lossy(&made.image).into(), &made))

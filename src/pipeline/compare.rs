@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::assemble;
 use super::decision;
-use super::error::{self, Problem, ServiceError};
+use super::error::{self, ServiceError};
 use super::jobs::LiveJob;
 use super::prepare::{self, CompileOutcome, Prepared};
 use super::recorded;
@@ -22,6 +22,11 @@ use crate::report::{
 };
 use crate::worker::Lease;
 use crate::worker::protocol::{DeviceInfo, DeviceKind, Job, PairedPlan, RunOutcome};
+
+mod faults;
+
+pub(super) use faults::{REFERENCE_NOT_TIMED, REFERENCE_PATH};
+use faults::{placed, unusable_reference};
 
 /// A kernel that was evaluated on its own.
 pub(super) struct Evaluated {
@@ -64,13 +69,19 @@ impl Shared {
         let request = if same_image { unmeasured(request) } else { request };
         let mut bench = Bench { shared: self, job, request: &request, lease, runs: 0 };
 
-        let reference = bench.evaluate(&request.ref_kernel, "reference").await?;
+        let reference = bench.evaluate(&request.ref_kernel, "reference").await;
+        let reference = reference.map_err(|error| placed(error, REFERENCE_PATH))?;
         if !reference.is_comparable() {
             return Err(unusable_reference(&reference.report));
         }
         let mut evaluated = vec![reference];
-        for candidate in &candidates {
-            evaluated.push(bench.evaluate(&candidate.kernel, &candidate.name).await?);
+        for (index, candidate) in candidates.iter().enumerate() {
+            let own = bench.evaluate(&candidate.kernel, &candidate.name).await;
+            let path = match &request.custom_kernel {
+                Some(_) => "custom_kernel".to_owned(),
+                None => format!("candidates[{index}].kernel"),
+            };
+            evaluated.push(own.map_err(|error| placed(error, &path))?);
         }
         let (pairs, failures) =
             if same_image { Default::default() } else { bench.pairs(&evaluated).await };
@@ -114,7 +125,8 @@ impl Shared {
         if request.measure_identical || launch(a).is_none() || launch(a) != launch(b) {
             return false;
         }
-        let options = CompileOptions { lineinfo: false };
+        let options =
+            CompileOptions { lineinfo: false, timeout: prepare::time_for(request.timeout) };
         let a = self.compiler.compile(a, &device.target, options).await;
         let b = self.compiler.compile(b, &device.target, options).await;
         matches!((a, b), (Ok(a), Ok(b)) if a.same_image(&b))
@@ -281,23 +293,6 @@ impl Bench<'_> {
         }
         Ok(paired::decide_at_end(&outcome.paired_blocks, &policy))
     }
-}
-
-/// A reference that cannot be compared with is the request's fault.
-fn unusable_reference(report: &EvaluateResponse) -> ServiceError {
-    let result = &report.kernel_exec_result;
-    let why = result.compilation_error.as_ref().or(result.validation_error.as_ref());
-    let (code, what) = if result.compiled {
-        ("reference_failed", "the reference kernel cannot be compared with")
-    } else {
-        ("reference_not_compiled", "the reference kernel does not compile")
-    };
-    let why = why.map_or("it has no usable times", String::as_str);
-    ServiceError::Invalid(vec![Problem {
-        path: "ref_kernel".to_owned(),
-        code: code.to_owned(),
-        message: format!("{what}: {why}"),
-    }])
 }
 
 /// The order of those that were compared; one that is in no pair, such as a wrong one, has no rank.

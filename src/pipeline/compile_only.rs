@@ -29,7 +29,7 @@ pub(super) async fn run(
         Some(arch) => named_target(shared, arch)?,
         None => shared.default_device()?.target,
     };
-    let options = CompileOptions { lineinfo: false };
+    let options = CompileOptions::default();
     let compiled = shared.compiler.compile(&request.kernel, &target, options).await;
     let mut response = CompileResponse {
         job_id: uuid::Uuid::new_v4().to_string(),
@@ -102,7 +102,7 @@ pub(super) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
                     ..KernelMetadata::default()
                 }),
             };
-            let options = CompileOptions { lineinfo: false };
+            let options = CompileOptions::default();
             let artifact = compiler
                 .compile(&kernel, &target, options)
                 .await

@@ -4,18 +4,20 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use super::compare::{self, REFERENCE_PATH};
 use super::error::ServiceError;
 use super::jobs::LiveJob;
-use super::run::Shared;
-use crate::contract::{CompareRequest, DecisionSpec};
+use super::run::{Purpose, Shared};
+use crate::contract::{CompareRequest, DecisionSpec, EvaluateRequest};
 use crate::gate::report::GateReport;
 use crate::gate::{
-    CasePolicy, Clocked, Conditions, Evidence, GatePlan, Manner, MeasuredCase, Pin, Sides, finish,
-    first_alphas, idle_multiprocessors, unconfirmed,
+    CaseCode, CasePolicy, Clocked, Conditions, Evidence, GatePlan, Manner, MeasuredCase,
+    NoBaseline, Pin, PlannedCase, Seen, Sides, alone, finish, first_alphas, idle_multiprocessors,
+    unconfirmed,
 };
-use crate::report::{CompareResponse, VerdictBy};
+use crate::report::{CompareResponse, EvaluateResponse, VerdictBy};
 
-/// What an error of one comparison means for the run.
+/// What an error of one case means for the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gravity {
     /// It says something of this case alone.
@@ -47,12 +49,12 @@ pub(super) async fn run_gate(
 ) -> Result<GateReport, ServiceError> {
     let began = Instant::now();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let all = plan.cases.iter().filter(|case| case.sides.is_ok()).count();
+    let all = plan.cases.iter().filter(|case| case.candidate().is_some()).count();
     job.points(0, all);
     let cases = plan.unmeasured();
     let mut run = Run { plan, cases, seen: None, counts, shared, job, done: 0, all };
     for case in &run.plan.cases {
-        if let Some(note) = case.sides.as_ref().ok().and_then(Sides::unused) {
+        if let Some(note) = case.unused() {
             run.plan.notes.push(format!("case `{}`: {note}", case.spec.name));
         }
     }
@@ -67,33 +69,54 @@ pub(super) fn differs(message: String) -> ServiceError {
     ServiceError::Conflict { code: "conditions_differ", message }
 }
 
+/// Why a baseline cannot be compared with, if that is what an error says: its kernel does not
+/// compile, crashes, is not right against itself, or does not fit its contract.
+fn broken_baseline(error: &ServiceError) -> Option<String> {
+    let ServiceError::Invalid(problems) = error else { return None };
+    let theirs = |path: &str| {
+        let rest = path.strip_prefix(REFERENCE_PATH);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let broken = |code: &str| code != compare::REFERENCE_NOT_TIMED;
+    let all = problems.iter().all(|problem| theirs(&problem.path) && broken(&problem.code));
+    let first = problems.first().filter(|_| all)?;
+    Some(format!("the baseline cannot be compared with: {}", first.message))
+}
+
+/// What is wrong with a candidate that does not fit its own contract, if that is what an error says.
+/// Arguments other than the baseline's are no fault of it.
+fn unfit_candidate(error: &ServiceError) -> Option<String> {
+    let ServiceError::Invalid(problems) = error else { return None };
+    let own = |problem: &&super::error::Problem| {
+        problem.path.starts_with("custom_kernel") && problem.code != "different_arguments"
+    };
+    problems.iter().find(own).map(|_| error.to_string())
+}
+
 /// A suite on its way to a verdict. Each of its comparisons has the device for itself, and gives it
 /// back.
 struct Run<'a> {
     plan: GatePlan,
     /// As far as they were measured, in the plan's order.
     cases: Vec<MeasuredCase>,
-    /// The device and the method of the first comparison that succeeded.
-    seen: Option<CompareResponse>,
+    /// The device, and the method of the first case that was measured.
+    seen: Option<Seen>,
     counts: bool,
     shared: &'a Shared,
     job: &'a LiveJob,
-    /// Comparisons done, of all that are to be made as far as that is known; the job's watchers see
-    /// them.
+    /// Cases and confirmations done, of all that are to be made as far as that is known; the job's
+    /// watchers see them.
     done: usize,
     all: usize,
 }
 
 impl Run<'_> {
-    async fn compare(&mut self, request: CompareRequest) -> Result<CompareResponse, ServiceError> {
-        let outcome = self.shared.compare(self.job, request).await;
+    fn step(&mut self) {
         self.done += 1;
         self.job.points(self.done, self.all);
-        outcome
     }
 
-    fn request(&self, index: usize, alpha: f64, fresh: bool) -> Option<CompareRequest> {
-        let sides = self.plan.cases[index].sides.as_ref().ok()?;
+    fn manner(&self, index: usize, alpha: f64, fresh: bool) -> Manner {
         let policy: &CasePolicy = &self.cases[index].policy;
         let decision = DecisionSpec {
             margin: Some(policy.margin),
@@ -101,14 +124,14 @@ impl Run<'_> {
             alpha: Some(alpha),
             blocks: None,
         };
-        let by = self.seen.as_ref().map(|seen| seen.verdict_by);
-        Some(sides.comparison(&Manner {
+        let by = self.seen.as_ref().map(Seen::verdict_by);
+        Manner {
             preset: self.plan.preset,
             decision,
             fresh,
             counted: self.counts || by == Some(VerdictBy::Counts),
             measure_identical: self.plan.measure_identical,
-        }))
+        }
     }
 
     async fn first_looks(&mut self) -> Result<(), ServiceError> {
@@ -116,32 +139,148 @@ impl Run<'_> {
         let alphas = first_alphas(&policies);
         let mut gone: Option<String> = None;
         for (index, alpha) in alphas.into_iter().enumerate() {
-            let Some(request) = self.request(index, alpha, false) else { continue };
+            if self.plan.cases[index].candidate().is_none() {
+                continue;
+            }
             if let Some(why) = &gone {
                 let why = format!("not measured, because of an earlier case's error: {why}");
                 self.cases[index].first = Evidence::Error(why);
                 continue;
             }
             let began = Instant::now();
-            match self.compare(request).await {
-                Ok(response) => {
-                    self.look_at_conditions(&response)?;
-                    self.note_idle(index, &response);
-                    let measured = &mut self.cases[index];
-                    measured.set_first(&response);
-                    measured.duration_s = began.elapsed().as_secs_f64();
+            let looked = self.look(index, alpha).await;
+            self.step();
+            self.cases[index].duration_s = began.elapsed().as_secs_f64();
+            if let Err(error) = looked {
+                let gravity = gravity(&error);
+                // Nothing was measured yet: the error says more than a report of errors.
+                if gravity == Gravity::Run || gravity == Gravity::Suite && self.seen.is_none() {
+                    return Err(error);
                 }
-                Err(error) => {
-                    let gravity = gravity(&error);
-                    // Nothing was measured yet: the error says more than a report of errors.
-                    if gravity == Gravity::Run || gravity == Gravity::Suite && self.seen.is_none() {
-                        return Err(error);
+                let why = error.to_string();
+                gone = (gravity == Gravity::Suite).then(|| why.clone());
+                self.cases[index].first = Evidence::Error(why);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first look at one case: beside its baseline where there is one that can be compared with,
+    /// and at what its contract expects where that says something.
+    async fn look(&mut self, index: usize, alpha: f64) -> Result<(), ServiceError> {
+        let manner = self.manner(index, alpha, false);
+        let PlannedCase { code, .. } = &self.plan.cases[index];
+        match code.clone() {
+            CaseCode::Removed(_) => Ok(()),
+            CaseCode::New { contract, why } => {
+                self.look_alone(index, &contract, &manner, NoBaseline::New, &why).await
+            }
+            CaseCode::Both(sides) => match self.compare(&sides, &manner).await {
+                Ok(response) => {
+                    self.look_at_conditions(Seen::from(&response))?;
+                    self.note_idle(index, &response);
+                    self.cases[index].set_first(&response);
+                    self.look_at_expectation(index, &sides, &manner).await
+                }
+                Err(error) => match (broken_baseline(&error), unfit_candidate(&error)) {
+                    (Some(why), _) => {
+                        let contract = &sides.candidate;
+                        self.look_alone(index, contract, &manner, NoBaseline::Broken, &why).await
                     }
-                    let why = error.to_string();
-                    gone = (gravity == Gravity::Suite).then(|| why.clone());
-                    self.cases[index].first = Evidence::Error(why);
+                    (None, Some(why)) => {
+                        self.cases[index].first = Evidence::Invalid(why);
+                        Ok(())
+                    }
+                    (None, None) => Err(error),
+                },
+            },
+        }
+    }
+
+    async fn compare(
+        &self,
+        sides: &Sides,
+        manner: &Manner,
+    ) -> Result<CompareResponse, ServiceError> {
+        let request: CompareRequest = sides.comparison(manner);
+        self.shared.compare(self.job, request).await
+    }
+
+    /// A kernel on its own. One that does not fit its contract is as wrong as one that does not
+    /// compile: the error is what is wrong with it.
+    async fn evaluate(
+        &self,
+        request: EvaluateRequest,
+    ) -> Result<Result<Box<EvaluateResponse>, String>, ServiceError> {
+        match self.shared.run(self.job, request, Purpose::Rank).await {
+            Ok(report) => Ok(Ok(Box::new(report))),
+            Err(error @ ServiceError::Invalid(_)) => Ok(Err(error.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Compiles, runs and checks a case that there is nothing to compare with.
+    async fn look_alone(
+        &mut self,
+        index: usize,
+        contract: &EvaluateRequest,
+        manner: &Manner,
+        why: NoBaseline,
+        what: &str,
+    ) -> Result<(), ServiceError> {
+        match self.evaluate(alone(contract, manner, true)).await? {
+            Err(unfit) => self.cases[index].first = Evidence::Invalid(unfit),
+            Ok(report) => {
+                if let Some(seen) = Seen::of(&report) {
+                    self.look_at_conditions(seen)?;
+                }
+                let metric = self.cases[index].spec.metric;
+                let evidence = Evidence::alone(&report, metric, why, what);
+                self.cases[index].set_alone(&report, evidence);
+            }
+        }
+        Ok(())
+    }
+
+    /// A baseline that was never right is no excuse: what the contract expects holds for both sides.
+    async fn look_at_expectation(
+        &mut self,
+        index: usize,
+        sides: &Sides,
+        manner: &Manner,
+    ) -> Result<(), ServiceError> {
+        let metric = self.cases[index].spec.metric;
+        if sides.candidate.expected.is_empty()
+            || matches!(self.cases[index].first, Evidence::Error(_))
+        {
+            return Ok(());
+        }
+        let own = self.evaluate(alone(&sides.candidate, manner, false)).await?;
+        let differs = matches!(self.cases[index].first, Evidence::Invalid(_));
+        let against = match &own {
+            Err(unfit) => Some(Evidence::Invalid(unfit.clone())),
+            Ok(report) => Evidence::against(report),
+        };
+        match (against, own) {
+            (Some(Evidence::Invalid(why)), _) if !differs => {
+                let why = format!("it is not what its contract's `expected` says: {why}");
+                self.cases[index].first = Evidence::Invalid(why);
+            }
+            (Some(Evidence::Error(why)), _) if !differs => {
+                self.cases[index].first = Evidence::Error(why);
+            }
+            // Other outputs than the baseline's, and right ones: which of the two is wrong?
+            (None, Ok(report)) if differs => {
+                let theirs = alone(&sides.baseline_as_candidate(), manner, false);
+                if let Ok(theirs) = self.evaluate(theirs).await?
+                    && let Some(Evidence::Invalid(why)) = Evidence::against(&theirs)
+                {
+                    let what = format!("the baseline is not what `expected` says: {why}");
+                    let evidence = Evidence::alone(&report, metric, NoBaseline::Broken, &what);
+                    self.cases[index].set_alone(&report, evidence);
                 }
             }
+            _ => {}
         }
         Ok(())
     }
@@ -152,13 +291,14 @@ impl Run<'_> {
         self.all += unconfirmed.len();
         self.job.points(self.done, self.all);
         for index in unconfirmed {
-            let alpha = self.cases[index].policy.alpha;
-            let Some(request) = self.request(index, alpha, true) else { continue };
+            let CaseCode::Both(sides) = self.plan.cases[index].code.clone() else { continue };
+            let manner = self.manner(index, self.cases[index].policy.alpha, true);
             let began = Instant::now();
-            let outcome = self.compare(request).await;
+            let outcome = self.compare(&sides, &manner).await;
+            self.step();
             let evidence = match outcome {
                 Ok(response) => {
-                    self.look_at_conditions(&response)?;
+                    self.look_at_conditions(Seen::from(&response))?;
                     Evidence::of(&response, self.cases[index].spec.metric)
                 }
                 Err(error) if gravity(&error) == Gravity::Run => return Err(error),
@@ -173,29 +313,33 @@ impl Run<'_> {
 
     /// A calibration or a baseline of another device, driver or method says nothing here: better no
     /// verdict.
-    fn look_at_conditions(&mut self, response: &CompareResponse) -> Result<(), ServiceError> {
-        if let Some(seen) = &self.seen {
-            let (first, then) = (&seen.device, &response.device);
-            return if (first.kind, &first.name) == (then.kind, &then.name) {
-                Ok(())
-            } else {
-                Err(differs(format!(
+    fn look_at_conditions(&mut self, now: Seen) -> Result<(), ServiceError> {
+        if let Some(first) = &self.seen {
+            if (first.device.kind, &first.device.name) != (now.device.kind, &now.device.name) {
+                return Err(differs(format!(
                     "the suite was begun on {} and went on on {}: its cases are not comparable; \
                      give the server devices of one kind",
-                    first.name, then.name
-                )))
-            };
+                    first.device.name, now.device.name
+                )));
+            }
+            if first.method.is_some() {
+                return Ok(());
+            }
         }
-        let now = Conditions::of(response, self.plan.preset);
-        if let Some(pin) = &self.plan.pin {
-            pin.check(&Pin::from(&now)).map_err(|error| differs(error.to_string()))?;
+        // What did not run shows the device, and nothing of how it measures.
+        if now.method.is_some() {
+            let conditions = Conditions::of(&now, self.plan.preset);
+            if let Some(pin) = &self.plan.pin {
+                pin.check(&Pin::from(&conditions)).map_err(|error| differs(error.to_string()))?;
+            }
+            if let (VerdictBy::Times, Some(calibration)) =
+                (now.verdict_by(), &self.plan.calibration)
+            {
+                let checked = calibration.check(&conditions);
+                checked.map_err(|error| differs(error.to_string()))?;
+            }
         }
-        if let (VerdictBy::Times, Some(calibration)) = (response.verdict_by, &self.plan.calibration)
-        {
-            let checked = calibration.check(&now);
-            checked.map_err(|error| differs(error.to_string()))?;
-        }
-        self.seen = Some(response.clone());
+        self.seen = Some(now);
         Ok(())
     }
 

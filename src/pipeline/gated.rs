@@ -14,9 +14,10 @@ use super::run::Shared;
 use super::start::Pipeline;
 use super::submission::{Answer, Caller, JobRequest, Submission};
 use crate::contract::{DecisionSpec, EvaluateRequest, PresetName};
-use crate::gate::report::GateReport;
+use crate::gate::report::{BaselineKind, GateReport};
 use crate::gate::{
-    Baseline, BaselineSummary, Conditions, GateRequest, Manner, NewBaseline, Pin, Sides, SuiteError,
+    Baseline, BaselineSummary, Conditions, GateRequest, Manner, NewBaseline, Pin, Seen, Sides,
+    SuiteError,
 };
 use crate::history::HistoryAnswer;
 use crate::report::{CompareResponse, ResponseStatus};
@@ -31,7 +32,12 @@ impl Shared {
     ) -> Result<(), ServiceError> {
         request.check().map_err(|error| invalid(&error))?;
         for (index, case) in request.cases.iter().enumerate() {
-            let sides = [("contract", Some(&case.contract)), ("baseline", case.baseline.as_ref())];
+            // What lies in an older tree is not the request's to mend: the case is judged without.
+            let inline = request.baseline_origin.as_ref().is_none_or(|origin| {
+                !matches!(origin.kind, BaselineKind::Git | BaselineKind::Directory)
+            });
+            let baseline = case.baseline.as_ref().filter(|_| inline);
+            let sides = [("contract", Some(&case.contract)), ("baseline", baseline)];
             for (side, contract) in sides {
                 let Some(contract) = contract else { continue };
                 let at = format!("cases[{index}].{side}");
@@ -88,7 +94,7 @@ impl Shared {
             let at = format!("cases[{index}].contract");
             let ran = self.tried(&case.contract, caller).await;
             let ran = ran.map_err(|error| within(&at, error))?;
-            let now = Pin::from(&Conditions::of(&ran, PresetName::Ci));
+            let now = Pin::from(&Conditions::of(&Seen::from(&ran), PresetName::Ci));
             match &pin {
                 Some(pin) => pin.check(&now).map_err(|error| differs(error.to_string()))?,
                 None => pin = Some(now),

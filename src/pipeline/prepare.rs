@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -63,13 +64,14 @@ pub(super) async fn compile(
     request: &EvaluateRequest,
     target: &Target,
 ) -> Result<CompileOutcome, ServiceError> {
-    let options = CompileOptions { lineinfo: wants_lines(request) };
+    let timeout = time_for(request.timeout);
+    let options = CompileOptions { lineinfo: wants_lines(request), timeout };
     let references = distinct_references(request);
     let candidate = compiler.compile(&request.kernel, target, options);
     let others = futures_util::future::try_join_all(references.into_iter().map(
         |(code, outputs)| async move {
             let artifact = compiler
-                .compile(&code, target, CompileOptions { lineinfo: false })
+                .compile(&code, target, CompileOptions { lineinfo: false, timeout })
                 .await
                 .map_err(|error| reference_failure(&outputs[0], error))?;
             Ok::<_, ServiceError>(CompiledReference { artifact, code, outputs })
@@ -83,6 +85,11 @@ pub(super) async fn compile(
         Err(CompileError::Rejected(failure)) => Ok(CompileOutcome::Failed(failure)),
         Err(error) => Err(error::from_compile(error)),
     }
+}
+
+/// Time that a request allows for each of its compilations.
+pub(super) fn time_for(timeout_s: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(timeout_s).ok()
 }
 
 /// Whether the candidate is compiled with line information: findings name lines.

@@ -10,6 +10,7 @@ mod children;
 mod cli;
 mod cli_remote;
 mod compare;
+mod compile_bombs;
 mod contracts;
 mod counters;
 mod crash;

@@ -14,8 +14,8 @@ use crate::config::Config;
 use crate::contract::{DecisionSpec, EvaluateRequest};
 use crate::exit::GateExit;
 use crate::gate::{
-    Calibrated, Calibration, CaseSpec, Conditions, Evidence, Manner, Metric, PlannedTest, Sides,
-    Suite, calibrated, idle_multiprocessors,
+    Calibrated, Calibration, CaseSpec, Conditions, Evidence, Manner, Metric, PlannedTest, Seen,
+    Sides, Suite, calibrated, idle_multiprocessors,
 };
 use crate::measure::Preset;
 use crate::report::{CompareResponse, VerdictBy};
@@ -52,7 +52,7 @@ pub(super) fn run(
                 .to_owned(),
         ));
     };
-    let conditions = Conditions::of(&first, suite.preset);
+    let conditions = Conditions::of(&Seen::from(&first), suite.preset);
     let path = suite_file::calibration_path(&args.suite);
     let shown = plain(&table(&judged));
     let calibration = Calibration::new(conditions, args.blocks, args.runs, judged);
@@ -115,7 +115,7 @@ fn judge(
                 let case = case.name.clone();
                 return Err(GateError::NotCalibrated { case, message }.into());
             }
-            Evidence::Counts(_) | Evidence::Identical => {
+            Evidence::Counts(_) | Evidence::Identical | Evidence::Alone { .. } => {
                 return Err(GateError::NothingToCalibrate.into());
             }
         }

@@ -19,6 +19,9 @@ const STORED: &str = "stored:";
 /// Longest note, characters.
 const MAX_NOTE: usize = 1_000;
 
+/// Cases that notes name one by one; a request takes 16 notes.
+const MAX_NAMED: usize = 5;
+
 /// Reads the suite, its calibration, and the contracts of both sides; `limit` bounds each of them,
 /// bytes.
 ///
@@ -95,13 +98,34 @@ impl Theirs {
     ) -> Result<Self, CliError> {
         let baseline = Baseline::find(&args.baseline, &args.suite)?;
         let mut theirs = Self { origin: Some(baseline.origin.clone()), ..Self::default() };
+        let mut unreadable = Vec::new();
         for (spec, _) in cases {
-            if let Some(contract) = cases::read(spec, &baseline.directory, limit)? {
-                theirs.contracts.insert(spec.name.clone(), contract);
+            match cases::read(spec, &baseline.directory, limit) {
+                Ok(Some(contract)) => {
+                    theirs.contracts.insert(spec.name.clone(), contract);
+                }
+                Ok(None) => {}
+                Err(error @ CliError::System { .. }) => return Err(error),
+                // A tree that was wrong before the change must not keep the change from mending it.
+                Err(error) => unreadable.push((spec.name.as_str(), error)),
             }
         }
+        theirs.note_unreadable(&unreadable);
         theirs.find_removed(cases, &args.suite, &baseline);
         Ok(theirs)
+    }
+
+    fn note_unreadable(&mut self, cases: &[(&str, CliError)]) {
+        for (name, error) in cases.iter().take(MAX_NAMED) {
+            let error = one_line(error);
+            self.notes.push(format!(
+                "case `{name}` is taken for a new one, because the baseline's contract or kernel \
+                 cannot be read: {error}"
+            ));
+        }
+        if let Some(more) = cases.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
+            self.notes.push(format!("so it is with {more} cases more"));
+        }
     }
 
     fn find_removed(
@@ -120,8 +144,7 @@ impl Theirs {
         let theirs = match suite_file::read(&theirs) {
             Ok(suite) => suite,
             Err(error) => {
-                let error = plain(&error.render()).replace(['\n', '\t'], " ");
-                let error = error.chars().take(MAX_NOTE).collect::<String>();
+                let error = one_line(&error);
                 self.notes.push(format!(
                     "the baseline's suite cannot be read, so cases that were removed are not \
                      known: {error}"
@@ -130,13 +153,40 @@ impl Theirs {
             }
         };
         let own = cases.iter().map(|(spec, _)| spec.name.as_str()).collect::<BTreeSet<_>>();
-        let removed = theirs.cases.into_iter().filter(|case| !own.contains(case.name.as_str()));
-        self.removed = removed
-            .map(|case| RemovedCase {
-                metric: Some(case.metric.to_string()),
-                policy: case.policy.into(),
-                name: case.name,
-            })
-            .collect();
+        let known = theirs.cases.iter().map(|case| case.name.clone()).collect::<BTreeSet<_>>();
+        let mut renamed = BTreeSet::new();
+        for case in theirs.cases {
+            if own.contains(case.name.as_str()) {
+                continue;
+            }
+            // Under another name it is still compared: both sides have its files.
+            let same = |spec: &&CaseSpec| {
+                (&spec.contract, &spec.source, spec.metric)
+                    == (&case.contract, &case.source, case.metric)
+                    && !known.contains(&spec.name)
+                    && !renamed.contains(&spec.name)
+            };
+            match cases.iter().map(|(spec, _)| spec).find(same) {
+                Some(spec) => {
+                    renamed.insert(spec.name.clone());
+                    if renamed.len() <= MAX_NAMED {
+                        let (new, old) = (&spec.name, &case.name);
+                        self.notes
+                            .push(format!("case `{new}` is `{old}` of the baseline, renamed"));
+                    }
+                }
+                None => self.removed.push(RemovedCase {
+                    metric: Some(case.metric.to_string()),
+                    policy: case.policy.into(),
+                    name: case.name,
+                }),
+            }
+        }
     }
+}
+
+/// An error in a note.
+fn one_line(error: &CliError) -> String {
+    let error = plain(&error.render()).replace(['\n', '\t'], " ");
+    error.chars().take(MAX_NOTE).collect()
 }

@@ -24,14 +24,7 @@ pub(super) fn run(
     }
     let request = request::request(args, config.server.body_limit_bytes)?;
     let mut bench = Bench::open(&args.target, args.patience, config, terminal)?;
-    let names = request.cases.iter();
-    let names = match &request.baseline {
-        Some(_) => names.map(|case| case.name.clone()).collect(),
-        None => names
-            .filter(|case| case.baseline.is_some())
-            .map(|case| case.name.clone())
-            .collect::<Vec<_>>(),
-    };
+    let names = request.cases.iter().map(|case| case.name.clone()).collect();
     let mut steps = Steps::start(terminal, names);
     let gated = bench.gate(request, &mut |event| steps.show(event));
     if gated.is_ok() {

@@ -58,13 +58,13 @@ impl Cache {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::compile::artifact::{CompileTimings, ImageFormat, KernelInfo, Target};
     use crate::contract::{Backend, KernelType};
 
     /// A key that depends on `name` only.
-    pub(super) fn key(name: &str) -> Key {
+    pub(in crate::compile) fn key(name: &str) -> Key {
         KeyInputs {
             kind: KernelType::Cuda,
             code: name.as_bytes(),

@@ -72,7 +72,10 @@ impl Attempts<'_> {
         let none = Extra { internal: Vec::new(), probes: Vec::new() };
         let first = self.attempt(compile, &full)?;
         let last = match first {
-            Err(_) if !full.is_empty() => self.attempt(compile, &none)?,
+            // What takes all memory takes it once more.
+            Err((fault, _)) if fault != Fault::Memory && !full.is_empty() => {
+                self.attempt(compile, &none)?
+            }
             other => other,
         };
         let mut success = match last {
@@ -207,6 +210,7 @@ fn rejected(fault: Fault, log: String) -> Finished {
         Fault::Source => FailureCode::CompilationFailed,
         Fault::Option => FailureCode::OptionRefused,
         Fault::Memory => FailureCode::OutOfMemory,
+        Fault::Compiler => FailureCode::CompilerFailed,
     };
     let log = diagnostics::bound_log(ptxas::without_usage(&log));
     Finished::Rejected { code, diagnostics: diagnostics::parse(&log), log }

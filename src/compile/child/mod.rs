@@ -8,20 +8,18 @@ mod disassemble;
 mod nvcc;
 mod nvrtc;
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use super::protocol::{Outcome, PROTOCOL_VERSION, Reply, Request, Work, read_frame, write_frame};
+use super::error::FailureCode;
+use super::exceeded::{ADDRESS_SPACE, FILE_SIZE};
+use super::protocol::{
+    FrameError, Outcome, PROTOCOL_VERSION, Reply, Request, Work, frame, read_frame,
+};
 use crate::sandbox::{self, Enforcement, FileAccess, Limits, SandboxError};
-
-/// Address space of a compilation. NVRTC itself maps about 1 GiB; cub takes 1 GiB more.
-const ADDRESS_SPACE: u64 = 8 << 30;
-
-/// Largest file a compilation may write.
-const FILE_SIZE: u64 = 256 << 20;
 
 /// Open files of a compilation.
 const OPEN_FILES: u64 = 256;
@@ -46,7 +44,18 @@ fn serve() -> io::Result<()> {
     let result = result.unwrap_or_else(|panic| Outcome::Failed {
         what: format!("the compile child panicked: {}", panic_text(&*panic)),
     });
-    write_frame(&socket, &Reply { sandbox, result })
+    let frame = match frame(&Reply { sandbox: sandbox.clone(), result }) {
+        Err(error @ FrameError::TooLong { .. }) => {
+            let result = Outcome::Rejected {
+                code: FailureCode::OutputTooLarge,
+                log: error.to_string(),
+                diagnostics: Vec::new(),
+            };
+            frame(&Reply { sandbox, result }).map_err(io::Error::other)?
+        }
+        other => other.map_err(io::Error::other)?,
+    };
+    (&socket).write_all(&frame)
 }
 
 /// Ends this process, and what it started, when the parent closes its end of the socket or dies.

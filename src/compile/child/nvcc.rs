@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
@@ -17,7 +18,7 @@ use crate::compile::describe::Knowledge;
 use crate::compile::diagnostics::{self, MAX_LOG_BYTES};
 use crate::compile::error::FailureCode;
 use crate::compile::prelude::SOURCE_NAME;
-use crate::compile::protocol::{Built, NvccWork, Outcome, Request};
+use crate::compile::protocol::{Built, MAX_FRAME_BYTES, NvccWork, Outcome, Request};
 use crate::compile::ptxas;
 use crate::compile::signature::{self, numbered_answer, numbered_suffix};
 use crate::compile::source::{SourceKernel, find_kernels};
@@ -25,6 +26,9 @@ use crate::sandbox::{Enforcement, FileAccess};
 
 /// What host compilers need of a system, as far as it exists.
 pub(super) const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"];
+
+/// Less room than this on a disk is none.
+const LEAST_ROOM_BYTES: u64 = 1 << 20;
 
 /// Compiles the request's source.
 pub(super) fn compile(
@@ -60,8 +64,22 @@ fn run(job_dir: &Path, work: &NvccWork) -> io::Result<Outcome> {
     let kept = diagnostics::bound_log(ptxas::without_usage(&log));
     let diagnostics = diagnostics::parse(&kept);
     if !status.success() {
-        let code = FailureCode::CompilationFailed;
-        return Ok(Outcome::Rejected { code, log: kept, diagnostics });
+        if let Some(what) = no_room(job_dir, &kept) {
+            return Ok(Outcome::Toolchain { what });
+        }
+        // By a signal it ended because of what it may take, or because of a fault of its own.
+        let code = match status.signal() {
+            Some(_) => FailureCode::CompilerFailed,
+            None => FailureCode::CompilationFailed,
+        };
+        let log = if kept.trim().is_empty() { format!("nvcc ended with {status}") } else { kept };
+        return Ok(Outcome::Rejected { code, log, diagnostics });
+    }
+    let size = fs::metadata(&output)?.len();
+    if size > MAX_FRAME_BYTES as u64 {
+        let log = format!("it has {size} bytes; at most {MAX_FRAME_BYTES} are taken");
+        let code = FailureCode::OutputTooLarge;
+        return Ok(Outcome::Rejected { code, log, diagnostics });
     }
     let image = fs::read(&output)?;
     let mut knowledge = Knowledge { source: &kernels, ..Knowledge::default() };
@@ -78,6 +96,15 @@ fn run(job_dir: &Path, work: &NvccWork) -> io::Result<Outcome> {
         diagnostics,
         compiler_ms: started.elapsed().as_secs_f64() * 1e3,
     })))
+}
+
+/// Whether it failed because the disk is full: that is no fault of the source.
+fn no_room(job_dir: &Path, log: &str) -> Option<String> {
+    let full = rustix::fs::statvfs(job_dir).is_ok_and(|disk| {
+        disk.f_bavail.saturating_mul(disk.f_frsize) < LEAST_ROOM_BYTES || disk.f_favail == 0
+    });
+    (full && log.contains("No space left on device"))
+        .then(|| format!("there is no room in {} for nvcc's files", job_dir.display()))
 }
 
 fn attempt(

@@ -16,7 +16,9 @@ async fn a_compilation_that_does_not_end_is_stopped() {
     let bench = Bench::with(toolchain(), Duration::from_millis(800));
     let started = std::time::Instant::now();
     let result = bench.compile(&cuda(ENDLESS)).await;
-    assert!(matches!(result, Err(CompileError::Timeout { .. })), "{result:?}");
+    let Err(CompileError::Rejected(failure)) = result else { panic!("{result:?}") };
+    assert_eq!(failure.code, "compiler_timeout");
+    assert!(failure.message.contains("within 0.8 s"), "{}", failure.message);
     assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
     assert_eq!(bench.compiler.stats().running, 0);
     assert_eq!(std::fs::read_dir(bench.dir.path().join("run")).unwrap().count(), 0);
@@ -120,7 +122,7 @@ async fn a_second_request_and_a_restart_find_the_artifact() {
     assert!(third.cache_hit);
     assert_eq!((third.key, third.image), (first.key, first.image));
     assert_eq!(restarted.stats().disk_hits, 1);
-    let other = CompileOptions { lineinfo: true };
+    let other = CompileOptions { lineinfo: true, ..CompileOptions::default() };
     let missed = restarted.compile(&kernel, &H100, other).await;
     assert!(matches!(missed, Err(CompileError::Internal { .. })), "{missed:?}");
 }
@@ -129,7 +131,7 @@ async fn a_second_request_and_a_restart_find_the_artifact() {
 async fn line_information_is_added_on_request() {
     let bench = Bench::new();
     let kernel = cuda("extern \"C\" __global__ void k(float* x) { x[0] = 7; }");
-    let options = CompileOptions { lineinfo: true };
+    let options = CompileOptions { lineinfo: true, ..CompileOptions::default() };
     let with = bench.compiler.compile(&kernel, &H100, options).await.unwrap();
     let has = |image: &[u8]| image.windows(12).any(|w| w == b".debug_line\0");
     assert!(has(&with.image) && !has(&bench.compile(&kernel).await.unwrap().image));
@@ -205,7 +207,7 @@ async fn a_program_that_is_no_compile_child_is_a_crash_with_its_words() {
     let compiler = Compiler::new(config).unwrap();
     let kernel = cuda("__global__ void k() {}");
     match compiler.compile(&kernel, &H100, CompileOptions::default()).await {
-        Err(CompileError::Crashed { signal: None, log }) => {
+        Err(CompileError::Crashed { signal: None, log, .. }) => {
             assert!(log.contains("__compile"), "{log}")
         }
         other => panic!("{other:?}"),

@@ -123,8 +123,9 @@ fn reference(
                        leave `args` empty";
         mistakes.add(format!("{path}.io.args"), "reference_args_differ", message);
     }
-    let launch = own.launch.as_ref();
-    resolve_into(&io.args, launch, limits, &format!("{path}.io.launch"), mistakes);
+    // Without one of its own it is launched as the candidate.
+    let Some(launch) = &own.launch else { return };
+    resolve_into(&io.args, Some(launch), limits, &format!("{path}.io.launch"), mistakes);
 }
 
 fn returned(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistakes: &mut Mistakes) {

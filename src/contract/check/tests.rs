@@ -56,7 +56,7 @@ fn a_good_request_passes() {
     for (pointer, new) in [
         ("/kernel/io/args/2/value", json!(1e6)),
         ("/kernel/io/args/1/tensor_spec/init", json!({"kind": "zeros"})),
-        ("/kernel/io/launch", Value::Null),
+        ("/kernel/io/launch/grid", json!({"y": 4})),
         ("/kernel/io/launch/shared_memory_bytes", json!("n * 4")),
         ("/kernel/io/launch/cluster", json!({"x": 4})),
         ("/kernel/metadata", Value::Null),
@@ -182,7 +182,7 @@ fn launches_resolve() {
     };
     assert_eq!(resolved("/kernel/metadata", Value::Null), Ok(expected));
     assert_eq!(
-        resolved("/kernel/io/launch", Value::Null),
+        resolved("/kernel/io/launch/grid", json!({"x": 1})),
         Ok(ResolvedLaunch { grid: [1; 3], ..expected })
     );
     assert_eq!(
@@ -200,4 +200,39 @@ fn launches_resolve() {
         })
     );
     assert!(resolved("/kernel/io/launch/grid/x", json!("n / 0")).is_err());
+}
+
+#[test]
+fn a_launch_is_never_assumed() {
+    for (pointer, new, path, code) in [
+        ("/kernel/io/launch", Value::Null, "kernel.io.launch", "missing_launch"),
+        (
+            "/kernel/io/launch",
+            json!({"cooperative": true}),
+            "kernel.io.launch.grid",
+            "missing_grid",
+        ),
+        ("/kernel/io/launch/grid", Value::Null, "kernel.io.launch.grid", "missing_grid"),
+        ("/kernel/io/launch/block", Value::Null, "kernel.io.launch.block", "missing_block"),
+    ] {
+        let errors = errors_of(&changed(pointer, &new));
+        let found = errors.iter().find(|error| error.path == path && error.code == code);
+        let message = &found.unwrap_or_else(|| panic!("{pointer}: {errors:#?}")).message;
+        // An example that could be pasted.
+        assert!(message.contains(r#"{"grid": {"x": "ceil_div(y.size, 256)"}"#), "{message}");
+    }
+    let nothing = changed("/kernel/io/launch/grid", &json!({}));
+    let error = crate::contract::from_value::<EvaluateRequest>(nothing).unwrap_err();
+    assert_eq!((error.path.as_str(), error.code), ("kernel.io.launch.grid", "invalid_value"));
+    assert!(error.message.contains("at least one of x, y and z"), "{error:?}");
+}
+
+#[test]
+fn a_reference_without_a_launch_has_the_candidates() {
+    let kernel = |launch: Value| json!({"kernel": {"kernel_type": "cuda", "source_code": "x", "io": launch}});
+    assert_eq!(errors_of(&changed("/expected/y", &kernel(json!({})))), []);
+    let partial = changed("/expected/y", &kernel(json!({"launch": {"grid": {"x": 4}}})));
+    let errors = errors_of(&partial);
+    let found = errors.iter().map(|error| (error.path.as_str(), error.code)).collect::<Vec<_>>();
+    assert_eq!(found, [("expected.y.kernel.io.launch.block", "missing_block")]);
 }

@@ -63,6 +63,10 @@ fn counts(pairs: &[(u64, u64)]) -> Evidence {
     Evidence::Counts(pairs.iter().map(count).collect())
 }
 
+fn alone(why: NoBaseline) -> Evidence {
+    Evidence::Alone { why, note: "n".to_owned(), counts: Default::default() }
+}
+
 fn slower() -> Evidence {
     times(1.03, 0.005, Some(1e-6))
 }
@@ -98,6 +102,8 @@ fn outcomes_of_one_case() {
         (error, None, Error, Reason::NotMeasured),
         (wrong, None, Invalid, Reason::CandidateWrong),
         (missing, None, Missing, Reason::NotOnBothSides),
+        (alone(NoBaseline::New), None, New, Reason::NewCase),
+        (alone(NoBaseline::Broken), None, New, Reason::BaselineBroken),
         (Evidence::Identical, None, Pass, Reason::IdenticalCode),
         (slower(), Some(Evidence::Identical), Inconclusive, Reason::NotConfirmed),
         (counts(&[(100, 100), (7, 7)]), None, Pass, Reason::CountsWithin),
@@ -175,6 +181,8 @@ fn the_suite_is_as_bad_as_its_worst_case() {
         (&[(Inconclusive, lenient), (Inconclusive, silent)], SuiteVerdict::Pass),
         (&[(Inconclusive, POLICY), (Error, POLICY)], SuiteVerdict::Error),
         (&[(Missing, POLICY), (Pass, POLICY)], SuiteVerdict::Error),
+        (&[(New, POLICY)], SuiteVerdict::Pass),
+        (&[(New, POLICY), (Inconclusive, POLICY)], SuiteVerdict::Inconclusive),
         (&[(Error, POLICY), (Regression, POLICY)], SuiteVerdict::Regression),
         (&[(Regression, POLICY), (Invalid, POLICY)], SuiteVerdict::Invalid),
         // An advisory case never fails the suite, whatever it shows.

@@ -25,6 +25,9 @@ pub(super) fn bmf(report: &GateReport) -> Result<String, RenderError> {
             let slug = count.count.replace('_', "-");
             measures.insert(slug, json!({"value": count.candidate as f64}));
         }
+        for (count, value) in &case.candidate_counts {
+            measures.insert(count.replace('_', "-"), json!({"value": *value as f64}));
+        }
         if !measures.is_empty() {
             root.insert(case.name.clone(), Value::Object(measures));
         }
@@ -53,6 +56,10 @@ fn entries(case: &CaseReport) -> Vec<Value> {
     for count in &case.counts {
         let name = format!("{} / {}", case.name, count.count);
         let value = count.candidate;
+        entries.push(json!({"name": name, "unit": "count", "value": value, "extra": extra}));
+    }
+    for (count, value) in &case.candidate_counts {
+        let name = format!("{} / {count}", case.name);
         entries.push(json!({"name": name, "unit": "count", "value": value, "extra": extra}));
     }
     entries

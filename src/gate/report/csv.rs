@@ -27,7 +27,10 @@ pub(super) fn csv(report: &GateReport) -> Result<String, RenderError> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     writer.write_record(COLUMNS)?;
     for case in &report.cases {
-        if case.counts.is_empty() {
+        for (count, value) in &case.candidate_counts {
+            writer.write_record(new(case, count, *value))?;
+        }
+        if case.counts.is_empty() && case.candidate_counts.is_empty() {
             writer.write_record(timed(case))?;
         }
         for count in &case.counts {
@@ -57,6 +60,18 @@ fn counted(case: &CaseReport, count: &CountComparison) -> [String; 15] {
         &count.count,
         [count.reference.to_string(), count.candidate.to_string()],
         [count.ratio; 3],
+        [case.policy.count_margin; 2],
+        None,
+    )
+}
+
+/// A count of a candidate that there is nothing to compare with.
+fn new(case: &CaseReport, count: &str, value: u64) -> [String; 15] {
+    row(
+        case,
+        count,
+        [String::new(), value.to_string()],
+        [None; 3],
         [case.policy.count_margin; 2],
         None,
     )

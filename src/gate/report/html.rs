@@ -10,7 +10,7 @@ table{border-collapse:collapse;width:100%}\
 th,td{border-bottom:1px solid var(--line);padding:.3rem .6rem;text-align:left;vertical-align:top}\
 td.n{font-variant-numeric:tabular-nums;white-space:nowrap}\
 .regression,.invalid,.error,.missing{color:var(--bad)}.improved{color:var(--good)}\
-.inconclusive{color:var(--dim)}svg{max-width:100%;height:auto}\
+.inconclusive{color:var(--dim)}.new{font-weight:bold}svg{max-width:100%;height:auto}\
 svg .grid{stroke:var(--line)}svg .zero{stroke:currentColor}svg .margin{fill:#8883}\
 svg .interval{stroke:currentColor;stroke-width:2.5}svg .point{fill:currentColor}\
 svg text{font:12px system-ui,sans-serif;fill:currentColor}\

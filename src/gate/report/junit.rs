@@ -51,7 +51,7 @@ enum Kind {
 
 fn kind_of(case: &CaseReport) -> Kind {
     match case.outcome {
-        Outcome::Pass | Outcome::Improved => Kind::Passed,
+        Outcome::Pass | Outcome::Improved | Outcome::New => Kind::Passed,
         Outcome::Error | Outcome::Missing if case.blocking => Kind::Error,
         _ if case.blocking => Kind::Failure,
         _ => Kind::Skipped,
@@ -79,6 +79,10 @@ fn push_case(xml: &mut String, report: &GateReport, case: &CaseReport) {
         }
     }
     let mut out = format!("{outcome} {measured}");
+    if case.outcome == Outcome::New {
+        // It passes, and whoever reads the file is to know that nothing was compared.
+        out.push_str(&why);
+    }
     if let Some(effect) = words::detectable(case) {
         out.push_str(&format!("; finds a slowdown of {effect} at the least"));
     }

@@ -41,6 +41,9 @@ fn report() -> GateReport {
     ]);
     let mut wrong = case("wrong", "INVALID", "candidate_wrong", true);
     wrong["detail"] = json!(format!("]]> {HOSTILE}"));
+    let mut new = case("new", "NEW", "new_case", false);
+    new["candidate_ms"] = json!(0.2);
+    new["candidate_counts"] = json!({"warp_instructions": 7});
     let mut quiet = case("quiet", "INCONCLUSIVE", "unresolved", false);
     quiet["policy"]["advisory"] = json!(true);
     quiet["comparison"] = comparison(1.0);
@@ -51,7 +54,8 @@ fn report() -> GateReport {
         quiet,
         case("same", "PASS", "within_delta", false),
         case("gone", "ERROR", "not_measured", true),
-        case("new", "MISSING", "not_on_both_sides", true),
+        case("lost", "MISSING", "not_on_both_sides", true),
+        new,
     ]);
     let mut report: GateReport = serde_json::from_value(json!({
         "schema_version": 1, "warpgauge_version": "0.1.0", "suite": "suite.yaml",
@@ -144,7 +148,7 @@ fn junit_has_the_structure_that_ci_reads() {
         assert!(node.attribute("time").unwrap().parse::<f64>().is_ok());
     }
     assert_eq!(suite.attribute("skipped"), Some(with("skipped").to_string().as_str()));
-    assert_eq!((cases.len(), with("failure"), with("error"), with("skipped")), (7, 2, 2, 1));
+    assert_eq!((cases.len(), with("failure"), with("error"), with("skipped")), (8, 2, 2, 1));
     for case in &cases {
         assert!(["name", "classname", "time"].iter().all(|name| case.has_attribute(*name)));
     }
@@ -157,7 +161,7 @@ fn bencher_metrics_have_values_within_their_bounds() {
     let document: Value = serde_json::from_str(&rendered("bmf.json")).expect("JSON");
     let benchmarks = document.as_object().expect("benchmarks by name");
     let names = benchmarks.keys().map(String::as_str).collect::<Vec<_>>();
-    assert_eq!(names, ["=counted", HOSTILE, "quiet"]);
+    assert_eq!(names, ["=counted", HOSTILE, "new", "quiet"]);
     for measures in benchmarks.values() {
         for (measure, metric) in measures.as_object().expect("measures by name") {
             assert!(measure.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{measure}");
@@ -177,7 +181,7 @@ fn bencher_metrics_have_values_within_their_bounds() {
 fn smaller_is_better_has_what_the_action_asks_for() {
     let document: Value = serde_json::from_str(&rendered("benchmark.json")).expect("JSON");
     let entries = document.as_array().expect("entries");
-    assert_eq!(entries.len(), 3);
+    assert_eq!(entries.len(), 5);
     for entry in entries {
         assert!(entry["name"].is_string() && entry["unit"].is_string(), "{entry}");
         assert!(entry["value"].is_number(), "{entry}");
@@ -194,7 +198,7 @@ fn rows_of_csv_come_back_and_are_no_formulas() {
     assert_eq!(reader.headers().unwrap(), super::csv::COLUMNS.as_slice());
     let rows = reader.records().collect::<Result<Vec<_>, _>>().expect("rows of one length");
     // One per case, and one more for the second count.
-    assert_eq!(rows.len(), 8);
+    assert_eq!(rows.len(), 9);
     assert_eq!(&rows[0][0], HOSTILE);
     assert_eq!((&rows[0][2], &rows[0][7]), ("REGRESSION", "1.03"));
     assert_eq!((&rows[1][0], &rows[1][5], &rows[1][6]), ("'=counted", "100", "90"));
@@ -232,7 +236,7 @@ fn the_page_is_well_formed_and_stands_for_itself() {
         let x: f64 = node.attribute("cx").unwrap().parse().unwrap();
         assert!((0.0..=820.0).contains(&x), "{x}");
     }
-    assert_eq!(count("tr"), 1 + 7);
+    assert_eq!(count("tr"), 1 + 8);
     let fetched = ["href", "src", "srcset", "onload"];
     let any = document.descendants().flat_map(|it| it.attributes());
     assert!(any.into_iter().all(|attribute| !fetched.contains(&attribute.name())));
@@ -248,7 +252,7 @@ fn a_terminal_is_told_every_case_and_what_would_have_been_found() {
         "finds a slowdown of 1.80 % at the least",
         "(advisory)",
         "main (0123456789ab)",
-        "INVALID: 1 invalid, 1 regression, 1 missing, 1 error, 1 inconclusive, 1 improved, 1 pass",
+        "INVALID: 1 invalid, 1 regression, 1 missing, 1 error, 1 inconclusive, 1 new, 1 improved, 1 pass",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }

@@ -1,5 +1,7 @@
 //! The result of a gate: types of its JSON.
 
+use std::collections::BTreeMap;
+
 use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
@@ -109,6 +111,10 @@ pub struct Totals {
     pub error: u32,
     /// MISSING.
     pub missing: u32,
+    /// NEW; absent in reports of older versions, which had none.
+    #[serde(default)]
+    #[oai(default)]
+    pub new: u32,
     /// REGRESSION.
     pub regression: u32,
     /// INVALID.
@@ -149,6 +155,10 @@ pub struct CaseReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[oai(default)]
     pub candidate_ci_ms: Vec<f64>,
+    /// Counts of a candidate that there is nothing to compare with; on the emulated device only.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[oai(default)]
+    pub candidate_counts: BTreeMap<String, u64>,
     /// Whether both are the same machine code, but for names. Absent where that cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical_code: Option<bool>,
@@ -188,6 +198,7 @@ impl Totals {
                 Outcome::Inconclusive => &mut totals.inconclusive,
                 Outcome::Error => &mut totals.error,
                 Outcome::Missing => &mut totals.missing,
+                Outcome::New => &mut totals.new,
                 Outcome::Regression => &mut totals.regression,
                 Outcome::Invalid => &mut totals.invalid,
             } += 1;

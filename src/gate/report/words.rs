@@ -15,6 +15,7 @@ pub(super) fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Inconclusive => "INCONCLUSIVE",
         Outcome::Error => "ERROR",
         Outcome::Missing => "MISSING",
+        Outcome::New => "NEW",
         Outcome::Regression => "REGRESSION",
         Outcome::Invalid => "INVALID",
     }
@@ -35,7 +36,9 @@ pub(super) fn reason(reason: Reason) -> &'static str {
         Reason::LessWork => "less of what is counted",
         Reason::TradedWork => "one count grew, another fell",
         Reason::CandidateWrong => "the candidate is not right",
-        Reason::NotOnBothSides => "one side lacks it",
+        Reason::NotOnBothSides => "the candidate lacks it",
+        Reason::NewCase => "a new case",
+        Reason::BaselineBroken => "the baseline's kernel is broken, the candidate's is not",
         Reason::NotMeasured => "could not be measured",
     }
 }
@@ -71,7 +74,8 @@ pub(super) fn measured(case: &CaseReport) -> String {
         );
     }
     let counts = case.counts.iter().map(|one| format!("{} {}", one.count, count_change(one)));
-    let counts = counts.collect::<Vec<_>>().join(", ");
+    let own = case.candidate_counts.iter().map(|(name, count)| format!("{name} {count}"));
+    let counts = counts.chain(own).collect::<Vec<_>>().join(", ");
     if counts.is_empty() && case.reason == Reason::IdenticalCode {
         return reason(case.reason).to_owned();
     }
@@ -122,6 +126,7 @@ pub(super) fn totals(report: &GateReport) -> String {
         (totals.missing, "missing"),
         (totals.error, "error"),
         (totals.inconclusive, "inconclusive"),
+        (totals.new, "new"),
         (totals.improved, "improved"),
         (totals.pass, "pass"),
     ];

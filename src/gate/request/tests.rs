@@ -46,9 +46,11 @@ fn each_case_brings_its_baseline_or_lacks_it() {
     let plan = request(json!({"suite": "s", "preset": "quick"})).plan(None).unwrap();
     assert_eq!((plan.suite.as_str(), plan.preset), ("s", PresetName::Quick));
     assert_eq!(plan.baseline.kind, BaselineKind::Inline);
-    let sides = plan.cases[0].sides.as_ref().unwrap();
+    let CaseCode::Both(sides) = &plan.cases[0].code else { panic!("both sides have it") };
     assert_eq!((code(&sides.baseline), code(&sides.candidate)), ("old a", "new a"));
-    assert!(plan.cases[1].sides.as_ref().unwrap_err().contains("no such case"));
+    let CaseCode::New { contract, why } = &plan.cases[1].code else { panic!("it is new") };
+    assert_eq!(code(contract), "new b");
+    assert!(why.contains("as given does not have it"), "{why}");
 }
 
 #[test]
@@ -59,9 +61,10 @@ fn a_stored_baseline_has_its_pin_and_its_removed_cases() {
     assert_eq!((plan.baseline.kind, plan.baseline.name.as_str()), (BaselineKind::Stored, "main"));
     assert_eq!(plan.baseline.commit.as_deref(), Some("c0ffee"));
     assert!(plan.pin.is_some());
-    let found = plan.cases.iter().map(|case| (case.spec.name.as_str(), case.sides.is_ok()));
+    let found = plan.cases.iter().map(|case| (case.spec.name.as_str(), case.candidate().is_some()));
     assert_eq!(found.collect::<Vec<_>>(), [("a", true), ("b", true), ("gone", false)]);
-    assert_eq!(code(&plan.cases[1].sides.as_ref().unwrap().baseline), "stored b");
+    let CaseCode::Both(sides) = &plan.cases[1].code else { panic!("both sides have it") };
+    assert_eq!(code(&sides.baseline), "stored b");
 }
 
 #[test]
@@ -78,13 +81,15 @@ fn what_the_requests_maker_knows_of_the_baseline_is_in_the_plan() {
     let plan = plan.plan(None).unwrap();
     assert_eq!((plan.baseline.kind, plan.baseline.name.as_str()), (BaselineKind::Git, "main"));
     assert_eq!(plan.baseline.commit.as_deref(), Some("c0ffee"));
-    assert!(plan.cases[1].sides.as_ref().unwrap_err().contains("main lacks files of this case"));
+    let CaseCode::New { why, .. } = &plan.cases[1].code else { panic!("it is new") };
+    assert!(why.contains("main lacks files of it"), "{why}");
     let [.., gone, lost] = &plan.cases[..] else { panic!("four cases") };
     assert_eq!(
         (gone.spec.name.as_str(), gone.spec.metric.to_string().as_str()),
         ("gone", "barriers")
     );
-    assert!(gone.spec.policy.advisory && gone.sides.is_err() && lost.sides.is_err());
+    assert!(gone.spec.policy.advisory);
+    assert!([gone, lost].iter().all(|case| matches!(case.code, CaseCode::Removed(_))));
     assert!((lost.spec.policy.margin - 0.01).abs() < 1e-12 && !lost.spec.policy.advisory);
     assert_eq!(plan.notes, ["n"]);
     assert!(plan.pin.is_none());

@@ -180,7 +180,7 @@ impl Shared {
         kind: ArtifactKind,
         job_id: &str,
     ) -> Result<Artifact, ServiceError> {
-        let options = CompileOptions { lineinfo: kernel.lineinfo };
+        let options = CompileOptions { lineinfo: kernel.lineinfo, timeout: None };
         let compiled = self.compiler.compile(&kernel.code, &target, options).await;
         compiled.map_err(|error| unavailable(kind, job_id, error))
     }

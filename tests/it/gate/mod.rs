@@ -14,6 +14,7 @@ mod ci;
 mod commits;
 mod counts;
 mod kept;
+mod new_cases;
 mod servers;
 mod stored;
 

@@ -109,7 +109,7 @@ fn a_server_says_what_this_machine_would() {
         let (here, there) = (json(&[]), json(&["--server", &server.url]));
         assert_eq!(here["baseline"]["kind"], "git");
         assert!(here["commit"].as_str().unwrap().ends_with("-dirty"), "{here}");
-        assert_eq!(outcomes(&here), ["REGRESSION", "MISSING", "MISSING"]);
+        assert_eq!(outcomes(&here), ["REGRESSION", "NEW", "MISSING"]);
         assert_eq!(
             (&here["cases"][2]["metric"], &here["cases"][2]["blocking"]),
             (&"barriers".into(), &false.into())
