@@ -30,7 +30,9 @@ enum Gravity {
 
 fn gravity(error: &ServiceError) -> Gravity {
     match error {
-        ServiceError::ShuttingDown | ServiceError::Cancelled { .. } => Gravity::Run,
+        ServiceError::ShuttingDown
+        | ServiceError::Cancelled { .. }
+        | ServiceError::Conflict { code: CONDITIONS_DIFFER, .. } => Gravity::Run,
         ServiceError::Unavailable(_) | ServiceError::QueueFull { .. } => Gravity::Suite,
         _ => Gravity::Case,
     }
@@ -64,9 +66,12 @@ pub(super) async fn run_gate(
     Ok(finish(run.plan, &run.cases, run.seen.as_ref(), clocked, job.id()))
 }
 
+/// Code of conditions that are not those that something holds for.
+const CONDITIONS_DIFFER: &str = "conditions_differ";
+
 /// The conditions are not those that something holds for.
 pub(super) fn differs(message: String) -> ServiceError {
-    ServiceError::Conflict { code: "conditions_differ", message }
+    ServiceError::Conflict { code: CONDITIONS_DIFFER, message }
 }
 
 /// Why a baseline cannot be compared with, if that is what an error says: its kernel does not
@@ -235,7 +240,17 @@ impl Run<'_> {
                     self.look_at_conditions(seen)?;
                 }
                 let metric = self.cases[index].spec.metric;
-                let evidence = Evidence::alone(&report, metric, why, what);
+                let mut evidence = Evidence::alone(&report, metric, why, what);
+                // A case that was there before is not let through because nothing can be said of it.
+                if why == NoBaseline::Broken
+                    && contract.expected.is_empty()
+                    && matches!(evidence, Evidence::Alone { .. })
+                {
+                    evidence = Evidence::Error(format!(
+                        "{what}; the candidate runs, and its contract has no `expected` that says \
+                         whether it is right: give it one"
+                    ));
+                }
                 self.cases[index].set_alone(&report, evidence);
             }
         }

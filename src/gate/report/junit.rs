@@ -81,7 +81,7 @@ fn push_case(xml: &mut String, report: &GateReport, case: &CaseReport) {
     let mut out = format!("{outcome} {measured}");
     if case.outcome == Outcome::New {
         // It passes, and whoever reads the file is to know that nothing was compared.
-        out.push_str(&why);
+        out.push_str(&format!("; {why}"));
     }
     if let Some(effect) = words::detectable(case) {
         out.push_str(&format!("; finds a slowdown of {effect} at the least"));

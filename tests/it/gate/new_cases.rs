@@ -61,7 +61,7 @@ fn a_sound_new_case_passes_and_every_format_says_that_it_is_new() {
     assert_eq!(new["candidate_counts"]["warp_instructions"], counted);
     let read = |name: &str| std::fs::read_to_string(format!("{out}/{name}")).unwrap();
     for (file, part) in [
-        ("junit.xml", "NEW warp_instructions".to_owned()),
+        ("junit.xml", "warp_instructions 2592; a new case".to_owned()),
         ("comment.md", "| new | **NEW** |".to_owned()),
         ("gate.html", "<td class=\"new\">NEW</td>".to_owned()),
         ("gate.csv", "new,warp_instructions,NEW,false,false,,".to_owned()),
@@ -162,13 +162,18 @@ fn a_broken_baseline_does_not_keep_a_change_from_mending_it() {
     }
     for (from, to) in &BAD[..2] {
         let repository = Repository::new();
-        let good = std::fs::read_to_string(repository.path().join("perf/k/loop.ptx")).unwrap();
+        repository.write("perf/k/right.ptx", LOOP);
         repository.write("perf/k/loop.ptx", &LOOP.replacen(from, to, 1));
         repository.commit("broken");
         // The same code on both sides is as broken as before.
         let report = repository.report(4);
         assert_eq!(outcomes(&report), [("repeat", "INVALID", "candidate_wrong")], "{report}");
-        repository.write("perf/k/loop.ptx", &good);
+        // Nothing says whether what runs now is right.
+        repository.write("perf/k/loop.ptx", LOOP);
+        let report = repository.report(1);
+        assert_eq!(outcomes(&report), [("repeat", "ERROR", "not_measured")], "{report}");
+        assert!(report["cases"][0]["detail"].as_str().unwrap().contains("`expected`"), "{report}");
+        repository.write("perf/k/contract.yaml", &format!("{CONTRACT}{EXPECTED}"));
         let report = repository.report(0);
         assert_eq!(outcomes(&report), [("repeat", "NEW", "baseline_broken")], "{report}");
         let detail = report["cases"][0]["detail"].as_str().unwrap();
