@@ -43,6 +43,7 @@ pub(super) fn app(
             http: Arc::clone(&http),
             watchers,
             admin_keys: AdminKeys::new(config),
+            phase: phase.clone(),
         },
     );
     let operations = OpenApiService::new(operations, "warpgauge", env!("CARGO_PKG_VERSION"));

@@ -81,7 +81,7 @@ impl Statuses for TakesParameters {
 /// Errors of operations that take nothing and ask for no key.
 pub(super) struct Open;
 impl Statuses for Open {
-    const LIST: &'static [u16] = &[500, 503];
+    const LIST: &'static [u16] = &[500];
 }
 
 impl<S, E: Into<ApiError>> From<E> for Fails<S> {

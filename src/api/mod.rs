@@ -47,5 +47,5 @@ pub use server::{ServeError, serve};
 pub use stats::{CompilationMetrics, GpuUtilization, ProfilingMetrics, Stats, Throughput};
 pub use views::{
     Accepted, CudaDevice, CudaInfo, Devices, GpuManager, Health, HealthStatus, Info, JobStats,
-    LegacyJob,
+    LegacyJob, Live,
 };

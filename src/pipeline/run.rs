@@ -12,6 +12,7 @@ use super::error::{self, ServiceError};
 use super::jobs::{LiveJob, LiveJobs};
 use super::linted::{self, LintedContracts, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
+use super::readiness::Readiness;
 use super::recorded;
 use super::run_dir::RunDir;
 use super::start::Role;
@@ -76,6 +77,7 @@ pub(super) struct Shared {
     pub(super) run_dir: RunDir,
     pub(super) started: Instant,
     pub(super) closing: AtomicBool,
+    pub(super) readiness: Readiness,
 }
 
 /// A job that was laid out, and the request that it is for.
@@ -198,6 +200,12 @@ impl Shared {
         made.map_err(|error| self.no_place("create a job directory", &error))
     }
 
+    /// Writes as a job would, and leaves nothing. Blocking.
+    pub(super) fn write_probe(&self) -> std::io::Result<()> {
+        let directory = tempfile::Builder::new().prefix("job-").tempdir_in(self.run_dir.path())?;
+        std::fs::write(directory.path().join("probe"), [1; PROBE_BYTES])
+    }
+
     /// Whether jobs can have files now. That a disk is full shows only as something is written.
     pub(super) async fn has_place(&self) -> Result<(), ServiceError> {
         let directory = self.job_directory()?;
@@ -207,7 +215,7 @@ impl Shared {
         written.map_err(|error| self.no_place("write", &error))
     }
 
-    fn no_place(&self, operation: &str, error: &std::io::Error) -> ServiceError {
+    pub(super) fn no_place(&self, operation: &str, error: &std::io::Error) -> ServiceError {
         ServiceError::Unavailable(format!(
             "cannot {operation} in {}: {error}; check space and permissions",
             self.run_dir.path().display()

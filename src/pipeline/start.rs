@@ -13,6 +13,7 @@ use super::artifacts::{ArtifactContent, ArtifactKind, ArtifactList};
 use super::error::{self, ServiceError};
 use super::jobs::{self, Dispatcher};
 use super::linted::LintedContracts;
+use super::readiness::{self, Readiness, Unready};
 use super::run::Shared;
 use super::run_dir::RunDir;
 use super::service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
@@ -91,6 +92,7 @@ impl Pipeline {
             run_dir,
             started: Instant::now(),
             closing: AtomicBool::new(false),
+            readiness: Readiness::default(),
         });
         shared.recover().await;
         let upkeep = tokio::spawn(jobs::keep_up(Arc::downgrade(&shared)));
@@ -235,6 +237,10 @@ impl EvaluationService for Pipeline {
             compilers: compilers(shared.compiler.toolchain()),
             compile_sandbox: shared.compiler.sandbox().to_string(),
         }
+    }
+
+    fn readiness(&self) -> BoxFuture<'_, Vec<Unready>> {
+        readiness::look(&self.shared).boxed()
     }
 
     fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling> {

@@ -36,6 +36,7 @@ mod read;
 mod recover;
 mod retention;
 mod rows;
+mod sound;
 mod state;
 mod submit;
 mod tally;

@@ -23,6 +23,7 @@ mod jobs;
 mod lifecycle;
 mod openmetrics;
 mod profile;
+mod readiness;
 mod server;
 mod shares;
 mod stores;
