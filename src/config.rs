@@ -100,6 +100,7 @@ pub struct LimitsConfig {
     pub max_tensor_bytes: u64,
     pub max_total_bytes: u64,
     pub max_output_bytes: u64,
+    pub max_decoded_bytes: u64,
     pub max_sweep_points: usize,
     pub max_queued_per_key: u64,
     pub max_running_per_key: u64,

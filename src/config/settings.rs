@@ -79,6 +79,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("limits.max_tensor_bytes", Kind::Integer(1, MAX_BYTES)),
     setting("limits.max_total_bytes", Kind::Integer(1, MAX_BYTES)),
     setting("limits.max_output_bytes", Kind::Integer(0, MAX_BYTES)),
+    setting("limits.max_decoded_bytes", Kind::Integer(1, MAX_BYTES)),
     setting("limits.max_sweep_points", Kind::Integer(1, 65_536)),
     setting("limits.max_queued_per_key", Kind::Integer(0, 100_000_000)),
     setting("limits.max_running_per_key", Kind::Integer(0, 1_000_000)),

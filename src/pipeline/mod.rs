@@ -25,6 +25,7 @@ mod profiled;
 mod readiness;
 mod recorded;
 mod remembered;
+mod room;
 mod run;
 mod run_dir;
 mod sanitized;

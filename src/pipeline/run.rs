@@ -14,6 +14,7 @@ use super::linted::{self, LintedContracts, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
 use super::readiness::Readiness;
 use super::recorded;
+use super::room::Room;
 use super::run_dir::RunDir;
 use super::start::Role;
 use super::watched::Watched;
@@ -78,6 +79,7 @@ pub(super) struct Shared {
     pub(super) started: Instant,
     pub(super) closing: AtomicBool,
     pub(super) readiness: Readiness,
+    pub(super) room: Room,
 }
 
 /// A job that was laid out, and the request that it is for.
@@ -255,8 +257,9 @@ impl Shared {
             Purpose::Evaluate | Purpose::Rank => Some(self.trial_plan(&request)),
             Purpose::Execute => None,
         };
+        let room = self.room.share(request.decoded_bytes()).await?;
         let (directory, limits) = (self.job_directory()?, self.limits.clone());
-        let layout = Layout { job_id, directory, limits, trials };
+        let layout = Layout { job_id, directory, limits, trials, room };
         let (request, mut prepared, contract) = tokio::task::spawn_blocking(move || {
             let prepared = prepare::lay_out(&request, compiled, layout)?;
             let contract = linted::identity(&request);
