@@ -47,6 +47,12 @@ pub struct ServerConfig {
     pub webhook_secret: String,
     pub webhook_hosts: Vec<String>,
     pub body_limit_bytes: u64,
+    pub max_connections: usize,
+    pub idle_timeout_s: f64,
+    pub head_timeout_s: f64,
+    pub body_timeout_s: f64,
+    pub stall_timeout_s: f64,
+    pub min_bytes_per_s: f64,
     pub shutdown_grace_s: f64,
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::allow::Routes;
 use super::auth::{AdminKeys, Guard, Keys};
 use super::body::BodyLimits;
+use super::deadlines::Deadlines;
 use super::envelope::{Envelope, GpuType};
 use super::events::Watchers;
 use super::gate::Gate;
@@ -32,7 +33,7 @@ pub(super) fn app(
     let pages = pages::PATHS.map(|path| (path.to_owned(), vec!["GET".to_owned()]));
     let known = Routes::new(spec::operations(&spec::full()).into_iter().chain(pages));
     let http = Arc::new(HttpMetrics::new(&known));
-    let watchers = Watchers::new(phase.clone());
+    let watchers = Watchers::new(phase.clone(), config.max_connections);
     let operations = (
         Kernels { service: Arc::clone(&service) },
         Gate { service: Arc::clone(&service) },
@@ -49,7 +50,7 @@ pub(super) fn app(
     let operations = OpenApiService::new(operations, "warpgauge", env!("CARGO_PKG_VERSION"));
     let operations = operations.into_endpoint();
     let routes = Split { pages: pages::add(Route::new()), operations }
-        .data(BodyLimits::new(config.body_limit_bytes))
+        .data(BodyLimits::new(config.body_limit_bytes, Deadlines::new(config)))
         .data(Policy::new(config))
         .map_to_response();
     Envelope {

@@ -126,11 +126,15 @@ fn describe(status: u16) -> MetaResponse {
             vec![],
         ),
         410 => ("The job left it, and it is not kept any more.", vec![]),
-        408 => ("The body stopped coming.", vec![]),
-        413 => ("The body is larger than the server takes.", vec![]),
-        415 => {
-            ("The body has a media type that is not taken; the error lists those that are.", vec![])
-        }
+        408 => ("The body stopped coming, or came too slowly.", vec![]),
+        413 => (
+            "The body is larger than the server takes, or its data become more than may be unpacked.",
+            vec![],
+        ),
+        415 => (
+            "The body has no media type, or one that is not taken; the error lists those that are.",
+            vec![],
+        ),
         429 => (
             "The queue is full, or the caller has as many jobs as it may.",
             vec![header("RETRY-AFTER", "Seconds after which it is worth trying again.", "integer")],

@@ -1,6 +1,7 @@
 //! Request and answer bodies: one operation takes JSON, YAML and MessagePack; answers are JSON.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use poem::http::{HeaderMap, StatusCode, header};
 use poem::{Body, IntoResponse, Request, RequestBody, Response};
@@ -14,6 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::body::{self, BodyLimits, Share};
+use super::connections::Line;
 use super::error::{ApiError, JSON};
 use crate::contract::{self, BodyFormat};
 
@@ -59,17 +61,18 @@ impl<'a, T: DeserializeOwned + Type + 'static> ApiExtractor<'a> for Contract<T> 
         _: ExtractParamOptions<()>,
     ) -> poem::Result<Self> {
         let body = body.take()?;
-        let (format, limits) = match (body_format(request.headers()), request.data()) {
-            (Ok(format), Some(limits)) => (format, limits),
-            (Err(error), _) => {
+        let format = match body_format(request.headers()) {
+            Ok(format) => format,
+            Err(error) => {
                 body::linger(body);
                 return Err(error.into());
             }
-            (_, None) => {
-                return Err(ApiError::internal("body-limits", "no body limits are set").into());
-            }
         };
-        Ok(receive(format, body, request.headers(), limits).await?)
+        let (limits, line) = (request.data::<BodyLimits>(), request.data::<Arc<Line>>());
+        let (Some(limits), Some(line)) = (limits, line) else {
+            return Err(ApiError::internal("body-limits", "no body limits are set").into());
+        };
+        Ok(receive(format, body, request.headers(), limits, line).await?)
     }
 }
 
@@ -78,10 +81,11 @@ async fn receive<T: DeserializeOwned + Send + 'static>(
     body: Body,
     headers: &HeaderMap,
     limits: &BodyLimits,
+    line: &Line,
 ) -> Result<Contract<T>, ApiError> {
     let declared =
         headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let (bytes, share) = body::read(body, declared, limits).await?;
+    let (bytes, share) = body::read(body, declared, limits, line).await?;
     let value = if bytes.len() > HEAVY_BYTES {
         let parsing = tokio::task::spawn_blocking(move || contract::parse(format, &bytes));
         parsing.await.map_err(|error| {

@@ -2,6 +2,7 @@
 
 mod auth;
 mod bodies;
+mod connections;
 mod envelope;
 mod errors;
 mod fake;
