@@ -46,6 +46,7 @@ pub struct ServerConfig {
     pub admin_keys: Vec<String>,
     pub webhook_secret: String,
     pub webhook_hosts: Vec<String>,
+    pub allowed_hosts: Vec<String>,
     pub body_limit_bytes: u64,
     pub max_connections: usize,
     pub idle_timeout_s: f64,

@@ -17,6 +17,7 @@ use super::gate::Gate;
 use super::http_metrics::HttpMetrics;
 use super::jobs::Jobs;
 use super::machine::Machine;
+use super::origin::{Names, OriginGuard};
 use super::routes::Kernels;
 use super::server::Phase;
 use super::{pages, spec};
@@ -54,7 +55,10 @@ pub(super) fn app(
         .data(Policy::new(config))
         .map_to_response();
     Envelope {
-        inner: Guard { keys: Keys::new(config), inner: routes },
+        inner: OriginGuard {
+            names: Names::new(config),
+            inner: Guard { keys: Keys::new(config), inner: routes },
+        },
         routes: known,
         http,
         phase,

@@ -1,7 +1,7 @@
 //! The HTTP API: OpenAPI-described operations over an [`EvaluationService`].
 //!
-//! A request passes `server` (connections) → `envelope` (id, errors, headers) → `auth` → `routes`, whose
-//! bodies `payload` and `body` read. Nothing here knows devices, and nothing below knows HTTP.
+//! A request passes `server` (connections) → `envelope` (id, errors, headers) → `origin` (what web pages
+//! may send) → `auth` → `routes`, whose bodies `payload` and `body` read. Nothing here knows devices, and nothing below knows HTTP.
 //!
 //! [`EvaluationService`]: crate::pipeline::EvaluationService
 
@@ -28,6 +28,7 @@ mod jobs;
 mod machine;
 mod metered;
 mod metrics;
+mod origin;
 mod pages;
 mod payload;
 mod rewrite;

@@ -61,6 +61,7 @@ pub const SETTINGS: &[Setting] = &[
     with_env("server.admin_keys", Kind::Keys, "WARPGAUGE_ADMIN_KEYS"),
     with_env("server.webhook_secret", Kind::Secret, "WARPGAUGE_WEBHOOK_SECRET"),
     setting("server.webhook_hosts", Kind::Hosts),
+    with_env("server.allowed_hosts", Kind::Hosts, "WARPGAUGE_ALLOWED_HOSTS"),
     setting("server.body_limit_bytes", Kind::Integer(1_024, MAX_BYTES)),
     setting("server.max_connections", Kind::Integer(8, 1_000_000)),
     setting("server.idle_timeout_s", Kind::Number(0.05, 86_400.0)),

@@ -12,6 +12,7 @@ mod jobs;
 mod lifetime;
 mod machine;
 mod metrics;
+mod origins;
 mod schemas;
 mod specification;
 mod sweep;
