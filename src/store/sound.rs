@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sqlx::{AnyConnection, Connection, Executor};
 
@@ -60,8 +60,7 @@ impl Store {
         for directory in directories {
             let written = tempfile::tempfile_in(directory)
                 .and_then(|mut file| file.write_all(&[1; PROBE_BYTES]));
-            let place = directory.display().to_string();
-            written.map_err(|error| StoreError::file("write in", &place, error.into()))?;
+            written.map_err(|source| unwritable(directory, source))?;
         }
         Ok(())
     }
@@ -89,6 +88,19 @@ impl Store {
         let highest = "SELECT COALESCE(MAX(version), 0) FROM schema_versions";
         let row = sqlx::query(highest).fetch_one(&self.reader.pool).await;
         row.map(drop).map_err(self.reader.failed("read its version"))
+    }
+}
+
+fn unwritable(directory: &Path, source: std::io::Error) -> StoreError {
+    let place = directory.display().to_string();
+    match StoreError::file("write a file", &place, source.into()) {
+        // The words for a single file do not fit.
+        StoreError::Object { source, .. } => StoreError::DataDir {
+            operation: "write in",
+            path: directory.to_owned(),
+            source: std::io::Error::other(source),
+        },
+        sorted => sorted,
     }
 }
 
@@ -122,11 +134,9 @@ async fn check_sqlite(
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Seek, SeekFrom};
-    use std::path::Path;
-
     use super::*;
     use crate::store::StoreConfig;
+    use std::io::{Seek, SeekFrom};
 
     async fn opened(directory: &Path) -> Store {
         Store::open(&StoreConfig::new(directory)).await.unwrap()
