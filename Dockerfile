@@ -3,15 +3,15 @@
 #   docker build -t warpgauge .
 #   docker run --gpus all -p 127.0.0.1:8000:8000 -e WARPGAUGE_API_KEYS=secret warpgauge
 #
-# NVRTC, NVIDIA's run-time compiler, is proprietary. The image contains it only if you ask for it,
-# and then NVIDIA's EULA (https://docs.nvidia.com/cuda/eula/) applies to you, above all if you
-# pass the image on:
+# The image has a compiler: NVRTC, NVIDIA's run-time compiler, which is proprietary. Whoever builds the
+# image accepts NVIDIA's EULA (https://docs.nvidia.com/cuda/eula/), which applies above all to passing
+# the image on. To leave it out:
 #
-#   docker build --build-arg INSTALL_NVRTC=1 -t warpgauge .
+#   docker build --build-arg INSTALL_NVRTC=0 -t warpgauge .
 #
-# Without it, mount a CUDA toolkit at /usr/local/cuda, or run `warpgauge toolchain install` once
-# with a volume at /var/lib/warpgauge. What INSTALL_NVRTC installed lies there too: a new named volume
-# gets a copy of it, a directory of the host mounted there hides it.
+# Without it the server is not ready (`/health` answers 503) until it has a compiler: mount a CUDA
+# toolkit at /usr/local/cuda, or run `warpgauge toolchain install` once with a volume at
+# /var/lib/warpgauge.
 #
 # The build uses cache mounts: BuildKit, which is Docker's builder from version 23 on.
 
@@ -28,8 +28,8 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     && cp target/release/warpgauge target/release/libwarpgauge_emulator.so /out/
 
 FROM debian:bookworm-slim
-ARG INSTALL_NVRTC=0
-# python3 and pip bring NVRTC (`warpgauge toolchain install`); curl asks for the server's health.
+ARG INSTALL_NVRTC=1
+# python3 and pip bring NVRTC (`warpgauge toolchain install`); curl asks whether the server is ready.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates curl python3-minimal python3-pip \
     && rm -rf /var/lib/apt/lists/* \
@@ -38,6 +38,11 @@ RUN apt-get update \
 COPY --from=builder /out/ /opt/warpgauge/
 COPY kernels/ /opt/warpgauge/kernels/
 RUN ln -s /opt/warpgauge/warpgauge /usr/local/bin/warpgauge
+# Beside the program, not in the volume: a directory of the host that is mounted there would hide it.
+RUN if [ "$INSTALL_NVRTC" = 1 ]; then \
+        WARPGAUGE_DATA_DIR=/opt/warpgauge/cuda PIP_ROOT_USER_ACTION=ignore warpgauge toolchain install \
+        && chmod -R a+rX /opt/warpgauge/cuda; \
+    fi
 
 USER warpgauge
 WORKDIR /var/lib/warpgauge
@@ -45,12 +50,14 @@ ENV WARPGAUGE_DATA_DIR=/var/lib/warpgauge \
     HOST=0.0.0.0 \
     PORT=8000 \
     NVIDIA_VISIBLE_DEVICES=all \
-    NVIDIA_DRIVER_CAPABILITIES=compute,utility
-RUN if [ "$INSTALL_NVRTC" = 1 ]; then warpgauge toolchain install; fi
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility \
+    WARPGAUGE_TOOLCHAIN=/opt/warpgauge/cuda/toolchain/nvrtc-13:/opt/warpgauge/cuda/toolchain/nvrtc-12
 
 VOLUME /var/lib/warpgauge
 EXPOSE 8000
-HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
+# Ready, that is: for containers that wait for this one. An orchestrator that restarts what is not live
+# asks for /live (docs/operations.md, "Probes").
+HEALTHCHECK --interval=15s --timeout=7s --start-period=30s --retries=3 \
     CMD curl --fail --silent --show-error "http://127.0.0.1:${PORT}/health" >/dev/null || exit 1
 ENTRYPOINT ["warpgauge"]
 CMD ["serve"]

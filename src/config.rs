@@ -46,7 +46,14 @@ pub struct ServerConfig {
     pub admin_keys: Vec<String>,
     pub webhook_secret: String,
     pub webhook_hosts: Vec<String>,
+    pub allowed_hosts: Vec<String>,
     pub body_limit_bytes: u64,
+    pub max_connections: usize,
+    pub idle_timeout_s: f64,
+    pub head_timeout_s: f64,
+    pub body_timeout_s: f64,
+    pub stall_timeout_s: f64,
+    pub min_bytes_per_s: f64,
     pub shutdown_grace_s: f64,
 }
 
@@ -100,6 +107,7 @@ pub struct LimitsConfig {
     pub max_tensor_bytes: u64,
     pub max_total_bytes: u64,
     pub max_output_bytes: u64,
+    pub max_decoded_bytes: u64,
     pub max_sweep_points: usize,
     pub max_queued_per_key: u64,
     pub max_running_per_key: u64,

@@ -10,12 +10,14 @@ use tokio::sync::watch;
 use super::allow::Routes;
 use super::auth::{AdminKeys, Guard, Keys};
 use super::body::BodyLimits;
+use super::deadlines::Deadlines;
 use super::envelope::{Envelope, GpuType};
 use super::events::Watchers;
 use super::gate::Gate;
 use super::http_metrics::HttpMetrics;
 use super::jobs::Jobs;
 use super::machine::Machine;
+use super::origin::{Names, OriginGuard};
 use super::routes::Kernels;
 use super::server::Phase;
 use super::{pages, spec};
@@ -32,7 +34,7 @@ pub(super) fn app(
     let pages = pages::PATHS.map(|path| (path.to_owned(), vec!["GET".to_owned()]));
     let known = Routes::new(spec::operations(&spec::full()).into_iter().chain(pages));
     let http = Arc::new(HttpMetrics::new(&known));
-    let watchers = Watchers::new(phase.clone());
+    let watchers = Watchers::new(phase.clone(), config.max_connections);
     let operations = (
         Kernels { service: Arc::clone(&service) },
         Gate { service: Arc::clone(&service) },
@@ -43,16 +45,20 @@ pub(super) fn app(
             http: Arc::clone(&http),
             watchers,
             admin_keys: AdminKeys::new(config),
+            phase: phase.clone(),
         },
     );
     let operations = OpenApiService::new(operations, "warpgauge", env!("CARGO_PKG_VERSION"));
     let operations = operations.into_endpoint();
     let routes = Split { pages: pages::add(Route::new()), operations }
-        .data(BodyLimits::new(config.body_limit_bytes))
+        .data(BodyLimits::new(config.body_limit_bytes, Deadlines::new(config)))
         .data(Policy::new(config))
         .map_to_response();
     Envelope {
-        inner: Guard { keys: Keys::new(config), inner: routes },
+        inner: OriginGuard {
+            names: Names::new(config),
+            inner: Guard { keys: Keys::new(config), inner: routes },
+        },
         routes: known,
         http,
         phase,

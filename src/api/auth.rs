@@ -10,8 +10,8 @@ use crate::config::ServerConfig;
 use crate::pipeline::Caller;
 
 /// What is served without a key, to be read only.
-const OPEN: [&str; 6] =
-    ["/", "/health", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
+const OPEN: [&str; 7] =
+    ["/", "/health", "/live", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
 
 /// Guards what is for administrators, and knows whether there is any.
 #[derive(Clone, Copy)]

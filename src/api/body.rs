@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use poem::Body;
@@ -10,6 +10,8 @@ use poem::http::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use super::connections::Line;
+use super::deadlines::Deadlines;
 use super::error::ApiError;
 
 /// A buffer grows by at most this much at a time, whatever `Content-Length` says. Growing a large
@@ -25,9 +27,6 @@ const UNIT_BYTES: usize = 64 << 10;
 /// All bodies held at once, in multiples of the largest single one.
 const BUDGET_BODIES: u64 = 4;
 
-/// Longest wait for the next piece of a body.
-const STALL: Duration = Duration::from_secs(60);
-
 /// A body that is refused before its end is read on for this long and this far, so that the client
 /// sees the answer instead of a reset connection.
 const LINGER: Duration = Duration::from_secs(5);
@@ -38,14 +37,15 @@ const LINGER_BYTES: usize = 64 << 20;
 pub(super) struct BodyLimits {
     pub(super) limit_bytes: u64,
     budget: Arc<Semaphore>,
+    deadlines: Deadlines,
 }
 
 impl BodyLimits {
-    pub(super) fn new(limit_bytes: u64) -> Self {
+    pub(super) fn new(limit_bytes: u64, deadlines: Deadlines) -> Self {
         let units = (limit_bytes.max(GROWTH_BYTES as u64) / UNIT_BYTES as u64)
             .saturating_mul(BUDGET_BODIES)
             .min(Semaphore::MAX_PERMITS as u64);
-        Self { limit_bytes, budget: Arc::new(Semaphore::new(units as usize)) }
+        Self { limit_bytes, budget: Arc::new(Semaphore::new(units as usize)), deadlines }
     }
 }
 
@@ -80,11 +80,13 @@ impl Share {
     }
 }
 
-/// Reads a body of at most `limits.limit_bytes`. `declared` is its `Content-Length`, if it has one.
+/// Reads a body of at most `limits.limit_bytes` within the deadlines. `declared` is its
+/// `Content-Length`, if it has one; `line` the connection that it comes from.
 pub(super) async fn read(
     body: Body,
     declared: Option<u64>,
     limits: &BodyLimits,
+    line: &Line,
 ) -> Result<(Vec<u8>, Share), ApiError> {
     if declared.is_some_and(|length| length > limits.limit_bytes) {
         linger(body);
@@ -94,12 +96,18 @@ pub(super) async fn read(
     let mut stream = Box::pin(body.into_bytes_stream());
     let mut buffer = Vec::new();
     let mut share = Share::default();
+    let started = Instant::now();
     loop {
-        let piece = match timeout(STALL, stream.next()).await {
+        line.receiving(started, buffer.len());
+        let patience = limits.deadlines.next_piece(started, Instant::now(), buffer.len());
+        let piece = match timeout(patience, stream.next()).await {
             Ok(Some(Ok(piece))) => piece,
-            Ok(None) => return Ok((buffer, share)),
+            Ok(None) => {
+                line.received();
+                return Ok((buffer, share));
+            }
             Ok(Some(Err(error))) => return Err(truncated(buffer.len(), declared, &error)),
-            Err(_) => return Err(stalled(buffer.len())),
+            Err(_) => return Err(late(buffer.len(), started.elapsed(), &limits.deadlines)),
         };
         let needed = buffer.len() + piece.len();
         let grown = if needed as u64 > limits.limit_bytes {
@@ -179,10 +187,19 @@ fn truncated(read: usize, declared: usize, error: &std::io::Error) -> ApiError {
     )
 }
 
-fn stalled(read: usize) -> ApiError {
+fn late(read: usize, spent: Duration, deadlines: &Deadlines) -> ApiError {
+    let Deadlines { body, stall, min_bytes_per_s, .. } = deadlines;
     ApiError::new(
         StatusCode::REQUEST_TIMEOUT,
         "body_timeout",
-        format!("after {read} bytes of the body nothing more came for {} s", STALL.as_secs()),
+        format!(
+            "{read} bytes of the body came in {:.1} s: it may pause for {} s \
+             (server.stall_timeout_s), must then have come at {min_bytes_per_s} bytes/s on average \
+             (server.min_bytes_per_s), and within {} s (server.body_timeout_s); send it again, over a \
+             faster connection or compressed",
+            spent.as_secs_f64(),
+            stall.as_secs_f64(),
+            body.as_secs_f64(),
+        ),
     )
 }

@@ -62,9 +62,8 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         let response = self.run(request, id).await;
         let response = self.in_json(response, &method, &uri).await;
         let mut response = compressed(response, gzip);
-        self.add_headers(response.headers_mut(), id);
-
         let status = response.status();
+        self.add_headers(response.headers_mut(), status, id);
         let took = started.elapsed();
         self.http.answered(method.as_str(), self.routes.template(uri.path()), status, took);
         let ms = took.as_secs_f64() * 1e3;
@@ -115,13 +114,16 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         error
     }
 
-    fn add_headers(&self, headers: &mut HeaderMap, id: &str) {
+    fn add_headers(&self, headers: &mut HeaderMap, status: StatusCode, id: &str) {
         if let Ok(id) = HeaderValue::from_str(id) {
             headers.insert(REQUEST_ID, id);
         }
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        if let Some(name) = self.gpu.name() {
+        // Who was refused need not know what is here.
+        if status != StatusCode::FORBIDDEN
+            && let Some(name) = self.gpu.name()
+        {
             headers.insert(GPU_TYPE, name);
         }
     }

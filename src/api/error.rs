@@ -5,7 +5,7 @@ use poem::{IntoResponse, Response};
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
-use crate::contract::ContractError;
+use crate::contract::{ContractError, TOO_MUCH_DATA};
 use crate::pipeline::{Problem, ServiceError};
 use crate::telemetry::{Reject, telemetry};
 
@@ -154,7 +154,13 @@ impl ApiError {
 
     fn invalid(problems: Vec<Problem>) -> Self {
         let message = ServiceError::Invalid(problems.clone()).to_string();
-        let mut this = Self::new(StatusCode::BAD_REQUEST, "invalid_contract", message);
+        let (status, code) = match problems.first() {
+            Some(first) if first.code == TOO_MUCH_DATA => {
+                (StatusCode::PAYLOAD_TOO_LARGE, TOO_MUCH_DATA)
+            }
+            _ => (StatusCode::BAD_REQUEST, "invalid_contract"),
+        };
+        let mut this = Self::new(status, code, message);
         this.body.path = problems.first().map(|problem| problem.path.clone());
         this.body.validation_errors = problems
             .into_iter()

@@ -18,8 +18,9 @@ use super::server::Phase;
 use crate::pipeline::{Caller, EvaluationService, JobEvents};
 use crate::report::JobEvent;
 
-/// Streams that may be open at once; each takes a connection of the server's 1024.
+/// Streams that may be open at once, and the share of all connections that they may take.
 const MAX_WATCHERS: usize = 256;
+const SHARE: usize = 4;
 
 /// How often a stream without news says that it is alive: proxies close what is silent.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -31,18 +32,20 @@ const RETRY_MS: u64 = 1_000;
 #[derive(Clone)]
 pub(super) struct Watchers {
     places: Arc<Semaphore>,
+    most: usize,
     phase: watch::Receiver<Phase>,
 }
 
 impl Watchers {
     /// Streams end when the server goes down.
-    pub(super) fn new(phase: watch::Receiver<Phase>) -> Self {
-        Self { places: Arc::new(Semaphore::new(MAX_WATCHERS)), phase }
+    pub(super) fn new(phase: watch::Receiver<Phase>, connections: usize) -> Self {
+        let most = MAX_WATCHERS.min(connections / SHARE).max(1);
+        Self { places: Arc::new(Semaphore::new(most)), most, phase }
     }
 
     /// Streams that are open.
     pub(super) fn open(&self) -> usize {
-        MAX_WATCHERS - self.places.available_permits()
+        self.most - self.places.available_permits()
     }
 
     /// Opens a stream of a job's news, but for what `last` (an event's id) already told.
@@ -54,8 +57,7 @@ impl Watchers {
         last: Option<&str>,
     ) -> Result<EventsReply, ApiError> {
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-            let message =
-                format!("{MAX_WATCHERS} streams of events are open already; poll the job");
+            let message = format!("{} streams of events are open already; poll the job", self.most);
             let status = StatusCode::TOO_MANY_REQUESTS;
             ApiError::new(status, "too_many_watchers", message).retry_after(5)
         })?;
@@ -164,7 +166,7 @@ mod tests {
 
     async fn told(events: &[JobEvent], last: Option<&str>) -> String {
         let (_phase, phases) = watch::channel(Phase::Serving);
-        let watchers = Watchers::new(phases.clone());
+        let watchers = Watchers::new(phases.clone(), 1024);
         let place = Arc::clone(&watchers.places).acquire_owned().await.expect("a place");
         let news = stream::iter(events.to_vec()).boxed();
         let sse = stream_of(news, last.map(str::to_owned), place, phases);
@@ -193,7 +195,7 @@ mod tests {
     #[tokio::test]
     async fn streams_end_when_the_server_goes_down() {
         let (phase, phases) = watch::channel(Phase::Serving);
-        let watchers = Watchers::new(phases.clone());
+        let watchers = Watchers::new(phases.clone(), 1024);
         let place = Arc::clone(&watchers.places).acquire_owned().await.expect("a place");
         assert_eq!(watchers.open(), 1);
         let sse = stream_of(stream::pending().boxed(), None, place, phases);

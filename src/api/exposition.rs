@@ -20,12 +20,20 @@ pub(super) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0
 /// Every metric at this moment.
 pub(super) fn exposition(
     status: &ServiceStatus,
+    ready: bool,
     jobs: &JobCounts,
     http: &HttpMetrics,
     watchers: usize,
 ) -> Result<String, fmt::Error> {
     let mut families = Vec::new();
     service(&mut families, status, jobs, watchers);
+    let ready = Samples::Gauge(vec![(vec![], f64::from(u8::from(ready)))]);
+    families.push(family(
+        "ready",
+        "Whether anything can be evaluated; /health says why not.",
+        None,
+        ready,
+    ));
     devices(&mut families, status);
     work(&mut families);
     answers(&mut families, http);

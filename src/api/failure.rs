@@ -21,37 +21,37 @@ pub(super) trait Statuses: Send + Sync + 'static {
 /// Errors of operations that take a contract.
 pub(super) struct TakesBody;
 impl Statuses for TakesBody {
-    const LIST: &'static [u16] = &[400, 401, 408, 413, 415, 429, 500, 503];
+    const LIST: &'static [u16] = &[400, 401, 403, 408, 413, 415, 429, 500, 503];
 }
 
 /// Errors of operations that take a contract and make a job of it.
 pub(super) struct TakesJobBody;
 impl Statuses for TakesJobBody {
-    const LIST: &'static [u16] = &[400, 401, 408, 409, 413, 415, 429, 500, 503];
+    const LIST: &'static [u16] = &[400, 401, 403, 408, 409, 413, 415, 429, 500, 503];
 }
 
 /// Errors of operations that look up a baseline.
 pub(super) struct TakesBaseline;
 impl Statuses for TakesBaseline {
-    const LIST: &'static [u16] = &[401, 404, 500, 503];
+    const LIST: &'static [u16] = &[401, 403, 404, 500, 503];
 }
 
 /// Errors of operations that make a baseline.
 pub(super) struct TakesBaselineBody;
 impl Statuses for TakesBaselineBody {
-    const LIST: &'static [u16] = &[400, 401, 404, 408, 409, 413, 415, 429, 500, 503];
+    const LIST: &'static [u16] = &[400, 401, 403, 404, 408, 409, 413, 415, 429, 500, 503];
 }
 
 /// Errors of operations that watch a job.
 pub(super) struct TakesWatchedJob;
 impl Statuses for TakesWatchedJob {
-    const LIST: &'static [u16] = &[401, 404, 429, 500, 503];
+    const LIST: &'static [u16] = &[401, 403, 404, 429, 500, 503];
 }
 
 /// Errors of operations that look up a job.
 pub(super) struct TakesJob;
 impl Statuses for TakesJob {
-    const LIST: &'static [u16] = &[401, 404, 500, 503];
+    const LIST: &'static [u16] = &[401, 403, 404, 500, 503];
 }
 
 /// Errors of operations of administrators.
@@ -63,25 +63,25 @@ impl Statuses for TakesAdmin {
 /// Errors of operations that look up what a job left.
 pub(super) struct TakesArtifact;
 impl Statuses for TakesArtifact {
-    const LIST: &'static [u16] = &[401, 404, 410, 500, 503];
+    const LIST: &'static [u16] = &[401, 403, 404, 410, 500, 503];
 }
 
 /// Errors of operations that take nothing.
 pub(super) struct TakesNothing;
 impl Statuses for TakesNothing {
-    const LIST: &'static [u16] = &[401, 500, 503];
+    const LIST: &'static [u16] = &[401, 403, 500, 503];
 }
 
 /// Errors of operations that take parameters alone.
 pub(super) struct TakesParameters;
 impl Statuses for TakesParameters {
-    const LIST: &'static [u16] = &[400, 401, 500, 503];
+    const LIST: &'static [u16] = &[400, 401, 403, 500, 503];
 }
 
 /// Errors of operations that take nothing and ask for no key.
 pub(super) struct Open;
 impl Statuses for Open {
-    const LIST: &'static [u16] = &[500, 503];
+    const LIST: &'static [u16] = &[403, 500];
 }
 
 impl<S, E: Into<ApiError>> From<E> for Fails<S> {
@@ -116,7 +116,11 @@ fn describe(status: u16) -> MetaResponse {
             "No key, or a wrong one.",
             vec![header("WWW-AUTHENTICATE", "How to send a key.", "string")],
         ),
-        403 => ("The key is not one of an administrator's.", vec![]),
+        403 => (
+            "The request comes from a web page of another site, or was sent to a name that is not this \
+             server's; or the operation is for administrators.",
+            vec![],
+        ),
         404 => {
             ("There is no such thing, or it is not kept any more, or the job left none.", vec![])
         }
@@ -126,11 +130,15 @@ fn describe(status: u16) -> MetaResponse {
             vec![],
         ),
         410 => ("The job left it, and it is not kept any more.", vec![]),
-        408 => ("The body stopped coming.", vec![]),
-        413 => ("The body is larger than the server takes.", vec![]),
-        415 => {
-            ("The body has a media type that is not taken; the error lists those that are.", vec![])
-        }
+        408 => ("The body stopped coming, or came too slowly.", vec![]),
+        413 => (
+            "The body is larger than the server takes, or its data become more than may be unpacked.",
+            vec![],
+        ),
+        415 => (
+            "The body has no media type, or one that is not taken; the error lists those that are.",
+            vec![],
+        ),
         429 => (
             "The queue is full, or the caller has as many jobs as it may.",
             vec![header("RETRY-AFTER", "Seconds after which it is worth trying again.", "integer")],

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use poem::web::Data;
-use poem_openapi::OpenApi;
 use poem_openapi::param::Query;
+use poem_openapi::{ApiResponse, OpenApi};
+use tokio::sync::watch;
 
 use super::auth::AdminKeys;
 use super::capabilities::Capabilities;
@@ -16,10 +17,11 @@ use super::failure::{Fails, Open, TakesAdmin, TakesNothing, TakesParameters};
 use super::http_metrics::HttpMetrics;
 use super::metrics::MetricsReply;
 use super::payload::Reply;
+use super::server::Phase;
 use super::stats::Stats;
 use super::tags::Tag;
-use super::views::{CudaInfo, Devices, Health, Info};
-use crate::pipeline::{Caller, EvaluationService};
+use super::views::{CudaInfo, Devices, Health, HealthStatus, Info, Live};
+use crate::pipeline::{Caller, EvaluationService, Unready};
 
 /// The operations on the machine over a service.
 pub(super) struct Machine {
@@ -29,16 +31,49 @@ pub(super) struct Machine {
     pub(super) http: Arc<HttpMetrics>,
     pub(super) watchers: Watchers,
     pub(super) admin_keys: AdminKeys,
+    pub(super) phase: watch::Receiver<Phase>,
+}
+
+/// Answers of `GET /health`.
+#[derive(ApiResponse)]
+enum HealthReply {
+    /// Something can be evaluated.
+    #[oai(status = 200)]
+    Ready(Reply<Health>),
+    /// Nothing can be evaluated: `reasons` says why, and what to do.
+    #[oai(status = 503)]
+    NotReady(Reply<Health>),
+}
+
+impl Machine {
+    /// Why nothing can be evaluated.
+    async fn unready(&self) -> Vec<Unready> {
+        if *self.phase.borrow() != Phase::Serving {
+            return vec![Unready::shutting_down()];
+        }
+        self.service.readiness().await
+    }
 }
 
 #[OpenApi]
 impl Machine {
-    /// Check health
+    /// Check readiness
     ///
-    /// Whether evaluations can run. Needs no key.
+    /// Whether evaluations can run; if nothing can be evaluated, 503 and why. Needs no key.
     #[oai(path = "/health", method = "get", operation_id = "health", tag = "Tag::Machine")]
-    async fn health(&self) -> Result<Reply<Health>, Fails<Open>> {
-        Ok(Reply::new(&Health::new(&self.service.status()))?)
+    async fn health(&self) -> Result<HealthReply, Fails<Open>> {
+        let health = Health::new(&self.service.status(), self.unready().await);
+        let ready = health.status != HealthStatus::Unhealthy;
+        let reply = Reply::new(&health)?;
+        Ok(if ready { HealthReply::Ready(reply) } else { HealthReply::NotReady(reply) })
+    }
+
+    /// Check liveness
+    ///
+    /// Answers for as long as the process serves, and looks at nothing. Needs no key.
+    #[oai(path = "/live", method = "get", operation_id = "live", tag = "Tag::Machine")]
+    async fn live(&self) -> Result<Reply<Live>, Fails<Open>> {
+        Ok(Reply::new(&Live { status: "alive".to_owned() })?)
     }
 
     /// Describe the server
@@ -85,11 +120,14 @@ impl Machine {
     async fn metrics(&self) -> Result<MetricsReply, Fails<TakesNothing>> {
         // Whoever scrapes sees the numbers of all, and nothing but numbers.
         let jobs = self.service.statistics(&Caller::local()).await?.jobs;
-        let text = exposition(&self.service.status(), &jobs, &self.http, self.watchers.open())
-            .map_err(|error| {
+        let ready = self.unready().await.is_empty();
+        let status = self.service.status();
+        let text = exposition(&status, ready, &jobs, &self.http, self.watchers.open()).map_err(
+            |error| {
                 tracing::error!(%error, "the metrics cannot be written");
                 ApiError::internal("metrics", "the metrics cannot be written")
-            })?;
+            },
+        )?;
         Ok(MetricsReply(text))
     }
 

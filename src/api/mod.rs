@@ -1,7 +1,7 @@
 //! The HTTP API: OpenAPI-described operations over an [`EvaluationService`].
 //!
-//! A request passes `server` (connections) → `envelope` (id, errors, headers) → `auth` → `routes`, whose
-//! bodies `payload` and `body` read. Nothing here knows devices, and nothing below knows HTTP.
+//! A request passes `server` (connections) → `envelope` (id, errors, headers) → `origin` (what web pages
+//! may send) → `auth` → `routes`, whose bodies `payload` and `body` read. Nothing here knows devices, and nothing below knows HTTP.
 //!
 //! [`EvaluationService`]: crate::pipeline::EvaluationService
 
@@ -13,6 +13,8 @@ mod batch;
 mod body;
 mod capabilities;
 mod cleanup;
+mod connections;
+mod deadlines;
 mod described;
 mod envelope;
 mod error;
@@ -24,7 +26,9 @@ mod gate_reply;
 mod http_metrics;
 mod jobs;
 mod machine;
+mod metered;
 mod metrics;
+mod origin;
 mod pages;
 mod payload;
 mod rewrite;
@@ -47,5 +51,5 @@ pub use server::{ServeError, serve};
 pub use stats::{CompilationMetrics, GpuUtilization, ProfilingMetrics, Stats, Throughput};
 pub use views::{
     Accepted, CudaDevice, CudaInfo, Devices, GpuManager, Health, HealthStatus, Info, JobStats,
-    LegacyJob,
+    LegacyJob, Live,
 };

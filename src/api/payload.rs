@@ -1,6 +1,7 @@
 //! Request and answer bodies: one operation takes JSON, YAML and MessagePack; answers are JSON.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use poem::http::{HeaderMap, StatusCode, header};
 use poem::{Body, IntoResponse, Request, RequestBody, Response};
@@ -14,10 +15,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::body::{self, BodyLimits, Share};
+use super::connections::Line;
 use super::error::{ApiError, JSON};
 use crate::contract::{self, BodyFormat};
 
-/// Media types that request bodies may have. The first is the default.
+/// Media types that request bodies may have.
 pub(super) const MEDIA_TYPES: [(&str, BodyFormat); 6] = [
     (JSON, BodyFormat::Json),
     ("application/yaml", BodyFormat::Yaml),
@@ -59,17 +61,18 @@ impl<'a, T: DeserializeOwned + Type + 'static> ApiExtractor<'a> for Contract<T> 
         _: ExtractParamOptions<()>,
     ) -> poem::Result<Self> {
         let body = body.take()?;
-        let (format, limits) = match (body_format(request.headers()), request.data()) {
-            (Ok(format), Some(limits)) => (format, limits),
-            (Err(error), _) => {
+        let format = match body_format(request.headers()) {
+            Ok(format) => format,
+            Err(error) => {
                 body::linger(body);
                 return Err(error.into());
             }
-            (_, None) => {
-                return Err(ApiError::internal("body-limits", "no body limits are set").into());
-            }
         };
-        Ok(receive(format, body, request.headers(), limits).await?)
+        let (limits, line) = (request.data::<BodyLimits>(), request.data::<Arc<Line>>());
+        let (Some(limits), Some(line)) = (limits, line) else {
+            return Err(ApiError::internal("body-limits", "no body limits are set").into());
+        };
+        Ok(receive(format, body, request.headers(), limits, line).await?)
     }
 }
 
@@ -78,10 +81,11 @@ async fn receive<T: DeserializeOwned + Send + 'static>(
     body: Body,
     headers: &HeaderMap,
     limits: &BodyLimits,
+    line: &Line,
 ) -> Result<Contract<T>, ApiError> {
     let declared =
         headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let (bytes, share) = body::read(body, declared, limits).await?;
+    let (bytes, share) = body::read(body, declared, limits, line).await?;
     let value = if bytes.len() > HEAVY_BYTES {
         let parsing = tokio::task::spawn_blocking(move || contract::parse(format, &bytes));
         parsing.await.map_err(|error| {
@@ -95,7 +99,8 @@ async fn receive<T: DeserializeOwned + Send + 'static>(
     Ok(Contract { value, share })
 }
 
-/// The format that `Content-Type` names; JSON where there is none.
+/// The format that `Content-Type` names. One must be named: a body without is what a browser sends for
+/// any page without asking first.
 fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
     if let Some(encoding) = headers.get(header::CONTENT_ENCODING)
         && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
@@ -106,23 +111,27 @@ fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
             "send the body without Content-Encoding; tensor data can be compressed in the contract",
         ));
     }
-    let Some(value) = headers.get(header::CONTENT_TYPE) else {
-        return Ok(BodyFormat::Json);
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    let came = match (values.next(), values.next()) {
+        (None, _) => return Err(not_taken("this body has none")),
+        (Some(value), None) => value.to_str().unwrap_or_default(),
+        (Some(_), Some(_)) => return Err(not_taken("this body has several")),
     };
-    let text = value.to_str().unwrap_or_default();
-    let essence = text.split(';').next().unwrap_or_default().trim();
+    let essence = came.split(';').next().unwrap_or_default().trim();
     MEDIA_TYPES
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case(essence))
         .map(|(_, format)| *format)
-        .ok_or_else(|| {
-            let taken = MEDIA_TYPES.map(|(name, _)| name).join(", ");
-            ApiError::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "unsupported_media_type",
-                format!("Content-Type may be {taken}; this body's is {essence:?}"),
-            )
-        })
+        .ok_or_else(|| not_taken(&format!("this body's is {essence:?}")))
+}
+
+fn not_taken(came: &str) -> ApiError {
+    let taken = MEDIA_TYPES.map(|(name, _)| name).join(", ");
+    ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "unsupported_media_type",
+        format!("Content-Type must be one of {taken}; {came}"),
+    )
 }
 
 fn unparsable(error: contract::ParseError) -> ApiError {

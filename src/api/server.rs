@@ -1,8 +1,9 @@
 //! Listens, serves connections within bounds, and goes down gracefully.
 //!
 //! poem's own server sets neither TCP_NODELAY nor a header timeout, bounds no connections, and spins
-//! when the process is out of file descriptors; so connections are driven here. HTTP/1.1 only: HTTP/2
-//! needs TLS in practice, which belongs to a proxy in front.
+//! when the process is out of file descriptors; so connections are driven here. `connections` bounds
+//! them, and ends those whose clients miss a deadline. HTTP/1.1 only: HTTP/2 needs TLS in practice,
+//! which belongs to a proxy in front.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -12,30 +13,27 @@ use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use poem::Endpoint;
 use poem::http::uri::Scheme;
 use poem::web::{LocalAddr, RemoteAddr};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::app::app;
 use super::auth::Keys;
+use super::connections::{Connections, Seat};
+use super::deadlines::Deadlines;
+use super::metered::{MeteredBody, MeteredStream};
 use crate::config::ServerConfig;
 use crate::pipeline::EvaluationService;
-
-/// Connections served at once; further ones wait in the kernel's backlog.
-const MAX_CONNECTIONS: usize = 1024;
-
-/// Longest time for a request's headers, idle time before them included.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Largest request head, bytes; also the largest piece in which bodies are read.
 const MAX_HEAD_BYTES: usize = 256 << 10;
 
-/// Longest time that sent bytes may go unacknowledged, or unsent bytes find no room at the client.
+/// Longest time that sent bytes may go unacknowledged.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Pause after a failed accept, e.g. when file descriptors ran out.
@@ -103,25 +101,29 @@ pub async fn serve(
     let listener = listen(config).await?;
     let (phase, phases) = watch::channel(Phase::Serving);
     let app = Arc::new(app(config, service, phases.clone()));
-    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let table = Connections::new(config.max_connections, Deadlines::new(config));
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     if let Ok(address) = listener.local_addr() {
         tracing::info!(%address, "listening");
         on_bound(address);
     }
+    let mut deadlines = pin!(table.keep_deadlines());
     loop {
         tokio::select! {
             biased;
             () = &mut shutdown => break,
             Some(_) = connections.join_next() => {}
-            (stream, peer, slot) = accept(&listener, &slots) => {
-                let connection = Connection { stream, peer, phases: phases.clone() };
-                let app = Arc::clone(&app);
-                connections.spawn(async move {
-                    connection.serve(app).await;
-                    drop(slot);
-                });
+            () = &mut deadlines => {}
+            (stream, peer) = accept(&listener, &table) => {
+                let seat = tokio::select! {
+                    biased;
+                    () = &mut shutdown => break,
+                    () = &mut deadlines => continue,
+                    seat = table.seat() => seat,
+                };
+                let connection = Connection { stream, peer, phases: phases.clone(), seat };
+                connections.spawn(connection.serve(Arc::clone(&app)));
             }
         }
     }
@@ -151,17 +153,14 @@ async fn listen(config: &ServerConfig) -> Result<TcpListener, ServeError> {
     })
 }
 
-async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
-    // The semaphore is never closed.
-    let slot = Arc::clone(slots).acquire_owned().await.ok();
+async fn accept(listener: &TcpListener, table: &Connections) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => return (stream, peer, slot),
+            Ok(accepted) => return accepted,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
+                // There may be no open file left for it.
+                table.make_room();
                 sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -188,6 +187,7 @@ struct Connection {
     stream: TcpStream,
     peer: SocketAddr,
     phases: watch::Receiver<Phase>,
+    seat: Seat,
 }
 
 impl Connection {
@@ -197,31 +197,44 @@ impl Connection {
             return;
         };
         let peer = self.peer;
+        let line = Arc::clone(&self.seat.line);
         let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-            let app = Arc::clone(&app);
+            let (app, line) = (Arc::clone(&app), Arc::clone(&line));
             let (local, remote) = (LocalAddr(local.into()), RemoteAddr(peer.into()));
             async move {
-                let request = (request, local, remote, Scheme::HTTP).into();
-                Ok::<hyper::Response<_>, Infallible>(app.get_response(request).await.into())
+                let _under_way = line.begin();
+                let mut request: poem::Request = (request, local, remote, Scheme::HTTP).into();
+                request.set_data(line);
+                let answer: hyper::Response<_> = app.get_response(request).await.into();
+                let answer = answer.map(|body| MeteredBody { body, _under_way });
+                Ok::<_, Infallible>(answer)
             }
         });
+        let line = Arc::clone(&self.seat.line);
+        let stream = MeteredStream { stream: self.stream, line: Arc::clone(&line) };
+        // The head's deadline is kept by `connections`, with all others.
         let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADER_TIMEOUT)
+            .header_read_timeout(None)
             .max_buf_size(MAX_HEAD_BYTES)
-            .serve_connection(TokioIo::new(self.stream), service);
+            .serve_connection(TokioIo::new(stream), service);
         let mut connection = pin!(connection);
         let mut phases = self.phases;
         let draining = async move {
             // Resolves with an error when the server is gone, which ends the connection as well.
             let _ = phases.wait_for(|phase| *phase != Phase::Serving).await;
         };
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = draining => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+        let served = async {
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = draining => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
             }
+        };
+        let ended = tokio::select! {
+            ended = served => ended,
+            () = line.told_to_end() => return,
         };
         if let Err(error) = ended {
             tracing::debug!(peer = %self.peer, %error, "connection broke off");

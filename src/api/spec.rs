@@ -13,7 +13,7 @@ use super::machine::Machine;
 use super::routes::Kernels;
 use super::views::{CudaInfo, Devices, Health};
 use super::{described::Described, rewrite, submission};
-use crate::pipeline::{ServiceStatus, SubmittedJob};
+use crate::pipeline::{ServiceStatus, SubmittedJob, Unready};
 use crate::report::{CleanupReport, JobState, Tooling};
 
 const DESCRIPTION: &str = "Send a GPU kernel and a contract; get back a verdict you can trust: does it \
@@ -104,8 +104,10 @@ fn add_security(document: &mut Value) {
     if let Some(root) = document.as_mapping_mut() {
         root.insert("security".into(), any_of);
     }
-    if let Some(health) = operation(document, "/health", "get") {
-        health.insert("security".into(), Value::Sequence(Vec::new()));
+    for path in ["/health", "/live"] {
+        if let Some(probe) = operation(document, path, "get") {
+            probe.insert("security".into(), Value::Sequence(Vec::new()));
+        }
     }
 }
 
@@ -157,7 +159,8 @@ fn add_examples(document: &mut Value) {
         ("/jobs/{job_id}", "get", "200", job.0),
         ("/job/{job_id}", "get", "200", job.1),
         ("/jobs/{job_id}/artifacts", "get", "200", parsed(include_str!("examples/artifacts.json"))),
-        ("/health", "get", "200", value(&Health::new(&status))),
+        ("/health", "get", "200", value(&Health::new(&status, Vec::new()))),
+        ("/live", "get", "200", parsed("{status: alive}")),
         ("/cuda/info", "get", "200", value(&CudaInfo::new(&status))),
         ("/capabilities", "get", "200", value(&Capabilities::new(&status, &tooling))),
         ("/jobs", "get", "200", parsed(include_str!("examples/jobs.json"))),
@@ -174,6 +177,23 @@ fn add_examples(document: &mut Value) {
         }
     }
     rewrite::error_examples(document);
+    // The one 503 that is no error of the request.
+    let media = ["responses", "503", "content", super::error::JSON];
+    if let Some(media) = operation(document, "/health", "get").and_then(|it| descend(it, &media)) {
+        media.insert("example".into(), unhealthy(&status));
+    }
+}
+
+/// What `/health` says where no compiler is.
+fn unhealthy(status: &ServiceStatus) -> Value {
+    let reason = Unready {
+        code: "no_compiler".to_owned(),
+        message:
+            "no CUDA compiler was found; `warpgauge toolchain install` gets NVRTC, or name a CUDA \
+                  toolkit in compile.toolchain (WARPGAUGE_TOOLCHAIN); then restart the server"
+                .to_owned(),
+    };
+    value(&Health::new(status, vec![reason]))
 }
 
 /// The contract of `kernels/vector_add` with its sources in place of their files' names.

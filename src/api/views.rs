@@ -6,7 +6,7 @@ use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 use super::payload::MEDIA_TYPES;
-use crate::pipeline::{DeviceView, ServiceStatus, SubmittedJob};
+use crate::pipeline::{DeviceView, ServiceStatus, SubmittedJob, Unready};
 use crate::report::{DeviceReport, JobState, JobView};
 use crate::worker::protocol::DeviceKind;
 
@@ -31,11 +31,20 @@ impl Accepted {
     }
 }
 
+/// Answer of `GET /live`.
+#[derive(Debug, Clone, Serialize, Deserialize, Object)]
+pub struct Live {
+    /// `alive`.
+    pub status: String,
+}
+
 /// Answer of `GET /health`.
 #[derive(Debug, Clone, Serialize, Deserialize, Object)]
 pub struct Health {
     /// Whether evaluations can run.
     pub status: HealthStatus,
+    /// Why they cannot; empty if they can.
+    pub reasons: Vec<Unready>,
     /// Whether a GPU serves evaluations; an emulated device is not one.
     pub gpu_available: bool,
     /// GPUs that serve evaluations.
@@ -61,8 +70,10 @@ pub struct Health {
 pub enum HealthStatus {
     /// Every device works.
     Healthy,
-    /// There is none, or one of them has failed.
+    /// One of them has failed, and evaluations run on the others.
     Degraded,
+    /// Nothing can be evaluated: `reasons` says why.
+    Unhealthy,
 }
 
 /// Jobs kept in memory.
@@ -94,12 +105,17 @@ pub struct GpuManager {
 }
 
 impl Health {
-    pub(super) fn new(status: &ServiceStatus) -> Self {
+    pub(super) fn new(status: &ServiceStatus, reasons: Vec<Unready>) -> Self {
         let serving = || status.devices.iter().filter(|device| serves(device));
         let gpus = || serving().filter(|view| view.device.kind == DeviceKind::Cuda);
         let all_serve = serving().count() == status.devices.len() && !status.devices.is_empty();
         Self {
-            status: if all_serve { HealthStatus::Healthy } else { HealthStatus::Degraded },
+            status: match (reasons.is_empty(), all_serve) {
+                (false, _) => HealthStatus::Unhealthy,
+                (true, false) => HealthStatus::Degraded,
+                (true, true) => HealthStatus::Healthy,
+            },
+            reasons,
             gpu_available: gpus().next().is_some(),
             gpu_count: gpus().count(),
             device_count: serving().count(),

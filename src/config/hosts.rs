@@ -1,4 +1,4 @@
-//! Hosts that this program may be sent to by others.
+//! Hosts that this program may be sent to by others, and that it is itself known by.
 
 /// One entry of a list of allowed hosts: a name or an address, or `*.` and what a name must end
 /// with; and the port.
@@ -45,19 +45,31 @@ impl HostPattern {
 
     /// Whether a URL with this host (as written in it), port and default port may be called.
     pub fn allows(&self, host: &str, port: Option<u16>, default_port: u16) -> bool {
-        let host = plain(host);
-        let named = if self.below {
-            let below = host.strip_suffix(&self.host).and_then(|rest| rest.strip_suffix('.'));
-            below.is_some_and(|rest| !rest.is_empty())
-        } else {
-            host == self.host
-        };
-        named
+        self.names(host)
             && match self.port {
                 PortPattern::Default => port.is_none_or(|port| port == default_port),
                 PortPattern::Any => true,
                 PortPattern::This(this) => port.unwrap_or(default_port) == this,
             }
+    }
+
+    /// Whether this names the server that a request is sent to. Its port counts only where the pattern
+    /// says one: tunnels and proxies have their own.
+    pub fn knows(&self, host: &str, port: Option<u16>) -> bool {
+        self.names(host)
+            && match self.port {
+                PortPattern::Default | PortPattern::Any => true,
+                PortPattern::This(this) => port == Some(this),
+            }
+    }
+
+    fn names(&self, host: &str) -> bool {
+        let host = plain(host);
+        if !self.below {
+            return host == self.host;
+        }
+        let below = host.strip_suffix(&self.host).and_then(|rest| rest.strip_suffix('.'));
+        below.is_some_and(|rest| !rest.is_empty())
     }
 }
 

@@ -2,7 +2,10 @@
 
 mod args;
 mod code;
+mod data;
 mod outputs;
+
+pub use data::TOO_MUCH_DATA;
 
 use super::error::{ContractError, Mistakes};
 use super::resolve::resolve_into;
@@ -38,6 +41,7 @@ pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<Co
     let launch = io.launch.as_ref();
     resolve_into(&io.args, launch, limits, "kernel.io.launch", &mut mistakes);
     outputs::check(request, io, limits, &mut mistakes);
+    data::check(request, limits, &mut mistakes);
     mistakes.into_result()
 }
 

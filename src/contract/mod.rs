@@ -14,7 +14,7 @@ mod settings;
 mod sweep;
 mod types;
 
-pub use check::{validate, validate_kernel};
+pub use check::{TOO_MUCH_DATA, validate, validate_kernel};
 pub use compare::{
     CUSTOM_NAME, Candidate, CompareRequest, DecisionSpec, MAX_CANDIDATES, REFERENCE_NAME,
     validate_compare,

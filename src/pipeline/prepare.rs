@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::error::{self, Problem, ServiceError, chain};
 use super::profiled;
+use super::room::RoomShare;
 use crate::bind::{BindError, bind_arguments};
 use crate::compile::{Artifact, CompileError, CompileFailure, CompileOptions, Compiler, Target};
 use crate::contract::{
@@ -30,6 +31,8 @@ pub(super) struct Prepared {
     pub(super) job: Job,
     /// Holds the files that the job names: they are there for as long as this is.
     _directory: TempDir,
+    /// After the files: dropped in this order.
+    _room: RoomShare,
 }
 
 impl Prepared {
@@ -127,6 +130,8 @@ pub(super) struct Layout {
     pub(super) directory: TempDir,
     pub(super) limits: Limits,
     pub(super) trials: Option<TrialPlan>,
+    /// For the contract's data.
+    pub(super) room: RoomShare,
 }
 
 /// Binds arguments and writes the contract's data into the job's directory. Blocking.
@@ -183,7 +188,12 @@ pub(super) fn lay_out(
         profile: profiled::wants_counts(request),
         ..Job::new(layout.job_id, directory.to_owned(), launch, buffers)
     };
-    Ok(Prepared { artifact: compiled.candidate, job, _directory: layout.directory })
+    Ok(Prepared {
+        artifact: compiled.candidate,
+        job,
+        _directory: layout.directory,
+        _room: layout.room,
+    })
 }
 
 fn tensor_arguments(io: &IoContract) -> Vec<(usize, &ArgSpec)> {

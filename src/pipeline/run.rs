@@ -12,7 +12,9 @@ use super::error::{self, ServiceError};
 use super::jobs::{LiveJob, LiveJobs};
 use super::linted::{self, LintedContracts, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
+use super::readiness::Readiness;
 use super::recorded;
+use super::room::Room;
 use super::run_dir::RunDir;
 use super::start::Role;
 use super::watched::Watched;
@@ -76,6 +78,8 @@ pub(super) struct Shared {
     pub(super) run_dir: RunDir,
     pub(super) started: Instant,
     pub(super) closing: AtomicBool,
+    pub(super) readiness: Readiness,
+    pub(super) room: Room,
 }
 
 /// A job that was laid out, and the request that it is for.
@@ -198,6 +202,12 @@ impl Shared {
         made.map_err(|error| self.no_place("create a job directory", &error))
     }
 
+    /// Writes as a job would, and leaves nothing. Blocking.
+    pub(super) fn write_probe(&self) -> std::io::Result<()> {
+        let directory = tempfile::Builder::new().prefix("job-").tempdir_in(self.run_dir.path())?;
+        std::fs::write(directory.path().join("probe"), [1; PROBE_BYTES])
+    }
+
     /// Whether jobs can have files now. That a disk is full shows only as something is written.
     pub(super) async fn has_place(&self) -> Result<(), ServiceError> {
         let directory = self.job_directory()?;
@@ -207,7 +217,7 @@ impl Shared {
         written.map_err(|error| self.no_place("write", &error))
     }
 
-    fn no_place(&self, operation: &str, error: &std::io::Error) -> ServiceError {
+    pub(super) fn no_place(&self, operation: &str, error: &std::io::Error) -> ServiceError {
         ServiceError::Unavailable(format!(
             "cannot {operation} in {}: {error}; check space and permissions",
             self.run_dir.path().display()
@@ -247,8 +257,9 @@ impl Shared {
             Purpose::Evaluate | Purpose::Rank => Some(self.trial_plan(&request)),
             Purpose::Execute => None,
         };
+        let room = self.room.share(request.decoded_bytes()).await?;
         let (directory, limits) = (self.job_directory()?, self.limits.clone());
-        let layout = Layout { job_id, directory, limits, trials };
+        let layout = Layout { job_id, directory, limits, trials, room };
         let (request, mut prepared, contract) = tokio::task::spawn_blocking(move || {
             let prepared = prepare::lay_out(&request, compiled, layout)?;
             let contract = linted::identity(&request);

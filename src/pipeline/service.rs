@@ -12,7 +12,7 @@ use super::gate_service::GateService;
 use super::submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };
-use super::{ArtifactContent, ArtifactKind, ArtifactList, SweepEvents};
+use super::{ArtifactContent, ArtifactKind, ArtifactList, SweepEvents, Unready};
 use crate::contract::{CompareRequest, EvaluateRequest, KernelCode, SweepRequest};
 use crate::report::{
     CancelReport, CleanupReport, CompareResponse, CompileResponse, DeviceReport, EvaluateResponse,
@@ -105,6 +105,10 @@ pub trait EvaluationService: GateService + Send + Sync + 'static {
 
     /// The state of the machine and of the queue.
     fn status(&self) -> ServiceStatus;
+
+    /// Why nothing can be evaluated now; empty if something can. Answers within some seconds, whatever
+    /// hangs.
+    fn readiness(&self) -> BoxFuture<'_, Vec<Unready>>;
 
     /// What the tools of the machine can do. They are looked for once, and again if `refresh`.
     fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling>;

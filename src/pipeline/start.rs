@@ -13,6 +13,8 @@ use super::artifacts::{ArtifactContent, ArtifactKind, ArtifactList};
 use super::error::{self, ServiceError};
 use super::jobs::{self, Dispatcher};
 use super::linted::LintedContracts;
+use super::readiness::{self, Readiness, Unready};
+use super::room::Room;
 use super::run::Shared;
 use super::run_dir::RunDir;
 use super::service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
@@ -72,6 +74,7 @@ impl Pipeline {
             max_tensor_bytes: config.limits.max_tensor_bytes,
             max_total_bytes: config.limits.max_total_bytes,
             max_output_bytes: config.limits.max_output_bytes,
+            max_decoded_bytes: config.limits.max_decoded_bytes,
             max_sweep_points: config.limits.max_sweep_points,
             ..Limits::default()
         };
@@ -91,6 +94,8 @@ impl Pipeline {
             run_dir,
             started: Instant::now(),
             closing: AtomicBool::new(false),
+            readiness: Readiness::default(),
+            room: Room::new(config.limits.max_decoded_bytes),
         });
         shared.recover().await;
         let upkeep = tokio::spawn(jobs::keep_up(Arc::downgrade(&shared)));
@@ -235,6 +240,10 @@ impl EvaluationService for Pipeline {
             compilers: compilers(shared.compiler.toolchain()),
             compile_sandbox: shared.compiler.sandbox().to_string(),
         }
+    }
+
+    fn readiness(&self) -> BoxFuture<'_, Vec<Unready>> {
+        readiness::look(&self.shared).boxed()
     }
 
     fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling> {

@@ -38,6 +38,7 @@ mod recover;
 mod repeated;
 mod retention;
 mod rows;
+mod sound;
 mod state;
 mod submit;
 mod tally;

@@ -15,6 +15,7 @@ use super::lease::{Finish, GiveBack, LeaseMaker, PackedReport};
 use super::log::{LogKeeper, Written};
 use super::objects::{Objects, cut};
 use super::read::Reader;
+use super::sound::Opened;
 use super::state::has_ended;
 use super::submit::{Accepted, Entry, Group, check};
 use super::types::MAX_BATCH;
@@ -90,6 +91,7 @@ pub struct Store {
     pub(super) bell: Arc<Bell>,
     pub(super) held: Held,
     pub(super) artifacts_max_bytes: u64,
+    pub(super) opened: Arc<Opened>,
 }
 
 impl std::fmt::Debug for Store {
@@ -116,6 +118,8 @@ impl Store {
         super::migrate::run(&mut connection, &database).await?;
         let objects = Objects::open(&data_dir.join("objects"), config.durability)?;
         let presence = Arc::new(Presence::enter(data_dir)?);
+        let directories = vec![data_dir.clone(), data_dir.join("objects")];
+        let opened = Arc::new(Opened::new(&database, directories));
         let (held, work) = (Held::default(), Arc::new(Notify::new()));
         let bell = Arc::<Bell>::default();
         let (place, file) = (database.place.clone(), database.file.clone());
@@ -135,8 +139,17 @@ impl Store {
         };
         let writer = Writer::start(connection, Arc::new(context), log);
         let artifacts_max_bytes = config.artifacts_max_bytes;
-        let store =
-            Self { reader, writer, objects, presence, work, bell, held, artifacts_max_bytes };
+        let store = Self {
+            reader,
+            writer,
+            objects,
+            presence,
+            work,
+            bell,
+            held,
+            artifacts_max_bytes,
+            opened,
+        };
         store.heartbeat().await?;
         if backend == Backend::Postgres {
             tokio::spawn(listen(url, Arc::downgrade(&store.work)));

@@ -404,6 +404,41 @@ fn a_yaml_alias_bomb_costs_neither_memory_nor_time() {
     assert!(peak < 200.0, "{peak} MiB");
 }
 
+#[test]
+fn data_that_become_too_much_are_refused_before_they_are_unpacked() {
+    let server = Server::start_configured("[limits]\nmax_decoded_bytes = 1048576\n");
+    // Less than a kilobyte of zeros that are packed, in either way; together too much, alone not.
+    let elements = 160 << 10;
+    let zeros = vec![0; 4 * elements];
+    let zlib = {
+        let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        packer.write_all(&zeros).unwrap();
+        packer.finish().unwrap()
+    };
+    let zstd = zstd::bulk::compress(&zeros, 19).unwrap();
+    let tensor = |compress: &str, packed: &[u8]| {
+        json!({"shape": [elements], "dtype": "float32",
+               "data": {"data_b64": base64(packed), "compress": compress}})
+    };
+    let mut contract = increment();
+    let args = contract["kernel"]["io"]["args"].as_array_mut().unwrap();
+    args[0]["tensor_spec"] = tensor("zstd", &zstd);
+    args[1]["tensor_spec"] = json!({"shape": [elements], "dtype": "float32"});
+    args[2]["value"] = json!(elements);
+    contract.as_object_mut().unwrap().remove("expected");
+    let fits = server.post_json("/execute", &contract);
+    assert_eq!(fits.status, 200, "{}", fits.text);
+    let output = contract["kernel"]["io"]["args"][1]["name"].as_str().unwrap().to_owned();
+    let expected = tensor("zlib", &zlib);
+    contract["expected"] = json!({output: {"data": expected["data"]}});
+    for path in ["/evaluate", "/evaluate?wait=false", "/execute"] {
+        let answer = server.post_json(path, &contract);
+        let told = (answer.status, answer.json["code"].as_str());
+        assert_eq!(told, (413, Some("too_much_data")), "{path}: {}", answer.text);
+        assert!(answer.text.contains("limits.max_decoded_bytes"), "{}", answer.text);
+    }
+}
+
 /// Largest resident memory of a process so far.
 fn peak_memory_mib(pid: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

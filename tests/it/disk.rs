@@ -167,6 +167,8 @@ fn a_full_disk_refuses_what_is_new_and_keeps_the_rest() {
     for words in [disk.path().to_str().unwrap(), "full", "free some space"] {
         assert!(told.contains(words), "{told}");
     }
+    let told = crate::readiness::unready(&server, "disk_full");
+    assert!(told.contains("space"), "{told}");
     // What is there can be read, also over connections to the database that are made only now.
     let path = format!("/jobs/{}", before["job_id"].as_str().unwrap());
     std::thread::scope(|scope| {
@@ -206,6 +208,7 @@ fn a_full_disk_refuses_what_is_new_and_keeps_the_rest() {
         assert_eq!(ended["state"], "completed", "{ended}\n{}", server.output());
     }
     assert_eq!(ended(&server, &running)["state"], "cancelled");
+    crate::readiness::ready(&server);
     assert_eq!(post(&server, &noisy()).status, 202);
 }
 
@@ -323,6 +326,8 @@ fn a_directory_that_becomes_read_only_refuses_what_is_new_and_keeps_the_rest() {
     for words in [data.path().to_str().unwrap(), "check space and permissions"] {
         assert!(told.contains(words), "{told}");
     }
+    let told = crate::readiness::unready(&server, "read_only");
+    assert!(told.contains(data.path().to_str().unwrap()), "{told}");
     // The database is open: it takes what is small, which then waits with the others.
     accepted.push(submit(&server, &increment()));
     for id in [&running, &claimed] {

@@ -100,6 +100,7 @@ fn a_key_is_asked_for_where_one_is_set() {
     assert!(!server.output().contains("second-key"), "the log tells a key");
     // A load balancer has no key.
     assert_eq!(server.get("/health").status, 200);
+    assert_eq!(server.get("/live").status, 200);
 }
 
 #[test]

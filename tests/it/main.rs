@@ -26,6 +26,7 @@ mod lifecycle;
 mod openmetrics;
 mod private;
 mod profile;
+mod readiness;
 mod server;
 mod shares;
 mod stores;

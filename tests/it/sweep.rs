@@ -180,7 +180,7 @@ fn begin(server: &Server, body: &Value) -> (BufReader<TcpStream>, String) {
     let address = server.url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!(
-        "POST /sweep HTTP/1.1\r\nhost: test\r\nconnection: close\r\naccept: text/event-stream\r\n\
+        "POST /sweep HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\naccept: text/event-stream\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );

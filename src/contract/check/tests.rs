@@ -168,6 +168,28 @@ fn total_memory_counts_expected_outputs() {
 }
 
 #[test]
+fn compressed_data_count_as_what_they_become() {
+    let tensor = |compress: &str, shape: u64| json!({"shape": [shape], "dtype": "float32", "data": {"data_b64": "", "compress": compress}});
+    let mut request = good();
+    request["kernel"]["io"]["args"][0]["tensor_spec"] = tensor("zstd", 1 << 30);
+    let checked = |request: &Value, max_decoded_bytes| {
+        let request: EvaluateRequest = serde_json::from_value(request.clone()).unwrap();
+        let limits = Limits { max_decoded_bytes, ..Limits::default() };
+        let errors = validate(&request, &limits).err().unwrap_or_default();
+        (errors.iter().any(|error| error.code == TOO_MUCH_DATA), request.decoded_bytes())
+    };
+    assert!(checked(&request, Limits::default().max_decoded_bytes).0, "4 GiB of next to nothing");
+    let (refused, bytes) = checked(&request, 8 << 30);
+    assert!(!refused && bytes >= 4 << 30, "{bytes}");
+    let compressed = bytes - checked(&good(), 0).1;
+    assert!(checked(&request, compressed - 1).0 && !checked(&request, compressed).0);
+    request["kernel"]["io"]["args"][0]["tensor_spec"] = tensor("zlib", 1 << 30);
+    assert!(checked(&request, compressed - 1).0);
+    // What is not compressed came as it is.
+    assert!(!checked(&good(), 0).0);
+}
+
+#[test]
 fn launches_resolve() {
     let resolved = |pointer: &str, new: Value| {
         let request: EvaluateRequest = serde_json::from_value(changed(pointer, &new)).unwrap();

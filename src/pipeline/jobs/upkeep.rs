@@ -101,7 +101,10 @@ impl Shared {
     }
 
     async fn renew_leases(&self) {
-        match self.store.heartbeat().await {
+        self.readiness.beats();
+        let outcome = self.store.heartbeat().await;
+        self.readiness.beaten(&outcome);
+        match outcome {
             Ok(told) => {
                 let stop = |ids: Vec<String>, why| {
                     for job in ids.iter().filter_map(|id| self.jobs.get(id)) {

@@ -60,6 +60,7 @@ fn a_jobs_files_are_there_for_as_long_as_what_was_prepared() {
         directory: tempfile::tempdir().unwrap(),
         limits: Limits::default(),
         trials: None,
+        room: RoomShare::default(),
     };
     let prepared = lay_out(&request, compiled(), layout).unwrap();
     // Another run may take the job over: it names files, and does not hold them.

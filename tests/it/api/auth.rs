@@ -12,7 +12,8 @@ async fn keyed() -> Server {
 #[tokio::test]
 async fn whatever_is_not_open_needs_a_key() {
     let server = keyed().await;
-    for path in ["/", "/health", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"]
+    for path in
+        ["/", "/health", "/live", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"]
     {
         let answer = server.get(path).await;
         assert!(answer.status < 400, "{path}: {}", answer.status);

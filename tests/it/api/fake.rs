@@ -20,7 +20,7 @@ use warpgauge::gate::Baseline;
 use warpgauge::pipeline::{
     Answer, ArtifactContent, ArtifactKind, ArtifactList, ArtifactView, Caller, CleanupPolicy,
     CompileRequest, EvaluationService, JobEvents, JobQuery, JobRequest, Problem, ServiceError,
-    ServiceStatus, Submission, SubmittedJob, SweepEvent, SweepEvents,
+    ServiceStatus, Submission, SubmittedJob, SweepEvent, SweepEvents, Unready,
 };
 use warpgauge::report::{
     CancelOutcome, CancelReport, CandidateReport, CleanupReport, CompareResponse, CompileResponse,
@@ -483,5 +483,12 @@ impl EvaluationService for FakeService {
 
     fn status(&self) -> ServiceStatus {
         self.status.clone()
+    }
+
+    fn readiness(&self) -> BoxFuture<'_, Vec<Unready>> {
+        let none = self.status.devices.is_empty();
+        let unready =
+            || Unready { code: "no_device".to_owned(), message: "no device works".to_owned() };
+        async move { none.then(unready).into_iter().collect() }.boxed()
     }
 }

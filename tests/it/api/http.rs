@@ -82,7 +82,7 @@ impl Server {
         connection.answer().await
     }
 
-    /// Sends a request and does not wait for the answer.
+    /// Sends a request and does not wait for the answer. A body is JSON, if its headers do not say.
     pub async fn open(
         &self,
         method: &str,
@@ -91,7 +91,11 @@ impl Server {
         body: impl AsRef<[u8]>,
     ) -> Connection {
         let length = format!("content-length: {}", body.as_ref().len());
-        let headers = [headers, &[length.as_str()]].concat();
+        let mut headers = [headers, &[length.as_str()]].concat();
+        let typed = headers.iter().any(|header| header.starts_with("content-type"));
+        if !typed && !body.as_ref().is_empty() {
+            headers.push("content-type: application/json");
+        }
         let mut connection = self.open_head(method, path, &headers).await;
         connection.0.write_all(body.as_ref()).await.unwrap();
         connection
@@ -100,8 +104,9 @@ impl Server {
     /// Sends the head of a request.
     pub async fn open_head(&self, method: &str, path: &str, headers: &[&str]) -> Connection {
         let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-        let head =
-            format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{headers}\r\n");
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n"
+        );
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(head.as_bytes()).await.unwrap();
         Connection(stream)

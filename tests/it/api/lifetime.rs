@@ -56,7 +56,7 @@ async fn shutdown_fails_what_outlasts_the_grace() {
 async fn shutdown_closes_idle_connections_at_once() {
     let server = Server::start().await;
     let mut idle = TcpStream::connect(server.address).await.unwrap();
-    let request = b"GET /health HTTP/1.1\r\nhost: test\r\n\r\n";
+    let request = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
     idle.write_all(request).await.unwrap();
     let mut byte = [0];
     idle.read_exact(&mut byte).await.unwrap();
@@ -71,7 +71,7 @@ async fn connections_are_kept_alive_between_requests() {
     let server = Server::start().await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     for _ in 0..3 {
-        stream.write_all(b"GET /health HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+        stream.write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         let mut answer = Vec::new();
         while !answer.ends_with(b"}}") {
             answer.push(stream.read_u8().await.unwrap());

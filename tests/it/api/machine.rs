@@ -8,6 +8,7 @@ async fn a_machine_with_a_gpu_describes_it() {
     let server = Server::start().await;
     let health = server.get("/health").await.json();
     assert_eq!(health["status"], "healthy");
+    assert_eq!(health["reasons"], json!([]));
     assert_eq!(health["gpu_available"], true);
     assert_eq!(health["gpu_count"], 1);
     assert_eq!(health["version"], env!("CARGO_PKG_VERSION"));
@@ -45,10 +46,15 @@ async fn a_machine_with_a_gpu_describes_it() {
 async fn a_machine_without_devices_says_so() {
     let server = Server::with(config(), FakeService::new().without_devices()).await;
     let answer = server.get("/health").await;
-    assert_eq!(answer.status, 200);
+    assert_eq!(answer.status, 503);
     assert_eq!(answer.header("x-gpu-type"), None);
     let health = answer.json();
-    assert_eq!(health["status"], "degraded");
+    assert_eq!(health["status"], "unhealthy");
+    assert_eq!(health["reasons"][0]["code"], "no_device");
+    let live = server.get("/live").await;
+    assert_eq!((live.status, live.json()), (200, json!({"status": "alive"})));
+    let metrics = server.get("/metrics").await;
+    assert!(metrics.text().contains("\nwarpgauge_ready 0.0\n"), "{}", metrics.text());
     assert_eq!(health["gpu_available"], false);
     assert_eq!(health["gpu_count"], 0);
     let cuda = server.get("/cuda/info").await.json();

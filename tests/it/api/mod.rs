@@ -2,6 +2,7 @@
 
 mod auth;
 mod bodies;
+mod connections;
 mod envelope;
 mod errors;
 mod fake;
@@ -11,6 +12,7 @@ mod jobs;
 mod lifetime;
 mod machine;
 mod metrics;
+mod origins;
 mod schemas;
 mod specification;
 mod sweep;
