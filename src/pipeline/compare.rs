@@ -64,13 +64,15 @@ impl Shared {
         let request = if same_image { unmeasured(request) } else { request };
         let mut bench = Bench { shared: self, job, request: &request, lease, runs: 0 };
 
-        let reference = bench.evaluate(&request.ref_kernel, "reference").await?;
+        let reference = bench.evaluate(&request.ref_kernel, "reference").await;
+        let reference = reference.map_err(|error| found_at("ref_kernel", error))?;
         if !reference.is_comparable() {
             return Err(unusable_reference(&reference.report));
         }
         let mut evaluated = vec![reference];
-        for candidate in &candidates {
-            evaluated.push(bench.evaluate(&candidate.kernel, &candidate.name).await?);
+        for (index, candidate) in candidates.iter().enumerate() {
+            let own = bench.evaluate(&candidate.kernel, &candidate.name).await;
+            evaluated.push(own.map_err(|error| found_at(&request.path_of(index), error))?);
         }
         let (pairs, failures) =
             if same_image { Default::default() } else { bench.pairs(&evaluated).await };
@@ -119,6 +121,18 @@ impl Shared {
         let b = self.compiler.compile(b, &device.target, options).await;
         matches!((a, b), (Ok(a), Ok(b)) if a.same_image(&b))
     }
+}
+
+/// The mistakes of one kernel's evaluation, where that kernel stands in the request.
+fn found_at(kernel: &str, mut error: ServiceError) -> ServiceError {
+    if let ServiceError::Invalid(problems) = &mut error {
+        for problem in problems {
+            if let Some(rest) = problem.path.strip_prefix("kernel") {
+                problem.path = format!("{kernel}{rest}");
+            }
+        }
+    }
+    error
 }
 
 /// Launches of kernels that are run for their outputs alone.
