@@ -1,10 +1,11 @@
 //! The HTTP API: OpenAPI-described operations over an [`EvaluationService`].
 //!
-//! A request passes `server` (connections) → `envelope` (id, errors, headers) → `auth` → `routes`, whose
-//! bodies `payload` and `body` read. Nothing here knows devices, and nothing below knows HTTP.
+//! A request passes `server` (connections) → `envelope` (id, errors, headers) → `auth` → `query` →
+//! `routes`, whose bodies `payload` and `body` read. Nothing here knows devices, and nothing below knows HTTP.
 //!
 //! [`EvaluationService`]: crate::pipeline::EvaluationService
 
+mod accepted;
 mod allow;
 mod app;
 mod artifacts;
@@ -21,12 +22,14 @@ mod exposition;
 mod failure;
 mod gate;
 mod gate_reply;
+mod generators;
 mod http_metrics;
 mod jobs;
 mod machine;
 mod metrics;
 mod pages;
 mod payload;
+mod query;
 mod rewrite;
 mod routes;
 mod schema;

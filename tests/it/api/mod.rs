@@ -11,6 +11,7 @@ mod jobs;
 mod lifetime;
 mod machine;
 mod metrics;
+mod query;
 mod schemas;
 mod specification;
 mod sweep;
