@@ -18,6 +18,7 @@ use super::http_metrics::HttpMetrics;
 use super::jobs::Jobs;
 use super::machine::Machine;
 use super::origin::{Names, OriginGuard};
+use super::query::{Known, KnownQuery};
 use super::routes::Kernels;
 use super::server::Phase;
 use super::{pages, spec};
@@ -32,8 +33,9 @@ pub(super) fn app(
     phase: watch::Receiver<Phase>,
 ) -> impl Endpoint<Output = Response> + use<> {
     let pages = pages::PATHS.map(|path| (path.to_owned(), vec!["GET".to_owned()]));
-    let known = Routes::new(spec::operations(&spec::full()).into_iter().chain(pages));
-    let http = Arc::new(HttpMetrics::new(&known));
+    let document = spec::full();
+    let routes = Arc::new(Routes::new(spec::operations(&document).into_iter().chain(pages)));
+    let http = Arc::new(HttpMetrics::new(&routes));
     let watchers = Watchers::new(phase.clone(), config.max_connections);
     let operations = (
         Kernels { service: Arc::clone(&service) },
@@ -50,16 +52,18 @@ pub(super) fn app(
     );
     let operations = OpenApiService::new(operations, "warpgauge", env!("CARGO_PKG_VERSION"));
     let operations = operations.into_endpoint();
-    let routes = Split { pages: pages::add(Route::new()), operations }
+    let served = Split { pages: pages::add(Route::new()), operations }
         .data(BodyLimits::new(config.body_limit_bytes, Deadlines::new(config)))
         .data(Policy::new(config))
         .map_to_response();
+    let known = Known::new(&document);
+    let strict = KnownQuery { routes: Arc::clone(&routes), known, inner: served };
     Envelope {
         inner: OriginGuard {
             names: Names::new(config),
-            inner: Guard { keys: Keys::new(config), inner: routes },
+            inner: Guard { keys: Keys::new(config), inner: strict },
         },
-        routes: known,
+        routes,
         http,
         phase,
         gpu: GpuType { service, known: OnceLock::new() },

@@ -31,7 +31,7 @@ const GPU_TYPE: &str = "x-gpu-type";
 /// Wraps the whole application.
 pub(super) struct Envelope<E> {
     pub(super) inner: E,
-    pub(super) routes: Routes,
+    pub(super) routes: Arc<Routes>,
     pub(super) http: Arc<HttpMetrics>,
     pub(super) phase: watch::Receiver<Phase>,
     pub(super) gpu: GpuType,

@@ -33,7 +33,7 @@ impl Statuses for TakesJobBody {
 /// Errors of operations that look up a baseline.
 pub(super) struct TakesBaseline;
 impl Statuses for TakesBaseline {
-    const LIST: &'static [u16] = &[401, 403, 404, 500, 503];
+    const LIST: &'static [u16] = &[400, 401, 403, 404, 500, 503];
 }
 
 /// Errors of operations that make a baseline.
@@ -45,13 +45,13 @@ impl Statuses for TakesBaselineBody {
 /// Errors of operations that watch a job.
 pub(super) struct TakesWatchedJob;
 impl Statuses for TakesWatchedJob {
-    const LIST: &'static [u16] = &[401, 403, 404, 429, 500, 503];
+    const LIST: &'static [u16] = &[400, 401, 403, 404, 429, 500, 503];
 }
 
 /// Errors of operations that look up a job.
 pub(super) struct TakesJob;
 impl Statuses for TakesJob {
-    const LIST: &'static [u16] = &[401, 403, 404, 500, 503];
+    const LIST: &'static [u16] = &[400, 401, 403, 404, 500, 503];
 }
 
 /// Errors of operations of administrators.
@@ -63,25 +63,19 @@ impl Statuses for TakesAdmin {
 /// Errors of operations that look up what a job left.
 pub(super) struct TakesArtifact;
 impl Statuses for TakesArtifact {
-    const LIST: &'static [u16] = &[401, 403, 404, 410, 500, 503];
+    const LIST: &'static [u16] = &[400, 401, 403, 404, 410, 500, 503];
 }
 
-/// Errors of operations that take nothing.
+/// Errors of operations that take parameters at most.
 pub(super) struct TakesNothing;
 impl Statuses for TakesNothing {
-    const LIST: &'static [u16] = &[401, 403, 500, 503];
-}
-
-/// Errors of operations that take parameters alone.
-pub(super) struct TakesParameters;
-impl Statuses for TakesParameters {
     const LIST: &'static [u16] = &[400, 401, 403, 500, 503];
 }
 
-/// Errors of operations that take nothing and ask for no key.
+/// Errors of operations that ask for no key.
 pub(super) struct Open;
 impl Statuses for Open {
-    const LIST: &'static [u16] = &[403, 500];
+    const LIST: &'static [u16] = &[400, 403, 500];
 }
 
 impl<S, E: Into<ApiError>> From<E> for Fails<S> {

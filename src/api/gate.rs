@@ -8,13 +8,13 @@ use poem_openapi::param::{Path, Query};
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
+use super::accepted::{AcceptedReply, form_without_report, yes};
 use super::error::ApiError;
-use super::failure::{Fails, TakesBaseline, TakesBaselineBody, TakesNothing, TakesParameters};
+use super::failure::{Fails, TakesBaseline, TakesBaselineBody, TakesNothing};
 use super::gate_reply::{GateFormat, GateReply, HistoryFormat, HistoryReply};
 use super::payload::{Contract, Reply};
 use super::submission::Taken;
 use super::tags::Tag;
-use super::views::Accepted;
 use crate::gate::{Baseline, BaselineSummary, GateRequest, NewBaseline, Promotion};
 use crate::pipeline::{Caller, EvaluationService, HistoryQuery, JobRequest};
 
@@ -35,10 +35,6 @@ pub struct Baselines {
 pub struct BaselineRemoved {
     /// The baseline that is gone.
     pub name: String,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// Points of a history where the caller does not say.
@@ -70,11 +66,12 @@ impl Gate {
     ) -> Result<GateReply, Fails<TakesBaselineBody>> {
         let Contract { value, share } = request;
         if !wait.0 {
+            if format.0.is_some_and(|format| format != GateFormat::Json) {
+                Err(form_without_report("format", "it"))?;
+            }
             let request = JobRequest::Gate(Box::new(value));
-            let submitted = self.service.submit(request, taken.0).await?;
-            let accepted = Accepted::new(submitted);
-            let location = accepted.status_url.clone();
-            return Ok(GateReply::Accepted(Reply::new(&accepted)?, location));
+            let accepted = AcceptedReply::of(&self.service, request, taken.0).await?;
+            return Ok(GateReply::Accepted(accepted));
         }
         let report = self.service.gate(value, taken.0).await?;
         drop(share);
@@ -191,7 +188,7 @@ impl Gate {
         limit: Query<u32>,
         /// `json`, or a drawing as `svg`; where it is not given, `Accept` decides.
         format: Query<Option<HistoryFormat>>,
-    ) -> Result<HistoryReply, Fails<TakesParameters>> {
+    ) -> Result<HistoryReply, Fails<TakesNothing>> {
         let query = HistoryQuery { case: case.0, limit: limit.0 };
         let answer = self.service.history(query, &caller).await?;
         let format = HistoryFormat::wanted(format.0, headers);

@@ -3,11 +3,12 @@
 use poem::http::{HeaderMap, header};
 use poem::{IntoResponse, Response};
 use poem_openapi::registry::{
-    MetaHeader, MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry,
+    MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry,
 };
 use poem_openapi::types::Type;
 use poem_openapi::{ApiResponse, Enum};
 
+use super::accepted::AcceptedReply;
 use super::error::{ApiError, JSON};
 use super::payload::Reply;
 use super::views::Accepted;
@@ -103,7 +104,7 @@ impl HistoryFormat {
 pub(super) enum GateReply {
     Report(Reply<GateReport>),
     Text(&'static str, String),
-    Accepted(Reply<Accepted>, String),
+    Accepted(AcceptedReply),
 }
 
 impl GateReply {
@@ -137,14 +138,7 @@ impl IntoResponse for GateReply {
         match self {
             Self::Report(reply) => reply.into_response(),
             Self::Text(media_type, text) => file(media_type, text),
-            Self::Accepted(reply, location) => {
-                let mut response = reply.into_response();
-                response.set_status(poem::http::StatusCode::ACCEPTED);
-                if let Ok(location) = location.parse() {
-                    response.headers_mut().insert(header::LOCATION, location);
-                }
-                response
-            }
+            Self::Accepted(accepted) => accepted.into_response(),
         }
     }
 }
@@ -173,13 +167,6 @@ fn text(content_type: &'static str, description: &'static str) -> MetaMediaType 
 
 impl ApiResponse for GateReply {
     fn meta() -> MetaResponses {
-        let location = MetaHeader {
-            name: "LOCATION".to_owned(),
-            description: Some("Where the job is.".to_owned()),
-            required: true,
-            deprecated: false,
-            schema: String::schema_ref(),
-        };
         let report = MetaResponse {
             description: "The run ended: `verdict` says how. In JSON also the two formats of \
                           benchmark services, whose schemas are theirs.",
@@ -194,14 +181,7 @@ impl ApiResponse for GateReply {
             ],
             headers: vec![],
         };
-        let accepted = MetaResponse {
-            description: "The run was accepted (`wait=false`) and can be watched.",
-            status: Some(202),
-            status_range: None,
-            content: vec![MetaMediaType { content_type: JSON, schema: Accepted::schema_ref() }],
-            headers: vec![location],
-        };
-        MetaResponses { responses: vec![report, accepted] }
+        MetaResponses { responses: vec![report, AcceptedReply::described()] }
     }
 
     fn register(registry: &mut Registry) {

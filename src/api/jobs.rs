@@ -10,9 +10,7 @@ use poem_openapi::{ApiResponse, OpenApi};
 use super::artifacts::{self, ArtifactReply, Picture};
 use super::batch::{self, Batch, BatchAccepted};
 use super::events::{EventsReply, Watchers};
-use super::failure::{
-    Fails, TakesArtifact, TakesJob, TakesJobBody, TakesParameters, TakesWatchedJob,
-};
+use super::failure::{Fails, TakesArtifact, TakesJob, TakesJobBody, TakesNothing, TakesWatchedJob};
 use super::payload::{Contract, Reply};
 use super::tags::Tag;
 use super::views::{Accepted, LegacyJob};
@@ -69,7 +67,7 @@ impl Jobs {
         limit: Query<u32>,
         /// `next_cursor` of the page before.
         cursor: Query<Option<String>>,
-    ) -> Result<Reply<JobList>, Fails<TakesParameters>> {
+    ) -> Result<Reply<JobList>, Fails<TakesNothing>> {
         let query = JobQuery {
             states: state.0,
             kind: kind.0,

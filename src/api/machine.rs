@@ -13,7 +13,7 @@ use super::cleanup::{Cleaned, policy};
 use super::error::ApiError;
 use super::events::Watchers;
 use super::exposition::exposition;
-use super::failure::{Fails, Open, TakesAdmin, TakesNothing, TakesParameters};
+use super::failure::{Fails, Open, TakesAdmin, TakesNothing};
 use super::http_metrics::HttpMetrics;
 use super::metrics::MetricsReply;
 use super::payload::Reply;
@@ -146,7 +146,7 @@ impl Machine {
         /// Whether to look for tools again.
         #[oai(default)]
         refresh: Query<bool>,
-    ) -> Result<Reply<Capabilities>, Fails<TakesParameters>> {
+    ) -> Result<Reply<Capabilities>, Fails<TakesNothing>> {
         let tooling = self.service.tooling(refresh.0).await;
         Ok(Reply::new(&Capabilities::new(&self.service.status(), &tooling))?)
     }
@@ -154,7 +154,8 @@ impl Machine {
     /// Remove ended jobs
     ///
     /// For administrators. Removes ended jobs with their reports and artifacts: those that any of the
-    /// parameters applies to; without parameters, those that ended more than five minutes ago.
+    /// parameters applies to; without parameters, as at the CUDA Evaluation Server, those that ended
+    /// more than five minutes ago.
     #[oai(
         path = "/admin/cleanup-jobs",
         method = "post",

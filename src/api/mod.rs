@@ -1,10 +1,12 @@
 //! The HTTP API: OpenAPI-described operations over an [`EvaluationService`].
 //!
 //! A request passes `server` (connections) → `envelope` (id, errors, headers) → `origin` (what web pages
-//! may send) → `auth` → `routes`, whose bodies `payload` and `body` read. Nothing here knows devices, and nothing below knows HTTP.
+//! may send) → `auth` → `query` → `routes`, whose bodies `payload` and `body` read. Nothing here knows
+//! devices, and nothing below knows HTTP.
 //!
 //! [`EvaluationService`]: crate::pipeline::EvaluationService
 
+mod accepted;
 mod allow;
 mod app;
 mod artifacts;
@@ -23,6 +25,7 @@ mod exposition;
 mod failure;
 mod gate;
 mod gate_reply;
+mod generators;
 mod http_metrics;
 mod jobs;
 mod machine;
@@ -31,6 +34,7 @@ mod metrics;
 mod origin;
 mod pages;
 mod payload;
+mod query;
 mod rewrite;
 mod routes;
 mod schema;

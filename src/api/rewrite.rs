@@ -6,6 +6,9 @@ use serde_yaml::{Mapping, Value};
 
 use super::error::JSON;
 
+/// The field with a default that takes `null` for it.
+const NULL_IS_DEFAULT: &str = "return_outputs";
+
 /// Makes the document valid and exact.
 pub(super) fn repair(document: &mut Value) {
     describe_requests(document);
@@ -15,75 +18,22 @@ pub(super) fn repair(document: &mut Value) {
         natural_numbers(schema);
     });
     scalar_values(document);
+    order_tags(document);
 }
 
-/// Parameters that choose the form of an answer.
-const FORM_PARAMETERS: [&str; 2] = ["stream", "format"];
-
-/// Leaves what client generators can digest: JSON bodies only, and neither defaults nor nulls, which
-/// generated clients would send.
-pub(super) fn for_generators(document: &mut Value) {
-    // Some generators refuse a document with pictures, and none knows files of several types.
-    let paths = document.get_mut("paths").and_then(Value::as_mapping_mut);
-    paths.into_iter().for_each(|paths| paths.retain(|_, operations| !gives_files(operations)));
-    walk(document, &mut |mapping| {
-        mapping.shift_remove("default");
-        if mapping.get("additionalProperties") == Some(&Value::Bool(false)) {
-            let properties = mapping.get_mut("properties").and_then(Value::as_mapping_mut);
-            for (_, property) in properties.into_iter().flatten() {
-                property.as_mapping_mut().map(|property| property.shift_remove("nullable"));
-            }
-        }
-        if let Some(body) = mapping.get_mut("requestBody")
-            && let Some(content) = body.get_mut("content").and_then(Value::as_mapping_mut)
-        {
-            content.retain(|media_type, _| media_type == JSON);
-        }
-        let mut cut = false;
-        let answers = mapping.get_mut("responses").and_then(Value::as_mapping_mut);
-        for (_, answer) in answers.into_iter().flatten() {
-            if let Some(content) = answer.get_mut("content").and_then(Value::as_mapping_mut) {
-                let forms = content.len();
-                // What has no JSON form is taken as it comes, in the first of its forms.
-                let first = content.keys().next().cloned();
-                let kept = if content.contains_key(JSON) { Some(JSON.into()) } else { first };
-                content.retain(|media_type, _| Some(media_type) == kept.as_ref());
-                cut |= content.len() < forms;
-            }
-        }
-        // Who cannot read the other forms of an answer must not be able to ask for one.
-        if let Some(parameters) = mapping.get_mut("parameters").filter(|_| cut)
-            && let Some(parameters) = parameters.as_sequence_mut()
-        {
-            let name = |parameter: &Value| {
-                parameter.get("name").and_then(Value::as_str).map(str::to_owned)
-            };
-            parameters.retain(|parameter| {
-                !name(parameter).is_some_and(|name| FORM_PARAMETERS.contains(&name.as_str()))
-            });
-        }
-    });
-}
-
-/// Whether any operation of a path answers with a picture, a text for other programs, or files of
-/// several types.
-fn gives_files(operations: &Value) -> bool {
-    let foreign = ["image/", "application/openmetrics-text", "text/event-stream"];
-    let is_foreign = |media_type: &Value| {
-        media_type.as_str().is_some_and(|it| foreign.iter().any(|kind| it.starts_with(kind)))
-    };
-    let answers = |operation: &Value| {
-        let answers = operation.get("responses").and_then(Value::as_mapping).cloned();
-        answers.unwrap_or_default()
-    };
-    let operations = operations.as_mapping().into_iter().flat_map(Mapping::values);
-    operations.flat_map(|operation| answers(operation).into_iter()).any(|(_, answer)| {
-        let content = answer.get("content").and_then(Value::as_mapping);
-        content.is_some_and(|content| {
-            let several = content.len() > 1 && !content.contains_key(JSON);
-            several || (!content.contains_key(JSON) && content.keys().any(is_foreign))
-        })
-    })
+/// Groups in the order in which their operations come: poem-openapi sorts them by name.
+fn order_tags(document: &mut Value) {
+    let mut order: Vec<Value> = Vec::new();
+    let paths = document.get("paths").and_then(Value::as_mapping);
+    let operations = paths.into_iter().flatten().filter_map(|(_, it)| it.as_mapping()).flatten();
+    for (_, operation) in operations {
+        let tags = operation.get("tags").and_then(Value::as_sequence);
+        order.extend(tags.into_iter().flatten().cloned());
+    }
+    let place = |tag: &Value| order.iter().position(|name| tag.get("name") == Some(name));
+    if let Some(tags) = document.get_mut("tags").and_then(Value::as_sequence_mut) {
+        tags.sort_by_key(|tag| place(tag).unwrap_or(usize::MAX));
+    }
 }
 
 /// Adds an example to every error answer.
@@ -221,7 +171,8 @@ fn scalar_values(document: &mut Value) {
 }
 
 /// Objects of requests take no unknown fields (those of answers may grow), and `null` where a field may
-/// be left out. Fields with a default, which tells them from the optional ones, do not.
+/// be left out. Fields with a default, which tells them from the optional ones, do not, but for
+/// [`NULL_IS_DEFAULT`].
 fn describe_requests(document: &mut Value) {
     let mut names = BTreeSet::new();
     let mut new = BTreeSet::new();
@@ -263,7 +214,8 @@ fn take_null(schema: &mut Mapping) {
     let required = required.as_sequence().cloned().unwrap_or_default();
     let properties = schema.get_mut("properties").and_then(Value::as_mapping_mut);
     for (name, property) in properties.into_iter().flatten() {
-        if required.contains(name) || property.get("default").is_some() {
+        let defaults = property.get("default").is_some() && name != NULL_IS_DEFAULT;
+        if required.contains(name) || defaults {
             continue;
         }
         if let Some(property) = property.as_mapping_mut() {

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use poem::http::HeaderMap;
+use poem_openapi::OpenApi;
 use poem_openapi::param::Query;
-use poem_openapi::{ApiResponse, OpenApi};
 
+use super::accepted::{AcceptedReply, Answered, yes};
 use super::error::ApiError;
 use super::failure::{Fails, TakesBody, TakesJobBody};
 use super::payload::{Contract, Reply};
 use super::submission::Taken;
 use super::sweep::{self, Form, SweepFormat, SweepReply};
 use super::tags::Tag;
-use super::views::Accepted;
 use crate::contract::{CompareRequest, EvaluateRequest, SweepRequest};
 use crate::pipeline::{CompileRequest, EvaluationService, JobRequest};
 use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, ProfilePlan};
@@ -20,27 +20,6 @@ use crate::report::{CompareResponse, CompileResponse, EvaluateResponse, ProfileP
 /// The operations on kernels over a service.
 pub(super) struct Kernels {
     pub(super) service: Arc<dyn EvaluationService>,
-}
-
-/// Answers of `POST /evaluate`.
-#[derive(ApiResponse)]
-enum Evaluated {
-    /// The evaluation ran to an end: the report says whether the kernel compiled, whether it is
-    /// right, and how fast it is.
-    #[oai(status = 200)]
-    Report(Reply<EvaluateResponse>),
-    /// The evaluation was accepted (`wait=false`) and can be watched.
-    #[oai(status = 202)]
-    Accepted(
-        Reply<Accepted>,
-        /// Where the job is.
-        #[oai(header = "Location")]
-        String,
-    ),
-}
-
-fn yes() -> bool {
-    true
 }
 
 #[OpenApi]
@@ -60,18 +39,14 @@ impl Kernels {
         wait: Query<bool>,
         /// The kernel and its IO contract.
         request: Contract<EvaluateRequest>,
-    ) -> Result<Evaluated, Fails<TakesJobBody>> {
+    ) -> Result<Answered<EvaluateResponse>, Fails<TakesJobBody>> {
         let Contract { value, share } = request;
         if !wait.0 {
-            let request = JobRequest::Evaluate(Box::new(value));
-            let submitted = self.service.submit(request, taken.0).await?;
-            let accepted = Accepted::new(submitted);
-            let location = accepted.status_url.clone();
-            return Ok(Evaluated::Accepted(Reply::new(&accepted)?, location));
+            return Ok(self.submit(JobRequest::Evaluate(Box::new(value)), taken).await?);
         }
         let report = self.service.evaluate(value, taken.0).await?;
         drop(share);
-        Ok(Evaluated::Report(report_reply(report).await?))
+        Ok(Answered::Report(report_reply(report).await?))
     }
 
     /// Compare kernels
@@ -79,18 +54,25 @@ impl Kernels {
     /// Evaluates a reference and one or more candidates, each on its own, and then times them side by
     /// side in interleaved blocks: `faster`, `slower`, `same` or `inconclusive`, with the speedup's
     /// confidence interval and the smallest effect that would have been seen. Candidates must leave
-    /// what the reference leaves, within `atol` and `rtol`.
+    /// what the reference leaves, within `atol` and `rtol`. With `wait=false` the answer comes at once
+    /// and the report is fetched from `/jobs/{job_id}`.
     #[oai(path = "/compare", method = "post", operation_id = "compare", tag = "Tag::Kernels")]
     async fn compare(
         &self,
         taken: Taken,
+        /// Whether to wait for the report.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
         /// The kernels and their IO contract.
         request: Contract<CompareRequest>,
-    ) -> Result<Reply<CompareResponse>, Fails<TakesJobBody>> {
+    ) -> Result<Answered<CompareResponse>, Fails<TakesJobBody>> {
         let Contract { value, share } = request;
+        if !wait.0 {
+            return Ok(self.submit(JobRequest::Compare(Box::new(value)), taken).await?);
+        }
         let report = self.service.compare(value, taken.0).await?;
         drop(share);
-        Ok(Reply::new(&report)?)
+        Ok(Answered::Report(Reply::new(&report)?))
     }
 
     /// Sweep over axes
@@ -98,12 +80,16 @@ impl Kernels {
     /// Evaluates one contract at every combination of its `axes` and answers with one table. A point
     /// that is not valid, does not compile or is wrong is a row like the others. With `stream=true`
     /// or `Accept: text/event-stream` the points come as server-sent events, each when it is done.
-    /// Closing the connection cancels the sweep.
+    /// Closing the connection cancels the sweep. With `wait=false` the answer comes at once, and is
+    /// fetched from `/jobs/{job_id}`.
     #[oai(path = "/sweep", method = "post", operation_id = "sweep", tag = "Tag::Kernels")]
     async fn sweep(
         &self,
         taken: Taken,
         headers: &HeaderMap,
+        /// Whether to wait for the answer; a stream is waited for.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
         /// Whether points are sent as server-sent events, each when it is done.
         stream: Query<Option<bool>>,
         /// Form of the answer where it is not a stream: `json`, or its table as `csv`.
@@ -113,6 +99,12 @@ impl Kernels {
     ) -> Result<SweepReply, Fails<TakesJobBody>> {
         let Contract { value, share } = request;
         let form = Form::wanted(stream.0, format.0, headers);
+        if !wait.0 {
+            form.without_report(stream.0, format.0)?;
+            let request = JobRequest::Sweep(Box::new(value));
+            let accepted = AcceptedReply::of(&self.service, request, taken.0).await?;
+            return Ok(SweepReply::Accepted(accepted));
+        }
         Ok(sweep::reply(&self.service, value, taken.0, share, form).await?)
     }
 
@@ -135,18 +127,25 @@ impl Kernels {
 
     /// Run a kernel once
     ///
-    /// Compiles the kernel, runs it once, untimed, and returns its outputs.
+    /// Compiles the kernel, runs it once, untimed, and returns its outputs. With `wait=false` the
+    /// answer comes at once and the outputs are fetched from `/jobs/{job_id}`.
     #[oai(path = "/execute", method = "post", operation_id = "execute", tag = "Tag::Kernels")]
     async fn execute(
         &self,
         taken: Taken,
+        /// Whether to wait for the report.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
         /// The kernel and its IO contract.
         request: Contract<EvaluateRequest>,
-    ) -> Result<Reply<EvaluateResponse>, Fails<TakesJobBody>> {
+    ) -> Result<Answered<EvaluateResponse>, Fails<TakesJobBody>> {
         let Contract { value, share } = request;
+        if !wait.0 {
+            return Ok(self.submit(JobRequest::Execute(Box::new(value)), taken).await?);
+        }
         let report = self.service.execute(value, taken.0).await?;
         drop(share);
-        Ok(report_reply(report).await?)
+        Ok(Answered::Report(report_reply(report).await?))
     }
 
     /// Plan a profile
@@ -168,6 +167,13 @@ impl Kernels {
         let plan = self.service.profile_plan(value).await?;
         drop(share);
         Ok(Reply::new(&plan)?)
+    }
+}
+
+impl Kernels {
+    /// Leaves a job to the service, which nobody waits for.
+    async fn submit<T>(&self, request: JobRequest, taken: Taken) -> Result<Answered<T>, ApiError> {
+        AcceptedReply::of(&self.service, request, taken.0).await.map(Answered::Accepted)
     }
 }
 

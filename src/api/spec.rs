@@ -12,7 +12,7 @@ use super::jobs::Jobs;
 use super::machine::Machine;
 use super::routes::Kernels;
 use super::views::{CudaInfo, Devices, Health};
-use super::{described::Described, rewrite, submission};
+use super::{described::Described, generators, rewrite, submission};
 use crate::pipeline::{ServiceStatus, SubmittedJob, Unready};
 use crate::report::{CleanupReport, JobState, Tooling};
 
@@ -20,6 +20,9 @@ const DESCRIPTION: &str = "Send a GPU kernel and a contract; get back a verdict 
 compile, is it right, how fast is it.\n\nRequest bodies may be JSON, YAML or MessagePack; answers are \
 JSON. A kernel that does not compile or is wrong is a result (200); errors are for requests that \
 could not be served, and all have the shape of `ErrorBody`.";
+
+/// 30 days, seconds.
+const MONTH_S: u64 = 30 * 24 * 60 * 60;
 
 /// Everything that is served and described.
 type Operations = (Kernels, Gate, Jobs, Machine);
@@ -47,6 +50,7 @@ pub fn full() -> Value {
     }
     add_security(&mut document);
     add_examples(&mut document);
+    add_parameter_examples(&mut document);
     document
 }
 
@@ -60,11 +64,12 @@ pub fn full_json() -> String {
     json(&full())
 }
 
-/// The document for client generators, as JSON: bodies in JSON only, and no defaults, which
-/// generators turn into values that are sent.
+/// The document for client generators, as JSON: bodies in JSON only, one type of answer to each
+/// operation, integers of 32 or 64 bits, and no defaults, which generators turn into values that are
+/// sent.
 pub fn client_json() -> String {
     let mut document = full();
-    rewrite::for_generators(&mut document);
+    generators::for_generators(&mut document);
     json(&document)
 }
 
@@ -111,6 +116,18 @@ fn add_security(document: &mut Value) {
     }
 }
 
+/// What a page that sends examples at one click is to send beside bodies. There is none for what
+/// must be there already, such as a job: an empty field has to be filled in first.
+fn add_parameter_examples(document: &mut Value) {
+    let parameters = operation(document, "/admin/cleanup-jobs", "post")
+        .and_then(|it| it.get_mut("parameters").and_then(Value::as_sequence_mut));
+    for parameter in parameters.into_iter().flatten().filter_map(Value::as_mapping_mut) {
+        if parameter.get("name").and_then(Value::as_str) == Some("older_than_s") {
+            parameter.insert("example".into(), MONTH_S.into());
+        }
+    }
+}
+
 fn add_examples(document: &mut Value) {
     let report = parsed(include_str!("examples/report.json"));
     for (path, example) in [
@@ -142,14 +159,12 @@ fn add_examples(document: &mut Value) {
     let job = job_example(&report, &job_id);
     for (path, method, code, example) in [
         ("/evaluate", "post", "200", report.clone()),
-        ("/evaluate", "post", "202", accepted_example(&job_id)),
         ("/execute", "post", "200", report.clone()),
         ("/sweep", "post", "200", parsed(include_str!("examples/sweep.json"))),
         ("/compile", "post", "200", compile_example(&report)),
         ("/compare", "post", "200", compare_example(&report)),
         ("/profile/plan", "post", "200", parsed(include_str!("examples/profile_plan.json"))),
         ("/gate", "post", "200", parsed(include_str!("examples/gate.json"))),
-        ("/gate", "post", "202", accepted_example(&job_id)),
         ("/baselines", "post", "200", baseline_summary()),
         ("/baselines/{name}/promote", "post", "200", baseline_summary()),
         ("/baselines", "get", "200", mapping([("baselines", list(baseline_summary()))])),
@@ -176,6 +191,12 @@ fn add_examples(document: &mut Value) {
             media.insert("example".into(), example);
         }
     }
+    for path in SUBMISSIONS {
+        let media = ["responses", "202", "content", super::error::JSON];
+        if let Some(media) = operation(document, path, "post").and_then(|it| descend(it, &media)) {
+            media.insert("example".into(), accepted_example(&job_id));
+        }
+    }
     rewrite::error_examples(document);
     // The one 503 that is no error of the request.
     let media = ["responses", "503", "content", super::error::JSON];
@@ -199,6 +220,12 @@ fn unhealthy(status: &ServiceStatus) -> Value {
 /// The contract of `kernels/vector_add` with its sources in place of their files' names.
 fn vector_add() -> Value {
     with_sources(include_str!("../../kernels/vector_add/contract.yaml"))
+}
+
+/// The reference of the comparison's example on its own: small, for examples that run it in numbers.
+fn square() -> Value {
+    let compare = parsed(include_str!("examples/compare.json"));
+    mapping([("kernel", compare.get("ref_kernel").cloned().unwrap_or_default())])
 }
 
 /// As [`vector_add`], at several sizes.
@@ -230,10 +257,9 @@ fn accepted_example(job_id: &Value) -> Value {
 
 /// A batch with one job.
 fn batch_example() -> Value {
-    let mut item =
-        parsed("{kind: evaluate, label: nightly, priority: 1, idempotency_key: build-7}");
+    let mut item = parsed("{kind: evaluate, label: nightly, priority: 1}");
     if let Some(item) = item.as_mapping_mut() {
-        item.insert("request".into(), vector_add());
+        item.insert("request".into(), square());
     }
     Value::Mapping(Mapping::from_iter([("jobs".into(), Value::Sequence(vec![item]))]))
 }
@@ -246,16 +272,16 @@ fn list(item: Value) -> Value {
     Value::Sequence(vec![item])
 }
 
-/// A suite with one case beside a stored baseline.
+/// A suite with one case that brings its baseline, so that it runs on any server.
 fn gate_request() -> Value {
-    let case = mapping([("name", "vector_add".into()), ("contract", vector_add())]);
-    let name = ("suite", "suite.yaml".into());
-    mapping([name, ("baseline", "main".into()), ("cases", list(case))])
+    let case = mapping([("name", "square".into()), ("contract", square()), ("baseline", square())]);
+    mapping([("suite", "suite.yaml".into()), ("cases", list(case))])
 }
 
 fn new_baseline() -> Value {
-    let case = mapping([("name", "vector_add".into()), ("contract", vector_add())]);
-    mapping([("name", "main".into()), ("suite", "suite.yaml".into()), ("cases", list(case))])
+    let case = mapping([("name", "square".into()), ("contract", square())]);
+    // Stored at one click: no name that somebody's own baseline has.
+    mapping([("name", "example".into()), ("suite", "suite.yaml".into()), ("cases", list(case))])
 }
 
 fn promotion(report: &Value) -> Value {

@@ -16,9 +16,11 @@ use serde::Serialize;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::task::JoinSet;
 
+use super::accepted::{AcceptedReply, form_without_report};
 use super::body::Share;
 use super::error::{ApiError, JSON};
 use super::payload::Reply;
+use super::views::Accepted;
 use crate::contract::SweepRequest;
 use crate::pipeline::{EvaluationService, ServiceError, Submission, SweepEvent};
 use crate::report::SweepResponse;
@@ -75,6 +77,20 @@ impl Form {
             .next()
             .unwrap_or(Form::Json)
     }
+
+    /// Refuses a form that only a report has: with `wait=false` the answer holds none.
+    pub(super) fn without_report(
+        self,
+        stream: Option<bool>,
+        format: Option<SweepFormat>,
+    ) -> Result<(), ApiError> {
+        match (self, stream, format) {
+            (_, _, Some(SweepFormat::Csv)) => Err(form_without_report("format", "format=csv")),
+            (Form::Events, Some(true), _) => Err(form_without_report("stream", "stream=true")),
+            (Form::Events, ..) => Err(form_without_report("Accept", EVENTS)),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Answers of `POST /sweep`.
@@ -82,6 +98,7 @@ pub(super) enum SweepReply {
     Report(Reply<SweepResponse>),
     Table(String),
     Events(SSE),
+    Accepted(AcceptedReply),
 }
 
 /// Carries out a sweep and answers in the form that is wanted.
@@ -212,6 +229,7 @@ impl IntoResponse for SweepReply {
                 Response::builder().content_type("text/csv; charset=utf-8").body(csv)
             }
             SweepReply::Events(events) => events.into_response(),
+            SweepReply::Accepted(accepted) => accepted.into_response(),
         }
     }
 }
@@ -235,19 +253,19 @@ impl ApiResponse for SweepReply {
                  `done` (`SweepResponse`) or `error` (`ErrorBody`).",
             ),
         ];
-        MetaResponses {
-            responses: vec![MetaResponse {
-                description: "The sweep ran to its end: every point says what came of it.",
-                status: Some(200),
-                status_range: None,
-                content,
-                headers: vec![],
-            }],
-        }
+        let answer = MetaResponse {
+            description: "The sweep ran to its end: every point says what came of it.",
+            status: Some(200),
+            status_range: None,
+            content,
+            headers: vec![],
+        };
+        MetaResponses { responses: vec![answer, AcceptedReply::described()] }
     }
 
     fn register(registry: &mut Registry) {
         SweepResponse::register(registry);
+        Accepted::register(registry);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::pipeline::{DeviceView, ServiceStatus, SubmittedJob, Unready};
 use crate::report::{DeviceReport, JobState, JobView};
 use crate::worker::protocol::DeviceKind;
 
-/// Answer of `POST /evaluate?wait=false`, and for each job of a batch.
+/// Answer of operations with `wait=false`, and for each job of a batch.
 #[derive(Debug, Clone, Serialize, Deserialize, Object)]
 pub struct Accepted {
     /// Identifies the job.

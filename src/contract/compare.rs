@@ -171,6 +171,14 @@ impl CompareRequest {
         all
     }
 
+    /// Where the kernel of a candidate stands in the request.
+    pub fn path_of(&self, candidate: usize) -> String {
+        match &self.custom_kernel {
+            Some(_) => "custom_kernel".to_owned(),
+            None => format!("candidates[{candidate}].kernel"),
+        }
+    }
+
     /// The evaluation of one of the kernels: every output of the contract is expected to be what
     /// the reference leaves there.
     pub fn evaluation_of(&self, kernel: &KernelCode) -> EvaluateRequest {
@@ -252,10 +260,7 @@ pub fn validate_compare(
     validate(&reference, limits).map_err(|errors| at(errors, "ref_kernel"))?;
     let args = request.ref_kernel.io.as_ref().map_or(&[][..], |io| &io.args);
     for (index, candidate) in request.named_candidates().iter().enumerate() {
-        let path = match &request.custom_kernel {
-            Some(_) => "custom_kernel".to_owned(),
-            None => format!("candidates[{index}].kernel"),
-        };
+        let path = request.path_of(index);
         let own = candidate.kernel.io.as_ref().map_or(&[][..], |io| &io.args);
         same_arguments(args, own, &path, limits)?;
         let evaluation = request.evaluation_of(&candidate.kernel);

@@ -94,6 +94,10 @@ impl<'de> Deserialize<'de> for ReturnOutputs {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("\"none\", \"all\", or a list of output names")
             }
+            /// As if it were left out: clients for which a choice is any value send it like this.
+            fn visit_unit<E: de::Error>(self) -> Result<ReturnOutputs, E> {
+                Ok(ReturnOutputs::default())
+            }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<ReturnOutputs, E> {
                 match text {
                     "none" => Ok(ReturnOutputs::None),

@@ -77,11 +77,7 @@ impl Shared {
         let mut evaluated = vec![reference];
         for (index, candidate) in candidates.iter().enumerate() {
             let own = bench.evaluate(&candidate.kernel, &candidate.name).await;
-            let path = match &request.custom_kernel {
-                Some(_) => "custom_kernel".to_owned(),
-                None => format!("candidates[{index}].kernel"),
-            };
-            evaluated.push(own.map_err(|error| placed(error, &path))?);
+            evaluated.push(own.map_err(|error| placed(error, &request.path_of(index)))?);
         }
         let (pairs, failures) =
             if same_image { Default::default() } else { bench.pairs(&evaluated).await };

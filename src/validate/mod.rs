@@ -70,7 +70,8 @@ pub struct Mismatch {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct UlpDistribution {
-    /// Largest distance.
+    /// Largest distance; 2^63 and more, which only numbers of 64 bits with unlike signs can be apart,
+    /// is told as 2^63 − 1.
     pub max: u64,
     /// Half of the pairs are at most so far apart: the upper end of the histogram's bin.
     pub p50: u64,

@@ -242,6 +242,28 @@ fn candidates_keep_their_order_and_do_not_harm_each_other() {
     assert_ready(&server);
 }
 
+/// Its parameters are known once it is compiled: it is a mistake in the request all the same, and is
+/// told where it stands there.
+#[test]
+fn a_kernel_with_other_parameters_is_a_mistake_of_the_request_at_its_place() {
+    let server = Server::start();
+    let mut other = reference();
+    other["source_code"] =
+        json!("extern \"C\" __global__ void vector_add(const float* a, float* c) { c[0] = a[0]; }");
+    let candidates = json!([
+        {"name": "same", "kernel": reference()}, {"name": "other", "kernel": other},
+    ]);
+    for (body, kernel) in [
+        (json!({"ref_kernel": reference(), "candidates": candidates}), "candidates[1].kernel"),
+        (json!({"ref_kernel": reference(), "custom_kernel": other}), "custom_kernel"),
+        (json!({"ref_kernel": other, "custom_kernel": other}), "ref_kernel"),
+    ] {
+        let answer = server.post_json("/compare", &body);
+        assert_eq!(answer.status, 400, "{}", answer.text);
+        assert_eq!(answer.json["path"], format!("{kernel}.io.args"), "{}", answer.text);
+    }
+}
+
 #[test]
 fn kernels_are_compared_on_data() {
     let server = Server::start();

@@ -262,6 +262,16 @@ fn numbers_the_contract_cannot_hold() {
     }
 }
 
+/// Clients for which the choice is any value send it like this.
+#[test]
+fn no_choice_of_outputs_is_the_default() {
+    let text = r#"{"kernel": {"kernel_type": "cuda"}, "return_outputs": null}"#;
+    for format in [BodyFormat::Json, BodyFormat::Yaml] {
+        let request: EvaluateRequest = parse(format, text.as_bytes()).unwrap();
+        assert_eq!(request.return_outputs, crate::contract::ReturnOutputs::None, "{format}");
+    }
+}
+
 #[test]
 fn infinities_in_yaml_reach_scalars_as_text() {
     let text = "kernel: {kernel_type: cuda, io: {args: [{name: a, type: float, value: -.inf}]}}";

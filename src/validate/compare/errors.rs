@@ -6,6 +6,9 @@ use crate::validate::UlpDistribution;
 /// Bin 0 holds equal pairs; bin k those 2^(k−1) to 2^k − 1 units apart.
 pub(super) const BINS: usize = 65;
 
+/// Largest distance that is told: readers of reports may have signed integers only.
+const FARTHEST: u64 = i64::MAX as u64;
+
 /// Position of a floating-point number among all of its type, in steps between neighbours: zeros
 /// are 0, the smallest positive number is 1, its negative −1. Works on the bytes, because every
 /// format here is sign and magnitude with ordered magnitudes.
@@ -120,6 +123,7 @@ impl Errors {
 
     /// The distribution in units in the last place; `None` without a finite pair.
     pub(super) fn ulp_distribution(&self) -> Option<UlpDistribution> {
+        let farthest = self.max_ulp.min(FARTHEST);
         let used = self.bins.iter().rposition(|&count| count > 0)? + 1;
         // The largest distance that the bin of the quantile can hold.
         let quantile = |share: f64| {
@@ -131,10 +135,10 @@ impl Errors {
             };
             let bin = self.bins.iter().position(holds).unwrap_or(BINS - 1);
             let largest = if bin == 0 { 0 } else { u64::MAX >> (64 - bin) };
-            largest.min(self.max_ulp)
+            largest.min(farthest)
         };
         Some(UlpDistribution {
-            max: self.max_ulp,
+            max: farthest,
             p50: quantile(0.5),
             p90: quantile(0.9),
             p99: quantile(0.99),

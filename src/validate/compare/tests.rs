@@ -183,7 +183,15 @@ fn extreme_errors_stay_numbers() {
         assert!((result.mean_abs_error / error - 1.0).abs() < 1e-3, "{result:?}");
         assert!((result.rms_error / error - 1.0).abs() < 1e-3, "{result:?}");
     }
-    assert_eq!(run(f64::MAX, -f64::MAX).ulp.unwrap().max, 2 * f64::MAX.to_bits());
+    // Readers whose integers are signed can read it.
+    for (actual, expected) in [(f64::MAX, -f64::MAX), (2.0, -2.0)] {
+        let ulp = run(actual, expected).ulp.unwrap();
+        assert_eq!(
+            (ulp.max, ulp.p50, ulp.p99),
+            (i64::MAX as u64, i64::MAX as u64, i64::MAX as u64)
+        );
+    }
+    assert_eq!(run(1.0, -1.0).ulp.unwrap().max, 2 * 1f64.to_bits());
 }
 
 /// One step apart is one unit, for every code of the small types.

@@ -13,6 +13,7 @@ mod lifetime;
 mod machine;
 mod metrics;
 mod origins;
+mod query;
 mod schemas;
 mod specification;
 mod sweep;
