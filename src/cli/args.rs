@@ -1,5 +1,6 @@
 //! The command line as clap sees it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -182,13 +183,13 @@ pub(super) struct Target {
     pub api_key: Option<String>,
     /// Trust the authorities in this file (PEM) for https://, and no others
     #[arg(long, value_name = "FILE", env = "WARPGAUGE_CA_CERT")]
-    pub ca_cert: Option<PathBuf>,
+    pub ca_cert: Option<OsString>,
 }
 
 impl Target {
     /// The file of authorities to trust; an empty variable counts as not set.
     pub(super) fn ca_cert(&self) -> Option<&Path> {
-        self.ca_cert.as_deref().filter(|path| !path.as_os_str().is_empty())
+        self.ca_cert.as_deref().filter(|path| !path.is_empty()).map(Path::new)
     }
 }
 

@@ -22,8 +22,15 @@ impl StoreView {
     /// A database of another version than this program's, or another program's, is refused.
     pub async fn open(config: &StoreConfig) -> Result<Option<Self>, StoreError> {
         let database = Database::new(&config.url, &config.data_dir, config.durability)?;
-        if database.backend == Backend::Sqlite && !Path::new(&database.place).exists() {
-            return Ok(None);
+        if database.backend == Backend::Sqlite {
+            let path = Path::new(&database.place);
+            let there = path.try_exists().map_err(|source| {
+                let path = path.to_owned();
+                StoreError::DataDir { operation: "look into", path, source }
+            })?;
+            if !there {
+                return Ok(None);
+            }
         }
         let pool = database.only_readers()?;
         let mut connection = pool.acquire().await.map_err(|source| database.opening(source))?;

@@ -90,3 +90,18 @@ pub(super) fn write_tree(
     checkout.env("GIT_INDEX_FILE", index).args(["checkout-index", "--all", "--quiet"]).arg(prefix);
     failed("checkout-index", run(checkout)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its filters are programs that a repository names.
+    #[test]
+    fn git_gets_no_keys() {
+        let command = git(Path::new("."));
+        let removed: Vec<_> = command.get_envs().filter(|(_, value)| value.is_none()).collect();
+        for name in crate::environment::SECRET.iter().chain(&BENT) {
+            assert!(removed.iter().any(|(removed, _)| removed == name), "{name}");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The command line of `warpgauge jobs`.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
 
@@ -39,7 +39,7 @@ pub(in crate::cli) struct ServerArgs {
     pub api_key: Option<String>,
     /// Trust the authorities in this file (PEM) for https://, and no others
     #[arg(long, value_name = "FILE", env = "WARPGAUGE_CA_CERT")]
-    pub ca_cert: Option<PathBuf>,
+    pub ca_cert: Option<OsString>,
 }
 
 impl ServerArgs {

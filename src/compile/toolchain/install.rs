@@ -354,6 +354,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn pip_gets_no_keys() {
+        let command = without_secrets(Path::new("python3"));
+        let removed: Vec<_> = command.get_envs().filter(|(_, value)| value.is_none()).collect();
+        for name in crate::environment::SECRET {
+            assert!(removed.iter().any(|(removed, _)| *removed == name), "{name}");
+        }
+    }
+
+    #[test]
     fn tidying_drops_copies_and_makes_programs_executable() {
         let dir = tempfile::tempdir().unwrap();
         let bin = dir.path().join("nvidia/cu13/bin");
