@@ -6,14 +6,8 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use sqlx::Executor;
-
-use super::{Store, StoreError};
-
-/// Longest wait for an answer of a database server.
-const PATIENCE: Duration = Duration::from_secs(2);
+use super::StoreError;
 
 /// The file that a name stood for as it was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,24 +41,6 @@ impl OpenedFile {
     }
 }
 
-impl Store {
-    /// Whether jobs can be kept now, as far as looking tells: the file of the database is where it was,
-    /// or its server answers. Cheap enough for every question after the server's health.
-    ///
-    /// # Errors
-    /// What is wrong with the database, and what to do about it.
-    pub async fn condition(&self) -> Result<(), StoreError> {
-        let reader = &self.reader;
-        if let Some(file) = &reader.file {
-            return file.check();
-        }
-        let asked = async { reader.pool.execute(sqlx::raw_sql("SELECT 1")).await.map(drop) };
-        let answer = tokio::time::timeout(PATIENCE, asked).await;
-        let answer = answer.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-        answer.map_err(|source| StoreError::Unreachable { place: reader.place.clone(), source })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::database::sqlite_path;
@@ -76,7 +52,7 @@ mod tests {
     async fn a_database_that_is_deleted_or_replaced_takes_no_more_jobs() {
         let fresh = sqlite();
         let store = fresh.store().await;
-        store.condition().await.unwrap();
+        store.check_database().await.unwrap();
         let id = store.submit(job("a")).await.unwrap().id;
         let mut lease = store.claim().await.unwrap().unwrap().lease;
         store.advance(&lease, JobState::Compiling).await.unwrap();
@@ -93,7 +69,7 @@ mod tests {
                 let text = error.to_string();
                 assert!(text.contains("warpgauge.db") && text.contains(word), "{text}");
             };
-            gone(store.condition().await.unwrap_err());
+            gone(store.check_database().await.unwrap_err());
             gone(store.submit(job("a")).await.unwrap_err());
             gone(store.claim().await.map(drop).unwrap_err());
             gone(store.heartbeat().await.unwrap_err());
@@ -102,7 +78,7 @@ mod tests {
         // Nothing was made in its place; once it is back, all goes on.
         assert_eq!(std::fs::read(&path).unwrap(), b"");
         std::fs::rename(&aside, &path).unwrap();
-        store.condition().await.unwrap();
+        store.check_database().await.unwrap();
         store.try_finish(&mut lease, completed(b"{}")).await.unwrap();
         let row = store.job(&id, Visibility::All).await.unwrap().unwrap();
         assert_eq!(row.state, JobState::Completed);
@@ -114,15 +90,15 @@ mod tests {
     async fn on_postgres_a_server_that_is_away_is_told_and_comes_back() {
         let mut fresh = postgres();
         let store = fresh.store().await;
-        store.condition().await.unwrap();
+        store.check_database().await.unwrap();
         store.submit(job("a")).await.unwrap();
         fresh.stop_server();
-        let error = store.condition().await.unwrap_err();
+        let error = store.check_database().await.unwrap_err();
         assert!(matches!(error, StoreError::Unreachable { .. }), "{error}");
         let error = store.submit(job("a")).await.unwrap_err();
         assert!(error.may_pass(), "{error}");
         fresh.start_server();
-        store.condition().await.unwrap();
+        store.check_database().await.unwrap();
         assert_eq!(store.counts(Visibility::All).await.unwrap().total(), 1);
         store.submit(job("a")).await.unwrap();
     }

@@ -109,15 +109,6 @@ pub enum StoreError {
         /// What the database said.
         source: sqlx::Error,
     },
-    /// The file that was opened is not there any more.
-    #[error(
-        "the database {place} was removed or replaced while it was open; put the file back, or restart \
-         the server to use what is there now"
-    )]
-    Gone {
-        /// Which.
-        place: String,
-    },
     /// There is no space left.
     #[error(
         "could not {operation}: the disk of {place} is full; free some space, or lower storage.keep_* \

@@ -119,7 +119,7 @@ impl Store {
         let objects = Objects::open(&data_dir.join("objects"), config.durability)?;
         let presence = Arc::new(Presence::enter(data_dir)?);
         let directories = vec![data_dir.clone(), data_dir.join("objects")];
-        let opened = Arc::new(Opened::new(&database, directories));
+        let opened = Arc::new(Opened { database: database.clone(), directories });
         let (held, work) = (Held::default(), Arc::new(Notify::new()));
         let bell = Arc::<Bell>::default();
         let (place, file) = (database.place.clone(), database.file.clone());

@@ -1,8 +1,8 @@
 //! Whether the store can be used now: looked up on the disk, not in what this process remembers.
 
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sqlx::{AnyConnection, Connection, Executor};
 
@@ -18,31 +18,14 @@ const PROBE_BYTES: usize = 4 << 10;
 /// Tables that no job can do without.
 const TABLES: [&str; 6] = ["owners", "instances", "jobs", "requests", "reports", "numbers"];
 
-/// The database as it was when it was opened.
+/// Longest wait for an answer of a database server.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What was opened: the database, and the directories that must take new files.
 #[derive(Debug, Clone)]
 pub(super) struct Opened {
-    database: Database,
-    /// Device and number of SQLite's file.
-    file: Option<(u64, u64)>,
-    /// Directories that must take new files.
-    directories: Vec<PathBuf>,
-}
-
-impl Opened {
-    /// Remembers an open database, and where the store has its files.
-    pub(super) fn new(database: &Database, directories: Vec<PathBuf>) -> Self {
-        let file = identity(database).ok().flatten();
-        Self { database: database.clone(), file, directories }
-    }
-}
-
-/// What tells SQLite's file from every other; `None` for a database that is no file.
-fn identity(database: &Database) -> std::io::Result<Option<(u64, u64)>> {
-    if database.backend == Backend::Postgres {
-        return Ok(None);
-    }
-    let found = std::fs::metadata(&database.place)?;
-    Ok(Some((found.dev(), found.ino())))
+    pub(super) database: Database,
+    pub(super) directories: Vec<PathBuf>,
 }
 
 impl Store {
@@ -52,11 +35,8 @@ impl Store {
     ///
     /// What is wrong, where, and what to do.
     pub fn check_files(&self) -> Result<(), StoreError> {
-        let Opened { database, file, directories } = &*self.opened;
-        let gone = || StoreError::Gone { place: database.place.clone() };
-        if identity(database).map_err(|_| gone())? != *file {
-            return Err(gone());
-        }
+        let Opened { database, directories } = &*self.opened;
+        database.check()?;
         for directory in directories {
             let written = tempfile::tempfile_in(directory)
                 .and_then(|mut file| file.write_all(&[1; PROBE_BYTES]));
@@ -73,11 +53,12 @@ impl Store {
     /// What is wrong, where, and what to do.
     pub async fn check_database(&self) -> Result<(), StoreError> {
         let database = &self.opened.database;
+        if database.backend == Backend::Postgres {
+            return self.check_remote().await;
+        }
+        database.check()?;
         let Some(mut connection) = database.peek().await? else {
-            return match database.backend {
-                Backend::Sqlite => Err(StoreError::Gone { place: database.place.clone() }),
-                Backend::Postgres => self.check_remote().await,
-            };
+            return Err(gone(database, "deleted or moved away"));
         };
         let outcome = check_sqlite(&mut connection, database).await;
         let _ = connection.close().await;
@@ -86,9 +67,15 @@ impl Store {
 
     async fn check_remote(&self) -> Result<(), StoreError> {
         let highest = "SELECT COALESCE(MAX(version), 0) FROM schema_versions";
-        let row = sqlx::query(highest).fetch_one(&self.reader.pool).await;
-        row.map(drop).map_err(self.reader.failed("read its version"))
+        let asked = sqlx::query(highest).fetch_one(&self.reader.pool);
+        let answer = tokio::time::timeout(PATIENCE, asked).await;
+        let answer = answer.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        answer.map(drop).map_err(self.reader.failed("read its version"))
     }
+}
+
+fn gone(database: &Database, what: &str) -> StoreError {
+    StoreError::Gone { place: database.place.clone(), what: what.to_owned() }
 }
 
 fn unwritable(directory: &Path, source: std::io::Error) -> StoreError {
@@ -111,7 +98,7 @@ async fn check_sqlite(
     let place = &database.place;
     let failed = |source| StoreError::database("check it", place, source);
     if migrate::version(connection, database).await? == 0 {
-        return Err(StoreError::Gone { place: place.clone() });
+        return Err(gone(database, "emptied"));
     }
     for table in TABLES {
         let sql = format!("SELECT * FROM {table} LIMIT 1");
