@@ -12,9 +12,9 @@ pub(crate) const ADDRESS_SPACE: u64 = 8 << 30;
 /// Largest file a compilation may write, bytes.
 pub(crate) const FILE_SIZE: u64 = 256 << 20;
 
-/// Whoever was this near to the bound on memory, per cent, crashed for want of it: what did not fit
-/// was never mapped.
-const NEAR_PERCENT: u64 = 75;
+/// Whoever had this share of the memory that there is, per cent, crashed for want of it: what did not
+/// fit was never mapped, and buffers grow by doubling.
+const NEAR_PERCENT: u64 = 50;
 
 /// Ticks of `/proc/*/stat` in a second: the same on every Linux.
 const TICKS: f64 = 100.0;
@@ -163,7 +163,7 @@ fn of_signal(
         _ if used.address_bytes >= ADDRESS_SPACE / 100 * NEAR_PERCENT => (
             "compiler_out_of_memory",
             format!(
-                "the compiler crashed (signal {signal}) near the {memory} of memory it may take"
+                "the compiler crashed (signal {signal}) for want of memory, of which it may take {memory}"
             ),
         ),
         _ => (

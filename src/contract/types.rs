@@ -249,9 +249,17 @@ pub struct Dim3 {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GivenExtents {
+    #[serde(default, deserialize_with = "given")]
     x: Option<Extent>,
+    #[serde(default, deserialize_with = "given")]
     y: Option<Extent>,
+    #[serde(default, deserialize_with = "given")]
     z: Option<Extent>,
+}
+
+/// An extent that is there, and no null.
+fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Extent>, D::Error> {
+    Extent::deserialize(deserializer).map(Some)
 }
 
 impl TryFrom<GivenExtents> for Dim3 {

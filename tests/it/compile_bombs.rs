@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::contracts::{increment, single_thread};
-use crate::server::Server;
+use crate::server::{Server, until};
 use crate::support::warpgauge;
 
 /// Longest a compilation may take beyond its time, on a busy machine.
@@ -37,12 +37,6 @@ fn templates() -> Value {
                   F<N - 1, M>::v + F<N - 1, M + (1 << N % 30)>::v; };\n\
                   template <int M> struct F<0, M> { static constexpr long v = M; };";
     kernel(before, "*out = (int)F<26, 0>::v;")
-}
-
-/// Brackets that nest too deeply for a recursive parser.
-fn brackets() -> Value {
-    let (open, close) = ("(".repeat(200_000), ")".repeat(200_000));
-    kernel("", &format!("*out = {open}1{close};"))
 }
 
 /// A table that is larger than the memory a compiler has.
@@ -105,13 +99,36 @@ fn what_takes_a_compiler_too_much_is_a_result_of_that_kernel() {
     assert_is_a_result(&server, "templates again", &templates(), &["compiler_timeout"]);
     assert!(start.elapsed() < Duration::from_secs_f64(TIMEOUT), "{:?}", start.elapsed());
     assert_is_a_result(&server, "macros", &macros(), &EXCEEDED);
-    assert_is_a_result(
-        &server,
-        "brackets",
-        &brackets(),
-        &[&EXCEEDED[..], &["compilation_failed"]].concat(),
-    );
     assert_well(&server, Some(data.path()));
+}
+
+/// The compile child of a server.
+fn compile_child(server: &Server) -> Option<String> {
+    let parent = format!("\nPPid:\t{}\n", server.pid());
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut numbers = processes.filter_map(|entry| entry.file_name().into_string().ok());
+    numbers.find(|number| {
+        let read = |name: &str| std::fs::read(format!("/proc/{number}/{name}")).unwrap_or_default();
+        let text = |name: &str| String::from_utf8_lossy(&read(name)).into_owned();
+        text("status").contains(&parent) && text("cmdline").contains("__compile")
+    })
+}
+
+#[test]
+fn a_compiler_that_crashes_on_a_source_says_something_of_that_source() {
+    let server = Server::start();
+    assert_well(&server, None);
+    std::thread::scope(|scope| {
+        let crash = || {
+            let child = until("a compile child", || compile_child(&server));
+            let sent = std::process::Command::new("kill").args(["-ABRT", &child]).status();
+            assert!(sent.unwrap().success());
+        };
+        let crashed = scope.spawn(crash);
+        assert_is_a_result(&server, "a crash", &templates(), &["compiler_crashed"]);
+        crashed.join().unwrap();
+    });
+    assert_well(&server, None);
 }
 
 #[test]
