@@ -30,16 +30,27 @@ try {
   });
 
   await page.goto(`${url}/docs`);
-  const operation = page.locator(".opblock-post", {
-    has: page.locator('.opblock-summary-path[data-path="/evaluate"]'),
-  });
-  // Some versions open every operation, some open none.
-  if ((await operation.locator(".try-out__btn").count()) === 0) {
-    await operation.locator(".opblock-summary").click();
-  }
-  await operation.locator(".try-out__btn").click();
-  await operation.locator("button.execute").click();
+  const tryOut = async (path) => {
+    const operation = page.locator(".opblock-post", {
+      has: page.locator(`.opblock-summary-path[data-path="${path}"]`),
+    });
+    // Some versions open every operation, some open none.
+    if ((await operation.locator(".try-out__btn").count()) === 0) {
+      await operation.locator(".opblock-summary").click();
+    }
+    await operation.locator(".try-out__btn").click();
+    return operation;
+  };
+  const paths = page.locator(".opblock-summary-path");
+  await paths.first().waitFor();
+  const first = await paths.first().getAttribute("data-path");
+  if (first !== "/evaluate") problems.push(`the first operation is ${first}, not /evaluate`);
+  const cleanup = await tryOut("/admin/cleanup-jobs");
+  const age = await cleanup.locator('tr[data-param-name="older_than_s"] input').inputValue();
+  if (age !== "2592000") problems.push(`the clean-up is filled in with an age of ${age} s, not 30 days`);
 
+  const operation = await tryOut("/evaluate");
+  await operation.locator("button.execute").click();
   const response = operation.locator(".live-responses-table");
   await response.waitFor({ timeout: ANSWER_TIMEOUT_MS });
   const text = await response.innerText();

@@ -10,6 +10,10 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
+
+# Longest wait for the end of a job, seconds.
+PATIENCE_S = 120
 
 
 def main(spec: str, server: str, key: str = "none") -> None:
@@ -29,12 +33,12 @@ def main(spec: str, server: str, key: str = "none") -> None:
 
 def evaluate_with_client(contract: dict, server: str, key: str) -> None:
     from warpgauge_client import AuthenticatedClient
-    from warpgauge_client.api.jobs import get_job, get_job_state
+    from warpgauge_client.api.jobs import get_job, get_job_state, submit_jobs
     from warpgauge_client.api.kernels import compile_, evaluate, execute
     from warpgauge_client.api.machine import capabilities, cuda_info, devices, health, info
     from warpgauge_client.models import (
-        Accepted, CompileRequest, CompileResponse, ErrorBody, EvaluateRequest, EvaluateResponse,
-        JobView, LegacyJob)
+        Accepted, Batch, BatchItem, CompileRequest, CompileResponse, ErrorBody, EvaluateRequest,
+        EvaluateResponse, JobKind, JobState, JobView, LegacyJob)
 
     client = AuthenticatedClient(base_url=server, token=key, timeout=120, raise_on_unexpected_status=True)
     request = EvaluateRequest.from_dict(contract)
@@ -48,9 +52,15 @@ def evaluate_with_client(contract: dict, server: str, key: str) -> None:
     assert report.kernel_exec_result.correctness is True, report
     assert report.kernel_exec_result.runtime_stats.median > 0, report
 
-    accepted = evaluate.sync(client=client, body=request, wait=False)
+    assert report.device.memory_bytes > 0xffffffff, report.device
+
+    item = BatchItem(kind=JobKind.EVALUATE, request=request.to_dict())
+    accepted = submit_jobs.sync(client=client, body=Batch(jobs=[item])).jobs[0]
     assert isinstance(accepted, Accepted), accepted
-    assert isinstance(get_job.sync(accepted.job_id, client=client), JobView)
+    deadline = time.monotonic() + PATIENCE_S
+    while (job := get_job.sync(accepted.job_id, client=client)).state != JobState.COMPLETED:
+        assert time.monotonic() < deadline, job
+    assert isinstance(job, JobView) and job.result.kernel_exec_result.correctness is True, job
     assert isinstance(get_job_state.sync(accepted.job_id, client=client), LegacyJob)
 
     once = EvaluateRequest.from_dict({**contract, "return_outputs": ["c"]})

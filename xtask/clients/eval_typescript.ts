@@ -5,6 +5,9 @@ import type { components, paths } from "./schema.js";
 
 declare const process: { getBuiltinModule(name: "fs"): { readFileSync(path: string, as: "utf8"): string } };
 
+// Longest wait for the end of a job.
+const PATIENCE_MS = 120_000;
+
 type Schemas = components["schemas"];
 
 function ensure(holds: boolean, what: unknown): asserts holds {
@@ -23,10 +26,18 @@ export async function evaluate(spec: string, server: string, key: string): Promi
   const result: Schemas["KernelExecResult"] = answer.data.kernel_exec_result;
   ensure(result.compiled && result.correctness === true, result);
 
-  const later = await client.POST("/evaluate", { params: { query: { wait: false } }, body: contract });
+  ensure((answer.data.device?.memory_bytes ?? 0) > 0xffffffff, answer.data.device);
+
+  const later = await client.POST("/jobs", { body: { jobs: [{ kind: "evaluate", request: contract }] } });
   ensure(later.response.status === 202 && later.data !== undefined, later.error);
-  const job = await client.GET("/jobs/{job_id}", { params: { path: { job_id: later.data.job_id } } });
-  ensure(job.data !== undefined && job.data.job_id === later.data.job_id, job.error);
+  const job_id = later.data.jobs[0]!.job_id;
+  const deadline = Date.now() + PATIENCE_MS;
+  let job: Schemas["JobView"] | undefined;
+  while (job?.state !== "completed") {
+    ensure(Date.now() < deadline, job);
+    job = (await client.GET("/jobs/{job_id}", { params: { path: { job_id } } })).data;
+  }
+  ensure(job.result?.kernel_exec_result.correctness === true, job);
 
   const refused = await client.POST("/evaluate", { body: { kernel: { kernel_type: "cuda" } } });
   ensure(refused.error !== undefined && refused.response.status === 400, refused.data);

@@ -1,7 +1,7 @@
 //! `cargo xtask clients`: the HTTP API through other people's programs.
 //!
-//! Clients are generated from `openapi/warpgauge-client.json` by three generators, and each does a
-//! real evaluation against a running server; a fuzzer and a browser use the same server, and so does
+//! Clients are generated from `openapi/warpgauge-client.json` by four generators for four languages,
+//! and each does a real evaluation against a running server; a fuzzer and a browser use the same server, and so does
 //! the gate, whose reports are read by the programs they are for. Everything is installed below
 //! `target/clients`.
 
@@ -49,6 +49,10 @@ enum Check {
     Generator,
     /// openapi-typescript.
     Typescript,
+    /// openapi-generator, language Java.
+    Java,
+    /// progenitor, language Rust.
+    Rust,
     /// prometheus-client's parser of metrics.
     Metrics,
     /// schemathesis.
@@ -61,11 +65,13 @@ enum Check {
     CiFiles,
 }
 
-const ALL: [Check; 9] = [
+const ALL: [Check; 11] = [
     Check::Validator,
     Check::PythonClient,
     Check::Generator,
     Check::Typescript,
+    Check::Java,
+    Check::Rust,
     Check::Metrics,
     Check::Fuzzer,
     Check::Browser,
@@ -84,6 +90,8 @@ struct Checks {
     reports: PathBuf,
     /// Where the gate's suite and its reports are.
     gate: PathBuf,
+    /// Where the Rust client is built.
+    rust_target: PathBuf,
     url: String,
 }
 
@@ -108,6 +116,7 @@ pub fn run(options: &Options) -> Result<()> {
         scripts: shell::root().join("xtask/clients"),
         reports: home.join("reports"),
         gate: home.join("gate"),
+        rust_target: home.join("rust"),
         url,
     };
     if !context.spec.is_file() {
@@ -138,6 +147,11 @@ impl Checks {
             Check::PythonClient => self.python_script("eval_openapi_python_client.py"),
             Check::Generator => self.python_script("eval_openapi_generator.py"),
             Check::Typescript => self.typescript(),
+            Check::Java => {
+                tools::java_annotations()?;
+                self.python_script("eval_java.py")
+            }
+            Check::Rust => self.rust(),
             Check::Metrics => shell::run(
                 self.tools
                     .python_program("python")
@@ -167,6 +181,20 @@ impl Checks {
             self.tools
                 .node()
                 .arg(self.scripts.join("eval_typescript.mjs"))
+                .arg(&self.spec)
+                .arg(&self.url),
+        )
+    }
+
+    /// The client is a crate of its own, with its own lock; it is generated while it is built.
+    fn rust(&self) -> Result<()> {
+        shell::run(
+            shell::cargo()
+                .args(["run", "--quiet", "--locked", "--manifest-path"])
+                .arg(self.scripts.join("rust/Cargo.toml"))
+                .arg("--target-dir")
+                .arg(&self.rust_target)
+                .arg("--")
                 .arg(&self.spec)
                 .arg(&self.url),
         )

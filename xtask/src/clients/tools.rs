@@ -21,7 +21,7 @@ pub struct Tools {
 impl Tools {
     /// Installs the pinned packages below `home`, unless they are there already.
     pub fn install(home: &Path) -> Result<Self> {
-        ensure_program("java", "default-jre-headless")?;
+        ensure_program("javac", "default-jdk-headless")?;
         ensure_program("npm", "npm")?;
         let tools = Self { venv: home.join("venv"), node_home: home.join("node") };
         let scripts = shell::root().join("xtask/clients");
@@ -99,13 +99,24 @@ pub fn chromium() -> Result<PathBuf> {
     shell::require(BROWSERS[0], "install the package chromium")
 }
 
+/// The annotation with which generated Java marks itself, and which JDKs have no more; installed in CI.
+pub fn java_annotations() -> Result<()> {
+    let (archive, package) =
+        ("geronimo-annotation-1.3-spec.jar", "libgeronimo-annotation-1.3-spec-java");
+    ensure(archive, package, || Path::new("/usr/share/java").join(archive).is_file())
+}
+
 /// Installs a system package in CI; elsewhere says what to install.
 fn ensure_program(program: &str, package: &str) -> Result<()> {
-    if shell::find(program).is_some() {
+    ensure(program, package, || shell::find(program).is_some())
+}
+
+fn ensure(what: &str, package: &str, is_there: impl FnOnce() -> bool) -> Result<()> {
+    if is_there() {
         return Ok(());
     }
     if !shell::may_install_packages() {
-        bail!("`{program}` is not installed (Debian, Ubuntu: apt-get install {package})");
+        bail!("`{what}` is not installed (Debian, Ubuntu: apt-get install {package})");
     }
     shell::run(Command::new("apt-get").args(["update", "-qq"]))?;
     shell::run(
