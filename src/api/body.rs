@@ -32,6 +32,9 @@ const BUDGET_BODIES: u64 = 4;
 const LINGER: Duration = Duration::from_secs(5);
 const LINGER_BYTES: usize = 64 << 20;
 
+/// How long after a deadline was missed.
+const LINGER_LATE: Duration = Duration::from_millis(500);
+
 /// Bounds on the size of bodies, one and all together.
 #[derive(Debug, Clone)]
 pub(super) struct BodyLimits {
@@ -107,7 +110,10 @@ pub(super) async fn read(
                 return Ok((buffer, share));
             }
             Ok(Some(Err(error))) => return Err(truncated(buffer.len(), declared, &error)),
-            Err(_) => return Err(late(buffer.len(), started.elapsed(), &limits.deadlines)),
+            Err(_) => {
+                tokio::spawn(drain(stream, LINGER_LATE));
+                return Err(late(buffer.len(), started.elapsed(), &limits.deadlines));
+            }
         };
         let needed = buffer.len() + piece.len();
         let grown = if needed as u64 > limits.limit_bytes {
@@ -116,7 +122,7 @@ pub(super) async fn read(
             share.cover(needed, limits).and_then(|()| grow(&mut buffer, needed, declared))
         };
         if let Err(error) = grown {
-            tokio::spawn(drain(stream));
+            tokio::spawn(drain(stream, LINGER));
             return Err(error);
         }
         buffer.extend_from_slice(&piece);
@@ -143,10 +149,13 @@ fn grow(buffer: &mut Vec<u8>, needed: usize, declared: usize) -> Result<(), ApiE
 
 /// Reads and drops what still comes of a body that is refused.
 pub(super) fn linger(body: Body) {
-    tokio::spawn(drain(body.into_bytes_stream()));
+    tokio::spawn(drain(body.into_bytes_stream(), LINGER));
 }
 
-async fn drain(stream: impl futures_util::Stream<Item = std::io::Result<impl AsRef<[u8]>>>) {
+async fn drain(
+    stream: impl futures_util::Stream<Item = std::io::Result<impl AsRef<[u8]>>>,
+    patience: Duration,
+) {
     let mut stream = pin!(stream);
     let mut seen = 0;
     let reading = async {
@@ -158,7 +167,7 @@ async fn drain(stream: impl futures_util::Stream<Item = std::io::Result<impl AsR
         }
     };
     // Whether it ended or not, the connection is closed after this.
-    let _ = timeout(LINGER, reading).await;
+    let _ = timeout(patience, reading).await;
 }
 
 fn too_large(limits: &BodyLimits, declared: Option<u64>) -> ApiError {

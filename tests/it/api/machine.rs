@@ -54,7 +54,7 @@ async fn a_machine_without_devices_says_so() {
     let live = server.get("/live").await;
     assert_eq!((live.status, live.json()), (200, json!({"status": "alive"})));
     let metrics = server.get("/metrics").await;
-    assert!(metrics.text().contains("\nwarpgauge_ready 0.0\n"), "{}", metrics.text());
+    assert!(metrics.text().contains("\nwarpgauge_ready{} 0.0\n"), "{}", metrics.text());
     assert_eq!(health["gpu_available"], false);
     assert_eq!(health["gpu_count"], 0);
     let cuda = server.get("/cuda/info").await.json();
