@@ -285,6 +285,10 @@ impl Bench<'_> {
 
 /// A reference that cannot be compared with is the request's fault.
 fn unusable_reference(report: &EvaluateResponse) -> ServiceError {
+    if report.status == ResponseStatus::Error {
+        let why = report.failure.as_ref().map_or("the service says no more", |f| &f.message);
+        return ServiceError::Unavailable(format!("the reference kernel has no verdict: {why}"));
+    }
     let result = &report.kernel_exec_result;
     let why = result.compilation_error.as_ref().or(result.validation_error.as_ref());
     let (code, what) = if result.compiled {

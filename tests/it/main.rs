@@ -21,6 +21,7 @@ mod gate;
 mod import;
 mod jobs;
 mod lifecycle;
+mod not_emulated;
 mod openmetrics;
 mod profile;
 mod server;

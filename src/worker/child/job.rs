@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::arm::Arm;
 use super::buffers::{JobBuffer, Use, allocate_all};
 use super::counters;
+use super::emulated;
 use super::executor::Executor;
 use super::link::Link;
 use super::monitored;
@@ -87,7 +88,10 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
     let mut lost = executor.context.synchronize().is_err();
     if let Err(failed) = result {
         lost |= failed.sticky;
-        outcome.failure = Some(failed.failure);
+        outcome.failure = Some(match executor.emulator {
+            Some(emulator) => emulated::restated(failed.failure, emulator, &outcome),
+            None => failed.failure,
+        });
     }
     outcome.printed = executor.printed.take();
     residue.take_buffers(buffers);
