@@ -110,6 +110,7 @@ entry_points! {
         copy_on_device = "cuMemcpyDtoDAsync_v2":
             fn(CUdeviceptr, CUdeviceptr, usize, CUstream);
         fill = "cuMemsetD8Async": fn(CUdeviceptr, u8, usize, CUstream);
+        fill_words = "cuMemsetD32Async": fn(CUdeviceptr, c_uint, usize, CUstream);
     }
     optional {
         launch_ex = "cuLaunchKernelEx": fn(

@@ -120,6 +120,38 @@ impl DeviceBuffer {
         self.context.api().check(result, OPERATION)
     }
 
+    /// Queues setting `bytes` bytes from `offset` on to the four bytes of `word`, the lowest first,
+    /// again and again. The offset is a multiple of 4.
+    ///
+    /// # Errors
+    /// They reach past the end, or as the driver says.
+    pub fn fill_words(
+        &self,
+        offset: usize,
+        bytes: usize,
+        word: u32,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        const OPERATION: &str = "fill device memory";
+        check_range(OPERATION, offset, bytes, self.bytes)?;
+        let address = self.address + offset as u64;
+        if !address.is_multiple_of(4) {
+            let text = format!("{address:#x} is not a multiple of 4");
+            return Err(DeviceError::local(OPERATION, "invalid_value", text));
+        }
+        let whole = bytes / 4 * 4;
+        if whole > 0 {
+            // SAFETY: the range was checked.
+            let result =
+                unsafe { (self.context.api().fill_words)(address, word, whole / 4, stream.handle) };
+            self.context.api().check(result, OPERATION)?;
+        }
+        for at in whole..bytes {
+            self.fill_range(offset + at, 1, word.to_le_bytes()[at % 4], stream)?;
+        }
+        Ok(())
+    }
+
     /// Queues copying `bytes` bytes of `source` from `from` on to `to`.
     ///
     /// # Errors

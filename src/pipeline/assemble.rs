@@ -173,7 +173,9 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
             runtime: stats.map(|stats| stats.mean),
             runtime_stats: stats,
             compilation_error: None,
-            validation_error: why.or_else(|| failure.map(|failure| failure.message.clone())),
+            // What the machine lacks says nothing about the kernel: it is in `failure`.
+            validation_error: why
+                .or_else(|| failure.filter(|_| !ours).map(|failure| failure.message.clone())),
             metadata: metadata(
                 request.kernel.kernel_type,
                 device,

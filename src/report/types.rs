@@ -108,7 +108,7 @@ pub struct KernelExecResult {
     /// Why it did not compile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compilation_error: Option<String>,
-    /// Why it is not right.
+    /// Why it is not right; absent where the machine lacks something, which `failure` names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation_error: Option<String>,
     /// Kernel and device.

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{Comparison, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance};
+use super::{Comparison, Filling, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance, Trace};
 use crate::tensor::Dtype;
 use crate::tensor::element::{Element, for_dtype};
 use crate::tensor::shape::unravel;
@@ -21,26 +21,49 @@ pub(super) const CHUNK: usize = 1 << 15;
 ///
 /// Differences are computed in binary64, those of 64-bit integers exactly. A NaN or infinity
 /// matches only if the tolerance allows it and the expectation is NaN or the same infinity.
-/// `poison` is the pattern of one element with which the output was filled before the launch:
-/// mismatching elements that still hold it count as unwritten. Should the buffers not have the size
+/// `filling` is what the output held before the launch: if elements that still hold it, where
+/// something else is expected, are too many for chance, they count as unwritten. Should the buffers not have the size
 /// that `dtype` and `shape` give, the missing or surplus elements are mismatches.
 pub fn compare(
     dtype: Dtype,
     shape: &[u64],
     actual: &[u8],
     expected: &[u8],
-    poison: Option<&[u8]>,
+    filling: Option<Filling>,
     tolerance: &ResolvedTolerance,
 ) -> Comparison {
-    for_dtype!(dtype, compare_as(shape, actual, expected, poison, tolerance))
+    compare_traced(dtype, shape, actual, expected, filling, tolerance).0
 }
+
+/// As [`compare`], and what the launch left of the filling, to be added to that of others.
+pub fn compare_traced(
+    dtype: Dtype,
+    shape: &[u64],
+    actual: &[u8],
+    expected: &[u8],
+    filling: Option<Filling>,
+    tolerance: &ResolvedTolerance,
+) -> (Comparison, Trace) {
+    let elements = filling.map(|filling| filling.elements(dtype));
+    let (mut comparison, held, suspects) =
+        for_dtype!(dtype, compare_as(shape, actual, expected, elements, tolerance));
+    let mut trace = Trace::new(dtype);
+    trace.add_launch(held, suspects);
+    comparison.unwritten = if trace.is_reason() { trace.held } else { 0 };
+    (comparison, trace)
+}
+
+/// What an output held before the launch, by an element's place modulo 4.
+type Fillings = [[u8; 8]; 4];
 
 /// What one chunk found.
 #[derive(Default)]
 struct Partial {
     matched: u64,
     non_finite: u64,
-    unwritten: u64,
+    /// By place modulo 4: elements that hold the filling, and all that do or are wrong.
+    held: [u64; 4],
+    suspects: [u64; 4],
     errors: Errors,
     /// Element offset in the tensor, actual, expected.
     mismatches: Vec<(u64, String, String)>,
@@ -50,10 +73,13 @@ fn compare_as<T: Comparable>(
     shape: &[u64],
     actual: &[u8],
     expected: &[u8],
-    poison: Option<&[u8]>,
+    filling: Option<Fillings>,
     tolerance: &ResolvedTolerance,
-) -> Comparison {
-    let poison = poison.and_then(|pattern| pattern.get(..T::SIZE));
+) -> (Comparison, [u64; 4], [u64; 4]) {
+    // What follows a filling may be within a wide tolerance; but not where all is finite, and the
+    // filling is not or is next to the largest number.
+    let exact = tolerance.atol == 0.0 && tolerance.rtol == 0.0;
+    let sharp = exact || (T::ULP && T::SIZE > 1) || filling.is_none();
     let partials: Vec<Partial> = actual
         .par_chunks(CHUNK * T::SIZE)
         .zip(expected.par_chunks(CHUNK * T::SIZE))
@@ -62,14 +88,15 @@ fn compare_as<T: Comparable>(
             let first = (index * CHUNK) as u64;
             let quick = (actual.len() == expected.len())
                 .then(|| T::all_match(actual, expected, tolerance))
-                .flatten();
+                .flatten()
+                .filter(|_| sharp || actual == expected);
             match quick {
                 Some(errors) => Partial {
                     matched: (actual.len() / T::SIZE) as u64,
                     errors,
                     ..Partial::default()
                 },
-                None => examine::<T>(first, actual, expected, poison, tolerance),
+                None => examine::<T>(first, actual, expected, filling.as_ref(), tolerance),
             }
         })
         .collect();
@@ -84,7 +111,7 @@ fn examine<T: Comparable>(
     first: u64,
     actual: &[u8],
     expected: &[u8],
-    poison: Option<&[u8]>,
+    filling: Option<&Fillings>,
     tolerance: &ResolvedTolerance,
 ) -> Partial {
     let mut partial = Partial::default();
@@ -92,6 +119,12 @@ fn examine<T: Comparable>(
     for (offset, (actual_bytes, expected_bytes)) in pairs.enumerate() {
         let (actual, expected) = (T::read(actual_bytes), T::read(expected_bytes));
         let judged = judge(actual, expected, tolerance);
+        // The place of a chunk is a multiple of 4.
+        let cell = offset % 4;
+        let held = filling.is_some_and(|f| f[cell][..T::SIZE] == *actual_bytes)
+            && actual_bytes != expected_bytes;
+        partial.held[cell] += u64::from(held);
+        partial.suspects[cell] += u64::from(held || !judged.matches);
         if let Some(error) = judged.error {
             partial.errors.add(error, expected.to_f64());
             if T::ULP {
@@ -104,7 +137,6 @@ fn examine<T: Comparable>(
             continue;
         }
         partial.non_finite += u64::from(!actual.to_f64().is_finite());
-        partial.unwritten += u64::from(poison == Some(actual_bytes));
         if partial.mismatches.len() < MAX_LISTED_MISMATCHES {
             partial.mismatches.push((first + offset as u64, actual.text(), expected.text()));
         }
@@ -145,23 +177,26 @@ fn merge(
     shape: &[u64],
     ulp: bool,
     tolerance: &ResolvedTolerance,
-) -> Comparison {
+) -> (Comparison, [u64; 4], [u64; 4]) {
     let mut total = Partial::default();
     for partial in partials {
         total.matched += partial.matched;
         total.non_finite += partial.non_finite;
-        total.unwritten += partial.unwritten;
+        for cell in 0..4 {
+            total.held[cell] += partial.held[cell];
+            total.suspects[cell] += partial.suspects[cell];
+        }
         total.errors.merge(&partial.errors);
         let room = MAX_LISTED_MISMATCHES - total.mismatches.len();
         total.mismatches.extend(partial.mismatches.into_iter().take(room));
     }
     let errors = &total.errors;
-    Comparison {
+    let comparison = Comparison {
         passed: enough(total.matched, elements, tolerance),
         elements,
         matched: total.matched,
         non_finite: total.non_finite,
-        unwritten: total.unwritten,
+        unwritten: 0,
         max_abs_error: errors.max_abs(),
         max_rel_error: errors.max_rel(),
         mean_abs_error: errors.mean_abs(),
@@ -177,7 +212,8 @@ fn merge(
                 expected,
             })
             .collect(),
-    }
+    };
+    (comparison, total.held, total.suspects)
 }
 
 /// Whether so many matches are enough.

@@ -1,40 +1,25 @@
-//! Is the output right, and can it be trusted? Tolerances, comparison, proof of writing, reasons, and
+//! Is the output right, and can it be trusted? Tolerances, comparison, fillings, reasons, and
 //! the weaknesses of a contract; pure. docs/validation.md argues the rules.
 
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 mod compare;
+mod filling;
 mod lint;
 mod message;
 mod reason;
 mod tolerance;
-mod written;
 
 #[cfg(test)]
 mod corpora_tests;
 
-pub use compare::compare;
+pub use compare::{compare, compare_traced};
+pub use filling::{Filling, POISON_BYTE, Trace};
 pub use lint::{Contents, OutputFacts, Weakness, WeaknessCode, lint_output, no_expectation};
 pub use message::validation_error;
 pub use reason::{Reason, ReasonCode};
 pub use tolerance::{default_tolerance, resolve};
-pub use written::{WrittenProof, unwritten};
-
-/// Byte that fills outputs before a launch, so that elements that are never written are seen.
-///
-/// 0xFF repeated is NaN in every floating-point type (binary64, binary32, binary16, bfloat16, E4M3,
-/// E5M2), so a sum over unwritten memory is NaN; it is no valid bool, and as an integer it is −1 or
-/// the type's largest value, which few kernels are expected to write.
-pub const POISON_BYTE: u8 = 0xFF;
-
-/// Byte that fills outputs in a second run, to prove that every element is written.
-///
-/// 0x7F repeated is NaN in binary16, E4M3 and E5M2, and within 0.4 % of the largest number of
-/// binary64, binary32 and bfloat16, so that what is computed from it is far from right; it is no
-/// valid bool. One-byte integers may hold it, but not where another run of the same kernel on the
-/// same inputs left [`POISON_BYTE`].
-pub const SECOND_POISON_BYTE: u8 = 0x7F;
 
 /// Mismatches that a comparison lists.
 pub const MAX_LISTED_MISMATCHES: usize = 10;
@@ -95,7 +80,7 @@ pub struct Comparison {
     pub matched: u64,
     /// Elements that are NaN or infinite where the expectation is not, or that may not be.
     pub non_finite: u64,
-    /// Elements that still hold the poison pattern: never written.
+    /// Elements that still hold what the output was filled with: never written.
     pub unwritten: u64,
     /// Largest |actual − expected| among finite pairs.
     pub max_abs_error: f64,

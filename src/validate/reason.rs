@@ -196,7 +196,7 @@ impl Reason {
 mod tests {
     use super::*;
     use crate::tensor::Dtype;
-    use crate::validate::{POISON_BYTE, compare, resolve};
+    use crate::validate::{Filling, compare, resolve};
 
     #[test]
     fn names_are_those_on_the_wire() {
@@ -212,15 +212,15 @@ mod tests {
     #[test]
     fn the_most_telling_code_of_a_comparison_wins() {
         let expected = vec![0; 16];
+        let filling = Filling::not_a_number(77);
         let reason = |actual: &[f32]| {
             let actual: Vec<u8> = actual.iter().flat_map(|x| x.to_le_bytes()).collect();
             let tolerance = resolve(None, Dtype::Float32);
-            let poison = [POISON_BYTE; 4];
             let result =
-                compare(Dtype::Float32, &[4], &actual, &expected, Some(&poison), &tolerance);
+                compare(Dtype::Float32, &[4], &actual, &expected, Some(filling), &tolerance);
             Reason::of_comparison("y", &result).map(|reason| reason.code)
         };
-        let poison = f32::from_le_bytes([POISON_BYTE; 4]);
+        let poison = f32::from_bits(filling.word(Dtype::Float32));
         assert_eq!(reason(&[0.0; 4]), None);
         assert_eq!(reason(&[0.0, 1.0, 0.0, 0.0]), Some(ReasonCode::OutputMismatch));
         assert_eq!(reason(&[0.0, 1.0, f32::INFINITY, 0.0]), Some(ReasonCode::NonFiniteOutput));

@@ -24,6 +24,7 @@ mod gate;
 mod import;
 mod jobs;
 mod lifecycle;
+mod not_emulated;
 mod openmetrics;
 mod private;
 mod profile;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::contract::Tolerance;
-use crate::validate::{POISON_BYTE, resolve, validation_error};
+use crate::validate::{Filling, resolve, validation_error};
 
 fn bytes<T: Element>(values: &[T]) -> Vec<u8> {
     let mut out = vec![0; values.len() * T::SIZE];
@@ -89,23 +89,71 @@ fn integers_of_64_bits_are_exact() {
 
 #[test]
 fn unwritten_elements_are_counted() {
-    let poison = [POISON_BYTE; 8];
-    for dtype in Dtype::ALL {
-        let size = dtype.size();
-        let expected = vec![0; 6 * size];
-        let mut actual = expected.clone();
-        actual[size..4 * size].fill(POISON_BYTE);
-        let t = resolve(None, dtype);
-        let result = compare(dtype, &[2, 3], &actual, &expected, Some(&poison[..size]), &t);
-        assert_eq!((result.unwritten, result.matched), (3, 3), "{dtype}");
-        assert_eq!(result.non_finite, if dtype.is_float() { 3 } else { 0 }, "{dtype}");
-        assert_eq!(result.first_mismatches[2].index, [1, 0], "{dtype}");
-        // Where the pattern is what was expected, it has been written.
-        if !dtype.is_float() {
-            let result = compare(dtype, &[6], &actual, &actual, Some(&poison[..size]), &t);
-            assert_eq!((result.passed, result.unwritten), (true, 0), "{dtype}");
+    for filling in [Filling::FIXED, Filling::not_a_number(0x1234_5678_9ABC), Filling::number(99)] {
+        for dtype in Dtype::ALL {
+            let size = dtype.size();
+            let expected = vec![0; 8 * size];
+            let filled = filling.word(dtype).to_le_bytes().repeat(2 * size);
+            let mut actual = filled.clone();
+            actual[4 * size..].fill(0);
+            let t = resolve(None, dtype);
+            let result = compare(dtype, &[2, 4], &actual, &expected, Some(filling), &t);
+            assert_eq!((result.unwritten, result.matched), (4, 4), "{dtype} {filling:?}");
+            assert_eq!(result.first_mismatches[2].index, [0, 2], "{dtype}");
+            // Where the pattern is what was expected, nobody can tell.
+            if !dtype.is_float() {
+                let result = compare(dtype, &[8], &actual, &actual, Some(filling), &t);
+                assert_eq!((result.passed, result.unwritten), (true, 0), "{dtype}");
+            }
         }
     }
+}
+
+#[test]
+fn minus_one_that_was_written_is_a_mismatch() {
+    for dtype in [Dtype::Int8, Dtype::Uint8, Dtype::Int16, Dtype::Int32, Dtype::Int64, Dtype::Bool]
+    {
+        let t = resolve(None, dtype);
+        let (expected, actual) = (vec![0; 64 * dtype.size()], vec![0xFF; 64 * dtype.size()]);
+        for bits in 0..500u64 {
+            let filling = Filling::drawn(bits.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let result = compare(dtype, &[64], &actual, &expected, Some(filling), &t);
+            assert_eq!((result.matched, result.unwritten), (0, 0), "{dtype}");
+        }
+    }
+}
+
+#[test]
+fn a_nan_that_was_never_written_is_told_from_one_that_was() {
+    let allowed = ResolvedTolerance { allow_non_finite: true, ..tolerance(1e-5, 1e-4) };
+    for dtype in [Dtype::Float16, Dtype::Bfloat16, Dtype::Float32, Dtype::Float64] {
+        let size = dtype.size();
+        // The NaN of the hardware, and one of another payload.
+        let mut nan = vec![0xFF; size];
+        nan[size - 1] = 0x7F;
+        for bits in 0..500u64 {
+            let filling = Filling::not_a_number(bits.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let filled = filling.word(dtype).to_le_bytes().repeat(size);
+            let expected = nan.repeat(4);
+            let result = compare(dtype, &[4], &filled, &expected, Some(filling), &allowed);
+            assert_eq!((result.matched, result.unwritten), (4, 4), "{dtype}");
+            let mut other = expected.clone();
+            other[size - 1] = 0xFF;
+            let result = compare(dtype, &[4], &other, &expected, Some(filling), &allowed);
+            assert_eq!((result.matched, result.unwritten), (4, 0), "{dtype}");
+        }
+    }
+}
+
+#[test]
+fn what_follows_the_filling_within_a_wide_tolerance_is_unwritten() {
+    let wide = tolerance(1e30, 0.0);
+    let filling = Filling::drawn(12_345);
+    let filled = filling.word(Dtype::Int32).to_le_bytes().repeat(64);
+    let result = compare(Dtype::Int32, &[64], &filled, &[0; 256], Some(filling), &wide);
+    assert_eq!((result.passed, result.unwritten), (true, 64));
+    let result = compare(Dtype::Int32, &[64], &[1; 256], &[0; 256], Some(filling), &wide);
+    assert_eq!((result.passed, result.unwritten), (true, 0));
 }
 
 #[test]

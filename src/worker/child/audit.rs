@@ -8,7 +8,7 @@ use super::scrub::Residue;
 use super::trials::{Audit, Kept, present};
 use super::verify::{Oracle, Outputs};
 use crate::device::support::Near;
-use crate::validate::POISON_BYTE;
+use crate::validate::Filling;
 use crate::worker::protocol::Blame;
 
 impl Oracle<'_, '_> {
@@ -46,6 +46,11 @@ impl Oracle<'_, '_> {
             return Ok(false);
         };
         let (tools, buffer) = (self.executor.tools()?, &self.buffers[index]);
+        let wide = tolerance.atol > 0.0 || tolerance.rtol > 0.0;
+        if tolerance.allow_non_finite || wide && !buffer.spec.dtype.is_float() {
+            // What was never written may match here, and must be told from what was.
+            return Ok(false);
+        }
         let near = Near {
             atol: tolerance.atol,
             rtol: tolerance.rtol,
@@ -96,7 +101,7 @@ pub(super) fn launch_reference(
     buffers: &[JobBuffer<'_>],
 ) -> JobResult<()> {
     reference.forget(&executor.stream).map_err(environment)?;
-    restore_all(buffers, POISON_BYTE, &executor.stream).map_err(environment)?;
+    restore_all(buffers, Filling::FIXED, &executor.stream).map_err(environment)?;
     let launched = reference.launch(buffers, &executor.stream);
     launched.map_err(|error| Failed::device(error, Blame::Reference))
 }

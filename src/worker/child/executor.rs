@@ -18,11 +18,13 @@ use crate::device::{
     PinnedPool, SharedWipe, Staging, Stamps, Stream,
 };
 use crate::tensor::Dtype;
-use crate::validate::SECOND_POISON_BYTE;
 use crate::worker::protocol::{Blame, DeviceInfo, DeviceKind, Image};
 
 /// Page-locked memory kept for copies, bytes.
 const PINNED_BYTES: usize = 256 << 20;
+
+/// Guard bands hold a byte from 1 to this.
+const GUARD_BYTES: usize = 126;
 
 /// Size of the copies, hashes and fills that a new worker practises.
 const WARM_BYTES: usize = 4 << 20;
@@ -87,7 +89,7 @@ impl Executor {
             settings: monitor.as_ref().ok().map(GpuMonitor::settings),
             monitor,
             empty_launch_ms: None,
-            guard: 1 + Secret::new().below(usize::from(SECOND_POISON_BYTE) - 1) as u8,
+            guard: 1 + Secret::new().below(GUARD_BYTES) as u8,
             context,
             device,
         })

@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::arm::Arm;
 use super::buffers::{JobBuffer, Use, allocate_all};
 use super::counters;
+use super::emulated;
 use super::executor::Executor;
 use super::link::Link;
 use super::monitored;
@@ -16,7 +17,7 @@ use super::trials::{self, Inputs, Rig};
 use super::verify::{self, Evidence};
 use crate::contract::CacheState;
 use crate::device::DeviceError;
-use crate::validate::{POISON_BYTE, Reason, SECOND_POISON_BYTE};
+use crate::validate::{Filling, Reason};
 use crate::worker::protocol::{Blame, FromWorker, Job, LaunchCounts, RunFailure, RunOutcome};
 
 /// A job's failure.
@@ -87,7 +88,10 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
     let mut lost = executor.context.synchronize().is_err();
     if let Err(failed) = result {
         lost |= failed.sticky;
-        outcome.failure = Some(failed.failure);
+        outcome.failure = Some(match executor.emulator {
+            Some(emulator) => emulated::restated(failed.failure, emulator, &outcome),
+            None => failed.failure,
+        });
     }
     outcome.printed = executor.printed.take();
     residue.take_buffers(buffers);
@@ -154,17 +158,23 @@ fn candidate_launches(
         outcome.counts = count_launch(rig, job, arm)?;
     }
     let RunOutcome { timings, .. } = outcome;
-    timed(&mut timings.execute_ms, || rig.launch_once(arm, POISON_BYTE))?;
+    // Where nobody judges the outputs, they are what a caller gets who looks at them.
+    let first = match is_proven(job) {
+        true => Filling::not_a_number(rig.inputs.secret.bits()),
+        false => Filling::FIXED,
+    };
+    timed(&mut timings.execute_ms, || rig.launch_once(arm, first))?;
     let (canonical, hashed) = timed(&mut timings.d2h_ms, || verify::capture(rig, job))?;
     outcome.outputs = hashed;
     let mut evidence =
-        Evidence { canonical, second: None, history: Vec::new(), audits: Vec::new() };
+        Evidence { canonical, first, second: None, history: Vec::new(), audits: Vec::new() };
     if is_proven(job) {
         let tools = rig.executor.tools()?;
         timed(&mut timings.h2d_ms, || rig.inputs.renew(rig.buffers, tools))?;
-        let shown = timed(&mut timings.execute_ms, || rig.launch_once(arm, SECOND_POISON_BYTE))?;
+        let second = Filling::number(rig.inputs.secret.bits());
+        let shown = timed(&mut timings.execute_ms, || rig.launch_once(arm, second))?;
         let outputs = timed(&mut timings.d2h_ms, || verify::copy_outputs(rig))?;
-        evidence.second = Some((shown, outputs));
+        evidence.second = Some((shown, second, outputs));
     }
     if let Some(plan) = &job.trials {
         let mut progress = |samples: &[f32]| link.progress(samples.len(), samples);
@@ -209,7 +219,7 @@ fn count_launch(
     let Some(emulator) = rig.executor.emulator else { return Ok(None) };
     rig.executor.arm_checks(false)?;
     emulator.set_counting(true).map_err(environment)?;
-    let launched = rig.launch_once(arm, POISON_BYTE);
+    let launched = rig.launch_once(arm, Filling::FIXED);
     emulator.set_counting(false).map_err(environment)?;
     launched?;
     let counts = emulator.take_launch();

@@ -8,6 +8,7 @@ mod arm;
 mod audit;
 mod buffers;
 mod counters;
+mod emulated;
 mod executor;
 mod globals;
 mod intact;

@@ -21,7 +21,7 @@ use super::traced;
 use crate::contract::Role;
 use crate::device::{ACTIVITY, DeviceError, EventPool, GpmError, GpmValue, GpuMonitor, Stream};
 use crate::profile::{Cause, Unavailable};
-use crate::validate::POISON_BYTE;
+use crate::validate::Filling;
 use crate::worker::protocol::{Blame, Job, MonitorFacts, MonitorPlan, MonitorWindow, RunOutcome};
 
 /// Shortest time between two readings that NVML can evaluate well.
@@ -106,7 +106,7 @@ fn watch(
         // What a kernel adds to must not run away; what it overwrites may hold anything.
         arm.forget(stream).map_err(environment)?;
         let mut changed = changed.iter();
-        changed.try_for_each(|buffer| buffer.restore(POISON_BYTE, stream)).map_err(environment)
+        changed.try_for_each(|buffer| buffer.restore(Filling::FIXED, stream)).map_err(environment)
     };
     let running = belt.watch(candidate, || {
         put_back(arm)?;

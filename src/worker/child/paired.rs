@@ -20,7 +20,7 @@ use super::verify;
 use crate::measure::paired::{
     Arm as PairedArm, BlockOrder, LookOutcome, MAX_BLOCKS, PairedBlock, decide_at_look,
 };
-use crate::validate::{self, POISON_BYTE, Reason, ReasonCode};
+use crate::validate::{self, Filling, Reason, ReasonCode};
 use crate::worker::protocol::{Blame, FromWorker, Job, PairedPlan, RunOutcome};
 
 /// Farthest that the content of a buffer is moved from block to block, bytes.
@@ -171,7 +171,7 @@ fn slots(
     let mut fastest = f32::INFINITY;
     for arm in [&mut *a, &mut *b] {
         // Loads what the driver loads at the first launch, outside the gate.
-        rig.launch_once(arm, POISON_BYTE)?;
+        rig.launch_once(arm, Filling::FIXED)?;
         let samples = rig.run(arm, UNTIMED, &[])?.samples_ms;
         fastest = samples.into_iter().fold(fastest, f32::min);
     }
@@ -221,8 +221,12 @@ fn check(rig: &mut Rig<'_, '_>, job: &Job, reference: &mut Arm, audit: &Audit) -
         };
         let spec = &job.buffers[*buffer];
         let (actual, expected) = (actual.bytes(), expected.bytes());
-        let comparison =
-            validate::compare(spec.dtype, &spec.shape, actual, expected, None, tolerance);
+        let filling = rig.buffers[*buffer].is_poisoned().then_some(audit.filling);
+        let (comparison, trace) =
+            validate::compare_traced(spec.dtype, &spec.shape, actual, expected, filling, tolerance);
+        if trace.is_proof() {
+            return Err(verify::unwritten(&spec.name, &trace, &comparison, "side by side"));
+        }
         if let Some(text) = validate::validation_error(&spec.name, &comparison) {
             let text = format!("right when it was not timed, but side by side {text}");
             let code = ReasonCode::OutputVariesBetweenTrials;

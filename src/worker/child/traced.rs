@@ -10,7 +10,7 @@ use super::job::{JobResult, candidate, environment, timed};
 use super::link::Link;
 use super::scrub::Residue;
 use crate::contract::{CacheState, Role};
-use crate::validate::POISON_BYTE;
+use crate::validate::Filling;
 use crate::worker::protocol::{Blame, FromWorker, Job, RunOutcome, TracePlan, TraceView};
 
 /// Runs the job's launches for the tool. Nothing is timed, and nothing is verified: that was, or
@@ -97,7 +97,7 @@ fn timeline(
         for _ in 0..launches {
             // What a kernel adds to must not run away; what it overwrites may hold anything.
             for buffer in buffers.iter().filter(|buffer| buffer.spec.role == Role::Inout) {
-                buffer.restore(POISON_BYTE, &executor.stream).map_err(environment)?;
+                buffer.restore(Filling::FIXED, &executor.stream).map_err(environment)?;
             }
             if let (CacheState::Cold, Some(flush)) = (cache, &executor.flush) {
                 flush.fill(0, &executor.stream).map_err(environment)?;
@@ -123,7 +123,7 @@ fn seen(
 }
 
 pub(super) fn restore(executor: &Executor, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
-    restore_all(buffers, POISON_BYTE, &executor.stream).map_err(environment)
+    restore_all(buffers, Filling::FIXED, &executor.stream).map_err(environment)
 }
 
 fn launch(executor: &mut Executor, arm: &mut Arm, buffers: &[JobBuffer<'_>]) -> JobResult<()> {

@@ -17,8 +17,7 @@ use super::scrub::Residue;
 use super::secret::Secret;
 use super::trials::{Audit, Inputs, Rig, Shown, present};
 use crate::device::{MappedFile, Staging};
-use crate::tensor::Dtype;
-use crate::validate::{self, Comparison, POISON_BYTE, Reason, ReasonCode, SECOND_POISON_BYTE};
+use crate::validate::{self, Comparison, Filling, Reason, ReasonCode, Trace};
 use crate::worker::protocol::{
     AuditFacts, Blame, DeviceKind, Job, OutputCheck, OutputSummary, ReferenceRun, RunOutcome,
 };
@@ -48,8 +47,10 @@ pub(super) type Outputs = Vec<(usize, Staging)>;
 pub(super) struct Evidence {
     /// Outputs for the contract's own inputs, those that are checked or kept.
     pub canonical: Outputs,
-    /// Outputs of a second launch, on other inputs where they may differ, and on other poison.
-    pub second: Option<(Shown, Outputs)>,
+    /// What they held before.
+    pub first: Filling,
+    /// Outputs of a second launch, on other inputs where they may differ, and what they held before.
+    pub second: Option<(Shown, Filling, Outputs)>,
     /// Outputs of the first launches of the warm-up, in which the kernel keeps its variables.
     pub history: Vec<Audit>,
     /// Outputs of timed launches.
@@ -144,22 +145,31 @@ fn verify<'job>(
 ) -> JobResult<()> {
     intact::guards_intact(executor, buffers)?;
     intact::inputs_unchanged(executor, buffers)?;
-    let mut oracle = Oracle { executor, job, buffers, residue, references: Vec::new() };
+    let mut oracle =
+        Oracle { executor, job, buffers, residue, references: Vec::new(), traces: Vec::new() };
     let canonical = Shown::canonical(oracle.buffers);
     let expected = oracle.expect(&canonical)?;
     let mut right = true;
     for (buffer, expected) in &expected {
-        let comparison = oracle.compare(*buffer, &evidence.canonical, expected, POISON_BYTE)?;
+        let (comparison, trace) =
+            oracle.compare(*buffer, &evidence.canonical, expected, evidence.first)?;
         right &= comparison.passed;
+        if comparison.passed {
+            oracle.note(*buffer, &trace, &comparison, "the first launch")?;
+        } else {
+            oracle.traces.push((*buffer, trace));
+        }
         outcome.checks.push(OutputCheck { buffer: *buffer, comparison });
     }
     // A kernel that is wrong for the contract's inputs needs no further witness.
     if right {
-        let second = oracle.second(evidence, &expected, &outcome.checks)?;
+        let second = oracle.second(evidence, &expected)?;
         if job.lint {
             outcome.weaknesses = oracle.lint(&expected, second.as_ref())?;
         }
         oracle.later(evidence, &mut inputs.secret, outcome)?;
+    } else {
+        oracle.settle(evidence, &expected, &mut outcome.checks)?;
     }
     oracle.references.into_iter().for_each(|reference| reference.retire(residue));
     Ok(())
@@ -191,6 +201,8 @@ pub(super) struct Oracle<'a, 'job> {
     residue: &'a mut Residue,
     /// Loaded at first use, in the job's order.
     pub(super) references: Vec<Arm>,
+    /// What launches left of their fillings, by buffer.
+    traces: Vec<(usize, Trace)>,
 }
 
 /// Expected content of a buffer.
@@ -263,8 +275,8 @@ impl Oracle<'_, '_> {
         buffer: usize,
         actual: &Outputs,
         expected: &Expected,
-        poison: u8,
-    ) -> JobResult<Comparison> {
+        filling: Filling,
+    ) -> JobResult<(Comparison, Trace)> {
         let actual = actual.iter().find(|(index, _)| *index == buffer);
         let (Some(tolerance), Some((_, actual)), Some(compared)) =
             (self.job.tolerance(buffer), actual, self.buffers.get(buffer))
@@ -272,41 +284,24 @@ impl Oracle<'_, '_> {
             return Err(unknown(buffer));
         };
         let spec = compared.spec;
-        let poison = [poison; 8];
-        let poison = compared.is_poisoned().then(|| &poison[..spec.dtype.size()]);
+        let filling = compared.is_poisoned().then_some(filling);
         let (actual, expected) = (actual.bytes(), expected.bytes());
-        Ok(validate::compare(spec.dtype, &spec.shape, actual, expected, poison, tolerance))
+        let (dtype, shape) = (spec.dtype, &spec.shape);
+        Ok(validate::compare_traced(dtype, shape, actual, expected, filling, tolerance))
     }
 
-    /// The second launch is right too, and between them the two wrote every element. Returns what
-    /// was expected of it, if it had other inputs.
+    /// The second launch is right too. Returns what was expected of it, if it had other inputs.
     fn second(
         &mut self,
         evidence: &Evidence,
         canonical: &[(usize, Expected)],
-        checks: &[OutputCheck],
     ) -> JobResult<Option<(Shown, Expectations)>> {
-        let Some((shown, outputs)) = &evidence.second else { return Ok(None) };
+        let Some((shown, filling, outputs)) = &evidence.second else { return Ok(None) };
         let other = *shown != Shown::canonical(self.buffers);
         let computed = if other { Some(self.expect(shown)?) } else { None };
         for (buffer, expected) in computed.as_deref().unwrap_or(canonical) {
-            let comparison = self.compare(*buffer, outputs, expected, SECOND_POISON_BYTE)?;
-            let first = checks.iter().find(|check| check.buffer == *buffer);
-            let first = first.map(|check| &check.comparison).ok_or_else(|| unknown(*buffer))?;
-            let launches = Launches { first, second: &comparison };
-            let unwritten = match other {
-                true => launches.unwritten(self.job.buffers[*buffer].dtype),
-                false => self.kept_poison(*buffer, evidence, outputs),
-            };
-            if unwritten > 0 && self.buffers[*buffer].is_poisoned() {
-                let text = format!(
-                    "output `{}`: {unwritten} of {} elements were never written; a kernel must \
-                     write every element in every launch, whatever share of mismatches is allowed, \
-                     and what it is to keep needs role `inout`",
-                    self.job.buffers[*buffer].name, comparison.elements
-                );
-                return Err(Failed::reason(Reason::new(ReasonCode::OutputUnwritten, text)));
-            }
+            let (comparison, trace) = self.compare(*buffer, outputs, expected, *filling)?;
+            self.note(*buffer, &trace, &comparison, "the second launch")?;
             let Some(text) = self.describe(*buffer, &comparison) else { continue };
             let (code, when) = if other {
                 (ReasonCode::WrongForOtherSeeds, "right for the contract's seeds, but for others")
@@ -318,17 +313,67 @@ impl Oracle<'_, '_> {
         Ok(computed.map(|computed| (shown.clone(), computed)))
     }
 
-    /// Elements that kept the filling in both of two launches on equal inputs, beyond what chance
-    /// can do where elements are single bytes.
-    fn kept_poison(&self, index: usize, evidence: &Evidence, second: &Outputs) -> u64 {
-        let content = |outputs: &Outputs| outputs.iter().position(|(other, _)| *other == index);
-        let (Some(a), Some(b)) = (content(&evidence.canonical), content(second)) else { return 0 };
-        let (a, b) = (evidence.canonical[a].1.bytes(), second[b].1.bytes());
-        let size = self.job.buffers[index].dtype.size();
-        let proof = validate::unwritten(a, POISON_BYTE, b, SECOND_POISON_BYTE, size);
-        let ratio = self.job.tolerance(index).map_or(1.0, |t| t.required_matched_ratio);
-        let by_chance = if size == 1 { (1.0 - ratio) * proof.elements as f64 } else { 0.0 };
-        if proof.unwritten as f64 > by_chance { proof.unwritten } else { 0 }
+    /// Whether elements that are wrong were never written, where one launch cannot tell: the second
+    /// had another filling.
+    fn settle(
+        &mut self,
+        evidence: &Evidence,
+        canonical: &[(usize, Expected)],
+        checks: &mut [OutputCheck],
+    ) -> JobResult<()> {
+        let Some((shown, filling, outputs)) = &evidence.second else { return Ok(()) };
+        let open = |traces: &[(usize, Trace)], check: &OutputCheck| {
+            let comparison = &check.comparison;
+            let trace = traces.iter().find(|(buffer, _)| *buffer == check.buffer);
+            !comparison.passed
+                && comparison.unwritten == 0
+                && trace.is_some_and(|(_, trace)| trace.held > 0)
+        };
+        if !checks.iter().any(|check| open(&self.traces, check)) {
+            return Ok(());
+        }
+        let other = *shown != Shown::canonical(self.buffers);
+        let computed = if other { Some(self.expect(shown)?) } else { None };
+        for (buffer, expected) in computed.as_deref().unwrap_or(canonical) {
+            let Some(check) = checks.iter_mut().find(|check| check.buffer == *buffer) else {
+                continue;
+            };
+            let found = self.traces.iter().find(|(index, _)| index == buffer).map(|found| found.1);
+            let Some(first) = found.filter(|_| open(&self.traces, check)) else { continue };
+            let (_, mut both) = self.compare(*buffer, outputs, expected, *filling)?;
+            both.add(&first);
+            if both.is_reason() {
+                check.comparison.unwritten = first.held;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what a launch left of its filling. Unwritten elements count whatever share of mismatches
+    /// is allowed.
+    fn note(
+        &mut self,
+        buffer: usize,
+        trace: &Trace,
+        comparison: &Comparison,
+        launch: &str,
+    ) -> JobResult<()> {
+        let known = self.traces.iter_mut().find(|(index, _)| *index == buffer);
+        let all = match known {
+            Some((_, all)) => {
+                all.add(trace);
+                *all
+            }
+            None => {
+                self.traces.push((buffer, *trace));
+                *trace
+            }
+        };
+        if trace.held > 0 && all.is_proof() {
+            let name = &self.job.buffers[buffer].name;
+            return Err(unwritten(name, trace, comparison, launch));
+        }
+        Ok(())
     }
 
     /// Launches of the warm-up and timed launches were right too.
@@ -379,7 +424,10 @@ impl Oracle<'_, '_> {
                 _ => self.expect(&audit.shown)?,
             };
             for (buffer, expected) in &expected {
-                let comparison = self.compare(*buffer, &outputs, expected, POISON_BYTE)?;
+                let (comparison, trace) =
+                    self.compare(*buffer, &outputs, expected, audit.filling)?;
+                let launch = format!("launch {} {after}", audit.trial);
+                self.note(*buffer, &trace, &comparison, &launch)?;
                 if let Some(text) = self.describe(*buffer, &comparison) {
                     let text = format!("{before} {} {after}: {text}", audit.trial);
                     return Err(Failed::reason(Reason::new(code, text)));
@@ -397,28 +445,20 @@ impl Oracle<'_, '_> {
     }
 }
 
-/// How an output fared in two launches on different inputs, over different poison.
-struct Launches<'a> {
-    first: &'a Comparison,
-    second: &'a Comparison,
-}
-
-impl Launches<'_> {
-    /// Elements that are surely unwritten, whatever share of mismatches the contract allows.
-    ///
-    /// Inputs differ, so an element need not be unwritten in both launches, and equal positions
-    /// prove nothing. What proves it are values: a wrong element that holds the second poison, in a
-    /// type for which that is no value that a kernel computes (NaN of an unusual pattern, or next to
-    /// the largest number); for wide integers, wrong elements that hold the poison of their launch
-    /// in both. Narrow integers hold any value by chance: there the comparison alone judges.
-    fn unwritten(&self, dtype: Dtype) -> u64 {
-        match dtype.size() {
-            _ if !self.second.passed => self.second.unwritten,
-            2.. if dtype.is_float() => self.second.unwritten,
-            4.. => self.first.unwritten.min(self.second.unwritten),
-            _ => 0,
-        }
-    }
+/// That elements of an output were never written in a launch.
+pub(super) fn unwritten(
+    output: &str,
+    trace: &Trace,
+    comparison: &Comparison,
+    launch: &str,
+) -> Failed {
+    let text = format!(
+        "output `{output}`: {} of {} elements were never written ({launch}); a kernel must write \
+         every element in every launch, whatever share of mismatches is allowed, and what it is to \
+         keep needs role `inout`",
+        trace.held, comparison.elements
+    );
+    Failed::reason(Reason::new(ReasonCode::OutputUnwritten, text))
 }
 
 fn unknown(buffer: usize) -> Failed {

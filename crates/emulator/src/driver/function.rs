@@ -9,6 +9,7 @@ use super::context::context;
 use super::device::Arch;
 use super::entry::Out;
 use super::module::{FunctionEntry, set_dynamic};
+use super::registry::registry;
 use crate::Function;
 
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES` and `_PREFERRED_SHARED_MEMORY_CARVEOUT`.
@@ -29,6 +30,12 @@ pub fn max_threads(function: &Function) -> u32 {
 /// Warps whose registers fit a multiprocessor: each of the four schedulers has its own quarter.
 fn warps_by_registers(function: &Function) -> u32 {
     REGISTERS / 4 / registers_per_warp(function) * 4
+}
+
+/// The most registers that each thread of a block of that size can have.
+pub fn registers_for(threads: u32) -> u32 {
+    let warps = threads.div_ceil(32).div_ceil(4).max(1);
+    (REGISTERS / 4 / warps / 32 / 8 * 8).min(255)
 }
 
 /// Registers are given to warps in units of 256.
@@ -82,7 +89,11 @@ pub fn set_attribute(entry: &FunctionEntry, which: c_uint, value: c_int) -> Res 
             Ok(())
         }
         14 if value == 0 => Ok(()),
-        10..=15 => Err(Code::NOT_SUPPORTED),
+        10..=15 => {
+            let text = format!("{}: attributes of thread block clusters", entry.function.name());
+            registry()?.reports.message("launch", &text);
+            Err(Code::NOT_SUPPORTED)
+        }
         _ => Err(Code::INVALID_VALUE),
     }
 }

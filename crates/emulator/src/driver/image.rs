@@ -81,8 +81,11 @@ pub fn load(text: Result<String, Refusal>, device: u32, jit: &Jit) -> Res<(Modul
             let message = "the image is empty".to_owned();
             return Err(Refusal { code: Code::INVALID_IMAGE, message });
         }
-        let module = Module::load(&text, &registry.memory, device)
-            .map_err(|error| Refusal { code: Code::INVALID_PTX, message: error.to_string() })?;
+        let module = Module::load(&text, &registry.memory, device).map_err(|error| {
+            // What a GPU would take is not wrong with the text.
+            let code = if error.gap { Code::NOT_SUPPORTED } else { Code::INVALID_PTX };
+            Refusal { code, message: error.to_string() }
+        })?;
         fits(&module, device)?;
         Ok((module, text))
     });

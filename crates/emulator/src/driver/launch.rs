@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::abi::{Handle, LaunchAttribute, LaunchConfigC};
-use super::attributes::MAX_THREADS_PER_BLOCK;
+use super::attributes::{MAX_THREADS_PER_BLOCK, REGISTERS};
 use super::code::{Code, Res};
 use super::context::Core;
 use super::device::SM_COUNT;
 use super::entry::{In, api, host_bytes};
-use super::function::{blocks_per_sm, max_threads};
+use super::function::{blocks_per_sm, max_threads, registers_for};
 use super::module::{FunctionEntry, function};
 use super::registry::registry;
 use super::stream::stream;
@@ -89,6 +89,14 @@ impl Arguments {
     }
 }
 
+/// Notes what a launch asks for and the emulator lacks, for whoever asks why; what the call answers.
+fn lacks(text: &str) -> Code {
+    if let Ok(registry) = registry() {
+        registry.reports.message("launch", text);
+    }
+    Code::NOT_SUPPORTED
+}
+
 /// Whether the device can run such a grid of the function.
 fn check(entry: &FunctionEntry, config: &LaunchConfig, core: &Core) -> Res {
     let most = [(config.grid, [i32::MAX as u32, 65535, 65535]), (config.block, [1024, 1024, 64])];
@@ -102,8 +110,21 @@ fn check(entry: &FunctionEntry, config: &LaunchConfig, core: &Core) -> Res {
     if threads > MAX_THREADS_PER_BLOCK {
         return Err(Code::INVALID_VALUE);
     }
-    if threads > max_threads(&entry.function) {
+    if threads > entry.function.max_threads() {
         return Err(Code::LAUNCH_OUT_OF_RESOURCES);
+    }
+    if threads > max_threads(&entry.function) {
+        // The estimate may be too high; it is not by half.
+        if entry.function.registers() > 3 * registers_for(threads) / 2 {
+            return Err(Code::LAUNCH_OUT_OF_RESOURCES);
+        }
+        let registers = entry.function.registers();
+        return Err(lacks(&format!(
+            "{}: a block of {threads} threads with about {registers} registers each; how many it \
+             needs on a GPU, where {REGISTERS} are there for a block, only its assembler knows: \
+             state the size with __launch_bounds__({threads})",
+            entry.function.name()
+        )));
     }
     if config.dynamic_shared_bytes > entry.dynamic_limit.load(Ordering::Acquire) {
         return Err(Code::INVALID_VALUE);
@@ -175,6 +196,7 @@ fn code_of(kind: FaultKind) -> Code {
         FaultKind::Timeout | FaultKind::DivergentBarrierDeadlock => Code::LAUNCH_TIMEOUT,
         FaultKind::StackOverflow => Code::HARDWARE_STACK_ERROR,
         FaultKind::LaunchResources => Code::LAUNCH_OUT_OF_RESOURCES,
+        FaultKind::Unsupported => Code::NOT_SUPPORTED,
     }
 }
 
@@ -211,9 +233,13 @@ fn cooperative(attributes: &[LaunchAttribute]) -> Res<bool> {
         match attribute.id {
             2 => cooperative = value[0] != 0,
             // Cluster and preferred cluster dimensions.
-            4 | 11 if value[..3] != [1, 1, 1] => return Err(Code::NOT_SUPPORTED),
+            4 | 11 if value[..3] != [1, 1, 1] => {
+                let [x, y, z, ..] = value;
+                let text = format!("a launch in thread block clusters of {x} × {y} × {z} blocks");
+                return Err(lacks(&text));
+            }
             // Events that fire within a launch, and device-side graph updates.
-            7 | 12 | 13 => return Err(Code::NOT_SUPPORTED),
+            7 | 12 | 13 => return Err(lacks(&format!("launch attribute {}", attribute.id))),
             // Hints, which change no result: access policy, synchronisation policy, cluster
             // scheduling, overlap with the previous kernel, priority, memory domains, carveout.
             0 | 1 | 3..=6 | 8..=11 | 14 | 16 => {}

@@ -121,7 +121,7 @@ impl Block {
             ];
             Warp::new(w, lanes(threads, w), tid, grid.code)
         });
-        let bytes = grid.shared_bytes;
+        let bytes = grid.shared_room();
         let cta = Cta {
             id: place(grid, index),
             index,

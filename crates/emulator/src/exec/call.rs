@@ -25,7 +25,16 @@ fn copy(warp: &mut Warp, to: u32, from: u32, bytes: u32, mask: u32) {
     }
 }
 
-fn overflow(worker: &Worker<'_>, warp: &Warp, at: &At, what: &str) -> Box<LaunchFault> {
+/// A call for which there is no room. Recursion that deep has none on a GPU either, whose stack is
+/// smaller; for other calls a compiler makes room there, up to the local memory of a thread.
+fn overflow(worker: &Worker<'_>, warp: &Warp, at: &At, func: u32, what: &str) -> Box<LaunchFault> {
+    let mut frame = at.frame as u32;
+    let mut recursive = false;
+    while frame != NONE && !recursive {
+        recursive = warp.frames[frame as usize].func == func;
+        frame = warp.frames[frame as usize].parent;
+    }
+    let kind = if recursive { FaultKind::StackOverflow } else { FaultKind::Unsupported };
     let line = worker.grid.code.lines[at.pc as usize].0;
     let lane = at.active.trailing_zeros() as usize;
     let t = [warp.tid[0][lane], warp.tid[1][lane], warp.tid[2][lane]];
@@ -33,7 +42,7 @@ fn overflow(worker: &Worker<'_>, warp: &Warp, at: &At, what: &str) -> Box<Launch
         "{}: stack overflow in thread ({},{},{}): {what}; PTX line {line}",
         worker.grid.kernel, t[0], t[1], t[2]
     );
-    fault(FaultKind::StackOverflow, message)
+    fault(kind, message)
 }
 
 /// `call`: lanes enter a frame of the function, each function in its own if the call is indirect.
@@ -75,10 +84,10 @@ pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -
         }
         let caller = &warp.frames[at.frame];
         if caller.depth + 1 >= MAX_DEPTH {
-            return Err(overflow(worker, warp, at, &format!("calls {MAX_DEPTH} deep")));
+            return Err(overflow(worker, warp, at, func, &format!("calls {MAX_DEPTH} deep")));
         }
         if caller.top + info.local > code.funcs[0].local + STACK {
-            return Err(overflow(worker, warp, at, &format!("more than {STACK} bytes")));
+            return Err(overflow(worker, warp, at, func, &format!("more than {STACK} bytes")));
         }
         let frame = match warp.shared_frame(at.frame as u32, at.pc, func) {
             Some(f) => {
@@ -89,7 +98,7 @@ pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -
                 let (frame, grown) = warp.new_frame(code, func, at.frame as u32, at.pc, same);
                 if worker.grid.grow(grown) > MAX_STACKS {
                     let what = format!("more than {MAX_STACKS} bytes in all threads");
-                    return Err(overflow(worker, warp, at, &what));
+                    return Err(overflow(worker, warp, at, func, &what));
                 }
                 frame
             }

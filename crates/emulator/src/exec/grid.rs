@@ -61,6 +61,20 @@ impl Grid<'_> {
         self.stacks.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
+    /// Where the shared memory begins that the system keeps to itself: behind that of the block. On a
+    /// GPU it is in front of it.
+    pub(super) fn reserved_at(&self) -> u32 {
+        self.shared_bytes.next_multiple_of(16)
+    }
+
+    /// Shared memory that a block takes, in bytes.
+    pub(super) fn shared_room(&self) -> u32 {
+        match self.code.shared_reserved {
+            0 => self.shared_bytes,
+            reserved => self.reserved_at().saturating_add(reserved),
+        }
+    }
+
     /// A block that is not needed any more gives back what its calls have taken.
     fn release(&self, block: Option<Box<Block>>) {
         if let Some(block) = block {
@@ -239,7 +253,7 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
     let [bx, by, bz] = grid.cfg.block;
     let warps = (bx * by * bz).div_ceil(32) as usize;
     let per_byte = 1 + if grid.opts.sanitize { race::BYTES_PER_BYTE } else { 0 };
-    let shared = grid.shared_bytes as usize * per_byte;
+    let shared = grid.shared_room() as usize * per_byte;
     let bytes = warps * (Warp::estimate(grid.code) + 1024) + shared + 4096;
     let total = x * y * z;
     let hold = usize::try_from(total).unwrap_or(usize::MAX);
@@ -257,7 +271,7 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
              resident",
             grid.kernel, shared.resident
         );
-        return Err(fault(FaultKind::LaunchResources, message));
+        return Err(fault(FaultKind::Unsupported, message));
     }
     LAUNCHES.fetch_add(1, Ordering::Relaxed);
     let helpers = rayon::current_num_threads().saturating_sub(1).min(hold.saturating_sub(1));

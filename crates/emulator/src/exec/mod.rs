@@ -99,6 +99,8 @@ pub enum FaultKind {
     DivergentBarrierDeadlock,
     /// The launch asks for more than the device has.
     LaunchResources,
+    /// The kernel needs what a GPU has and the emulator lacks.
+    Unsupported,
 }
 
 /// A launch that stopped before its end.
@@ -202,7 +204,8 @@ pub fn launch(
     if program.uses_heap {
         memory.heap().prepare(memory, opts.device);
     }
-    let workspace = Workspace::new(memory, cfg.cooperative, opts.device).map_err(refuse)?;
+    let lacks = |message| LaunchFault { kind: FaultKind::Unsupported, message, finding: None };
+    let workspace = Workspace::new(memory, cfg.cooperative, opts.device).map_err(lacks)?;
     let grid = grid::Grid::new(
         &program.code,
         f.name(),

@@ -7,11 +7,15 @@ use super::grid::Worker;
 use super::step::At;
 use super::warp::Warp;
 use crate::ir::lower::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
-use crate::ir::{Inst, Op, Sreg};
+use crate::ir::{Inst, Op, RESERVED_SHARED, Sreg};
 use crate::ptx::Space;
 
 /// Clock cycles that one instruction of a warp counts for in `%clock`.
 const CYCLES: u64 = 4;
+
+/// Where cooperative groups keep what groups of several warps need, in the reserved shared memory:
+/// they count on 288 bytes.
+const GROUPS_OFFSET: u64 = 512;
 
 /// Where a generic address points.
 pub(super) fn space_of(va: u64) -> Space {
@@ -116,7 +120,12 @@ fn lanes(worker: &Worker<'_>, cta: &Cta, warp: &Warp, s: Sreg) -> [u64; 32] {
         Sreg::GlobalTimerLo => nanoseconds() & 0xffff_ffff,
         Sreg::GlobalTimerHi => nanoseconds() >> 32,
         Sreg::DynamicSmem => grid.cfg.dynamic_shared_bytes.into(),
-        Sreg::TotalSmem | Sreg::AggrSmem => grid.shared_bytes.into(),
+        Sreg::TotalSmem => grid.shared_bytes.into(),
+        Sreg::AggrSmem => u64::from(grid.shared_bytes) + u64::from(RESERVED_SHARED),
+        Sreg::ReservedBegin => grid.reserved_at().into(),
+        Sreg::ReservedGroups => u64::from(grid.reserved_at()) + GROUPS_OFFSET,
+        Sreg::ReservedEnd => u64::from(grid.reserved_at()) + u64::from(RESERVED_SHARED),
+        Sreg::ReservedBytes => RESERVED_SHARED.into(),
         Sreg::WorkspaceHigh => grid.workspace >> 32,
         Sreg::WorkspaceLow => grid.workspace & 0xffff_ffff,
         Sreg::Zero => 0,

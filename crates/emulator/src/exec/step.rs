@@ -243,7 +243,7 @@ fn other(worker: &mut Worker<'_>, cta: &mut Cta, warp: &mut Warp, at: &At, inst:
         _ => {
             let line = worker.grid.code.lines[at.pc as usize].0;
             let message = format!("PTX line {line}: {:?} cannot be executed", inst.op);
-            return Err(fault(FaultKind::IllegalInstruction, message));
+            return Err(fault(FaultKind::Unsupported, message));
         }
     }
     Ok(Flow::Next)

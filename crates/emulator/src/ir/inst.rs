@@ -7,6 +7,9 @@ pub(crate) const K: u32 = 1 << 31;
 /// The guard of an instruction without one.
 pub(crate) const NO_GUARD: u32 = u32::MAX;
 
+/// Shared memory of a block that the system keeps to itself, in bytes, since compute capability 8.0.
+pub(crate) const RESERVED_SHARED: u32 = 1 << 10;
+
 /// 32 lanes of a 32-bit register.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
@@ -111,6 +114,9 @@ pub(crate) struct Code {
     /// Registers of vectors and targets of tables.
     pub(crate) lists: Vec<Vec<u32>>,
     pub(crate) shared_static: u32,
+    /// Shared memory behind that of the block, for what the compiler's own headers keep there, in
+    /// bytes: [`RESERVED_SHARED`] if the kernel asks where it is, else 0.
+    pub(crate) shared_reserved: u32,
     /// Addresses and sizes of the module's constant variables.
     pub(crate) constants: Vec<(u64, u64)>,
 }

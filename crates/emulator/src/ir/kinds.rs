@@ -220,6 +220,12 @@ pub(crate) enum Sreg {
     DynamicSmem,
     TotalSmem,
     AggrSmem,
+    /// Where the reserved shared memory begins and ends, its size, and where in it the part of
+    /// cooperative groups is.
+    ReservedBegin,
+    ReservedGroups,
+    ReservedEnd,
+    ReservedBytes,
     /// High and low half of the address of a cooperative launch's workspace.
     WorkspaceHigh,
     WorkspaceLow,

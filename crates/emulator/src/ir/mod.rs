@@ -7,7 +7,8 @@ pub(crate) mod lower;
 mod op;
 
 pub(crate) use inst::{
-    CallSite, Class, Code, Consts, FuncInfo, Inst, K, NO_GUARD, Role, Row32, Row64, SourceLine,
+    CallSite, Class, Code, Consts, FuncInfo, Inst, K, NO_GUARD, RESERVED_SHARED, Role, Row32,
+    Row64, SourceLine,
 };
 pub(crate) use kinds::{
     Bar, Builtin, Carry, Cmp, F1, F2, FCmp, I1, I2, I3, Mbar, Redux, Rmw, Shfl, Sreg, Testp, Vote,

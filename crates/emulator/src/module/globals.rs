@@ -31,21 +31,18 @@ impl Globals {
         };
         let mut total = 0u64;
         for v in unit.vars.iter().filter(placed) {
-            let fail = |reason: String| LoadError {
-                line: v.line,
-                instruction: v.name.to_string(),
-                reason,
-            };
+            let lacks = |reason| LoadError::gap(v.line, v.name.to_string(), reason);
             if out.vars.contains_key(v.name) {
-                return Err(fail(format!("variable `{}` is defined twice", v.name)));
+                let reason = format!("variable `{}` is defined twice", v.name);
+                return Err(LoadError::invalid(v.line, v.name.to_string(), reason));
             }
             total = total.saturating_add(v.bytes);
             if total > MAX_BYTES {
-                return Err(fail(format!("more than {MAX_BYTES} bytes of global variables")));
+                return Err(lacks(format!("more than {MAX_BYTES} bytes of global variables")));
             }
             // It is all zeros, and takes no memory until somebody writes to it.
             let va = memory.alloc(v.bytes, AllocKind::Module(device));
-            let va = va.map_err(|e| fail(format!("no memory for `{}`: {e}", v.name)))?;
+            let va = va.map_err(|e| lacks(format!("no memory for `{}`: {e}", v.name)))?;
             out.vars.insert(v.name.to_string(), (va, v.bytes));
         }
         for v in unit.vars.iter().filter(placed) {
@@ -58,8 +55,7 @@ impl Globals {
         let Some((va, _)) = self.get(v.name) else {
             return Ok(());
         };
-        let fail =
-            |reason: String| LoadError { line: v.line, instruction: v.name.to_string(), reason };
+        let fail = |reason: String| LoadError::invalid(v.line, v.name.to_string(), reason);
         for (at, value) in v.init.iter().flat_map(|i| &i.items) {
             let bits = match value {
                 InitValue::Bits(bits) => *bits,

@@ -16,6 +16,9 @@ const MAX_CODE: usize = 4 << 20;
 /// Most shared memory that a kernel may declare, in bytes: more has to be dynamic.
 const MAX_STATIC_SHARED: u32 = 48 << 10;
 
+/// Registers that there are for one block.
+const BLOCK_REGISTERS: u32 = 64 << 10;
+
 /// A PTX text that could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("PTX line {line}: {reason}{}", at(.instruction))]
@@ -26,9 +29,21 @@ pub struct LoadError {
     pub instruction: String,
     /// What is wrong with it.
     pub reason: String,
+    /// Whether it is something that a GPU takes and the emulator lacks; else no device takes it.
+    pub gap: bool,
 }
 
 impl LoadError {
+    /// What no device takes.
+    pub(crate) fn invalid(line: u32, instruction: String, reason: String) -> Self {
+        Self { line, instruction, reason, gap: false }
+    }
+
+    /// What the emulator lacks.
+    pub(crate) fn gap(line: u32, instruction: String, reason: String) -> Self {
+        Self { line, instruction, reason, gap: true }
+    }
+
     /// Longest reason and longest instruction, in characters: both quote names from the text.
     const LONGEST: [usize; 2] = [400, 160];
 
@@ -83,6 +98,8 @@ pub struct Function {
     params: Vec<ParamLayout>,
     param_bytes: usize,
     max_threads: u32,
+    /// Whether the text says how large a block may be.
+    bounded: bool,
     const_bytes: u32,
     ptx_version: u32,
     target_sm: u32,
@@ -128,6 +145,7 @@ impl Module {
                 params,
                 param_bytes,
                 max_threads: f.max_threads.map_or(1024, |n| n.clamp(1, 1024)),
+                bounded: f.max_threads.is_some(),
                 const_bytes,
                 ptx_version: unit.version,
                 target_sm: unit.target,
@@ -166,18 +184,19 @@ impl Module {
 
 /// Whether a kernel keeps to the bounds, given the instructions of the module up to its end.
 fn fits(f: &Func<'_>, code: &Code, instructions: usize) -> Result<(), LoadError> {
-    let fail = |reason| Err(LoadError { line: f.line, instruction: f.name.to_string(), reason });
     if instructions > MAX_CODE {
-        return fail(format!(
+        let reason = format!(
             "more than {MAX_CODE} instructions in the kernels of the module and what they call"
-        ));
+        );
+        return Err(LoadError::gap(f.line, f.name.to_string(), reason));
     }
     let shared = code.shared_static;
     if shared > MAX_STATIC_SHARED {
-        return fail(format!(
+        let reason = format!(
             "{shared} bytes of declared shared memory; beyond {MAX_STATIC_SHARED} it has to be \
              dynamic (`extern __shared__`)"
-        ));
+        );
+        return Err(LoadError::invalid(f.line, f.name.to_string(), reason));
     }
     Ok(())
 }
@@ -192,11 +211,8 @@ fn index_functions<'a>(unit: &Unit<'a>) -> Result<HashMap<&'a str, usize>, LoadE
                 continue;
             }
             if old.body.is_some() {
-                return Err(LoadError {
-                    line: f.line,
-                    instruction: f.name.to_string(),
-                    reason: format!("function `{}` is defined twice", f.name),
-                });
+                let reason = format!("function `{}` is defined twice", f.name);
+                return Err(LoadError::invalid(f.line, f.name.to_string(), reason));
             }
         }
         out.insert(f.name, i);
@@ -235,7 +251,12 @@ impl Function {
     /// the same time, and some for addresses, in steps of 8 as the hardware gives them.
     pub fn registers(&self) -> u32 {
         let most = self.program.code.funcs.iter().map(|f| f.n32 + 2 * f.n64).max().unwrap_or(0);
-        (most + 4).next_multiple_of(8).clamp(16, 255)
+        let estimate = (most + 4).next_multiple_of(8).clamp(16, 255);
+        // An assembler that knows the size of the block keeps to what there is for it.
+        match self.bounded {
+            true => estimate.min(BLOCK_REGISTERS / self.max_threads.next_multiple_of(32) / 8 * 8),
+            false => estimate,
+        }
     }
 
     /// Largest block: `.maxntid`, or 1024.

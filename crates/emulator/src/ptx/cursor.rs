@@ -65,11 +65,12 @@ impl<'a> Cursor<'a> {
         let text = self.lexer.text();
         let begin = text[..self.now.at].rfind('\n').map_or(0, |n| n + 1);
         let end = text[self.now.at..].find('\n').map_or(text.len(), |n| self.now.at + n);
-        Err(LoadError {
-            line: self.now.line,
-            instruction: quote(&text[begin..end]),
-            reason: reason.into(),
-        })
+        Err(LoadError::invalid(self.now.line, quote(&text[begin..end]), reason.into()))
+    }
+
+    /// As [`Self::error`], of what the emulator lacks.
+    pub(super) fn lacks<T>(&self, reason: impl Into<String>) -> Result<T> {
+        self.error(reason).map_err(|error| LoadError { gap: true, ..error })
     }
 
     pub(super) fn is(&self, c: u8) -> bool {
@@ -143,7 +144,7 @@ impl<'a> Cursor<'a> {
     /// Runs `f` one level deeper.
     pub(super) fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH {
-            return self.error(format!("nested more than {MAX_DEPTH} levels deep"));
+            return self.lacks(format!("nested more than {MAX_DEPTH} levels deep"));
         }
         self.depth += 1;
         let result = f(self);

@@ -2,7 +2,7 @@
 
 use super::ast::{Init, InitItem, InitValue, Symbol};
 use super::cursor::{Cursor, Result};
-use super::{Operand, Space, Type, Var};
+use super::{Operand, Space, Type, Var, isa};
 
 /// Largest variable, in bytes.
 const MAX_VARIABLE: u64 = 1 << 34;
@@ -41,7 +41,10 @@ impl<'a> Cursor<'a> {
                         self.pointer_notes(&mut align)?;
                         return Ok((ty, align.max(ty.bytes() * vector), vector));
                     }
-                    None => return self.error(format!("`.{word}` is not a supported type")),
+                    None if isa::is_foreign_type(word) => {
+                        return self.lacks(format!("the type `.{word}` is not supported"));
+                    }
+                    None => return self.error(format!("`.{word}` is not a type")),
                 },
             }
         }
@@ -81,7 +84,7 @@ impl<'a> Cursor<'a> {
             self.expect(b']')?;
             count = match count.checked_mul(n).filter(|c| *c <= MAX_VARIABLE) {
                 Some(c) => c,
-                None => return self.error(format!("`{name}` is larger than 16 GiB")),
+                None => return self.lacks(format!("`{name}` is larger than 16 GiB")),
             };
         }
         let mut bytes = count * u64::from(ty.bytes());
@@ -139,7 +142,8 @@ impl<'a> Cursor<'a> {
             Operand::F64(v) => v,
             Operand::Name(name) if self.is(b'(') => {
                 if name != "generic" {
-                    return self.error(format!("`{name}(…)` in an initialiser is not supported"));
+                    let text = format!("`{name}(…)` in an initialiser is not supported");
+                    return if name == "mask" { self.lacks(text) } else { self.error(text) };
                 }
                 self.expect(b'(')?;
                 let name = self.word()?;

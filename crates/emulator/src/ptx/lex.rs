@@ -115,7 +115,9 @@ impl<'a> Lexer<'a> {
             while n == 0 || (word_byte(self.peek(n)) && !self.text[at..at + n].contains('.')) {
                 n += 1;
             }
-            return end(self, Kind::Word, at, at + n, at + n);
+            let word = end(self, Kind::Word, at, at + n, at + n);
+            // The one constant that PTX predefines: the threads of a warp.
+            return if word.text == "WARP_SZ" { Token { text: "32", ..word } } else { word };
         }
         if first == b'"' {
             let body = bytes[at + 1..].iter().position(|b| *b == b'"' || *b == b'\n');

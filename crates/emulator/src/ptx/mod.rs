@@ -8,6 +8,7 @@
 mod ast;
 mod cursor;
 mod decl;
+pub(crate) mod isa;
 mod lex;
 mod operand;
 #[cfg(test)]

@@ -51,6 +51,25 @@ fn negate(operand: Operand<'_>) -> Operand<'_> {
     }
 }
 
+/// The value of a binary operation, if it has one of at most 64 bits.
+fn calculate(operator: u8, a: i128, b: i128) -> Option<i128> {
+    let count = || u32::try_from(b).ok().filter(|count| *count < 64);
+    let value = match operator {
+        b'*' => a.checked_mul(b)?,
+        b'/' => a.checked_div(b)?,
+        b'%' => a.checked_rem(b)?,
+        b'+' => a + b,
+        b'-' => a - b,
+        // Bits that leave the 64 of a constant are lost.
+        b'<' => i128::from((a as u64) << count()?),
+        b'>' => a >> count()?,
+        b'&' => a & b,
+        b'^' => a ^ b,
+        _ => a | b,
+    };
+    (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&value).then_some(value)
+}
+
 impl<'a> Cursor<'a> {
     /// A number with an optional sign.
     pub(super) fn number(&mut self) -> Result<Operand<'a>> {
@@ -63,6 +82,70 @@ impl<'a> Cursor<'a> {
         };
         self.next();
         Ok(if minus { negate(value) } else { value })
+    }
+
+    /// A number, or an expression of integers, which has its value.
+    fn constant(&mut self) -> Result<Operand<'a>> {
+        let first = self.term()?;
+        self.expression(first, 0)
+    }
+
+    /// One number of an expression, with its signs.
+    fn term(&mut self) -> Result<Operand<'a>> {
+        if self.eat(b'~') {
+            return self.nested(|c| match c.term()? {
+                Operand::Int(v) => Ok(Operand::Int(!v)),
+                _ => c.error("`~` is for integers"),
+            });
+        }
+        if !self.eat(b'(') {
+            return self.number();
+        }
+        self.nested(|c| {
+            let value = c.constant()?;
+            c.expect(b')')?;
+            Ok(value)
+        })
+    }
+
+    /// What follows the value `left` of an expression, as far as it binds at least as strongly as
+    /// `least` says.
+    fn expression(&mut self, left: Operand<'a>, least: u8) -> Result<Operand<'a>> {
+        let mut left = left;
+        while let (Some((operator, strength)), Operand::Int(a)) = (self.operator(), &left) {
+            if strength < least {
+                break;
+            }
+            let a = *a;
+            self.next();
+            if matches!(operator, b'<' | b'>') {
+                self.next();
+            }
+            let right = self.term()?;
+            let Operand::Int(b) = self.nested(|c| c.expression(right, strength + 1))? else {
+                return self.error("an expression is of integers");
+            };
+            let Some(value) = calculate(operator, a, b) else {
+                return self.error("an expression whose value does not fit 64 bits");
+            };
+            left = Operand::Int(value);
+        }
+        Ok(left)
+    }
+
+    /// The operator that comes next, and how strongly it binds.
+    fn operator(&self) -> Option<(u8, u8)> {
+        let Kind::Punct(c) = self.now.kind else { return None };
+        let strength = match c {
+            b'*' | b'/' | b'%' => 6,
+            b'+' | b'-' => 5,
+            b'<' | b'>' if self.then.kind == Kind::Punct(c) => 4,
+            b'&' => 3,
+            b'^' => 2,
+            b'|' => 1,
+            _ => return None,
+        };
+        Some((c, strength))
     }
 
     /// `+8`, `-8`, `+-8`, or nothing.
@@ -91,8 +174,8 @@ impl<'a> Cursor<'a> {
                 self.next();
                 Ok(Operand::Not(self.word()?))
             }
-            Kind::Punct(b'-' | b'+') => self.number(),
-            Kind::Word if self.now.text.as_bytes()[0].is_ascii_digit() => self.number(),
+            Kind::Punct(b'-' | b'+' | b'~') => self.constant(),
+            Kind::Word if self.now.text.as_bytes()[0].is_ascii_digit() => self.constant(),
             _ => self.name_operand(),
         }
     }
@@ -148,7 +231,7 @@ impl<'a> Cursor<'a> {
             (Some(name), self.offset()?)
         };
         if self.is(b',') {
-            return self.error("an address with coordinates (textures, tensors) is not supported");
+            return self.lacks("an address with coordinates (textures, tensors) is not supported");
         }
         self.expect(b']')?;
         Ok(Operand::Address { base, offset })
@@ -172,5 +255,27 @@ mod tests {
         );
         assert!(matches!(literal("2.5"), Some(Operand::F64(v)) if v == 2.5f64.to_bits()));
         assert!(literal("9z").is_none());
+    }
+
+    #[test]
+    fn expressions_of_integers_have_their_value() {
+        let value = |text: &str| match Cursor::new(text).operand() {
+            Ok(Operand::Int(value)) => Some(value),
+            _ => None,
+        };
+        assert_eq!(value("WARP_SZ"), Some(32));
+        assert_eq!(value("WARP_SZ-1"), Some(31));
+        assert_eq!(value("-WARP_SZ"), Some(-32));
+        assert_eq!(value("WARP_SZ * 2 + 1"), Some(65));
+        assert_eq!(value("1 + 2 * 3 - 4"), Some(3));
+        assert_eq!(value("7 - 2 - 1"), Some(4));
+        assert_eq!(value("1 << 4 | 3 & 6 ^ 1"), Some(19));
+        assert_eq!(value("2 * (1 + 2)"), Some(6));
+        assert_eq!(value("~0 & 0xff"), Some(255));
+        assert_eq!(value("1 / 0"), None);
+        assert_eq!(value("18446744073709551615 + 1"), None);
+        assert_eq!(value(&format!("1{}", "+(1".repeat(100))), None, "bounded depth");
+        let offset = Cursor::new("[a+WARP_SZ]").operand();
+        assert!(matches!(offset, Ok(Operand::Address { base: Some("a"), offset: 32 })));
     }
 }

@@ -1,9 +1,9 @@
 //! Modules, functions and statements.
 
-use super::ast::{Func, FuncKind, Instr, Prototype, Stmt, StmtKind, Unit, Var};
+use super::ast::{Func, FuncKind, Instr, Operand, Prototype, Stmt, StmtKind, Unit, Var};
 use super::cursor::{Cursor, Result};
 use super::lex::Kind;
-use super::{Space, Type};
+use super::{Space, Type, isa};
 use crate::module::LoadError;
 
 /// How deep lists, vectors and blocks may be nested.
@@ -14,11 +14,8 @@ const MAX_TEXT: usize = 64 << 20;
 /// Parses a module.
 pub(crate) fn parse(text: &str) -> std::result::Result<Unit<'_>, LoadError> {
     if text.len() > MAX_TEXT {
-        return Err(LoadError {
-            line: 0,
-            instruction: String::new(),
-            reason: format!("{} bytes of PTX; the limit is {MAX_TEXT}", text.len()),
-        });
+        let reason = format!("{} bytes of PTX; the limit is {MAX_TEXT}", text.len());
+        return Err(LoadError::gap(0, String::new(), reason));
     }
     let mut cursor = Cursor::new(text);
     let mut unit = Unit::default();
@@ -70,7 +67,7 @@ impl<'a> Cursor<'a> {
                     unit.vars.extend(self.variables(space, external)?);
                     return Ok(());
                 }
-                other => return self.error(format!("directive `.{other}` is not supported")),
+                other => return self.directive(other),
             }
         }
     }
@@ -172,12 +169,28 @@ impl<'a> Cursor<'a> {
             "noreturn" | "noinline" => {}
             "unified" => self.skip_past(b')')?,
             "pragma" => self.skip_past(b';')?,
-            "reqnctapercluster" | "explicitcluster" => {
-                return self.error("thread block clusters are not supported");
+            // A cluster of one block is the block.
+            "explicitcluster" => {}
+            "reqnctapercluster" => {
+                let mut blocks = self.u32()?;
+                while self.eat(b',') {
+                    blocks = blocks.saturating_mul(self.u32()?);
+                }
+                if blocks != 1 {
+                    return self.lacks("thread block clusters are not supported");
+                }
             }
-            other => return self.error(format!("function directive `.{other}` is not supported")),
+            other => return self.directive(other),
         }
         Ok(())
+    }
+
+    /// A directive that is not known in this place.
+    fn directive<T>(&self, name: &str) -> Result<T> {
+        if isa::is_directive(name) {
+            return self.lacks(format!("directive `.{name}` is not supported here"));
+        }
+        self.error(format!("`.{name}` is not a directive of PTX"))
     }
 
     /// `(.param .u64 a, .reg .b32 b)`
@@ -218,7 +231,7 @@ impl<'a> Cursor<'a> {
             } else if self.eat(b'{') {
                 depth += 1;
                 if depth > MAX_DEPTH {
-                    return self.error(format!("blocks nested more than {MAX_DEPTH} deep"));
+                    return self.lacks(format!("blocks nested more than {MAX_DEPTH} deep"));
                 }
                 StmtKind::Open
             } else if self.is(b'.') {
@@ -286,7 +299,7 @@ impl<'a> Cursor<'a> {
                     out.push(Stmt { line, kind: StmtKind::Var(var) });
                 }
             }
-            other => return self.error(format!("directive `.{other}` is not supported here")),
+            other => return self.directive(other),
         }
         Ok(())
     }
@@ -308,6 +321,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Operands up to the semicolon.
+    fn operands_of(&mut self) -> Result<Vec<Operand<'a>>> {
+        let mut operands = Vec::new();
+        while !self.is(b';') {
+            if !operands.is_empty() {
+                self.expect(b',')?;
+            }
+            operands.push(self.operand()?);
+        }
+        Ok(operands)
+    }
+
     fn instruction(&mut self) -> Result<Instr<'a>> {
         let from = self.now.at;
         let guard = if self.eat(b'@') {
@@ -321,13 +346,12 @@ impl<'a> Cursor<'a> {
         while self.is(b'.') {
             mods.push(self.dotted()?);
         }
-        let mut operands = Vec::new();
-        while !self.is(b';') {
-            if !operands.is_empty() {
-                self.expect(b',')?;
-            }
-            operands.push(self.operand()?);
-        }
+        let operands = self.operands_of().map_err(|error| {
+            // Tensors, textures and the like have operands of their own.
+            let foreign = isa::has_foreign_operands(op);
+            let gap = foreign && (error.gap || !isa::has_modifiers(op));
+            LoadError { gap, ..error }
+        })?;
         let text = self.since(from);
         self.expect(b';')?;
         Ok(Instr { guard, op, mods, operands, text })

@@ -129,9 +129,49 @@ fn registers_bound_the_block() {
         unsafe { launch.launch(config(1, threads, 0)) }.map(|_| ())
     };
     assert_eq!(code(run(1024)), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-    assert_eq!(code(run(most + 1)), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    // Whether that many registers would do after all, only an assembler could tell.
+    assert_eq!(code(run(most + 1)), CUDA_ERROR_NOT_SUPPORTED);
     run(most).unwrap();
     stream.synchronize().unwrap();
+}
+
+/// An assembler that knows the size of the block keeps to the registers that there are for it.
+#[test]
+fn a_block_of_the_declared_size_always_fits() {
+    let context = own_context(0);
+    let stream = context.default_stream();
+    let lines = |line: &dyn Fn(u32) -> String| (0..100).map(line).collect::<String>();
+    let ptx = format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n\
+         .visible .entry wide(.param .u64 out) .maxntid 1024, 1, 1 {{\n.reg .b32 %r<101>;\n\
+         .reg .b64 %rd<2>;\nld.param.u64 %rd1, [out];\nmov.u32 %r100, 0;\n{}{}\
+         st.global.u32 [%rd1], %r100;\nret;\n}}\n",
+        lines(&|n| format!("ld.volatile.global.u32 %r{n}, [%rd1+{}];\n", 4 * n)),
+        lines(&|n| format!("add.u32 %r100, %r100, %r{n};\n")),
+    );
+    let wide = function(&context, &ptx, "wide");
+    assert_eq!(wide.num_regs().unwrap(), 64);
+    let mut out = stream.alloc_zeros::<u32>(100).unwrap();
+    let mut launch = stream.launch_builder(&wide);
+    launch.arg(&mut out);
+    unsafe { launch.launch(config(1, 1024, 0)) }.unwrap();
+    stream.synchronize().unwrap();
+}
+
+#[test]
+fn what_only_the_emulator_lacks_has_a_code_of_its_own() {
+    let context = own_context(0);
+    let load = |body: &str| {
+        let head = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry f()";
+        let ptx = format!("{head} {body}\n");
+        context.load_module(cudarc::nvrtc::Ptx::from_src(ptx)).map(|_| ())
+    };
+    let lacking = load("{ .reg .b32 %r<2>; vavrg4.u32.u32.u32 %r0, %r1, %r1, %r1; ret; }");
+    assert_eq!(code(lacking), CUDA_ERROR_NOT_SUPPORTED);
+    assert_eq!(code(load(".reqnctapercluster 2 { ret; }")), CUDA_ERROR_NOT_SUPPORTED);
+    load(".explicitcluster .reqnctapercluster 1, 1, 1 { ret; }").unwrap();
+    assert_eq!(code(load("{ vavrg5.u32 %r0; ret; }")), CUDA_ERROR_INVALID_PTX);
+    assert_eq!(code(load("{ bra nowhere; ret; }")), CUDA_ERROR_INVALID_PTX);
 }
 
 #[test]

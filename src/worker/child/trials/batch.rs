@@ -5,7 +5,7 @@ use crate::contract::CacheState;
 use crate::device::{
     ClockReading, DeviceBuffer, DeviceError, Event, PendingCopy, Staging, Stamp, clock_between,
 };
-use crate::validate::POISON_BYTE;
+use crate::validate::Filling;
 use crate::worker::child::arm::Arm;
 use crate::worker::child::buffers::{JobBuffer, outputs, restore_all};
 use crate::worker::child::executor::{Executor, TimingAids};
@@ -38,6 +38,8 @@ pub(in crate::worker::child) struct Audit {
     /// Place among the launches of its kind, from 0.
     pub trial: usize,
     pub shown: Shown,
+    /// What its outputs held before.
+    pub filling: Filling,
     /// Buffer and content.
     pub outputs: Vec<(usize, Kept)>,
 }
@@ -72,19 +74,19 @@ type Copies = Vec<(usize, Copying)>;
 /// What was queued and cannot be read yet.
 struct Queued {
     stamps: Option<[Stamp; 2]>,
-    audits: Vec<(usize, Shown, Copies)>,
+    audits: Vec<(usize, Shown, Filling, Copies)>,
 }
 
 impl Rig<'_, '_> {
-    /// One launch that is not timed, on outputs that hold `poison`; waits for it.
+    /// One launch that is not timed, on outputs that hold `filling`; waits for it.
     pub(in crate::worker::child) fn launch_once(
         &mut self,
         arm: &mut Arm,
-        poison: u8,
+        filling: Filling,
     ) -> JobResult<Shown> {
         let shown = self.inputs.advance(self.buffers);
         let stream = &self.executor.stream;
-        restore_all(self.buffers, poison, stream).map_err(environment)?;
+        restore_all(self.buffers, filling, stream).map_err(environment)?;
         arm.launch(self.buffers, stream).map_err(candidate)?;
         stream.synchronize().map_err(candidate)?;
         Ok(shown)
@@ -184,6 +186,7 @@ impl Rig<'_, '_> {
         let mut audits = Vec::new();
         for (index, [start, end]) in pairs.iter().take(count).enumerate() {
             let shown = self.inputs.advance(self.buffers);
+            let filling = self.inputs.filling();
             if memory == Memory::Wiped {
                 arm.forget(stream)?;
                 // Inputs that move leave nothing of use in shared memory.
@@ -191,7 +194,7 @@ impl Rig<'_, '_> {
                     aids.wipe.queue(stream)?;
                 }
             }
-            restore_all(self.buffers, POISON_BYTE, stream)?;
+            restore_all(self.buffers, filling, stream)?;
             flush.map_or(Ok(()), |flush| flush.fill(0, stream))?;
             if let Some(aids) = &mut aids {
                 // The gate right before the first event: behind anything else, what the device does
@@ -222,7 +225,7 @@ impl Rig<'_, '_> {
                     Ok((index, copy))
                 };
                 let copies = targets.into_iter().map(copy).collect::<Result<_, DeviceError>>()?;
-                audits.push((index, shown, copies));
+                audits.push((index, shown, filling, copies));
             }
         }
         let after = stamp(&aids, after)?;
@@ -245,7 +248,7 @@ impl Rig<'_, '_> {
             let after = after.finish().map_err(environment)?;
             batch.clock = clock_between(&before, &after);
         }
-        for (trial, shown, copies) in queued.audits {
+        for (trial, shown, filling, copies) in queued.audits {
             let finish = |(buffer, copy): (usize, Copying)| {
                 let kept = match copy {
                     Copying::Host(copy) => Kept::Host(copy.finish().map_err(candidate)?),
@@ -254,7 +257,7 @@ impl Rig<'_, '_> {
                 Ok((buffer, kept))
             };
             let outputs = copies.into_iter().map(finish).collect::<JobResult<_>>()?;
-            batch.audits.push(Audit { trial, shown, outputs });
+            batch.audits.push(Audit { trial, shown, filling, outputs });
         }
         Ok(batch)
     }

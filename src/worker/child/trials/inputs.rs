@@ -4,6 +4,7 @@
 //! saw. So the pointers of random inputs move over a pool of random numbers ([`JobBuffer`]), from a
 //! seed that the submitter does not know, and the pool is drawn anew before a place comes twice.
 
+use crate::validate::Filling;
 use crate::worker::child::buffers::{JobBuffer, Seed, Tools, WINDOWS};
 use crate::worker::child::job::JobResult;
 use crate::worker::child::secret::Secret;
@@ -77,6 +78,11 @@ impl Inputs {
             buffer.reseed(self.seed, tools)?;
         }
         Ok(())
+    }
+
+    /// What the outputs of the next launch hold before it.
+    pub(in crate::worker::child) fn filling(&mut self) -> Filling {
+        Filling::drawn(self.secret.bits())
     }
 
     /// Moves the windows for the next launch.

@@ -22,6 +22,7 @@ use super::arm::Arm;
 use super::job::{JobResult, environment, timed};
 use crate::device::{GpuHealth, GpuMonitor};
 use crate::measure::{Decision, Sorted, StopReason, WARMUP_BATCH, decide, is_stable};
+use crate::validate::Filling;
 use crate::worker::protocol::{BatchFacts, DeviceKind, TrialPlan};
 
 /// Warm-up ends this long after its planned end, whatever happened: seconds.
@@ -112,7 +113,7 @@ fn empty_launch(rig: &mut Rig<'_, '_>) -> JobResult<Option<f64>> {
         let inputs = Inputs::new(&[], false);
         let mut bare = Rig { executor: &mut *rig.executor, buffers: &mut [], inputs, cache };
         // The first loads the kernel.
-        bare.launch_once(&mut arm, 0)?;
+        bare.launch_once(&mut arm, Filling::FIXED)?;
         let samples = bare.run(&mut arm, EMPTY_LAUNCHES, &[])?.samples_ms;
         let samples = samples.into_iter().map(f64::from).collect::<Vec<_>>();
         rig.executor.empty_launch_ms = Sorted::new(&samples).map(|sorted| sorted.median());

@@ -1,16 +1,17 @@
 //! Which instruction goes where.
 
-use super::Reason;
 use super::func::Lower;
 use super::mods::Mods;
+use super::{Problem, Reason, gap};
 use crate::ir::{I1, I2};
-use crate::ptx::{Instr, Operand, Type};
+use crate::ptx::{Instr, Operand, Type, isa};
 
 impl<'a> Lower<'_, '_, '_, 'a> {
     /// Operand `i`.
     pub(super) fn arg<'i>(&self, instr: &'i Instr<'a>, i: usize) -> Reason<&'i Operand<'a>> {
         let n = instr.operands.len();
-        instr.operands.get(i).ok_or_else(|| format!("it has {n} operands, too few"))
+        let few = || Problem::from(format!("it has {n} operands, too few"));
+        instr.operands.get(i).ok_or_else(few)
     }
 
     /// There must be exactly `n` operands.
@@ -18,7 +19,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         if instr.operands.len() == n {
             return Ok(());
         }
-        Err(format!("it has {} operands instead of {n}", instr.operands.len()))
+        Err(format!("it has {} operands instead of {n}", instr.operands.len()).into())
     }
 
     pub(super) fn instruction(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
@@ -67,6 +68,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             "atom" => self.atom(i, m, true),
             "red" => self.atom(i, m, false),
             "cvta" => self.cvta(i, m),
+            "createpolicy" => self.create_policy(i, m),
             "isspacep" => self.isspacep(i, m),
             "prefetch" | "prefetchu" | "discard" | "applypriority" => {
                 m.drop_if(|_| true);
@@ -118,16 +120,19 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 self.push(crate::ir::Op::Nop, &[], &[], 0);
                 Ok(())
             }
-            "wgmma" | "tcgen05" => Err("warpgroup and tensor-memory matrix instructions are not \
-                 supported by the emulator"
-                .into()),
+            "wgmma" | "tcgen05" => Err(gap(
+                "warpgroup and tensor-memory matrix instructions are not supported by the emulator",
+            )),
             "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => {
-                Err("textures and surfaces are not supported by the emulator".into())
+                Err(gap("textures and surfaces are not supported by the emulator"))
             }
             "mapa" | "getctarank" | "multimem" => {
-                Err("thread block clusters and multicast are not supported by the emulator".into())
+                Err(gap("thread block clusters and multicast are not supported by the emulator"))
             }
-            other => Err(format!("instruction `{other}` is not supported by the emulator")),
+            other if isa::is_instruction(other) => {
+                Err(gap(format!("instruction `{other}` is not supported by the emulator")))
+            }
+            other => Err(format!("`{other}` is not an instruction of PTX").into()),
         }
     }
 

@@ -1,20 +1,20 @@
 //! Asynchronous copies, barrier objects and the stack.
 
-use super::Reason;
 use super::func::Lower;
 use super::memory::hint;
 use super::mods::Mods;
 use super::names::{V, class};
+use super::{Reason, gap};
 use crate::ir::{Class, Mbar, Op};
 use crate::ptx::{Instr, Operand, Space, Type};
 
 impl<'a> Lower<'_, '_, '_, 'a> {
     pub(super) fn cp_async(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         if !m.take("async") {
-            return Err("this form of `cp` is not supported by the emulator".into());
+            return Err(gap("this form of `cp` is not supported by the emulator"));
         }
         if m.take("bulk") {
-            return Err("bulk copies (TMA) are not supported by the emulator".into());
+            return Err(gap("bulk copies (TMA) are not supported by the emulator"));
         }
         // A copy is complete as soon as it is issued, so there is nothing to wait for.
         if m.take("commit_group") || m.take("wait_group") || m.take("wait_all") {
@@ -35,7 +35,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
         m.drop_if(|s| s.starts_with("shared") || s == "global");
         m.drop_if(hint);
-        let zfill = i.operands.len() == 4;
+        let policy = self.cache_policy(i, i.operands.len().saturating_sub(1))?;
+        let zfill = i.operands.len() - policy == 4;
         let dst = self.address(self.arg(i, 0)?, Space::Shared)?;
         let src = self.address(self.arg(i, 1)?, Space::Global)?;
         let bytes = match self.arg(i, 2)? {
@@ -47,7 +48,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let size = if zfill {
             match self.arg(i, 3)? {
                 Operand::Name(n) if matches!(self.register(n), Some((Type::Pred, _))) => {
-                    return Err("`cp.async` with a predicate is not supported".into());
+                    return Err(gap("`cp.async` with a predicate is not supported"));
                 }
                 other => self.source(other, Type::U32)?,
             }
@@ -117,10 +118,10 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             ("pending_count", Mbar::PendingCount),
         ];
         let Some(mut kind) = m.one_of(&names) else {
-            return Err("this `mbarrier` operation is not supported by the emulator".into());
+            return Err(gap("this `mbarrier` operation is not supported by the emulator"));
         };
         if m.take("expect_tx") || m.take("noComplete") {
-            return Err("transaction counts of `mbarrier` are not supported".into());
+            return Err(gap("transaction counts of `mbarrier` are not supported"));
         }
         let parity = m.take("parity");
         m.drop_if(|s| s.starts_with("shared") || s == "b64" || s == "noinc");

@@ -1,10 +1,10 @@
 //! `cvt`, `setp`, `set`, `selp`, `slct`.
 
-use super::Reason;
 use super::float::fp;
 use super::func::Lower;
 use super::mods::Mods;
 use super::names::{V, class};
+use super::{Reason, gap};
 use crate::exec::soft::Round;
 use crate::ir::{Class, Cmp, Cvt, FCmp, Op};
 use crate::ptx::{Instr, Operand, Type};
@@ -227,7 +227,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
 
     pub(super) fn cvt(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         if m.take("pack") {
-            return Err("`cvt.pack` is not supported".into());
+            return Err(gap("`cvt.pack` is not supported"));
         }
         let integral = m.one_of(&[
             ("rni", Round::Rn),
@@ -244,7 +244,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         if i.operands.len() == 3 {
             let fits = matches!(to, Type::F16x2 | Type::Bf16x2 | Type::E4m3x2 | Type::E5m2x2);
             if !fits || from != Type::F32 {
-                return Err("this packed conversion is not supported".into());
+                return Err(gap("this packed conversion is not supported"));
             }
             let ab: [V; 2] = self.sources(i, 1, from)?;
             let d = self.dest(self.arg(i, 0)?, to)?;
@@ -261,7 +261,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let good = |t: Type| !matches!(t, Type::Pred | Type::B128) && !packed(t);
         let eight = matches!(to, Type::E4m3x2 | Type::E5m2x2) && from == Type::F16x2;
         if !eight && (!good(to) || !good(from) || from == Type::Tf32) {
-            return Err("this conversion is not supported".into());
+            return Err(gap("this conversion is not supported"));
         }
         let is_int = |t: Type| !t.float() && !packed(t);
         if is_int(from) && mode.ftz {

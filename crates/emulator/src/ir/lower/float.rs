@@ -1,9 +1,9 @@
 //! Floating-point arithmetic and functions.
 
-use super::Reason;
 use super::func::Lower;
 use super::mods::Mods;
 use super::names::V;
+use super::{Reason, gap};
 use crate::ir::{F1, F2, Fp, Mode, Op, Testp};
 use crate::ptx::{Instr, Operand, Type};
 
@@ -84,7 +84,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             return Err("`.xorsign` needs `.abs`".into());
         }
         if i.operands.len() == 4 {
-            return Err("minimum and maximum of three are not supported".into());
+            return Err(gap("minimum and maximum of three are not supported"));
         }
         let op = match (i.op, nan, xor) {
             ("min", false, false) => F2::Min,
@@ -101,7 +101,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
 
     fn fma(&mut self, i: &Instr<'a>, m: &mut Mods<'_>, mode: Mode) -> Reason<()> {
         if m.take("oob") {
-            return Err("`.oob` is not supported".into());
+            return Err(gap("`.oob` is not supported"));
         }
         let ty = m.ty()?;
         self.operands(i, 4)?;

@@ -32,7 +32,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     pub(super) fn brx(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         m.take("uni");
         if !m.take("idx") {
-            return Err("only `brx.idx` is supported".into());
+            return Err("only `brx.idx` is known".into());
         }
         self.operands(i, 2)?;
         let index = self.source(self.arg(i, 0)?, Type::U32)?;
@@ -60,7 +60,9 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             match self.place(name) {
                 Some(Place::Frame(at, bytes)) => out.push((at, bytes)),
                 _ => {
-                    return Err(format!("`{name}` is not a `.param` variable of this function"));
+                    return Err(
+                        format!("`{name}` is not a `.param` variable of this function").into()
+                    );
                 }
             }
         }
@@ -89,7 +91,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let index = self.kernel.code.calls.len() as i64;
         if let Some((_, v)) = self.register(callee) {
             if v.0 != Class::W64 {
-                return Err(format!("`{callee}` cannot hold the address of a function"));
+                return Err(format!("`{callee}` cannot hold the address of a function").into());
             }
             self.kernel.indirect = true;
             self.kernel.code.calls.push(site);
@@ -98,14 +100,15 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
         let unit = self.kernel.env.unit;
         let Some(&f) = self.kernel.env.funcs.get(callee) else {
-            return Err(format!("function `{callee}` is not declared"));
+            return Err(format!("function `{callee}` is not declared").into());
         };
         let func = &unit.funcs[f];
         if func.body.is_none() {
             let Some(b) = builtin(callee) else {
                 return Err(format!(
                     "function `{callee}` has no body here and is none that the emulator provides"
-                ));
+                )
+                .into());
             };
             check_builtin(b, &site)?;
             self.kernel.code.calls.push(site);
@@ -117,7 +120,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 && have.iter().zip(want).all(|((_, n), v)| u64::from(*n) == v.bytes.max(1))
         };
         if !fits(&site.args, &func.params) || !fits(&site.rets, &func.rets) {
-            return Err(format!("the arguments do not fit the parameters of `{callee}`"));
+            return Err(format!("the arguments do not fit the parameters of `{callee}`").into());
         }
         site.func = self.kernel.function(f);
         self.kernel.code.calls.push(site);
@@ -171,7 +174,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let ty = m.ty()?;
         let n = i.operands.len();
         if !(3..=4).contains(&n) {
-            return Err(format!("it has {n} operands instead of 3 or 4"));
+            return Err(format!("it has {n} operands instead of 3 or 4").into());
         }
         let id = self.source(self.arg(i, 1)?, Type::U32)?;
         let count = match n {

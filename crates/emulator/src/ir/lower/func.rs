@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use super::mods::Mods;
 use super::names::{Place, Scope, V};
-use super::{Kernel, Reason, layout};
+use super::{Kernel, Problem, Reason, gap, layout};
 use crate::ir::{Class, Inst, NO_GUARD, Op, Role, SourceLine, alloc};
 use crate::module::LoadError;
-use crate::ptx::{Func, FuncKind, Instr, Space, Stmt, StmtKind, Var};
+use crate::ptx::{Func, FuncKind, Instr, Space, Stmt, StmtKind, Var, isa};
 
 /// Most local memory of one frame, in bytes.
 pub(super) const MAX_FRAME: u32 = 512 << 10;
@@ -59,7 +59,7 @@ pub(super) fn lower<'a>(
 ) -> Result<(), LoadError> {
     let Some(body) = &func.body else {
         let reason = format!("function `{}` is called but has no body", func.name);
-        return Err(LoadError { line: func.line, instruction: func.name.to_string(), reason });
+        return Err(LoadError::invalid(func.line, func.name.to_string(), reason));
     };
     let mut lower = Lower {
         kernel,
@@ -81,10 +81,10 @@ pub(super) fn lower<'a>(
         fresh: false,
         carry: None,
     };
-    let at = |line, text: &str, reason| {
+    let at = |line, text: &str, problem: Problem| {
         let instruction = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let instruction = instruction.chars().take(160).collect();
-        LoadError { line, instruction, reason }
+        LoadError { line, instruction, reason: problem.text, gap: problem.gap }
     };
     let header = |reason| at(func.line, func.name, reason);
     let (params, rets) = lower.header(func).map_err(header)?;
@@ -105,11 +105,21 @@ pub(super) fn lower<'a>(
 
 pub(super) type Slots = Vec<(u32, u32)>;
 
+/// A form that the emulator lacks is one of the ISA's, if all words of the instruction are.
+fn known_words(instr: &Instr<'_>, problem: Problem) -> Problem {
+    let foreign = |word: &&&str| !isa::is_modifier(instr.op, word);
+    let lowered = isa::has_modifiers(instr.op);
+    match instr.mods.iter().find(foreign).filter(|_| problem.gap && lowered) {
+        Some(word) => Problem::from(format!("`{}` has no modifier `.{word}`", instr.op)),
+        None => problem,
+    }
+}
+
 impl<'a> Lower<'_, '_, '_, 'a> {
     /// Parameters and results. A device function has them at the begin of its frame.
     fn header(&mut self, func: &Func<'a>) -> Reason<(Slots, Slots)> {
         if let Some(v) = func.params.iter().chain(&func.rets).find(|v| v.space == Space::Reg) {
-            return Err(format!("parameter `{}` in a register is not supported", v.name));
+            return Err(gap(format!("parameter `{}` in a register is not supported", v.name)));
         }
         if self.entry {
             let (offsets, _) = layout(&func.params);
@@ -150,7 +160,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             StmtKind::Label(name) => {
                 let at = self.drafts.len() as u32;
                 if self.labels.insert((self.scope_id(), name), at).is_some() {
-                    return Err(format!("label `{name}` is defined twice"));
+                    return Err(format!("label `{name}` is defined twice").into());
                 }
             }
             StmtKind::Reg { ty, vector, names } => {
@@ -185,7 +195,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 Place::DynamicShared
             }
             Space::Shared => Place::Shared(self.kernel.place_shared(var)?),
-            _ => return Err(format!("`{}` cannot be declared in a function", var.name)),
+            _ => return Err(format!("`{}` cannot be declared in a function", var.name).into()),
         };
         self.declare_place(var.name, place);
         Ok(())
@@ -202,13 +212,13 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 Some((_, (Class::P, n))) => {
                     self.guard = n * 2 + u32::from(not);
                 }
-                _ => return Err(format!("guard `{name}` is not a predicate register")),
+                _ => return Err(format!("guard `{name}` is not a predicate register").into()),
             }
         }
         self.fresh = true;
         let mut mods = Mods::new(&instr.mods)?;
-        self.instruction(instr, &mut mods)?;
-        mods.finish()
+        self.instruction(instr, &mut mods).map_err(|problem| known_words(instr, problem))?;
+        mods.finish(instr.op)
     }
 
     /// Emits an instruction; its index in the function.
@@ -272,10 +282,9 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     fn resolve(&mut self) -> Result<(), LoadError> {
         for (at, scope, label) in std::mem::take(&mut self.pending) {
             let draft = &self.drafts[at as usize];
-            let missing = |line| LoadError {
-                line,
-                instruction: label.to_string(),
-                reason: format!("label `{label}` is not defined"),
+            let missing = |line| {
+                let reason = format!("label `{label}` is not defined");
+                LoadError::invalid(line, label.to_string(), reason)
             };
             if draft.inst.op == Op::BrxIdx {
                 let Some((scope, labels)) = self.tables.get(label).cloned() else {

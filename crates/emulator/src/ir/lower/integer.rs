@@ -1,9 +1,9 @@
 //! Integer and bit instructions.
 
-use super::Reason;
 use super::func::Lower;
 use super::mods::Mods;
 use super::names::{V, class};
+use super::{Reason, gap};
 use crate::ir::{Carry, Class, I1, I2, I3, Op};
 use crate::ptx::{Instr, Operand, Type};
 
@@ -13,7 +13,7 @@ fn sized2(ty: Type, op: I2) -> Reason<Op> {
         16 => Op::I16(op),
         32 => Op::I32(op),
         64 => Op::I64(op),
-        n => return Err(format!("{n}-bit integers are not supported here")),
+        n => return Err(format!("{n}-bit integers are not supported here").into()),
     })
 }
 
@@ -22,7 +22,7 @@ fn sized1(ty: Type, op: I1) -> Reason<Op> {
         16 => Op::I16x1(op),
         32 => Op::I32x1(op),
         64 => Op::I64x1(op),
-        n => return Err(format!("{n}-bit integers are not supported here")),
+        n => return Err(format!("{n}-bit integers are not supported here").into()),
     })
 }
 
@@ -31,7 +31,7 @@ fn sized3(ty: Type, op: I3) -> Reason<Op> {
         16 => Op::I16x3(op),
         32 => Op::I32x3(op),
         64 => Op::I64x3(op),
-        n => return Err(format!("{n}-bit integers are not supported here")),
+        n => return Err(format!("{n}-bit integers are not supported here").into()),
     })
 }
 
@@ -157,7 +157,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
 
     fn part(m: &mut Mods<'_>) -> Reason<&'static str> {
         m.one_of(&[("lo", "lo"), ("hi", "hi"), ("wide", "wide")])
-            .ok_or_else(|| "`.lo`, `.hi` or `.wide` is missing".to_string())
+            .ok_or_else(|| "`.lo`, `.hi` or `.wide` is missing".into())
     }
 
     pub(super) fn mul(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
@@ -174,7 +174,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let (to, op) = match ty.bits() {
             16 => (Type::B32, Op::MulWide16 { signed, add }),
             32 => (Type::B64, Op::MulWide { signed, add }),
-            n => return Err(format!("`.wide` of {n} bits is not supported")),
+            n => return Err(format!("`.wide` of {n} bits is not supported").into()),
         };
         self.operands(i, 3 + usize::from(add))?;
         let [a, b] = self.sources(i, 1, ty)?;
@@ -394,7 +394,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     /// `vabsdiff4` as the intrinsics of the toolkit have it: of all bytes, unsigned.
     pub(super) fn differences(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         if [m.ty()?, m.ty()?, m.ty()?] != [Type::U32; 3] {
-            return Err("only unsigned bytes are supported".into());
+            return Err(gap("only unsigned bytes are supported"));
         }
         self.plain3(i, Type::B32, if m.take("add") { I3::Absdiff4Add } else { I3::Absdiff4 })
     }

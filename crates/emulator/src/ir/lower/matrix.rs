@@ -3,10 +3,10 @@
 //! Their fragments are lists of registers: the fields `d`, `a`, `b` and `c` of the instruction are
 //! numbers of lists, not registers.
 
-use super::Reason;
 use super::func::Lower;
 use super::mods::Mods;
 use super::names::V;
+use super::{Reason, gap};
 use crate::ir::{Class, Elem, Mma, Op, Wmma, WmmaKind};
 use crate::ptx::{Instr, Operand, Space, Type};
 
@@ -79,7 +79,9 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let load = i.op == "ldmatrix";
         m.drop_if(|s| matches!(s, "sync" | "aligned" | "b16"));
         if !m.take("m8n8") {
-            return Err("only the shape m8n8 of 16-bit elements is supported".into());
+            let text = "only the shape m8n8 of 16-bit elements is supported";
+            let other = ["m16n16", "m8n16", "m16n8"].iter().any(|shape| m.take(shape));
+            return Err(if other { gap(text) } else { text.into() });
         }
         let count = m.one_of(&[("x1", 1u8), ("x2", 2), ("x4", 4)]).unwrap_or(1);
         let trans = m.take("trans");
@@ -92,7 +94,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let (regs, address) = if load { (0, 1) } else { (1, 0) };
         let regs = self.fragment(self.arg(i, regs)?, Elem::F16, load)?;
         if regs.len() != count as usize {
-            return Err(format!("{} registers instead of {count}", regs.len()));
+            return Err(format!("{} registers instead of {count}", regs.len()).into());
         }
         let at = self.address(self.arg(i, address)?, space)?;
         let base = self.wide_base(at.base);
@@ -119,7 +121,9 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             // The f16 fragments of `wmma` hold every element more than once.
             let good = list.len() == want || (matches!(op, Op::Wmma(_)) && list.len() > want);
             if !good || list.is_empty() {
-                return Err(format!("operand {n} has {} registers instead of {want}", list.len()));
+                return Err(
+                    format!("operand {n} has {} registers instead of {want}", list.len()).into()
+                );
             }
             regs.push(list);
         }
@@ -135,7 +139,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         m.drop_if(|s| matches!(s, "sync" | "aligned"));
         let (rows, cols, depth) = Self::take_shape(m)?;
         if !m.take("row") || !m.take("col") {
-            return Err("only `.row.col` is supported".into());
+            return Err(gap("only `.row.col` is supported"));
         }
         let satfinite = m.take("satfinite");
         m.take("rn");
@@ -145,7 +149,10 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
         m.take("popc");
         let [d, mut a, mut b, c] = Self::elems(m)[..] else {
-            return Err("four element types are needed".into());
+            let text = "four element types are needed";
+            // Sparse, scaled and sub-byte products.
+            let other = m.rest().next().is_some();
+            return Err(if other { gap(text) } else { text.into() });
         };
         if and && a == Elem::B1Xor {
             (a, b) = (Elem::B1And, Elem::B1And);
@@ -165,7 +172,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             && c.bits() <= 64
             && a.integer() == (c == Elem::S32);
         if !good || (c == Elem::F64) != (a == Elem::F64) {
-            return Err("this shape with these element types is not supported".into());
+            return Err(gap("this shape with these element types is not supported"));
         }
         let op = Op::Mma(Mma { m: rows, n: cols, k: depth, d, a, b, c, satfinite });
         let (m, n, k) = (u32::from(rows), u32::from(cols), u32::from(depth));
@@ -197,11 +204,11 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             [e] => (e, e, e),
             [d, c] => (d, Elem::F16, c),
             [d, a, b, c] if a == b => (d, a, c),
-            _ => return Err("these element types are not supported".into()),
+            _ => return Err(gap("these element types are not supported")),
         };
         let known = [(16, 16, 16), (32, 8, 16), (8, 32, 16), (16, 16, 8), (8, 8, 4)];
         if !known.contains(&(rows, cols, depth)) || elem.bits() < 8 {
-            return Err("this shape with these element types is not supported".into());
+            return Err(gap("this shape with these element types is not supported"));
         }
         let k = depth as u8;
         let op = Wmma { kind, m: rows, n: cols, k, row, elem, space, d, c, satfinite };
@@ -218,7 +225,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let regs = self.fragment(self.arg(i, regs)?, op.elem, load)?;
         let (rows, cols) = op.extent();
         if regs.len() < registers(op.elem, u32::from(rows) * u32::from(cols)) || regs.is_empty() {
-            return Err(format!("{} registers are too few", regs.len()));
+            return Err(format!("{} registers are too few", regs.len()).into());
         }
         let at = self.address(self.arg(i, address)?, op.space)?;
         op.space = at.space;

@@ -1,10 +1,10 @@
 //! Loads, stores, atomics and addresses.
 
-use super::Reason;
 use super::func::Lower;
 use super::mods::Mods;
 use super::names::{Place, V, class};
-use crate::ir::{Access, Class, Op, Rmw};
+use super::{Reason, gap};
+use crate::ir::{Access, Class, Op, Rmw, Sreg};
 use crate::ptx::{Instr, Operand, Space, Type};
 
 /// A resolved address: the space, the base register if any, and the constant part.
@@ -48,6 +48,24 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         m.one_of(&SPACES).unwrap_or(Space::Generic)
     }
 
+    /// The operand `at` of an instruction with a cache policy, which changes no result: how many
+    /// operands that is.
+    pub(super) fn cache_policy(&mut self, i: &Instr<'a>, at: usize) -> Reason<usize> {
+        if !i.has("L2::cache_hint") {
+            return Ok(0);
+        }
+        self.source(self.arg(i, at)?, Type::B64)?;
+        Ok(1)
+    }
+
+    /// `createpolicy`: policies are all alike here.
+    pub(super) fn create_policy(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
+        m.drop_if(|_| true);
+        let d = self.dest(self.arg(i, 0)?, Type::B64)?;
+        self.push(Op::Sreg64(Sreg::Zero), &[d], &[], 0);
+        Ok(())
+    }
+
     /// Resolves an address operand. In the result, `Param` is an offset in the frame, and `Reg`
     /// one in the kernel's parameters.
     pub(super) fn address(&mut self, operand: &Operand<'a>, space: Space) -> Reason<Address> {
@@ -60,7 +78,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         };
         if let Some((_, v)) = self.register(name) {
             if v.0 == Class::P {
-                return Err(format!("`{name}` is a predicate"));
+                return Err(format!("`{name}` is a predicate").into());
             }
             let space = match space {
                 Space::Param if self.entry => Space::Generic,
@@ -82,7 +100,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             }
             Place::Frame(at, _) => constant(Space::Param, at.into()),
             Place::KernelParam(at) => constant(Space::Reg, at.into()),
-            Place::Function(_) => Err(format!("`{name}` is a function")),
+            Place::Function(_) => Err(format!("`{name}` is a function").into()),
         }
     }
 
@@ -105,7 +123,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let single = std::slice::from_ref(operand);
         let parts = if let Operand::Vector(parts) = operand { &parts[..] } else { single };
         if parts.len() != n {
-            return Err(format!("{} data registers instead of {n}", parts.len()));
+            return Err(format!("{} data registers instead of {n}", parts.len()).into());
         }
         let mut out = Vec::new();
         // The file is that of the first register that there is.
@@ -144,7 +162,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         match operand {
             Operand::Name(name) => match self.register(name) {
                 Some((Type::B128, (c, n))) => Ok([(c, n), (c, n + 1)]),
-                _ => Err(format!("`{name}` is not a 128-bit register")),
+                _ => Err(format!("`{name}` is not a 128-bit register").into()),
             },
             _ => Err("a 128-bit register is needed".into()),
         }
@@ -156,10 +174,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         m.drop_if(hint);
         let n = Self::vector(m);
         let ty = m.ty()?;
-        if i.operands.len() > 2 {
-            return Err("cache policies are not supported".into());
-        }
-        self.operands(i, 2)?;
+        let policy = self.cache_policy(i, 2)?;
+        self.operands(i, 2 + policy)?;
         let (width, count) = Self::shape(ty, n)?;
         let regs = self.data(self.arg(i, 0)?, ty, n, true)?;
         let at = self.address(self.arg(i, 1)?, space)?;
@@ -204,14 +220,15 @@ impl<'a> Lower<'_, '_, '_, 'a> {
 
     pub(super) fn store(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         if m.take("async") || m.take("bulk") {
-            return Err("asynchronous stores are not supported by the emulator".into());
+            return Err(gap("asynchronous stores are not supported by the emulator"));
         }
         let (strong, atomic) = strong(m);
         let space = Self::space(m);
         m.drop_if(hint);
         let n = Self::vector(m);
         let ty = m.ty()?;
-        self.operands(i, 2)?;
+        let policy = self.cache_policy(i, 2)?;
+        self.operands(i, 2 + policy)?;
         let (width, count) = Self::shape(ty, n)?;
         let at = self.address(self.arg(i, 0)?, space)?;
         if matches!(at.space, Space::Const | Space::Reg) {
@@ -258,19 +275,25 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             ("min", Type::U32 | Type::U64) => Rmw::MinU,
             ("max", t) if t.signed() => Rmw::MaxS,
             ("max", Type::U32 | Type::U64) => Rmw::MaxU,
+            ("min" | "max", Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2) => {
+                return Err(gap("atomic minimum and maximum of half precision are not supported"));
+            }
             _ => return Err("this atomic operation is not for this type".into()),
         };
         let narrow = matches!(op, Rmw::AddF16 | Rmw::AddBf16)
             || (matches!(op, Rmw::Cas | Rmw::Exch) && ty == Type::B16);
-        if ty.bits() == 128 || (ty.bits() < 32 && !narrow) {
-            return Err(format!("atomics on {} bits are not supported", ty.bits()));
+        if ty.bits() == 128 {
+            return Err(gap("atomics on 128 bits are not supported"));
+        }
+        if ty.bits() < 32 && !narrow {
+            return Err(format!("there are no atomics on {} bits", ty.bits()).into());
         }
         Ok((op, ty))
     }
 
     pub(super) fn atom(&mut self, i: &Instr<'a>, m: &mut Mods<'_>, result: bool) -> Reason<()> {
         if m.take("async") {
-            return Err("asynchronous reductions are not supported by the emulator".into());
+            return Err(gap("asynchronous reductions are not supported by the emulator"));
         }
         strong(m);
         let space = Self::space(m);
@@ -279,7 +302,9 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let (rmw, ty) = Self::rmw(m)?;
         let first = usize::from(result);
         let cas = rmw == Rmw::Cas;
-        self.operands(i, first + 2 + usize::from(cas))?;
+        let count = first + 2 + usize::from(cas);
+        let policy = self.cache_policy(i, count)?;
+        self.operands(i, count + policy)?;
         let at = self.address(self.arg(i, first)?, space)?;
         if !matches!(at.space, Space::Generic | Space::Global | Space::Shared) {
             return Err("atomics are for global and shared memory".into());

@@ -16,9 +16,11 @@ mod memory;
 mod mods;
 mod moves;
 mod names;
+mod problem;
 mod warp;
 
 pub(crate) use func::Draft;
+use problem::{Problem, gap};
 
 use std::collections::HashMap;
 
@@ -27,7 +29,7 @@ use crate::module::LoadError;
 use crate::ptx::{Func, Space, Unit, Var};
 
 /// Result of lowering one instruction: the reason for which it cannot be.
-pub(crate) type Reason<T> = Result<T, String>;
+pub(crate) type Reason<T> = Result<T, Problem>;
 
 /// Generic addresses of functions begin here; 16 for each function of the module.
 pub(crate) const FUNCTION_WINDOW: u64 = 0x0400_0000_0000_0000;
@@ -106,7 +108,7 @@ pub(crate) fn lower(env: &Env<'_, '_>, entry: usize) -> Result<Lowered, LoadErro
         }
         if done > MAX_FUNCS {
             let reason = format!("`{}` calls more than {MAX_FUNCS} functions", func.name);
-            return Err(LoadError { line: func.line, instruction: String::new(), reason });
+            return Err(LoadError::gap(func.line, String::new(), reason));
         }
     }
     kernel.finish()
@@ -180,7 +182,7 @@ impl<'a> Kernel<'_, '_, 'a> {
         let at = self.shared_bytes.next_multiple_of(align);
         self.shared_bytes = at + var.bytes;
         if self.shared_bytes > MAX_SHARED {
-            return Err(format!("more than {MAX_SHARED} bytes of shared memory"));
+            return Err(format!("more than {MAX_SHARED} bytes of shared memory").into());
         }
         Ok(at as u32)
     }

@@ -1,9 +1,9 @@
 //! Modifiers of an instruction, ticked off as they are understood.
 
-use super::Reason;
+use super::{Reason, gap};
 use crate::exec::soft::Round;
 use crate::ir::Mode;
-use crate::ptx::Type;
+use crate::ptx::{Type, isa};
 
 /// The dotted parts of an opcode after the first. What nobody took is an error.
 pub(super) struct Mods<'a> {
@@ -54,7 +54,13 @@ impl<'a> Mods<'a> {
     }
 
     pub(super) fn ty(&mut self) -> Reason<Type> {
-        self.maybe_ty().ok_or_else(|| "it has no supported type".to_string())
+        if let Some(ty) = self.maybe_ty() {
+            return Ok(ty);
+        }
+        match self.rest().find(|(_, m)| isa::is_foreign_type(m)) {
+            Some((_, m)) => Err(gap(format!("the type `.{m}` is not supported"))),
+            None => Err("it has no supported type".into()),
+        }
     }
 
     /// Rounding of floating-point results.
@@ -77,10 +83,14 @@ impl<'a> Mods<'a> {
         }
     }
 
-    pub(super) fn finish(self) -> Reason<()> {
+    /// Whether all of the modifiers of `instruction` were understood.
+    pub(super) fn finish(self, instruction: &str) -> Reason<()> {
         match self.rest().next() {
             None => Ok(()),
-            Some((_, m)) => Err(format!("modifier `.{m}` is not supported here")),
+            Some((_, m)) if isa::is_modifier(instruction, m) => {
+                Err(gap(format!("modifier `.{m}` is not supported here")))
+            }
+            Some((_, m)) => Err(format!("`{instruction}` has no modifier `.{m}`").into()),
         }
     }
 }

@@ -57,7 +57,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             (128, 4) | (64, 2) => Type::B32,
             (64, 4) | (32, 2) => Type::B16,
             (32, 4) | (16, 2) => Type::B8,
-            (bits, n) => return Err(format!("{bits} bits have no {n} parts")),
+            (bits, n) => return Err(format!("{bits} bits have no {n} parts").into()),
         })
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::func::Lower;
 use super::{FUNCTION_WINDOW, PARAM_WINDOW, Reason};
-use crate::ir::{Class, K, Op, Sreg};
+use crate::ir::{Class, K, Op, RESERVED_SHARED, Sreg};
 use crate::ptx::{Operand, Type, Var};
 
 /// A register operand: its file and number.
@@ -141,7 +141,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
         match self.module_shared(name)? {
             Some(p) => Ok(p),
-            None => Err(format!("`{name}` is not declared")),
+            None => Err(format!("`{name}` is not declared").into()),
         }
     }
 
@@ -154,7 +154,9 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 self.frame = end.next_multiple_of(4);
                 Ok(Place::Frame(at, bytes))
             }
-            None => Err(format!("more than {} bytes of local memory", super::func::MAX_FRAME)),
+            None => {
+                Err(format!("more than {} bytes of local memory", super::func::MAX_FRAME).into())
+            }
         }
     }
 
@@ -226,11 +228,11 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 if let Some(v) = self.special(name, Some(part), want)? {
                     return Ok(v);
                 }
-                return Err(format!("`{name}.{part}` is not known"));
+                return Err(format!("`{name}.{part}` is not known").into());
             }
             Operand::Not(name) if want == Class::P => {
                 let Some((_, v)) = self.register(name) else {
-                    return Err(format!("`{name}` is not declared"));
+                    return Err(format!("`{name}` is not declared").into());
                 };
                 let v = same_file(name, v, Class::P)?;
                 let t = self.temp(Class::P);
@@ -254,7 +256,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         match operand {
             Operand::Name(name) => match self.register(name) {
                 Some((_, v)) => same_file(name, v, class(ty)),
-                None => Err(format!("`{name}` is not a register")),
+                None => Err(format!("`{name}` is not a register").into()),
             },
             Operand::Sink => Ok(self.temp(class(ty))),
             _ => Err("the destination is not a register".into()),
@@ -263,6 +265,9 @@ impl<'a> Lower<'_, '_, '_, 'a> {
 
     /// The special register of that name, in a new register.
     fn special(&mut self, name: &str, part: Option<&str>, want: Class) -> Reason<Option<V>> {
+        if name.starts_with("%reserved_smem_offset_") {
+            self.kernel.code.shared_reserved = RESERVED_SHARED;
+        }
         let axis = |x, y, z| match part {
             Some("x") => Some(x),
             Some("y") => Some(y),
@@ -283,17 +288,13 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             _ => plain_special(name),
         };
         let Some(sreg) = found else {
-            return if name.starts_with('%') && part.is_some() {
-                Err(format!("special register `{name}.{}` is not supported", part.unwrap_or("")))
-            } else {
-                Ok(None)
-            };
+            return Ok(None);
         };
         let v = self.temp(want);
         let op = match want {
             Class::W64 => Op::Sreg64(sreg),
             Class::W32 => Op::Sreg(sreg),
-            Class::P => return Err(format!("`{name}` is not a predicate")),
+            Class::P => return Err(format!("`{name}` is not a predicate").into()),
         };
         self.push(op, &[v], &[], 0);
         Ok(Some(v))
@@ -322,15 +323,26 @@ fn plain_special(name: &str) -> Option<Sreg> {
         "%dynamic_smem_size" => Sreg::DynamicSmem,
         "%total_smem_size" => Sreg::TotalSmem,
         "%aggr_smem_size" => Sreg::AggrSmem,
-        "%reserved_smem_offset_begin" | "%reserved_smem_offset_end" => Sreg::Zero,
-        "%reserved_smem_offset_cap" | "%cluster_ctarank" | "%is_explicit_cluster" => Sreg::Zero,
+        "%reserved_smem_offset_begin" | "%reserved_smem_offset_0" => Sreg::ReservedBegin,
+        "%reserved_smem_offset_1" => Sreg::ReservedGroups,
+        "%reserved_smem_offset_end" => Sreg::ReservedEnd,
+        "%reserved_smem_offset_cap" => Sreg::ReservedBytes,
+        "%cluster_ctarank" | "%is_explicit_cluster" => Sreg::Zero,
         "%cluster_nctarank" => Sreg::One,
         // Where cooperative groups look for the workspace of the grid.
         "%envreg1" => Sreg::WorkspaceHigh,
         "%envreg2" => Sreg::WorkspaceLow,
-        _ if name.starts_with("%envreg") => Sreg::Zero,
+        // Registers of the driver, and counters that nobody has set up.
+        _ if numbered(name, "%envreg", 32) => Sreg::Zero,
+        _ if numbered(name.trim_end_matches("_64"), "%pm", 8) => Sreg::Zero,
         _ => return None,
     })
+}
+
+/// Whether `name` is `prefix` and a number below `count`.
+fn numbered(name: &str, prefix: &str, count: u32) -> bool {
+    let number = name.strip_prefix(prefix).and_then(|digits| digits.parse::<u32>().ok());
+    number.is_some_and(|number| number < count)
 }
 
 fn same_file(name: &str, v: V, want: Class) -> Reason<V> {
@@ -342,7 +354,7 @@ fn same_file(name: &str, v: V, want: Class) -> Reason<V> {
         Class::W32 => "32 bits or less",
         Class::W64 => "64 bits",
     };
-    Err(format!("`{name}` has {}, but {} are needed", bits(v.0), bits(want)))
+    Err(format!("`{name}` has {}, but {} are needed", bits(v.0), bits(want)).into())
 }
 
 impl Scope<'_> {

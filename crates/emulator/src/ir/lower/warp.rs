@@ -1,9 +1,9 @@
 //! Instructions that combine the lanes of a warp.
 
-use super::Reason;
 use super::func::Lower;
 use super::mods::Mods;
 use super::names::V;
+use super::{Reason, gap};
 use crate::ir::{Class, Op, Redux, Shfl, Vote};
 use crate::ptx::{Instr, Operand, Type};
 
@@ -105,7 +105,10 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             ("and", Type::B32) => Redux::And,
             ("or", Type::B32) => Redux::Or,
             ("xor", Type::B32) => Redux::Xor,
-            _ => return Err("`redux` of this type is not supported".into()),
+            ("min" | "max", Type::F32) => {
+                return Err(gap("`redux` of floating-point numbers is not supported"));
+            }
+            _ => return Err("this `redux` is not for this type".into()),
         };
         self.operands(i, 3)?;
         let a = self.source(self.arg(i, 1)?, ty)?;
