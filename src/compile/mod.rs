@@ -37,4 +37,5 @@ pub use artifact::{
     Severity, Target,
 };
 pub use compiler::{CompileOptions, CompileStats, Compiler, CompilerConfig};
+pub use demangle::readable;
 pub use error::{CompileError, CompileFailure, CompileSetupError};
