@@ -7,6 +7,7 @@ mod outputs;
 use super::error::{ContractError, Mistakes};
 use super::resolve::resolve_into;
 use super::{EvaluateRequest, KernelCode, KernelType, Limits, Tolerance};
+use crate::profile::{select, unknown_name};
 
 /// Timed launches that a request may ask for.
 const NUM_TRIALS: std::ops::RangeInclusive<u32> = 1..=10_000;
@@ -126,6 +127,12 @@ fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
                 format!(
                     "at most {MAX_PROFILE_ENTRIES} names of 1 to {MAX_PROFILE_ENTRIES} bytes each"
                 )
+            });
+        }
+        for (index, name) in profile.metrics.iter().enumerate().take(MAX_PROFILE_ENTRIES) {
+            let known = name.is_empty() || select(std::slice::from_ref(name)).unknown.is_empty();
+            mistakes.require(known, format!("profile.metrics[{index}]"), "unknown_metric", || {
+                unknown_name(name)
             });
         }
     }
