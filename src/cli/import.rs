@@ -10,7 +10,7 @@ use super::{CliError, import_table, local};
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::profile::import::{self, ImportError};
-use crate::profile::{Unavailable, select};
+use crate::profile::{Unavailable, select, unknown_name};
 use crate::tools::{self, ToolSearch, Tools};
 
 /// Longest file, bytes.
@@ -23,16 +23,18 @@ pub(super) fn run(
 ) -> Result<Exit, CliError> {
     let selection = select(&args.metrics);
     if let Some(name) = selection.unknown.iter().next() {
-        let text = format!("--metrics: no metric, group or set is called `{name}`");
+        let text = format!("--metrics: {}", unknown_name(name));
         return Err(CliError::Usage(text));
     }
     let bytes = read(&args.file)?;
     let own_format = import::is_ncu_report(&bytes);
     let text = if own_format { exported(&bytes, config)? } else { import::decode(&bytes) };
-    let imported = import::import(&text, &selection).map_err(|error| match own_format {
-        true => unreadable(&format!("it made no page of this one ({error})")),
-        false => refused(&args.file, &error),
-    })?;
+    let name = args.file.file_name().unwrap_or_default().to_string_lossy();
+    let imported =
+        import::import_file(&text, &name, &selection).map_err(|error| match own_format {
+            true => unreadable(&format!("it made no page of this one ({error})")),
+            false => refused(&args.file, &error),
+        })?;
     let shown = if args.json {
         let json = serde_json::to_string(&imported)
             .map_err(|error| CliError::Internal(format!("import to JSON: {error}")))?;

@@ -2,6 +2,7 @@
 
 use super::format::{self, duration_ms};
 use super::terminal::plain;
+use crate::compile::readable;
 use crate::profile::catalogue::CATALOGUE;
 use crate::profile::import::{DeviceTimeline, Imported, KernelRule};
 use crate::profile::nsys::{NsysLaunch, NsysReport, NsysRow};
@@ -16,14 +17,21 @@ const MAX_NAME: usize = 70;
 /// Everything that was imported.
 pub(super) fn table(imported: &Imported) -> String {
     match imported {
-        Imported::Ncu { device_metrics, rules } => metrics(device_metrics, rules),
-        Imported::Nsys { report, timelines } => timeline(report, timelines),
-        Imported::Sanitizer(log) => findings(log),
+        Imported::Ncu { device_metrics, rules, notes: told } => {
+            notes(told) + &metrics(device_metrics, rules)
+        }
+        Imported::Nsys { report, timelines } => notes(&report.notes) + &timeline(report, timelines),
+        Imported::Sanitizer(log) => notes(&log.notes) + &findings(log),
     }
 }
 
+/// What was left out of the file, and what to know of the rest: before everything else.
+fn notes(notes: &[String]) -> String {
+    rows(notes, |note| format!("note: {}\n", plain(note)))
+}
+
 fn name(text: &str) -> String {
-    let text = plain(&text.replace(['\n', '\t'], " "));
+    let text = plain(&readable(text).replace(['\n', '\t'], " "));
     match text.char_indices().nth(MAX_NAME) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
@@ -108,14 +116,17 @@ fn timeline(report: &NsysReport, timelines: &[DeviceTimeline]) -> String {
             seconds(Some(time.longest_gap)),
         ));
     }
+    let times = |row: &NsysRow| summary(row, seconds);
+    let sizes = |row: &NsysRow| {
+        summary(row, |size| size.map_or_else(|| "?".to_owned(), |b| quantity(b, "bytes")))
+    };
+    if !report.trace.is_empty() {
+        text.push_str(&format!("{} activities of the GPU\n", report.trace.len()));
+    }
     let mut section = |title: &str, lines: String| {
         if !lines.is_empty() {
             text.push_str(&format!("{title}\n{lines}"));
         }
-    };
-    let times = |row: &NsysRow| summary(row, seconds);
-    let sizes = |row: &NsysRow| {
-        summary(row, |size| size.map_or_else(|| "?".to_owned(), |b| quantity(b, "bytes")))
     };
     section("kernels: total, count, mean", rows(&report.kernels, times));
     section("copies: total, count, mean", rows(&report.memory_time, times));

@@ -39,4 +39,5 @@ pub use artifact::{
     Severity, Target,
 };
 pub use compiler::{CompileOptions, CompileStats, Compiler, CompilerConfig};
+pub use demangle::readable;
 pub use error::{CompileError, CompileFailure, CompileSetupError};

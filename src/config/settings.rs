@@ -128,7 +128,7 @@ pub(crate) fn nearest<'a>(
 }
 
 /// Levenshtein distance, on words cut to 64 characters: longer ones are no near misses of a key.
-fn edit_distance(a: &str, b: &str) -> usize {
+pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().take(64).collect();
     let b: Vec<char> = b.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

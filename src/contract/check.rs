@@ -10,6 +10,7 @@ pub use data::TOO_MUCH_DATA;
 use super::error::{ContractError, Mistakes};
 use super::resolve::resolve_into;
 use super::{EvaluateRequest, KernelCode, KernelType, Limits, Tolerance};
+use crate::profile::{select, unknown_name};
 
 /// Timed launches that a request may ask for.
 const NUM_TRIALS: std::ops::RangeInclusive<u32> = 1..=10_000;
@@ -130,6 +131,12 @@ fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
                 format!(
                     "at most {MAX_PROFILE_ENTRIES} names of 1 to {MAX_PROFILE_ENTRIES} bytes each"
                 )
+            });
+        }
+        for (index, name) in profile.metrics.iter().enumerate().take(MAX_PROFILE_ENTRIES) {
+            let known = name.is_empty() || select(std::slice::from_ref(name)).unknown.is_empty();
+            mistakes.require(known, format!("profile.metrics[{index}]"), "unknown_metric", || {
+                unknown_name(name)
             });
         }
     }

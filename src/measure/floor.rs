@@ -90,6 +90,14 @@ pub fn speed_of_light(work: &Work, device: &FloorDevice, cache: CacheState) -> S
     }
 }
 
+/// Peak bandwidth of device memory, bytes per second, by the clock that the driver reports; `None`
+/// where it reports none.
+pub(super) fn peak_bytes_per_second(device: &FloorDevice) -> Option<f64> {
+    let clock_hz = f64::from(device.memory_clock_khz) * 1e3;
+    let peak = 2.0 * clock_hz * f64::from(device.memory_bus_bits) / 8.0;
+    (peak > 0.0).then_some(peak)
+}
+
 /// Least time to move `bytes`, with its derivation, or why it is not known.
 ///
 /// Peak bandwidth = 2 · memory clock · bus width / 8: data at both edges of the clock (CUDA C++ Best
@@ -105,10 +113,9 @@ pub fn memory_floor_ms(
         return Err(format!("work.bytes is {bytes}: no floor from it"));
     }
     let FloorDevice { memory_clock_khz, memory_bus_bits, l2_bytes, .. } = *device;
-    if memory_clock_khz == 0 || memory_bus_bits == 0 {
+    let Some(peak) = peak_bytes_per_second(device) else {
         return Err("the driver reports no memory clock or bus width: no floor from bytes".into());
-    }
-    let peak = 2.0 * f64::from(memory_clock_khz) * 1e3 * f64::from(memory_bus_bits) / 8.0;
+    };
     let bandwidth = peak * CLOCK_HEADROOM;
     let (times, held) = match cache {
         CacheState::Cold => ("", l2_bytes as f64),

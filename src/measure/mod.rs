@@ -2,7 +2,7 @@
 //!
 //! What to measure ([`StopRule`], [`Preset`]), whether it suffices ([`decide`]), whether the device
 //! was well ([`screen`]), what the samples say ([`Summary`]), whether that is possible
-//! ([`speed_of_light`]), which of two kernels is faster ([`paired`]), and which does less work where
+//! ([`speed_of_light`]), what was achieved ([`rates`]), which of two kernels is faster ([`paired`]), and which does less work where
 //! times say nothing ([`Counted`]).
 
 mod counted;
@@ -14,6 +14,7 @@ pub mod paired;
 mod plan;
 mod presets;
 pub(crate) mod random;
+mod rates;
 mod stats;
 mod stopping;
 mod summary;
@@ -35,6 +36,7 @@ pub use plan::{
     FIRST_LOOK, HALF_WIDTH, MAX_TRIALS, StopRule, WARMUP_BATCH, geometric_looks, is_stable,
 };
 pub use presets::{CompareBudget, GatePolicy, MeasurementBudget, Preset, PresetError};
+pub use rates::{BytesFrom, Rates, rates};
 pub use stats::{
     RuntimeStats, Sorted, coefficient_of_variation, lag1_autocorrelation, mean, runtime_stats,
     sample_std,

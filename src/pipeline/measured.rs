@@ -1,11 +1,12 @@
 //! From the worker's raw readings to the report of a measurement. Pure.
 
-use crate::contract::EvaluateRequest;
+use crate::contract::{EvaluateRequest, Role};
 use crate::measure::{
-    Batch, FloorDevice, Reading, Screened, SpeedOfLight, Summary, health_flags, screen,
+    Batch, FloorDevice, Reading, Screened, SpeedOfLight, Summary, health_flags, rates, screen,
     speed_of_light, throttle_reasons,
 };
 use crate::report::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
+use crate::tensor::shape;
 use crate::validate::{Reason, ReasonCode};
 use crate::worker::protocol::{BatchFacts, DeviceInfo, DeviceKind, RunOutcome};
 
@@ -67,16 +68,32 @@ pub(super) fn impossible(
 /// The least time that the contract's work takes; `None` if it states none, or if nothing is known
 /// of the speed of light of a device: the emulated one.
 fn floor(request: &EvaluateRequest, device: &DeviceInfo) -> Option<SpeedOfLight> {
-    let work = request.work.as_ref().filter(|_| device.kind == DeviceKind::Cuda)?;
-    let device = FloorDevice {
+    let work = request.work.as_ref()?;
+    Some(speed_of_light(work, &peaks(device)?, request.measure.cache))
+}
+
+/// What a GPU can, by its driver; `None` for the emulated device.
+fn peaks(device: &DeviceInfo) -> Option<FloorDevice> {
+    (device.kind == DeviceKind::Cuda).then_some(FloorDevice {
         memory_clock_khz: device.memory_clock_khz,
         memory_bus_bits: device.memory_bus_bits,
         l2_bytes: device.l2_bytes,
         multiprocessors: device.multiprocessors,
         sm_clock_khz: device.clock_khz,
         compute_capability: device.target.compute_capability,
-    };
-    Some(speed_of_light(work, &device, request.measure.cache))
+    })
+}
+
+/// Bytes of the tensors, each moved once: inputs read, outputs written, both for those that are
+/// both. An assumption, since a kernel need not read all of an input.
+fn buffer_bytes(request: &EvaluateRequest) -> Option<f64> {
+    let args = &request.kernel.io.as_ref()?.args;
+    let tensors = args.iter().filter_map(|arg| Some((arg.tensor_spec.as_ref()?, arg.role)));
+    let bytes = tensors.map(|(spec, role)| {
+        let times = if role == Role::Inout { 2.0 } else { 1.0 };
+        Some(shape::bytes(&spec.shape, spec.dtype).ok()? as f64 * times)
+    });
+    bytes.sum::<Option<f64>>().filter(|bytes| *bytes > 0.0)
 }
 
 /// The report of a run's times; `None` if nothing was timed.
@@ -124,6 +141,9 @@ pub(super) fn report(
         empty_launch_ms: outcome.empty_launch_ms,
         at_floor,
         speed_of_light: floor(request, device),
+        rates: peaks(device).zip(median).and_then(|(device, median)| {
+            rates(request.work.as_ref(), buffer_bytes(request), &device, median)
+        }),
         rejected: screened.rejected.clone(),
         audited: outcome.audits.done,
         sm_clock: clock(&outcome.batches),

@@ -7,8 +7,8 @@ use crate::worker::protocol::{DeviceInfo, DeviceKind, FunctionFacts};
 
 const NO_FACTS: &str = "the driver did not describe the kernel";
 const ESTIMATED: &str = "rests on the emulator's estimate of the registers that a GPU would use";
-const ALL_SHARED: &str =
-    "if the driver gives blocks all the shared memory there is; it often sets up less";
+const SET_UP: &str = "shared memory is not what limits the blocks of this launch, so the driver may \
+                      have set up any part of it: Nsight Compute tells which";
 
 /// A launch of a kernel on a device.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +59,7 @@ impl Launch<'_> {
             "dynamic_shared_memory_per_block" => known(f64::from(self.dynamic_shared_bytes), None),
             "driver_shared_memory_per_block" => known(self.reserved(), None),
             "occupancy_limit_registers" => limit(|limits| limits.registers, estimated),
-            "occupancy_limit_shared_memory" => limit(|limits| limits.shared, Some(ALL_SHARED)),
+            "occupancy_limit_shared_memory" => self.shared_limit(),
             "occupancy_limit_warps" => limit(|limits| limits.warps, None),
             "occupancy_limit_blocks" => limit(|limits| limits.blocks, None),
             "theoretical_occupancy" => match resident {
@@ -79,6 +79,21 @@ impl Launch<'_> {
             },
             _ => return None,
         })
+    }
+
+    /// Blocks that fit into the shared memory that the driver set up for the launch, as Nsight
+    /// Compute has it: `launch__shared_mem_config_size` by what a block is given
+    /// (`launch__shared_mem_per_block_allocated`), rounded down. The driver sets up at least what
+    /// the resident blocks need, and at most all there is. Where both allow the same number, it is
+    /// known; otherwise nothing that the driver tells of a launch says what it chose.
+    fn shared_limit(&self) -> Found {
+        let (Some(limits), Some(facts)) = (self.limits(), self.function) else {
+            return Err(NO_FACTS.into());
+        };
+        match limits.shared == facts.max_active_blocks {
+            true => known(f64::from(limits.shared), None),
+            false => Err(SET_UP.into()),
+        }
     }
 
     /// What to say of values that rest on the number of registers.

@@ -43,7 +43,7 @@ pub use roofline::{
     BoundBy, Ceiling, CeilingSource, ComputeRoof, Level, MemoryRoof, Precision, RatesOver,
     Roofline, RooflinePoint, TimeBasis,
 };
-pub use select::{Selection, select};
+pub use select::{Selection, select, unknown_name};
 pub use several::{MAX_KERNELS, Profiled, several_metrics};
 pub use svg::{Caption, render as roofline_svg, si};
 pub use types::{

@@ -64,8 +64,8 @@ mod tests {
     use super::super::testing::H200_SM;
     use super::*;
 
-    /// Limits that Nsight Compute 2025.3.1 reported on an H200; that by shared memory is not
-    /// compared, since the driver had set less of it up.
+    /// Limits that Nsight Compute 2025.3.1 reported on an H200; that by shared memory is one of what
+    /// the driver had set up.
     #[test]
     fn limits_are_those_the_profiler_reports() {
         let of = |threads, registers, shared_bytes| {
@@ -75,6 +75,19 @@ mod tests {
         assert_eq!(of(256, 16, 0), (16, 8, 32), "vector_add");
         assert_eq!(of(1024, 29, 8448), (2, 2, 32), "matmul_tiled");
         assert_eq!(of(1024, 16, 4096), (4, 2, 32), "bank_conflict");
+    }
+
+    /// What Nsight Compute 2025.3.1 reported on an H200: shared memory set up, static shared memory
+    /// of a block, and the limit. It is the quotient of the first and of what a block is given.
+    #[test]
+    fn the_limit_by_shared_memory_is_of_what_was_set_up() {
+        for (shared_bytes, of_block, reported) in
+            [(32_768, 0, 32), (32_768, 8448, 3), (16_384, 4096, 3), (16_384, 128, 14)]
+        {
+            let set_up = SmLimits { shared_bytes, ..H200_SM };
+            let block = Block { threads: 32, registers: 16, shared_bytes: of_block };
+            assert_eq!(limits(&set_up, 9, block).unwrap().shared, reported, "{of_block}");
+        }
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct SanitizerLog {
     pub warnings: Option<u64>,
     /// Bytes and allocations that were not freed, if the tool looked for them.
     pub leaked: Option<(u64, u64)>,
+    /// What to know of the rest.
+    pub notes: Vec<String>,
 }
 
 /// One finding, however often it was made.
@@ -62,7 +64,15 @@ pub fn parse_log(text: &str) -> SanitizerLog {
     let mut log = SanitizerLog::default();
     let mut places = BTreeMap::new();
     let mut left_out = 0u64;
+    let (mut runs, mut summaries) = (0, 0);
+    let mut before = SanitizerLog::default();
     for record in records(text) {
+        if record.head == "COMPUTE-SANITIZER" {
+            runs += 1;
+            before = before.with(&log);
+            (log.errors, log.warnings, log.leaked) = (None, None, None);
+        }
+        summaries += usize::from(is_last_summary(record.head));
         if log.summary(record.head, &mut left_out) || record.is_status() {
             continue;
         }
@@ -80,8 +90,27 @@ pub fn parse_log(text: &str) -> SanitizerLog {
             None => left_out = left_out.saturating_add(finding.count),
         }
     }
+    let all = before.with(&log);
+    (log.errors, log.warnings, log.leaked) = (all.errors, all.warnings, all.leaked);
     log.left_out = (left_out > 0).then_some(left_out);
+    if runs > 1 {
+        log.notes.push(format!("the log has {runs} runs of the tool; their errors are added"));
+    }
+    if runs > summaries && summaries > 0 {
+        log.notes.push(format!(
+            "{} of {runs} runs came to no summary: what they found is here, and not all of it may \
+             be",
+            runs - summaries
+        ));
+    }
     log
+}
+
+/// Whether a line is the summary with which a run ends.
+fn is_last_summary(head: &str) -> bool {
+    ["ERROR SUMMARY: ", "RACECHECK SUMMARY: "]
+        .iter()
+        .any(|mark| head.strip_prefix(mark).is_some_and(|rest| !rest.contains("not printed")))
 }
 
 /// Whether a text looks like a log of this kind.
@@ -118,6 +147,20 @@ impl SanitizerLog {
         self.errors.is_some()
     }
 
+    /// The counts of these runs and of another one.
+    fn with(&self, other: &Self) -> Self {
+        let leaked = match (self.leaked, other.leaked) {
+            (Some(a), Some(b)) => Some((a.0.saturating_add(b.0), a.1.saturating_add(b.1))),
+            (one, other) => one.or(other),
+        };
+        Self {
+            errors: added(self.errors, other.errors),
+            warnings: added(self.warnings, other.warnings),
+            leaked,
+            ..Self::default()
+        }
+    }
+
     /// Takes a summary; whether the line is one.
     fn summary(&mut self, head: &str, left_out: &mut u64) -> bool {
         let Some((kind, rest)) = head.split_once(" SUMMARY: ") else { return false };
@@ -145,6 +188,14 @@ impl SanitizerLog {
             _ => self.errors = first.or(self.errors),
         }
         true
+    }
+}
+
+/// What the runs of a log tell together.
+fn added(so_far: Option<u64>, more: Option<u64>) -> Option<u64> {
+    match (so_far, more) {
+        (Some(a), Some(b)) => Some(a.saturating_add(b)),
+        (one, other) => one.or(other),
     }
 }
 

@@ -4,7 +4,9 @@ use poem_openapi::{Enum, Object};
 use serde::{Deserialize, Serialize};
 
 use crate::contract::CacheState;
-use crate::measure::{HealthFlag, RejectCount, SpeedOfLight, StopReason, Summary, ThrottleReason};
+use crate::measure::{
+    HealthFlag, Rates, RejectCount, SpeedOfLight, StopReason, Summary, ThrottleReason,
+};
 
 /// How the times were taken.
 #[derive(Debug, Clone, Serialize, Deserialize, Object)]
@@ -38,9 +40,14 @@ pub struct MeasurementReport {
     pub empty_launch_ms: Option<f64>,
     /// Whether the kernel is so short that the time is that of launching it.
     pub at_floor: bool,
-    /// The least time that the contract's `work` takes at the device's peak rates.
+    /// The least time that the contract's `work` takes at the device's peak rates, with all that L2
+    /// can hold left out: a kernel that is faster is not measured right. Only declared work counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_of_light: Option<SpeedOfLight>,
+    /// The work by the median time, beside the device's peaks. Where the contract declares no bytes
+    /// it rests on an assumption, which it names. Absent on the emulated device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates: Option<Rates>,
     /// Samples that do not count, by reason. No rule looks at a time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[oai(default)]

@@ -63,8 +63,77 @@ fn what_cannot_be_read_says_why() {
     assert!(refused(&[&fixture("ncu/none.csv")]).contains("could not read"));
     let file = fixture("ncu/2025.3.1-h200-raw_metrics.csv");
     assert!(refused(&[&file, "--metrics", "bogus"]).contains("`bogus`"));
+    let near = refused(&[&file, "--metrics", "dram_throughputs"]);
+    assert!(near.contains("near to it are dram_throughput,"), "{near}");
     let neither = refused(&[&format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"))]);
     assert!(neither.contains("neither a CSV page"), "{neither}");
+}
+
+/// A text as a file that a user has.
+fn saved(directory: &tempfile::TempDir, name: &str, text: &str) -> String {
+    let path = directory.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// What was put together, cut or saved anew is right, refused or marked, in both forms.
+#[test]
+fn files_that_were_put_together() {
+    let home = tempfile::tempdir().unwrap();
+    let first = "ID,Process ID,Kernel Name,gpu__time_duration.sum,launch__registers_per_thread\n\
+                 ,,,msecond,register/thread\n0,7,k,5.5850,32\n";
+    let second = "ID,Process ID,Kernel Name,dram__bytes.sum,launch__registers_per_thread,\
+                  gpu__time_duration.sum,l1tex__t_sector_hit_rate.pct\n,,,Mbyte,register/thread,\
+                  usecond,%\n0,8,j,33.5,16,5.5850,250\n\"1\",\"9\n";
+    let file = saved(&home, "both.csv", &format!("{first}{second}"));
+    let answer = json(&[&file]);
+    let kernels = answer["device_metrics"]["kernels"].as_array().unwrap();
+    let told: Vec<(f64, f64)> = kernels
+        .iter()
+        .map(|kernel| {
+            let value = |id: &str| kernel["metrics"][id]["value"].as_f64().unwrap();
+            (value("duration"), value("registers_per_thread"))
+        })
+        .collect();
+    assert_eq!(told, [(5.585e-3, 32.0), (5.585e-6, 16.0)]);
+    let notes = answer["notes"].to_string();
+    let (code, table, _) = run(&["import", &file]);
+    assert_eq!(code, 0);
+    for words in ["line 4, another page begins", "250 % is more than it can be", "is cut off"] {
+        assert!(notes.contains(words), "{words} in {notes}");
+        assert!(table.contains(words), "{words} in {table}");
+    }
+    let page = std::fs::read_to_string(fixture("ncu/2025.3.1-h200-raw_metrics.csv")).unwrap();
+    let log = std::fs::read_to_string(fixture("sanitizer/2025.3.1-h200.txt")).unwrap();
+    let file = saved(&home, "tools.txt", &(page + &log));
+    let (code, _, error) = run(&["import", &file]);
+    assert_eq!(code, 2);
+    assert!(error.contains("a page of Nsight Compute and a log of compute-sanitizer"), "{error}");
+}
+
+/// Calls and other tables are not taken for what a GPU did.
+#[test]
+fn tables_of_other_things_are_refused_by_name() {
+    let home = tempfile::tempdir().unwrap();
+    let calls = "Start (ns),Duration (ns),Name,Result,CorrID,Pid,Tid,T-Pri,Thread Name\n\
+                 500,300,cudaLaunchKernel,0,101,1,1,20,python3\n";
+    let system = "Time (%),Total Time (ns),Num Calls,Avg (ns),Name\n100.0,5,1,5.0,poll\n";
+    let events = "Time (%),Total Time (ns),Count,Avg (ns),Name\n100.0,5,1,5.0,Wait@k.c:4\n";
+    let kernels = "Time (%),Total Time (ns),Instances,Avg (ns),Name\n100.0,5,1,5.0,Parallel\n";
+    for (name, text, what) in [
+        ("calls.csv", calls, "calls of the CUDA API, one by one"),
+        ("system.csv", system, "something else than the CUDA API"),
+        ("events.csv", events, "OpenACC"),
+        ("report1_openmp_sum.csv", kernels, "OpenMP"),
+    ] {
+        let (code, out, error) = run(&["import", &saved(&home, name, text)]);
+        assert_eq!((code, out.as_str()), (2, ""), "{name}: {error}");
+        assert!(error.contains(what) && error.contains("line 1"), "{name}: {error}");
+    }
+    let answer = json(&[&saved(&home, "all.csv", &format!("{kernels}\n{system}\n{events}"))]);
+    assert_eq!(answer["kernels"].as_array().unwrap().len(), 1);
+    assert_eq!(answer["api"], serde_json::json!([]));
+    assert_eq!(answer["notes"].as_array().unwrap().len(), 2, "{answer}");
 }
 
 /// A report that only Nsight Compute reads, where there is no Nsight Compute.

@@ -122,7 +122,7 @@ fn metrics_are_chosen_and_asked_for() {
     let metadata = |report: &Value| report["kernel_exec_result"]["metadata"].clone();
     assert!(metadata(&server.evaluate(&contract))["device_metrics"].is_null());
 
-    contract["profile"] = json!({"metrics": ["fadd_instructions", "bogus"]});
+    contract["profile"] = json!({"metrics": ["fadd_instructions", "barriers"]});
     let report = server.evaluate(&contract);
     if report["device"]["kind"] == "cuda" {
         return;
@@ -130,7 +130,16 @@ fn metrics_are_chosen_and_asked_for() {
     let metrics = metadata(&report)["device_metrics"]["metrics"].clone();
     assert_eq!(metrics.as_object().unwrap().len(), 2, "{metrics}");
     assert_eq!(metrics["fadd_instructions"]["value"], 256.0);
-    assert!(metrics["bogus"]["reason"].is_string());
+
+    contract["profile"] = json!({"metrics": ["core", "fadd_instruction"]});
+    for path in ["/evaluate", "/profile/plan"] {
+        let refused = server.post_json(path, &contract);
+        assert_eq!(refused.status, 400, "{path}");
+        let text = refused.json.to_string();
+        for word in ["profile.metrics[1]", "unknown_metric", "near to it are fadd_instructions"] {
+            assert!(text.contains(word), "{word} in {text}");
+        }
+    }
 
     contract["profile"] = json!({"tools": ["ncu"]});
     let report = server.evaluate(&contract);

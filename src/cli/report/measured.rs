@@ -3,7 +3,8 @@
 use super::super::format::{duration_ms, percent};
 use super::page::Page;
 use crate::contract::CacheState;
-use crate::measure::{HealthFlag, StopReason};
+use crate::measure::{BytesFrom, FloorLimit, HealthFlag, StopReason};
+use crate::profile::si;
 use crate::report::{EvaluateResponse, InputsShown, MeasurementReport};
 
 /// Everything that speaks against the kernel.
@@ -61,7 +62,6 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
             .map_or(String::new(), |ms| format!(" (an empty kernel takes {})", duration_ms(ms)));
         page.more(&format!("at the floor: this is the time of launching it{floor}"));
     }
-    light(page, report);
     for count in &report.rejected {
         page.more(&format!("{} samples do not count: {}", count.count, word(&count.reason)));
     }
@@ -73,6 +73,7 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
     for note in &report.notes {
         page.more(&format!("note: {note}"));
     }
+    achieved(page, report);
 }
 
 /// How well the median is known.
@@ -96,20 +97,36 @@ fn precision(page: &mut Page, summary: &crate::measure::Summary) {
     }
 }
 
-/// The declared work's least time beside the median.
-fn light(page: &mut Page, report: &MeasurementReport) {
-    let floor = report.speed_of_light.as_ref().and_then(|light| light.floor_ms);
-    let median = report.summary.as_ref().map(|summary| summary.median);
-    if let (Some(floor), Some(median)) = (floor, median)
-        && floor > 0.0
-        && median > 0.0
-    {
-        let limit = report.speed_of_light.as_ref().and_then(|light| light.limit);
-        let limit = limit.map_or(String::new(), |limit| format!(" ({})", word(&limit)));
+/// What was achieved, and how near that is to what the device can.
+fn achieved(page: &mut Page, report: &MeasurementReport) {
+    let Some(rates) = &report.rates else { return };
+    let bytes = rates.bytes.map(|bytes| {
+        let what = match rates.bytes_from {
+            Some(BytesFrom::Buffers) => "assumed: each tensor moved once",
+            Some(BytesFrom::Declared) | None => "declared",
+        };
+        format!("{} ({what})", si(bytes, "B"))
+    });
+    let moved = bytes.as_ref().zip(rates.bytes_per_second);
+    let moved = moved.map(|(bytes, rate)| format!("{}, of {bytes}", si(rate, "B/s")));
+    let done = rates.flops.zip(rates.flops_per_second);
+    let done = done.map(|(flops, rate)| {
+        format!("{}, of {} (declared)", si(rate, "FLOP/s"), si(flops, "FLOP"))
+    });
+    let rows: Vec<String> = moved.into_iter().chain(done).collect();
+    page.row("achieved", &rows.join("; "));
+    if let (Some(share), Some(least)) = (rates.of_speed_of_light, rates.least_ms) {
+        let what = match (rates.limit, rates.peak_bytes_per_second) {
+            (Some(FloorLimit::Memory), Some(peak)) => {
+                format!("those bytes at the peak of device memory, {}", si(peak, "B/s"))
+            }
+            _ => "those operations at the peak of the tensor cores".to_owned(),
+        };
+        let cached = if share > 1.0 { ": not all of them went through device memory" } else { "" };
         page.more(&format!(
-            "{} of the speed of light: the declared work takes {} at least{limit}",
-            percent(floor / median),
-            duration_ms(floor)
+            "{} of the speed of light: {what}, take {}{cached}",
+            percent(share),
+            duration_ms(least)
         ));
     }
 }

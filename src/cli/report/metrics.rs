@@ -1,6 +1,7 @@
 //! Device metrics in a few rows: how memory was used, and what was computed.
 
 use super::page::Page;
+use crate::compile::readable;
 use crate::profile::DeviceMetrics;
 
 /// A row of metrics: what to call it, and ids with what to call each.
@@ -39,7 +40,10 @@ const ROWS: [(&str, &[(&str, &str)]); 5] = [
 
 /// The rows of a kernel's metrics; those without a value are left out.
 pub(super) fn rows(page: &mut Page, metrics: &DeviceMetrics) {
-    page.row("metrics", &format!("of one launch of {}, by {}", metrics.kernel, metrics.tool));
+    page.row(
+        "metrics",
+        &format!("of one launch of {}, by {}", readable(&metrics.kernel), metrics.tool),
+    );
     for (name, parts) in ROWS {
         let part = |(id, word): &(&str, &str)| {
             let value = metrics.metrics.get(*id)?.value?;

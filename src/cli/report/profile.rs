@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::super::format::{device, duration_ms, percent};
 use super::page::{Page, Tone};
 use super::{failed_checks, measured, metrics, opening, timings};
+use crate::compile::readable;
 use crate::profile::catalogue::CATALOGUE;
 use crate::profile::{DeviceMetrics, Metric, Roofline, RooflinePoint, si};
 use crate::report::EvaluateResponse;
@@ -35,7 +36,10 @@ pub(in super::super) fn profile(response: &EvaluateResponse, colour: bool) -> St
 }
 
 fn all(page: &mut Page, metrics: &DeviceMetrics) {
-    page.row("metrics", &format!("of one launch of {}, by {}", metrics.kernel, metrics.tool));
+    page.row(
+        "metrics",
+        &format!("of one launch of {}, by {}", readable(&metrics.kernel), metrics.tool),
+    );
     if let Some(unavailable) = &metrics.unavailable {
         page.more(&format!("{} [{}]", unavailable.reason, unavailable.code));
         page.more(&unavailable.remedy);
@@ -78,15 +82,25 @@ pub(super) fn analyses(page: &mut Page, metrics: &DeviceMetrics) {
 
 /// The values, by the catalogue's groups, in its order.
 fn table(page: &mut Page, metrics: &DeviceMetrics) {
-    let mut group = "";
+    // The catalogue's order is that of its parts, and a group has metrics in several of them.
+    let mut groups: Vec<&str> = Vec::new();
     for info in CATALOGUE {
-        let Some(metric) = metrics.metrics.get(info.id) else { continue };
-        let Some(value) = metric.value else { continue };
-        if info.group.name() != group {
-            group = info.group.name();
-            page.line(group);
+        if !groups.contains(&info.group.name()) {
+            groups.push(info.group.name());
         }
-        page.line(&row(info.id, value, metric));
+    }
+    for group in groups {
+        let of_group = CATALOGUE.iter().filter(|info| info.group.name() == group);
+        let rows: Vec<String> = of_group
+            .filter_map(|info| {
+                let metric = metrics.metrics.get(info.id)?;
+                Some(row(info.id, metric.value?, metric))
+            })
+            .collect();
+        if !rows.is_empty() {
+            page.line(group);
+            rows.iter().for_each(|row| page.line(row));
+        }
     }
     // A newer server may know more.
     let known = |id: &str| CATALOGUE.iter().any(|info| info.id == id);

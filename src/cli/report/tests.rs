@@ -73,14 +73,26 @@ fn measured(changes: Value) -> String {
 
 #[test]
 fn how_it_was_measured() {
-    let text = measured(json!({"speed_of_light": {"floor_ms": 0.0036, "limit": "memory",
-        "derivation": []}}));
+    let text = measured(json!({"rates": {
+        "bytes": 12_582_912.0, "bytes_from": "declared", "bytes_per_second": 1.5634e12,
+        "peak_bytes_per_second": 4.916736e12, "flops": 1_048_576.0, "flops_per_second": 1.3e11,
+        "least_ms": 0.00256, "limit": "memory", "of_speed_of_light": 0.318}}));
     let rows = "  measured  3 launches, as precise as asked; L2 cold; fresh inputs each launch
             median known to ± 2.08 %
             3 timed launches verified; clock 1980 MHz (1980 to 1980)
-            50 % of the speed of light: the declared work takes 3.600 µs at least (memory)
+  achieved  1.56 TB/s, of 12.6 MB (declared); 130 GFLOP/s, of 1.05 MFLOP (declared)
+            31.8 % of the speed of light: those bytes at the peak of device memory, 4.92 TB/s, take 2.560 µs
 ";
     assert!(text.contains(rows), "{text}");
+    let text = measured(json!({"rates": {
+        "bytes": 12_582_912.0, "bytes_from": "buffers", "bytes_per_second": 6e12,
+        "peak_bytes_per_second": 4.916736e12, "least_ms": 0.00256, "limit": "memory",
+        "of_speed_of_light": 1.25}}));
+    assert!(text.contains("6 TB/s, of 12.6 MB (assumed: each tensor moved once)\n"), "{text}");
+    assert!(
+        text.contains("125 % of the speed of light") && text.contains("not all of them"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -101,7 +113,7 @@ fn what_makes_times_doubtful_is_said() {
     ] {
         assert!(text.contains(words), "{words:?} in\n{text}");
     }
-    assert!(!text.contains("speed of light"), "a floor of 0 says nothing: {text}");
+    assert!(!text.contains("achieved"), "no rates, no row: {text}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A timeline on the terminal.
 
 use super::page::Page;
+use crate::compile::readable;
 use crate::report::TimelineReport;
 
 /// Rows that are shown of each kind.
@@ -21,7 +22,7 @@ pub(super) fn rows(page: &mut Page, timeline: &TimelineReport) {
     for (what, rows) in [("kernel", &timeline.kernels), ("copy", &timeline.copies)] {
         for row in rows.iter().take(MAX_ROWS) {
             let each = row.median_ms.or(row.mean_ms).unwrap_or(0.0);
-            page.row(what, &format!("{} x {each:.4} ms: {}", row.count, row.name));
+            page.row(what, &format!("{} x {each:.4} ms: {}", row.count, readable(&row.name)));
         }
     }
     for launch in timeline.launches.iter().take(MAX_ROWS) {

@@ -20,5 +20,11 @@ pub(crate) fn demangle(symbol: &str) -> Option<Function> {
     parser::Parser::new(symbol.strip_prefix("_Z")?).function()
 }
 
+/// A kernel's name for people: that of a mangled symbol, with namespaces and template arguments;
+/// any other name as it is.
+pub fn readable(symbol: &str) -> String {
+    demangle(symbol.trim()).map_or_else(|| symbol.to_owned(), |function| function.name)
+}
+
 #[cfg(test)]
 mod tests;

@@ -25,6 +25,20 @@ fn check(symbol: &str, name: &str, params: &[CType]) {
 }
 
 #[test]
+fn readable_names() {
+    for (symbol, name) in [
+        ("_Z10vector_addPKfS0_Pfi", "vector_add"),
+        ("_ZN2ns5scaleIfEEvPT_i", "ns::scale<float>"),
+        ("vector_add", "vector_add"),
+        ("void tmpl<float>(T1 *, int)", "void tmpl<float>(T1 *, int)"),
+        ("_Znonsense", "_Znonsense"),
+        ("", ""),
+    ] {
+        assert_eq!(readable(symbol), name);
+    }
+}
+
+#[test]
 fn built_in_types() {
     use CType::*;
     check("_Z1kv", "k", &[]);

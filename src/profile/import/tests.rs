@@ -15,9 +15,9 @@ fn of(text: &str) -> Imported {
 
 #[test]
 fn a_page_of_several_kernels() {
-    let Imported::Ncu { device_metrics: metrics, rules } = of(FULL) else { panic!() };
+    let Imported::Ncu { device_metrics: metrics, rules, notes } = of(FULL) else { panic!() };
     assert_eq!(metrics.kernel, "5 kernels");
-    assert_eq!(rules, []);
+    assert_eq!((rules, notes), (Vec::new(), Vec::<String>::new()));
     assert_eq!(metrics.kernels.len(), 5);
     assert!(metrics.kernels[0].kernel.starts_with("matmul_tiled"), "the longest first");
     let vector_add = metrics.kernels.iter().find(|k| k.kernel.starts_with("vector_add")).unwrap();
@@ -37,7 +37,8 @@ fn a_page_of_several_kernels() {
 #[test]
 fn pages_with_labels_and_with_rules() {
     let text = fixture!("ncu/2025.3.1-h200-details_full.csv");
-    let Imported::Ncu { device_metrics: metrics, rules } = of(text) else { panic!() };
+    let Imported::Ncu { device_metrics: metrics, rules, notes } = of(text) else { panic!() };
+    assert_eq!(notes, Vec::<String>::new());
     assert!(metrics.metrics["duration"].value.is_some());
     assert!(metrics.metrics["achieved_occupancy"].value.is_some());
     assert!(
@@ -96,6 +97,8 @@ fn files_of_windows() {
         .flat_map(u16::to_le_bytes)
         .collect();
     assert_eq!(decode(&wide), "\"ID\"é");
+    assert_eq!(decode(&wide[2..]), "\"ID\"é", "without the mark");
+    assert_eq!(decode(b"a\rb\r"), "a\nb\n", "lines of old systems");
     assert_eq!(decode(b"a\xffb"), "a\u{fffd}b");
     assert!(is_ncu_report(b"NVR\0\x08") && !is_ncu_report(b"\"ID\""));
 }

@@ -1,11 +1,12 @@
-//! A CSV page of Nsight Compute: which one it is, and what both kinds have in common.
+//! CSV pages of Nsight Compute in a text: where each begins, and what both kinds have in common.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::kernel::NcuKernel;
-use super::{details, raw};
-use crate::profile::text::{Conflict, Record, Records, TooLong};
+use super::merge::Merged;
+use super::page::Page;
+use crate::profile::text::{Conflict, Notes, Record, Records, TooLong};
 
 /// Most columns.
 pub const MAX_COLUMNS: usize = 20_000;
@@ -15,12 +16,14 @@ pub const MAX_CELLS: usize = 4_000_000;
 /// A page of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NcuReport {
-    /// Which page it is.
-    pub page: NcuPage,
-    /// The kernels, as they ran.
+    /// Which pages there are: files are put behind one another.
+    pub pages: Vec<NcuPage>,
+    /// The kernels, as they ran; one that stands in several pages is one.
     pub kernels: Vec<NcuKernel>,
-    /// Lines that are no part of the page: the tool's log and what programs print.
+    /// Lines that are no part of a page: the tool's log and what programs print.
     pub other_lines: usize,
+    /// What was left out, and what to know of the rest.
+    pub notes: Vec<String>,
 }
 
 /// Pages.
@@ -55,6 +58,42 @@ pub enum NcuCsvError {
         /// Of the header.
         line: usize,
     },
+    /// A record of units that is not that of the header.
+    #[error(
+        "line {line}: units that are not those of the header in line {header}: the rows behind \
+         them are of another page, whose header is missing; put the whole files behind one \
+         another, or import each"
+    )]
+    UnitsTwice {
+        /// Where.
+        line: usize,
+        /// Of the header.
+        header: usize,
+    },
+    /// A row of another page.
+    #[error(
+        "line {line}: the row has {found} fields, and the header in line {header} has {columns}: \
+         it is of another page, or was changed; export again, or import each page alone"
+    )]
+    RowLength {
+        /// Where.
+        line: usize,
+        /// Its fields.
+        found: usize,
+        /// Of the header.
+        header: usize,
+        /// Its columns.
+        columns: usize,
+    },
+    /// A page that tells of no launch by itself.
+    #[error(
+        "line {line}: this is a summary (`--print-summary`), which has means over several launches \
+         and not the launches; export with `ncu --import FILE --csv --page raw --print-units base`"
+    )]
+    Summary {
+        /// Of the header.
+        line: usize,
+    },
     /// A column twice.
     #[error("line {line}: the column `{column}` stands there twice")]
     ColumnTwice {
@@ -86,7 +125,7 @@ pub enum NcuCsvError {
     },
     /// No locale writes such numbers.
     #[error(
-        "`{dot}` and `{comma}` are not of one locale; export again with the environment variable \
+        "{dot} and {comma} are not of one locale; export again with the environment variable \
          LC_ALL=C"
     )]
     MixedLocales {
@@ -122,83 +161,97 @@ impl From<TooLong> for NcuCsvError {
     }
 }
 
-/// Reads a page; lines before the header, and log lines after it, are skipped.
+/// Reads the pages of a text. Lines before the first header, and the tool's log, are skipped;
+/// every other line that is no row has a note.
 ///
 /// # Errors
 /// See [`NcuCsvError`].
 pub fn parse_csv(text: &str) -> Result<NcuReport, NcuCsvError> {
     let mut records = Records::new(text);
-    let mut skipped = 0;
-    let header = loop {
-        let Some(record) = records.next() else { return Err(NcuCsvError::NoHeader) };
-        match record {
-            Ok(record) if is_header(&record) => break record,
-            Ok(_) | Err(_) => skipped += 1,
-        }
-    };
-    let columns = Columns::of(&header)?;
-    let page = match columns.index("Metric Name").is_some() {
-        true => NcuPage::Details,
-        false => NcuPage::Raw,
-    };
-    let mut rows = Vec::new();
-    let mut cells = 0;
-    for record in records {
-        let record = record?;
-        if !is_row(&record, &columns, rows.is_empty() && page == NcuPage::Raw) {
-            skipped += usize::from(!record.text.trim().is_empty());
+    let mut notes = Notes::default();
+    let mut pages: Vec<Page<'_>> = Vec::new();
+    let (mut skipped, mut cells) = (0, 0);
+    while let Some(record) = records.next() {
+        let record = match record {
+            Ok(record) => record,
+            // What programs print before the page is none of its fields.
+            Err(_) if pages.is_empty() => {
+                skipped += 1;
+                continue;
+            }
+            Err(too_long) => return Err(too_long.into()),
+        };
+        if let Some(header) = header(&mut records, &record) {
+            pages.push(Page::new(&header)?);
             continue;
         }
-        cells += record.fields.len();
+        let line = record.line;
+        let Some(page) = pages.last_mut() else {
+            skipped += 1;
+            continue;
+        };
+        match page.take(record, &mut notes)? {
+            Some(fields) => cells += fields,
+            None => skipped += 1,
+        }
         if cells > MAX_CELLS {
-            return Err(NcuCsvError::TooManyCells { line: record.line });
+            return Err(NcuCsvError::TooManyCells { line });
         }
-        rows.push(record);
     }
-    if rows.is_empty() {
-        return Err(NcuCsvError::NoKernels { line: header.line });
-    }
-    let kernels = match page {
-        NcuPage::Raw => {
-            let line = header.line;
-            let Some((units, rows)) = rows.split_first().filter(|(units, _)| has_no_id(units))
-            else {
-                return Err(NcuCsvError::NoUnits { line });
-            };
-            raw::kernels(&columns, units, rows)?
+    let Some(first) = pages.first() else { return Err(no_header(text)) };
+    let (line, kinds) = (first.line, pages.iter().map(|page| page.kind).collect::<Vec<_>>());
+    let last = pages.len() - 1;
+    let mut merged = Merged::default();
+    for (index, page) in pages.iter().enumerate() {
+        let kernels = page.kernels(index == last, &mut notes)?;
+        if kernels.is_empty() && last > 0 {
+            notes.add(format!("line {}", page.line), "the page of this header is empty".to_owned());
         }
-        NcuPage::Details => details::kernels(&columns, &rows)?,
-    };
-    if kernels.is_empty() {
-        return Err(NcuCsvError::NoKernels { line: header.line });
+        merged.add(kernels, page.line, &mut notes);
     }
-    Ok(NcuReport { page, kernels, other_lines: skipped })
+    if merged.kernels.is_empty() {
+        return Err(NcuCsvError::NoKernels { line });
+    }
+    Ok(NcuReport {
+        pages: kinds,
+        kernels: merged.kernels,
+        other_lines: skipped,
+        notes: notes.into_texts(),
+    })
 }
 
 /// Whether a text looks like a page of this kind.
 pub(in crate::profile) fn looks_like_page(text: &str) -> bool {
-    Records::new(text).flatten().any(|record| is_header(&record))
+    let mut records = Records::new(text);
+    while let Some(record) = records.next() {
+        if record.is_ok_and(|record| header(&mut records, &record).is_some()) {
+            return true;
+        }
+    }
+    false
 }
 
+/// A record as the header of a page, whatever separates its fields.
+fn header<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
+    record.text.contains("Kernel Name").then(|| records.recognise(record, is_header))?
+}
+
+/// Programs that write the page anew may have put columns before its own.
 fn is_header(record: &Record<'_>) -> bool {
-    record.fields.first().is_some_and(|first| first == "ID")
-        && record.fields.iter().any(|field| field == "Kernel Name")
+    let has = |name: &str| record.fields.iter().any(|field| field.trim() == name);
+    !record.broken && has("ID") && has("Kernel Name")
 }
 
-/// Whether a record is a kernel's, or the units that follow the header of a raw page. Others are
-/// the tool's log, or a program's.
-fn is_row(record: &Record<'_>, columns: &Columns<'_>, units: bool) -> bool {
-    let id = record.fields[columns.id].trim();
-    let enough = record.fields.len() > columns.kernel;
-    enough && ((units && id.is_empty()) || is_id(id))
-}
-
-fn has_no_id(record: &Record<'_>) -> bool {
-    record.fields.first().is_none_or(|id| id.trim().is_empty())
-}
-
-fn is_id(id: &str) -> bool {
-    !id.is_empty() && id.len() < 20 && id.chars().all(|c| c.is_ascii_digit() || ".,".contains(c))
+/// Why no page was found.
+fn no_header(text: &str) -> NcuCsvError {
+    let summary = |record: Record<'_>| {
+        let has = |name: &str| record.fields.iter().any(|field| field == name);
+        has("Metric Name") && has("Average") && has("Maximum")
+    };
+    match Records::new(text).flatten().find(|record| summary(record.clone())) {
+        Some(record) => NcuCsvError::Summary { line: record.line },
+        None => NcuCsvError::NoHeader,
+    }
 }
 
 /// Where the columns are.
@@ -211,20 +264,23 @@ pub(super) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(header: &Record<'a>) -> Result<Self, NcuCsvError> {
+    pub(super) fn of(header: &Record<'a>) -> Result<Self, NcuCsvError> {
         let line = header.line;
         if header.fields.len() > MAX_COLUMNS {
             return Err(NcuCsvError::TooManyColumns { line });
         }
         let mut by_name = BTreeMap::new();
-        for (index, name) in header.fields.iter().enumerate() {
+        let names: Vec<Cow<'a, str>> =
+            header.fields.iter().map(|name| Cow::Owned(name.trim().to_owned())).collect();
+        for (index, name) in names.iter().enumerate() {
             // A trailing comma makes a column without a name.
             if !name.is_empty() && by_name.insert(name.to_string(), index).is_some() {
                 return Err(NcuCsvError::ColumnTwice { line, column: name.to_string() });
             }
         }
         let kernel = *by_name.get("Kernel Name").ok_or(NcuCsvError::NoHeader)?;
-        Ok(Self { names: header.fields.clone(), by_name, id: 0, kernel })
+        let id = *by_name.get("ID").ok_or(NcuCsvError::NoHeader)?;
+        Ok(Self { names, by_name, id, kernel })
     }
 
     pub(super) fn index(&self, name: &str) -> Option<usize> {
@@ -237,5 +293,7 @@ impl<'a> Columns<'a> {
     }
 }
 
+#[cfg(test)]
+mod appended;
 #[cfg(test)]
 mod tests;

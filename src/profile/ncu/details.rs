@@ -1,10 +1,12 @@
 //! The details page: a record per kernel, section and metric, and records of rules.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::csv::{Columns, NcuCsvError};
-use super::kernel::{NcuKernel, NcuRule};
-use crate::profile::text::{Convention, Record};
+use super::expected::expected;
+use super::kernel::{NcuKernel, NcuRule, Put};
+use crate::profile::text::{Cell, Convention, Notes, Record};
 
 /// Labels of metrics by section, and NVIDIA's names of those that a label tells for certain. Some
 /// labels stand in several sections with other meanings. With `--print-metric-name name` the page
@@ -73,59 +75,120 @@ const COMMAND: &str = "GPU Speed Of Light";
 pub(super) fn kernels(
     columns: &Columns<'_>,
     rows: &[Record<'_>],
+    notes: &mut Notes,
 ) -> Result<Vec<NcuKernel>, NcuCsvError> {
-    let metric =
-        |row: &Record<'_>| columns.field(row, "Metric Name").is_some_and(|name| !name.is_empty());
-    let cells = rows.iter().filter(|row| metric(row));
-    let cells = cells.filter_map(|row| {
-        let index = columns.index("Metric Value")?;
-        row.fields.get(index).map(AsRef::as_ref)
-    });
-    let convention = Convention::of(cells)?;
+    let convention = Convention::of(rows.iter().flat_map(|row| cells(columns, row)))?;
     let mut kernels: Vec<NcuKernel> = Vec::new();
     let mut places = BTreeMap::new();
     for row in rows {
-        let key = (columns.field(row, "Process ID"), columns.field(row, "ID"));
+        let field = |name: &str| columns.field(row, name);
+        let key = (field("Host Name"), field("Process ID"), field("ID"), field("Kernel Name"));
         let place = *places.entry(key).or_insert_with(|| {
             kernels.push(NcuKernel::of(columns, row));
             kernels.len() - 1
         });
         let kernel = &mut kernels[place];
-        match metric(row) {
-            true => put_metric(kernel, columns, row, convention)?,
+        match is_metric(columns, row) {
+            true => put_metric(kernel, columns, row, convention, notes)?,
             false => kernel.rules.extend(rule(columns, row)),
+        }
+    }
+    for kernel in &mut kernels {
+        for (name, why) in kernel.contradictions() {
+            notes.add(format!("ID {}, {name}", kernel.id), format!("{why}; it has no value"));
         }
     }
     Ok(kernels)
 }
+
+fn is_metric(columns: &Columns<'_>, row: &Record<'_>) -> bool {
+    columns.field(row, "Metric Name").is_some_and(|name| !name.is_empty())
+}
+
+/// What may tell the locale.
+fn cells<'a>(columns: &'a Columns<'_>, row: &'a Record<'_>) -> impl Iterator<Item = Cell<'a>> {
+    let cell = |column: &'a str, text: &'a str, whole| Cell { text, whole, line: row.line, column };
+    let process = columns.field(row, "Process ID");
+    let process = process.map(|text| cell("Process ID", text, true));
+    let metric = columns.field(row, "Metric Value").filter(|_| is_metric(columns, row));
+    let metric = metric.map(|text| {
+        let unit = columns.field(row, "Metric Unit").unwrap_or_default();
+        let whole = expected(&name(columns, row)).whole && unit.find(['K', 'M', 'G']).is_none();
+        cell(columns.field(row, "Metric Name").unwrap_or_default(), text, whole)
+    });
+    process.into_iter().chain(metric)
+}
+
+/// NVIDIA's name of the metric of a row, or else its section and label.
+fn name<'r>(columns: &Columns<'_>, row: &'r Record<'_>) -> Cow<'r, str> {
+    let field = |name: &str| columns.field(row, name).unwrap_or_default();
+    let (section, label) = (field("Section Name"), field("Metric Name"));
+    let known = LABELS.iter().find(|known| (known.0, known.1) == (section, label));
+    match known {
+        Some((_, _, name)) => Cow::Borrowed(name),
+        None if label.contains("__") => Cow::Borrowed(label),
+        // No metric's name has a slash with spaces, so that labels stay apart from names.
+        None => Cow::Owned(format!("{section} / {label}")),
+    }
+}
+
+/// Values of one launch that differ by more than this are not one value, rounded twice.
+const ROUNDED: f64 = 0.01;
 
 fn put_metric(
     kernel: &mut NcuKernel,
     columns: &Columns<'_>,
     row: &Record<'_>,
     convention: Convention,
+    notes: &mut Notes,
 ) -> Result<(), NcuCsvError> {
     let field = |name: &str| columns.field(row, name).unwrap_or_default();
-    let (section, label) = (field("Section Name"), field("Metric Name"));
-    let known = LABELS.iter().find(|known| (known.0, known.1) == (section, label));
-    let name = match known {
-        Some((_, _, name)) => (*name).to_owned(),
-        None if label.contains("__") => label.to_owned(),
-        // No metric's name has a slash with spaces, so that labels stay apart from names.
-        None => format!("{section} / {label}"),
-    };
+    let (name, cell) = (name(columns, row), field("Metric Value"));
+    let expected = expected(&name);
+    let first = kernel.values.get(name.as_ref()).copied();
     // Sections repeat metrics; the first says it.
-    if kernel.values.contains_key(&name) || kernel.texts.contains_key(&name) {
+    if kernel.texts.contains_key(name.as_ref()) {
         return Ok(());
     }
-    match kernel.put(&name, field("Metric Value"), field("Metric Unit"), convention) {
-        true => Ok(()),
-        false => Err(NcuCsvError::Ambiguous {
-            line: row.line,
-            column: name,
-            cell: field("Metric Value").to_owned(),
-        }),
+    let missing = kernel.missing.get(name.as_ref()).cloned();
+    let put = kernel.put(&name, cell, field("Metric Unit"), convention, expected);
+    let tell = |notes: &mut Notes, why: String| {
+        notes.add(format!("line {}, {name}", row.line), format!("{why}; it has no value"));
+    };
+    match (put, first) {
+        (Put::Ambiguous, _) => {
+            return Err(NcuCsvError::Ambiguous {
+                line: row.line,
+                column: name.into_owned(),
+                cell: cell.to_owned(),
+            });
+        }
+        (Put::Refused(why), _) if expected.used => tell(notes, why),
+        (Put::Refused(_), _) => {}
+        (Put::Done, Some(first)) => {
+            let again = kernel.values.get(name.as_ref()).copied();
+            let apart = again.is_some_and(|again| {
+                (again - first).abs() > ROUNDED * first.abs().max(again.abs()).max(1e-12)
+            });
+            kernel.missing.remove(name.as_ref());
+            kernel.texts.remove(name.as_ref());
+            kernel.values.insert(name.clone().into_owned(), first);
+            if apart {
+                let why = format!("the page says it twice for ID {}, and differently", kernel.id);
+                kernel.refuse(&name, why.clone());
+                if expected.used {
+                    tell(notes, why);
+                }
+            }
+        }
+        // What two rows were refused for is not mended by a third.
+        (Put::Done, None) => {
+            if let Some(reason) = missing.filter(|reason| reason.contains("differently")) {
+                kernel.refuse(&name, reason);
+            }
+        }
     }
+    Ok(())
 }
 
 fn rule(columns: &Columns<'_>, row: &Record<'_>) -> Option<NcuRule> {

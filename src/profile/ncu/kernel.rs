@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::csv::Columns;
-use crate::profile::text::{Convention, Dimension, OUT_OF_BOUNDS, Record, Value, unit, value};
+use super::expected::Expected;
+use crate::profile::text::{Convention, OUT_OF_BOUNDS, Record, Value, unit, value};
 use crate::profile::types::{Conditions, MetricSource};
 use crate::profile::values::Collected;
 
-const DURATION: &str = "gpu__time_duration";
 /// Passes, as a metric.
 const PASSES: &str = "profiler__replayer_passes";
 
@@ -56,6 +56,19 @@ pub struct NcuKernel {
     pub texts: BTreeMap<String, String>,
     /// What the tool's rules found; details pages only.
     pub rules: Vec<NcuRule>,
+    /// What tells this launch from all others of the file, where the page has it.
+    pub(super) launch: Option<String>,
+}
+
+/// What became of a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Put {
+    /// It stands in its place.
+    Done,
+    /// It can be read in two ways.
+    Ambiguous,
+    /// It is no value of this metric, and this is why.
+    Refused(String),
 }
 
 /// What a rule of Nsight Compute found.
@@ -87,7 +100,13 @@ impl NcuKernel {
         let range = |(name, field): (_, &Cow<'_, str>)| {
             (is_range(name) && !field.trim().is_empty()).then(|| field.trim().to_owned())
         };
+        let launch = field("Process ID").map(|process| {
+            let others = ["Host Name", "Process Name", "ID", "Kernel Name", "Context", "Stream"];
+            let others = others.map(|name| field(name).unwrap_or_default());
+            format!("{process}\u{1f}{}", others.join("\u{1f}"))
+        });
         Self {
+            launch,
             id: field("ID").unwrap_or_default().to_owned(),
             name: field("Kernel Name").unwrap_or_default().to_owned(),
             block: field("Block Size").and_then(extents),
@@ -105,46 +124,73 @@ impl NcuKernel {
         }
     }
 
-    /// Puts a metric in its place; whether its cell has only one reading.
+    /// Puts a metric in its place.
     pub(super) fn put(
         &mut self,
         name: &str,
         cell: &str,
         unit_text: &str,
         convention: Convention,
-    ) -> bool {
-        let Some(unit) = unit(unit_text) else {
-            let reason = format!("its unit `{}` is not known", short(unit_text));
-            self.missing.insert(name.to_owned(), reason);
-            return true;
-        };
-        if name.starts_with(DURATION) && unit.dimension != Dimension::Time {
-            let reason = format!("its unit `{}` is no time", short(unit_text));
-            self.missing.insert(name.to_owned(), reason);
-            return true;
-        }
-        match value(cell, convention) {
-            Value::Number(number) => {
-                let scaled = number * unit.scale;
-                // What is too small for a number is no zero.
-                if scaled.is_finite() && (scaled != 0.0 || number == 0.0) {
-                    // Sections repeat metrics, and one may know what another did not.
-                    self.missing.remove(name);
-                    self.values.insert(name.to_owned(), scaled);
-                } else {
-                    self.missing.insert(name.to_owned(), OUT_OF_BOUNDS.to_owned());
-                }
-            }
+        expected: Expected,
+    ) -> Put {
+        let number = match value(cell, convention) {
+            Value::Number(number) => number,
             Value::Missing(reason) => {
                 self.missing.insert(name.to_owned(), reason.to_owned());
+                return Put::Done;
             }
             Value::Text => {
                 self.missing.remove(name);
                 self.texts.insert(name.to_owned(), cell.trim().to_owned());
+                return Put::Done;
             }
-            Value::Ambiguous => return false,
+            Value::Ambiguous => return Put::Ambiguous,
+        };
+        let Some(unit) = unit(unit_text) else {
+            return self.refuse(name, format!("its unit `{}` is not known", short(unit_text)));
+        };
+        if let Some(what) = expected.against_unit(unit.dimension) {
+            return self.refuse(name, format!("its unit `{}` is {what}", short(unit_text)));
         }
-        true
+        let scaled = number * unit.scale;
+        // What is too small for a number is no zero.
+        if !scaled.is_finite() || (scaled == 0.0 && number != 0.0) {
+            return self.refuse(name, OUT_OF_BOUNDS.to_owned());
+        }
+        if let Some(why) = expected.against_value(scaled) {
+            return self.refuse(name, why);
+        }
+        // Sections repeat metrics, and one may know what another did not.
+        self.missing.remove(name);
+        self.values.insert(name.to_owned(), scaled);
+        Put::Done
+    }
+
+    /// Leaves a metric without a value.
+    pub(super) fn refuse(&mut self, name: &str, why: String) -> Put {
+        self.values.remove(name);
+        self.missing.insert(name.to_owned(), why.clone());
+        Put::Refused(why)
+    }
+
+    /// Leaves out what contradicts the columns that describe the launch; the metrics and why.
+    pub(super) fn contradictions(&mut self) -> Vec<(&'static str, String)> {
+        let product = |extents: [u32; 3]| extents.iter().map(|&extent| f64::from(extent)).product();
+        let told: [(&str, &str, Option<f64>); 2] = [
+            ("launch__block_size", "Block Size", self.block.map(product)),
+            ("launch__grid_size", "Grid Size", self.grid.map(product)),
+        ];
+        let mut found = Vec::new();
+        for (name, column, product) in told {
+            let (Some(product), Some(&value)) = (product, self.values.get(name)) else { continue };
+            // Scaled units leave six digits.
+            if (value - product).abs() > 1e-5 * product {
+                let why = format!("it says {value}, and the column {column} {product}");
+                self.refuse(name, why.clone());
+                found.push((name, why));
+            }
+        }
+        found
     }
 
     /// What catalogue formulas need, with a reason for every metric that was requested and is not

@@ -6,8 +6,11 @@
 
 mod csv;
 mod details;
+mod expected;
 mod kernel;
 mod log;
+mod merge;
+mod page;
 mod raw;
 
 pub(in crate::profile) use csv::looks_like_page;

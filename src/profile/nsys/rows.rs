@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::columns::Column;
+use super::columns::{Column, Quantity};
 use super::report::NsysError;
 use crate::profile::text::Record;
 
@@ -102,25 +102,51 @@ impl Fields<'_> {
 
     /// A number in base units; `None` if the column or its value is absent. `unit` serves columns
     /// that name none.
-    fn scaled(&self, name: &str, unit: Option<f64>) -> Result<Option<f64>, NsysError> {
+    fn scaled(
+        &self,
+        name: &str,
+        quantity: Quantity,
+        unit: Option<(f64, Quantity)>,
+    ) -> Result<Option<f64>, NsysError> {
         let Some(cell) = self.text(name) else { return Ok(None) };
+        let line = self.record.line;
         let column = self.columns.iter().find(|column| column.name == name);
-        let Some(scale) = column.and_then(|column| column.scale).or(unit) else {
-            return Err(NsysError::NoUnit { line: self.record.line, column: name.to_owned() });
+        let Some((scale, of)) = column.and_then(|column| column.unit).or(unit) else {
+            return Err(NsysError::NoUnit { line, column: name.to_owned() });
         };
+        if of != quantity {
+            let what = quantity.name();
+            return Err(NsysError::WrongUnit { line, column: name.to_owned(), what });
+        }
         if matches!(cell.to_ascii_lowercase().as_str(), "nan" | "n/a" | "inf" | "-nan" | "-inf") {
             return Ok(None);
         }
         let nothing = !cell.contains(|c: char| ('1'..='9').contains(&c));
-        match cell.parse::<f64>().map(|number| number * scale) {
+        let number = match cell.parse::<f64>().map(|number| number * scale) {
             // What is too small for a number is no zero.
-            Ok(number) if number.is_finite() && (number != 0.0 || nothing) => Ok(Some(number)),
-            _ => Err(self.bad(name, cell)),
+            Ok(number) if number.is_finite() && (number != 0.0 || nothing) => number,
+            _ => return Err(self.bad(name, cell)),
+        };
+        // Traces may begin before what the tool counts from.
+        let impossible =
+            (number < 0.0 && name != "start") || (quantity == Quantity::Percent && number > 100.1);
+        match impossible {
+            true => Err(NsysError::Impossible {
+                line,
+                column: name.to_owned(),
+                cell: cell.chars().take(40).collect(),
+                what: quantity.name(),
+            }),
+            false => Ok(Some(number)),
         }
     }
 
-    fn required(&self, name: &str, unit: Option<f64>) -> Result<f64, NsysError> {
-        self.scaled(name, unit)?.ok_or_else(|| self.bad(name, ""))
+    fn time(&self, name: &str) -> Result<Option<f64>, NsysError> {
+        self.scaled(name, Quantity::Time, None)
+    }
+
+    fn required(&self, name: &str, quantity: Quantity) -> Result<f64, NsysError> {
+        self.scaled(name, quantity, None)?.ok_or_else(|| self.bad(name, ""))
     }
 
     fn whole<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, NsysError> {
@@ -129,20 +155,25 @@ impl Fields<'_> {
     }
 
     /// A row of a summary; `name` and `count` are what its table calls them.
-    pub(super) fn row(&self, name: &str, count: &str) -> Result<NsysRow, NsysError> {
+    pub(super) fn row(
+        &self,
+        name: &str,
+        count: &str,
+        quantity: Quantity,
+    ) -> Result<NsysRow, NsysError> {
         // Versions of 2020 name the unit of the total only.
         let total = self.columns.iter().find(|column| column.name == "total");
-        let unit = total.and_then(|column| column.scale);
+        let unit = total.and_then(|column| column.unit);
         Ok(NsysRow {
             name: operation(self.text(name).unwrap_or_default()),
-            share_pct: self.scaled("time (%)", None)?,
-            total: self.required("total", None)?,
+            share_pct: self.scaled("time (%)", Quantity::Percent, None)?,
+            total: self.required("total", quantity)?,
             count: self.whole(count)?.ok_or_else(|| self.bad(count, ""))?,
-            mean: self.scaled("avg", unit)?,
-            median: self.scaled("med", unit)?,
-            min: self.scaled("min", unit)?,
-            max: self.scaled("max", unit)?,
-            std_dev: self.scaled("stddev", unit)?,
+            mean: self.scaled("avg", quantity, unit)?,
+            median: self.scaled("med", quantity, unit)?,
+            min: self.scaled("min", quantity, unit)?,
+            max: self.scaled("max", quantity, unit)?,
+            std_dev: self.scaled("stddev", quantity, unit)?,
             grid: self.text("gridxyz").and_then(extent),
             block: self.text("blockxyz").and_then(extent),
         })
@@ -155,14 +186,14 @@ impl Fields<'_> {
         };
         Ok(NsysEvent {
             name: operation(self.text("name").unwrap_or_default()),
-            start: self.required("start", None)?,
-            duration: self.required("duration", None)?,
+            start: self.required("start", Quantity::Time)?,
+            duration: self.required("duration", Quantity::Time)?,
             correlation: self.whole("corrid")?,
             grid: three(["grdx", "grdy", "grdz"])?,
             block: three(["blkx", "blky", "blkz"])?,
             registers: self.whole("reg/trd")?,
-            bytes: self.scaled("bytes", None)?,
-            throughput: self.scaled("throughput", None)?,
+            bytes: self.scaled("bytes", Quantity::Bytes, None)?,
+            throughput: self.scaled("throughput", Quantity::BytesPerSecond, None)?,
             device: self.text("device").unwrap_or_default().to_owned(),
             stream: self.whole("strm")?,
         })
@@ -173,10 +204,10 @@ impl Fields<'_> {
             kernel: self.text("kernel name").unwrap_or_default().to_owned(),
             api: self.text("api name").unwrap_or_default().to_owned(),
             count: self.whole("count")?.ok_or_else(|| self.bad("count", ""))?,
-            total: self.scaled("tavg", None)?,
-            api_time: self.scaled("aavg", None)?,
-            queue_time: self.scaled("qavg", None)?,
-            kernel_time: self.scaled("kavg", None)?,
+            total: self.time("tavg")?,
+            api_time: self.time("aavg")?,
+            queue_time: self.time("qavg")?,
+            kernel_time: self.time("kavg")?,
         })
     }
 }

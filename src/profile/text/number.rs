@@ -19,14 +19,24 @@ pub(in crate::profile) enum Convention {
     Comma,
 }
 
-/// Cells that no single locale writes.
+/// A number as it stands in a file, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::profile) struct Cell<'a> {
+    pub(in crate::profile) text: &'a str,
+    /// Whether it can only be a whole number: `1.024` then has grouped digits.
+    pub(in crate::profile) whole: bool,
+    pub(in crate::profile) line: usize,
+    pub(in crate::profile) column: &'a str,
+}
+
+/// Cells that no single locale writes, with their places.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::profile) struct Conflict {
     pub(in crate::profile) dot: String,
     pub(in crate::profile) comma: String,
 }
 
-/// A cell.
+/// What a cell says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::profile) enum Value {
     /// A finite number.
@@ -40,25 +50,31 @@ pub(in crate::profile) enum Value {
 }
 
 impl Convention {
-    /// What all cells of a file tell together.
+    /// What all cells of a page tell together.
     pub(in crate::profile) fn of<'a>(
-        cells: impl Iterator<Item = &'a str>,
+        cells: impl Iterator<Item = Cell<'a>>,
     ) -> Result<Self, Conflict> {
         let (mut dot, mut comma) = (None, None);
         for cell in cells {
-            match Digits::of(cell).and_then(|digits| digits.convention()) {
+            let told = Digits::of(cell.text).and_then(|digits| match digits.convention() {
+                Some(Convention::Unknown) if cell.whole => Some(digits.grouped()),
+                told => told,
+            });
+            match told {
                 Some(Convention::Dot) => dot = dot.or(Some(cell)),
                 Some(Convention::Comma) => comma = comma.or(Some(cell)),
                 Some(Convention::Unknown) | None => {}
             }
         }
+        let place = |cell: Cell<'_>| {
+            let text: String = cell.text.trim().chars().take(40).collect();
+            format!("`{text}` (line {}, {})", cell.line, cell.column)
+        };
         match (dot, comma) {
             (None, None) => Ok(Convention::Unknown),
             (Some(_), None) => Ok(Convention::Dot),
             (None, Some(_)) => Ok(Convention::Comma),
-            (Some(dot), Some(comma)) => {
-                Err(Conflict { dot: dot.to_owned(), comma: comma.to_owned() })
-            }
+            (Some(dot), Some(comma)) => Err(Conflict { dot: place(dot), comma: place(comma) }),
         }
     }
 }
@@ -129,6 +145,15 @@ impl<'a> Digits<'a> {
             && (mantissa.len() == cell.len() || !exponent_digits.is_empty())
             && cell.len() < 64;
         is.then_some(Self { negative, mantissa, exponent })
+    }
+
+    /// What this number tells if its separators group digits.
+    fn grouped(&self) -> Convention {
+        match (self.mantissa.contains('.'), self.mantissa.contains(',')) {
+            (true, false) => Convention::Comma,
+            (false, true) => Convention::Dot,
+            _ => Convention::Unknown,
+        }
     }
 
     fn separated(&self) -> bool {

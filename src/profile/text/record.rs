@@ -1,4 +1,4 @@
-//! Comma-separated records, line by line: what else stands in the text cannot swallow them.
+//! Separated records, line by line: what else stands in the text cannot swallow them.
 
 use std::borrow::Cow;
 
@@ -15,6 +15,9 @@ pub(in crate::profile) struct Record<'a> {
     /// Its text, or the first line of it.
     pub(in crate::profile) text: &'a str,
     pub(in crate::profile) fields: Vec<Cow<'a, str>>,
+    /// Whether it is no record as any tool writes one: it is cut off, or a quote stays open. Its
+    /// one field is its text.
+    pub(in crate::profile) broken: bool,
 }
 
 /// A field that is longer than any tool's.
@@ -30,11 +33,37 @@ pub(in crate::profile) struct TooLong {
 pub(in crate::profile) struct Records<'a> {
     rest: &'a str,
     line: usize,
+    separator: char,
 }
+
+/// What may separate fields: spreadsheets of locales with decimal commas write semicolons.
+const SEPARATORS: [char; 3] = [',', ';', '\t'];
 
 impl<'a> Records<'a> {
     pub(in crate::profile) fn new(text: &'a str) -> Self {
-        Self { rest: text.strip_prefix('\u{feff}').unwrap_or(text), line: 0 }
+        Self { rest: text, line: 0, separator: ',' }
+    }
+
+    /// Reads a record again with each separator that there is, until `is` finds it to be what it
+    /// looks for; the records that follow are read with that separator.
+    pub(in crate::profile) fn recognise(
+        &mut self,
+        record: &Record<'a>,
+        is: impl Fn(&Record<'a>) -> bool,
+    ) -> Option<Record<'a>> {
+        if is(record) {
+            return Some(record.clone());
+        }
+        let others = SEPARATORS.into_iter().filter(|c| *c != self.separator);
+        for separator in others.filter(|c| record.text.contains(*c)) {
+            let Some(fields) = fields(record.text, separator) else { continue };
+            let other = Record { fields, broken: false, ..record.clone() };
+            if is(&other) {
+                self.separator = separator;
+                return Some(other);
+            }
+        }
+        None
     }
 
     /// Bytes to the end of the record that begins here, and its lines. Only a record of which every
@@ -66,40 +95,50 @@ impl<'a> Iterator for Records<'a> {
             return None;
         }
         let line = self.line + 1;
-        let (end, lines) = self.extent();
-        let text = self.rest[..end].trim_end_matches(['\n', '\r']);
+        // Files that were put behind one another have a mark at the beginning of each.
+        self.rest = self.rest.trim_start_matches('\u{feff}');
+        let (mut end, mut lines) = self.extent();
+        let text = |end: usize| self.rest[..end].trim_end_matches(['\n', '\r']);
+        let mut read = fields(text(end), self.separator);
+        if read.is_none() && lines > 1 {
+            // What is no record takes no line but its own with it.
+            (end, lines) = (self.rest.find('\n').map_or(self.rest.len(), |at| at + 1), 1);
+            read = fields(text(end), self.separator);
+        }
+        let text = text(end);
         self.rest = &self.rest[end..];
         self.line += lines;
-        let fields = fields(text).unwrap_or_else(|| vec![Cow::Borrowed(text)]);
+        let broken = read.is_none();
+        let fields = read.unwrap_or_else(|| vec![Cow::Borrowed(text)]);
         if fields.iter().any(|field| field.len() > MAX_FIELD) {
             return Some(Err(TooLong { line }));
         }
-        Some(Ok(Record { line, text, fields }))
+        Some(Ok(Record { line, text, fields, broken }))
     }
 }
 
-/// The fields of a record; `None` if a quote stays open.
-fn fields(text: &str) -> Option<Vec<Cow<'_, str>>> {
+/// The fields of a record; `None` if a quote stays open, or text follows one that closes.
+fn fields(text: &str, separator: char) -> Option<Vec<Cow<'_, str>>> {
     let mut fields = Vec::new();
     let mut rest = text;
     loop {
         let (field, after) = match rest.strip_prefix('"') {
-            Some(quoted) => self::quoted(quoted)?,
+            Some(quoted) => self::quoted(quoted, separator)?,
             None => {
-                let end = rest.find(',').unwrap_or(rest.len());
+                let end = rest.find(separator).unwrap_or(rest.len());
                 (Cow::Borrowed(&rest[..end]), &rest[end..])
             }
         };
         fields.push(field);
-        match after.strip_prefix(',') {
+        match after.strip_prefix(separator) {
             Some(next) => rest = next,
             None => return Some(fields),
         }
     }
 }
 
-/// A quoted field whose opening quote is gone, and what follows from the next comma on.
-fn quoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
+/// A quoted field whose opening quote is gone, and what follows from the next separator on.
+fn quoted(text: &str, separator: char) -> Option<(Cow<'_, str>, &str)> {
     let mut field = Cow::Borrowed("");
     let mut start = 0;
     loop {
@@ -113,9 +152,9 @@ fn quoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
         }
         let field = if field.is_empty() { Cow::Borrowed(piece) } else { field + piece };
         let after = &text[end + 1..];
-        // Text between the quote and the comma is no tool's; it is dropped.
-        let comma = after.find(',').unwrap_or(after.len());
-        return Some((field, &after[comma..]));
+        // Text between the quote and the separator is no tool's: it may be the rest of a number.
+        let end = after.find(separator).unwrap_or(after.len());
+        return after[..end].trim().is_empty().then(|| (field, &after[end..]));
     }
 }
 
@@ -154,6 +193,34 @@ mod tests {
         assert_eq!(all("say \"hi\n\"1\"\n")[1].1, ["1"], "not a record that could run on");
         let long = format!("\"{}\"\n", "x".repeat(MAX_FIELD + 1));
         assert_eq!(Records::new(&long).next(), Some(Err(TooLong { line: 1 })));
+    }
+
+    #[test]
+    fn what_no_tool_writes_is_broken_and_takes_one_line() {
+        let text =
+            "\"5\"8,\"1\"\n\"0\",\"cut\n\"6\",\"7\"\n\"2\",\"cut again\n\u{feff}\"8\",\"9\"\n";
+        let records: Vec<Record<'_>> = Records::new(text).map(Result::unwrap).collect();
+        let told: Vec<(usize, bool, &str)> =
+            records.iter().map(|r| (r.line, r.broken, r.fields[0].as_ref())).collect();
+        assert_eq!(
+            told,
+            [
+                (1, true, "\"5\"8,\"1\""),
+                (2, true, "\"0\",\"cut"),
+                (3, false, "6"),
+                (4, true, "\"2\",\"cut again"),
+                (5, false, "8"),
+            ]
+        );
+    }
+
+    #[test]
+    fn other_separators_are_recognised_from_there_on() {
+        let mut records = Records::new("ID;Name, long;x\n1;\"a;b\";2,5\n");
+        let first = records.next().unwrap().unwrap();
+        let header = records.recognise(&first, |record| record.fields[0] == "ID").unwrap();
+        assert_eq!(header.fields, ["ID", "Name, long", "x"]);
+        assert_eq!(records.next().unwrap().unwrap().fields, ["1", "a;b", "2,5"]);
     }
 
     proptest! {

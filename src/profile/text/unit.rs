@@ -9,7 +9,11 @@ pub(in crate::profile) enum Dimension {
     Bytes,
     /// Parts of a hundred.
     Percent,
-    /// Per second.
+    /// Cycles per second; base unit Hz.
+    Frequency,
+    /// Bytes per second.
+    ByteRate,
+    /// Other things per second.
     Rate,
     /// Things that are counted, or a quotient.
     Other,
@@ -48,12 +52,17 @@ const MULTIPLES: [(char, f64); 7] =
 pub(in crate::profile) fn unit(text: &str) -> Option<Unit> {
     let text = text.trim();
     let mut parts = text.split('/');
-    let mut unit = part(parts.next()?)?;
-    for below in parts {
-        let below = part(below)?;
+    let above = parts.next()?;
+    let mut unit = part(above)?;
+    for name in parts {
+        let below = part(name)?;
         unit.scale /= below.scale;
         unit.dimension = match (unit.dimension, below.dimension) {
+            (Dimension::Bytes, Dimension::Time) => Dimension::ByteRate,
+            (_, Dimension::Time) if above.trim().contains("cycle") => Dimension::Frequency,
             (_, Dimension::Time) => Dimension::Rate,
+            // What each block or thread has is as much as it is of one.
+            (dimension, _) if matches!(name.trim(), "block" | "thread" | "warp") => dimension,
             _ => Dimension::Other,
         };
     }
@@ -91,7 +100,7 @@ fn part(text: &str) -> Option<Unit> {
 fn counted(text: &str) -> Option<Dimension> {
     Some(match text {
         "byte" | "bytes" | "B" => Dimension::Bytes,
-        "hz" | "Hz" | "HZ" => Dimension::Rate,
+        "hz" | "Hz" | "HZ" => Dimension::Frequency,
         "inst" | "cycle" | "cycles" | "sector" | "sectors" | "request" | "thread" | "warp"
         | "block" | "register" | "op" | "ops" | "flop" | "wavefront" | "sample" | "branch"
         | "branches" => Dimension::Other,
@@ -126,7 +135,12 @@ mod tests {
         assert_eq!(scale(""), Some(1.0));
         assert_eq!(scale("clusters"), Some(1.0), "counted by one");
         assert_eq!(unit("ns").unwrap().dimension, Dimension::Time);
-        assert_eq!(unit("Gbyte/s").unwrap().dimension, Dimension::Rate);
+        assert_eq!(unit("Gbyte/s").unwrap().dimension, Dimension::ByteRate);
+        assert_eq!(unit("cycle/usecond").unwrap().dimension, Dimension::Frequency);
+        assert_eq!(unit("Ghz").unwrap().dimension, Dimension::Frequency);
+        assert_eq!(unit("sector/ns").unwrap().dimension, Dimension::Rate);
+        assert_eq!(unit("Kbyte/block").unwrap().dimension, Dimension::Bytes);
+        assert_eq!(unit("byte/cycle").unwrap().dimension, Dimension::Other);
         assert_eq!(unit("Mbyte").unwrap().dimension, Dimension::Bytes);
     }
 

@@ -105,6 +105,19 @@ fn versions_of_2022() {
     assert_eq!(report.memory_time[0].name, "[CUDA memcpy Host-to-Device]");
 }
 
+/// Tables that have the columns of others are known by their file, their report or their rows.
+#[test]
+fn tables_of_other_things() {
+    let kernels = "Time (%),Total Time (ns),Instances,Avg (ns),Name\n100.0,5,1,5.0,MPI_Send\n";
+    assert!(parse_stats(kernels).unwrap().kernels.is_empty(), "no kernel is called so");
+    let other = parse_stats_of(kernels, "report1_mpi_event_sum.csv").unwrap_err();
+    assert!(matches!(&other, NsysError::OtherTable { line: 1, what } if what == "MPI"), "{other}");
+    let system = "Time (%),Total Time (ns),Num Calls,Avg (ns),Name\n100.0,5,1,5.0,poll\n";
+    assert!(matches!(parse_stats(system), Err(NsysError::OtherTable { .. })));
+    let named = parse_stats_of(&system.replace("poll", "x"), "r_cuda_api_sum.csv").unwrap();
+    assert_eq!(named.api.len(), 1);
+}
+
 /// Calls of the operating system have the columns of the CUDA API.
 #[test]
 fn reports_of_others_are_told_apart() {
@@ -128,7 +141,54 @@ fn wrong_cells_are_named() {
     let unit = of("Time (%),Total Time (furlong),Instances,Avg (ns),Name", "100.0,5,1,5.0,k");
     assert!(matches!(unit, Err(NsysError::NoUnit { .. })));
     let program = of(header, "hello,1,2,3,4\n100.0,5,1,5.0,k").unwrap();
-    assert_eq!(program.kernels, [], "what follows foreign lines is no row of the table");
+    assert_eq!(program.kernels.len(), 1, "a foreign line ends no table");
+    assert!(program.notes[0].starts_with("line 2: `hello,1,2,3,4` is no whole row"), "{program:?}");
+    for (header, row, why) in [
+        (header, "100.0,-5,1,5.0,k", "line 2, total: `-5` cannot be a time"),
+        (header, "250.0,5,1,5.0,k", "line 2, time (%): `250.0` cannot be a percentage"),
+        ("Time (%),Total Time (MB),Instances,Avg (ns),Name", "100.0,5,1,5.0,k", "is of no time"),
+        ("Total (ns),Count,Avg (ns),Operation", "5,1,5.0,x", "is of no number of bytes"),
+        ("Time (%),Total Time (ns),Instances,Name,Name", "100.0,5,1,k,k", "stands there twice"),
+    ] {
+        let error = of(header, row).unwrap_err().to_string();
+        assert!(error.contains(why), "{why} in {error}");
+    }
+}
+
+/// Empty and cut lines, rows without a header, tables of several runs: nothing goes without a word.
+#[test]
+fn what_is_left_out_is_told() {
+    let header = "Time (%),Total Time (ns),Instances,Avg (ns),Name\n";
+    let text = format!(
+        "{header}40.0,5,1,5.0,a\n\n30.0,5,1,5.0,b\n20.0,5,\n\"10.0\",5,1,5.0,\"cut\n\
+         10.0,5,1,5.0,c\n\n{header}100.0,5,1,5.0,d\nSKIPPED: nothing\n100.0,5,1,5.0,e\n"
+    );
+    let report = parse_stats(&text).unwrap();
+    let names: String = report.kernels.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, "abcd");
+    let said = [
+        "line 4: rows behind an empty line",
+        "line 5: `20.0,5,` is no whole row",
+        "line 6: `\"10.0\",5,1,5.0,\"cut` is no whole row",
+        "line 9: such a table stands before",
+        "line 12: `100.0,5,1,5.0,e` stands below no header",
+    ];
+    for (note, begins) in report.notes.iter().zip(said) {
+        assert!(note.starts_with(begins), "{begins} in {note}");
+    }
+    assert_eq!(report.notes.len(), said.len(), "{:?}", report.notes);
+}
+
+#[test]
+fn summaries_by_category_keep_kernels_and_copies_apart() {
+    let text = "Time (%),Total Time (ns),Instances,Avg (ns),Category,Operation\n\
+                60.0,6,1,6.0,CUDA_KERNEL,k(int)\n30.0,3,1,3.0,MEMORY_OPER,[CUDA memset]\n\
+                10.0,1,1,1.0,CUDA_API,cudaMalloc\n";
+    let report = parse_stats(text).unwrap();
+    let name = |rows: &[NsysRow]| rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
+    assert_eq!(name(&report.kernels), ["k(int)"]);
+    assert_eq!(name(&report.memory_time), ["[CUDA memset]"]);
+    assert_eq!(name(&report.api), ["cudaMalloc"]);
 }
 
 proptest! {

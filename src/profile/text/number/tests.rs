@@ -2,8 +2,12 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn cell(text: &str) -> Cell<'_> {
+    Cell { text, whole: false, line: 7, column: "m" }
+}
+
 fn file(cells: &[&str]) -> Vec<Value> {
-    let convention = Convention::of(cells.iter().copied()).unwrap();
+    let convention = Convention::of(cells.iter().copied().map(cell)).unwrap();
     cells.iter().map(|cell| value(cell, convention)).collect()
 }
 
@@ -30,8 +34,23 @@ fn what_other_cells_tell_decides() {
     assert_eq!(file(&["8,930", "1,234.5"]), numbers(&[8930.0, 1234.5]));
     assert_eq!(file(&["8,930", "12"]), [Value::Ambiguous, Value::Number(12.0)]);
     assert_eq!(file(&["0.930", "1234.567"]), numbers(&[0.93, 1234.567]));
-    let conflict = Convention::of(["1.5", "3", "2,5"].into_iter()).unwrap_err();
-    assert_eq!((conflict.dot.as_str(), conflict.comma.as_str()), ("1.5", "2,5"));
+    let conflict = Convention::of(["1.5", "3", "2,5"].into_iter().map(cell)).unwrap_err();
+    assert_eq!(
+        (conflict.dot.as_str(), conflict.comma.as_str()),
+        ("`1.5` (line 7, m)", "`2,5` (line 7, m)")
+    );
+}
+
+/// A block of 1.024 threads is none.
+#[test]
+fn whole_numbers_tell_what_groups_their_digits() {
+    let of = |texts: &[(&'static str, bool)]| {
+        Convention::of(texts.iter().map(|(text, whole)| Cell { whole: *whole, ..cell(text) }))
+    };
+    assert_eq!(of(&[("1.024", true), ("8.930", false)]), Ok(Convention::Comma));
+    assert_eq!(of(&[("1,024", true), ("8.930", false)]), Ok(Convention::Dot));
+    assert_eq!(of(&[("256", true), ("8.930", false)]), Ok(Convention::Unknown));
+    assert!(of(&[("1.024", true), ("58.91", false)]).is_err());
 }
 
 #[test]
@@ -107,7 +126,7 @@ proptest! {
     fn any_text_has_an_answer(
         cells in prop::collection::vec("[-+0-9.,eE \u{a0}n/a()]{0,12}", 0..8),
     ) {
-        if let Ok(convention) = Convention::of(cells.iter().map(String::as_str)) {
+        if let Ok(convention) = Convention::of(cells.iter().map(|text| cell(text))) {
             for cell in &cells {
                 if let Value::Number(number) = value(cell, convention) {
                     prop_assert!(number.is_finite());
