@@ -316,7 +316,8 @@ mod tests {
         assert_eq!(told(), None);
         readiness.heartbeat().since = Instant::now().checked_sub(BEAT + BEAT);
         assert_eq!(told().as_deref(), Some("database_busy"));
-        let failed = Err::<(), _>(StoreError::Gone { place: "x".to_owned() });
+        let failed =
+            Err::<(), _>(StoreError::Gone { place: "x".to_owned(), what: "emptied".to_owned() });
         readiness.beaten(&failed);
         assert_eq!(told().as_deref(), Some("database_gone"));
         readiness.beaten(&Ok(()));
