@@ -40,7 +40,7 @@ fn what_the_emulator_lacks_is_a_gap() {
          [%r1], [%rd2, {%r3, %r4}], [%r5];",
         "mapa.u64 %rd2, %rd3, %r1;",
         "cvt.rn.satfinite.e2m1x2.f32 %h1, %f1, %f2;",
-        "add.u16x2 %r1, %r2, %r3;",
+        "vset2.u32.u32.eq %r1, %r2, %r3, %r4;",
         "max.f32 %f0, %f1, %f2, %f3;",
         "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%r1}, {%r2}, {%r3}, {%r4}, %r5, 0;",
         "atom.global.exch.b128 %rd2, [%rd1], %rd3;",
