@@ -97,8 +97,8 @@ pub enum StoreError {
     },
     /// The file that was opened is not there any more.
     #[error(
-        "the database {place} was removed or replaced while it was open; put the file back, or restart \
-         the server to use what is there now"
+        "the database {place} was removed or replaced while it was open; put the file back and restart \
+         the server, or restart it to use what is there now"
     )]
     Gone {
         /// Which.
