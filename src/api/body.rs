@@ -103,14 +103,19 @@ pub(super) async fn read(
     loop {
         line.receiving(started, buffer.len());
         let patience = limits.deadlines.next_piece(started, Instant::now(), buffer.len());
-        let piece = match timeout(patience, stream.next()).await {
-            Ok(Some(Ok(piece))) => piece,
-            Ok(None) => {
+        // `timeout` takes a piece that is there already, whatever the time says.
+        let next = match patience.is_zero() {
+            false => timeout(patience, stream.next()).await.ok(),
+            true => None,
+        };
+        let piece = match next {
+            Some(Some(Ok(piece))) => piece,
+            Some(None) => {
                 line.received();
                 return Ok((buffer, share));
             }
-            Ok(Some(Err(error))) => return Err(truncated(buffer.len(), declared, &error)),
-            Err(_) => {
+            Some(Some(Err(error))) => return Err(truncated(buffer.len(), declared, &error)),
+            None => {
                 tokio::spawn(drain(stream, LINGER_LATE));
                 return Err(late(buffer.len(), started.elapsed(), &limits.deadlines));
             }

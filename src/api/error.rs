@@ -264,6 +264,10 @@ impl IntoResponse for ApiError {
         if let Some(seconds) = self.retry_after_s {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
+        if self.status == StatusCode::REQUEST_TIMEOUT {
+            // What still comes of the body is not waited for.
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
         if self.status == StatusCode::UNAUTHORIZED {
             let challenge = HeaderValue::from_static("Bearer realm=\"warpgauge\"");
             headers.insert(header::WWW_AUTHENTICATE, challenge);
