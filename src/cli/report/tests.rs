@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::profile::catalogue::CATALOGUE;
 
 /// A passed evaluation; `changes` replaces top-level fields.
 fn response(changes: Value) -> EvaluateResponse {
@@ -93,6 +94,32 @@ fn how_it_was_measured() {
         text.contains("125 % of the speed of light") && text.contains("not all of them"),
         "{text}"
     );
+}
+
+/// The catalogue has metrics of one group in several places.
+#[test]
+fn a_profile_has_each_group_once_and_a_readable_name() {
+    let metrics: serde_json::Map<String, Value> = CATALOGUE
+        .iter()
+        .map(|info| {
+            let metric = json!({"value": 1.0, "unit": info.unit.name(), "source": "ncu"});
+            (info.id.to_owned(), metric)
+        })
+        .collect();
+    let device_metrics = json!({"kernel": "_ZN2ns10vector_addIfEEvPKT_S3_PS1_i", "source": "ncu",
+        "tool": "t", "original_device_metrics": {}, "metrics": metrics});
+    let result = json!({"compiled": true, "correctness": true,
+        "metadata": {"kernel_name": "vector_add", "device_metrics": device_metrics}});
+    let text = profile(&response(json!({"kernel_exec_result": result})), false);
+    assert!(text.contains("of one launch of ns::vector_add<float>, by t\n"), "{text}");
+    for info in CATALOGUE {
+        let group = info.group.name();
+        let headings = text.lines().filter(|line| line.trim() == group).count();
+        assert_eq!(headings, 1, "{group} in\n{text}");
+        let rows = text.lines().filter(|line| line.split_whitespace().next() == Some(info.id));
+        // The group of the speed of light has no metric of its own name.
+        assert!(rows.count() >= 1, "{}", info.id);
+    }
 }
 
 #[test]

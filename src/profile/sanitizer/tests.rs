@@ -178,3 +178,16 @@ proptest! {
         let _ = cause(&text);
     }
 }
+
+/// The real log has the runs of several checkers, one behind the other.
+#[test]
+fn errors_of_all_runs_are_added() {
+    let log =
+        parse_log(include_str!("../../../tests/fixtures/profile/sanitizer/2025.3.1-h200.txt"));
+    assert_eq!(log.errors, Some(7));
+    assert!(
+        log.notes[0].contains("13 runs") && log.notes[1].contains("3 of 13"),
+        "{:?}",
+        log.notes
+    );
+}
