@@ -121,7 +121,7 @@ mod tests {
             (found.bytes_from, found.limit),
             (Some(BytesFrom::Declared), Some(FloorLimit::Memory))
         );
-        assert!((found.of_speed_of_light.unwrap() - 0.318).abs() < 0.001, "{found:?}");
+        assert!((found.of_speed_of_light.unwrap() - 0.3181).abs() < 0.001, "{found:?}");
         assert!((found.bytes_per_second.unwrap() - 1.5634e12).abs() < 1e9);
         assert!((found.flops_per_second.unwrap() - 1.3029e11).abs() < 1e8);
         // The floor that refuses kernels stays as low as it must be.

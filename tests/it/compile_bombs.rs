@@ -68,7 +68,7 @@ fn assert_is_a_result(server: &Server, name: &str, request: &Value, codes: &[&st
 fn assert_well(server: &Server, data: Option<&Path>) {
     let report = server.evaluate(&increment());
     assert_eq!(report["kernel_exec_result"]["correctness"], true, "{report}");
-    let left = data.map(|data| compilations_in(data)).unwrap_or_default();
+    let left = data.map(compilations_in).unwrap_or_default();
     assert_eq!(left, Vec::<String>::new());
 }
 

@@ -77,7 +77,7 @@ fn how_it_was_measured() {
     let text = measured(json!({"rates": {
         "bytes": 12_582_912.0, "bytes_from": "declared", "bytes_per_second": 1.5634e12,
         "peak_bytes_per_second": 4.916736e12, "flops": 1_048_576.0, "flops_per_second": 1.3e11,
-        "least_ms": 0.00256, "limit": "memory", "of_speed_of_light": 0.318}}));
+        "least_ms": 0.00256, "limit": "memory", "of_speed_of_light": 0.3181}}));
     let rows = "  measured  3 launches, as precise as asked; L2 cold; fresh inputs each launch
             median known to ± 2.08 %
             3 timed launches verified; clock 1980 MHz (1980 to 1980)
