@@ -120,9 +120,9 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 self.push(crate::ir::Op::Nop, &[], &[], 0);
                 Ok(())
             }
-            "wgmma" | "tcgen05" => Err(gap(
-                "warpgroup and tensor-memory matrix instructions are not supported by the emulator",
-            )),
+            "wgmma" | "tcgen05" => {
+                Err(gap("matrix instructions of warpgroups and tensor memory are not supported"))
+            }
             "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => {
                 Err(gap("textures and surfaces are not supported by the emulator"))
             }
@@ -132,7 +132,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             other if isa::is_instruction(other) => {
                 Err(gap(format!("instruction `{other}` is not supported by the emulator")))
             }
-            other => Err(format!("`{other}` is not an instruction of PTX").into()),
+            other => Err(format!("PTX has no instruction `{other}`").into()),
         }
     }
 
