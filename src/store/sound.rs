@@ -7,6 +7,7 @@ use std::time::Duration;
 use sqlx::{AnyConnection, Connection, Executor};
 
 use super::database::{Backend, Database};
+use super::error::lost_connection;
 use super::{Store, StoreError, migrate};
 
 /// Largest database that is read as a whole, bytes: some ten milliseconds.
@@ -70,7 +71,12 @@ impl Store {
         let asked = sqlx::query(highest).fetch_one(&self.reader.pool);
         let answer = tokio::time::timeout(PATIENCE, asked).await;
         let answer = answer.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-        answer.map(drop).map_err(self.reader.failed("read its version"))
+        answer.map(drop).map_err(|source| {
+            if lost_connection(&source) {
+                return StoreError::Unreachable { place: self.reader.place.clone(), source };
+            }
+            self.reader.failed("read its version")(source)
+        })
     }
 }
 

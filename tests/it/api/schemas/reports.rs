@@ -111,6 +111,11 @@ pub(super) fn full_report() -> Value {
     measurement["rejected"] = json!([{"reason": "clock_drop", "count": 1}]);
     measurement["notes"] = json!(["n"]);
     measurement["grid_blocks"] = json!(7);
+    measurement["rates"] = json!({
+        "bytes": 1024.0, "bytes_from": "declared", "bytes_per_second": 2048.0,
+        "peak_bytes_per_second": 4096.0, "flops": 512.0, "flops_per_second": 1024.0,
+        "least_ms": 0.25, "limit": "memory", "of_speed_of_light": 0.5,
+    });
     measurement["gpu"]["throttle_reasons"] = json!(["sw_power_cap"]);
     measurement["gpu"]["flags"] = json!(["power_cap"]);
     measurement["summary"]["effective_n"] = json!(2);
