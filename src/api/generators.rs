@@ -19,6 +19,7 @@ pub(super) fn for_generators(document: &mut Value) {
         without_nulls(mapping);
         json_only(mapping);
         one_success(mapping);
+        one_failure(mapping);
         wide_integers(mapping);
         first_that_fits(mapping);
     });
@@ -69,6 +70,20 @@ fn one_success(operation: &mut Mapping) {
     if accepted.and_then(|answers| answers.shift_remove("202")).is_some() {
         drop_parameters(operation, &["wait"]);
     }
+}
+
+/// One type of error, for the same generators. What has another body, as `/health` has where nothing
+/// can be evaluated, is left to its status.
+fn one_failure(operation: &mut Mapping) {
+    let Some(answers) = operation.get_mut("responses").and_then(Value::as_mapping_mut) else {
+        return;
+    };
+    let body = |answer: &Value| answer.get("content")?.get(JSON)?.get("schema").cloned();
+    let Some(usual) = answers.get("500").and_then(body) else { return };
+    answers.retain(|status, answer| {
+        let good = status.as_str().is_some_and(|status| status.starts_with('2'));
+        good || body(answer).is_none_or(|body| body == usual)
+    });
 }
 
 fn drop_parameters(operation: &mut Mapping, names: &[&str]) {
