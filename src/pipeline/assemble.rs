@@ -153,6 +153,10 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
     let stats = if ranked { runtime_stats(&kept) } else { None };
     let mut measurement = measured::report(request, device, outcome, &screened, &kept);
     if let Some(measurement) = &mut measurement {
+        // Rates are the runtime in other words, and a kernel without one has none.
+        if stats.is_none() {
+            measurement.rates = None;
+        }
         let grid = prepared.job.launch.grid.map(u64::from);
         measurement.grid_blocks = Some(grid.into_iter().product());
     }

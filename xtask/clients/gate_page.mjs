@@ -43,7 +43,7 @@ try {
     });
     const expect = (holds, what) => holds || problems.push(`${colorScheme}: ${what} ${JSON.stringify(seen)}`);
     expect(seen.mode === "CSS1Compat", "the page is read as an old one");
-    expect(seen.rows === 5, "a case has no row");
+    expect(seen.rows === 6, "a case has no row");
     expect(seen.points >= 4 && seen.pointsInside, "points are missing, or outside of the drawing");
     expect(!seen.wide, "the page is wider than the window");
     expect(seen.border === "solid", "the style was not applied");
