@@ -194,11 +194,11 @@ pub fn peak_flops_per_clock(major: u32, minor: u32) -> Option<u32> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// H200: 132 SMs, 60 MiB of L2, 6144 bit at 3201 MHz.
-    const H200: FloorDevice = FloorDevice {
+    pub(in crate::measure) const H200: FloorDevice = FloorDevice {
         memory_clock_khz: 3_201_000,
         memory_bus_bits: 6144,
         l2_bytes: 60 << 20,

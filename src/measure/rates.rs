@@ -99,16 +99,9 @@ pub fn rates(
 mod tests {
     use super::*;
     use crate::contract::CacheState;
+    use crate::measure::floor::tests::H200;
     use crate::measure::speed_of_light;
 
-    const H200: FloorDevice = FloorDevice {
-        memory_clock_khz: 3_201_000,
-        memory_bus_bits: 6144,
-        l2_bytes: 60 << 20,
-        multiprocessors: 132,
-        sm_clock_khz: 1_980_000,
-        compute_capability: (9, 0),
-    };
     const MEGA: f64 = 1_048_576.0;
 
     /// The sum of two vectors of 1 Mi floats takes 8.048 µs: 12.6 MB at 4.9 TB/s are 2.56 µs of
