@@ -9,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use warpgauge::store::{
+use warpgauge_store::{
     Durability, Ending, JobFilter, JobKind, JobState, NewJob, NewReport, Page, Store, StoreConfig,
 };
 

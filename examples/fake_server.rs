@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use warpgauge::api;
-use warpgauge::config::{Config, DEFAULT_TOML};
+use warpgauge_api as api;
+use warpgauge_config::{Config, DEFAULT_TOML};
 
 #[path = "../tests/it/api/fake.rs"]
 mod fake;

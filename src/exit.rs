@@ -5,13 +5,14 @@
 
 use std::process::ExitCode;
 
-use crate::gate::SuiteVerdict;
-use crate::pipeline::ServiceError;
-use crate::report::{
+use warpgauge_client::ClientError;
+use warpgauge_gate::SuiteVerdict;
+use warpgauge_model::DeviceKind;
+use warpgauge_report::{
     CandidateReport, CompareResponse, EvaluateResponse, ResponseStatus, SweepResponse, SweepStatus,
     ValidationStatus,
 };
-use crate::worker::protocol::DeviceKind;
+use warpgauge_service::ServiceError;
 
 /// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,19 +57,14 @@ impl Exit {
     /// The code for a report.
     pub fn of_report(report: &EvaluateResponse) -> Exit {
         let result = &report.kernel_exec_result;
-        let failed_stage = report.failure.as_ref().map(|failure| failure.stage.as_str());
         if report.status == ResponseStatus::Error {
             return Exit::Environment;
-        }
-        if failed_stage == Some("bind") {
-            // The contract's arguments do not fit the kernel's parameters.
-            return Exit::Usage;
         }
         if !result.compiled {
             return Exit::NotCompiled;
         }
         let right = result.correctness != Some(false)
-            && failed_stage.is_none()
+            && report.failure.is_none()
             && matches!(
                 report.validation.status,
                 ValidationStatus::Passed | ValidationStatus::NotChecked
@@ -120,8 +116,28 @@ impl Exit {
             | ServiceError::QuotaExceeded { .. }
             | ServiceError::Cancelled { .. }
             | ServiceError::ShuttingDown => Exit::Busy,
-            ServiceError::Unavailable(_) => Exit::Environment,
+            ServiceError::Unavailable(_) | ServiceError::Unmet(_) => Exit::Environment,
             ServiceError::JobFailed { .. } | ServiceError::Internal { .. } => Exit::Internal,
+        }
+    }
+
+    /// The code where a server gave no report.
+    pub fn of_client_error(error: &ClientError) -> Exit {
+        match error {
+            ClientError::Url { .. }
+            | ClientError::Login { .. }
+            | ClientError::Certificates(_)
+            | ClientError::SuiteTooLarge { .. } => Exit::Usage,
+            ClientError::Refused { status, .. } => Exit::of_http_status(*status),
+            ClientError::Tls { .. }
+            | ClientError::Connect { .. }
+            | ClientError::Broken { .. }
+            | ClientError::Answer { .. }
+            | ClientError::GateLost { .. }
+            | ClientError::GateEnded(_) => Exit::Environment,
+            ClientError::JobLost { source, .. } => Exit::of_client_error(source),
+            ClientError::Interrupted => Exit::Interrupted,
+            ClientError::Internal(_) => Exit::Internal,
         }
     }
 
@@ -265,7 +281,6 @@ mod tests {
                 Exit::NotCompiled,
             ),
             (serde_json::json!({"failure": failure("execute")}), Exit::KernelFailed),
-            (serde_json::json!({"failure": failure("bind")}), Exit::Usage),
             (
                 serde_json::json!({"status": "error", "failure": failure("execute")}),
                 Exit::Environment,
@@ -281,7 +296,8 @@ mod tests {
         let right = report(serde_json::json!({}));
         let wrong = report(serde_json::json!({"validation": {"status": "failed"}}));
         let paired: serde_json::Value =
-            serde_json::from_str(include_str!("api/examples/comparison.json")).expect("JSON");
+            serde_json::from_str(include_str!("../openapi/examples/comparison.json"))
+                .expect("JSON");
         let exit = |kind: &str, candidates: &[(&EvaluateResponse, bool)]| {
             let candidate = |(index, (own, compared)): (usize, &(&EvaluateResponse, bool))| {
                 let mut one = serde_json::json!({"name": index.to_string(), "evaluation": own});

@@ -1,7 +1,8 @@
 //! One text through each parser: what must hold for any text.
 
-use warpgauge::profile::import::{Imported, decode, import};
-use warpgauge::profile::{DeviceMetrics, Metric, Unavailable, ncu, nsys, sanitizer, select};
+use warpgauge_model::Unavailable;
+use warpgauge_profile::import::{Imported, decode, import};
+use warpgauge_profile::{DeviceMetrics, Metric, ncu, nsys, sanitizer, select};
 
 /// Longest message of an error, in bytes: messages quote the text.
 const MAX_MESSAGE: usize = 70_000;

@@ -1,7 +1,7 @@
 //! The command line as clap sees it.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 
@@ -9,8 +9,9 @@ use super::baselines::BaselinesCommand;
 use super::gate::GateCommand;
 use super::history::HistoryArgs;
 use super::jobs::JobsCommand;
-use crate::config::CliOverrides;
 use crate::exit::Exit;
+use warpgauge_client::{Client, ClientError};
+use warpgauge_config::CliOverrides;
 
 /// Evaluate GPU kernels: compile them, check them, time them honestly, explain the result.
 #[derive(Debug, Parser)]
@@ -187,10 +188,24 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// The file of authorities to trust; an empty variable counts as not set.
-    pub(super) fn ca_cert(&self) -> Option<&Path> {
-        self.ca_cert.as_deref().filter(|path| !path.is_empty()).map(Path::new)
+    /// The server, if one is named.
+    ///
+    /// # Errors
+    /// Where its address is none.
+    pub(super) fn client(&self) -> Result<Option<Client>, ClientError> {
+        let Some(server) = &self.server else { return Ok(None) };
+        client(server, self.api_key.as_ref(), self.ca_cert.as_ref()).map(Some)
     }
+}
+
+/// The server at an address; an empty variable that would name authorities counts as not set.
+pub(super) fn client(
+    server: &str,
+    api_key: Option<&String>,
+    ca_cert: Option<&OsString>,
+) -> Result<Client, ClientError> {
+    let ca_cert = ca_cert.filter(|path| !path.is_empty()).map(PathBuf::from);
+    Client::new(server, api_key.cloned(), ca_cert)
 }
 
 /// How long to stay with a server that goes away.
@@ -462,7 +477,7 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::config::settings::SETTINGS;
+    use warpgauge_config::settings::SETTINGS;
 
     #[test]
     fn the_command_line_is_consistent() {

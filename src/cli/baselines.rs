@@ -5,17 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use super::args::Target;
-use super::gate::{Bench, cases, git, suite_file};
-use super::remote::{self, Method, encoded};
+use super::gate::{cases, git, suite_file};
 use super::terminal::{Terminal, plain};
-use super::{CliError, json, local};
-use crate::api::{BaselineRemoved, Baselines};
-use crate::config::Config;
+use super::{CliError, json, place};
 use crate::exit::Exit;
-use crate::gate::{
-    Baseline, BaselineCase, BaselineSummary, NewBaseline, Promotion, check_baseline_name,
-};
-use crate::pipeline::{self, Caller, ServiceError};
+use warpgauge_api::{BaselineRemoved, Baselines};
+use warpgauge_config::Config;
+use warpgauge_gate::{BaselineCase, BaselineSummary, NewBaseline, check_baseline_name};
 
 /// How long to wait for a server that is full or restarting, seconds.
 const PATIENCE_S: f64 = 120.0;
@@ -98,27 +94,9 @@ pub(super) fn run(
     Ok(Exit::Success)
 }
 
-/// Asks this machine's store. No device is started for it.
-fn stored<T>(
-    config: &Config,
-    work: impl AsyncFnOnce(&pipeline::Baselines) -> Result<T, ServiceError>,
-) -> Result<T, CliError> {
-    local::runtime()?.block_on(async {
-        let baselines = pipeline::Baselines::open(config).await?;
-        let outcome = work(&baselines).await;
-        baselines.close().await;
-        Ok(outcome?)
-    })
-}
-
 fn list(args: &ListArgs, config: &Config, terminal: Terminal) -> Result<(), CliError> {
-    let answer = match &args.target.server {
-        Some(server) => remote::ask(&args.target, server, Method::GET, "/baselines")?.1,
-        None => {
-            let listed = stored(config, async |all| all.list(&Caller::local()).await);
-            Baselines { baselines: listed? }
-        }
-    };
+    let mut place = place::open(&args.target, place::NONE, config, terminal)?;
+    let answer = Baselines { baselines: place.baselines()? };
     if args.json {
         terminal.print_line(&json::text("list", &answer)?)
     } else {
@@ -127,10 +105,8 @@ fn list(args: &ListArgs, config: &Config, terminal: Terminal) -> Result<(), CliE
 }
 
 fn show(args: &NameArgs, config: &Config, terminal: Terminal) -> Result<(), CliError> {
-    let baseline: Baseline = match &args.target.server {
-        Some(server) => remote::ask(&args.target, server, Method::GET, &route(&args.name, ""))?.1,
-        None => stored(config, async |all| all.named(&args.name, &Caller::local().owner).await)?,
-    };
+    let mut place = place::open(&args.target, place::NONE, config, terminal)?;
+    let baseline = place.baseline(&args.name)?;
     if args.json {
         terminal.print_line(&json::text("baseline", &baseline)?)
     } else {
@@ -142,7 +118,7 @@ fn store(args: &StoreArgs, config: &Config, terminal: Terminal) -> Result<(), Cl
     let suite = suite_file::read(&args.suite)?;
     let home = args.suite.parent().unwrap_or(Path::new(""));
     let limit = config.server.body_limit_bytes;
-    let case = |spec: crate::gate::CaseSpec| {
+    let case = |spec: warpgauge_gate::CaseSpec| {
         let contract = cases::required(&spec, home, limit)?;
         Ok(BaselineCase { name: spec.name, contract })
     };
@@ -153,43 +129,26 @@ fn store(args: &StoreArgs, config: &Config, terminal: Terminal) -> Result<(), Cl
         pin: None,
         commit: git::described(home),
     };
-    let mut bench = Bench::open(&args.named.target, PATIENCE_S, config, terminal)?;
-    let summary = bench.store(new)?;
+    let mut place = place::open(&args.named.target, PATIENCE_S, config, terminal)?;
+    let summary = place.store_baseline(new)?;
     kept("stored", &summary, args.named.json, terminal)
 }
 
 fn promote(args: &PromoteArgs, config: &Config, terminal: Terminal) -> Result<(), CliError> {
     let NameArgs { name, json, target } = &args.named;
-    let summary = match &target.server {
-        Some(server) => {
-            let body = json::tree("promotion", &Promotion { job_id: args.job.clone() })?;
-            remote::post(target, server, &route(name, "/promote"), &body)?.1
-        }
-        None => stored(config, async |all| all.promote(name, &args.job, &Caller::local()).await)?,
-    };
+    let mut place = place::open(target, place::NONE, config, terminal)?;
+    let summary = place.promote(name, &args.job)?;
     kept("promoted", &summary, *json, terminal)
 }
 
 fn delete(args: &NameArgs, config: &Config, terminal: Terminal) -> Result<(), CliError> {
-    let answer = match &args.target.server {
-        Some(server) => {
-            let route = route(&args.name, "");
-            remote::ask(&args.target, server, Method::DELETE, &route)?.1
-        }
-        None => {
-            stored(config, async |all| all.remove(&args.name, &Caller::local()).await)?;
-            BaselineRemoved { name: args.name.clone() }
-        }
-    };
+    let mut place = place::open(&args.target, place::NONE, config, terminal)?;
+    let answer = BaselineRemoved { name: place.remove_baseline(&args.name)? };
     if args.json {
         terminal.print_line(&json::text("answer", &answer)?)
     } else {
         terminal.print_line(&format!("removed {}", answer.name))
     }
-}
-
-fn route(name: &str, below: &str) -> String {
-    format!("/baselines/{}{below}", encoded(name))
 }
 
 /// Says what is kept now.
@@ -254,7 +213,7 @@ fn table(all: &[BaselineSummary]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::Pin;
+    use warpgauge_gate::Pin;
 
     #[test]
     fn a_line_per_baseline_that_cannot_steer_the_terminal() {

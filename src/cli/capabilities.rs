@@ -3,10 +3,10 @@
 use super::args::CapabilitiesArgs;
 use super::terminal::{Terminal, plain};
 use super::{CliError, local};
-use crate::api::Capabilities;
-use crate::config::Config;
 use crate::exit::Exit;
-use crate::report::{Capability, SourceCapability, ToolReport};
+use warpgauge_api::Capabilities;
+use warpgauge_config::Config;
+use warpgauge_report::{Capability, SourceCapability, ToolReport};
 
 pub(super) fn run(
     args: &CapabilitiesArgs,
@@ -89,15 +89,15 @@ fn yes(available: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::ServiceStatus;
-    use crate::report::Tooling;
+    use warpgauge_report::Tooling;
+    use warpgauge_service::ServiceStatus;
 
     #[test]
     fn what_is_missing_is_told_with_what_would_help() {
         let status: ServiceStatus =
-            serde_json::from_str(include_str!("../api/examples/status.json")).unwrap();
+            serde_json::from_str(include_str!("../../openapi/examples/status.json")).unwrap();
         let tooling: Tooling =
-            serde_json::from_str(include_str!("../api/examples/tooling.json")).unwrap();
+            serde_json::from_str(include_str!("../../openapi/examples/tooling.json")).unwrap();
         let text = listing(&Capabilities::new(&status, &tooling));
         for wanted in [
             "  ncu                yes 2025.3.1.0     /opt/nvidia/nsight-compute/2025.3.1/ncu\n",

@@ -13,8 +13,8 @@ const COMPILE: &str = "__compile";
 /// their start is on the way of every evaluation.
 pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     match args.get(1)?.to_str()? {
-        WORKER => Some(crate::worker::child::main(args.iter().skip(2).cloned())),
-        COMPILE => Some(crate::compile::child::main()),
+        WORKER => Some(warpgauge_worker::child::main(args.iter().skip(2).cloned())),
+        COMPILE => Some(warpgauge_compile::child::main()),
         _ => None,
     }
 }

@@ -6,20 +6,18 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::args::CompareArgs;
-use super::at_server::Request;
 use super::compile::{OnlyKernel, kernel_file, kernel_type_of};
 use super::contract_file::ContractFile;
 use super::progress::Progress;
 use super::terminal::Terminal;
-use super::watched::{Expected, watched};
-use super::{CliError, at_server, json, local, report};
-use crate::config::Config;
-use crate::contract::{CompareRequest, KernelCode};
+use super::{CliError, json, place, report};
 use crate::exit::Exit;
-use crate::report::CompareResponse;
+use warpgauge_client::Reply;
+use warpgauge_config::Config;
+use warpgauge_contract::KernelCode;
 
 /// Fields that an evaluation and a comparison have in common, by the same name.
-const SHARED: [&str; 5] = ["num_trials", "timeout", "work", "measure", "isolation"];
+const SHARED: [&str; 6] = ["num_trials", "timeout", "work", "measure", "isolation", "requires"];
 
 pub(super) fn run(
     args: &CompareArgs,
@@ -32,32 +30,10 @@ pub(super) fn run(
     for note in notes {
         terminal.note(&format!("{}: {note}", args.reference.display()));
     }
-    let (text, response): (String, CompareResponse) = match &args.target.server {
-        Some(server) => {
-            progress.stage(&format!("comparing at {server}"));
-            let request = Request {
-                target: &args.target,
-                server,
-                route: "/compare",
-                body: file.fields,
-                patience: args.patience,
-            };
-            at_server::answer(request, &progress, terminal)?
-        }
-        None => {
-            progress.stage("starting");
-            let expected = Expected::of_body(&file.fields);
-            let request: CompareRequest = file.typed()?;
-            local::answer(config, |service| {
-                let progress = &progress;
-                async move {
-                    let work = |submission| service.compare(request, submission);
-                    watched(&*service, expected, progress, work).await
-                }
-            })?
-        }
-    };
-    drop(progress);
+    let mut place = place::open(&args.target, args.patience.seconds, config, terminal)?;
+    progress.stage(&place.stage("comparing", "starting"));
+    let Reply { text, value: response } = place.compare(file, &progress)?;
+    drop((place, progress));
     if args.json {
         terminal.print_line(&text)?;
     } else {

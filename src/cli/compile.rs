@@ -8,13 +8,13 @@ use super::args::CompileArgs;
 use super::contract_file::{ContractFile, ContractFileError, read_binary, read_source};
 use super::progress::Progress;
 use super::terminal::Terminal;
-use super::{CliError, json, local, remote, report};
-use crate::config::Config;
-use crate::contract::{KernelCode, KernelMetadata, KernelType};
+use super::{CliError, place, report};
 use crate::exit::Exit;
-use crate::pipeline::CompileRequest;
-use crate::report::{CompileResponse, ResponseStatus};
-use crate::tensor::Blob;
+use warpgauge_client::Reply;
+use warpgauge_config::Config;
+use warpgauge_contract::{CompileRequest, KernelCode, KernelMetadata, KernelType};
+use warpgauge_report::{CompileResponse, ResponseStatus};
+use warpgauge_tensor::Blob;
 
 pub(super) fn run(
     args: &CompileArgs,
@@ -23,18 +23,10 @@ pub(super) fn run(
 ) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
     let request = request(args, config.server.body_limit_bytes)?;
-    let (text, response): (String, CompileResponse) = match &args.target.server {
-        Some(server) => {
-            progress.stage(&format!("compiling at {server}"));
-            let body = json::tree("request", &request)?;
-            remote::post(&args.target, server, "/compile", &body)?
-        }
-        None => {
-            progress.stage("compiling");
-            local::answer(config, |service| async move { Ok(service.compile(request).await?) })?
-        }
-    };
-    drop(progress);
+    let mut place = place::open(&args.target, place::NONE, config, terminal)?;
+    progress.stage(&place.stage("compiling", "compiling"));
+    let Reply { text, value: response } = place.compile(request)?;
+    drop((place, progress));
     if args.json {
         terminal.print_line(&text)?;
     } else {

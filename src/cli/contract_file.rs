@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use serde_json::{Map, Value};
 
-use crate::contract::{self, BodyFormat};
+use warpgauge_contract::BodyFormat;
 
 /// Largest kernel source, bytes.
 const MAX_SOURCE_BYTES: u64 = 16 << 20;
@@ -223,7 +223,7 @@ fn looks_like_json(bytes: &[u8]) -> bool {
 }
 
 fn parsed(bytes: &[u8], format: BodyFormat, path: &Path) -> Result<Value, ContractFileError> {
-    contract::parse(format, bytes).map_err(|error| ContractFileError::Syntax {
+    warpgauge_contract::parse(format, bytes).map_err(|error| ContractFileError::Syntax {
         path: path.to_owned(),
         message: error.to_string(),
     })

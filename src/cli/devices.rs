@@ -3,9 +3,9 @@
 use super::args::DevicesArgs;
 use super::terminal::{Terminal, plain};
 use super::{CliError, format, json, local};
-use crate::config::Config;
 use crate::exit::Exit;
-use crate::pipeline::DeviceView;
+use warpgauge_config::Config;
+use warpgauge_service::DeviceView;
 
 pub(super) fn run(
     args: &DevicesArgs,
@@ -40,8 +40,8 @@ fn listing(devices: &[DeviceView]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::DeviceReport;
-    use crate::worker::protocol::DeviceKind;
+    use warpgauge_model::DeviceKind;
+    use warpgauge_report::DeviceReport;
 
     #[test]
     fn an_emulated_device_says_what_it_is() {
@@ -56,7 +56,13 @@ mod tests {
             memory_bytes: 8 << 30,
             l2_bytes: 0,
         };
-        let view = DeviceView { device, state: "ready".to_owned(), jobs_done: 0, restarts: 0 };
+        let view = DeviceView {
+            device,
+            state: "ready".to_owned(),
+            jobs_done: 0,
+            restarts: 0,
+            worker_sandbox: None,
+        };
         assert_eq!(
             listing(&[view]),
             "emulator (not a GPU: times are of the emulation): 0 warpgauge emulator, compute 9.0, \

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use super::contract_file::ContractFileError;
 use super::gate::GateError;
 use super::outputs::OutputError;
-use super::remote::RemoteError;
-use crate::api::ServeError;
-use crate::config::ConfigError;
 use crate::exit::Exit;
-use crate::pipeline::ServiceError;
+use warpgauge_api::ServeError;
+use warpgauge_client::ClientError;
+use warpgauge_config::ConfigError;
+use warpgauge_service::ServiceError;
 
 /// Why a command did not do its work. `Display` says what and where, `source` why.
 #[derive(Debug, thiserror::Error)]
@@ -25,21 +25,7 @@ pub enum CliError {
     Service(#[from] ServiceError),
     /// The remote service did not give a report.
     #[error(transparent)]
-    Remote(#[from] RemoteError),
-    /// The server went away from a job that it had accepted.
-    #[error(
-        "job {job} is at {server}, which does not answer; when it is back, `warpgauge jobs wait {job} \
-         --server {server}` waits for the job's end, and `warpgauge jobs show {job} --server {server}` \
-         shows its report"
-    )]
-    JobLost {
-        /// The job.
-        job: String,
-        /// Where it is.
-        server: String,
-        /// What the last attempt to ask came to.
-        source: Box<RemoteError>,
-    },
+    Remote(ClientError),
     /// Returned outputs cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -85,14 +71,22 @@ impl From<GateError> for CliError {
     }
 }
 
+impl From<ClientError> for CliError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Interrupted => CliError::Interrupted,
+            other => CliError::Remote(other),
+        }
+    }
+}
+
 impl CliError {
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
             CliError::Config(_) | CliError::Usage(_) | CliError::ContractFile(_) => Exit::Usage,
             CliError::Service(error) => Exit::of_service_error(error),
-            CliError::Remote(error) => error.exit(),
-            CliError::JobLost { source, .. } => source.exit(),
+            CliError::Remote(error) => Exit::of_client_error(error),
             // What the configuration asks for, not what the machine lacks.
             CliError::Server(error)
                 if matches!(error.downcast_ref(), Some(ServeError::OpenToOthers { .. })) =>
@@ -141,7 +135,8 @@ impl CliError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::Problem;
+    use warpgauge_model::FailureCode;
+    use warpgauge_service::Problem;
 
     #[test]
     fn causes_are_shown_once_and_problems_one_per_line() {
@@ -150,7 +145,7 @@ mod tests {
         assert_eq!(write.render(), "could not write a\n  because: disk full");
         let problem = |path: &str| Problem {
             path: path.to_owned(),
-            code: "c".to_owned(),
+            code: FailureCode::ArgumentType,
             message: "wrong".to_owned(),
         };
         let invalid = ServiceError::Invalid(vec![problem("a"), problem("b")]);

@@ -2,51 +2,25 @@
 
 use serde_json::{Value, json};
 
-use super::args::{EvalArgs, Patience, Target};
-use super::at_server::Request;
+use super::args::EvalArgs;
 use super::contract_file::ContractFile;
 use super::progress::Progress;
 use super::terminal::Terminal;
-use super::watched::{Expected, watched};
-use super::{CliError, at_server, local, outputs, report};
-use crate::config::Config;
-use crate::contract::EvaluateRequest;
+use super::{CliError, outputs, place, report};
 use crate::exit::Exit;
-use crate::report::EvaluateResponse;
+use warpgauge_client::Reply;
+use warpgauge_config::Config;
+use warpgauge_report::EvaluateResponse;
 
 pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
     let mut contract = ContractFile::read(&args.contract, config.server.body_limit_bytes)?;
     apply_flags(args, &mut contract.fields);
-    let place = (&args.target, args.patience);
-    let (text, response) = evaluated("evaluating", contract, place, config, &progress, terminal)?;
-    drop(progress);
-    finish(args, &text, &response, terminal)
-}
-
-/// Has a contract evaluated, at a server or here; the report, as text and understood. `doing` is what
-/// people are told while a server does it.
-pub(super) fn evaluated(
-    doing: &str,
-    contract: ContractFile,
-    (target, patience): (&Target, Patience),
-    config: &Config,
-    progress: &Progress,
-    terminal: Terminal,
-) -> Result<(String, EvaluateResponse), CliError> {
-    if let Some(server) = &target.server {
-        progress.stage(&format!("{doing} at {server}"));
-        let (route, body) = ("/evaluate", contract.fields);
-        let request = Request { target, server, route, body, patience };
-        return at_server::answer(request, progress, terminal);
-    }
-    progress.stage("starting");
-    let expected = Expected::of_body(&contract.fields);
-    let request: EvaluateRequest = contract.typed()?;
-    local::answer(config, |service| async move {
-        let work = |submission| service.evaluate(request, submission);
-        watched(&*service, expected, progress, work).await
-    })
+    let mut place = place::open(&args.target, args.patience.seconds, config, terminal)?;
+    progress.stage(&place.stage("evaluating", "starting"));
+    let reply = place.evaluate(contract, &progress)?;
+    drop((place, progress));
+    finish(args, &reply, terminal)
 }
 
 /// Puts the flags into the contract, where the service looks for them.
@@ -68,8 +42,7 @@ fn apply_flags(args: &EvalArgs, fields: &mut serde_json::Map<String, Value>) {
 
 fn finish(
     args: &EvalArgs,
-    text: &str,
-    response: &EvaluateResponse,
+    Reply { text, value: response }: &Reply<EvaluateResponse>,
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
     // The report first: a full disk must not cost it.

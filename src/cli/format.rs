@@ -1,7 +1,8 @@
 //! Numbers and devices as people read them.
 
-use crate::report::DeviceReport;
-use crate::worker::protocol::DeviceKind;
+use warpgauge_jobs::PartialStatistics;
+use warpgauge_model::DeviceKind;
+use warpgauge_report::DeviceReport;
 
 /// A time given in milliseconds, in the unit that suits it, with four significant digits.
 pub(super) fn duration_ms(ms: f64) -> String {
@@ -13,6 +14,13 @@ pub(super) fn duration_ms(ms: f64) -> String {
         _ => (ms / 1e3, "s"),
     };
     format!("{} {unit}", significant(value, 4))
+}
+
+/// The median of the launches timed so far, with its confidence interval.
+pub(super) fn so_far(statistics: &PartialStatistics) -> String {
+    let [median, lower, upper] =
+        [statistics.median_ms, statistics.ci_lower_ms, statistics.ci_upper_ms].map(duration_ms);
+    format!("median {median} ({lower} to {upper})")
 }
 
 /// `value` with `digits` significant digits, never in exponent form.

@@ -3,15 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ureq::http::Method;
 
 use super::args::Target;
 use super::terminal::{Terminal, plain};
-use super::{CliError, json, local, remote};
-use crate::config::Config;
+use super::{CliError, json, place};
 use crate::exit::Exit;
-use crate::history::{HistoryAnswer, Series, svg};
-use crate::pipeline::{Caller, HistoryQuery, MAX_HISTORY, stored_history};
+use warpgauge_config::Config;
+use warpgauge_history::{HistoryAnswer, Series, svg};
+use warpgauge_service::{HistoryQuery, MAX_HISTORY};
 
 /// Latest values of a series that are listed.
 const SHOWN: usize = 12;
@@ -40,19 +39,7 @@ pub(super) fn run(
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
     let query = HistoryQuery { case: args.case.clone(), limit: args.limit };
-    let answer = match &args.target.server {
-        Some(server) => {
-            let route = match &query.case {
-                Some(case) => {
-                    format!("/history?limit={}&case={}", query.limit, remote::encoded(case))
-                }
-                None => format!("/history?limit={}", query.limit),
-            };
-            remote::ask(&args.target, server, Method::GET, &route)?.1
-        }
-        // The devices are not needed, and not started.
-        None => local::runtime()?.block_on(stored_history(config, &query, &Caller::local()))?,
-    };
+    let answer = place::open(&args.target, place::NONE, config, terminal)?.history(&query)?;
     if let Some(path) = &args.svg {
         std::fs::write(path, svg(&answer.series))
             .map_err(|source| CliError::Write { path: path.clone(), source })?;

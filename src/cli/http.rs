@@ -5,9 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::CliError;
-use crate::api;
-use crate::config::ServerConfig;
-use crate::pipeline::EvaluationService;
+use warpgauge_config::ServerConfig;
+use warpgauge_service::EvaluationService;
 
 /// Serves until `shutdown` resolves; then finishes what runs, for as long as the configuration
 /// grants. `on_bound` gets the address once the socket listens.
@@ -17,7 +16,7 @@ pub(super) async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
     on_bound: impl FnOnce(SocketAddr) + Send,
 ) -> Result<(), CliError> {
-    api::serve(config, service, shutdown, on_bound)
+    warpgauge_api::serve(config, service, shutdown, on_bound)
         .await
         .map_err(|error| CliError::Server(Box::new(error)))
 }

@@ -2,12 +2,12 @@
 
 use super::format::{self, duration_ms};
 use super::terminal::plain;
-use crate::compile::readable;
-use crate::profile::catalogue::CATALOGUE;
-use crate::profile::import::{DeviceTimeline, Imported, KernelRule};
-use crate::profile::nsys::{NsysLaunch, NsysReport, NsysRow};
-use crate::profile::sanitizer::{SanitizerFinding, SanitizerLog};
-use crate::profile::{DeviceMetrics, KernelMetrics, Metric};
+use warpgauge_compile::readable;
+use warpgauge_profile::catalogue::CATALOGUE;
+use warpgauge_profile::import::{DeviceTimeline, Imported, KernelRule};
+use warpgauge_profile::nsys::{NsysLaunch, NsysReport, NsysRow};
+use warpgauge_profile::sanitizer::{SanitizerFinding, SanitizerLog};
+use warpgauge_profile::{DeviceMetrics, KernelMetrics, Metric};
 
 /// Rows shown of a table; `--json` has all.
 const MAX_ROWS: usize = 30;

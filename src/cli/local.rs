@@ -5,11 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
-
-use super::{CliError, json};
-use crate::config::Config;
-use crate::pipeline::{EvaluationService, Pipeline, Role, ServiceError};
+use super::CliError;
+use warpgauge_config::Config;
+use warpgauge_service::{EvaluationService, LocalService, Role, ServiceError};
 
 /// Threads that run asynchronous work: it is all supervision and waiting, so two are enough, and
 /// each costs memory.
@@ -26,7 +24,7 @@ pub(super) async fn start(
     config: &Config,
     role: Role,
 ) -> Result<Arc<dyn EvaluationService>, ServiceError> {
-    Ok(Pipeline::start(config, role).await?)
+    Ok(LocalService::start(config, role).await?)
 }
 
 /// The runtime of `serve` and of local evaluations.
@@ -38,17 +36,6 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
         .enable_all()
         .build()
         .map_err(|source| CliError::System { operation: "start the runtime", source })
-}
-
-/// As [`with_service`], with the answer as JSON before it, as a server would send it.
-pub(super) fn answer<T, F, W>(config: &Config, work: F) -> Result<(String, T), CliError>
-where
-    T: Serialize,
-    F: FnOnce(Arc<dyn EvaluationService>) -> W,
-    W: Future<Output = Result<T, CliError>>,
-{
-    let answer = with_service(config, work)?;
-    Ok((json::text("answer", &answer)?, answer))
 }
 
 /// The pipeline in this process, for several requests one after the other.

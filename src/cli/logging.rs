@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
 use super::CliError;
-use crate::config::{Effective, Origin};
+use warpgauge_config::{Effective, Origin};
 
 /// Which default level a command has where nobody sets one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ fn level(effective: &Effective, verbosity: Verbosity) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{CliOverrides, Config};
+    use warpgauge_config::{CliOverrides, Config};
 
     #[test]
     fn commands_are_quiet_unless_somebody_sets_a_level() {

@@ -1,12 +1,11 @@
 //! The command line.
 //!
 //! [`main`] dispatches hidden subcommands (`__worker`, `__compile`: the children of the process
-//! model) before anything else, then parses the visible ones. One file per command; [`local`] and
-//! [`http`] are the two places that join the command line to the pipeline and to the HTTP server.
+//! model) before anything else, then parses the visible ones. One file per command. [`place`]
+//! decides whether a command's work is done here or at a server; [`local`] and [`http`] are the two
+//! places that join the command line to the pipeline and to the HTTP server.
 
-mod address;
 mod args;
-mod at_server;
 mod baselines;
 mod capabilities;
 mod children;
@@ -28,11 +27,9 @@ mod local;
 mod logging;
 mod openapi;
 mod outputs;
-mod patience;
+mod place;
 mod profile;
 mod progress;
-mod remote;
-mod remote_events;
 mod report;
 mod run;
 mod serve;
@@ -41,9 +38,8 @@ mod signals;
 mod sweep;
 mod sweep_table;
 mod terminal;
-mod tls;
 mod toolchain;
-mod watched;
+mod with_progress;
 
 pub use error::CliError;
 pub use gate::GateError;

@@ -3,15 +3,14 @@
 use super::CliError;
 use super::args::OpenapiArgs;
 use super::terminal::Terminal;
-use crate::api;
 use crate::exit::Exit;
 
 pub(super) fn run(args: &OpenapiArgs, terminal: Terminal) -> Result<Exit, CliError> {
     let mut text = match (args.client, args.yaml) {
-        (true, false) => api::spec::client_json(),
-        (true, true) => to_yaml(&api::spec::client_json())?,
-        (false, false) => api::spec::full_json(),
-        (false, true) => api::spec::full_yaml(),
+        (true, false) => warpgauge_api::spec::client_json(),
+        (true, true) => to_yaml(&warpgauge_api::spec::client_json())?,
+        (false, false) => warpgauge_api::spec::full_json(),
+        (false, true) => warpgauge_api::spec::full_yaml(),
     };
     if !text.ends_with('\n') {
         text.push('\n');

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 
-use crate::contract::{Compress, DataFormat};
-use crate::report::OutputReport;
+use warpgauge_report::OutputReport;
+use warpgauge_tensor::{Compress, DataFormat};
 
 /// Room for the header of a `.npy` file, bytes.
 const MAX_NPY_HEADER_BYTES: u64 = 64 << 10;
@@ -123,7 +123,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::tensor::Dtype;
+    use warpgauge_tensor::Dtype;
 
     const RAW: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 

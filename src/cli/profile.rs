@@ -6,14 +6,14 @@ use serde_json::{Map, Value, json};
 
 use super::args::ProfileArgs;
 use super::contract_file::ContractFile;
-use super::eval::evaluated;
 use super::progress::Progress;
 use super::terminal::Terminal;
-use super::{CliError, report};
-use crate::config::Config;
+use super::{CliError, place, report};
 use crate::exit::Exit;
-use crate::profile::{Caption, roofline_svg};
-use crate::report::EvaluateResponse;
+use warpgauge_client::Reply;
+use warpgauge_config::Config;
+use warpgauge_profile::{Caption, roofline_svg};
+use warpgauge_report::EvaluateResponse;
 
 pub(super) fn run(
     args: &ProfileArgs,
@@ -23,9 +23,10 @@ pub(super) fn run(
     let progress = Progress::start(terminal);
     let mut contract = ContractFile::read(&args.contract, config.server.body_limit_bytes)?;
     apply_flags(args, &mut contract.fields);
-    let place = (&args.target, args.patience);
-    let (text, response) = evaluated("profiling", contract, place, config, &progress, terminal)?;
-    drop(progress);
+    let mut place = place::open(&args.target, args.patience.seconds, config, terminal)?;
+    progress.stage(&place.stage("profiling", "starting"));
+    let Reply { text, value: response } = place.evaluate(contract, &progress)?;
+    drop((place, progress));
     if args.json {
         terminal.print_line(&text)?;
     } else {

@@ -7,12 +7,12 @@ mod page;
 mod profile;
 mod timeline;
 
-use crate::compile::{Diagnostic, Severity};
-use crate::report::{
+use warpgauge_model::{Diagnostic, Severity};
+use warpgauge_report::{
     CompileReport, CompileResponse, EvaluateResponse, FailureReport, ResponseStatus, RuntimeStats,
     Timings,
 };
-use crate::validate::Comparison;
+use warpgauge_validate::Comparison;
 
 use super::format::{bytes, device, duration_ms};
 use super::terminal::plain;

@@ -14,8 +14,8 @@ use super::{
     CliError, baselines, capabilities, children, compare, compile, devices, eval, gate, history,
     import, jobs, openapi, profile, serve, show_config, sweep, toolchain,
 };
-use crate::config::{CliOverrides, Config, Effective};
 use crate::exit::{Exit, GateExit};
+use warpgauge_config::{CliOverrides, Config, Effective};
 
 /// Runs the program with `args`, the first of which is its own name.
 pub fn main(args: Vec<OsString>) -> ExitCode {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::signals::EndSignals;
 use super::terminal::Terminal;
 use super::{CliError, format, http, local};
-use crate::config::Config;
 use crate::exit::Exit;
-use crate::pipeline::{Role, ServiceStatus};
+use warpgauge_config::Config;
+use warpgauge_service::{Role, ServiceStatus};
 
 pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> {
     // A server writes what strangers sent, and nothing that is meant for other users of the machine.

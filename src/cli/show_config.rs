@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use super::args::ConfigArgs;
 use super::terminal::Terminal;
 use super::{CliError, json};
-use crate::config::settings::{Kind, SETTINGS, Setting};
-use crate::config::{DEFAULT_TOML, Effective, Origin};
 use crate::exit::Exit;
+use warpgauge_config::settings::{Kind, SETTINGS, Setting};
+use warpgauge_config::{DEFAULT_TOML, Effective, Origin};
 
 /// Prints every setting with its origin. The output is a configuration file that means the same,
 /// but for keys and secrets, which it does not tell.
@@ -88,7 +88,7 @@ fn listing(effective: &Effective) -> Result<String, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{CliOverrides, Config};
+    use warpgauge_config::{CliOverrides, Config};
 
     fn effective(vars: &[(&str, &str)]) -> Effective {
         let env = |name: &str| {

@@ -1,12 +1,13 @@
-//! SIGINT and SIGTERM of a server: the first asks, the second insists.
+//! SIGINT and SIGTERM, of a server and of who waits for one: the first asks, the second insists.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::CliError;
 use super::terminal::write_error_stream;
 use crate::exit::Exit;
+use warpgauge_client::Interrupt;
 
-/// The two signals that end a server.
+/// The two signals that end a process.
 pub(super) struct EndSignals {
     interrupt: Signal,
     terminate: Signal,
@@ -44,6 +45,26 @@ impl EndSignals {
             std::process::exit(i32::from(Exit::Interrupted.code()));
         });
     }
+}
+
+/// Hands SIGINT and SIGTERM to whoever waits for a server: the first asks, the second ends the process
+/// at once.
+pub(super) fn interrupts(interrupt: Interrupt) {
+    // Made ready in a thread: the request need not wait for it.
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        // Where signals cannot be had, they end the process as ever.
+        let Ok(runtime) = runtime else { return };
+        runtime.block_on(async {
+            let Ok(mut signals) = EndSignals::listen() else { return };
+            signals.next().await;
+            // After the answer it ends what is done with that.
+            if interrupt() {
+                signals.next().await;
+            }
+            std::process::exit(i32::from(Exit::Interrupted.code()));
+        });
+    });
 }
 
 #[cfg(test)]

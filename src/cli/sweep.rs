@@ -1,23 +1,17 @@
 //! `warpgauge sweep`.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
 
 use super::args::SweepArgs;
-use super::at_server::{Request, Told};
 use super::contract_file::ContractFile;
 use super::progress::Progress;
-use super::remote_events::SWEEP_ROUTE;
 use super::sweep_table::SweepTableView;
 use super::terminal::Terminal;
-use super::{CliError, at_server, local};
-use crate::config::Config;
-use crate::contract::SweepRequest;
+use super::{CliError, place};
 use crate::exit::Exit;
-use crate::pipeline::{EvaluationService, Submission, SweepEvent};
-use crate::report::{SweepResponse, SweepStarted};
+use warpgauge_client::{Reply, SweepEvent, Told};
+use warpgauge_config::Config;
+use warpgauge_report::{SweepResponse, SweepStarted};
 
 pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
@@ -31,26 +25,11 @@ pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Resu
         points: 0,
         again: false,
     };
-    let (text, answer) = match &args.target.server {
-        Some(server) => {
-            news.progress.stage(&format!("sweeping at {server}"));
-            let request = Request {
-                target: &args.target,
-                server,
-                route: SWEEP_ROUTE,
-                body: contract.fields,
-                patience: args.patience,
-            };
-            let (text, answer) = at_server::sweep(request, &mut |told| news.hear(told))?;
-            news.catch_up(&answer)?;
-            (text, answer)
-        }
-        None => {
-            news.progress.stage("starting");
-            let request: SweepRequest = contract.typed()?;
-            local::answer(config, |service| sweep(service, request, &mut news))?
-        }
-    };
+    let mut place = place::open(&args.target, args.patience.seconds, config, terminal)?;
+    news.progress.stage(&place.stage("sweeping", "starting"));
+    let Reply { text, value: answer } = place.sweep(contract, &mut |told| news.hear(told))?;
+    news.catch_up(&answer)?;
+    drop(place);
     let News { table, progress, .. } = news;
     drop(progress);
     if args.csv {
@@ -85,7 +64,7 @@ struct News {
 }
 
 impl News {
-    /// What comes from a server.
+    /// What comes on the way.
     fn hear(&mut self, told: Told) -> Result<(), CliError> {
         match told {
             Told::Sweep(event) => return self.take(&event),
@@ -96,7 +75,7 @@ impl News {
             }
             other => {
                 self.again |= matches!(other, Told::Again(_));
-                self.progress.beside(|| at_server::remark(other, self.terminal));
+                self.progress.beside(|| place::remark(&other, self.terminal));
             }
         }
         Ok(())
@@ -136,31 +115,4 @@ impl News {
             None => Ok(()),
         }
     }
-}
-
-/// Sweeps in this process.
-async fn sweep(
-    service: Arc<dyn EvaluationService>,
-    request: SweepRequest,
-    news: &mut News,
-) -> Result<SweepResponse, CliError> {
-    let (sender, mut events) = mpsc::unbounded_channel();
-    // The receiver outlives the sweep.
-    let sweep = service.sweep(
-        request,
-        Submission::local(),
-        Box::new(move |event| drop(sender.send(event))),
-    );
-    tokio::pin!(sweep);
-    let outcome = loop {
-        tokio::select! {
-            biased;
-            Some(event) = events.recv() => news.take(&event)?,
-            outcome = &mut sweep => break outcome,
-        }
-    };
-    while let Ok(event) = events.try_recv() {
-        news.take(&event)?;
-    }
-    Ok(outcome?)
 }

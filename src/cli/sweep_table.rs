@@ -2,8 +2,8 @@
 
 use super::format::{device, duration_ms};
 use super::terminal::plain;
-use crate::contract::SweepAxis;
-use crate::report::{BestPoint, RuntimeStats, SweepPoint, SweepResponse, SweepStatus};
+use warpgauge_contract::SweepAxis;
+use warpgauge_report::{BestPoint, RuntimeStats, SweepPoint, SweepResponse, SweepStatus};
 
 /// Longest shown value of an axis, characters.
 const MAX_VALUE: usize = 24;

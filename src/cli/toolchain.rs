@@ -3,10 +3,11 @@
 use super::args::{ToolchainCommand, ToolchainInstall};
 use super::terminal::Terminal;
 use super::{CliError, json};
-use crate::compile::toolchain::{self, InstallRequest, Toolchain};
-use crate::config::Config;
 use crate::exit::Exit;
-use crate::pipeline::{ServiceError, error_chain, program, toolchain_search};
+use warpgauge_compile::toolchain::{self, InstallRequest, Toolchain};
+use warpgauge_config::Config;
+use warpgauge_exec::{program, toolchain_search};
+use warpgauge_service::{ServiceError, error_chain};
 
 /// NVRTC that `install` brings when no version is named: one for drivers of either major version.
 const BOTH: [u32; 2] = [12, 13];
@@ -36,7 +37,7 @@ fn install(
     terminal: Terminal,
 ) -> Result<Toolchain, CliError> {
     let request = InstallRequest {
-        program: program().map_err(CliError::Service)?,
+        program: program().map_err(|error| CliError::Service(error.into()))?,
         cache_dir: config.data_dir().to_owned(),
         cuda: args.cuda.map_or_else(|| BOTH.to_vec(), |major| vec![major]),
         nvcc: args.with.iter().any(|part| part == "nvcc"),

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use tokio::net::UnixListener;
 
-use warpgauge::compile::ImageFormat;
-use warpgauge::queue::Need;
-use warpgauge::worker::protocol::{Blame, Image, Job, KernelLaunch, RunOutcome};
-use warpgauge::worker::{
+use warpgauge_model::{FailureCode, Image, ImageFormat};
+use warpgauge_worker::protocol::{
+    Blame, EvaluatePlan, Evaluated, Job, KernelLaunch, Program, RunOutcome,
+};
+use warpgauge_worker::queue::Need;
+use warpgauge_worker::{
     DeviceChoice, DeviceState, Fleet, FleetConfig, FleetError, Lease, LeaseError, RunEvent,
     SupportSource,
 };
@@ -73,7 +75,7 @@ pub async fn lease(fleet: &Arc<Fleet>) -> Lease {
     fleet.lease(&Need::default()).await.unwrap()
 }
 
-pub fn job(id: &str) -> Job {
+pub fn job(id: &str) -> Job<EvaluatePlan> {
     let image = Image { bytes: vec![1; 100_000].into(), format: ImageFormat::Cubin };
     let launch = KernelLaunch {
         image,
@@ -85,10 +87,15 @@ pub fn job(id: &str) -> Job {
         cluster: None,
         cooperative: false,
     };
-    Job::new(id.to_owned(), std::env::temp_dir(), launch, Vec::new())
+    Job {
+        id: id.to_owned(),
+        directory: std::env::temp_dir(),
+        program: Program { buffers: Vec::new(), launches: launch.into() },
+        task: EvaluatePlan::default(),
+    }
 }
 
-async fn run(fleet: &Arc<Fleet>, id: &str) -> RunOutcome {
+async fn run(fleet: &Arc<Fleet>, id: &str) -> RunOutcome<Evaluated> {
     lease(fleet).await.run(job(id), LIMIT, false, &|_| ()).await
 }
 
@@ -96,11 +103,11 @@ async fn run(fleet: &Arc<Fleet>, id: &str) -> RunOutcome {
 async fn process(fleet: &Arc<Fleet>) -> u32 {
     let outcome = run(fleet, "ok").await;
     assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
-    outcome.warmup_launches
+    outcome.told.warmup_launches
 }
 
 /// Waits until the fleet's first device looks as wanted.
-async fn until(fleet: &Fleet, wanted: impl Fn(&warpgauge::worker::DeviceStatus) -> bool) {
+async fn until(fleet: &Fleet, wanted: impl Fn(&warpgauge_worker::DeviceStatus) -> bool) {
     let reached = async {
         while !wanted(&fleet.devices()[0]) {
             tokio::task::yield_now().await;
@@ -135,7 +142,7 @@ async fn a_hanging_job_is_stopped_and_the_spare_takes_over() {
     let start = Instant::now();
     let outcome = lease(&fleet).await.run(job("hang"), limit, false, &|_| ()).await;
     let failure = outcome.failure.unwrap();
-    assert_eq!((failure.code.as_str(), failure.blame), ("timeout", Blame::Candidate));
+    assert_eq!((failure.code, failure.blame), (FailureCode::Timeout, Blame::Candidate));
     assert!(start.elapsed() >= limit && start.elapsed() < limit + Duration::from_secs(1));
     until_gone(first).await;
     assert_ne!(process(&fleet).await, first);
@@ -160,7 +167,7 @@ pub async fn until_gone(process: u32) {
 async fn a_worker_that_dies_is_reported_with_what_it_said() {
     let fleet = fleet(true).await;
     let failure = run(&fleet, "kill itself").await.failure.unwrap();
-    assert_eq!((failure.code.as_str(), failure.blame), ("worker_died", Blame::Candidate));
+    assert_eq!((failure.code, failure.blame), (FailureCode::WorkerDied, Blame::Candidate));
     assert!(failure.message.contains("out of patience"), "{}", failure.message);
     assert!(failure.message.contains('7'), "{}", failure.message);
     let failure = run(&fleet, "die while loading").await.failure.unwrap();
@@ -176,8 +183,10 @@ async fn what_makes_a_worker_unusable_replaces_it() {
         assert!(outcome.failure.is_none(), "{id}");
         assert_ne!(process(&fleet).await, last, "{id}");
     }
-    let failure = run(&fleet, "speak out of turn").await.failure.unwrap();
-    assert_eq!(failure.code, "internal_error");
+    for id in ["speak out of turn", "answer another task"] {
+        let failure = run(&fleet, id).await.failure.unwrap();
+        assert_eq!((failure.code, failure.blame), (FailureCode::InternalError, Blame::Environment));
+    }
     process(&fleet).await;
 }
 
@@ -206,7 +215,7 @@ async fn fresh_jobs_get_processes_of_their_own() {
     for _ in 0..3 {
         let outcome = lease.run(job("ok"), LIMIT, true, &|_| ()).await;
         assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
-        seen.push(outcome.warmup_launches);
+        seen.push(outcome.told.warmup_launches);
     }
     drop(lease);
     seen.sort_unstable();
@@ -298,7 +307,7 @@ async fn shutdown_stops_what_runs() {
     fleet.shutdown(Duration::from_millis(50)).await;
     assert_eq!(waiting.await.unwrap(), Err(LeaseError::ShuttingDown));
     let failure = running.await.unwrap().failure.unwrap();
-    assert_eq!(failure.code, "shutting_down");
+    assert_eq!(failure.code, FailureCode::ShuttingDown);
     let refused = fleet.lease(&Need::default()).await.map(drop);
     assert_eq!(refused, Err(LeaseError::ShuttingDown));
 }

@@ -1,6 +1,10 @@
 //! The fleet against scripted workers: this program starts itself as the worker, which does what
 //! the name of the job says. No driver is involved.
 
+#[macro_use]
+#[path = "../support/needs.rs"]
+mod needs;
+
 mod checks;
 mod scripted;
 mod tools;

@@ -6,12 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 
-use warpgauge::compile::Target;
-use warpgauge::worker::child::ProbeReport;
-use warpgauge::worker::frame;
-use warpgauge::worker::protocol::{
-    Blame, DeviceInfo, DeviceKind, FromWorker, Job, PROTOCOL_VERSION, RunFailure, RunOutcome,
-    SmLimits, ToWorker,
+use warpgauge_model::{DeviceInfo, DeviceKind, FailureCode, SmLimits, Target};
+use warpgauge_process::device_worker::Confinement;
+use warpgauge_worker::child::ProbeReport;
+use warpgauge_worker::frame;
+use warpgauge_worker::protocol::{
+    Blame, Evaluated, FromWorker, Job, PROTOCOL_VERSION, RunFailure, RunOutcome, Task, TaskOutcome,
+    ToWorker, Traced,
 };
 
 /// Socket in the job's directory that a slow scrub waits for.
@@ -38,8 +39,10 @@ pub fn main(args: &[String]) -> ExitCode {
         };
         match message {
             ToWorker::Hello { .. } => {
-                let device = device(ordinal);
-                send(&mut stream, &FromWorker::Ready { protocol: PROTOCOL_VERSION, device });
+                let device = Box::new(device(ordinal));
+                let confinement = Box::new(Confinement::none("this worker is a script"));
+                let ready = FromWorker::Ready { protocol: PROTOCOL_VERSION, device, confinement };
+                send(&mut stream, &ready);
             }
             ToWorker::Support(image) if *image.bytes == *b"broken" => {
                 send(&mut stream, &FromWorker::Unable { reason: "bad image".to_owned() });
@@ -78,10 +81,10 @@ fn play(stream: &mut UnixStream, job: &Job) {
     }
     send(stream, &FromWorker::Executed);
     if job.id == "lost" {
-        send(stream, &FromWorker::Lost(Box::new(outcome())));
+        send(stream, &FromWorker::Lost(Box::new(outcome(job))));
         std::process::exit(0);
     }
-    send(stream, &FromWorker::Done(Box::new(outcome())));
+    send(stream, &FromWorker::Done(Box::new(outcome(job))));
     match job.id.as_str() {
         "die while scrubbing" => std::process::abort(),
         "scrub slowly" => {
@@ -97,19 +100,19 @@ fn play(stream: &mut UnixStream, job: &Job) {
 
 /// Under a tool: one job, and the end.
 fn play_once(stream: &mut UnixStream, job: &Job) {
-    assert!(job.traced.is_some(), "a job under a tool says what the tool is to see");
+    assert!(matches!(job.task, Task::Trace(_)), "a job under a tool says what the tool is to see");
     send(stream, &FromWorker::Started);
     match job.id.as_str() {
         "hang" => hang(),
         "kill itself" => std::process::exit(7),
         "lost" => {
             let blame = Blame::Candidate;
-            let (code, message) = ("illegal_address".to_owned(), "it went astray".to_owned());
+            let (code, message) = (FailureCode::IllegalAddress, "it went astray".to_owned());
             let failure = Some(RunFailure { code, message, blame });
-            send(stream, &FromWorker::Lost(Box::new(RunOutcome { failure, ..outcome() })));
+            send(stream, &FromWorker::Lost(Box::new(RunOutcome { failure, ..outcome(job) })));
             std::process::exit(1);
         }
-        _ => send(stream, &FromWorker::Done(Box::new(outcome()))),
+        _ => send(stream, &FromWorker::Done(Box::new(outcome(job)))),
     }
 }
 
@@ -125,12 +128,17 @@ fn hang() -> ! {
 }
 
 /// The process number stands in for a measurement, so that tests see which process answered.
-fn outcome() -> RunOutcome {
-    RunOutcome {
-        samples_ms: vec![0.5],
-        warmup_launches: std::process::id(),
-        ..RunOutcome::default()
-    }
+fn outcome(job: &Job) -> RunOutcome {
+    let number = u64::from(std::process::id());
+    RunOutcome::default().map(|()| match &job.task {
+        Task::Trace(_) => TaskOutcome::Traced(Traced { memory_bytes: Some(number) }),
+        _ if job.id == "answer another task" => TaskOutcome::Traced(Traced::default()),
+        _ => TaskOutcome::Evaluated(Box::new(Evaluated {
+            samples_ms: vec![0.5],
+            warmup_launches: std::process::id(),
+            ..Evaluated::default()
+        })),
+    })
 }
 
 fn device(ordinal: u32) -> DeviceInfo {

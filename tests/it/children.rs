@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use crate::contracts::increment;
-use crate::server::{Server, data_directory, device, program, until};
+use crate::server::{Server, data_directory, emulated, program, until};
 
 /// Processes that a process started, with all that those started.
 fn descendants(process: u32) -> Vec<u32> {
@@ -70,7 +70,8 @@ fn a_worker_knows_and_holds_what_it_was_given_and_no_more() {
     let own = open_files(server.pid()).unwrap();
     assert!(own.iter().any(|file| file.ends_with("left-open")), "{own:?}");
 
-    let allowed: BTreeSet<&str> = warpgauge::environment::INHERITED.iter().copied().collect();
+    let allowed: BTreeSet<&str> =
+        warpgauge_process::environment::INHERITED.iter().copied().collect();
     let seen = until("workers", || {
         let workers = descendants(server.pid());
         let known: Option<Vec<_>> = workers
@@ -97,6 +98,28 @@ fn a_worker_knows_and_holds_what_it_was_given_and_no_more() {
     }
 }
 
+/// The kernel's own word on how a process is confined, and that capabilities say the same.
+#[test]
+fn a_worker_is_confined_and_capabilities_say_so() {
+    let server = Server::start();
+    assert_eq!(server.evaluate(&increment())["status"], "success");
+    let status = |process: u32| std::fs::read_to_string(format!("/proc/{process}/status")).ok();
+    let filtered = |status: &str| status.lines().any(|line| line == "Seccomp:\t2");
+    assert!(!filtered(&status(server.pid()).unwrap()), "the server is not, so the test can fail");
+    let workers = descendants(server.pid()).into_iter().filter_map(status);
+    let workers: Vec<String> = workers.filter(|status| status.contains("warpgauge")).collect();
+    assert!(!workers.is_empty());
+    for worker in workers {
+        assert!(filtered(&worker) && worker.contains("NoNewPrivs:\t1"), "{worker}");
+    }
+    let capabilities = server.get("/capabilities").json;
+    for device in capabilities["devices"].as_array().unwrap() {
+        let sandbox = device["worker_sandbox"].as_str().unwrap();
+        assert!(sandbox.starts_with("landlock: f"), "{sandbox}");
+        assert!(sandbox.ends_with("; seccomp: enforced"), "{sandbox}");
+    }
+}
+
 /// Compilers start without any environment of ours; one under way is caught while it reads its source.
 #[test]
 fn a_compiler_knows_no_more() {
@@ -109,7 +132,7 @@ fn a_compiler_knows_no_more() {
         let headers = [("x-api-key", "sesame-1")];
         for round in 0.. {
             if stopped.load(std::sync::atomic::Ordering::Relaxed) {
-                return;
+                break;
             }
             // Never the same: the cache would answer.
             let unique = uuid::Uuid::new_v4().simple().to_string();
@@ -143,17 +166,15 @@ fn a_compiler_knows_no_more() {
 /// Who runs as the same user, and is not root, cannot read the server's environment.
 #[test]
 fn the_servers_environment_is_closed_to_others_of_its_user() {
-    if device() != "emulator" {
-        return;
-    }
+    needs!("the emulated device", emulated());
     if !rustix::process::geteuid().is_root() {
         let server = Server::start_with(&[], &SECRETS);
         assert!(environment(server.pid()).is_none());
         let workers =
             until("a worker", || Some(descendants(server.pid())).filter(|w| !w.is_empty()));
         assert!(workers.iter().any(|worker| environment(*worker).is_some()));
-        return;
     }
+    the_rest_needs!("root", rustix::process::geteuid().is_root());
     // Nobody's, like the reader.
     let nobody = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
     let tools = std::process::Command::new("setpriv").arg("--version").output();

@@ -51,7 +51,7 @@ fn documentation_names_every_command_flag_variable_and_exit_code() {
             assert!(page.contains(flag), "{flag} of {command}");
         }
     }
-    for setting in warpgauge::config::settings::SETTINGS {
+    for setting in warpgauge_config::settings::SETTINGS {
         let name = setting.env.unwrap_or("");
         assert!(page.contains(name), "{name}");
     }
@@ -95,7 +95,7 @@ fn configuration_reaches_the_program_from_file_environment_and_flags() {
 
     let (code, defaults, _) = run(&["config", "--defaults"]);
     assert_eq!(code, 0);
-    assert_eq!(defaults, warpgauge::config::DEFAULT_TOML);
+    assert_eq!(defaults, warpgauge_config::DEFAULT_TOML);
 }
 
 #[test]

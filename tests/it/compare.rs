@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::contracts::{base64, example};
 use crate::server::{Server, root, until};
-use crate::support::{outcome, warpgauge};
+use crate::support::{on_gpu, outcome, warpgauge};
 
 /// `vector_add` of 4096 elements with each load done twice: as right, and twice the loads.
 const TWICE: &str = r#"
@@ -59,11 +59,7 @@ fn compare(server: &Server, body: &Value) -> Value {
 }
 
 fn is_gpu(report: &Value) -> bool {
-    match report["device"]["kind"].as_str() {
-        Some("cuda") => true,
-        Some("emulator") => false,
-        other => panic!("device.kind {other:?}"),
-    }
+    on_gpu(&report["device"]["kind"])
 }
 
 /// Nothing was compared, and it says why.

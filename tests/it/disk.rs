@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::contracts::{base64, endless, increment};
 use crate::server::{
-    Answer, Server, data_directory, device, program, program_through, share_caches, until,
+    Answer, Server, data_directory, device, emulated, program, program_through, share_caches, until,
 };
 
 /// Megabytes of the small disk: what a server needs, and little more.
@@ -142,9 +142,7 @@ fn unavailable(answer: &Answer) -> String {
 
 #[test]
 fn a_full_disk_refuses_what_is_new_and_keeps_the_rest() {
-    if device() != "emulator" {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let (disk, server) = server_on_a_small_disk();
     let before = server.evaluate(&increment());
     let running = submit(&server, &endless(100.0));
@@ -229,9 +227,7 @@ fn roomy() -> Value {
 /// What a job lacks may come in time: it is begun as often as a job may be, and fails only then.
 #[test]
 fn a_job_that_finds_no_room_for_its_data_is_begun_again() {
-    if device() != "emulator" {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let (disk, server) = server_on_a_small_disk();
     // Each takes room as it starts.
     until("a worker and its spare", || {

@@ -93,9 +93,8 @@ fn the_reference_example_runs_unchanged_and_has_every_reference_field() {
         assert!(report["device"][field].is_string(), "device.{field}");
     }
     // PTX for the emulator has virtual registers only.
-    if report["device"]["kind"] == "cuda" {
-        assert!(report["compile"]["resources"]["registers"].is_number(), "{}", report["compile"]);
-    }
+    the_rest_needs!("a GPU", report["device"]["kind"] == "cuda");
+    assert!(report["compile"]["resources"]["registers"].is_number(), "{}", report["compile"]);
 }
 
 #[test]

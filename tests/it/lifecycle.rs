@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::contracts::{endless, increment};
-use crate::server::{Server, data_directory, device, program, until};
+use crate::server::{Server, data_directory, emulated, program, until};
 
 /// Submits without waiting and returns the job's id and its location.
 fn submit(server: &Server, body: &Value) -> (String, String) {
@@ -197,7 +197,7 @@ fn the_machine_describes_itself() {
     assert!(devices >= 1);
     assert_eq!(health.json["device_count"], devices, "{}", health.text);
     // The emulator is a device, and no GPU.
-    let gpus = if device() == "emulator" { 0 } else { devices };
+    let gpus = if emulated() { 0 } else { devices };
     assert_eq!(health.json["gpu_count"], gpus, "{}", health.text);
     assert_eq!(health.json["gpu_available"], gpus > 0, "{}", health.text);
     for path in ["/info", "/devices", "/cuda/info", "/capabilities", "/openapi.json", "/docs"] {

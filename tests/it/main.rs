@@ -1,5 +1,8 @@
 //! Integration tests: one binary, a file per behaviour.
 
+#[macro_use]
+#[path = "../support/needs.rs"]
+mod needs;
 mod support;
 
 mod api;
@@ -29,8 +32,11 @@ mod openmetrics;
 mod private;
 mod profile;
 mod readiness;
+mod requires;
+mod selftest;
 mod server;
 mod shares;
+mod skipped;
 mod stores;
 mod sweep;
 mod terminal;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::contracts::{increment, single_thread};
-use crate::server::{Server, device, program, until};
+use crate::server::{Server, emulated, program, until};
 use crate::support;
 
 const SAYS: &str = "not supported on the emulated device: ";
@@ -14,11 +14,6 @@ const LACKING: &str = "int x = *out, y; asm(\"vavrg4.u32.u32.u32 %0, %1, %1, %1;
 /// No PTX for any device.
 const INVALID: &str =
     "int x = *out, y; asm(\"vavrg5.u32 %0, %1;\" : \"=r\"(y) : \"r\"(x)); *out = y;";
-
-/// The gaps are those of the emulator.
-fn on_gpu() -> bool {
-    device() != "emulator"
-}
 
 /// An evaluation that ended without a verdict, for a reason of the machine.
 fn assert_no_verdict(report: &Value, names: &str) {
@@ -35,9 +30,7 @@ fn assert_no_verdict(report: &Value, names: &str) {
 
 #[test]
 fn an_instruction_that_the_emulator_lacks_is_no_fault_of_the_kernel() {
-    if on_gpu() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let server = Server::start();
     let report = server.evaluate(&single_thread(LACKING));
     assert_no_verdict(&report, "`vavrg4`");
@@ -61,9 +54,7 @@ fn an_instruction_that_the_emulator_lacks_is_no_fault_of_the_kernel() {
 
 #[test]
 fn a_launch_that_the_emulator_cannot_make_is_no_fault_of_the_kernel() {
-    if on_gpu() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let server = Server::start();
     let mut clusters = increment();
     clusters["kernel"]["io"]["launch"]["cluster"] = json!({"x": 2});
@@ -80,9 +71,7 @@ fn a_launch_that_the_emulator_cannot_make_is_no_fault_of_the_kernel() {
 
 #[test]
 fn of_several_kernels_only_the_one_that_lacks_something_has_no_verdict() {
-    if on_gpu() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let server = Server::start();
     let right = increment()["kernel"].take();
     let lacking = {
@@ -126,9 +115,7 @@ fn of_several_kernels_only_the_one_that_lacks_something_has_no_verdict() {
 
 #[test]
 fn the_command_line_ends_as_for_any_lack_of_the_machine() {
-    if on_gpu() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lacking.json");
     let exit = |contract: &Value| {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::contracts::{example, increment, single_thread};
-use crate::server::Server;
+use crate::server::{Server, emulated};
 
 /// What the emulator counts of a contract, or nothing on a GPU, which it cannot profile.
 fn profiled(server: &Server, mut contract: Value) -> Option<Value> {
@@ -38,7 +38,8 @@ fn assert_values(metrics: &Value, expected: &[(&str, f64)]) {
 #[test]
 fn vector_addition_is_counted_exactly() {
     let server = Server::start();
-    let Some(metrics) = profiled(&server, example("vector_add")) else { return };
+    let metrics =
+        the_rest_needs_some!("the emulated device", profiled(&server, example("vector_add")));
     let n = f64::from(1 << 20);
     assert_eq!(metrics["kernel"], "vector_add");
     assert_values(
@@ -75,7 +76,8 @@ fn vector_addition_is_counted_exactly() {
 #[test]
 fn matrix_multiplication_does_the_work_of_its_tiles() {
     let server = Server::start();
-    let Some(metrics) = profiled(&server, example("matmul_tiled")) else { return };
+    let metrics =
+        the_rest_needs_some!("the emulated device", profiled(&server, example("matmul_tiled")));
     // 120 × 200 by tiles of 16 × 16, along k = 150 in steps of 16.
     let (blocks, threads, steps) = (8.0 * 13.0, 256.0, 10.0);
     assert_values(
@@ -99,7 +101,7 @@ fn bank_conflicts_and_scattered_stores_are_counted() {
     contract["kernel"]["io"]["launch"]["block"]["x"] = json!(32);
     contract["kernel"]["io"]["args"][0]["tensor_spec"]["shape"] = json!([256]);
     let server = Server::start();
-    let Some(metrics) = profiled(&server, contract) else { return };
+    let metrics = the_rest_needs_some!("the emulated device", profiled(&server, contract));
     assert_values(
         &metrics,
         &[
@@ -124,9 +126,7 @@ fn metrics_are_chosen_and_asked_for() {
 
     contract["profile"] = json!({"metrics": ["fadd_instructions", "barriers"]});
     let report = server.evaluate(&contract);
-    if report["device"]["kind"] == "cuda" {
-        return;
-    }
+    the_rest_needs!("the emulated device", report["device"]["kind"] == "emulator");
     let metrics = metadata(&report)["device_metrics"]["metrics"].clone();
     assert_eq!(metrics.as_object().unwrap().len(), 2, "{metrics}");
     assert_eq!(metrics["fadd_instructions"]["value"], 256.0);
@@ -158,10 +158,9 @@ fn the_environment_can_ask_for_every_evaluation() {
     assert_eq!(report["kernel_exec_result"]["correctness"], true);
     assert_eq!(report["outputs"], plain["outputs"]);
     assert_eq!(report["kernel_exec_result"]["runtime_stats"]["samples"], 3);
-    if report["device"]["kind"] == "emulator" {
-        let metrics = &report["kernel_exec_result"]["metadata"]["device_metrics"];
-        assert_eq!(value(metrics, "global_store_requests"), 8.0);
-    }
+    the_rest_needs!("the emulated device", report["device"]["kind"] == "emulator");
+    let metrics = &report["kernel_exec_result"]["metadata"]["device_metrics"];
+    assert_eq!(value(metrics, "global_store_requests"), 8.0);
 }
 
 #[test]
@@ -176,15 +175,14 @@ fn a_kernel_that_faults_has_no_metrics() {
 
 #[test]
 fn an_emulated_device_has_no_timeline() {
+    needs!("the emulated device", emulated());
     let server = Server::start();
     let mut contract = increment();
     contract["profile"] = json!({"tools": ["emulator", "nsys"]});
     let report = server.evaluate(&contract);
-    if report["device"]["kind"] == "emulator" {
-        let timeline = &report["timeline"];
-        assert_eq!(timeline["available"], false, "{timeline}");
-        assert_eq!(timeline["unavailable"]["code"], "unsupported_device", "{timeline}");
-        assert_eq!(report["profile"]["available"], true, "{report}");
-    }
+    let timeline = &report["timeline"];
+    assert_eq!(timeline["available"], false, "{timeline}");
+    assert_eq!(timeline["unavailable"]["code"], "unsupported_device", "{timeline}");
+    assert_eq!(report["profile"]["available"], true, "{report}");
     assert_eq!(report["kernel_exec_result"]["correctness"], true);
 }

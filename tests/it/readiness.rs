@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::contracts::increment;
-use crate::server::{Answer, Server, data_directory, device, until};
+use crate::server::{Answer, Server, data_directory, emulated, until};
 
 /// Codes of the reasons that an answer gives.
 fn codes(answer: &Answer) -> Vec<String> {
@@ -59,10 +59,8 @@ fn without_a_compiler_nothing_can_be_evaluated() {
         ("LD_LIBRARY_PATH", ""),
     ];
     let server = Server::start_in(data.path(), &[], &environment);
-    if server.get("/info").json["compilers"].as_array().is_some_and(|found| !found.is_empty()) {
-        // A machine with a toolkit in /usr/local.
-        return;
-    }
+    let found = server.get("/info").json["compilers"].as_array().map_or(0, Vec::len);
+    needs!("a machine without a CUDA toolkit in /usr/local", found == 0);
     let told = unready(&server, "no_compiler");
     for words in ["toolchain install", "WARPGAUGE_TOOLCHAIN"] {
         assert!(told.contains(words), "{told}");
@@ -71,21 +69,19 @@ fn without_a_compiler_nothing_can_be_evaluated() {
 
 #[test]
 fn a_compiler_that_is_removed_is_missed_and_one_that_comes_back_is_found() {
-    if device() != "emulator" {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let shared = data_directory();
     let found = std::fs::read_link(shared.path().join("toolchain")).unwrap();
     let data = data_directory();
     let server = Server::start_in(data.path(), &[], &[]);
     let compilers = server.get("/info").json["compilers"].to_string();
-    if !compilers.contains(data.path().to_str().unwrap())
-        || compilers.matches("nvrtc ").count() != compilers.matches("(cache").count()
-        || compilers.contains("nvcc")
-    {
-        // Others are installed, and they would do.
-        return;
-    }
+    // Others would do.
+    let others = compilers.matches("nvrtc ").count() != compilers.matches("(cache").count()
+        || compilers.contains("nvcc");
+    needs!(
+        "a machine with no other compiler than that of `toolchain install`",
+        compilers.contains(data.path().to_str().unwrap()) && !others,
+    );
     ready(&server);
     let link = data.path().join("toolchain");
     std::fs::remove_file(&link).unwrap();

@@ -72,6 +72,11 @@ pub fn device() -> String {
     std::env::var("WARPGAUGE_TEST_DEVICE").unwrap_or_else(|_| "emulator".to_owned())
 }
 
+/// Whether this run is on the emulated device, and not on a GPU.
+pub fn emulated() -> bool {
+    device() == "emulator"
+}
+
 /// An HTTP answer.
 pub struct Answer {
     /// HTTP status.

@@ -5,13 +5,13 @@ use std::path::Path;
 use crate::server::{Server, data_directory};
 
 #[path = "../support/postgres.rs"]
-mod installed;
+pub mod postgres;
 
 /// Where the servers of one test keep their jobs; goes with the test.
 pub struct Home {
     data: tempfile::TempDir,
     /// With the directory it is in, which is the database user's.
-    postgres: Option<(installed::Server, tempfile::TempDir)>,
+    postgres: Option<(postgres::Server, tempfile::TempDir)>,
 }
 
 impl Home {
@@ -23,7 +23,7 @@ impl Home {
     /// A PostgreSQL of its own.
     pub fn postgres() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let server = installed::Server::start(directory.path());
+        let server = postgres::Server::start(directory.path());
         Self { data: data_directory(), postgres: Some((server, directory)) }
     }
 
@@ -53,8 +53,7 @@ impl Home {
     }
 }
 
-/// Tests that take a [`Home`], with either. `cargo xtask test` leaves those on PostgreSQL out, by
-/// name, where it is not installed.
+/// Tests that take a [`Home`], with either.
 macro_rules! on_both {
     ($($name:ident),+ $(,)?) => {
         mod on_sqlite {
@@ -66,6 +65,7 @@ macro_rules! on_both {
         mod on_postgres {
             $(#[test]
             fn $name() {
+                needs!("PostgreSQL", crate::stores::postgres::installed());
                 super::$name(&crate::stores::Home::postgres());
             })+
         }

@@ -5,6 +5,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
+
 /// A command with an environment of its own: no setting leaks in from outside.
 pub fn warpgauge(home: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(crate::server::program_path());
@@ -20,6 +22,18 @@ pub fn run(args: &[&str]) -> (i32, String, String) {
 pub fn outcome(output: Output) -> (i32, String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     (output.status.code().expect("an exit code"), text(output.stdout), text(output.stderr))
+}
+
+/// Whether this `device.kind` is a GPU's, for a test that checks something else on either kind: what it
+/// does not check here is told.
+pub fn on_gpu(kind: &Value) -> bool {
+    let (on_gpu, lacks) = match kind.as_str() {
+        Some("cuda") => (true, "the emulated device"),
+        Some("emulator") => (false, "a GPU"),
+        other => panic!("device.kind {other:?}"),
+    };
+    in_part!(lacks);
+    on_gpu
 }
 
 /// The next request of a connection: its head and its body.

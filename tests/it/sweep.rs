@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 
 use crate::contracts::{endless, increment, sweep_example};
-use crate::server::{Server, device, program, root, until};
+use crate::server::{Server, device, emulated, program, root, until};
 
 /// `out[i] = in[i] + ADD` where 1 is right: of six points one is correct, one wrong, one does not
 /// compile, and three ask for no timed launch at all.
@@ -83,7 +83,8 @@ fn points_that_fail_leave_the_others() {
         [json!("2.0f"), json!(256), json!("wrong")]
     );
     assert_eq!(table["rows"][1][3], points[1]["runtime_stats"]["median"]);
-    if device() == "emulator" {
+    in_part!(if emulated() { "a GPU" } else { "the emulated device" });
+    if emulated() {
         let why = sweep["best"]["not_ranked"].as_str().unwrap();
         assert!(why.contains("emulator"), "{why}");
         assert!(points[1]["gbps"].is_null(), "an emulated time is no throughput");

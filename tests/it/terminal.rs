@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::cli::COMMANDS;
-use crate::server::{Server, data_directory, device, program};
+use crate::server::{Server, data_directory, device, emulated, program};
 use crate::support::{outcome, run};
 
 const LOOP: &str = include_str!("../fixtures/gate/loop.ptx");
@@ -100,9 +100,6 @@ fn is_json(shown: &Shown) -> bool {
 
 /// A command that takes long: whether it counts its steps, and what its lines say.
 fn long(arguments: &[&str], counts: bool, stage: &str) {
-    if device() != "emulator" {
-        return;
-    }
     let directory = files();
     let at = directory.path();
     let arguments = [&["--device", "emulator"], arguments].concat();
@@ -133,36 +130,39 @@ fn long(arguments: &[&str], counts: bool, stage: &str) {
 
 #[test]
 fn an_evaluation_shows_how_far_it_is() {
+    needs!("the emulated device", emulated());
     long(&["eval", "contract.yaml", "--json"], false, "warpgauge: starting");
 }
 
 #[test]
 fn a_comparison_shows_how_far_it_is() {
+    needs!("the emulated device", emulated());
     let arguments = ["compare", "contract.yaml", "other.ptx", "--json"];
     long(&arguments, false, "warpgauge: starting");
 }
 
 #[test]
 fn a_profile_shows_how_far_it_is() {
+    needs!("the emulated device", emulated());
     long(&["profile", "contract.yaml", "--json"], false, "warpgauge: starting");
 }
 
 #[test]
 fn a_sweep_shows_how_far_it_is_and_what_is_left() {
+    needs!("the emulated device", emulated());
     long(&["sweep", "sweep.yaml", "--json"], true, "warpgauge: 3 of 3 points done");
 }
 
 #[test]
 fn a_gate_shows_how_far_it_is_and_what_is_left() {
+    needs!("the emulated device", emulated());
     let arguments = ["gate", "run", "suite.yaml", "--baseline", ".", "--json"];
     long(&arguments, true, "warpgauge: 2 of 2: two");
 }
 
 #[test]
 fn work_at_a_server_shows_as_much() {
-    if device() != "emulator" {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let server = Server::start();
     let url = server.url.as_str();
     let at = format!(" at {url}");
@@ -179,9 +179,7 @@ fn work_at_a_server_shows_as_much() {
 
 #[test]
 fn a_dumb_terminal_gets_lines() {
-    if device() != "emulator" {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let directory = files();
     let arguments = ["--device", "emulator", "sweep", "sweep.yaml", "--csv"];
     let shown = on_terminal(directory.path(), &arguments, "dumb");

@@ -15,6 +15,12 @@ fn programs() -> Option<PathBuf> {
     found.into_iter().rev().find(|bin| bin.join("initdb").exists() && bin.join("postgres").exists())
 }
 
+/// Whether PostgreSQL is installed: what starts a server needs it.
+#[allow(dead_code)] // The benchmark asks before it starts.
+pub fn installed() -> bool {
+    programs().is_some()
+}
+
 /// A server, until it is dropped.
 pub struct Server {
     child: Child,

@@ -96,9 +96,10 @@ fn build_tests() -> Result<PathBuf> {
 /// Sources that the self-test has compiled on the host, for its device.
 fn copy_self_test(to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
-    for (source, name) in
-        [("src/device/support.cu", "support.cu"), ("src/worker/selftest/kernels.cu", "selftest.cu")]
-    {
+    for (source, name) in [
+        ("crates/device/src/support.cu", "support.cu"),
+        ("crates/worker/src/selftest/kernels.cu", "selftest.cu"),
+    ] {
         let source = shell::root().join(source);
         fs::copy(&source, to.join(name))
             .with_context(|| format!("cannot copy {}", source.display()))?;

@@ -32,7 +32,7 @@ pub fn run(options: &Options) -> Result<()> {
     let file = shell::root().join("kernels").join(&options.kernel).join("contract.yaml");
     let body = contract::read_inlined(&file)?;
 
-    let program = product::build(Profile::Release)?;
+    let program = product::build(Profile::Dev)?;
     product::ensure_toolchain(&program)?;
     let log_dir = product::target_dir()?.join("xtask");
     fs::create_dir_all(&log_dir)?;

@@ -35,6 +35,9 @@ enum Task {
     Demo(demo::Options),
     /// Run every test; arguments go to the test runner.
     Test(test::Options),
+    /// Print what the tests did not test, from the file they recorded it in.
+    #[command(hide = true)]
+    Skipped(test::SkippedOptions),
     /// Run the checks beyond the tests: format, lints, specifications, licences, real clients.
     Ci(ci::Options),
     /// Check that `openapi/` is what the program generates.
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Task::Demo(options) => demo::run(&options),
         Task::Test(options) => test::run(&options),
+        Task::Skipped(options) => test::skipped(&options),
         Task::Ci(options) => ci::run(&options),
         Task::Spec(options) => ci::spec(&options),
         Task::Clients(options) => clients::run(&options),

@@ -1,8 +1,9 @@
 //! `cargo xtask mutations`: is every defence needed? Each is removed in turn, and an exploit must
 //! notice.
 //!
-//! All removals are compiled into one copy of the program, each behind a condition that reads the
-//! environment: one build serves them all, and nothing but the condition differs between two runs.
+//! All removals are compiled into one copy of the program, each behind a condition on the name that
+//! the program was started by: one build serves them all, and nothing but the condition differs
+//! between two runs. Its workers are started by the same name; of the environment they get little.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,16 +20,15 @@ mod table;
 
 use table::{GPU_ONLY, MUTATIONS, Mutation};
 
-/// The environment variable that names what is removed.
-const SWITCH: &str = "WARPGAUGE_MUTATION";
-
-/// What the copy of the program decides by.
+/// What the copy of the program decides by, in each of its crates that has a defence: the program is
+/// named `warpgauge.DEFENCE` where that is removed.
 const SWITCH_CODE: &str = "
 /// Defences that are removed, to see who notices.
 pub(crate) mod mutation {
     /// Whether a defence is to be left out.
     pub(crate) fn removes(name: &str) -> bool {
-        std::env::var(\"WARPGAUGE_MUTATION\").is_ok_and(|removed| removed == name)
+        let program = std::env::args_os().next().unwrap_or_default();
+        std::path::Path::new(&program).extension().is_some_and(|removed| removed == name)
     }
 }
 ";
@@ -81,9 +81,11 @@ fn build_mutants(place: &Path) -> Result<PathBuf> {
     for mutation in MUTATIONS {
         apply(&tree, mutation)?;
     }
-    let library = tree.join("src/lib.rs");
-    let text = fs::read_to_string(&library).context("cannot read the copy of src/lib.rs")?;
-    write(&library, &(text + SWITCH_CODE))?;
+    for library in libraries() {
+        let path = tree.join(&library);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {library}"))?;
+        write(&path, &(text + SWITCH_CODE))?;
+    }
 
     let mut cargo = shell::cargo();
     cargo.current_dir(&tree).args(["build", "-p", "warpgauge", "--target-dir"]);
@@ -101,12 +103,22 @@ fn build_mutants(place: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
+/// The roots of the crates that have a defence.
+fn libraries() -> BTreeSet<String> {
+    let root_of = |mutation: &Mutation| {
+        let (before, _) = mutation.file.split_once("src/").unwrap_or_default();
+        format!("{before}src/lib.rs")
+    };
+    MUTATIONS.iter().map(root_of).collect()
+}
+
 /// Copies what git knows or would know. Files that have not changed keep their times, so that the
 /// next build is short.
 fn copy_sources(tree: &Path) -> Result<()> {
     let mut git = Command::new("git");
     git.current_dir(shell::root());
     let list = shell::capture(git.args(["ls-files", "-z", "-co", "--exclude-standard"]))?;
+    let libraries = libraries();
     for file in list.split('\0').filter(|file| !file.is_empty()) {
         let source = shell::root().join(file);
         // Removed from the working tree, and not yet from the index.
@@ -114,7 +126,7 @@ fn copy_sources(tree: &Path) -> Result<()> {
             continue;
         }
         let target = tree.join(file);
-        let touched = MUTATIONS.iter().any(|m| m.file == file) || file == "src/lib.rs";
+        let touched = MUTATIONS.iter().any(|m| m.file == file) || libraries.contains(file);
         if touched || fs::read(&target).ok() != fs::read(&source).ok() {
             copy(&source, &target)?;
         }
@@ -168,18 +180,24 @@ fn exploits_that_notice(
     tests: &Path,
     removed: Option<&str>,
 ) -> Result<BTreeSet<String>> {
+    let named = match removed {
+        Some(name) => program.with_extension(name),
+        None => program.to_owned(),
+    };
+    if removed.is_some() {
+        copy(program, &named)?;
+    }
     let mut command = Command::new(tests);
     command
         .args(["--exact", "exploits::every_exploit_ends_as_its_row_says"])
-        .env("WARPGAUGE_BIN", program)
+        .env("WARPGAUGE_BIN", &named)
         .env("WARPGAUGE_TEST_ROOT", shell::root())
         .env("WARPGAUGE_TEST_DEVICE", "emulator")
-        .env_remove(SWITCH)
         .stderr(Stdio::null());
-    if let Some(removed) = removed {
-        command.env(SWITCH, removed);
-    }
     let output = command.output().context("cannot start the integration tests")?;
+    if removed.is_some() {
+        fs::remove_file(&named).context("cannot remove a copy of the program")?;
+    }
     let text = String::from_utf8_lossy(&output.stdout);
     if !text.contains("running 1 test") {
         bail!("the integration tests have no test of the exploits:\n{text}");

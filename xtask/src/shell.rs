@@ -18,7 +18,21 @@ pub fn root() -> &'static Path {
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    // `cargo run` describes this package to us. Build scripts that watch these variables, such as
+    // ring's, would take it for theirs, and run again whenever cargo is called in another way.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(describes_a_package) {
+            command.env_remove(&name);
+        }
+    }
     command
+}
+
+/// Whether cargo sets this variable for the program of one package.
+fn describes_a_package(name: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }
 
 /// A command as one would type it.

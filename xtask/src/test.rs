@@ -1,9 +1,15 @@
-//! `cargo xtask test`: every test of the workspace.
+//! `cargo xtask test`: every test of the workspace, and at the end what did not run, and why.
 
-use anyhow::Result;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
 
 use crate::product::{self, Profile};
 use crate::shell;
+
+#[cfg(test)]
+mod silent;
+mod skipped;
 
 /// Options of `test`.
 #[derive(clap::Args)]
@@ -13,6 +19,13 @@ pub struct Options {
     arguments: Vec<String>,
 }
 
+/// Options of `skipped`.
+#[derive(clap::Args)]
+pub struct SkippedOptions {
+    /// File that the tests wrote: the value of WARPGAUGE_TESTS_SKIPPED.
+    file: PathBuf,
+}
+
 /// Builds what the tests start, fetches the compiler they need, and runs them.
 pub fn run(options: &Options) -> Result<()> {
     // The tests start the program, which loads the emulator from beside its executable.
@@ -20,26 +33,27 @@ pub fn run(options: &Options) -> Result<()> {
     product::ensure_toolchain(&program)?;
 
     let mut runner = shell::cargo();
-    let nextest = shell::find("cargo-nextest").is_some();
-    if nextest {
+    if shell::find("cargo-nextest").is_some() {
         runner.args(["nextest", "run", "--workspace"]);
-        // nextest does not run documentation tests.
-        shell::run(shell::cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
     } else {
         eprintln!("cargo-nextest is not installed: running `cargo test`, which is slower");
         runner.args(["test", "--workspace"]);
     }
     runner.args(&options.arguments);
-    if !shell::has_postgres() {
-        eprintln!(
-            "\n*** PostgreSQL is not installed: the tests that keep their jobs in it DO NOT RUN.\n\
-             *** Install its package (Debian: `postgresql`) to run them.\n"
-        );
-        if nextest {
-            runner.args(["-E", "not test(postgres)"]);
-        } else {
-            runner.args(["--", "--skip", "postgres"]);
-        }
+    if options.arguments.iter().any(|argument| argument == "--no-run") {
+        return shell::run(&mut runner);
     }
-    shell::run(&mut runner)
+    let record = skipped::Record::new(&product::target_dir()?)?;
+    let tested = shell::run(runner.env(skipped::VARIABLE, record.path()));
+    let told = record.tell();
+    tested?;
+    told
+}
+
+/// Prints what a test program that was started by something else did not test.
+pub fn skipped(options: &SkippedOptions) -> Result<()> {
+    let text = std::fs::read_to_string(&options.file);
+    let text = text.with_context(|| format!("cannot read {}", options.file.display()))?;
+    println!("{}", skipped::summary(&text)?);
+    Ok(())
 }

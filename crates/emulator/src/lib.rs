@@ -2,7 +2,21 @@
 //!
 //! The path of a kernel: [`Module::load`] parses PTX text and lowers every function to a compact
 //! intermediate form; [`launch`] runs a grid of it over [`Memory`], 32 lanes at a time.
+//!
+//! # Modules
+//! Lowest first; each may use those above it in this list as far as `xtask/src/tidy/rooms.rs` says,
+//! and none below it:
+//! - `arith`: numbers as a GPU computes with them.
+//! - `memory`: device memory and its allocations.
+//! - `check`: what the sanitiser finds.
+//! - `ptx`: text to a syntax tree.
+//! - `ir`: the form that runs, and the lowering to it.
+//! - `counts`: what is counted of a launch.
+//! - `module`: loaded PTX, its kernels and variables.
+//! - `exec`: runs a grid of blocks.
+//! - `driver`: the exported C functions, over all of these.
 
+mod arith;
 pub mod check;
 pub mod counts;
 mod driver;
@@ -11,11 +25,9 @@ mod ir;
 pub mod memory;
 pub mod module;
 mod ptx;
-mod soname;
 
 pub use check::Finding;
 pub use counts::Counts;
 pub use exec::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, LaunchReport, launch};
 pub use memory::{AllocKind, Allocation, Memory, MemoryError};
 pub use module::{Function, LoadError, Module, ParamLayout};
-pub use soname::soname_alias;

@@ -88,7 +88,7 @@ fn the_threads_of_a_warp_are_a_constant() {
     assert_eq!(words(body, 1, 9), [32, 63, 32, 0, 128, 0, 0, 0, 32]);
 }
 
-/// The part of cooperative groups lies behind the block's own shared memory, whatever that is, and
+/// The part of cooperative groups lies after the block's own shared memory, whatever that is, and
 /// within what is reserved.
 #[test]
 fn reserved_shared_memory_is_beside_that_of_the_block() {

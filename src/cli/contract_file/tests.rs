@@ -1,5 +1,5 @@
 use super::*;
-use crate::contract::EvaluateRequest;
+use warpgauge_contract::EvaluateRequest;
 
 const LIMIT: u64 = 1 << 20;
 

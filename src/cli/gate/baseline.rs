@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::{GateError, git};
 use crate::cli::CliError;
-use crate::gate::BaselineOrigin;
-use crate::gate::report::BaselineKind;
+use warpgauge_gate::BaselineOrigin;
+use warpgauge_gate::report::BaselineKind;
 
 /// A baseline. Its files are gone once it is dropped, if they were made for it.
 #[derive(Debug)]

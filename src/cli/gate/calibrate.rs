@@ -4,21 +4,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::args::CalibrateArgs;
-use super::bench::Bench;
-use super::cases;
 use super::progress::Steps;
-use super::{GateError, suite_file};
+use super::{GateError, cases, suite_file};
+use crate::cli::place::{self, Place};
 use crate::cli::terminal::{Terminal, plain};
 use crate::cli::{CliError, json};
-use crate::config::Config;
-use crate::contract::{DecisionSpec, EvaluateRequest};
 use crate::exit::GateExit;
-use crate::gate::{
+use warpgauge_config::Config;
+use warpgauge_contract::{DecisionSpec, EvaluateRequest};
+use warpgauge_gate::{
     Calibrated, Calibration, CaseSpec, Conditions, Evidence, Manner, Metric, PlannedTest, Seen,
     Sides, Suite, calibrated, idle_multiprocessors,
 };
-use crate::measure::Preset;
-use crate::report::{CompareResponse, VerdictBy};
+use warpgauge_measure::Preset;
+use warpgauge_report::{CompareResponse, VerdictBy};
 
 pub(super) fn run(
     args: &CalibrateArgs,
@@ -31,7 +30,7 @@ pub(super) fn run(
     let timed = suite.cases.iter().filter(|case| case.metric == Metric::Time).collect::<Vec<_>>();
     let contracts = timed.iter().map(|case| cases::required(case, home, limit));
     let contracts = contracts.collect::<Result<Vec<_>, _>>()?;
-    let mut bench = Bench::open(&args.target, args.patience, config, terminal)?;
+    let mut place = place::open(&args.target, args.patience, config, terminal)?;
     let runs = |case: &&CaseSpec| {
         let name = case.name.clone();
         (1..=args.runs).map(move |run| format!("{name}, run {run} of {}", args.runs))
@@ -40,7 +39,7 @@ pub(super) fn run(
     let mut judged = BTreeMap::new();
     let mut first = None;
     for (case, contract) in timed.iter().zip(contracts) {
-        let answers = against_itself(args, &suite, case, contract, &mut bench, &mut steps)?;
+        let answers = against_itself(args, &suite, case, contract, place.as_mut(), &mut steps)?;
         let result = judge(&suite, case, &answers)?;
         judged.insert(case.name.clone(), result);
         first = first.or_else(|| answers.into_iter().next());
@@ -72,7 +71,7 @@ fn against_itself(
     suite: &Suite,
     case: &CaseSpec,
     contract: EvaluateRequest,
-    bench: &mut Bench<'_>,
+    place: &mut dyn Place,
     steps: &mut Steps,
 ) -> Result<Vec<CompareResponse>, CliError> {
     let decision = DecisionSpec {
@@ -92,7 +91,7 @@ fn against_itself(
     let mut answers = Vec::new();
     for _ in 1..=args.runs {
         steps.begin();
-        let response = bench.compare(request.clone())?;
+        let response = place.compare_unwatched(request.clone())?;
         if response.verdict_by == VerdictBy::Counts {
             return Err(GateError::NothingToCalibrate.into());
         }

@@ -8,8 +8,8 @@ use super::GateError;
 use crate::cli::compile::{kernel_file, kernel_type_of};
 use crate::cli::contract_file::ContractFile;
 use crate::cli::{CliError, json};
-use crate::contract::EvaluateRequest;
-use crate::gate::CaseSpec;
+use warpgauge_contract::EvaluateRequest;
+use warpgauge_gate::CaseSpec;
 
 /// Reads a case's contract from the tree whose suite would lie in `directory`. `None` if that lacks
 /// it.

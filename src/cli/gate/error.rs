@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use crate::cli::CliError;
-use crate::cli::remote::RemoteError;
-use crate::gate::report::RenderError;
-use crate::gate::{CalibrationError, SuiteError};
+use warpgauge_gate::report::RenderError;
+use warpgauge_gate::{CalibrationError, SuiteError};
 
 /// Why there is no verdict. None of it is a regression.
 #[derive(Debug, thiserror::Error)]
@@ -35,47 +34,6 @@ pub enum GateError {
         baseline: String,
         /// What differs, and what to do.
         message: String,
-    },
-    /// A suite that does not fit into a request.
-    #[error(
-        "the suite does not fit into one request: {cases} cases travel with the code of both sides; \
-         split the suite, or have the server's limit raised"
-    )]
-    TooLarge {
-        /// Cases of the suite.
-        cases: usize,
-        /// What the server said, with the limit.
-        source: Box<RemoteError>,
-    },
-    /// A job that ended at the server without a report.
-    #[error(
-        "job {job} ended as {how} ({code}): {message}; this is no verdict. \
-         `warpgauge jobs show {job} --server {server}` has it"
-    )]
-    Ended {
-        /// The job.
-        job: String,
-        /// Where.
-        server: String,
-        /// Its state.
-        how: &'static str,
-        /// Stable code of why.
-        code: String,
-        /// Why.
-        message: String,
-    },
-    /// The server took the run, and was not to be reached then.
-    #[error(
-        "lost sight of job {job}, which may go on without us; once the server is there again, \
-         `warpgauge jobs show {job} --server {server}` has its report"
-    )]
-    Lost {
-        /// The job.
-        job: String,
-        /// Where.
-        server: String,
-        /// What came in between.
-        source: Box<RemoteError>,
     },
     /// The run passed, and its candidate was not made the baseline.
     #[error(

@@ -2,9 +2,9 @@
 //! and no file of it changes.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::GateError;
+use warpgauge_process::program::{Environment, Program};
 
 /// Longest message of git that is passed on, characters.
 const MAX_MESSAGE: usize = 500;
@@ -19,19 +19,15 @@ const BENT: [&str; 6] = [
     "GIT_NAMESPACE",
 ];
 
-fn git(directory: &Path) -> Command {
-    let mut command = Command::new("git");
-    // Filters and hooks of a repository are programs of others.
-    for variable in BENT.iter().chain(&crate::environment::SECRET) {
-        command.env_remove(variable);
-    }
-    command.arg("-C").arg(directory).env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
-    command
+/// Filters and hooks of a repository are programs of others: they get no secrets of ours.
+fn git(directory: &Path) -> Program {
+    let git = Program::new("git", Environment::Users).without(BENT).arg("-C").arg(directory);
+    git.variable("GIT_TERMINAL_PROMPT", "0").variable("LC_ALL", "C")
 }
 
 /// Runs it; the error is what git said.
-fn run(mut command: Command) -> Result<Result<String, String>, GateError> {
-    let output = command.stdin(std::process::Stdio::null()).output().map_err(GateError::NoGit)?;
+fn run(git: &Program) -> Result<Result<String, String>, GateError> {
+    let output = git.to_blocking().output().map_err(GateError::NoGit)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() {
         return Ok(Ok(text(&output.stdout)));
@@ -43,29 +39,25 @@ fn run(mut command: Command) -> Result<Result<String, String>, GateError> {
 
 /// The root of the working tree that `directory` is in; the error is what git said.
 pub(super) fn root(directory: &Path) -> Result<Result<PathBuf, String>, GateError> {
-    let mut command = git(directory);
-    command.args(["rev-parse", "--show-toplevel"]);
-    Ok(run(command)?.map(PathBuf::from))
+    let toplevel = git(directory).args(["rev-parse", "--show-toplevel"]);
+    Ok(run(&toplevel)?.map(PathBuf::from))
 }
 
 /// The commit that a name stands for; the error is what git said.
 pub(super) fn commit(root: &Path, name: &str) -> Result<Result<String, String>, GateError> {
-    let mut command = git(root);
-    command.args(["rev-parse", "--verify", "--end-of-options"]).arg(format!("{name}^{{commit}}"));
-    run(command)
+    let verify = git(root).args(["rev-parse", "--verify", "--end-of-options"]);
+    run(&verify.arg(format!("{name}^{{commit}}")))
 }
 
 /// The commit that a directory's files are at, with `-dirty` where they differ from it; `None` where
 /// there is no git, no repository or no commit: it only informs.
 pub(in crate::cli) fn described(directory: &Path) -> Option<String> {
     let directory = if directory == Path::new("") { Path::new(".") } else { directory };
-    let mut head = git(directory);
-    head.args(["rev-parse", "--verify", "HEAD^{commit}"]);
-    let head = run(head).ok()?.ok()?;
-    let mut changes = git(directory);
+    let head = git(directory).args(["rev-parse", "--verify", "HEAD^{commit}"]);
+    let head = run(&head).ok()?.ok()?;
     // Without the lock: nothing of the repository is written, its index neither.
-    changes.args(["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"]);
-    let dirty = !run(changes).ok()?.ok()?.is_empty();
+    let changes = ["--no-optional-locks", "status", "--porcelain", "--untracked-files=no"];
+    let dirty = !run(&git(directory).args(changes)).ok()?.ok()?.is_empty();
     Some(if dirty { format!("{head}-dirty") } else { head })
 }
 
@@ -80,15 +72,13 @@ pub(super) fn write_tree(
         Ok(_) => Ok(()),
         Err(message) => Err(GateError::Git { operation, message }),
     };
-    let mut read = git(root);
-    read.env("GIT_INDEX_FILE", index).args(["read-tree", commit]);
-    failed("read-tree", run(read)?)?;
+    let git = || git(root).variable("GIT_INDEX_FILE", index);
+    failed("read-tree", run(&git().args(["read-tree", commit]))?)?;
     let mut prefix = std::ffi::OsString::from("--prefix=");
     prefix.push(into);
     prefix.push("/");
-    let mut checkout = git(root);
-    checkout.env("GIT_INDEX_FILE", index).args(["checkout-index", "--all", "--quiet"]).arg(prefix);
-    failed("checkout-index", run(checkout)?)
+    let checkout = git().args(["checkout-index", "--all", "--quiet"]).arg(prefix);
+    failed("checkout-index", run(&checkout)?)
 }
 
 #[cfg(test)]
@@ -98,9 +88,9 @@ mod tests {
     /// Its filters are programs that a repository names.
     #[test]
     fn git_gets_no_keys() {
-        let command = git(Path::new("."));
+        let command = git(Path::new(".")).to_blocking();
         let removed: Vec<_> = command.get_envs().filter(|(_, value)| value.is_none()).collect();
-        for name in crate::environment::SECRET.iter().chain(&BENT) {
+        for name in warpgauge_process::environment::SECRET.iter().chain(&BENT) {
             assert!(removed.iter().any(|(removed, _)| removed == name), "{name}");
         }
     }

@@ -1,9 +1,7 @@
-//! `warpgauge gate`: files, git and servers round the pure rules of [`crate::gate`].
+//! `warpgauge gate`: files and git round the pure rules of [`warpgauge_gate`].
 
 mod args;
-mod at_server;
 mod baseline;
-mod bench;
 mod calibrate;
 pub(super) mod cases;
 mod error;
@@ -14,13 +12,12 @@ mod run;
 pub(super) mod suite_file;
 
 pub(super) use args::GateCommand;
-pub(super) use bench::Bench;
 pub use error::GateError;
 
 use super::CliError;
 use super::terminal::Terminal;
-use crate::config::Config;
 use crate::exit::GateExit;
+use warpgauge_config::Config;
 
 /// Runs a subcommand.
 pub(super) fn run(
@@ -32,7 +29,7 @@ pub(super) fn run(
         GateCommand::Run(args) => run::run(args, config, terminal),
         GateCommand::Calibrate(args) => calibrate::run(args, config, terminal),
         GateCommand::Schema => {
-            let schema = crate::gate::report::schema_json()
+            let schema = warpgauge_gate::report::schema_json()
                 .map_err(|error| CliError::Internal(format!("the schema to JSON: {error}")))?;
             terminal.print(&schema)?;
             Ok(GateExit::Pass)

@@ -4,7 +4,7 @@ use indicatif::ProgressBar;
 
 use crate::cli::progress::{BAR, TICK, style};
 use crate::cli::terminal::{Terminal, plain, write_error_stream};
-use crate::report::JobEvent;
+use warpgauge_jobs::JobEvent;
 
 /// Shows steps; nothing with `--quiet`.
 pub(super) struct Steps {

@@ -8,8 +8,8 @@ use super::baseline::Baseline;
 use super::{cases, git, suite_file};
 use crate::cli::CliError;
 use crate::cli::terminal::plain;
-use crate::contract::EvaluateRequest;
-use crate::gate::{
+use warpgauge_contract::EvaluateRequest;
+use warpgauge_gate::{
     BaselineOrigin, CaseSpec, GateCase, GateRequest, RemovedCase, SuiteError, check_baseline_name,
 };
 

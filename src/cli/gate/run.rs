@@ -3,16 +3,17 @@
 use std::path::Path;
 
 use super::args::RunArgs;
-use super::bench::Bench;
 use super::progress::Steps;
 use super::{GateError, request};
 use crate::cli::CliError;
+use crate::cli::place::{self, Place};
 use crate::cli::terminal::{Terminal, plain};
-use crate::config::Config;
 use crate::exit::GateExit;
-use crate::gate::SuiteVerdict;
-use crate::gate::report::{FORMATS, GateReport, json, text};
-use crate::pipeline::ServiceError;
+use warpgauge_config::Config;
+use warpgauge_gate::SuiteVerdict;
+use warpgauge_gate::report::{FORMATS, GateReport, json, text};
+use warpgauge_model::ErrorCode;
+use warpgauge_service::ServiceError;
 
 pub(super) fn run(
     args: &RunArgs,
@@ -23,15 +24,15 @@ pub(super) fn run(
         request::check_name("--promote", name)?;
     }
     let request = request::request(args, config.server.body_limit_bytes)?;
-    let mut bench = Bench::open(&args.target, args.patience, config, terminal)?;
+    let mut place = place::open(&args.target, args.patience, config, terminal)?;
     let names = request.cases.iter().map(|case| case.name.clone()).collect();
     let mut steps = Steps::start(terminal, names);
-    let gated = bench.gate(request, &mut |event| steps.show(event));
-    if gated.is_ok() {
+    let outcome = place.gate(request, &mut |event| steps.show(event));
+    if outcome.is_ok() {
         steps.all();
     }
     drop(steps);
-    let report = gated.map_err(|error| told(error, args))?;
+    let report = outcome.map_err(|error| told(error, args))?;
     if let Some(directory) = &args.report {
         write(&report, directory)?;
     }
@@ -41,7 +42,7 @@ pub(super) fn run(
         terminal.print(&plain(&text(&report)))?;
     }
     if let Some(name) = &args.promote {
-        promote(name, &report, args, &mut bench, terminal)?;
+        promote(name, &report, args, place.as_mut(), terminal)?;
     }
     Ok(GateExit::of_verdict(report.verdict))
 }
@@ -51,17 +52,16 @@ fn promote(
     name: &str,
     report: &GateReport,
     args: &RunArgs,
-    bench: &mut Bench<'_>,
+    place: &mut dyn Place,
     terminal: Terminal,
 ) -> Result<(), CliError> {
     let job = report.job_id.clone().unwrap_or_default();
     let said = match report.verdict {
         SuiteVerdict::Pass => {
-            let server = args.target.server.as_ref();
-            bench.promote(name, &job).map_err(|source| GateError::NotPromoted {
+            place.promote(name, &job).map_err(|source| GateError::NotPromoted {
                 name: name.to_owned(),
                 job,
-                at: server.map(|url| format!(" --server {url}")).unwrap_or_default(),
+                at: place.flag(),
                 source: Box::new(source),
             })?;
             format!("promoted: the candidate is the baseline {name} now")
@@ -82,7 +82,10 @@ fn promote(
 /// Why there is no report, with the files that it is about.
 fn told(error: CliError, args: &RunArgs) -> CliError {
     match error {
-        CliError::Service(ServiceError::Conflict { code: "conditions_differ", message }) => {
+        CliError::Service(ServiceError::Conflict {
+            code: ErrorCode::ConditionsDiffer,
+            message,
+        }) => {
             let (suite, baseline) = (args.suite.clone(), args.baseline.clone());
             GateError::Conditions { suite, baseline, message }.into()
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::GateError;
 use crate::cli::CliError;
 use crate::cli::contract_file::read_file;
-use crate::gate::{Calibration, MAX_SUITE_BYTES, Suite};
+use warpgauge_gate::{Calibration, MAX_SUITE_BYTES, Suite};
 
 /// Reads a suite.
 pub(in crate::cli) fn read(path: &Path) -> Result<Suite, CliError> {

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::args::Target;
+use crate::cli::args;
+use warpgauge_client::{Client, ClientError};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum JobsCommand {
@@ -43,12 +44,12 @@ pub(in crate::cli) struct ServerArgs {
 }
 
 impl ServerArgs {
-    pub(super) fn target(&self) -> Target {
-        Target {
-            server: Some(self.server.clone()),
-            api_key: self.api_key.clone(),
-            ca_cert: self.ca_cert.clone(),
-        }
+    /// The server.
+    ///
+    /// # Errors
+    /// Where its address is none.
+    pub(super) fn client(&self) -> Result<Client, ClientError> {
+        args::client(&self.server, self.api_key.as_ref(), self.ca_cert.as_ref())
     }
 }
 
@@ -99,18 +100,6 @@ pub(in crate::cli) struct JobArgs {
     pub server: ServerArgs,
 }
 
-impl JobArgs {
-    /// Who is asked.
-    pub(super) fn place(&self) -> (Target, &str) {
-        (self.server.target(), &self.server.server)
-    }
-
-    /// The job's route, and what is below it.
-    pub(super) fn route(&self, below: &str) -> String {
-        crate::cli::remote::job_route(&self.job_id, below)
-    }
-}
-
 #[derive(Debug, Args)]
 pub(in crate::cli) struct WaitArgs {
     #[command(flatten)]
@@ -123,7 +112,7 @@ pub(in crate::cli) struct WaitArgs {
 #[cfg(test)]
 mod tests {
     use super::STATES;
-    use crate::report::JobState;
+    use warpgauge_model::JobState;
 
     #[test]
     fn states_are_those_of_the_api() {

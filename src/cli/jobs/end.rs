@@ -1,7 +1,8 @@
 //! What the end of a job means for a script.
 
 use crate::exit::{Exit, GateExit};
-use crate::report::{JobState, JobView};
+use warpgauge_jobs::JobView;
+use warpgauge_model::JobState;
 
 /// The exit code of a job that has ended: its report's, if it has one. A run of the gate has the
 /// gate's.
@@ -35,7 +36,8 @@ mod tests {
     #[test]
     fn the_code_is_that_of_the_report() {
         let report: serde_json::Value =
-            serde_json::from_str(include_str!("../../api/examples/report.json")).expect("JSON");
+            serde_json::from_str(include_str!("../../../openapi/examples/report.json"))
+                .expect("JSON");
         let exit = |state: &str, result: Option<serde_json::Value>| {
             let mut job = serde_json::json!({
                 "job_id": "j", "state": state, "created_at": 0.0, "trials_done": 0,
@@ -57,7 +59,8 @@ mod tests {
     #[test]
     fn a_gate_has_its_own_codes() {
         let mut gate: serde_json::Value =
-            serde_json::from_str(include_str!("../../api/examples/gate.json")).expect("JSON");
+            serde_json::from_str(include_str!("../../../openapi/examples/gate.json"))
+                .expect("JSON");
         for (verdict, code) in [("PASS", 0), ("ERROR", 1), ("REGRESSION", 2), ("INVALID", 4)] {
             gate["verdict"] = verdict.into();
             let job = serde_json::json!({

@@ -5,24 +5,29 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 use super::args::ListArgs;
-use crate::cli::remote::{self, Method, encoded};
 use crate::cli::terminal::{Terminal, plain};
 use crate::cli::{CliError, json};
 use crate::exit::Exit;
-use crate::report::{JobList, JobSummary};
+use warpgauge_client::JobFilter;
+use warpgauge_jobs::{JobList, JobSummary};
 
 /// Largest page that a server gives.
 const PAGE: u32 = 200;
 
 pub(super) fn run(args: &ListArgs, terminal: Terminal) -> Result<Exit, CliError> {
-    let target = args.server.target();
+    let client = args.server.client()?;
     let mut jobs: Vec<JobSummary> = Vec::new();
     let mut cursor: Option<String> = None;
     loop {
         let wanted = args.limit - jobs.len() as u32;
-        let route = route(args, wanted.min(PAGE), cursor.as_deref());
-        let (_, page): (_, JobList) =
-            remote::ask(&target, &args.server.server, Method::GET, &route)?;
+        let filter = JobFilter {
+            states: &args.state,
+            kind: args.kind.as_deref(),
+            label: args.label.as_deref(),
+            cursor: cursor.as_deref(),
+            limit: wanted.min(PAGE),
+        };
+        let page = client.jobs(&filter)?.value;
         let came = page.jobs.len();
         jobs.extend(page.jobs);
         jobs.truncate(args.limit as usize);
@@ -40,23 +45,6 @@ pub(super) fn run(args: &ListArgs, terminal: Terminal) -> Result<Exit, CliError>
         }
     }
     Ok(Exit::Success)
-}
-
-fn route(args: &ListArgs, limit: u32, cursor: Option<&str>) -> String {
-    let mut route = format!("/jobs?limit={limit}");
-    let mut add = |name: &str, value: &str| {
-        route.push_str(&format!("&{name}={}", encoded(value)));
-    };
-    for state in &args.state {
-        add("state", state);
-    }
-    let rest = [("kind", args.kind.as_deref()), ("label", args.label.as_deref())];
-    for (name, value) in rest.into_iter().chain([("cursor", cursor)]) {
-        if let Some(value) = value {
-            add(name, value);
-        }
-    }
-    route
 }
 
 fn table(jobs: &[JobSummary]) -> String {
@@ -108,7 +96,7 @@ pub(super) fn word(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{JobKind, JobState};
+    use warpgauge_model::{JobKind, JobState};
 
     #[test]
     fn a_line_per_job_that_cannot_steer_the_terminal() {

@@ -2,22 +2,21 @@
 
 mod args;
 mod end;
+mod line;
 mod list;
-pub(super) mod stream;
 
 use std::time::{Duration, Instant};
 
 pub(super) use args::JobsCommand;
 
 use self::args::{JobArgs, WaitArgs};
-use super::patience::Patience;
 use super::progress::Progress;
-use super::remote::{self, Method};
 use super::terminal::{Terminal, plain};
-use super::{CliError, report};
+use super::{CliError, place, report};
 use crate::exit::Exit;
-use crate::gate::report::text as gate_text;
-use crate::report::{CancelReport, JobEvent, JobView};
+use warpgauge_client::Reply;
+use warpgauge_gate::report::text as gate_text;
+use warpgauge_jobs::{JobEvent, JobView};
 
 /// How long a server may be away while a job of it is followed, seconds.
 const PATIENCE_S: f64 = 15.0;
@@ -36,7 +35,7 @@ pub(super) fn run(command: &JobsCommand, terminal: Terminal) -> Result<u8, CliEr
 
 /// What a job did so far; the exit code says only whether that could be found out.
 fn show(args: &JobArgs, terminal: Terminal) -> Result<Exit, CliError> {
-    let (text, job) = fetch(args)?;
+    let Reply { text, value: job } = fetch(args)?;
     if args.json {
         terminal.print_line(&text)?;
     } else {
@@ -46,9 +45,7 @@ fn show(args: &JobArgs, terminal: Terminal) -> Result<Exit, CliError> {
 }
 
 fn cancel(args: &JobArgs, terminal: Terminal) -> Result<Exit, CliError> {
-    let (target, server) = args.place();
-    let route = args.route("");
-    let (text, answer): (_, CancelReport) = remote::ask(&target, server, Method::DELETE, &route)?;
+    let Reply { text, value: answer } = args.server.client()?.cancel(&args.job_id)?;
     if args.json {
         terminal.print_line(&text)?;
     } else {
@@ -64,7 +61,7 @@ fn wait(args: &WaitArgs, terminal: Terminal) -> Result<u8, CliError> {
     let job = &args.job;
     let until = args.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let ended = follow(job, until, terminal, &mut |event: &JobEvent, _: &str| {
-        progress.stage(&stream::line(event));
+        progress.stage(&line::of(event));
         Ok(())
     })?;
     drop(progress);
@@ -73,7 +70,7 @@ fn wait(args: &WaitArgs, terminal: Terminal) -> Result<u8, CliError> {
         terminal.note(&format!("job {} has not ended after {seconds} s", job.job_id));
         return Ok(Exit::Busy.code());
     }
-    let (text, view) = fetch(job)?;
+    let Reply { text, value: view } = fetch(job)?;
     if job.json {
         terminal.print_line(&text)?;
     } else {
@@ -85,7 +82,7 @@ fn wait(args: &WaitArgs, terminal: Terminal) -> Result<u8, CliError> {
 /// Prints a job's news as they come.
 fn events(args: &JobArgs, terminal: Terminal) -> Result<Exit, CliError> {
     follow(args, None, terminal, &mut |event: &JobEvent, text: &str| {
-        let line = if args.json { text.to_owned() } else { stream::line(event) };
+        let line = if args.json { text.to_owned() } else { line::of(event) };
         terminal.print_line(&line)
     })?;
     Ok(Exit::Success)
@@ -97,14 +94,12 @@ fn follow(
     terminal: Terminal,
     on_event: &mut dyn FnMut(&JobEvent, &str) -> Result<(), CliError>,
 ) -> Result<bool, CliError> {
-    let (target, server) = args.place();
-    let mut patience = Patience::new(PATIENCE_S, terminal);
-    stream::follow(&target, server, &args.job_id, until, &mut patience, on_event)
+    let mut patience = place::patience(PATIENCE_S, terminal);
+    args.server.client()?.follow(&args.job_id, until, &mut patience, on_event)
 }
 
-fn fetch(args: &JobArgs) -> Result<(String, JobView), CliError> {
-    let (target, server) = args.place();
-    Ok(remote::ask(&target, server, Method::GET, &args.route(""))?)
+fn fetch(args: &JobArgs) -> Result<Reply<JobView>, CliError> {
+    Ok(args.server.client()?.job(&args.job_id)?)
 }
 
 /// A job for people: where it stands and, once it ended, its report.

@@ -4,13 +4,13 @@ use super::super::format::{device, duration_ms, percent};
 use super::super::terminal::plain;
 use super::page::{Page, Tone};
 use super::{compile_errors, evaluation_verdict, failed_checks, measured, timings};
-use crate::compile::listing::{CodeDiff, CodeLanguage};
-use crate::measure::paired::{
+use warpgauge_listing::{CodeDiff, CodeLanguage};
+use warpgauge_measure::paired::{
     PairedComparison, PairedReason, PairedVerdict, RankedCandidate, Ranking, RatioEstimate,
 };
-use crate::measure::{Counted, CountedComparison, CountedRank, CountedVerdict};
-use crate::report::{CandidateReport, CompareResponse, EvaluateResponse, RuntimeStats};
-use crate::worker::protocol::DeviceKind;
+use warpgauge_measure::{Counted, CountedComparison, CountedRank, CountedVerdict};
+use warpgauge_model::DeviceKind;
+use warpgauge_report::{CandidateReport, CompareResponse, EvaluateResponse, RuntimeStats};
 
 /// The report of a comparison.
 pub(in super::super) fn comparison(response: &CompareResponse, colour: bool) -> String {
@@ -97,7 +97,7 @@ fn found(comparison: &PairedComparison) -> String {
     format!("{speedup}{interval}{more}")
 }
 
-/// The counts behind a verdict that is not one of time.
+/// The counts that a verdict rests on that is not one of time.
 fn work(counted: &CountedComparison) -> String {
     let ratios = [
         (counted.warp_instructions, "warp instructions"),

@@ -1,8 +1,8 @@
 //! Device metrics in a few rows: how memory was used, and what was computed.
 
 use super::page::Page;
-use crate::compile::readable;
-use crate::profile::DeviceMetrics;
+use warpgauge_compile::readable;
+use warpgauge_profile::DeviceMetrics;
 
 /// A row of metrics: what to call it, and ids with what to call each.
 const ROWS: [(&str, &[(&str, &str)]); 5] = [

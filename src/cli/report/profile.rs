@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::super::format::{device, duration_ms, percent};
 use super::page::{Page, Tone};
 use super::{failed_checks, measured, metrics, opening, timings};
-use crate::compile::readable;
-use crate::profile::catalogue::CATALOGUE;
-use crate::profile::{DeviceMetrics, Metric, Roofline, RooflinePoint, si};
-use crate::report::EvaluateResponse;
+use warpgauge_compile::readable;
+use warpgauge_profile::catalogue::CATALOGUE;
+use warpgauge_profile::{DeviceMetrics, Metric, Roofline, RooflinePoint, si};
+use warpgauge_report::EvaluateResponse;
 
 /// Reasons for missing metrics that are shown.
 const MAX_REASONS: usize = 8;

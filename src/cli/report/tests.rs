@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::profile::catalogue::CATALOGUE;
+use warpgauge_profile::catalogue::CATALOGUE;
 
 /// A passed evaluation; `changes` replaces top-level fields.
 fn response(changes: Value) -> EvaluateResponse {
@@ -64,7 +64,7 @@ CORRECT  vector_add: 1 output checked
 /// How the report of the example was measured, changed.
 fn measured(changes: Value) -> String {
     let report: Value =
-        serde_json::from_str(include_str!("../../api/examples/report.json")).expect("JSON");
+        serde_json::from_str(include_str!("../../../openapi/examples/report.json")).expect("JSON");
     let mut measurement = report["measurement"].clone();
     for (key, value) in changes.as_object().expect("an object") {
         measurement[key] = value.clone();

@@ -1,8 +1,8 @@
 //! A timeline on the terminal.
 
 use super::page::Page;
-use crate::compile::readable;
-use crate::report::TimelineReport;
+use warpgauge_compile::readable;
+use warpgauge_report::TimelineReport;
 
 /// Rows that are shown of each kind.
 const MAX_ROWS: usize = 5;

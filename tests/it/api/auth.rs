@@ -1,4 +1,4 @@
-use warpgauge::api::{ServeError, serve};
+use warpgauge_api::{ServeError, serve};
 
 use super::fake::FakeService;
 use super::http::{CONTRACT, Server, config};

@@ -11,28 +11,33 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::{Semaphore, watch};
-use warpgauge::api::spec;
-use warpgauge::contract::{
-    AxisValue, CompareRequest, EvaluateRequest, KernelCode, Limits, ReturnOutputs, SweepPlan,
-    SweepRequest,
+use warpgauge_api::spec;
+use warpgauge_contract::{
+    AxisValue, CompareRequest, CompileRequest, EvaluateRequest, KernelCode, Limits, ReturnOutputs,
+    SweepPlan, SweepRequest,
 };
-use warpgauge::gate::Baseline;
-use warpgauge::pipeline::{
+use warpgauge_gate::Baseline;
+use warpgauge_jobs::Unready;
+use warpgauge_jobs::{
+    CancelOutcome, CancelReport, CleanupReport, JobEvent, JobList, JobSummary, JobView,
+    ServiceStatistics,
+};
+use warpgauge_model::{JobStage, JobState};
+use warpgauge_report::{
+    CandidateReport, CompareResponse, CompileResponse, EvaluateResponse, ProfilePlan,
+    ResponseStatus, SweepBest, SweepPoint, SweepResponse, SweepStarted, SweepStatus, SweepTable,
+    Tooling,
+};
+use warpgauge_service::{
     Answer, ArtifactContent, ArtifactKind, ArtifactList, ArtifactView, Caller, CleanupPolicy,
-    CompileRequest, EvaluationService, JobEvents, JobQuery, JobRequest, Problem, ServiceError,
-    ServiceStatus, Submission, SubmittedJob, SweepEvent, SweepEvents, Unready,
-};
-use warpgauge::report::{
-    CancelOutcome, CancelReport, CandidateReport, CleanupReport, CompareResponse, CompileResponse,
-    EvaluateResponse, JobEvent, JobList, JobStage, JobState, JobSummary, JobView, ProfilePlan,
-    ResponseStatus, ServiceStatistics, SweepBest, SweepPoint, SweepResponse, SweepStarted,
-    SweepStatus, SweepTable, Tooling,
+    EvaluationService, JobEvents, JobQuery, JobRequest, Problem, ServiceError, ServiceStatus,
+    Submission, SubmittedJob, SweepEvent, SweepEvents,
 };
 
-const REPORT: &str = include_str!("../../../src/api/examples/report.json");
-const TOOLING: &str = include_str!("../../../src/api/examples/tooling.json");
-const PROFILE_PLAN: &str = include_str!("../../../src/api/examples/profile_plan.json");
-const STATUS: &str = include_str!("../../../src/api/examples/status.json");
+const REPORT: &str = include_str!("../../../openapi/examples/report.json");
+const TOOLING: &str = include_str!("../../../openapi/examples/tooling.json");
+const PROFILE_PLAN: &str = include_str!("../../../openapi/examples/profile_plan.json");
+const STATUS: &str = include_str!("../../../openapi/examples/status.json");
 
 /// Kernel names with a meaning of their own.
 pub const HANG: &str = "hang";

@@ -1,23 +1,24 @@
 //! The gate of the service without devices: every suite passes, and baselines are kept in memory.
 
 use futures_util::FutureExt;
-use warpgauge::gate::report::GateReport;
-use warpgauge::gate::{
+use warpgauge_gate::report::GateReport;
+use warpgauge_gate::{
     Baseline, BaselineSummary, GateRequest, NewBaseline, Pin, SuiteError, check_baseline_name,
 };
-use warpgauge::history::HistoryAnswer;
-use warpgauge::pipeline::{
+use warpgauge_history::HistoryAnswer;
+use warpgauge_model::{ErrorCode, FailureCode};
+use warpgauge_service::{
     Answer, Caller, GateService, HistoryQuery, Problem, ServiceError, Submission,
 };
 
 use super::FakeService;
 
-const REPORT: &str = include_str!("../../../src/api/examples/gate.json");
-const HISTORY: &str = include_str!("../../../src/api/examples/history.json");
+const REPORT: &str = include_str!("../../../openapi/examples/gate.json");
+const HISTORY: &str = include_str!("../../../openapi/examples/history.json");
 
 fn invalid(error: SuiteError) -> ServiceError {
     let SuiteError::Value { at: path, message } = error else { panic!("{error}") };
-    ServiceError::Invalid(vec![Problem { path, code: "invalid_suite".to_owned(), message }])
+    ServiceError::Invalid(vec![Problem { path, code: FailureCode::InvalidSuite, message }])
 }
 
 fn pin() -> Pin {
@@ -50,7 +51,7 @@ impl GateService for FakeService {
                 let now = Pin { device: "NVIDIA H100".to_owned(), ..pin() };
                 let checked = found(&baselines, name)?.pin.check(&now);
                 checked.map_err(|error| ServiceError::Conflict {
-                    code: "conditions_differ",
+                    code: ErrorCode::ConditionsDiffer,
                     message: error.to_string(),
                 })?;
             }
@@ -95,12 +96,12 @@ impl GateService for FakeService {
         job_id: &'a str,
         caller: &'a Caller,
     ) -> Answer<'a, BaselineSummary> {
-        use warpgauge::pipeline::EvaluationService;
+        use warpgauge_service::EvaluationService;
         async move {
             check_baseline_name(name).map_err(invalid)?;
             let job = self.job(job_id, caller).await?;
             let message = format!("job {} is no run of the gate", job.job_id);
-            Err(ServiceError::Conflict { code: "not_promotable", message })
+            Err(ServiceError::Conflict { code: ErrorCode::NotPromotable, message })
         }
         .boxed()
     }

@@ -8,8 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use warpgauge::api::{ServeError, serve};
-use warpgauge::config::{Config, DEFAULT_TOML, ServerConfig};
+use warpgauge_api::{ServeError, serve};
+use warpgauge_config::{Config, DEFAULT_TOML, ServerConfig};
 
 use super::fake::FakeService;
 

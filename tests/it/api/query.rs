@@ -1,5 +1,5 @@
 use serde_json::Value;
-use warpgauge::api::spec;
+use warpgauge_api::spec;
 
 use super::fake::FakeService;
 use super::http::{CONTRACT, Server, config};

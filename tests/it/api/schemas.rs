@@ -4,20 +4,18 @@ mod check;
 mod reports;
 
 use serde_json::{Value, json};
-use warpgauge::api::{
+use warpgauge_api::{
     Accepted, Batch, Capabilities, Cleaned, CudaInfo, Devices, ErrorBody, Health, Info, LegacyJob,
     Stats,
 };
-use warpgauge::contract::{CompareRequest, EvaluateRequest, SweepRequest};
-use warpgauge::gate::{Baseline, GateRequest, NewBaseline};
-use warpgauge::history::HistoryAnswer;
-use warpgauge::pipeline::CompileRequest;
-use warpgauge::report::{
-    CancelReport, CompareResponse, CompileResponse, EvaluateResponse, JobList, JobView,
-    SweepResponse,
-};
+use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, SweepRequest};
+use warpgauge_gate::report::GateReport;
+use warpgauge_gate::{Baseline, GateRequest, NewBaseline};
+use warpgauge_history::HistoryAnswer;
+use warpgauge_jobs::{CancelReport, JobList, JobView};
+use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
 
-use check::{check, document};
+use check::{check, check_around, document};
 use reports::{full_report, minimal_report};
 
 fn full_kernel() -> Value {
@@ -67,7 +65,13 @@ fn full_contract() -> Value {
         },
         "profile": {"tools": ["ncu"], "metrics": ["dram__bytes.sum"]},
         "sanitize": "memcheck", "return_outputs": ["x"],
-        "output_encoding": {"compress": "zstd", "format": "npy"}, "isolation": "fresh",
+        "output_encoding": {"compress": "zstd", "format": "npy"}, "isolation": "fresh", "requires": full_requirements(),
+    })
+}
+
+fn full_requirements() -> Value {
+    json!({
+        "device": "cuda", "architecture": "sm_90", "gpu_model": "H200", "tools": ["ncu"],
     })
 }
 
@@ -95,7 +99,7 @@ fn comparison_requests() {
             "preset": "deep", "cache": "hot", "inputs": "same", "min_warmup_time": 0.5,
             "max_time": 2.0,
         },
-        "isolation": "fresh", "measure_identical": false,
+        "isolation": "fresh", "measure_identical": false, "requires": full_requirements(),
         "decision": {"margin": 0.25, "equivalence": 0.5, "alpha": 0.125, "blocks": 16},
     });
     check::<CompareRequest>("CompareRequest", &[full, minimal]);
@@ -109,10 +113,10 @@ fn sweeps() {
         "axes": {"n": [1, 0.5, true, "2^4..2^8 by x2"]}, "include_reports": true, "kernel": any,
         "num_trials": any, "timeout": any, "expected": any, "tolerance": any, "work": any,
         "measure": any, "profile": any, "sanitize": any, "return_outputs": any,
-        "output_encoding": any, "isolation": any,
+        "output_encoding": any, "isolation": any, "requires": full_requirements(),
     });
     check::<SweepRequest>("SweepRequest", &[full, json!({"axes": {}, "kernel": any})]);
-    let real = include_str!("../../../src/api/examples/sweep.json");
+    let real = include_str!("../../../openapi/examples/sweep.json");
     let real = serde_json::from_str(real).unwrap();
     check::<SweepResponse>("SweepResponse", &[full_sweep(), minimal_sweep(), real]);
 }
@@ -163,7 +167,7 @@ fn jobs_and_statistics() {
     check::<CancelReport>("CancelReport", &[cancelled]);
     let cleaned = json!({"status": "s", "cleaned_jobs": 1, "cleaned_bytes": 2});
     check::<Cleaned>("Cleaned", &[cleaned]);
-    let stats = include_str!("../../../src/api/examples/stats.json");
+    let stats = include_str!("../../../openapi/examples/stats.json");
     check::<Stats>("Stats", &[serde_json::from_str(stats).unwrap()]);
 }
 
@@ -185,7 +189,9 @@ fn reports() {
         "gate": gate_report(),
     });
     let new = json!({"job_id": "1", "state": "submitted", "created_at": 1.0, "trials_done": 0});
-    check::<JobView>("JobView", &[job, new]);
+    check::<GateReport>("GateReport", &[gate_report()]);
+    let others = ["/result", "/comparison", "/sweep/result", "/gate"];
+    check_around::<JobView>("JobView", &[job, new], &others);
     let legacy = json!({
         "job_id": "1", "status": "failed", "created_at": 1.0, "error": "e", "finished_at": 2.0,
         "trials_done": 3, "status_url": "/jobs/1",
@@ -199,7 +205,7 @@ fn reports() {
 
 fn gate_report() -> Value {
     let mut report: Value =
-        serde_json::from_str(include_str!("../../../src/api/examples/gate.json")).unwrap();
+        serde_json::from_str(include_str!("../../../openapi/examples/gate.json")).unwrap();
     report["method"]["driver"] = json!("1");
     report["notes"] = json!(["n"]);
     report["job_id"] = json!("1");
@@ -265,7 +271,7 @@ fn gates() {
         "stored_unix_s": 1.0, "cases": {"a": contract},
     });
     check::<Baseline>("Baseline", &[baseline]);
-    let history = serde_json::from_str(include_str!("../../../src/api/examples/history.json"));
+    let history = serde_json::from_str(include_str!("../../../openapi/examples/history.json"));
     let mut history: Value = history.unwrap();
     history["series"][0]["points"][0]["job_id"] = json!("j");
     history["series"][0]["points"][0]["commit"] = json!("c");

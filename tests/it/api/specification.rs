@@ -1,6 +1,6 @@
 use serde_json::Value;
-use warpgauge::api::spec;
-use warpgauge::contract::{
+use warpgauge_api::spec;
+use warpgauge_contract::{
     CompareRequest, EvaluateRequest, Limits, SweepPlan, SweepRequest, validate, validate_compare,
 };
 

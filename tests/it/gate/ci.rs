@@ -111,9 +111,7 @@ fn action(ci: &Ci, directory: &Path, base_branch: &str) -> (i32, String, String)
 
 #[test]
 fn the_action_passes_good_commits_and_stops_worse_ones() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let ci = Ci::new();
     ci.branches();
     // A pull request into main, and pushes judged against the commit before.
@@ -131,9 +129,7 @@ fn the_action_passes_good_commits_and_stops_worse_ones() {
 
 #[test]
 fn the_gitlab_job_passes_good_commits_and_stops_worse_ones() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let docs = std::fs::read_to_string(root().join("docs/gate.md")).unwrap();
     let start = docs.find("   # .gitlab-ci.yml").expect("the snippet");
     let snippet = &docs[start..start + docs[start..].find("```").expect("its end")];

@@ -4,9 +4,7 @@ use super::*;
 
 #[test]
 fn good_commits_pass_and_worse_ones_do_not() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = Repository::new();
     let same = repository.report(0);
     assert_eq!((&same["verdict"], &same["verdict_by"]), (&"PASS".into(), &"counts".into()));
@@ -42,9 +40,7 @@ fn good_commits_pass_and_worse_ones_do_not() {
 
 #[test]
 fn margins_and_advice_are_the_suites() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = Repository::new();
     repository.change(MORE);
     let with = |policy: &str, code: i32| {
@@ -69,9 +65,7 @@ fn margins_and_advice_are_the_suites() {
 
 #[test]
 fn sources_of_the_suite_take_the_place_of_the_contracts() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = Repository::new();
     repository.write("perf/other.ptx", LOOP);
     let case = "  - {name: repeat, contract: k/contract.yaml, source: other.ptx}\n";
@@ -83,9 +77,7 @@ fn sources_of_the_suite_take_the_place_of_the_contracts() {
 
 #[test]
 fn removed_cases_are_errors_unless_they_may_be() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = Repository::new();
     repository.write("perf/k/new.yaml", CONTRACT);
     let suite = SUITE.replace("name: repeat", "name: new").replace("contract.yaml", "new.yaml");
@@ -102,9 +94,7 @@ fn removed_cases_are_errors_unless_they_may_be() {
 
 #[test]
 fn what_keeps_the_gate_from_its_work_is_no_regression() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = Repository::new();
     let refuse = |arguments: &[&str], parts: &[&str]| {
         let (exit, stdout, stderr) = repository.gate(arguments);

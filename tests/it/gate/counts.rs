@@ -6,9 +6,7 @@ use super::*;
 
 #[test]
 fn counts_are_the_same_in_every_run_and_on_any_number_of_cores() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = Repository::new();
     repository.change(MORE);
     let on = |launcher: &[&str]| {

@@ -69,25 +69,20 @@ fn keeps_a_baseline(place: &[&str]) {
 
 #[test]
 fn baselines_are_kept_at_a_server() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let server = Server::start();
     keeps_a_baseline(&["--server", &server.url]);
 }
 
 #[test]
 fn baselines_are_kept_on_this_machine() {
-    if emulated() {
-        keeps_a_baseline(&[]);
-    }
+    needs!("the emulated device", emulated());
+    keeps_a_baseline(&[]);
 }
 
 #[tokio::test]
 async fn a_baseline_of_another_driver_is_refused_with_the_difference() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = Repository::new();
     let data = data_directory();
     let server = Server::start_in(data.path(), &[], &[]);

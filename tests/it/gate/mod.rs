@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::server::device;
+use crate::server::emulated;
 use crate::support::{outcome, warpgauge};
 
 mod ci;
@@ -132,11 +132,6 @@ impl Repository {
         assert_eq!(exit, code, "{stdout}\n{stderr}");
         serde_json::from_str(&stdout).unwrap()
     }
-}
-
-/// Whether this run is about the emulated device at all.
-pub(super) fn emulated() -> bool {
-    device() == "emulator"
 }
 
 /// The counts of the first case, as they are reported.

@@ -40,9 +40,7 @@ fn outcomes(report: &Value) -> Vec<(&str, &str, &str)> {
 
 #[test]
 fn a_sound_new_case_passes_and_every_format_says_that_it_is_new() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = with_new_case(LOOP);
     let out = repository.path().join("out").display().to_string();
     let flags = ["--baseline", "HEAD", "--json", "--report", &out];
@@ -87,9 +85,7 @@ fn a_sound_new_case_passes_and_every_format_says_that_it_is_new() {
 
 #[test]
 fn a_new_case_that_is_no_kernel_crashes_or_is_wrong_is_invalid() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     for (from, to) in BAD {
         assert!(LOOP.contains(from));
         let repository = with_new_case(&LOOP.replacen(from, to, 1));
@@ -103,9 +99,7 @@ fn a_new_case_that_is_no_kernel_crashes_or_is_wrong_is_invalid() {
 
 #[test]
 fn a_new_case_of_cuda_that_is_not_c_or_does_not_fit_its_contract_is_invalid() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = with_new_case(LOOP);
     let contract = CONTRACT.replace("loop.ptx", "new.cu").replace("ptx\n", "cuda\n");
     repository.write("perf/k/new.yaml", &contract);
@@ -129,9 +123,7 @@ fn a_new_case_of_cuda_that_is_not_c_or_does_not_fit_its_contract_is_invalid() {
 
 #[test]
 fn a_suite_of_new_cases_alone_is_judged_and_promoted() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = Repository::new();
     repository.write("elsewhere/nothing", "");
     let flags = ["--baseline", "./elsewhere", "--promote", "first", "--json", "--quiet"];
@@ -157,9 +149,7 @@ fn a_suite_of_new_cases_alone_is_judged_and_promoted() {
 
 #[test]
 fn a_broken_baseline_does_not_keep_a_change_from_mending_it() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     for (from, to) in &BAD[..2] {
         let repository = Repository::new();
         repository.write("perf/k/right.ptx", LOOP);
@@ -192,9 +182,7 @@ fn a_broken_baseline_does_not_keep_a_change_from_mending_it() {
 
 #[test]
 fn what_a_contract_expects_holds_for_a_case_that_never_was_right() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = Repository::new();
     repository.write("perf/k/contract.yaml", &format!("{CONTRACT}{EXPECTED}"));
     repository.write("perf/k/right.ptx", LOOP);
@@ -216,9 +204,7 @@ fn what_a_contract_expects_holds_for_a_case_that_never_was_right() {
 
 #[test]
 fn a_case_that_is_renamed_is_compared_and_one_that_is_removed_is_missed() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = Repository::new();
     repository.write("perf/suite.yaml", &SUITE.replace("name: repeat", "name: again"));
     let report = repository.report(0);
@@ -230,9 +216,7 @@ fn a_case_that_is_renamed_is_compared_and_one_that_is_removed_is_missed() {
 
 #[test]
 fn new_cases_over_http_are_checked() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let server = Server::start();
     let case = |name: &str, kernel: &str| {
         let mut contract: Value = serde_yaml::from_str(CONTRACT).unwrap();

@@ -11,9 +11,7 @@ use crate::support::next_request;
 
 #[test]
 fn directories_and_servers_serve_as_well() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let (old, new) = (Repository::new(), Repository::new());
     new.change(MORE);
     let server = Server::start();
@@ -85,9 +83,7 @@ fn timeless(mut report: Value) -> Value {
 
 #[test]
 fn a_server_says_what_this_machine_would() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = Repository::new();
     // The baseline has a case that informs, and that the suite has no more.
     let gone =
@@ -213,9 +209,7 @@ fn jobs(server: &Server) -> Vec<Value> {
 
 #[test]
 fn a_server_that_is_full_or_breaks_off_is_asked_again() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = cases(3, CONTRACT);
     let server = Server::start();
     let acts = vec![
@@ -291,9 +285,7 @@ fn port(server: &Server) -> String {
 
 #[test]
 fn a_server_killed_half_way_and_started_again_ends_the_same_job() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = cases(6, &long_contract());
     repository.change(MORE);
     let data = data_directory();
@@ -315,9 +307,7 @@ fn a_server_killed_half_way_and_started_again_ends_the_same_job() {
 
 #[test]
 fn a_server_that_stays_away_is_an_error_that_says_how_to_read_the_report_later() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = cases(6, &long_contract());
     let data = data_directory();
     let server = Server::start_in(data.path(), &[], &[]);
@@ -343,9 +333,7 @@ fn a_server_that_stays_away_is_an_error_that_says_how_to_read_the_report_later()
 
 #[test]
 fn an_interrupted_run_is_cancelled_at_the_server() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = cases(6, &long_contract());
     let server = Server::start();
     let gate = UnderWay::start(&repository, &["--server", &server.url]);
@@ -368,9 +356,7 @@ fn an_interrupted_run_is_cancelled_at_the_server() {
 
 #[test]
 fn a_suite_that_does_not_fit_into_a_request_is_told_with_the_limit() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("config.toml");
     std::fs::write(&file, "[server]\nbody_limit_bytes = 20000\n").unwrap();

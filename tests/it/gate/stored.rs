@@ -31,9 +31,7 @@ fn suite(kernel: &str, commit: &str) -> Value {
 
 #[test]
 fn a_suite_that_travels_is_judged_as_one_of_files() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let server = Server::start();
     let suite = |old: &str, new: &str| {
         let mut case = case(new);
@@ -88,9 +86,7 @@ fn a_suite_that_travels_is_judged_as_one_of_files() {
 }
 
 fn baselines_are_code_that_is_kept_and_promoted(home: &Home) {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let server = home.start(&[]);
     let broken = json!({"name": "main", "cases": [case(".version 7.0\nnonsense")]});
     let answer = server.post_json("/baselines", &broken);
@@ -157,9 +153,7 @@ fn baselines_are_code_that_is_kept_and_promoted(home: &Home) {
 
 #[test]
 fn the_command_line_uses_stored_baselines_and_shows_the_history() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let repository = Repository::new();
     let server = Server::start();
     let gate = |more: &[&str]| repository.gate(&[&["--baseline", "stored:main"], more].concat());
@@ -198,9 +192,7 @@ fn the_command_line_uses_stored_baselines_and_shows_the_history() {
 
 #[test]
 fn evaluations_leave_points_of_their_contract() {
-    if !emulated() {
-        return;
-    }
+    needs!("the emulated device", emulated());
     let server = Server::start();
     for kernel in [LOOP.to_owned(), more()] {
         let mut contract = contract(&kernel);

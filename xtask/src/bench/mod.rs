@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: figures of a running service, which need no cargo at run time, the emulator's
 //! counts beside a GPU's, and the crash test at length.
 
+mod build;
 mod counts;
 mod crash;
 mod gate;
@@ -39,6 +40,12 @@ pub enum Command {
     Crash(crash::Options),
     /// Accepting, claiming and listing jobs, on SQLite and on PostgreSQL.
     Store,
+    /// What a developer waits for: from a fresh clone to the demo's verdict and to the end of the
+    /// tests, after a change in one file; and the size of the program.
+    ///
+    /// Fresh clones are built in `target/bench-build`. All of it takes about 20 minutes on 2 cores.
+    #[command(verbatim_doc_comment)]
+    Build(build::Options),
 }
 
 /// Runs a benchmark.
@@ -49,6 +56,7 @@ pub fn run(command: &Command) -> Result<()> {
         Command::Gate(options) => gate::run(options),
         Command::Crash(options) => crash::run(options),
         Command::Store => store(),
+        Command::Build(options) => build::run(options),
     }
 }
 

@@ -65,6 +65,7 @@ enum Check {
     CiFiles,
 }
 
+/// The fuzzer comes last: it leaves the server a queue of jobs.
 const ALL: [Check; 11] = [
     Check::Validator,
     Check::PythonClient,
@@ -73,10 +74,10 @@ const ALL: [Check; 11] = [
     Check::Java,
     Check::Rust,
     Check::Metrics,
-    Check::Fuzzer,
     Check::Browser,
     Check::GateReports,
     Check::CiFiles,
+    Check::Fuzzer,
 ];
 
 /// Where things are.

@@ -2,7 +2,7 @@
 
 /// One defence.
 pub struct Mutation {
-    /// Its name, for the environment.
+    /// Its name, and the extension of the program without it.
     pub name: &'static str,
     /// What it is, for people.
     pub what: &'static str,
@@ -19,108 +19,108 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "guard_bands",
         what: "guard bands are looked at",
-        file: "src/worker/child/verify.rs",
+        file: "crates/worker/src/child/verify.rs",
         text: "intact::guards_intact(executor, buffers)?;",
         replacement: "",
     },
     Mutation {
         name: "input_comparison",
         what: "inputs are compared with what they held",
-        file: "src/worker/child/verify.rs",
-        text: "intact::inputs_unchanged(executor, buffers)?;",
-        replacement: "",
+        file: "crates/worker/src/child/verify.rs",
+        text: "intact::inputs_unchanged(executor, buffers)",
+        replacement: "Ok(())",
     },
     Mutation {
         name: "poison",
         what: "outputs are poisoned before each launch",
-        file: "src/worker/child/buffers.rs",
+        file: "crates/worker/src/child/buffers.rs",
         text: "self.memory.fill_words(at, self.bytes, filling.word(self.spec.dtype), stream)",
         replacement: "Ok(())",
     },
     Mutation {
         name: "fillings",
         what: "each launch finds another filling, drawn at random",
-        file: "src/validate/filling.rs",
+        file: "crates/validate/src/filling.rs",
         text: "self.kind == Kind::Fixed",
         replacement: "self.kind == Kind::Fixed || self.bits > 0",
     },
     Mutation {
         name: "written_proof",
         what: "unwritten elements count whatever share of mismatches is allowed",
-        file: "src/worker/child/verify.rs",
+        file: "crates/worker/src/child/verify.rs",
         text: "trace.held > 0 && all.is_proof()",
         replacement: "trace.held > 0 && all.is_proof() && false",
     },
     Mutation {
         name: "written_later",
         what: "they count in all verified launches, not in the first two alone",
-        file: "src/worker/child/verify.rs",
-        text: "self.note(*buffer, &trace, &comparison, &launch)?;",
+        file: "crates/worker/src/child/verify.rs",
+        text: "self.note(name, buffer, (&trace, &comparison), &launch)?;",
         replacement: "let _ = (&trace, &launch);",
     },
     Mutation {
         name: "moving_inputs",
         what: "launches find random inputs of seeds that nobody knows",
-        file: "src/worker/child/job.rs",
-        text: "fresh && job.expected_files.is_empty() && !job.sanitize",
+        file: "crates/worker/src/child/evaluate.rs",
+        text: "fresh && plan.checks.files.is_empty() && !plan.sanitize",
         replacement: "fresh && false",
     },
     Mutation {
         name: "state_wipe",
         what: "variables are put back before each timed launch",
-        file: "src/worker/child/trials/batch.rs",
+        file: "crates/worker/src/child/trials/batch.rs",
         text: "arm.forget(stream)?;",
         replacement: "",
     },
     Mutation {
         name: "history",
         what: "launches that keep their variables are verified",
-        file: "src/worker/child/verify.rs",
-        text: "self.audit(&evidence.history, secret, time / HISTORY_SHARE, kind)?;",
-        replacement: "",
+        file: "crates/worker/src/child/trials/mod.rs",
+        text: "HISTORY_LAUNCHES.saturating_sub(before).min(count_now)",
+        replacement: "0",
     },
     Mutation {
         name: "timed_audits",
         what: "results of timed launches are verified",
-        file: "src/worker/child/verify.rs",
-        text: "self.audit(&evidence.audits, secret, time, kind)?",
-        replacement: "0",
+        file: "crates/worker/src/child/trials/mod.rs",
+        text: "rig.inputs.secret.choose(share, count)",
+        replacement: "rig.inputs.secret.choose(0 * share, count)",
     },
     Mutation {
         name: "non_finite",
         what: "NaN matches nothing unless the contract allows it",
-        file: "src/validate/compare.rs",
+        file: "crates/validate/src/compare.rs",
         text: "tolerance.allow_non_finite && same",
         replacement: "!y.is_nan() || same",
     },
     Mutation {
         name: "sanitizer",
         what: "a fault that memory checks find speaks against the kernel",
-        file: "src/pipeline/assemble.rs",
+        file: "crates/exec/src/assemble.rs",
         text: "validation.reasons.extend(fault.into_iter().chain(faster));",
         replacement: "validation.reasons.extend(faster); let _ = fault;",
     },
     Mutation {
         name: "lint",
         what: "contracts that a useless kernel passes are reported as weak",
-        file: "src/worker/child/verify.rs",
-        text: "outcome.weaknesses = oracle.lint(&expected, second.as_ref())?;",
-        replacement: "let _ = &second;",
+        file: "crates/worker/src/child/evaluate.rs",
+        text: "told.weaknesses = oracle.lint(executor, buffers, &canonical, other.as_ref())?;",
+        replacement: "let _ = (&canonical, &other);",
     },
     Mutation {
         name: "no_expectation",
         what: "outputs without an expectation are reported as weak",
-        file: "src/pipeline/assemble.rs",
+        file: "crates/exec/src/assemble.rs",
         text: "weaknesses.extend(unchecked.iter().map(|name| no_expectation(name)));",
         replacement: "",
     },
     Mutation {
         name: "comparison",
         what: "results for the contract's own inputs are compared",
-        file: "src/worker/child/verify.rs",
-        text: "oracle.compare(*buffer, &evidence.canonical, expected, evidence.first)?",
-        replacement: "{ let mut found = oracle.compare(*buffer, &evidence.canonical, expected, \
-                      evidence.first)?; found.0.passed = true; found }",
+        file: "crates/worker/src/child/verify.rs",
+        text: "told.push(OutputCheck { buffer, comparison: judged });",
+        replacement: "told.push(OutputCheck { buffer, comparison: Comparison { passed: true, \
+                      ..judged } });",
     },
 ];
 
@@ -139,3 +139,17 @@ pub const GPU_ONLY: &[(&str, &str)] = &[
         "changes times alone, on a GPU (`stash_in_shared` with `inputs: same`)",
     ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::MUTATIONS;
+    use crate::shell;
+
+    #[test]
+    fn every_defence_is_where_the_table_says() {
+        for mutation in MUTATIONS {
+            let source = std::fs::read_to_string(shell::root().join(mutation.file)).unwrap();
+            assert_eq!(source.matches(mutation.text).count(), 1, "{}", mutation.name);
+        }
+    }
+}

@@ -9,7 +9,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
+mod crates;
 mod links;
+mod rooms;
 mod rules;
 
 /// Directories that hold nothing written by hand.
@@ -47,6 +49,8 @@ fn check(root: &Path) -> Result<Vec<Violation>> {
     let mut files = Vec::new();
     collect(root, root, &mut files)?;
     let mut violations = Vec::new();
+    crates::check(root, &mut violations)?;
+    rooms::check(&files, &mut violations);
     for source in &files {
         if source.path.ends_with(".rs") {
             rules::check(source, &mut violations);

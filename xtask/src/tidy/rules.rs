@@ -6,51 +6,30 @@ use super::{Source, Violation};
 const CODE_LINES: usize = 450;
 
 /// Where `unsafe` and the CUDA bindings may stand.
-const UNSAFE_HOMES: [&str; 2] = ["src/device/", "crates/emulator/"];
+const UNSAFE_HOMES: [&str; 2] = ["crates/device/", "crates/emulator/"];
 
-/// What a module of the product must not use: whoever knows less can be tested and changed alone.
-/// ARCHITECTURE.md draws the same picture.
-const FORBIDDEN_USES: [(&str, &[&str]); 16] = [
-    (
-        "contained",
-        &[
-            "bind", "compile", "contract", "device", "measure", "profile", "queue", "report",
-            "tensor", "tools", "validate", "worker",
-        ],
-    ),
-    ("tensor", &["bind", "compile", "device", "measure", "queue", "report", "validate", "worker"]),
-    (
-        "contract",
-        &["bind", "compile", "device", "measure", "queue", "report", "validate", "worker"],
-    ),
-    ("sandbox", &["bind", "compile", "contract", "device", "report", "tensor", "worker"]),
-    ("compile", &["bind", "measure", "queue", "report", "validate", "worker"]),
-    ("device", &["bind", "measure", "queue", "report", "validate"]),
-    ("validate", &["bind", "compile", "device", "measure", "queue", "report", "worker"]),
-    ("worker", &["bind", "report", "tools"]),
-    ("tools", &["bind", "compile", "device", "measure", "queue", "report", "validate"]),
-    ("queue", &["bind", "device", "measure", "report", "validate"]),
-    ("bind", &["device", "measure", "queue", "report"]),
-    ("measure", &["bind", "compile", "device", "queue", "report", "validate", "worker"]),
-    ("report", &["bind", "device", "queue"]),
-    ("pipeline", &[]),
-    ("gate", &["bind", "compile", "device", "queue"]),
-    ("api", &["bind", "compile", "device", "measure", "queue"]),
-];
-
-/// Only these know HTTP or the terminal; everything above in the list is below them.
-const OUTER: [&str; 3] = ["pipeline", "api", "cli"];
+/// Where children are started. What a child gets of us is decided there, for all of them.
+const CHILD_HOME: &str = "crates/process/src/";
 
 /// Checks one file against every rule.
 pub fn check(source: &Source, violations: &mut Vec<Violation>) {
     let product = source.path.starts_with("src/") || source.path.starts_with("crates/");
     let mut code_lines = 0;
     let mut in_tests = false;
+    let mut in_example = false;
     for (index, line) in source.text.lines().enumerate() {
         let mut report = |message: String| {
             violations.push(Violation { path: source.path.clone(), line: index + 1, message });
         };
         in_tests |= line.trim() == "#[cfg(test)]";
+        if let Some(fence) = fence_of(line) {
+            in_example = !in_example;
+            if in_example && (fence.is_empty() || fence.starts_with("rust")) {
+                report(
+                    "an example in Rust, which no test runs: make it a test, or `text`".to_owned(),
+                );
+            }
+        }
         let code = code_of(line);
         if !code.trim().is_empty() && !in_tests {
             code_lines += 1;
@@ -61,13 +40,13 @@ pub fn check(source: &Source, violations: &mut Vec<Violation>) {
         if waits_blindly(&source.path, in_tests, code) {
             report("a fixed wait is a race or a block: wait for the event itself".to_owned());
         }
-        if product {
-            if let Some(word) = unsafe_word(&source.path, code) {
-                report(format!("`{word}` belongs to {} only", UNSAFE_HOMES.join(" and ")));
-            }
-            if let Some(module) = forbidden_use(&source.path, code) {
-                report(format!("uses `crate::{module}`, which stands above it"));
-            }
+        if starts_a_child(&source.path, in_tests, code) {
+            report(format!(
+                "children are described by `{CHILD_HOME}program.rs`, which bounds them"
+            ));
+        }
+        if let Some(word) = unsafe_word(&source.path, code).filter(|_| product) {
+            report(format!("`{word}` belongs to {} only", UNSAFE_HOMES.join(" and ")));
         }
     }
     if code_lines > CODE_LINES && !is_test(&source.path) {
@@ -82,6 +61,13 @@ pub fn check(source: &Source, violations: &mut Vec<Violation>) {
 /// A line without its comment. A `//` in a string ends it too early, which only makes rules laxer.
 fn code_of(line: &str) -> &str {
     line.split("//").next().unwrap_or(line)
+}
+
+/// What follows the fence of a block of code in a documentation comment.
+fn fence_of(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
+    text.trim_start().strip_prefix("```")
 }
 
 /// A marker of unfinished work. The words are put together here so as not to find themselves.
@@ -103,6 +89,13 @@ fn waits_blindly(path: &str, in_tests: bool, code: &str) -> bool {
 }
 
 /// Whether a whole file is tests.
+/// A child that is started beside the one place that knows what it may get.
+fn starts_a_child(path: &str, in_tests: bool, code: &str) -> bool {
+    let product = path.starts_with("src/") || path.starts_with("crates/") && path.contains("/src/");
+    let home = path.starts_with(CHILD_HOME);
+    product && !home && !in_tests && !is_test(path) && code.contains(concat!("Command::", "new("))
+}
+
 fn is_test(path: &str) -> bool {
     path.split('/').any(|part| part == "tests") || path.ends_with("tests.rs")
 }
@@ -113,26 +106,6 @@ fn unsafe_word(path: &str, code: &str) -> Option<&'static str> {
     }
     let code = without_strings(code);
     ["unsafe", "cudarc"].into_iter().find(|word| has_word(&code, word))
-}
-
-/// The first module that this file must not use and does.
-fn forbidden_use(path: &str, code: &str) -> Option<&'static str> {
-    let stage = path.strip_prefix("src/")?.split(['/', '.']).next()?;
-    let own =
-        FORBIDDEN_USES.iter().find(|(home, _)| *home == stage).map(|(_, modules)| *modules)?;
-    let outer: &[&str] = match stage {
-        "pipeline" => &OUTER[1..],
-        "api" => &[],
-        _ => &OUTER,
-    };
-    own.iter().chain(outer).copied().find(|module| uses(code, module))
-}
-
-fn uses(code: &str, module: &str) -> bool {
-    code.match_indices("crate::").any(|(at, prefix)| {
-        let rest = &code[at + prefix.len()..];
-        rest.strip_prefix(module).is_some_and(|rest| !rest.starts_with(is_word_character))
-    })
 }
 
 /// Whether `text` has `word` with no letter, digit or underscore beside it.
@@ -166,29 +139,45 @@ mod tests {
     #[test]
     fn unsafe_code_stays_at_home() {
         let text = "// unsafe in a comment\nunsafe { f() }\nlet s = \"unsafe\";\n";
-        assert_eq!(messages("src/worker/child.rs", text).len(), 1);
-        assert!(messages("src/worker/child.rs", text)[0].starts_with("2: `unsafe`"));
-        assert!(messages("src/device/driver.rs", text).is_empty());
-        assert_eq!(messages("src/compile/nvrtc.rs", "use cudarc::nvrtc;\n").len(), 1);
-    }
-
-    #[test]
-    fn stages_do_not_look_up() {
-        assert_eq!(messages("src/contract/bind.rs", "use crate::api::Error;\n").len(), 1);
-        assert_eq!(messages("src/tensor/init.rs", "use crate::report::Report;\n").len(), 1);
-        assert_eq!(messages("src/pipeline/mod.rs", "use crate::contract::Dtype;\n").len(), 0);
-        assert_eq!(messages("src/pipeline/mod.rs", "use crate::api::Dtype;\n").len(), 1);
-        assert_eq!(messages("src/contract/bind.rs", "use crate::apiary::Bee;\n").len(), 0);
+        assert_eq!(messages("crates/worker/src/child.rs", text).len(), 1);
+        assert!(messages("crates/worker/src/child.rs", text)[0].starts_with("2: `unsafe`"));
+        assert!(messages("crates/device/src/driver.rs", text).is_empty());
+        assert_eq!(messages("crates/compile/src/nvrtc.rs", "use cudarc::nvrtc;\n").len(), 1);
     }
 
     #[test]
     fn no_fixed_waits_and_no_unfinished_work() {
         let wait = concat!("thread::sleep", "(Duration::from_secs(1));\n");
         assert_eq!(messages("tests/it/faults.rs", wait).len(), 1);
-        assert_eq!(messages("src/worker/fleet.rs", wait).len(), 1);
-        assert_eq!(messages("src/worker/fleet.rs", "tokio::time::sleep(delay).await;\n").len(), 0);
+        assert_eq!(messages("crates/worker/src/fleet.rs", wait).len(), 1);
+        assert_eq!(
+            messages("crates/worker/src/fleet.rs", "tokio::time::sleep(delay).await;\n").len(),
+            0
+        );
         assert_eq!(messages("xtask/src/bench/load.rs", wait).len(), 0);
         assert_eq!(messages("src/lib.rs", concat!("// TO", "DO: later\n")).len(), 1);
+    }
+
+    #[test]
+    fn examples_in_documentation_are_no_code() {
+        let example = |kind: &str| format!("/// ```{kind}\n/// f();\n/// ```\nfn f() {{}}\n");
+        assert_eq!(messages("src/a.rs", &example("")).len(), 1);
+        assert_eq!(messages("src/a.rs", &example("rust,no_run")).len(), 1);
+        assert_eq!(messages("src/a.rs", &example("text")).len(), 0);
+    }
+
+    #[test]
+    fn children_are_started_in_one_place() {
+        let start = concat!("fn f() { Command::", "new(\"ls\"); }\n");
+        assert_eq!(messages("src/cli/a.rs", start).len(), 1);
+        assert_eq!(messages("crates/worker/src/a.rs", start).len(), 1);
+        let allowed = ["crates/process/src/a.rs", "crates/worker/src/a_tests.rs", "xtask/src/a.rs"];
+        for path in allowed {
+            assert!(messages(path, start).is_empty(), "{path}");
+        }
+        assert!(
+            messages("src/a.rs", &format!("#[cfg(test)]\nmod tests {{ {start} }}\n")).is_empty()
+        );
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub const REASONS: &[(&str, &[Difference])] = &[
     ),
     (
         "Of the last step of a sum over a warp only lane 0 needs the result. `ptxas` moves \
-         the addition behind the branch that only this lane takes: 31 additions less for each \
+         the addition after the branch that only this lane takes: 31 additions less for each \
          such sum (in `reduce_sum` 0.6 % of all).",
         &[
             ("reduce_sum", "f32", "fadd", 1_368_643, 1_360_707),

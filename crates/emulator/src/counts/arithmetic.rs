@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn a_pair_is_one_instruction_and_two_operations() {
         let mode =
-            Mode { round: crate::exec::soft::Round::Rn, ftz: false, sat: false, relu: false };
+            Mode { round: crate::arith::soft::Round::Rn, ftz: false, sat: false, relu: false };
         let fma = of(&Op::Fma { fp: Fp::F16x2, mode }).unwrap();
         assert_eq!((fma.hfma, fma.half_ops), (1, 4));
         let div = of(&Op::F2 { fp: Fp::F32, op: F2::Div, mode }).unwrap();

@@ -1,10 +1,16 @@
 //! The CUDA driver API, as `libcuda.so.1` exports it, over this crate's executor.
 //!
+//! # Modules
+//! Lowest first; none uses those below it in this list:
+//! - `c`: the C boundary.
+//! - `state`: what the driver keeps, and what its streams do.
+//! - `api`: the exported functions.
+//!
 //! # Shape
-//! Every exported function is declared with `api!` (`entry`), which catches panics, and works on
+//! Every exported function is declared with `api!` (`c::entry`), which catches panics, and works on
 //! the one global `registry`: devices, memory, and tables of everything that has a handle. A
 //! handle is a key into such a table and is never dereferenced, so a stale or wrong one is
-//! `CUDA_ERROR_INVALID_HANDLE`; a device address is checked by [`Memory`](crate::Memory).
+//! `CUDA_ERROR_INVALID_HANDLE`; a device address is checked by [`Memory`](crate::memory::Memory).
 //!
 //! `context` holds the errors: after a fault every call on the context fails with it, until the
 //! context is destroyed. `queue` is a stream's thread, `task` what it does, `event`, `capture`
@@ -43,43 +49,12 @@
 //!   "messages":[{"subject","text"}],"dropped":{"launches","findings","messages"}}`.
 //!
 //! # Safety
-//! The exported functions trust pointers as far as C makes everybody trust them (`entry`), and
+//! The exported functions trust pointers as far as C makes everybody trust them (`c::entry`), and
 //! nothing else. `unsafe` blocks say more where more is needed.
 
 // The exported names are those of the C interface.
 #![allow(non_snake_case)]
 
-mod abi;
-mod absent;
-mod alloc;
-mod attributes;
-mod capture;
-mod code;
-mod context;
-mod copy;
-mod device;
-mod entry;
-mod event;
-mod function;
-mod graph;
-mod graph_api;
-mod image;
-mod ipc;
-mod jit;
-mod json;
-mod launch;
-mod ledger;
-mod library;
-mod limits;
-mod memcpy;
-mod module;
-mod occupancy;
-mod pages;
-mod pointer;
-mod pool;
-mod procaddr;
-mod queue;
-mod registry;
-mod report;
-mod stream;
-mod task;
+mod api;
+mod c;
+mod state;

@@ -1,119 +1,20 @@
 //! Runs a grid of blocks on the CPU.
+//!
+//! # Modules
+//! Lowest first; none uses those below it in this list:
+//! - `lanes`: registers, and arithmetic on all lanes of a warp.
+//! - `state`: the launch, its blocks, warps and workers as data, and how they fail.
+//! - `step`: the inner loop, and what instructions other than arithmetic do to that state.
+//! - `schedule`: which blocks run when, on which threads.
 
-mod alu;
-mod approx;
-mod atomic;
-mod bits;
-mod block;
-mod call;
-mod check;
-mod collective;
-mod copy;
-mod cvt;
-mod dot;
-mod fault;
-mod float;
-mod fragment;
-mod grid;
-mod half;
-mod int;
-mod memory;
-mod nan;
-mod printf;
-mod race;
-mod regs;
-mod runtime;
-pub(crate) mod soft;
-mod special;
+mod lanes;
+mod schedule;
+mod state;
 mod step;
-mod tensor;
-mod traffic;
-mod warp;
 
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
-
-use crate::check::Finding;
-use crate::counts::Counts;
 use crate::memory::{AllocKind, Memory, MemoryError};
 use crate::module::Function;
-
-/// Shape of a launch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LaunchConfig {
-    /// Blocks in x, y and z.
-    pub grid: [u32; 3],
-    /// Threads of a block in x, y and z.
-    pub block: [u32; 3],
-    /// Dynamic shared memory of a block, in bytes.
-    pub dynamic_shared_bytes: u32,
-    /// Whether all blocks must be resident at once (`cuLaunchCooperativeKernel`).
-    pub cooperative: bool,
-}
-
-/// Circumstances of a launch.
-pub struct LaunchOptions<'a> {
-    /// When to give up.
-    pub deadline: Option<Instant>,
-    /// Set by another thread to give up early.
-    pub cancel: Option<&'a AtomicBool>,
-    /// Receives the text of device-side `printf`, one call for each call in the kernel.
-    pub printf: &'a (dyn Fn(&[u8]) + Sync),
-    /// Multiprocessors of the device.
-    pub sm_count: u32,
-    /// Ordinal of the device.
-    pub device: u32,
-    /// Whether to look for errors that do not stop a kernel.
-    pub sanitize: bool,
-    /// Whether to count memory traffic too, which costs time.
-    pub count: bool,
-}
-
-/// What a finished launch leaves.
-#[derive(Debug, Clone, Default)]
-pub struct LaunchReport {
-    /// Event counts.
-    pub counts: Counts,
-    /// What the sanitiser found; empty without [`LaunchOptions::sanitize`].
-    pub findings: Vec<Finding>,
-}
-
-/// Why a launch stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultKind {
-    /// An access outside every allocation, or after `free`.
-    IllegalAddress,
-    /// An address that is not a multiple of the access size.
-    MisalignedAddress,
-    /// An instruction that cannot be executed here.
-    IllegalInstruction,
-    /// `trap`.
-    Trap,
-    /// `assert` failed.
-    Assert,
-    /// The deadline passed, or the launch was cancelled.
-    Timeout,
-    /// Calls too deep, or too much local memory.
-    StackOverflow,
-    /// Every remaining warp waits at a barrier that cannot complete.
-    DivergentBarrierDeadlock,
-    /// The launch asks for more than the device has.
-    LaunchResources,
-    /// The kernel needs what a GPU has and the emulator lacks.
-    Unsupported,
-}
-
-/// A launch that stopped before its end.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{message}")]
-pub struct LaunchFault {
-    /// The class of the fault, from which the driver's error code follows.
-    pub kind: FaultKind,
-    /// What happened, where, in which thread.
-    pub message: String,
-    /// The same for programs, where it is one of the sanitiser's checks.
-    pub finding: Option<Finding>,
-}
+pub use state::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, LaunchReport};
 
 /// Most threads of a block.
 const MAX_THREADS: u64 = 1024;
@@ -206,7 +107,7 @@ pub fn launch(
     }
     let lacks = |message| LaunchFault { kind: FaultKind::Unsupported, message, finding: None };
     let workspace = Workspace::new(memory, cfg.cooperative, opts.device).map_err(lacks)?;
-    let grid = grid::Grid::new(
+    let grid = state::Grid::new(
         &program.code,
         f.name(),
         &program.files,
@@ -217,5 +118,5 @@ pub fn launch(
         memory,
         workspace.va,
     );
-    grid::run(&grid).map_err(|fault| *fault)
+    schedule::run(&grid).map_err(|fault| *fault)
 }

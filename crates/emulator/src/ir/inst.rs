@@ -114,7 +114,7 @@ pub(crate) struct Code {
     /// Registers of vectors and targets of tables.
     pub(crate) lists: Vec<Vec<u32>>,
     pub(crate) shared_static: u32,
-    /// Shared memory behind that of the block, for what the compiler's own headers keep there, in
+    /// Shared memory after that of the block, for what the compiler's own headers keep there, in
     /// bytes: [`RESERVED_SHARED`] if the kernel asks where it is, else 0.
     pub(crate) shared_reserved: u32,
     /// Addresses and sizes of the module's constant variables.

@@ -1,10 +1,11 @@
 //! The form that runs: flat code with register numbers, constants and branch targets resolved.
 
-mod alloc;
 mod inst;
 mod kinds;
 pub(crate) mod lower;
 mod op;
+mod param;
+pub(crate) mod window;
 
 pub(crate) use inst::{
     CallSite, Class, Code, Consts, FuncInfo, Inst, K, NO_GUARD, RESERVED_SHARED, Role, Row32,
@@ -14,3 +15,4 @@ pub(crate) use kinds::{
     Bar, Builtin, Carry, Cmp, F1, F2, FCmp, I1, I2, I3, Mbar, Redux, Rmw, Shfl, Sreg, Testp, Vote,
 };
 pub(crate) use op::{Access, Cvt, Elem, Fp, Mma, Mode, Op, Wmma, WmmaKind};
+pub use param::ParamLayout;

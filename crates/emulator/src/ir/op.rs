@@ -6,7 +6,7 @@
 use super::kinds::{
     Bar, Builtin, Carry, Cmp, F1, F2, FCmp, I1, I2, I3, Mbar, Redux, Rmw, Shfl, Sreg, Testp, Vote,
 };
-use crate::exec::soft::Round;
+use crate::arith::soft::Round;
 use crate::ptx::{Space, Type};
 
 /// Rounding, flushing and clamping of a floating-point operation.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::LoadError;
-use crate::ir::lower::FUNCTION_WINDOW;
+use crate::ir::window::FUNCTION_WINDOW;
 use crate::memory::{AllocKind, Memory};
 use crate::ptx::{InitValue, Space, Unit, Var};
 

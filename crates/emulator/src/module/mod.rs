@@ -11,6 +11,9 @@ use crate::memory::Memory;
 use crate::ptx::{self, Func, FuncKind, Space, Unit};
 use globals::Globals;
 
+pub use crate::ir::ParamLayout;
+pub use crate::ptx::LoadError;
+
 /// Most instructions of all kernels of a module, each with its copies of the functions it calls.
 const MAX_CODE: usize = 4 << 20;
 /// Most shared memory that a kernel may declare, in bytes: more has to be dynamic.
@@ -18,64 +21,6 @@ const MAX_STATIC_SHARED: u32 = 48 << 10;
 
 /// Registers that there are for one block.
 const BLOCK_REGISTERS: u32 = 64 << 10;
-
-/// A PTX text that could not be loaded.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("PTX line {line}: {reason}{}", at(.instruction))]
-pub struct LoadError {
-    /// Line in the PTX text, from 1; 0 where no single line is to blame.
-    pub line: u32,
-    /// The instruction or directive, cut to a reasonable length; empty where there is none.
-    pub instruction: String,
-    /// What is wrong with it.
-    pub reason: String,
-    /// Whether it is something that a GPU takes and the emulator lacks; else no device takes it.
-    pub gap: bool,
-}
-
-impl LoadError {
-    /// What no device takes.
-    pub(crate) fn invalid(line: u32, instruction: String, reason: String) -> Self {
-        Self { line, instruction, reason, gap: false }
-    }
-
-    /// What the emulator lacks.
-    pub(crate) fn gap(line: u32, instruction: String, reason: String) -> Self {
-        Self { line, instruction, reason, gap: true }
-    }
-
-    /// Longest reason and longest instruction, in characters: both quote names from the text.
-    const LONGEST: [usize; 2] = [400, 160];
-
-    fn cut(mut self) -> Self {
-        for (text, longest) in
-            [&mut self.reason, &mut self.instruction].into_iter().zip(Self::LONGEST)
-        {
-            if let Some((end, _)) = text.char_indices().nth(longest) {
-                text.truncate(end);
-                text.push('…');
-            }
-        }
-        self
-    }
-}
-
-fn at(instruction: &str) -> String {
-    if instruction.is_empty() { String::new() } else { format!(": `{instruction}`") }
-}
-
-/// One kernel parameter.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParamLayout {
-    /// Name in the PTX.
-    pub name: String,
-    /// Offset in the parameter buffer, in bytes.
-    pub offset: usize,
-    /// Size in bytes.
-    pub bytes: usize,
-    /// Alignment in bytes.
-    pub align: usize,
-}
 
 /// A loaded PTX module: functions ready to run, global variables in memory.
 pub struct Module {

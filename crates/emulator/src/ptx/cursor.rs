@@ -2,7 +2,7 @@
 
 use super::lex::{Kind, Lexer, Token};
 use super::parse::MAX_DEPTH;
-use crate::module::LoadError;
+use crate::ptx::LoadError;
 
 /// Longest piece of text that an error quotes, in bytes.
 const QUOTE: usize = 160;

@@ -8,6 +8,7 @@
 mod ast;
 mod cursor;
 mod decl;
+mod error;
 pub(crate) mod isa;
 mod lex;
 mod operand;
@@ -17,5 +18,6 @@ mod parse;
 mod types;
 
 pub(crate) use ast::{Func, FuncKind, InitValue, Instr, Operand, Stmt, StmtKind, Unit, Var};
+pub use error::LoadError;
 pub(crate) use parse::parse;
 pub(crate) use types::{Space, Type};

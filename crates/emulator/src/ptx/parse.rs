@@ -4,7 +4,7 @@ use super::ast::{Func, FuncKind, Instr, Operand, Prototype, Stmt, StmtKind, Unit
 use super::cursor::{Cursor, Result};
 use super::lex::Kind;
 use super::{Space, Type, isa};
-use crate::module::LoadError;
+use crate::ptx::LoadError;
 
 /// How deep lists, vectors and blocks may be nested.
 pub(super) const MAX_DEPTH: u32 = 64;

@@ -22,7 +22,8 @@ fn evaluation(median: f64, changes: &Value) -> Value {
 }
 
 fn paired() -> Value {
-    serde_json::from_str(include_str!("../../../api/examples/comparison.json")).expect("JSON")
+    serde_json::from_str(include_str!("../../../../openapi/examples/comparison.json"))
+        .expect("JSON")
 }
 
 fn page(kind: &str, candidates: Value) -> String {

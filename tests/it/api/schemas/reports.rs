@@ -92,7 +92,7 @@ fn roofline() -> Value {
 
 pub(super) fn full_report() -> Value {
     let mut report: Value =
-        serde_json::from_str(include_str!("../../../../src/api/examples/report.json")).unwrap();
+        serde_json::from_str(include_str!("../../../../openapi/examples/report.json")).unwrap();
     report["kernel_exec_result"]["compilation_error"] = json!("no");
     report["kernel_exec_result"]["validation_error"] = json!("no");
     report["compile"]["log"] = json!("log");

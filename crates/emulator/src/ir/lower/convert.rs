@@ -5,7 +5,7 @@ use super::func::Lower;
 use super::mods::Mods;
 use super::names::{V, class};
 use super::{Reason, gap};
-use crate::exec::soft::Round;
+use crate::arith::soft::Round;
 use crate::ir::{Class, Cmp, Cvt, FCmp, Op};
 use crate::ptx::{Instr, Operand, Type};
 

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::mods::Mods;
 use super::names::{Place, Scope, V};
-use super::{Kernel, Problem, Reason, gap, layout};
-use crate::ir::{Class, Inst, NO_GUARD, Op, Role, SourceLine, alloc};
-use crate::module::LoadError;
+use super::{Kernel, Problem, Reason, alloc, gap, layout};
+use crate::ir::{Class, Inst, NO_GUARD, Op, Role, SourceLine};
+use crate::ptx::LoadError;
 use crate::ptx::{Func, FuncKind, Instr, Space, Stmt, StmtKind, Var, isa};
 
 /// Most local memory of one frame, in bytes.

@@ -4,6 +4,7 @@
 //! offsets of shared variables are constants. All of a module is lowered when it is loaded, so
 //! that what is not supported is refused then, with its line.
 
+mod alloc;
 mod arith;
 mod asynchronous;
 mod convert;
@@ -19,28 +20,16 @@ mod names;
 mod problem;
 mod warp;
 
-pub(crate) use func::Draft;
 use problem::{Problem, gap};
 
 use std::collections::HashMap;
 
-use super::{Class, Code, FuncInfo, K, Row32, Row64};
-use crate::module::LoadError;
+use crate::ir::{Class, Code, FuncInfo, K, ParamLayout, Row32, Row64};
+use crate::ptx::LoadError;
 use crate::ptx::{Func, Space, Unit, Var};
 
 /// Result of lowering one instruction: the reason for which it cannot be.
 pub(crate) type Reason<T> = Result<T, Problem>;
-
-/// Generic addresses of functions begin here; 16 for each function of the module.
-pub(crate) const FUNCTION_WINDOW: u64 = 0x0400_0000_0000_0000;
-/// Generic addresses of kernel parameters begin here.
-pub(crate) const PARAM_WINDOW: u64 = 0x0300_0000_0000_0000;
-/// Generic addresses of local memory begin here.
-pub(crate) const LOCAL_WINDOW: u64 = 0x0200_0000_0000_0000;
-/// Generic addresses of shared memory begin here.
-pub(crate) const SHARED_WINDOW: u64 = 0x0100_0000_0000_0000;
-/// Bytes of each window.
-pub(crate) const WINDOW: u64 = 1 << 32;
 
 /// Most functions that one kernel may reach.
 const MAX_FUNCS: usize = 4096;
@@ -218,9 +207,9 @@ pub(crate) fn layout(vars: &[Var<'_>]) -> (Vec<usize>, usize) {
 }
 
 /// The kernel's parameters, for those who fill the buffer.
-pub(crate) fn param_layout(func: &Func<'_>) -> (Vec<crate::module::ParamLayout>, usize) {
+pub(crate) fn param_layout(func: &Func<'_>) -> (Vec<ParamLayout>, usize) {
     let (offsets, bytes) = layout(&func.params);
-    let params = func.params.iter().zip(offsets).map(|(v, offset)| crate::module::ParamLayout {
+    let params = func.params.iter().zip(offsets).map(|(v, offset)| ParamLayout {
         name: v.name.to_string(),
         offset,
         bytes: v.bytes as usize,

@@ -1,7 +1,7 @@
 //! Modifiers of an instruction, ticked off as they are understood.
 
 use super::{Reason, gap};
-use crate::exec::soft::Round;
+use crate::arith::soft::Round;
 use crate::ir::Mode;
 use crate::ptx::{Type, isa};
 

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use super::Reason;
 use super::func::Lower;
-use super::{FUNCTION_WINDOW, PARAM_WINDOW, Reason};
+use crate::ir::window::{FUNCTION_WINDOW, PARAM_WINDOW};
 use crate::ir::{Class, K, Op, RESERVED_SHARED, Sreg};
 use crate::ptx::{Operand, Type, Var};
 

@@ -1,0 +1,88 @@
+//! Puts the parts together: pages and operations, guarded, in their envelope.
+
+use std::sync::{Arc, OnceLock};
+
+use poem::endpoint::BoxEndpoint;
+use poem::{Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Request, Response, Route};
+use poem_openapi::OpenApiService;
+use tokio::sync::watch;
+
+use super::allow::Routes;
+use super::auth::{AdminKeys, Guard, Keys};
+use super::body::BodyLimits;
+use super::deadlines::Deadlines;
+use super::envelope::{Envelope, GpuType};
+use super::events::Watchers;
+use super::gate::Gate;
+use super::http_metrics::HttpMetrics;
+use super::jobs::Jobs;
+use super::machine::Machine;
+use super::origin::{Names, OriginGuard};
+use super::query::{Known, KnownQuery};
+use super::routes::Kernels;
+use super::server::Phase;
+use super::{pages, spec};
+use warpgauge_config::ServerConfig;
+use warpgauge_service::EvaluationService;
+use warpgauge_webhook::Policy;
+
+/// The application, ready to answer requests.
+pub(super) fn app(
+    config: &ServerConfig,
+    service: Arc<dyn EvaluationService>,
+    phase: watch::Receiver<Phase>,
+) -> impl Endpoint<Output = Response> + use<> {
+    let pages = pages::PATHS.map(|path| (path.to_owned(), vec!["GET".to_owned()]));
+    let document = spec::full();
+    let routes = Arc::new(Routes::new(spec::operations(&document).into_iter().chain(pages)));
+    let http = Arc::new(HttpMetrics::new(&routes));
+    let watchers = Watchers::new(phase.clone(), config.max_connections);
+    let operations = (
+        Kernels { service: Arc::clone(&service) },
+        Gate { service: Arc::clone(&service) },
+        Jobs { service: Arc::clone(&service), watchers: watchers.clone() },
+        Machine {
+            service: Arc::clone(&service),
+            body_limit_bytes: config.body_limit_bytes,
+            http: Arc::clone(&http),
+            watchers,
+            admin_keys: AdminKeys::new(config),
+            phase: phase.clone(),
+        },
+    );
+    let operations = OpenApiService::new(operations, "warpgauge", env!("CARGO_PKG_VERSION"));
+    let operations = operations.into_endpoint();
+    let served = Split { pages: pages::add(Route::new()), operations }
+        .data(BodyLimits::new(config.body_limit_bytes, Deadlines::new(config)))
+        .data(Policy::new(&config.webhook_hosts, &config.webhook_secret))
+        .map_to_response();
+    let known = Known::new(&document);
+    let strict = KnownQuery { routes: Arc::clone(&routes), known, inner: served };
+    Envelope {
+        inner: OriginGuard {
+            names: Names::new(config),
+            inner: Guard { keys: Keys::new(config), inner: strict },
+        },
+        routes,
+        http,
+        phase,
+        gpu: GpuType { service, known: OnceLock::new() },
+    }
+}
+
+/// Pages and operations side by side: nested at `/`, operations would hide the front page.
+struct Split {
+    pages: Route,
+    operations: BoxEndpoint<'static>,
+}
+
+impl Endpoint for Split {
+    type Output = Response;
+
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        if pages::PATHS.contains(&request.uri().path()) {
+            return Ok(self.pages.call(request).await?.into_response());
+        }
+        self.operations.call(request).await
+    }
+}

@@ -1,0 +1,177 @@
+//! API keys. Whatever is not listed as open needs one, if any is configured; and says whose it is.
+
+use poem::http::{HeaderMap, Method, StatusCode, header};
+use poem::{Endpoint, Request, Response};
+use subtle::ConstantTimeEq;
+
+use super::body;
+use super::error::ApiError;
+use warpgauge_config::ServerConfig;
+use warpgauge_model::ErrorCode;
+use warpgauge_service::Caller;
+
+/// What is served without a key, to be read only.
+const OPEN: [&str; 7] =
+    ["/", "/health", "/live", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
+
+/// Guards what is for administrators, and knows whether there is any.
+#[derive(Clone, Copy)]
+pub(super) struct AdminKeys {
+    exist: bool,
+}
+
+impl AdminKeys {
+    pub(super) fn new(config: &ServerConfig) -> Self {
+        Self { exist: config.admin_keys.iter().any(|key| !key.is_empty()) }
+    }
+
+    /// Refuses whoever may not use an administrator's operation.
+    pub(super) fn admit(self, caller: &Caller) -> Result<(), ApiError> {
+        if caller.admin {
+            return Ok(());
+        }
+        let how = if self.exist {
+            "use one of server.admin_keys"
+        } else {
+            "server.admin_keys (WARPGAUGE_ADMIN_KEYS) names no key that may; add one"
+        };
+        Err(ApiError::new(
+            StatusCode::FORBIDDEN,
+            ErrorCode::Forbidden,
+            format!("this operation is for administrators: {how}"),
+        ))
+    }
+}
+
+/// A key as the server knows it.
+#[derive(Clone)]
+struct Key {
+    hash: blake3::Hash,
+    admin: bool,
+}
+
+/// The configured keys, hashed: equal lengths compare in constant time, and memory dumps and logs
+/// cannot give the keys away.
+#[derive(Clone)]
+pub(super) struct Keys(Vec<Key>);
+
+/// Hexadecimal digits of a key's hash that name its owner: 64 bits tell 10,000 keys apart.
+const OWNER_DIGITS: usize = 16;
+
+impl Keys {
+    /// A key that stands in both lists is an administrator's.
+    pub(super) fn new(config: &ServerConfig) -> Self {
+        let hashed = |keys: &[String], admin| {
+            let given = keys.iter().filter(|key| !key.is_empty());
+            given.map(|key| Key { hash: blake3::hash(key.as_bytes()), admin }).collect::<Vec<_>>()
+        };
+        let mut keys = hashed(&config.api_keys, false);
+        keys.extend(hashed(&config.admin_keys, true));
+        Self(keys)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Looks at every key whatever the outcome, so that time tells nothing.
+    fn caller(&self, candidate: &[u8]) -> Option<Caller> {
+        let candidate = blake3::hash(candidate);
+        let (mut found, mut admin) = (subtle::Choice::from(0), subtle::Choice::from(0));
+        for key in &self.0 {
+            let equal = key.hash.as_bytes().ct_eq(candidate.as_bytes());
+            found |= equal;
+            admin |= equal & subtle::Choice::from(u8::from(key.admin));
+        }
+        let owner = || candidate.to_hex()[..OWNER_DIGITS].to_owned();
+        bool::from(found).then(|| Caller { owner: owner(), admin: admin.into() })
+    }
+
+    fn admit(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        let key = headers.get("x-api-key").map(|value| value.as_bytes());
+        let bearer =
+            headers.get(header::AUTHORIZATION).and_then(|value| bearer_token(value.as_bytes()));
+        let mut given = [key, bearer].into_iter().flatten().peekable();
+        if given.peek().is_none() {
+            return Err(unauthorized(
+                "this server needs an API key: send X-API-Key, or Authorization: Bearer",
+            ));
+        }
+        given
+            .find_map(|candidate| self.caller(candidate))
+            .ok_or_else(|| unauthorized("the API key is not one of this server's"))
+    }
+}
+
+fn bearer_token(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}
+
+fn unauthorized(message: &str) -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, ErrorCode::Unauthorized, message)
+}
+
+/// Lets through what carries a key or is open.
+pub(super) struct Guard<E> {
+    pub(super) keys: Keys,
+    pub(super) inner: E,
+}
+
+impl<E: Endpoint<Output = Response>> Endpoint for Guard<E> {
+    type Output = Response;
+
+    async fn call(&self, mut request: Request) -> poem::Result<Response> {
+        let open = OPEN.contains(&request.uri().path())
+            && matches!(*request.method(), Method::GET | Method::HEAD);
+        if self.keys.is_empty() {
+            request.set_data(Caller::local());
+        } else if !open {
+            match self.keys.admit(request.headers()) {
+                Ok(caller) => request.set_data(caller),
+                Err(error) => {
+                    body::linger(request.take_body());
+                    return Err(error.into());
+                }
+            };
+        }
+        self.inner.call(request).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_config::{Config, DEFAULT_TOML};
+
+    fn config(api: &[&str], admin: &[&str]) -> ServerConfig {
+        let mut config: Config = toml::from_str(DEFAULT_TOML).unwrap();
+        config.server.api_keys = api.iter().map(|key| (*key).to_owned()).collect();
+        config.server.admin_keys = admin.iter().map(|key| (*key).to_owned()).collect();
+        config.server
+    }
+
+    #[test]
+    fn every_key_is_an_owner_of_its_own() {
+        let config = config(&["one", "two", "both"], &["root", "both"]);
+        let keys = Keys::new(&config);
+        let caller = |key: &str| keys.caller(key.as_bytes());
+        let (one, two) = (caller("one").unwrap(), caller("two").unwrap());
+        assert_ne!(one.owner, two.owner);
+        assert_eq!(one.owner.len(), OWNER_DIGITS);
+        assert!(!one.admin && caller("root").unwrap().admin && caller("both").unwrap().admin);
+        assert_eq!(caller("three"), None);
+        let error = AdminKeys::new(&config).admit(&one).unwrap_err();
+        assert!(error.body().error.contains("use one of"), "{}", error.body().error);
+    }
+
+    #[test]
+    fn without_administrators_the_error_names_the_setting() {
+        let config = config(&["one"], &[]);
+        let caller = Keys::new(&config).caller(b"one").unwrap();
+        let error = AdminKeys::new(&config).admit(&caller).unwrap_err();
+        assert_eq!(error.body().code, ErrorCode::Forbidden);
+        assert!(error.body().error.contains("WARPGAUGE_ADMIN_KEYS"), "{}", error.body().error);
+        assert!(AdminKeys::new(&config).admit(&Caller::local()).is_ok());
+    }
+}

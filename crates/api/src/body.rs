@@ -1,0 +1,221 @@
+//! Reads request bodies into memory once, within bounds.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use poem::Body;
+use poem::http::StatusCode;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::connections::Line;
+use super::deadlines::Deadlines;
+use super::error::ApiError;
+
+use warpgauge_model::{ErrorCode, FailureCode};
+
+/// A buffer grows by at most this much at a time, whatever `Content-Length` says. Growing a large
+/// allocation moves its pages, not its bytes.
+const GROWTH_BYTES: usize = 16 << 20;
+
+/// Bodies up to this size do not count against the budget of all bodies together.
+const SMALL_BYTES: usize = 1 << 20;
+
+/// Bytes per unit of that budget.
+const UNIT_BYTES: usize = 64 << 10;
+
+/// All bodies held at once, in multiples of the largest single one.
+const BUDGET_BODIES: u64 = 4;
+
+/// A body that is refused before its end is read on for this long and this far, so that the client
+/// sees the answer instead of a reset connection.
+const LINGER: Duration = Duration::from_secs(5);
+const LINGER_BYTES: usize = 64 << 20;
+
+/// How long after a deadline was missed.
+const LINGER_LATE: Duration = Duration::from_millis(500);
+
+/// Bounds on the size of bodies, one and all together.
+#[derive(Debug, Clone)]
+pub(super) struct BodyLimits {
+    pub(super) limit_bytes: u64,
+    budget: Arc<Semaphore>,
+    deadlines: Deadlines,
+}
+
+impl BodyLimits {
+    pub(super) fn new(limit_bytes: u64, deadlines: Deadlines) -> Self {
+        let units = (limit_bytes.max(GROWTH_BYTES as u64) / UNIT_BYTES as u64)
+            .saturating_mul(BUDGET_BODIES)
+            .min(Semaphore::MAX_PERMITS as u64);
+        Self { limit_bytes, budget: Arc::new(Semaphore::new(units as usize)), deadlines }
+    }
+}
+
+/// A share of the memory that all bodies together may take, given back when dropped.
+#[derive(Debug, Default)]
+pub(super) struct Share {
+    permits: Vec<OwnedSemaphorePermit>,
+    bytes: usize,
+}
+
+impl Share {
+    /// Makes the share cover `needed` bytes.
+    fn cover(&mut self, needed: usize, limits: &BodyLimits) -> Result<(), ApiError> {
+        if needed <= self.bytes.max(SMALL_BYTES) {
+            return Ok(());
+        }
+        let units = (needed - self.bytes).div_ceil(UNIT_BYTES);
+        let taken = u32::try_from(units)
+            .ok()
+            .and_then(|units| Arc::clone(&limits.budget).try_acquire_many_owned(units).ok());
+        let Some(permit) = taken else {
+            return Err(ApiError::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                ErrorCode::TooManyLargeBodies,
+                "the server holds as many large bodies as it has memory for; try again in 1 s",
+            )
+            .retry_after(1));
+        };
+        self.permits.push(permit);
+        self.bytes += units * UNIT_BYTES;
+        Ok(())
+    }
+}
+
+/// Reads a body of at most `limits.limit_bytes` within the deadlines. `declared` is its
+/// `Content-Length`, if it has one; `line` the connection that it comes from.
+pub(super) async fn read(
+    body: Body,
+    declared: Option<u64>,
+    limits: &BodyLimits,
+    line: &Line,
+) -> Result<(Vec<u8>, Share), ApiError> {
+    if declared.is_some_and(|length| length > limits.limit_bytes) {
+        linger(body);
+        return Err(too_large(limits, declared));
+    }
+    let declared = declared.unwrap_or(0) as usize;
+    let mut stream = Box::pin(body.into_bytes_stream());
+    let mut buffer = Vec::new();
+    let mut share = Share::default();
+    let started = Instant::now();
+    loop {
+        line.receiving(started, buffer.len());
+        let patience = limits.deadlines.next_piece(started, Instant::now(), buffer.len());
+        // `timeout` takes a piece that is there already, whatever the time says.
+        let next = match patience.is_zero() {
+            false => timeout(patience, stream.next()).await.ok(),
+            true => None,
+        };
+        let piece = match next {
+            Some(Some(Ok(piece))) => piece,
+            Some(None) => {
+                line.received();
+                return Ok((buffer, share));
+            }
+            Some(Some(Err(error))) => return Err(truncated(buffer.len(), declared, &error)),
+            None => {
+                tokio::spawn(drain(stream, LINGER_LATE));
+                return Err(late(buffer.len(), started.elapsed(), &limits.deadlines));
+            }
+        };
+        let needed = buffer.len() + piece.len();
+        let grown = if needed as u64 > limits.limit_bytes {
+            Err(too_large(limits, None))
+        } else {
+            share.cover(needed, limits).and_then(|()| grow(&mut buffer, needed, declared))
+        };
+        if let Err(error) = grown {
+            tokio::spawn(drain(stream, LINGER));
+            return Err(error);
+        }
+        buffer.extend_from_slice(&piece);
+    }
+}
+
+/// Makes room for `needed` bytes and, within one step, for what `Content-Length` announces.
+fn grow(buffer: &mut Vec<u8>, needed: usize, declared: usize) -> Result<(), ApiError> {
+    if needed <= buffer.capacity() {
+        return Ok(());
+    }
+    let step = buffer.len() + GROWTH_BYTES;
+    let doubled = needed.max(2 * buffer.capacity());
+    let target = if declared >= needed { declared } else { doubled };
+    let target = target.min(step).max(needed);
+    buffer.try_reserve_exact(target - buffer.len()).map_err(|_| {
+        ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            ErrorCode::OutOfMemory,
+            format!("the server has no memory for a body of {needed} bytes"),
+        )
+    })
+}
+
+/// Reads and drops what still comes of a body that is refused.
+pub(super) fn linger(body: Body) {
+    tokio::spawn(drain(body.into_bytes_stream(), LINGER));
+}
+
+async fn drain(
+    stream: impl futures_util::Stream<Item = std::io::Result<impl AsRef<[u8]>>>,
+    patience: Duration,
+) {
+    let mut stream = pin!(stream);
+    let mut seen = 0;
+    let reading = async {
+        while let Some(Ok(piece)) = stream.next().await {
+            seen += piece.as_ref().len();
+            if seen > LINGER_BYTES {
+                break;
+            }
+        }
+    };
+    // Whether it ended or not, the connection is closed after this.
+    let _ = timeout(patience, reading).await;
+}
+
+fn too_large(limits: &BodyLimits, declared: Option<u64>) -> ApiError {
+    let limit = limits.limit_bytes;
+    let came = match declared {
+        Some(length) => format!("it has {length} bytes"),
+        None => "it has more".to_owned(),
+    };
+    ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorCode::BodyTooLarge,
+        format!(
+            "a body may have {limit} bytes (server.body_limit_bytes) and {came}; compress tensor \
+             data (`compress: zstd`) or generate it (`init`)"
+        ),
+    )
+}
+
+fn truncated(read: usize, declared: usize, error: &std::io::Error) -> ApiError {
+    tracing::debug!(read, declared, %error, "body cut off");
+    let of = if declared > 0 { format!(" of {declared}") } else { String::new() };
+    ApiError::new(
+        StatusCode::BAD_REQUEST,
+        FailureCode::TruncatedBody.into(),
+        format!("the body was cut off after {read}{of} bytes; send it again"),
+    )
+}
+
+fn late(read: usize, spent: Duration, deadlines: &Deadlines) -> ApiError {
+    let Deadlines { body, stall, min_bytes_per_s, .. } = deadlines;
+    ApiError::new(
+        StatusCode::REQUEST_TIMEOUT,
+        ErrorCode::BodyTimeout,
+        format!(
+            "{read} bytes of the body came in {:.1} s: it may pause for {} s \
+             (server.stall_timeout_s), must then have come at {min_bytes_per_s} bytes/s on average \
+             (server.min_bytes_per_s), and within {} s (server.body_timeout_s); send it again, over a \
+             faster connection or compressed",
+            spent.as_secs_f64(),
+            stall.as_secs_f64(),
+            body.as_secs_f64(),
+        ),
+    )
+}

@@ -1,0 +1,205 @@
+//! What every request gets, whatever answers it: an id, a log span, JSON errors, headers, compression,
+//! and an honest answer when a handler panics or the server goes down.
+
+use std::io::Write as _;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures_util::FutureExt;
+use poem::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use poem::{Endpoint, IntoResponse, Request, Response};
+use tokio::sync::watch;
+use tracing::Instrument;
+
+use super::allow::Routes;
+use super::error::{ApiError, JSON, framework_error};
+use super::http_metrics::HttpMetrics;
+use super::payload::BodyLength;
+use super::server::Phase;
+use warpgauge_service::EvaluationService;
+
+/// Answers below this size are not worth the time that compressing them takes.
+const COMPRESS_FROM_BYTES: usize = 16 << 10;
+
+/// Longest text of poem's own that an error quotes.
+const MAX_QUOTED_BYTES: usize = 2000;
+
+const REQUEST_ID: &str = "x-request-id";
+const GPU_TYPE: &str = "x-gpu-type";
+
+/// Wraps the whole application.
+pub(super) struct Envelope<E> {
+    pub(super) inner: E,
+    pub(super) routes: Arc<Routes>,
+    pub(super) http: Arc<HttpMetrics>,
+    pub(super) phase: watch::Receiver<Phase>,
+    pub(super) gpu: GpuType,
+}
+
+impl<E: Endpoint<Output = Response>> Endpoint for Envelope<E> {
+    type Output = Response;
+
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        let id = request_id(request.headers());
+        let span = tracing::info_span!(
+            "request",
+            id = %id,
+            method = %request.method(),
+            path = request.uri().path(),
+        );
+        Ok(self.answer(request, &id).instrument(span).await)
+    }
+}
+
+impl<E: Endpoint<Output = Response>> Envelope<E> {
+    async fn answer(&self, request: Request, id: &str) -> Response {
+        let started = Instant::now();
+        let method = request.method().clone();
+        let uri = request.uri().clone();
+        let gzip = accepts_gzip(request.headers());
+
+        let response = self.run(request, id).await;
+        let response = self.in_json(response, &method, &uri).await;
+        let mut response = compressed(response, gzip).await;
+        let status = response.status();
+        self.add_headers(response.headers_mut(), status, id);
+        let took = started.elapsed();
+        self.http.answered(method.as_str(), self.routes.template(uri.path()), status, took);
+        let ms = took.as_secs_f64() * 1e3;
+        if status.is_server_error() {
+            tracing::warn!(status = status.as_u16(), ms, "answered");
+        } else {
+            tracing::debug!(status = status.as_u16(), ms, "answered");
+        }
+        response
+    }
+
+    /// Runs the handler until it ends, panics, or the server's grace is over.
+    async fn run(&self, request: Request, id: &str) -> Response {
+        let mut phase = self.phase.clone();
+        let over = phase.wait_for(|phase| *phase == Phase::Over);
+        let handler = AssertUnwindSafe(self.inner.get_response(request)).catch_unwind();
+        tokio::select! {
+            biased;
+            ended = handler => ended.unwrap_or_else(|_| {
+                tracing::error!("a handler panicked");
+                ApiError::internal(id, "the request ran into a fault of the server").into_response()
+            }),
+            _ = over => ApiError::shutting_down().into_response(),
+        }
+    }
+
+    /// Gives errors that poem wrote as plain text the shape of all others.
+    async fn in_json(&self, mut response: Response, method: &Method, uri: &Uri) -> Response {
+        let status = response.status();
+        let described = response.content_type().is_some_and(|is| is == JSON);
+        if described || !(status.is_client_error() || status.is_server_error()) {
+            return response;
+        }
+        let text = response.take_body().into_bytes_limit(MAX_QUOTED_BYTES).await;
+        let text = String::from_utf8_lossy(text.as_deref().unwrap_or_default()).into_owned();
+        let mut error = if status.is_server_error() {
+            tracing::error!(status = status.as_u16(), %text, "the framework failed");
+            ApiError::internal("framework", "the request ran into a fault of the server")
+                .into_response()
+        } else {
+            framework_error(status, &text, method.as_str(), uri.path()).into_response()
+        };
+        if status == StatusCode::METHOD_NOT_ALLOWED
+            && let Some(allow) = self.routes.allow(uri.path())
+        {
+            error.headers_mut().insert(header::ALLOW, allow);
+        }
+        error
+    }
+
+    fn add_headers(&self, headers: &mut HeaderMap, status: StatusCode, id: &str) {
+        if let Ok(id) = HeaderValue::from_str(id) {
+            headers.insert(REQUEST_ID, id);
+        }
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        // Who was refused need not know what is here.
+        if status != StatusCode::FORBIDDEN
+            && let Some(name) = self.gpu.name()
+        {
+            headers.insert(GPU_TYPE, name);
+        }
+    }
+}
+
+/// Product name of the first device, once there is one.
+pub(super) struct GpuType {
+    pub(super) service: Arc<dyn EvaluationService>,
+    pub(super) known: OnceLock<HeaderValue>,
+}
+
+impl GpuType {
+    fn name(&self) -> Option<HeaderValue> {
+        if let Some(name) = self.known.get() {
+            return Some(name.clone());
+        }
+        let status = self.service.status();
+        let name = HeaderValue::from_str(&status.devices.first()?.device.name).ok()?;
+        Some(self.known.get_or_init(|| name).clone())
+    }
+}
+
+/// The caller's id, if it is one that can go into a log line, or a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    match given {
+        Some(id) if (1..=64).contains(&id.len()) && id.bytes().all(plain) => id.to_owned(),
+        _ => uuid::Uuid::new_v4().to_string(),
+    }
+}
+
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::ACCEPT_ENCODING).iter();
+    values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(
+        |coding| {
+            let mut parts = coding.split(';').map(str::trim);
+            let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+            let refused = parts
+                .filter_map(|part| part.strip_prefix("q="))
+                .any(|quality| quality.parse() == Ok(0.0));
+            named && !refused
+        },
+    )
+}
+
+/// Gzip at its fastest: brotli, which browsers prefer, takes longer than most kernels. Off the async
+/// threads, as bodies that are worth it can be large.
+async fn compressed(mut response: Response, gzip: bool) -> Response {
+    let large =
+        matches!(response.data::<BodyLength>(), Some(length) if length.0 >= COMPRESS_FROM_BYTES);
+    if !(gzip && large) {
+        return response;
+    }
+    let body = match response.take_body().into_bytes().await {
+        Ok(body) => body,
+        Err(error) => return uncompressed(&error),
+    };
+    let zipping = tokio::task::spawn_blocking(move || {
+        let mut zip = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
+        zip.write_all(&body)?;
+        zip.finish()
+    });
+    match zipping.await.map_err(std::io::Error::other).flatten() {
+        Ok(zipped) => response.set_body(zipped),
+        Err(error) => return uncompressed(&error),
+    }
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    response
+}
+
+fn uncompressed(error: &dyn std::fmt::Display) -> Response {
+    tracing::error!(%error, "an answer cannot be compressed");
+    ApiError::internal("compress", "the answer cannot be compressed").into_response()
+}

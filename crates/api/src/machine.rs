@@ -1,0 +1,183 @@
+//! The operations on the machine.
+
+use std::sync::Arc;
+
+use poem::web::Data;
+use poem_openapi::param::Query;
+use poem_openapi::{ApiResponse, OpenApi};
+use tokio::sync::watch;
+
+use super::auth::AdminKeys;
+use super::capabilities::Capabilities;
+use super::cleanup::{Cleaned, policy};
+use super::error::ApiError;
+use super::events::Watchers;
+use super::exposition::exposition;
+use super::failure::{Fails, Open, TakesAdmin, TakesNothing};
+use super::http_metrics::HttpMetrics;
+use super::metrics::MetricsReply;
+use super::payload::Reply;
+use super::server::Phase;
+use super::stats::Stats;
+use super::tags::Tag;
+use super::views::{CudaInfo, Devices, Health, HealthStatus, Info, Live};
+use warpgauge_jobs::Unready;
+use warpgauge_service::{Caller, EvaluationService};
+
+/// The operations on the machine over a service.
+pub(super) struct Machine {
+    pub(super) service: Arc<dyn EvaluationService>,
+    pub(super) body_limit_bytes: u64,
+    /// Requests by operation.
+    pub(super) http: Arc<HttpMetrics>,
+    pub(super) watchers: Watchers,
+    pub(super) admin_keys: AdminKeys,
+    pub(super) phase: watch::Receiver<Phase>,
+}
+
+/// Answers of `GET /health`.
+#[derive(ApiResponse)]
+enum HealthReply {
+    /// Something can be evaluated.
+    #[oai(status = 200)]
+    Ready(Reply<Health>),
+    /// Nothing can be evaluated: `reasons` says why, and what to do.
+    #[oai(status = 503)]
+    NotReady(Reply<Health>),
+}
+
+impl Machine {
+    /// Why nothing can be evaluated.
+    async fn unready(&self) -> Vec<Unready> {
+        if *self.phase.borrow() != Phase::Serving {
+            return vec![Unready::shutting_down()];
+        }
+        self.service.readiness().await
+    }
+}
+
+#[OpenApi]
+impl Machine {
+    /// Check readiness
+    ///
+    /// Whether evaluations can run; if nothing can be evaluated, 503 and why. Needs no key.
+    #[oai(path = "/health", method = "get", operation_id = "health", tag = "Tag::Machine")]
+    async fn health(&self) -> Result<HealthReply, Fails<Open>> {
+        let health = Health::new(&self.service.status(), self.unready().await);
+        let ready = health.status != HealthStatus::Unhealthy;
+        let reply = Reply::new(&health)?;
+        Ok(if ready { HealthReply::Ready(reply) } else { HealthReply::NotReady(reply) })
+    }
+
+    /// Check liveness
+    ///
+    /// Answers for as long as the process serves, and looks at nothing. Needs no key.
+    #[oai(path = "/live", method = "get", operation_id = "live", tag = "Tag::Machine")]
+    async fn live(&self) -> Result<Reply<Live>, Fails<Open>> {
+        Ok(Reply::new(&Live { status: "alive".to_owned() })?)
+    }
+
+    /// Describe the server
+    ///
+    /// Version, devices, queue, compilers and limits.
+    #[oai(path = "/info", method = "get", operation_id = "info", tag = "Tag::Machine")]
+    async fn info(&self) -> Result<Reply<Info>, Fails<TakesNothing>> {
+        let info = Info::new(self.service.status(), self.body_limit_bytes);
+        Ok(Reply::new(&info)?)
+    }
+
+    /// List devices
+    ///
+    /// Every device that evaluations can run on, emulated ones included, and its worker.
+    #[oai(path = "/devices", method = "get", operation_id = "devices", tag = "Tag::Machine")]
+    async fn devices(&self) -> Result<Reply<Devices>, Fails<TakesNothing>> {
+        let devices = self.service.status().devices;
+        Ok(Reply::new(&Devices { devices })?)
+    }
+
+    /// List CUDA GPUs
+    ///
+    /// The shape of the GPU Tensor Server, and more.
+    #[oai(path = "/cuda/info", method = "get", operation_id = "cuda_info", tag = "Tag::Machine")]
+    async fn cuda_info(&self) -> Result<Reply<CudaInfo>, Fails<TakesNothing>> {
+        Ok(Reply::new(&CudaInfo::new(&self.service.status()))?)
+    }
+
+    /// Get statistics
+    ///
+    /// The shape of the CUDA Evaluation Server, since the start of the process, with everything in it
+    /// measured. `/metrics` has more, for Prometheus.
+    #[oai(path = "/stats", method = "get", operation_id = "stats", tag = "Tag::Machine")]
+    async fn stats(&self, caller: Data<&Caller>) -> Result<Reply<Stats>, Fails<TakesNothing>> {
+        let statistics = self.service.statistics(&caller).await?;
+        Ok(Reply::new(&Stats::new(&self.service.status(), &statistics))?)
+    }
+
+    /// Get metrics
+    ///
+    /// For Prometheus, in the OpenMetrics text format: latency of every stage and operation, the
+    /// queue, jobs, devices, the compile cache, and what was refused.
+    #[oai(path = "/metrics", method = "get", operation_id = "metrics", tag = "Tag::Machine")]
+    async fn metrics(&self) -> Result<MetricsReply, Fails<TakesNothing>> {
+        // Whoever scrapes sees the numbers of all, and nothing but numbers.
+        let jobs = self.service.statistics(&Caller::local()).await?.jobs;
+        let ready = self.unready().await.is_empty();
+        let status = self.service.status();
+        let text = exposition(&status, ready, &jobs, &self.http, self.watchers.open()).map_err(
+            |error| {
+                tracing::error!(%error, "the metrics cannot be written");
+                ApiError::internal("metrics", "the metrics cannot be written")
+            },
+        )?;
+        Ok(MetricsReply(text))
+    }
+
+    /// List capabilities
+    ///
+    /// What each device and tool can do here and, where it cannot, why and what would help. Tools
+    /// are looked for once; `refresh=true` looks again.
+    #[oai(
+        path = "/capabilities",
+        method = "get",
+        operation_id = "capabilities",
+        tag = "Tag::Machine"
+    )]
+    async fn capabilities(
+        &self,
+        /// Whether to look for tools again.
+        #[oai(default)]
+        refresh: Query<bool>,
+    ) -> Result<Reply<Capabilities>, Fails<TakesNothing>> {
+        let tooling = self.service.tooling(refresh.0).await;
+        Ok(Reply::new(&Capabilities::new(&self.service.status(), &tooling))?)
+    }
+
+    /// Remove ended jobs
+    ///
+    /// For administrators. Removes ended jobs with their reports and artifacts: those that any of the
+    /// parameters applies to; without parameters, as at the CUDA Evaluation Server, those that ended
+    /// more than five minutes ago.
+    #[oai(
+        path = "/admin/cleanup-jobs",
+        method = "post",
+        operation_id = "cleanup_jobs",
+        tag = "Tag::Machine"
+    )]
+    async fn cleanup(
+        &self,
+        caller: Data<&Caller>,
+        /// Those that ended longer ago than so many seconds.
+        older_than_s: Query<Option<f64>>,
+        /// All but the youngest so many.
+        #[oai(validator(minimum(value = "0")))]
+        keep: Query<Option<u64>>,
+        /// The oldest, until reports and artifacts take no more than so many bytes.
+        #[oai(validator(minimum(value = "0")))]
+        max_bytes: Query<Option<u64>>,
+    ) -> Result<Reply<Cleaned>, Fails<TakesAdmin>> {
+        self.admin_keys.admit(&caller)?;
+        let policy = policy(older_than_s.0, keep.0, max_bytes.0)?;
+        let report = self.service.cleanup(policy, &caller).await?;
+        Ok(Reply::new(&Cleaned::new(report))?)
+    }
+}

@@ -1,0 +1,183 @@
+//! The operations on kernels.
+
+use std::sync::Arc;
+
+use poem::http::HeaderMap;
+use poem_openapi::OpenApi;
+use poem_openapi::param::Query;
+
+use super::accepted::{AcceptedReply, Answered, yes};
+use super::error::ApiError;
+use super::failure::{Fails, TakesBody, TakesJobBody};
+use super::payload::{Contract, Reply};
+use super::submission::Taken;
+use super::sweep::{self, Form, SweepFormat, SweepReply};
+use super::tags::Tag;
+use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, SweepRequest};
+use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, ProfilePlan};
+use warpgauge_service::{EvaluationService, JobRequest};
+
+/// The operations on kernels over a service.
+pub(super) struct Kernels {
+    pub(super) service: Arc<dyn EvaluationService>,
+}
+
+#[OpenApi]
+impl Kernels {
+    /// Evaluate a kernel
+    ///
+    /// Compiles the kernel, runs it on seeded or given inputs, checks its outputs and times it. A
+    /// kernel that does not compile or is wrong is a result (200), not an HTTP error. With
+    /// `wait=false` the answer comes at once and the report is fetched from `/jobs/{job_id}`.
+    /// Closing the connection cancels an evaluation that is waited for.
+    #[oai(path = "/evaluate", method = "post", operation_id = "evaluate", tag = "Tag::Kernels")]
+    async fn evaluate(
+        &self,
+        taken: Taken,
+        /// Whether to wait for the report.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
+        /// The kernel and its IO contract.
+        request: Contract<EvaluateRequest>,
+    ) -> Result<Answered<EvaluateResponse>, Fails<TakesJobBody>> {
+        let Contract { value, share } = request;
+        if !wait.0 {
+            return Ok(self.submit(JobRequest::Evaluate(Box::new(value)), taken).await?);
+        }
+        let report = self.service.evaluate(value, taken.0).await?;
+        drop(share);
+        Ok(Answered::Report(report_reply(report).await?))
+    }
+
+    /// Compare kernels
+    ///
+    /// Evaluates a reference and one or more candidates, each on its own, and then times them side by
+    /// side in interleaved blocks: `faster`, `slower`, `same` or `inconclusive`, with the speedup's
+    /// confidence interval and the smallest effect that would have been seen. Candidates must leave
+    /// what the reference leaves, within `atol` and `rtol`. With `wait=false` the answer comes at once
+    /// and the report is fetched from `/jobs/{job_id}`.
+    #[oai(path = "/compare", method = "post", operation_id = "compare", tag = "Tag::Kernels")]
+    async fn compare(
+        &self,
+        taken: Taken,
+        /// Whether to wait for the report.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
+        /// The kernels and their IO contract.
+        request: Contract<CompareRequest>,
+    ) -> Result<Answered<CompareResponse>, Fails<TakesJobBody>> {
+        let Contract { value, share } = request;
+        if !wait.0 {
+            return Ok(self.submit(JobRequest::Compare(Box::new(value)), taken).await?);
+        }
+        let report = self.service.compare(value, taken.0).await?;
+        drop(share);
+        Ok(Answered::Report(Reply::new(&report)?))
+    }
+
+    /// Sweep over axes
+    ///
+    /// Evaluates one contract at every combination of its `axes` and answers with one table. A point
+    /// that is not valid, does not compile or is wrong is a row like the others. With `stream=true`
+    /// or `Accept: text/event-stream` the points come as server-sent events, each when it is done.
+    /// Closing the connection cancels the sweep. With `wait=false` the answer comes at once, and is
+    /// fetched from `/jobs/{job_id}`.
+    #[oai(path = "/sweep", method = "post", operation_id = "sweep", tag = "Tag::Kernels")]
+    async fn sweep(
+        &self,
+        taken: Taken,
+        headers: &HeaderMap,
+        /// Whether to wait for the answer; a stream is waited for.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
+        /// Whether points are sent as server-sent events, each when it is done.
+        stream: Query<Option<bool>>,
+        /// Form of the answer where it is not a stream: `json`, or its table as `csv`.
+        format: Query<Option<SweepFormat>>,
+        /// The contract of an evaluation, and axes.
+        request: Contract<SweepRequest>,
+    ) -> Result<SweepReply, Fails<TakesJobBody>> {
+        let Contract { value, share } = request;
+        let form = Form::wanted(stream.0, format.0, headers);
+        if !wait.0 {
+            form.without_report(stream.0, format.0)?;
+            let request = JobRequest::Sweep(Box::new(value));
+            let accepted = AcceptedReply::of(&self.service, request, taken.0).await?;
+            return Ok(SweepReply::Accepted(accepted));
+        }
+        Ok(sweep::reply(&self.service, value, taken.0, share, form).await?)
+    }
+
+    /// Compile a kernel
+    ///
+    /// Compiles for a device of this machine or for `arch`, and reports diagnostics and resource
+    /// usage. Needs no device. A kernel that does not compile is a result (200).
+    #[oai(path = "/compile", method = "post", operation_id = "compile", tag = "Tag::Kernels")]
+    async fn compile(
+        &self,
+        /// The kernel.
+        request: Contract<CompileRequest>,
+    ) -> Result<Reply<CompileResponse>, Fails<TakesBody>> {
+        let Contract { value, share } = request;
+        let report = self.service.compile(value).await?;
+        drop(share);
+        let content_bytes = report.image_b64.as_ref().map_or(0, String::len);
+        Ok(Reply::with_content(report, content_bytes).await?)
+    }
+
+    /// Run a kernel once
+    ///
+    /// Compiles the kernel, runs it once, untimed, and returns its outputs. With `wait=false` the
+    /// answer comes at once and the outputs are fetched from `/jobs/{job_id}`.
+    #[oai(path = "/execute", method = "post", operation_id = "execute", tag = "Tag::Kernels")]
+    async fn execute(
+        &self,
+        taken: Taken,
+        /// Whether to wait for the report.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
+        /// The kernel and its IO contract.
+        request: Contract<EvaluateRequest>,
+    ) -> Result<Answered<EvaluateResponse>, Fails<TakesJobBody>> {
+        let Contract { value, share } = request;
+        if !wait.0 {
+            return Ok(self.submit(JobRequest::Execute(Box::new(value)), taken).await?);
+        }
+        let report = self.service.execute(value, taken.0).await?;
+        drop(share);
+        Ok(Answered::Report(report_reply(report).await?))
+    }
+
+    /// Plan a profile
+    ///
+    /// What the metrics that the contract's `profile` asks for would take on this machine: the
+    /// source, the passes, and about how long. Nothing is compiled or run.
+    #[oai(
+        path = "/profile/plan",
+        method = "post",
+        operation_id = "plan_profile",
+        tag = "Tag::Kernels"
+    )]
+    async fn profile_plan(
+        &self,
+        /// A contract, with the `profile` in question.
+        request: Contract<EvaluateRequest>,
+    ) -> Result<Reply<ProfilePlan>, Fails<TakesBody>> {
+        let Contract { value, share } = request;
+        let plan = self.service.profile_plan(value).await?;
+        drop(share);
+        Ok(Reply::new(&plan)?)
+    }
+}
+
+impl Kernels {
+    /// Leaves a job to the service, which nobody waits for.
+    async fn submit<T>(&self, request: JobRequest, taken: Taken) -> Result<Answered<T>, ApiError> {
+        AcceptedReply::of(&self.service, request, taken.0).await.map(Answered::Accepted)
+    }
+}
+
+async fn report_reply(report: EvaluateResponse) -> Result<Reply<EvaluateResponse>, ApiError> {
+    let content_bytes = report.content_bytes();
+    Reply::with_content(report, content_bytes).await
+}

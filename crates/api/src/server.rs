@@ -1,0 +1,254 @@
+//! Listens, serves connections within bounds, and goes down gracefully.
+//!
+//! poem's own server sets neither TCP_NODELAY nor a header timeout, bounds no connections, and spins
+//! when the process is out of file descriptors; so connections are driven here. `connections` bounds
+//! them, and ends those whose clients miss a deadline. HTTP/1.1 only: HTTP/2 needs TLS in practice,
+//! which belongs to a proxy in front.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use poem::Endpoint;
+use poem::http::uri::Scheme;
+use poem::web::{LocalAddr, RemoteAddr};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::app::app;
+use super::auth::Keys;
+use super::connections::{Connections, Seat};
+use super::deadlines::Deadlines;
+use super::metered::{MeteredBody, MeteredStream};
+use warpgauge_config::ServerConfig;
+use warpgauge_service::EvaluationService;
+
+/// Largest request head, bytes; also the largest piece in which bodies are read.
+const MAX_HEAD_BYTES: usize = 256 << 10;
+
+/// Longest time that sent bytes may go unacknowledged.
+const SEND_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Pause after a failed accept, e.g. when file descriptors ran out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Time to write the last answers once requests have been told that the server goes down.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
+/// Why the server could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address is open to others and nothing would keep them out.
+    #[error(
+        "refusing to listen on {address}: it can be reached from other machines and no API key is \
+         set; set server.api_keys (WARPGAUGE_API_KEYS), or server.host = \"127.0.0.1\""
+    )]
+    OpenToOthers {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The host name means nothing here.
+    #[error("cannot resolve server.host = {host:?}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The address cannot be bound.
+    #[error("cannot listen on {host}:{port}; is another server running there?")]
+    Bind {
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// How far the server is from its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Not in sight.
+    Serving,
+    /// No new connections; requests that run may end.
+    Draining,
+    /// The grace is over: requests that still run are answered with 503.
+    Over,
+}
+
+/// Serves until `shutdown` resolves, then for at most `config.shutdown_grace_s` more.
+///
+/// `on_bound` is told the address, whose port is a free one if `config.port` is 0.
+///
+/// # Errors
+///
+/// If the address cannot be had, or may not be without an API key.
+pub async fn serve(
+    config: &ServerConfig,
+    service: Arc<dyn EvaluationService>,
+    shutdown: impl Future<Output = ()>,
+    on_bound: impl FnOnce(SocketAddr),
+) -> Result<(), ServeError> {
+    let listener = listen(config).await?;
+    let (phase, phases) = watch::channel(Phase::Serving);
+    let app = Arc::new(app(config, service, phases.clone()));
+    let table = Connections::new(config.max_connections, Deadlines::new(config));
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, "listening");
+        on_bound(address);
+    }
+    let mut deadlines = pin!(table.keep_deadlines());
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            Some(_) = connections.join_next() => {}
+            () = &mut deadlines => {}
+            (stream, peer) = accept(&listener, &table) => {
+                let seat = tokio::select! {
+                    biased;
+                    () = &mut shutdown => break,
+                    () = &mut deadlines => continue,
+                    seat = table.seat() => seat,
+                };
+                let connection = Connection { stream, peer, phases: phases.clone(), seat };
+                connections.spawn(connection.serve(Arc::clone(&app)));
+            }
+        }
+    }
+    drop(listener);
+    tracing::info!(connections = connections.len(), "shutting down");
+    let grace = Duration::try_from_secs_f64(config.shutdown_grace_s).unwrap_or(Duration::MAX);
+    drain(phase, connections, grace).await;
+    Ok(())
+}
+
+/// Binds the configured address, if it may be bound.
+async fn listen(config: &ServerConfig) -> Result<TcpListener, ServeError> {
+    let (host, port) = (config.host.as_str(), config.port);
+    let addresses: Vec<SocketAddr> = tokio::net::lookup_host((host, port))
+        .await
+        .map_err(|source| ServeError::Resolve { host: host.to_owned(), source })?
+        .collect();
+    if Keys::new(config).is_empty()
+        && let Some(address) = addresses.iter().find(|address| !address.ip().is_loopback())
+    {
+        return Err(ServeError::OpenToOthers { address: *address });
+    }
+    TcpListener::bind(addresses.as_slice()).await.map_err(|source| ServeError::Bind {
+        host: host.to_owned(),
+        port,
+        source,
+    })
+}
+
+async fn accept(listener: &TcpListener, table: &Connections) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                // There may be no open file left for it.
+                table.make_room();
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Lets requests end within `grace`, then has them answered with 503, then closes what is left.
+async fn drain(phase: watch::Sender<Phase>, mut connections: JoinSet<()>, grace: Duration) {
+    phase.send_replace(Phase::Draining);
+    let all_ended = async { while connections.join_next().await.is_some() {} };
+    if timeout(grace, all_ended).await.is_ok() {
+        return;
+    }
+    tracing::warn!(connections = connections.len(), "grace over; failing what still runs");
+    phase.send_replace(Phase::Over);
+    let all_answered = async { while connections.join_next().await.is_some() {} };
+    if timeout(LAST_ANSWERS, all_answered).await.is_err() {
+        connections.shutdown().await;
+    }
+}
+
+/// One client's connection.
+struct Connection {
+    stream: TcpStream,
+    peer: SocketAddr,
+    phases: watch::Receiver<Phase>,
+    seat: Seat,
+}
+
+impl Connection {
+    async fn serve(self, app: Arc<impl Endpoint<Output = poem::Response> + 'static>) {
+        self.set_options();
+        let Ok(local) = self.stream.local_addr() else {
+            return;
+        };
+        let peer = self.peer;
+        let line = Arc::clone(&self.seat.line);
+        let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+            let (app, line) = (Arc::clone(&app), Arc::clone(&line));
+            let (local, remote) = (LocalAddr(local.into()), RemoteAddr(peer.into()));
+            async move {
+                let _under_way = line.begin();
+                let mut request: poem::Request = (request, local, remote, Scheme::HTTP).into();
+                request.set_data(line);
+                let answer: hyper::Response<_> = app.get_response(request).await.into();
+                let answer = answer.map(|body| MeteredBody { body, _under_way });
+                Ok::<_, Infallible>(answer)
+            }
+        });
+        let line = Arc::clone(&self.seat.line);
+        let stream = MeteredStream { stream: self.stream, line: Arc::clone(&line) };
+        // The head's deadline is kept by `connections`, with all others.
+        let connection = http1::Builder::new()
+            .header_read_timeout(None)
+            .max_buf_size(MAX_HEAD_BYTES)
+            .serve_connection(TokioIo::new(stream), service);
+        let mut connection = pin!(connection);
+        let mut phases = self.phases;
+        let draining = async move {
+            // Resolves with an error when the server is gone, which ends the connection as well.
+            let _ = phases.wait_for(|phase| *phase != Phase::Serving).await;
+        };
+        let served = async {
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = draining => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            }
+        };
+        let ended = tokio::select! {
+            ended = served => ended,
+            () = line.told_to_end() => return,
+        };
+        if let Err(error) = ended {
+            tracing::debug!(peer = %self.peer, %error, "connection broke off");
+        }
+    }
+
+    /// Neither option is vital: without the first, answers may wait 40 ms for an acknowledgement;
+    /// without the second, the kernel's own, longer timeout holds.
+    fn set_options(&self) {
+        let nodelay = self.stream.set_nodelay(true);
+        let send_ms = SEND_TIMEOUT.as_millis() as u32;
+        let send = rustix::net::sockopt::set_tcp_user_timeout(&self.stream, send_ms);
+        if let Err(error) = nodelay.and(send.map_err(Into::into)) {
+            tracing::debug!(%error, "cannot set socket options");
+        }
+    }
+}

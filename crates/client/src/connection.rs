@@ -1,0 +1,293 @@
+//! One server, and single requests to it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use ureq::Body;
+use ureq::http::request::Builder;
+use ureq::http::{Method, Request, Response};
+
+use crate::error::{ClientError, Transport};
+use crate::refusal::explain;
+use crate::{address, tls};
+
+/// How long to try to connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an answer may take: the longest evaluation (600 s) and a long queue before it.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
+
+/// Largest answer, bytes: outputs travel in it.
+const MAX_ANSWER_BYTES: u64 = 1 << 30;
+
+/// A server. Clones are the same one.
+#[derive(Clone)]
+pub struct Client {
+    server: Arc<Server>,
+}
+
+struct Server {
+    /// Its address as it was given, and as it stands before routes.
+    given: String,
+    base: String,
+    api_key: Option<String>,
+    trust: tls::Trust,
+    /// Whether it was said that others can read the key.
+    warned: Once,
+}
+
+/// An answer: exactly as the server gave it, and understood.
+#[derive(Debug, Clone)]
+pub struct Reply<T> {
+    /// JSON.
+    pub text: String,
+    /// What it says.
+    pub value: T,
+}
+
+impl fmt::Debug for Client {
+    // Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("url", &self.server.given).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// The server at `url`, e.g. `https://gpu-host:8000`; nothing is sent yet. With `ca_cert` the
+    /// authorities in that file (PEM) are trusted, and no others.
+    ///
+    /// # Errors
+    /// Where `url` is no address, or has a login in it.
+    pub fn new(
+        url: &str,
+        api_key: Option<String>,
+        ca_cert: Option<PathBuf>,
+    ) -> Result<Self, ClientError> {
+        let server = Server {
+            given: url.to_owned(),
+            base: address::base(url)?.to_owned(),
+            api_key,
+            trust: tls::Trust::new(ca_cert),
+            warned: Once::new(),
+        };
+        Ok(Self { server: Arc::new(server) })
+    }
+
+    /// The address, as it was given.
+    pub fn url(&self) -> &str {
+        &self.server.given
+    }
+
+    /// The address without slashes at its end.
+    pub(crate) fn base(&self) -> &str {
+        &self.server.base
+    }
+
+    pub(crate) fn url_of(&self, route: &str) -> String {
+        format!("{}{route}", self.server.base)
+    }
+
+    /// Posts `body` and waits for the answer; `what` names it should it not become JSON.
+    pub(crate) fn post<T: DeserializeOwned>(
+        &self,
+        route: &str,
+        what: &str,
+        body: &impl Serialize,
+    ) -> Result<Reply<T>, ClientError> {
+        let url = self.url_of(route);
+        answer(self.send(&url, json(what, body)?, None, ANSWER_TIMEOUT)?, &url)
+    }
+
+    /// Asks without a body.
+    pub(crate) fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        route: &str,
+    ) -> Result<Reply<T>, ClientError> {
+        self.ask_within(method, route, ANSWER_TIMEOUT)
+    }
+
+    /// As [`Client::ask`], for at most `limit`.
+    pub(crate) fn ask_within<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        route: &str,
+        limit: Duration,
+    ) -> Result<Reply<T>, ClientError> {
+        let url = self.url_of(route);
+        let request = Request::builder().method(method).uri(&url);
+        answer(self.call(&url, request, limit)?, &url)
+    }
+
+    /// Opens a stream of server-sent events, after the one with the id `last`.
+    pub(crate) fn open(
+        &self,
+        url: &str,
+        last: Option<&str>,
+        limit: Duration,
+    ) -> Result<Response<Body>, ClientError> {
+        let mut request = Request::builder().uri(url).header("Accept", "text/event-stream");
+        if let Some(last) = last {
+            request = request.header("Last-Event-ID", last);
+        }
+        self.call(url, request, limit)
+    }
+
+    /// Posts `body`, JSON; what is not a success is an error. The same `key` again is the same job
+    /// again.
+    pub(crate) fn send(
+        &self,
+        url: &str,
+        body: String,
+        key: Option<&str>,
+        limit: Duration,
+    ) -> Result<Response<Body>, ClientError> {
+        let agent = self.agent(url, limit)?;
+        let mut request = agent.post(url).header("Content-Type", "application/json");
+        if let Some(own) = self.key_for(url) {
+            request = request.header("X-API-Key", own);
+        }
+        if let Some(key) = key {
+            request = request.header("Idempotency-Key", key);
+        }
+        let response = request.send(body).map_err(|source| transport(url, source))?;
+        successful(url, response)
+    }
+
+    fn call(
+        &self,
+        url: &str,
+        mut request: Builder,
+        limit: Duration,
+    ) -> Result<Response<Body>, ClientError> {
+        if let Some(key) = self.key_for(url) {
+            request = request.header("X-API-Key", key);
+        }
+        let request = request.body(()).map_err(|_| ClientError::Url { url: url.to_owned() })?;
+        let agent = self.agent(url, limit)?;
+        let response = agent.run(request).map_err(|source| transport(url, source))?;
+        successful(url, response)
+    }
+
+    /// The key to send, with a warning, once, where others can read it on the way.
+    fn key_for(&self, url: &str) -> Option<&str> {
+        let key = self.server.api_key.as_deref()?;
+        if address::is_readable_by_others(url) {
+            self.server.warned.call_once(|| {
+                tracing::warn!(
+                    "the key goes to {url} unencrypted: whoever is on the way can read it; use \
+                     https://, or an SSH tunnel"
+                );
+            });
+        }
+        Some(key)
+    }
+
+    fn agent(&self, url: &str, limit: Duration) -> Result<ureq::Agent, ClientError> {
+        let mut config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            // A redirected POST would carry the API key to a place nobody named.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .tls_config(self.server.trust.config()?)
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(Some(limit))
+            .user_agent(concat!("warpgauge/", env!("CARGO_PKG_VERSION")));
+        if address::is_loopback(url) {
+            // A proxy cannot reach our loopback.
+            config = config.proxy(None);
+        }
+        Ok(config.build().new_agent())
+    }
+}
+
+/// The body of an answer.
+pub(crate) fn answer<T: DeserializeOwned>(
+    response: Response<Body>,
+    url: &str,
+) -> Result<Reply<T>, ClientError> {
+    let text = text(response, url)?;
+    let value = understood(url, &text)?;
+    Ok(Reply { text, value })
+}
+
+/// An answer, or a part of one, as what it should be.
+pub(crate) fn understood<T: DeserializeOwned>(url: &str, text: &str) -> Result<T, ClientError> {
+    serde_json::from_str(text)
+        .map_err(|error| ClientError::Answer { url: url.to_owned(), message: error.to_string() })
+}
+
+/// A body to send; `what` names it should it not become JSON.
+pub(crate) fn json(what: &str, body: &impl Serialize) -> Result<String, ClientError> {
+    serde_json::to_string(body)
+        .map_err(|error| ClientError::Internal(format!("{what} to JSON: {error}")))
+}
+
+fn successful(url: &str, response: Response<Body>) -> Result<Response<Body>, ClientError> {
+    let status = response.status().as_u16();
+    if matches!(status, 200 | 202) {
+        return Ok(response);
+    }
+    let location =
+        response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let retry_after = response
+        .headers()
+        .get("retry-after")
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+        .map(Duration::from_secs);
+    let text = text(response, url)?;
+    let message = match location {
+        Some(there) if (300..400).contains(&status) => {
+            format!("it sends callers to {there}; give that address")
+        }
+        _ => explain(&text, status),
+    };
+    Err(ClientError::Refused { url: url.to_owned(), status, message, retry_after })
+}
+
+fn text(response: Response<Body>, url: &str) -> Result<String, ClientError> {
+    response
+        .into_body()
+        .into_with_config()
+        .limit(MAX_ANSWER_BYTES)
+        .lossy_utf8(true)
+        .read_to_string()
+        .map_err(|source| ClientError::Broken { url: url.to_owned(), source: Transport(source) })
+}
+
+fn transport(url: &str, source: ureq::Error) -> ClientError {
+    let url = url.to_owned();
+    if let Some(problem) = tls::explain(&source) {
+        return ClientError::Tls { url, problem };
+    }
+    let never_connected = match &source {
+        ureq::Error::HostNotFound | ureq::Error::ConnectionFailed => true,
+        ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => true,
+        ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+        _ => false,
+    };
+    let source = Transport(source);
+    if never_connected {
+        ClientError::Connect { url, source }
+    } else {
+        ClientError::Broken { url, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_not_shown() {
+        let client = Client::new("http://h:1/", Some("sesame".to_owned()), None).unwrap();
+        let shown = format!("{client:?}");
+        assert!(shown.contains("http://h:1/") && !shown.contains("sesame"), "{shown}");
+        assert_eq!(client.url(), "http://h:1/");
+        assert_eq!(client.url_of("/jobs"), "http://h:1/jobs");
+    }
+}

@@ -1,0 +1,166 @@
+//! Waiting for a server that is full, restarting or away: for a while, and not for ever.
+
+use std::time::{Duration, Instant};
+
+use crate::ClientError;
+
+/// First wait where the server does not say how long; each further one is twice as long.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+
+/// Longest single wait, whatever the server says.
+const LONGEST_WAIT: Duration = Duration::from_secs(15);
+
+/// Spends a pause: it is told why, and returns when that long has passed.
+type Pause = Box<dyn FnMut(&ClientError, Duration) + Send>;
+
+/// How long to wait for a server, each time that it does not answer as it should.
+pub struct Patience {
+    limit: Duration,
+    pause: Pause,
+    /// Whether it has answered before: an address where nobody ever was is a mistake.
+    met: bool,
+    /// Since when it has not answered, and how long to wait next.
+    trouble: Option<(Instant, Duration)>,
+}
+
+impl Patience {
+    /// Patience for `limit`, each time; none asks once. `pause` is called between two tries: it is told
+    /// why, and returns when the pause is over.
+    pub fn new(
+        limit: Duration,
+        pause: impl FnMut(&ClientError, Duration) + Send + 'static,
+    ) -> Self {
+        Self { limit, pause: Box::new(pause), met: false, trouble: None }
+    }
+
+    /// Asks until there is an answer, an error that waiting does not mend, or no patience left.
+    ///
+    /// # Errors
+    /// The last one.
+    pub fn with<T>(
+        &mut self,
+        mut ask: impl FnMut() -> Result<T, ClientError>,
+    ) -> Result<T, ClientError> {
+        loop {
+            match ask() {
+                Ok(answer) => {
+                    self.answered();
+                    return Ok(answer);
+                }
+                Err(error) => self.pause(error)?,
+            }
+        }
+    }
+
+    /// The server is there: whatever comes next has all of the patience.
+    pub(crate) fn answered(&mut self) {
+        self.met = true;
+        self.trouble = None;
+    }
+
+    /// Waits before the next try.
+    ///
+    /// # Errors
+    /// The error itself, where waiting does not mend it or took long enough already.
+    pub(crate) fn pause(&mut self, error: ClientError) -> Result<(), ClientError> {
+        if !self.worth_waiting(&error) {
+            return Err(error);
+        }
+        let (since, wait) = self.trouble.unwrap_or_else(|| (Instant::now(), FIRST_WAIT));
+        let pause =
+            error.retry_after().unwrap_or(wait).clamp(Duration::from_millis(1), LONGEST_WAIT);
+        if since.elapsed() + pause > self.limit {
+            return Err(error);
+        }
+        (self.pause)(&error, pause);
+        self.trouble = Some((since, (wait * 2).min(LONGEST_WAIT)));
+        Ok(())
+    }
+
+    /// Whether the same question may be answered later.
+    fn worth_waiting(&mut self, error: &ClientError) -> bool {
+        if !error.is_broken() || error.is_late() {
+            return false;
+        }
+        // Else it was there, and took the question: it is full, it went down, or a proxy did.
+        self.met |= !matches!(error, ClientError::Connect { .. });
+        self.met
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+    use crate::Transport;
+
+    /// Patience for so many seconds that takes no time, and the pauses that it would have made.
+    fn patience(limit_s: u64) -> (Patience, Receiver<Duration>) {
+        let (sender, pauses) = channel();
+        let pause = move |_: &ClientError, pause| {
+            let _ = sender.send(pause);
+        };
+        (Patience::new(Duration::from_secs(limit_s), pause), pauses)
+    }
+
+    fn refused(status: u16, retry_after_s: Option<u64>) -> ClientError {
+        ClientError::Refused {
+            url: "u".to_owned(),
+            status,
+            message: "m".to_owned(),
+            retry_after: retry_after_s.map(Duration::from_secs),
+        }
+    }
+
+    fn away() -> ClientError {
+        let source = Transport(ureq::Error::ConnectionFailed);
+        ClientError::Connect { url: "u".to_owned(), source }
+    }
+
+    /// Asks with these answers in turn; the last one stays. Whether it came to an answer, and how
+    /// often it asked.
+    fn asked(patience: &mut Patience, answers: Vec<Result<(), ClientError>>) -> (bool, usize) {
+        let mut answers = answers.into_iter();
+        let mut count = 0;
+        let outcome = patience.with(|| {
+            count += 1;
+            answers.next().expect("asked once too often")
+        });
+        (outcome.is_ok(), count)
+    }
+
+    #[test]
+    fn a_full_server_is_asked_again() {
+        let (mut patience, _pauses) = patience(60);
+        let answers = vec![Err(refused(429, Some(0))), Err(refused(503, Some(0))), Ok(())];
+        assert_eq!(asked(&mut patience, answers), (true, 3));
+        // What waiting does not mend.
+        assert_eq!(asked(&mut patience, vec![Err(refused(400, Some(0)))]), (false, 1));
+        assert_eq!(asked(&mut patience, vec![Err(refused(500, Some(0)))]), (false, 1));
+    }
+
+    #[test]
+    fn a_server_that_was_never_met_is_not_waited_for() {
+        let (mut patience, _pauses) = patience(60);
+        assert_eq!(asked(&mut patience, vec![Err(away())]), (false, 1));
+        assert_eq!(asked(&mut patience, vec![Ok(())]), (true, 1));
+        assert_eq!(asked(&mut patience, vec![Err(away()), Ok(())]), (true, 2));
+    }
+
+    #[test]
+    fn patience_ends() {
+        let (mut patience, _pauses) = patience(0);
+        assert_eq!(asked(&mut patience, vec![Err(refused(429, None))]), (false, 1));
+    }
+
+    #[test]
+    fn pauses_grow_and_the_servers_word_counts_within_bounds() {
+        let (mut patience, pauses) = patience(60);
+        let mut answers = (0..7).map(|_| Err(refused(503, None))).collect::<Vec<_>>();
+        answers.extend([Err(refused(503, Some(3))), Err(refused(503, Some(900))), Ok(())]);
+        assert_eq!(asked(&mut patience, answers), (true, 10));
+        let seconds = pauses.try_iter().map(|pause| pause.as_secs_f64()).collect::<Vec<_>>();
+        assert_eq!(seconds, [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 3.0, 15.0]);
+    }
+}

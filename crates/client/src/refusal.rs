@@ -1,0 +1,67 @@
+//! What a server says when it refuses, for people.
+
+use serde_json::Value;
+
+/// Problems of one request that are shown.
+const MAX_PROBLEMS: usize = 50;
+
+/// The readable part of an error body: `error`, where it points, and every problem it lists.
+pub(crate) fn explain(body: &str, status: u16) -> String {
+    let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(body) else {
+        let start: String = body.trim().chars().take(300).collect();
+        return if start.is_empty() { "no explanation".to_owned() } else { start };
+    };
+    let text = |name: &str| fields.get(name).and_then(Value::as_str);
+    let mut message = text("error")
+        .or_else(|| text("detail"))
+        .or_else(|| text("message"))
+        .unwrap_or("no explanation")
+        .to_owned();
+    if let Some(code) = text("code") {
+        message.push_str(&format!(" [{code}]"));
+    }
+    if let (Some(line), Some(column)) =
+        (fields.get("line").and_then(Value::as_u64), fields.get("column").and_then(Value::as_u64))
+    {
+        message.push_str(&format!(" (line {line}, column {column})"));
+    }
+    let problems = fields.get("validation_errors").and_then(Value::as_array);
+    for problem in problems.into_iter().flatten().take(MAX_PROBLEMS) {
+        let part = |name: &str| problem.get(name).and_then(Value::as_str).unwrap_or("?");
+        message.push_str(&format!("\n  {}: {}", part("field"), part("message")));
+    }
+    let listed = problems.is_some_and(|list| !list.is_empty());
+    if let Some(path) = text("path").filter(|_| !listed) {
+        message.push_str(&format!("\n  at {path}"));
+    }
+    if status == 401 {
+        message.push_str("\n  give the key with --api-key or WARPGAUGE_API_KEY");
+    }
+    if status == 413 {
+        message.push_str("\n  the operator can raise `server.body_limit_bytes`");
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_bodies_become_readable() {
+        let body = r#"{"status": "client_error", "error": "the contract is not valid",
+            "code": "invalid_contract", "path": "kernel", "validation_errors": [
+            {"field": "kernel.io.args[0].name", "message": "empty", "type": "invalid_value"}]}"#;
+        assert_eq!(
+            explain(body, 400),
+            "the contract is not valid [invalid_contract]\n  kernel.io.args[0].name: empty"
+        );
+        assert_eq!(
+            explain(r#"{"error": "no", "path": "a.b", "line": 3, "column": 4}"#, 400),
+            "no (line 3, column 4)\n  at a.b"
+        );
+        assert!(explain(r#"{"error": "no key"}"#, 401).contains("WARPGAUGE_API_KEY"));
+        assert_eq!(explain("<html>Bad Gateway</html>", 502), "<html>Bad Gateway</html>");
+        assert_eq!(explain("", 500), "no explanation");
+    }
+}

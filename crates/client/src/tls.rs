@@ -1,0 +1,215 @@
+//! Whose certificates a connection to a server trusts, and what went wrong where it trusts none.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustls::pki_types::CertificateDer;
+use rustls::{CertificateError, RootCertStore};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+/// Largest file of certificates, bytes. Systems' own have a quarter of a megabyte.
+const MAX_FILE_BYTES: u64 = 8 << 20;
+
+/// Most files of a directory of certificates.
+const MAX_FILES: usize = 4_096;
+
+/// Where systems keep the authorities that they trust, in one file.
+const BUNDLES: [&str; 6] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/var/lib/ca-certificates/ca-bundle.pem",
+];
+
+/// A file of certificates that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{} ({origin}) {problem}", path.display())]
+pub struct CertificateFileError {
+    /// The file.
+    path: PathBuf,
+    /// Who named it.
+    origin: &'static str,
+    /// What is wrong with it.
+    problem: String,
+}
+
+/// What connections trust: the authorities of the file that the caller names, and no others; else those
+/// of `SSL_CERT_FILE` and `SSL_CERT_DIR`; else the system's; else Mozilla's, as of this build.
+pub(crate) struct Trust {
+    named: Option<PathBuf>,
+    /// Read once, when first needed.
+    read: Mutex<Option<RootCerts>>,
+}
+
+impl Trust {
+    pub(crate) fn new(named: Option<PathBuf>) -> Self {
+        Self { named, read: Mutex::default() }
+    }
+
+    pub(crate) fn config(&self) -> Result<TlsConfig, CertificateFileError> {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let roots = match &*read {
+            Some(roots) => roots.clone(),
+            None => {
+                let env = |name: &str| std::env::var_os(name).map(PathBuf::from);
+                read.insert(roots(self.named.as_deref(), &env)?).clone()
+            }
+        };
+        Ok(TlsConfig::builder().root_certs(roots).build())
+    }
+}
+
+fn roots(
+    named: Option<&Path>,
+    env: &dyn Fn(&str) -> Option<PathBuf>,
+) -> Result<RootCerts, CertificateFileError> {
+    if let Some(path) = named {
+        return read(path, "--ca-cert or WARPGAUGE_CA_CERT").map(RootCerts::from);
+    }
+    let given = |name| env(name).filter(|path| !path.as_os_str().is_empty());
+    let (file, directory) = (given("SSL_CERT_FILE"), given("SSL_CERT_DIR"));
+    let mut found = Vec::new();
+    if let Some(path) = &file {
+        found.extend(read(path, "SSL_CERT_FILE")?);
+    }
+    if let Some(path) = &directory {
+        found.extend(read_directory(path)?);
+    }
+    if file.is_none() && directory.is_none() {
+        let system = BUNDLES.iter().find_map(|path| read(Path::new(path), "the system's").ok());
+        let Some(system) = system else { return Ok(RootCerts::WebPki) };
+        found = system;
+    }
+    Ok(found.into())
+}
+
+/// The certificates of a file; at least one.
+fn read(
+    path: &Path,
+    origin: &'static str,
+) -> Result<Vec<Certificate<'static>>, CertificateFileError> {
+    let wrong = |problem: String| CertificateFileError { path: path.to_owned(), origin, problem };
+    let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(wrong(format!(
+            "has more than {MAX_FILE_BYTES} bytes; give the authority alone"
+        )));
+    }
+    let usable = |certificate: &Certificate| {
+        RootCertStore::empty().add(CertificateDer::from(certificate.der())).is_ok()
+    };
+    let found = parse_pem(&bytes).filter_map(|item| match item {
+        Ok(PemItem::Certificate(certificate)) => Some(certificate),
+        _ => None,
+    });
+    let found: Vec<Certificate<'static>> = found.filter(usable).collect();
+    if found.is_empty() {
+        let expected = "holds no certificate; expected PEM, `-----BEGIN CERTIFICATE-----`";
+        return Err(wrong(expected.to_owned()));
+    }
+    Ok(found)
+}
+
+/// The certificates of all files of a directory that hold some.
+fn read_directory(path: &Path) -> Result<Vec<Certificate<'static>>, CertificateFileError> {
+    let origin = "SSL_CERT_DIR";
+    let wrong = |problem: String| CertificateFileError { path: path.to_owned(), origin, problem };
+    let entries = path.read_dir().map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    let files = entries.flatten().take(MAX_FILES).map(|entry| entry.path());
+    let found: Vec<_> = files.filter_map(|file| read(&file, origin).ok()).flatten().collect();
+    if found.is_empty() { Err(wrong("holds no certificates".to_owned())) } else { Ok(found) }
+}
+
+/// What is wrong with the server's side of a TLS connection, and what to do about it; `None` if the
+/// failure is none of TLS.
+pub(crate) fn explain(error: &ureq::Error) -> Option<String> {
+    let error = match error {
+        ureq::Error::Rustls(error) => error,
+        ureq::Error::Io(error) => of_io(error)?,
+        ureq::Error::Tls(what) => return Some((*what).to_owned()),
+        _ => return None,
+    };
+    Some(match error {
+        rustls::Error::InvalidCertificate(problem) => certificate(problem),
+        rustls::Error::InvalidMessage(_) => {
+            "it does not speak TLS; is it a server of http://, or a proxy of another kind?"
+                .to_owned()
+        }
+        other => format!("the encrypted connection failed: {other}"),
+    })
+}
+
+/// The error of TLS within one of input and output.
+fn of_io(error: &std::io::Error) -> Option<&rustls::Error> {
+    let mut cause = error.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static));
+    while let Some(error) = cause {
+        if let Some(tls) = error.downcast_ref() {
+            return Some(tls);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+fn certificate(problem: &CertificateError) -> String {
+    let advice = match problem {
+        CertificateError::UnknownIssuer => {
+            "its certificate is of an authority that is not trusted here; if it is your own, give \
+             that authority's certificate with --ca-cert FILE or WARPGAUGE_CA_CERT"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired; renew it there, or set this machine's clock right"
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate is not valid yet; is this machine's clock right?"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "its certificate is for another name; use the name that it is for, or have one made for \
+             this name (as a subjectAltName)"
+        }
+        CertificateError::Revoked => "its certificate was revoked",
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "its certificate is one of an authority, which is not taken for a server's; have one \
+             made for the server (basicConstraints CA:FALSE)"
+        }
+        _ => "its certificate is not accepted",
+    };
+    format!("{advice} ({problem})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_do_not_serve_are_named() {
+        let place = tempfile::tempdir().unwrap();
+        let (none, empty) = (place.path().join("none.pem"), place.path().join("empty.pem"));
+        std::fs::write(
+            &empty,
+            "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n",
+        )
+        .unwrap();
+        let unset = |_: &str| None;
+        let error = roots(Some(&none), &unset).unwrap_err().to_string();
+        assert!(
+            error.contains("none.pem (--ca-cert") && error.contains("cannot be read"),
+            "{error}"
+        );
+        let error = roots(Some(&empty), &unset).unwrap_err().to_string();
+        assert!(error.contains("empty.pem") && error.contains("BEGIN CERTIFICATE"), "{error}");
+        for (name, path) in [("SSL_CERT_FILE", &empty), ("SSL_CERT_DIR", &place.path().to_owned())]
+        {
+            let error = roots(None, &|asked| (asked == name).then(|| path.clone())).unwrap_err();
+            assert!(error.to_string().contains(name), "{error}");
+        }
+        // Empty counts as not set.
+        assert!(roots(None, &|_| Some(PathBuf::new())).is_ok());
+    }
+}

@@ -1,0 +1,156 @@
+//! The cache on disk: one file per artifact, named by its key.
+//!
+//! A file holds a magic number, the blake3 of the rest, and the artifact. It is written beside its
+//! place and renamed into it, so readers, of this process or another, see a whole file or none. A
+//! file that does not verify is removed and counts as absent. Reading touches the file's time; when
+//! the directory grows beyond its bound, the files with the oldest times go.
+
+use std::fs::{self, File, FileTimes};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use super::key::Key;
+use crate::artifact::Artifact;
+use crate::error::CompileSetupError;
+
+const MAGIC: &[u8; 8] = b"wgart\x00\x00\x01";
+const HEADER_BYTES: usize = 8 + blake3::OUT_LEN;
+const EXTENSION: &str = "artifact";
+
+/// Evicting stops at this share of the bound, so that not every write evicts.
+const LOW_WATER: f64 = 0.9;
+
+/// A temporary file this old was left by a process that died.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+pub(super) struct Store {
+    directory: PathBuf,
+    max_bytes: u64,
+    /// Estimate of the bytes in the directory; other processes write to it too, so each eviction
+    /// counts anew.
+    bytes: AtomicU64,
+}
+
+impl Store {
+    pub(super) fn open(directory: PathBuf, max_bytes: u64) -> Result<Self, CompileSetupError> {
+        let setup = |operation, source| CompileSetupError::Directory {
+            operation,
+            path: directory.clone(),
+            source,
+        };
+        fs::create_dir_all(&directory).map_err(|e| setup("create the cache directory", e))?;
+        let store = Self { directory: directory.clone(), max_bytes, bytes: AtomicU64::new(0) };
+        store.evict().map_err(|e| setup("read the cache directory", e))?;
+        Ok(store)
+    }
+
+    /// Files spread over 256 directories by the first byte of the key.
+    fn path(&self, key: &Key) -> PathBuf {
+        let hex = key.to_string();
+        self.directory.join(&hex[..2]).join(format!("{hex}.{EXTENSION}"))
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<Artifact> {
+        let path = self.path(key);
+        let bytes = fs::read(&path).ok()?;
+        let Some(artifact) = decode(&bytes, key) else {
+            tracing::warn!(path = %path.display(), "removing a damaged entry of the compile cache");
+            let _ = fs::remove_file(&path);
+            return None;
+        };
+        // Recency only: a read-only cache still serves.
+        if let Ok(file) = File::options().append(true).open(&path) {
+            let _ = file.set_times(FileTimes::new().set_modified(SystemTime::now()));
+        }
+        Some(artifact)
+    }
+
+    pub(super) fn put(&self, key: &Key, artifact: &Artifact) -> io::Result<()> {
+        let bytes = encode(artifact)?;
+        let size = bytes.len() as u64;
+        if size > self.max_bytes {
+            return Ok(());
+        }
+        let path = self.path(key);
+        let directory = path.parent().unwrap_or(&self.directory);
+        fs::create_dir_all(directory)?;
+        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
+        file.write_all(&bytes)?;
+        file.persist(&path).map_err(|e| e.error)?;
+        let total = self.bytes.fetch_add(size, Ordering::Relaxed).saturating_add(size);
+        if total > self.max_bytes { self.evict() } else { Ok(()) }
+    }
+
+    /// Counts the directory and, beyond the bound, removes what was not used for longest.
+    fn evict(&self) -> io::Result<()> {
+        let mut files = list(&self.directory)?;
+        let mut total: u64 = files.iter().map(|f| f.bytes).sum();
+        if total > self.max_bytes {
+            files.sort_by_key(|f| f.used);
+            let target = (self.max_bytes as f64 * LOW_WATER) as u64;
+            for file in &files {
+                if total <= target {
+                    break;
+                }
+                // Another process may have removed it already.
+                let _ = fs::remove_file(&file.path);
+                total = total.saturating_sub(file.bytes);
+            }
+        }
+        self.bytes.store(total, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+struct Listed {
+    path: PathBuf,
+    bytes: u64,
+    used: SystemTime,
+}
+
+/// Artifacts in the cache; removes temporary files that were left behind.
+fn list(directory: &Path) -> io::Result<Vec<Listed>> {
+    let mut files = Vec::new();
+    for shard in fs::read_dir(directory)? {
+        // A shard or a file that vanishes meanwhile was removed by another process.
+        let Ok(entries) = shard.and_then(|shard| fs::read_dir(shard.path())) else { continue };
+        for entry in entries.flatten() {
+            let Ok(meta) = entry.metadata() else { continue };
+            let path = entry.path();
+            let used = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            if path.extension().is_some_and(|e| e == EXTENSION) {
+                files.push(Listed { path, bytes: meta.len(), used });
+            } else if used.elapsed().is_ok_and(|age| age > ABANDONED) {
+                let _ = fs::remove_file(&path);
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn encode(artifact: &Artifact) -> io::Result<Vec<u8>> {
+    let body = rmp_serde::to_vec_named(artifact).map_err(io::Error::other)?;
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(blake3::hash(&body).as_bytes());
+    bytes.extend_from_slice(&body);
+    Ok(bytes)
+}
+
+fn decode(bytes: &[u8], key: &Key) -> Option<Artifact> {
+    let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
+    let (magic, sum) = header.split_at(MAGIC.len());
+    if magic != MAGIC || blake3::hash(body).as_bytes() != sum {
+        return None;
+    }
+    let artifact: Artifact = rmp_serde::from_slice(body).ok()?;
+    // A file that was moved is whole and still wrong.
+    let fits = artifact.key == key.to_string() && artifact.entry < artifact.kernels.len();
+    fits.then_some(artifact)
+}
+
+#[cfg(test)]
+#[path = "disk_tests.rs"]
+mod tests;

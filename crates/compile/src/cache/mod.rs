@@ -1,0 +1,121 @@
+//! The artifact cache: content-addressed, bounded, shared by processes, its hot part in memory.
+
+mod disk;
+mod key;
+mod memory;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(crate) use key::{Compiler as KeyCompiler, Key, KeyInputs};
+
+use super::artifact::Artifact;
+use super::error::CompileSetupError;
+
+/// Bytes of images that stay in memory.
+const MEMORY_BYTES: u64 = 16 << 20;
+
+/// Both levels.
+pub(crate) struct Cache {
+    memory: Mutex<memory::Front>,
+    disk: disk::Store,
+}
+
+impl Cache {
+    /// Opens the cache in `directory`, of at most `max_bytes`; 0 keeps nothing on disk.
+    pub(crate) fn open(directory: PathBuf, max_bytes: u64) -> Result<Self, CompileSetupError> {
+        Ok(Self {
+            memory: Mutex::new(memory::Front::new(MEMORY_BYTES)),
+            disk: disk::Store::open(directory, max_bytes)?,
+        })
+    }
+
+    /// The artifact from memory.
+    pub(crate) fn get_hot(&self, key: &Key) -> Option<Arc<Artifact>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).get(key)
+    }
+
+    /// The artifact from disk; reads a file.
+    pub(crate) fn get_cold(&self, key: &Key) -> Option<Arc<Artifact>> {
+        let artifact = Arc::new(self.disk.get(key)?);
+        self.put_hot(key, &artifact);
+        Some(artifact)
+    }
+
+    /// Keeps an artifact in memory.
+    pub(crate) fn put_hot(&self, key: &Key, artifact: &Arc<Artifact>) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.put(key.clone(), Arc::clone(artifact));
+    }
+
+    /// Keeps an artifact on disk; writes a file. Failing to write costs a later compilation, never this
+    /// one, so it is logged and not returned.
+    pub(crate) fn put_cold(&self, key: &Key, artifact: &Artifact) {
+        if let Err(e) = self.disk.put(key, artifact) {
+            tracing::warn!(key = %key, error = %e, "cannot write to the compile cache");
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::artifact::{CompileTimings, KernelInfo};
+    use warpgauge_contract::{Backend, KernelType};
+    use warpgauge_model::{ImageFormat, Target};
+
+    /// A key that depends on `name` only.
+    pub(crate) fn key(name: &str) -> Key {
+        KeyInputs {
+            kind: KernelType::Cuda,
+            code: name.as_bytes(),
+            options: &[],
+            arch_suffix: None,
+            backend: Backend::Nvrtc,
+            name_expressions: &[],
+            kernel_name: None,
+            target: Target { compute_capability: (9, 0), driver_version: 13000, emulated: false },
+            lineinfo: false,
+            compiler: None,
+            prelude: "",
+            headers: &[],
+        }
+        .key()
+    }
+
+    /// An artifact with an image of `image_bytes` bytes.
+    pub(super) fn artifact(image_bytes: usize) -> Artifact {
+        let kernel =
+            KernelInfo { symbol: "k".into(), name: "k".into(), params: None, resources: None };
+        Artifact {
+            image: vec![7; image_bytes].into(),
+            format: ImageFormat::Cubin,
+            kernels: vec![kernel],
+            entry: 0,
+            compiler: "nvrtc 13.0".into(),
+            log: String::new(),
+            diagnostics: Vec::new(),
+            key: String::new(),
+            cache_hit: false,
+            timings: CompileTimings::default(),
+        }
+    }
+
+    #[test]
+    fn what_is_put_is_found_in_memory_and_after_a_restart_on_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = key("a");
+        let mut stored = artifact(100);
+        stored.key = key.to_string();
+        let cache = Cache::open(dir.path().into(), 1 << 20).unwrap();
+        assert!(cache.get_hot(&key).is_none() && cache.get_cold(&key).is_none());
+        let stored = Arc::new(stored);
+        cache.put_hot(&key, &stored);
+        cache.put_cold(&key, &stored);
+        assert!(cache.get_hot(&key).is_some());
+        let cache = Cache::open(dir.path().into(), 1 << 20).unwrap();
+        assert!(cache.get_hot(&key).is_none());
+        assert!(cache.get_cold(&key).is_some());
+        assert!(cache.get_hot(&key).is_some());
+    }
+}

@@ -1,0 +1,159 @@
+//! Compiler logs turned into structured messages.
+//!
+//! Understood: NVRTC and nvcc (`kernel.cu(12): error: …`, with a caret line for the column), gcc
+//! and clang style (`file:12:5: error: …`), ptxas (`ptxas kernel.ptx, line 7; error : …`,
+//! `ptxas error : …`) and NVRTC's own (`nvrtc: error: …`).
+
+use warpgauge_model::{Diagnostic, Severity};
+
+/// Longest log that is kept, in bytes.
+pub(crate) const MAX_LOG_BYTES: usize = 256 << 10;
+
+/// Most messages that are kept.
+const MAX_DIAGNOSTICS: usize = 256;
+
+/// Longest message that is kept, in bytes.
+const MAX_MESSAGE_BYTES: usize = 2048;
+
+/// Shortens a log to its bound: compilers put the first, decisive errors at the top.
+pub(crate) fn bound_log(mut log: String) -> String {
+    if log.len() > MAX_LOG_BYTES {
+        let dropped = log.len() - MAX_LOG_BYTES;
+        log.truncate(boundary_before(&log, MAX_LOG_BYTES));
+        log.push_str(&format!("\n[{dropped} further bytes of the log were dropped]\n"));
+    }
+    log
+}
+
+/// The last character boundary of `text` at or before `at`.
+pub(crate) fn boundary_before(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
+/// Messages of a log, in order.
+pub(crate) fn parse(log: &str) -> Vec<Diagnostic> {
+    let lines: Vec<&str> = log.lines().collect();
+    let mut found: Vec<Diagnostic> = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        if found.len() == MAX_DIAGNOSTICS {
+            break;
+        }
+        if let Some(mut diagnostic) = parse_line(line) {
+            if diagnostic.column.is_none() {
+                diagnostic.column = caret_column(&lines[at + 1..]);
+            }
+            found.push(diagnostic);
+        }
+    }
+    found
+}
+
+fn parse_line(line: &str) -> Option<Diagnostic> {
+    if line.starts_with("ptxas") {
+        return ptxas(line);
+    }
+    let (place, severity, message) = split_severity(line)?;
+    let (file, line, column) = place_of(place);
+    Some(diagnostic(severity, file, line, column, message))
+}
+
+/// Splits `PLACE: error: MESSAGE` at the first severity word.
+fn split_severity(line: &str) -> Option<(&str, Severity, &str)> {
+    const WORDS: [(&str, Severity); 6] = [
+        ("catastrophic error", Severity::Error),
+        ("internal error", Severity::Error),
+        ("fatal error", Severity::Error),
+        ("error", Severity::Error),
+        ("warning", Severity::Warning),
+        ("note", Severity::Note),
+    ];
+    let mut from = 0;
+    loop {
+        let colon = from + line.get(from..)?.find(": ")?;
+        let rest = &line[colon + 2..];
+        for (word, severity) in WORDS {
+            let Some(tail) = rest.strip_prefix(word) else { continue };
+            // `error #20: …` and `warning #177-D: …` carry a number.
+            let message = match tail.strip_prefix(" #").and_then(|t| t.split_once(':')) {
+                Some((number, message)) if !number.contains(' ') => message,
+                _ => match tail.trim_start().strip_prefix(':') {
+                    Some(message) => message,
+                    None => continue,
+                },
+            };
+            return Some((line[..colon].trim_end(), severity, message.trim()));
+        }
+        // `Command-line error: …` has the word before the first colon.
+        if from == 0 && line[..colon].ends_with("Command-line error") {
+            return Some(("", Severity::Error, rest.trim()));
+        }
+        from = colon + 1;
+    }
+}
+
+/// `file(line)`, `file(line:column)`, `file:line:column`, `file:line` or only a name.
+fn place_of(place: &str) -> (Option<String>, Option<u32>, Option<u32>) {
+    let named = |file: &str| (!file.is_empty()).then(|| file.to_owned());
+    if let Some((file, numbers)) = place.strip_suffix(')').and_then(|p| p.rsplit_once('(')) {
+        let (line, column) = numbers.split_once([':', ',']).unwrap_or((numbers, ""));
+        if let Ok(line) = line.trim().parse() {
+            return (named(file), Some(line), column.trim().parse().ok());
+        }
+    }
+    let mut parts = place.rsplitn(3, ':');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(column), Some(line), Some(file)) if line.parse::<u32>().is_ok() => {
+            (named(file), line.parse().ok(), column.parse().ok())
+        }
+        (Some(line), Some(file), None) if line.parse::<u32>().is_ok() => {
+            (named(file), line.parse().ok(), None)
+        }
+        // A tool's own message: `nvrtc: error: …`.
+        _ => (None, None, None),
+    }
+}
+
+/// `ptxas FILE, line N; error : MESSAGE` or `ptxas error   : MESSAGE`. Its `info` lines are none.
+fn ptxas(line: &str) -> Option<Diagnostic> {
+    let rest = line.strip_prefix("ptxas")?.trim_start();
+    let (place, rest) = match rest.split_once("; ") {
+        Some((place, rest)) if place.contains(", line ") => (place, rest),
+        _ => ("", rest),
+    };
+    let (word, message) = rest.split_once(':')?;
+    let severity = match word.trim() {
+        "error" | "fatal" => Severity::Error,
+        "warning" => Severity::Warning,
+        _ => return None,
+    };
+    let (file, number) = place.rsplit_once(", line ").unwrap_or(("", ""));
+    let file = (!file.is_empty()).then(|| file.to_owned());
+    Some(diagnostic(severity, file, number.trim().parse().ok(), None, message.trim()))
+}
+
+fn diagnostic(
+    severity: Severity,
+    file: Option<String>,
+    line: Option<u32>,
+    column: Option<u32>,
+    message: &str,
+) -> Diagnostic {
+    let end = boundary_before(message, MAX_MESSAGE_BYTES);
+    Diagnostic { severity, file, line, column, message: message[..end].to_owned() }
+}
+
+/// The compiler quotes the source line, indented by two, and points a caret at the place.
+fn caret_column(following: &[&str]) -> Option<u32> {
+    let caret = following
+        .iter()
+        .take(4)
+        .take_while(|line| !line.is_empty())
+        .find(|line| line.trim() == "^")?;
+    let column = caret.find('^')?.checked_sub(2)?;
+    u32::try_from(column + 1).ok()
+}
+
+#[cfg(test)]
+#[path = "diagnostics_tests.rs"]
+mod tests;

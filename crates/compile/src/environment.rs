@@ -1,0 +1,217 @@
+//! What every compilation shares: toolchain, directories, headers, the child program.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+
+use super::cache::KeyCompiler;
+use super::compiler::LEAST_TIMEOUT;
+use super::error::CompileError;
+use super::protocol::{ChildReply, ChildRequest, Outcome, PROTOCOL_VERSION, Work};
+use super::toolchain::{NvrtcInstall, Toolchain};
+use super::{exceeded, supervisor};
+use warpgauge_model::Target;
+
+/// What to do about a toolchain that does not serve.
+pub(crate) const REMEDY: &str =
+    "run `warpgauge toolchain install`, or see `warpgauge toolchain show` for what was found";
+
+/// Time that unpacking headers may take.
+const UNPACK_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What compilations share.
+pub(crate) struct Environment {
+    program: PathBuf,
+    run_dir: PathBuf,
+    headers_dir: PathBuf,
+    timeout: Duration,
+    toolchain: Toolchain,
+    /// Architectures that a library turned down, so that it is not asked again.
+    unsupported: Mutex<HashSet<(PathBuf, u32)>>,
+    unpacked: Mutex<HashMap<PathBuf, Arc<OnceCell<()>>>>,
+}
+
+/// Header directories of a compilation.
+#[derive(Debug, Default)]
+pub(crate) struct Headers {
+    /// In search order.
+    pub directories: Vec<PathBuf>,
+    /// What tells them apart from others, for the cache key.
+    pub identity: Vec<String>,
+    /// Where the library's own headers have to be unpacked first.
+    pub to_unpack: Option<PathBuf>,
+}
+
+impl Headers {
+    /// Headers of a toolkit.
+    pub(crate) fn of_directories(directories: &[PathBuf]) -> Self {
+        let stamp = |dir: &PathBuf| {
+            let marker = ["cuda_fp16.h", "cuda/std/version"].map(|name| dir.join(name));
+            let marker = marker.iter().find(|path| path.is_file()).unwrap_or(dir);
+            format!("{:?}", KeyCompiler::of(String::new(), marker).stamp)
+        };
+        Self {
+            identity: directories.iter().map(stamp).collect(),
+            directories: directories.to_vec(),
+            to_unpack: None,
+        }
+    }
+}
+
+impl Environment {
+    pub(crate) fn new(
+        program: PathBuf,
+        run_dir: PathBuf,
+        cache_dir: &Path,
+        timeout: Duration,
+        toolchain: Toolchain,
+    ) -> Self {
+        Self {
+            program,
+            run_dir,
+            headers_dir: cache_dir.join("headers"),
+            timeout,
+            toolchain,
+            unsupported: Mutex::default(),
+            unpacked: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn toolchain(&self) -> &Toolchain {
+        &self.toolchain
+    }
+
+    /// The libraries that may compile for a device, best first; never none.
+    pub(crate) fn nvrtc_for(
+        &self,
+        target: &Target,
+        arch: u32,
+    ) -> Result<Vec<&NvrtcInstall>, CompileError> {
+        let fitting = self.toolchain.nvrtc_for(target.driver_version, !target.emulated);
+        let unsupported = self.unsupported.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = |i: &&NvrtcInstall| !unsupported.contains(&(i.path.clone(), arch));
+        let usable: Vec<&NvrtcInstall> = fitting.iter().copied().filter(known).collect();
+        if !usable.is_empty() {
+            return Ok(usable);
+        }
+        let driver =
+            format!("{}.{}", target.driver_version / 1000, target.driver_version % 1000 / 10);
+        let list = |installs: &mut dyn Iterator<Item = &NvrtcInstall>| {
+            installs.map(NvrtcInstall::version_text).collect::<Vec<_>>().join(", ")
+        };
+        let what = if self.toolchain.nvrtc.is_empty() {
+            "no NVRTC (the CUDA run-time compiler) was found".to_owned()
+        } else if fitting.is_empty() {
+            format!(
+                "NVRTC {} makes machine code for newer drivers only; this one serves CUDA {driver}",
+                list(&mut self.toolchain.nvrtc.iter())
+            )
+        } else {
+            format!("NVRTC {} does not compile for sm_{arch}", list(&mut fitting.iter().copied()))
+        };
+        Err(CompileError::Environment { what, remedy: REMEDY.into() })
+    }
+
+    /// Remembers that a library does not compile for an architecture.
+    pub(crate) fn note_unsupported(&self, library: &Path, arch: u32) {
+        let mut unsupported = self.unsupported.lock().unwrap_or_else(PoisonError::into_inner);
+        unsupported.insert((library.to_owned(), arch));
+    }
+
+    /// Toolkit headers for a library: those installed with it, or those it carries.
+    pub(crate) fn headers_of(&self, install: &NvrtcInstall) -> Headers {
+        if !install.include_dirs.is_empty() {
+            return Headers::of_directories(&install.include_dirs);
+        }
+        if !install.has_bundled_headers() {
+            return Headers::default();
+        }
+        let root = self.headers_dir.join(format!("nvrtc-{}", install.version_text()));
+        Headers {
+            directories: vec![root.clone(), root.join("cccl")],
+            identity: vec![format!("bundled with {}", install.version_text())],
+            to_unpack: Some(root),
+        }
+    }
+
+    /// Has a library unpack the headers it carries to `directory`, once.
+    pub(crate) async fn unpack_headers(
+        &self,
+        install: &NvrtcInstall,
+        directory: &Path,
+    ) -> Result<(), CompileError> {
+        let cell = {
+            let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(unpacked.entry(directory.to_owned()).or_default())
+        };
+        cell.get_or_try_init(|| self.unpack(install, directory)).await.copied()
+    }
+
+    async fn unpack(&self, install: &NvrtcInstall, directory: &Path) -> Result<(), CompileError> {
+        if directory.is_dir() {
+            return Ok(());
+        }
+        let failed = |what: &str, e: &std::io::Error| {
+            CompileError::internal(format!("cannot {what} {}: {e}", directory.display()))
+        };
+        std::fs::create_dir_all(&self.headers_dir)
+            .map_err(|e| failed("create the parent of", &e))?;
+        // Beside its place, so that the finished tree is renamed into it in one step.
+        let staging = tempfile::Builder::new()
+            .prefix(".new-")
+            .tempdir_in(&self.headers_dir)
+            .map_err(|e| failed("prepare", &e))?;
+        let work = Work::UnpackHeaders { library: install.path.clone(), version: install.version };
+        match self.run_child_in(work, staging.path(), UNPACK_TIMEOUT).await?.result {
+            Outcome::HeadersUnpacked => {}
+            Outcome::Toolchain { what } | Outcome::Failed { what } => {
+                return Err(CompileError::Environment { what, remedy: REMEDY.into() });
+            }
+            _ => return Err(CompileError::internal("the compile child answered another question")),
+        }
+        match std::fs::rename(staging.path().join("include"), directory) {
+            // Another process was faster: its tree is as good.
+            Err(_) if directory.is_dir() => Ok(()),
+            Err(e) => Err(failed("move headers to", &e)),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Time that a compilation has, where its request allows so much.
+    pub(crate) fn limit(&self, wanted: Option<Duration>) -> Duration {
+        wanted.map_or(self.timeout, |wanted| wanted.max(LEAST_TIMEOUT).min(self.timeout))
+    }
+
+    /// Runs `work` in a fresh child with a private directory, with a deadline.
+    pub(crate) async fn run_child_for(
+        &self,
+        work: Work,
+        timeout: Duration,
+    ) -> Result<ChildReply, CompileError> {
+        let job_dir = tempfile::Builder::new().prefix("compile-").tempdir_in(&self.run_dir);
+        let job_dir = job_dir.map_err(|e| {
+            let run_dir = self.run_dir.display();
+            CompileError::internal(format!("cannot create a directory in {run_dir}: {e}"))
+        })?;
+        self.run_child_in(work, job_dir.path(), timeout).await
+    }
+
+    async fn run_child_in(
+        &self,
+        work: Work,
+        job_dir: &Path,
+        timeout: Duration,
+    ) -> Result<ChildReply, CompileError> {
+        let request = ChildRequest {
+            protocol: PROTOCOL_VERSION,
+            job_dir: job_dir.to_owned(),
+            // The wall clock is the parent's to watch.
+            cpu_seconds: exceeded::cpu_limit(timeout),
+            work,
+        };
+        supervisor::run(&self.program, &request, timeout).await
+    }
+}

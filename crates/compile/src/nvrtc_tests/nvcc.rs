@@ -1,0 +1,73 @@
+//! The nvcc backend, where nvcc is installed.
+
+use super::*;
+use warpgauge_contract::Backend;
+use warpgauge_model::FailureCode;
+
+fn metadata() -> KernelMetadata {
+    KernelMetadata { backend: Some(Backend::Nvcc), ..KernelMetadata::default() }
+}
+
+/// With nvcc: what it makes. Without: the error that says how to get it. Either is checked.
+async fn nvcc(bench: &Bench, kernel: &KernelCode) -> Option<Result<Artifact, CompileError>> {
+    let result = bench.compile(kernel).await;
+    if bench.compiler.toolchain().nvcc.is_some() {
+        return Some(result);
+    }
+    match result {
+        Err(CompileError::Environment { remedy, .. }) => {
+            assert!(remedy.contains("--with nvcc"), "{remedy}");
+            None
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn kernels_types_and_resources() {
+    let bench = Bench::new();
+    let source = "#include <cstdint>\n
+        extern \"C\" __global__ void k(const float* x, uint32_t n, double d) {
+            if (n > d) __trap(); }
+        template <class T> __global__ void scale(T* x, T by) { x[0] *= by; }";
+    let metadata = KernelMetadata { name_expressions: vec!["scale<float>".into()], ..metadata() };
+    let mut kernel = cuda_with(source, metadata);
+    let result = the_rest_needs_some!("nvcc", nvcc(&bench, &kernel).await);
+    let failure = match result {
+        Err(CompileError::Rejected(failure)) => failure,
+        other => panic!("two kernels and no name: {other:?}"),
+    };
+    assert_eq!(failure.code, FailureCode::AmbiguousKernel);
+    kernel.metadata.as_mut().unwrap().kernel_name = Some("k".into());
+    let artifact = bench.compile(&kernel).await.unwrap();
+    assert!(artifact.compiler.starts_with("nvcc 1"), "{}", artifact.compiler);
+    assert_eq!(artifact.kernels.len(), 2, "{:?}", artifact.kernels);
+    let expected = [const_pointer(CType::F32), CType::U32, CType::F64];
+    assert_eq!(types(artifact.entry_kernel()), expected);
+    assert_eq!(artifact.entry_kernel().params.as_ref().unwrap()[1].name.as_deref(), Some("n"));
+    let resources = artifact.entry_kernel().resources.unwrap();
+    assert!(resources.registers > 0 && resources.spill_store_bytes == Some(0), "{resources:?}");
+    let scale = artifact.kernels.iter().find(|k| k.name == "scale<float>").unwrap();
+    assert_eq!(types(scale), [pointer(CType::F32), CType::F32]);
+}
+
+#[tokio::test]
+async fn errors_carry_lines() {
+    let bench = Bench::new();
+    let source = "\nextern \"C\" __global__ void k(float* x) {\n  x[0] = undefined_thing;\n}\n";
+    let result = the_rest_needs_some!("nvcc", nvcc(&bench, &cuda_with(source, metadata())).await);
+    let Err(CompileError::Rejected(failure)) = result else { panic!("{result:?}") };
+    let first = &failure.diagnostics[0];
+    assert_eq!((first.file.as_deref(), first.line), (Some("kernel.cu"), Some(3)), "{failure:?}");
+}
+
+#[tokio::test]
+async fn an_emulated_device_gets_ptx() {
+    let bench = Bench::new();
+    let kernel = cuda_with("extern \"C\" __global__ void k(float* x) { x[0] = 1; }", metadata());
+    needs!("nvcc", bench.compiler.toolchain().nvcc.is_some());
+    let artifact = bench.compiler.compile(&kernel, &EMULATED, CompileOptions::default()).await;
+    let artifact = artifact.unwrap();
+    assert_eq!(artifact.format, ImageFormat::Ptx);
+    assert_eq!(types(artifact.entry_kernel()), [pointer(CType::F32)]);
+}

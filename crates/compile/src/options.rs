@@ -1,0 +1,363 @@
+//! Which compiler options a caller may give.
+//!
+//! The list says what is allowed: an option that is not on it is refused by name. Options that make
+//! the compiler read or write files are refused with the reason; options of nvcc that mean nothing
+//! to NVRTC (host code, linking) are dropped.
+
+use super::error::CompileError;
+use warpgauge_contract::Backend;
+use warpgauge_model::FailureCode;
+
+/// Most options of one request.
+const MAX_OPTIONS: usize = 256;
+
+/// Longest option, in bytes.
+const MAX_OPTION_BYTES: usize = 4096;
+
+/// Options that passed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CheckedOptions {
+    /// For the compiler's command line, one word each.
+    pub words: Vec<String>,
+    /// Architecture-specific (`a`) or family-specific (`f`) code was asked for.
+    pub arch_suffix: Option<char>,
+    /// Line information was asked for.
+    pub lineinfo: bool,
+}
+
+/// What happens to an option.
+#[derive(Clone, Copy)]
+enum Action {
+    /// Given to either compiler as `NAME` or `NAME=VALUE`.
+    Pass,
+    /// Given to nvcc; means nothing to NVRTC.
+    NvccOnly,
+    /// Names the architecture.
+    Arch,
+    /// Asks for line information.
+    Lineinfo,
+    /// Options for the assembler.
+    Ptxas,
+    /// Not allowed, for this reason.
+    Refuse(&'static str),
+}
+
+/// Whether an option has a value.
+#[derive(Clone, Copy, PartialEq)]
+enum Value {
+    No,
+    /// `NAME=VALUE` or `NAME VALUE`.
+    Yes,
+    /// `NAME` or `NAME=VALUE`.
+    Maybe,
+    /// `-DX`: the value may follow without a separator.
+    Joined,
+}
+
+struct Rule {
+    /// All spellings; the first is given to the compiler.
+    names: &'static [&'static str],
+    value: Value,
+    action: Action,
+}
+
+const fn rule(names: &'static [&'static str], value: Value, action: Action) -> Rule {
+    Rule { names, value, action }
+}
+
+const FILES: &str = "the compiler reads only the toolkit's own headers; put code into source_code";
+const OUTPUT: &str = "the output is the service's to choose";
+const TOOLS: &str = "the compiler's own parts are the service's to choose";
+
+const RULES: &[Rule] = &[
+    rule(&["--use_fast_math", "-use_fast_math"], Value::No, Action::Pass),
+    rule(&["--ftz", "-ftz"], Value::Yes, Action::Pass),
+    rule(&["--prec-div", "-prec-div"], Value::Yes, Action::Pass),
+    rule(&["--prec-sqrt", "-prec-sqrt"], Value::Yes, Action::Pass),
+    rule(&["--fmad", "-fmad"], Value::Yes, Action::Pass),
+    rule(&["--maxrregcount", "-maxrregcount"], Value::Yes, Action::Pass),
+    rule(&["--std", "-std"], Value::Yes, Action::Pass),
+    rule(&["--device-debug", "-G"], Value::No, Action::Pass),
+    rule(&["--generate-line-info", "-lineinfo", "--lineinfo"], Value::No, Action::Lineinfo),
+    rule(&["--extra-device-vectorization", "-extra-device-vectorization"], Value::No, Action::Pass),
+    rule(&["--restrict", "-restrict"], Value::No, Action::Pass),
+    rule(&["--dopt", "-dopt"], Value::Yes, Action::Pass),
+    rule(&["--Ofast-compile", "-Ofast-compile", "-Ofc"], Value::Yes, Action::Pass),
+    rule(&["--split-compile", "-split-compile"], Value::Yes, Action::Pass),
+    rule(&["--device-int128", "-device-int128"], Value::No, Action::Pass),
+    rule(&["--device-float128", "-device-float128"], Value::No, Action::Pass),
+    rule(&["--diag-suppress", "-diag-suppress"], Value::Yes, Action::Pass),
+    rule(&["--diag-warn", "-diag-warn"], Value::Yes, Action::Pass),
+    rule(&["--diag-error", "-diag-error"], Value::Yes, Action::Pass),
+    rule(&["--disable-warnings", "-w"], Value::No, Action::Pass),
+    rule(&["--define-macro", "-D"], Value::Joined, Action::Pass),
+    rule(&["--undefine-macro", "-U"], Value::Joined, Action::Pass),
+    rule(&["--ptxas-options", "-Xptxas"], Value::Yes, Action::Ptxas),
+    rule(&["--gpu-architecture", "-arch", "--arch"], Value::Yes, Action::Arch),
+    rule(&["--gpu-code", "-code", "-gencode", "--generate-code"], Value::Yes, Action::Arch),
+    rule(
+        &["--default-device", "-default-device"],
+        Value::No,
+        Action::Refuse(
+            "it would make host code compile for the device and change what the kernel means",
+        ),
+    ),
+    rule(&["--expt-relaxed-constexpr", "-expt-relaxed-constexpr"], Value::No, Action::NvccOnly),
+    rule(&["--expt-extended-lambda", "-expt-extended-lambda"], Value::No, Action::NvccOnly),
+    rule(&["--extended-lambda", "-extended-lambda"], Value::No, Action::NvccOnly),
+    rule(&["-O0", "-O1", "-O2", "-O3"], Value::No, Action::NvccOnly),
+    rule(&["--optimize", "-O"], Value::Yes, Action::NvccOnly),
+    rule(&["--Werror", "-Werror"], Value::Maybe, Action::NvccOnly),
+    rule(
+        &["-Wall", "-Wextra"],
+        Value::No,
+        Action::Refuse("it is an option of the host compiler, and there is no host code"),
+    ),
+    rule(&["--machine", "-m"], Value::Yes, Action::NvccOnly),
+    rule(&["-m64"], Value::No, Action::NvccOnly),
+    rule(&["--debug", "-g"], Value::No, Action::NvccOnly),
+    rule(
+        &["-dlto", "--dlink-time-opt", "-lto", "--gen-opt-lto"],
+        Value::No,
+        Action::Refuse("link-time optimisation yields no loadable image here"),
+    ),
+    rule(
+        &["-rdc", "--relocatable-device-code"],
+        Value::Yes,
+        Action::Refuse("relocatable code is not loadable; put all code into one source"),
+    ),
+    rule(
+        &["-dc", "--device-c", "-dw", "--device-w"],
+        Value::No,
+        Action::Refuse("relocatable code is not loadable; put all code into one source"),
+    ),
+    rule(&["-I", "--include-path", "-isystem"], Value::Joined, Action::Refuse(FILES)),
+    rule(&["-include", "--pre-include"], Value::Yes, Action::Refuse(FILES)),
+    rule(&["-optf", "--options-file"], Value::Yes, Action::Refuse(FILES)),
+    rule(&["-L", "-l", "--library", "--library-path"], Value::Joined, Action::Refuse(FILES)),
+    rule(&["--use-bundled-headers"], Value::Yes, Action::Refuse(FILES)),
+    rule(
+        &["--pch", "-pch", "--create-pch", "--use-pch", "--pch-dir"],
+        Value::Maybe,
+        Action::Refuse(OUTPUT),
+    ),
+    rule(
+        &["-o", "--output-file", "-odir", "--output-directory"],
+        Value::Yes,
+        Action::Refuse(OUTPUT),
+    ),
+    rule(&["--time", "-time"], Value::Yes, Action::Refuse(OUTPUT)),
+    rule(&["--fdevice-time-trace", "-fdevice-time-trace"], Value::Yes, Action::Refuse(OUTPUT)),
+    rule(
+        &["-c", "-ptx", "-cubin", "-fatbin", "--ptx", "--cubin", "--fatbin", "-E", "-run"],
+        Value::No,
+        Action::Refuse(OUTPUT),
+    ),
+    rule(
+        &["-keep", "--keep", "--dryrun", "-dryrun", "--fdevice-syntax-only"],
+        Value::No,
+        Action::Refuse(OUTPUT),
+    ),
+    rule(&["-keep-dir", "--keep-dir"], Value::Yes, Action::Refuse(OUTPUT)),
+    rule(
+        &["-Xcompiler", "--compiler-options", "-Xlinker", "-Xnvlink"],
+        Value::Yes,
+        Action::Refuse(TOOLS),
+    ),
+    rule(&["-ccbin", "--compiler-bindir"], Value::Yes, Action::Refuse(TOOLS)),
+    rule(&["-x", "--x"], Value::Yes, Action::Refuse(TOOLS)),
+];
+
+/// Assembler options that neither read nor write files.
+const PTXAS_ALLOWED: &[&str] = &[
+    "-v",
+    "--verbose",
+    "-O",
+    "--opt-level",
+    "-dlcm",
+    "--def-load-cache",
+    "-dscm",
+    "--def-store-cache",
+    "-warn-spills",
+    "--warn-on-spills",
+    "-warn-lmem-usage",
+    "--warn-on-local-memory-usage",
+    "-w",
+    "--disable-warnings",
+    "-maxrregcount",
+    "--maxrregcount",
+    "-fmad",
+    "--fmad",
+    "-allow-expensive-optimizations",
+    "--allow-expensive-optimizations",
+    "-disable-optimizer-constants",
+    "--disable-optimizer-constants",
+    "-register-usage-level",
+    "--register-usage-level",
+];
+
+/// Checks `options` for a device of architecture `arch` (10 × major + minor).
+pub(crate) fn check(
+    options: &[String],
+    backend: Backend,
+    arch: u32,
+) -> Result<CheckedOptions, CompileError> {
+    if options.len() > MAX_OPTIONS {
+        let message =
+            format!("{} compiler options; at most {MAX_OPTIONS} are allowed", options.len());
+        return Err(CompileError::rejected(FailureCode::TooManyCompilerOptions, message));
+    }
+    let mut words = Vec::new();
+    for option in options {
+        if option.len() > MAX_OPTION_BYTES || option.contains('\0') {
+            let message = format!(
+                "a compiler option is longer than {MAX_OPTION_BYTES} bytes or \
+                contains a NUL byte"
+            );
+            return Err(CompileError::rejected(FailureCode::InvalidCompilerOption, message));
+        }
+        // `-D` may define to a text with spaces; elsewhere a space separates.
+        if option.starts_with("-D") {
+            words.push(option.as_str());
+        } else {
+            words.extend(option.split_whitespace());
+        }
+    }
+    let mut checked = CheckedOptions::default();
+    let mut rest = words.as_slice();
+    while let Some((word, tail)) = rest.split_first() {
+        rest = tail;
+        let (rule, joined) = find(word).ok_or_else(|| unknown(word))?;
+        let value = match (joined, rule.value) {
+            (None, Value::Yes | Value::Joined) => {
+                let (value, tail) = rest.split_first().ok_or_else(|| no_value(word))?;
+                rest = tail;
+                Some(*value)
+            }
+            (joined, _) => joined,
+        };
+        apply(&mut checked, word, rule, value, backend, arch)?;
+    }
+    Ok(checked)
+}
+
+/// The rule for a word, and the value that is part of the word.
+fn find(word: &str) -> Option<(&'static Rule, Option<&str>)> {
+    let exact = RULES.iter().find(|rule| rule.names.contains(&word));
+    if let Some(rule) = exact {
+        return Some((rule, None));
+    }
+    if let Some((name, value)) = word.split_once('=') {
+        let takes = |r: &&Rule| r.value != Value::No && r.names.contains(&name);
+        if let Some(rule) = RULES.iter().find(takes) {
+            return Some((rule, Some(value)));
+        }
+    }
+    RULES.iter().filter(|rule| rule.value == Value::Joined).find_map(|rule| {
+        let short = rule.names.iter().filter(|name| name.len() == 2);
+        short.filter_map(|name| word.strip_prefix(name)).map(|value| (rule, Some(value))).next()
+    })
+}
+
+fn apply(
+    checked: &mut CheckedOptions,
+    word: &str,
+    rule: &Rule,
+    value: Option<&str>,
+    backend: Backend,
+    arch: u32,
+) -> Result<(), CompileError> {
+    let spelled = || match value {
+        Some(value) => format!("{}={value}", rule.names[0]),
+        None => rule.names[0].to_owned(),
+    };
+    match rule.action {
+        Action::Pass => checked.words.push(spelled()),
+        Action::NvccOnly if backend == Backend::Nvcc => checked.words.push(word_of(word, value)),
+        Action::NvccOnly => {}
+        Action::Lineinfo => checked.lineinfo = true,
+        Action::Arch => checked.arch_suffix = arch_suffix(word, value, arch)?,
+        Action::Ptxas => {
+            for part in value.unwrap_or("").split(',') {
+                check_ptxas(part)?;
+            }
+            checked.words.push(spelled());
+        }
+        Action::Refuse(reason) => {
+            let message = format!("compiler option {word:?} is not allowed: {reason}");
+            return Err(CompileError::rejected(FailureCode::CompilerOptionRefused, message));
+        }
+    }
+    Ok(())
+}
+
+/// As given, with a value that stood apart joined to it.
+fn word_of(word: &str, value: Option<&str>) -> String {
+    match value {
+        Some(value) if !word.contains('=') => format!("{word}={value}"),
+        _ => word.to_owned(),
+    }
+}
+
+/// The suffix of an architecture that must be the device's own.
+fn arch_suffix(word: &str, value: Option<&str>, arch: u32) -> Result<Option<char>, CompileError> {
+    let value = value.unwrap_or("");
+    let mut suffix = None;
+    for part in value.split(['=', ',']) {
+        let name = part.trim_matches(['[', ']', '"', '\'']);
+        let Some(rest) = name.strip_prefix("sm_").or_else(|| name.strip_prefix("compute_")) else {
+            if matches!(name, "arch" | "code" | "native") {
+                continue;
+            }
+            return Err(wrong_arch(word, value, arch));
+        };
+        let (digits, tail) = rest.split_at(rest.trim_end_matches(['a', 'f']).len());
+        if digits.parse() != Ok(arch) || tail.len() > 1 {
+            return Err(wrong_arch(word, value, arch));
+        }
+        suffix = tail.chars().next().or(suffix);
+    }
+    Ok(suffix)
+}
+
+fn wrong_arch(word: &str, value: &str, arch: u32) -> CompileError {
+    let asked = if word.contains('=') || value.is_empty() {
+        word.to_owned()
+    } else {
+        format!("{word} {value}")
+    };
+    let message = format!(
+        "compiler option {asked:?} asks for another architecture than the device's sm_{arch}; \
+         leave it out, the service compiles for the device"
+    );
+    CompileError::rejected(FailureCode::WrongArchitecture, message)
+}
+
+fn check_ptxas(option: &str) -> Result<(), CompileError> {
+    let name = option.split('=').next().unwrap_or(option);
+    let level = name.strip_prefix("-O").is_some_and(|l| matches!(l, "0" | "1" | "2" | "3"));
+    if level || PTXAS_ALLOWED.contains(&name) {
+        return Ok(());
+    }
+    let message = format!("assembler option {option:?} is unknown or not allowed");
+    Err(CompileError::rejected(FailureCode::UnknownCompilerOption, message))
+}
+
+fn unknown(word: &str) -> CompileError {
+    let shown: String = word.chars().take(200).collect();
+    let message = if shown.starts_with('-') {
+        format!("unknown compiler option {shown:?}")
+    } else {
+        format!("{shown:?} is no compiler option: options begin with a dash")
+    };
+    CompileError::rejected(FailureCode::UnknownCompilerOption, message)
+}
+
+fn no_value(word: &str) -> CompileError {
+    let message = format!("compiler option {word:?} lacks its value");
+    CompileError::rejected(FailureCode::InvalidCompilerOption, message)
+}
+
+#[cfg(test)]
+#[path = "options_tests.rs"]
+mod tests;

@@ -1,0 +1,286 @@
+//! PTX, cubin and fatbin: nothing to compile, everything to check before a driver sees it.
+
+use super::artifact::{Artifact, CompileTimings, KernelInfo};
+use super::binary::{
+    Cubin, FatbinEntry, FatbinKind, Ptx, cuda_version_of, read_cubin, read_fatbin, read_ptx,
+};
+use super::cache::KeyInputs;
+use super::describe::Knowledge;
+use super::error::CompileError;
+use super::job::{kernel_name, source_text};
+use super::select::select;
+use warpgauge_contract::{Backend, KernelCode, KernelType};
+use warpgauge_model::{FailureCode, ImageFormat, Target};
+
+/// Largest image, in bytes.
+const MAX_BINARY_BYTES: u64 = 256 << 20;
+
+/// Name of the compiler in artifacts that were not compiled here.
+const PASSTHROUGH: &str = "passthrough";
+
+/// An image that a caller sent.
+pub(crate) struct Passthrough {
+    kind: KernelType,
+    code: Vec<u8>,
+    target: Target,
+    kernel_name: Option<String>,
+}
+
+impl Passthrough {
+    /// Takes the image out of a request; `None` for CUDA source.
+    pub(crate) fn new(kernel: &KernelCode, target: &Target) -> Result<Option<Self>, CompileError> {
+        let code = match kernel.kernel_type {
+            KernelType::Cuda => return Ok(None),
+            KernelType::Ptx => source_text(kernel)?.as_bytes().to_vec(),
+            KernelType::Cubin | KernelType::Fatbin => binary(kernel)?,
+            other => {
+                let message = format!("kernels of type {other:?} are not compiled here");
+                return Err(CompileError::rejected(FailureCode::UnsupportedKernelType, message));
+            }
+        };
+        let kernel_name = kernel_name(kernel.metadata.as_ref())?.map(str::to_owned);
+        Ok(Some(Self { kind: kernel.kernel_type, code, target: *target, kernel_name }))
+    }
+
+    /// Checks the image and describes its kernels.
+    pub(crate) fn check(self) -> Result<Artifact, CompileError> {
+        let name = self.kernel_name.as_deref();
+        let mut artifact = match self.kind {
+            KernelType::Cubin => cubin(&self.code, &self.target, name)?,
+            KernelType::Fatbin => fatbin(&self.code, &self.target, name)?,
+            _ => ptx(&String::from_utf8_lossy(&self.code), &self.target, name)?,
+        };
+        let inputs = KeyInputs {
+            kind: self.kind,
+            code: &self.code,
+            options: &[],
+            arch_suffix: None,
+            backend: Backend::default(),
+            name_expressions: &[],
+            kernel_name: name,
+            target: self.target,
+            lineinfo: false,
+            compiler: None,
+            prelude: "",
+            headers: &[],
+        };
+        artifact.key = inputs.key().to_string();
+        Ok(artifact)
+    }
+}
+
+fn binary(kernel: &KernelCode) -> Result<Vec<u8>, CompileError> {
+    let kind = format!("{:?}", kernel.kernel_type).to_lowercase();
+    let Some(blob) = &kernel.binary_b64 else {
+        let message = format!("kernel.binary_b64 is missing; a {kind} is sent as base64 there");
+        return Err(CompileError::rejected(FailureCode::MissingBinary, message));
+    };
+    let bytes = blob.to_bytes(MAX_BINARY_BYTES).map_err(|e| {
+        let message = format!("kernel.binary_b64 does not give a {kind}: {e}");
+        CompileError::rejected(FailureCode::InvalidBinary, message)
+    })?;
+    if bytes.is_empty() {
+        let message = format!("kernel.binary_b64 is empty; a {kind} is sent as base64 there");
+        return Err(CompileError::rejected(FailureCode::MissingBinary, message));
+    }
+    Ok(bytes)
+}
+
+/// Checks PTX text and describes its kernels.
+fn ptx(text: &str, target: &Target, kernel_name: Option<&str>) -> Result<Artifact, CompileError> {
+    let ptx = read_ptx(text)
+        .map_err(|e| CompileError::rejected(FailureCode::InvalidPtx, e.to_string()))?;
+    check_ptx(&ptx, target)?;
+    let knowledge = Knowledge::default();
+    let kernels: Vec<KernelInfo> = ptx.kernels.into_iter().map(|k| knowledge.ptx(k)).collect();
+    let entry = select(&kernels, kernel_name, &[])?;
+    Ok(artifact(text.as_bytes(), ImageFormat::Ptx, kernels, entry))
+}
+
+fn check_ptx(ptx: &Ptx, target: &Target) -> Result<(), CompileError> {
+    let needed = cuda_version_of(ptx.version);
+    // The emulator reads PTX itself and refuses by instruction, not by version.
+    if !target.emulated && needed > target.driver_version {
+        let (major, minor) = ptx.version;
+        let message = format!(
+            "the PTX is version {major}.{minor}, which needs a driver for CUDA {} or newer; this \
+             driver serves CUDA {}: compile with an older toolkit, or send the CUDA source",
+            cuda_text(needed),
+            cuda_text(target.driver_version)
+        );
+        return Err(CompileError::rejected(FailureCode::PtxTooNew, message));
+    }
+    let Some((arch, suffix)) = ptx.arch() else {
+        let message = format!("the PTX target {:?} is no architecture such as sm_80", ptx.target);
+        return Err(CompileError::rejected(FailureCode::InvalidPtx, message));
+    };
+    let device = target.architecture();
+    // `a` code runs on its own architecture only, `f` code within its family.
+    let fits = match suffix {
+        "" => arch <= device,
+        "a" => arch == device,
+        "f" => arch <= device && arch / 10 == device / 10,
+        _ => false,
+    };
+    if !fits {
+        let message = format!(
+            "the PTX is for {} and the device is sm_{device}; compile for sm_{device} or an older \
+             architecture",
+            ptx.target
+        );
+        return Err(CompileError::rejected(FailureCode::WrongArchitecture, message));
+    }
+    Ok(())
+}
+
+fn cuda_text(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+/// Machine code runs on its own major architecture, at the same minor version or a later one.
+fn runs_on(code: u32, device: u32) -> bool {
+    code / 10 == device / 10 && code <= device
+}
+
+/// Checks a cubin and describes its kernels.
+fn cubin(
+    image: &[u8],
+    target: &Target,
+    kernel_name: Option<&str>,
+) -> Result<Artifact, CompileError> {
+    let cubin = read_cubin(image)
+        .map_err(|e| CompileError::rejected(FailureCode::InvalidCubin, e.to_string()))?;
+    let device = target.architecture();
+    if target.emulated {
+        let message = format!(
+            "the cubin holds machine code for sm_{}, which an emulated device cannot run; send PTX \
+             or CUDA source",
+            cubin.arch
+        );
+        return Err(CompileError::rejected(FailureCode::EmulatorNeedsPtx, message));
+    }
+    if !runs_on(cubin.arch, device) {
+        let message = format!(
+            "the cubin is for sm_{} and the device is sm_{device}; compile for sm_{device}, or \
+             send PTX or CUDA source",
+            cubin.arch
+        );
+        return Err(CompileError::rejected(FailureCode::WrongArchitecture, message));
+    }
+    let kernels = machine_code(cubin);
+    let entry = select(&kernels, kernel_name, &[])?;
+    Ok(artifact(image, ImageFormat::Cubin, kernels, entry))
+}
+
+fn machine_code(cubin: Cubin) -> Vec<KernelInfo> {
+    let knowledge = Knowledge::default();
+    cubin.kernels.into_iter().map(|k| knowledge.machine_code(k)).collect()
+}
+
+/// Checks a fatbin, finds the image that the driver would take, and describes its kernels.
+fn fatbin(
+    image: &[u8],
+    target: &Target,
+    kernel_name: Option<&str>,
+) -> Result<Artifact, CompileError> {
+    let entries = read_fatbin(image)
+        .map_err(|e| CompileError::rejected(FailureCode::InvalidFatbin, e.to_string()))?;
+    let device = target.architecture();
+    let Some(chosen) = choose(&entries, device, target.emulated) else {
+        let message = format!(
+            "the fatbin has nothing for {}sm_{device}; it holds {}",
+            if target.emulated { "an emulated device (which needs PTX) of " } else { "" },
+            contents(&entries)
+        );
+        return Err(CompileError::rejected(FailureCode::WrongArchitecture, message));
+    };
+    let Some(inner) = chosen.image() else {
+        if target.emulated {
+            let message = "the PTX in the fatbin is compressed in a way not understood here; send \
+                the PTX itself, or build with --no-compress";
+            return Err(CompileError::rejected(FailureCode::EmulatorNeedsPtx, message));
+        }
+        return opaque(image, &entries, kernel_name);
+    };
+    match chosen.kind {
+        FatbinKind::Ptx => {
+            let text = String::from_utf8_lossy(&inner);
+            let text = text.trim_end_matches('\0');
+            let inside = ptx(text, target, kernel_name)?;
+            if target.emulated {
+                return Ok(inside);
+            }
+            Ok(artifact(image, ImageFormat::Fatbin, inside.kernels, inside.entry))
+        }
+        _ => {
+            let inside = cubin(&inner, target, kernel_name)?;
+            Ok(artifact(image, ImageFormat::Fatbin, inside.kernels, inside.entry))
+        }
+    }
+}
+
+/// The newest machine code that runs, else the newest PTX that can be compiled.
+fn choose<'a, 'b>(
+    entries: &'b [FatbinEntry<'a>],
+    device: u32,
+    emulated: bool,
+) -> Option<&'b FatbinEntry<'a>> {
+    let best = |kind, fits: &dyn Fn(u32) -> bool| {
+        entries.iter().filter(|e| e.kind == kind && fits(e.arch)).max_by_key(|e| e.arch)
+    };
+    let ptx = || best(FatbinKind::Ptx, &|arch| arch <= device);
+    if emulated {
+        return ptx();
+    }
+    best(FatbinKind::Cubin, &|arch| runs_on(arch, device)).or_else(ptx)
+}
+
+fn contents(entries: &[FatbinEntry<'_>]) -> String {
+    let name = |entry: &FatbinEntry<'_>| match entry.kind {
+        FatbinKind::Ptx => format!("PTX for compute_{}", entry.arch),
+        FatbinKind::Cubin => format!("machine code for sm_{}", entry.arch),
+        FatbinKind::Other(kind) => format!("an image of kind {kind} for sm_{}", entry.arch),
+    };
+    match entries {
+        [] => "no image".into(),
+        entries => entries.iter().map(name).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// A fatbin whose image cannot be read here: the driver will, so the caller's word has to do.
+fn opaque(
+    image: &[u8],
+    entries: &[FatbinEntry<'_>],
+    kernel_name: Option<&str>,
+) -> Result<Artifact, CompileError> {
+    let Some(name) = kernel_name else {
+        let message = format!(
+            "the images of the fatbin are compressed in a way not understood here ({}): give \
+             metadata.kernel_name",
+            contents(entries)
+        );
+        return Err(CompileError::rejected(FailureCode::AmbiguousKernel, message));
+    };
+    let kernel =
+        KernelInfo { symbol: name.into(), name: name.into(), params: None, resources: None };
+    Ok(artifact(image, ImageFormat::Fatbin, vec![kernel], 0))
+}
+
+fn artifact(image: &[u8], format: ImageFormat, kernels: Vec<KernelInfo>, entry: usize) -> Artifact {
+    Artifact {
+        image: image.into(),
+        format,
+        kernels,
+        entry,
+        compiler: PASSTHROUGH.into(),
+        log: String::new(),
+        diagnostics: Vec::new(),
+        key: String::new(),
+        cache_hit: false,
+        timings: CompileTimings::default(),
+    }
+}
+
+#[cfg(test)]
+#[path = "passthrough_tests.rs"]
+mod tests;

@@ -1,0 +1,80 @@
+//! Sources that a compiler could not be let finish: for a while they are not tried again.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::cache::Key;
+use super::error::{CompileError, CompileFailure};
+
+/// Most sources that are remembered.
+const MAX_KEPT: usize = 64;
+
+/// How long, at most: a machine that was busy may be idle by then.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+
+/// The sources, the latest last. Without it one request compiles such a source several times, each
+/// time as long as it may take: a comparison does, to see whether two images are the same.
+#[derive(Default)]
+pub(super) struct Refused(Mutex<VecDeque<Entry>>);
+
+struct Entry {
+    key: Key,
+    /// How long the compiler was let work.
+    limit: Duration,
+    at: Instant,
+    failure: CompileFailure,
+}
+
+impl Refused {
+    /// What came of a source lately. Whoever allows it more time than it was given has it tried
+    /// again.
+    pub(super) fn find(&self, key: &Key, limit: Duration, now: Instant) -> Option<CompileError> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|entry| now.saturating_duration_since(entry.at) < KEPT_FOR);
+        let fits = |entry: &&Entry| entry.key == *key && entry.limit >= limit;
+        let found = kept.iter().find(fits)?;
+        Some(CompileError::Rejected(Box::new(found.failure.clone())))
+    }
+
+    /// Remembers what came of a source, if it cost as much as it may.
+    pub(super) fn note(&self, key: &Key, limit: Duration, error: &CompileError, now: Instant) {
+        let CompileError::Rejected(failure) = error else { return };
+        if !failure.is_exceeded() {
+            return;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|entry| entry.key != *key);
+        let failure = CompileFailure::clone(failure);
+        kept.push_back(Entry { key: key.clone(), limit, at: now, failure });
+        while kept.len() > MAX_KEPT {
+            kept.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::tests::key;
+    use warpgauge_model::FailureCode;
+
+    #[test]
+    fn a_limit_is_remembered_for_a_while_and_for_no_more_time() {
+        let (refused, now) = (Refused::default(), Instant::now());
+        let error = |code| CompileError::rejected(code, "m");
+        let seconds = Duration::from_secs;
+        refused.note(&key("a"), seconds(10), &error(FailureCode::CompilerTimeout), now);
+        refused.note(&key("b"), seconds(10), &error(FailureCode::CompilationFailed), now);
+        let found = |name: &str, limit, at| refused.find(&key(name), seconds(limit), at).is_some();
+        assert!(found("a", 10, now) && found("a", 5, now));
+        assert!(!found("a", 11, now), "it may have more time");
+        assert!(!found("b", 10, now), "an error of the source is cheap to find again");
+        assert!(!found("a", 10, now + KEPT_FOR));
+        for number in 0..2 * MAX_KEPT {
+            let error = error(FailureCode::CompilerCrashed);
+            refused.note(&key(&number.to_string()), seconds(1), &error, now);
+        }
+        assert_eq!(refused.0.lock().unwrap().len(), MAX_KEPT);
+    }
+}

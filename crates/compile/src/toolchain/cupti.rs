@@ -1,0 +1,74 @@
+//! Where CUPTI is: the library that reads hardware counters in process.
+
+use std::path::{Path, PathBuf};
+
+use warpgauge_device::cupti::major_version;
+
+/// Folders below a place that may hold CUPTI, beside those for libraries in general.
+const EXTRA: [&str; 2] = ["extras/CUPTI/lib64", "extras/CUPTI/lib"];
+
+/// Oldest major version of CUDA whose CUPTI has the Range Profiler (since 12.6).
+const OLDEST: u32 = 12;
+
+/// The libraries in these folders and below these places, in that order, one path per file.
+pub(super) fn find(places: &[&Path], library_dirs: impl Fn(&Path) -> Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    let mut real = Vec::new();
+    for place in places {
+        let extra = EXTRA.iter().map(|extra| place.join(extra));
+        for folder in library_dirs(place).into_iter().chain(extra) {
+            for path in libraries(&folder) {
+                let Ok(target) = path.canonicalize() else { continue };
+                if !real.contains(&target) {
+                    real.push(target);
+                    found.push(path);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Those of a folder, by the name that a program asks for: `libcupti.so.13`; newest first.
+fn libraries(folder: &Path) -> Vec<PathBuf> {
+    let Ok(listing) = folder.read_dir() else { return Vec::new() };
+    let mut majors: Vec<u32> = listing
+        .flatten()
+        .filter_map(|entry| major_version(entry.file_name().to_str()?))
+        .filter(|&major| major >= OLDEST)
+        .collect();
+    majors.sort_by_key(|&major| std::cmp::Reverse(major));
+    majors.into_iter().map(|major| folder.join(format!("libcupti.so.{major}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_found_once_and_those_too_old_are_not() {
+        let root = tempfile::tempdir().unwrap();
+        let file = |path: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, b"").unwrap();
+        };
+        file("a/extras/CUPTI/lib64/libcupti.so.12");
+        file("a/extras/CUPTI/lib64/libcupti.so.2025.1.1");
+        file("a/extras/CUPTI/lib64/libcupti.so.11");
+        file("b/lib/libcupti.so.13");
+        std::os::unix::fs::symlink(
+            root.path().join("b/lib/libcupti.so.13"),
+            root.path().join("b/libcupti.so.13"),
+        )
+        .unwrap();
+        let places = [root.path().join("a"), root.path().join("b"), root.path().join("none")];
+        let places: Vec<&Path> = places.iter().map(PathBuf::as_path).collect();
+        let found = find(&places, |place| vec![place.to_owned(), place.join("lib")]);
+        let short = |paths: &[PathBuf]| -> Vec<String> {
+            let inside = |path: &PathBuf| path.strip_prefix(root.path()).unwrap().to_owned();
+            paths.iter().map(|path| inside(path).display().to_string()).collect()
+        };
+        assert_eq!(short(&found), ["a/extras/CUPTI/lib64/libcupti.so.12", "b/libcupti.so.13"]);
+    }
+}

@@ -1,0 +1,137 @@
+//! Configuration: the embedded, commented `default.toml` is both the defaults and the template.
+//!
+//! Embedded defaults < `--config FILE` < environment < command line. [`Config::load`] merges the
+//! four; [`Config::load_with_origins`] also says where each value came from. Every setting is one
+//! line of the table in [`settings`]: its key, its type and range, its environment variable.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod load;
+pub mod settings;
+mod values;
+
+use serde::{Deserialize, Serialize};
+
+pub use error::{ConfigError, Origin};
+pub use load::{CliOverrides, Effective};
+pub use values::DeviceSelection;
+
+/// The defaults, as shipped.
+pub const DEFAULT_TOML: &str = include_str!("default.toml");
+
+/// Every setting. `default.toml` documents each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct Config {
+    pub server: ServerConfig,
+    pub devices: DevicesConfig,
+    pub compile: CompileConfig,
+    pub measure: MeasureConfig,
+    pub tools: ToolsConfig,
+    pub limits: LimitsConfig,
+    pub storage: StorageConfig,
+    pub log: LogConfig,
+}
+
+/// `[server]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct ServerConfig {
+    pub host: String,
+    pub port: u16,
+    pub api_keys: Vec<String>,
+    pub admin_keys: Vec<String>,
+    pub webhook_secret: String,
+    pub webhook_hosts: Vec<String>,
+    pub allowed_hosts: Vec<String>,
+    pub body_limit_bytes: u64,
+    pub max_connections: usize,
+    pub idle_timeout_s: f64,
+    pub head_timeout_s: f64,
+    pub body_timeout_s: f64,
+    pub stall_timeout_s: f64,
+    pub min_bytes_per_s: f64,
+    pub shutdown_grace_s: f64,
+}
+
+/// `[devices]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct DevicesConfig {
+    #[serde(rename = "use")]
+    pub selection: String,
+    pub emulator: String,
+    pub hot_spare: bool,
+    pub queue_capacity: usize,
+    pub device_metrics: bool,
+}
+
+/// `[compile]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct CompileConfig {
+    pub parallelism: usize,
+    pub timeout_s: f64,
+    pub cache_max_bytes: u64,
+    pub toolchain: String,
+}
+
+/// `[measure]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct MeasureConfig {
+    pub min_warmup_s: f64,
+}
+
+/// `[tools]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct ToolsConfig {
+    pub path: String,
+    pub timeout_s: f64,
+    pub clock_control: String,
+}
+
+/// `[limits]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct LimitsConfig {
+    pub max_tensor_bytes: u64,
+    pub max_total_bytes: u64,
+    pub max_output_bytes: u64,
+    pub max_decoded_bytes: u64,
+    pub max_sweep_points: usize,
+    pub max_queued_per_key: u64,
+    pub max_running_per_key: u64,
+}
+
+/// `[storage]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct StorageConfig {
+    pub data_dir: String,
+    pub database_url: String,
+    pub durability: String,
+    pub keep_days: f64,
+    pub keep_jobs: u64,
+    pub keep_bytes: u64,
+    pub keep_points: u64,
+    pub artifacts_max_bytes: u64,
+}
+
+/// `[log]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct LogConfig {
+    pub level: String,
+}

@@ -1,0 +1,115 @@
+//! The table of settings: one line each.
+
+/// Type and range of a setting.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// A whole number between two, both included.
+    Integer(i64, i64),
+    /// A finite number between two, both included.
+    Number(f64, f64),
+    /// `true` or `false`.
+    Boolean,
+    /// Text.
+    Text,
+    /// A host name or address: text without blanks, not empty.
+    Host,
+    /// A list of keys: texts of 1 to 512 printable characters.
+    Keys,
+    /// Text that is never shown: empty, or 16 to 512 printable characters.
+    Secret,
+    /// Address of a database, which may hold a password: never shown. Empty: none.
+    DatabaseUrl,
+    /// A list of hosts: `host`, `*.suffix`, each with an optional `:port` or `:*`.
+    Hosts,
+    /// Which devices to use: `auto`, `emulator`, or ordinals.
+    Devices,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A log filter.
+    LogFilter,
+    /// A file or directory; a relative one in a file is relative to that file.
+    Path,
+}
+
+/// One setting.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Setting {
+    /// `table.key`, as in `default.toml`.
+    pub key: &'static str,
+    /// What it may be.
+    pub kind: Kind,
+    /// Environment variable that sets it.
+    pub env: Option<&'static str>,
+}
+
+const fn setting(key: &'static str, kind: Kind) -> Setting {
+    Setting { key, kind, env: None }
+}
+
+const fn with_env(key: &'static str, kind: Kind, env: &'static str) -> Setting {
+    Setting { key, kind, env: Some(env) }
+}
+
+/// Largest number of bytes a setting may name: 1 PiB.
+const MAX_BYTES: i64 = 1 << 50;
+
+/// Every setting, in the order of `default.toml`.
+pub const SETTINGS: &[Setting] = &[
+    with_env("server.host", Kind::Host, "HOST"),
+    with_env("server.port", Kind::Integer(0, 65_535), "PORT"),
+    with_env("server.api_keys", Kind::Keys, "WARPGAUGE_API_KEYS"),
+    with_env("server.admin_keys", Kind::Keys, "WARPGAUGE_ADMIN_KEYS"),
+    with_env("server.webhook_secret", Kind::Secret, "WARPGAUGE_WEBHOOK_SECRET"),
+    setting("server.webhook_hosts", Kind::Hosts),
+    with_env("server.allowed_hosts", Kind::Hosts, "WARPGAUGE_ALLOWED_HOSTS"),
+    setting("server.body_limit_bytes", Kind::Integer(1_024, MAX_BYTES)),
+    setting("server.max_connections", Kind::Integer(8, 1_000_000)),
+    setting("server.idle_timeout_s", Kind::Number(0.05, 86_400.0)),
+    setting("server.head_timeout_s", Kind::Number(0.05, 3_600.0)),
+    setting("server.body_timeout_s", Kind::Number(0.05, 86_400.0)),
+    setting("server.stall_timeout_s", Kind::Number(0.05, 3_600.0)),
+    setting("server.min_bytes_per_s", Kind::Number(1.0, 1e12)),
+    setting("server.shutdown_grace_s", Kind::Number(0.0, 3_600.0)),
+    with_env("devices.use", Kind::Devices, "GPU_DEVICE"),
+    with_env("devices.emulator", Kind::Path, "WARPGAUGE_EMULATOR"),
+    setting("devices.hot_spare", Kind::Boolean),
+    setting("devices.queue_capacity", Kind::Integer(1, 1_000_000)),
+    with_env("devices.device_metrics", Kind::Boolean, "ENABLE_DEVICE_METRICS"),
+    with_env("compile.parallelism", Kind::Integer(0, 1_024), "MAX_WORKERS"),
+    setting("compile.timeout_s", Kind::Number(1.0, 3_600.0)),
+    setting("compile.cache_max_bytes", Kind::Integer(0, MAX_BYTES)),
+    with_env("compile.toolchain", Kind::Text, "WARPGAUGE_TOOLCHAIN"),
+    setting("measure.min_warmup_s", Kind::Number(0.0, 10.0)),
+    with_env("tools.path", Kind::Text, "WARPGAUGE_TOOLS"),
+    setting("tools.timeout_s", Kind::Number(1.0, 3_600.0)),
+    setting("tools.clock_control", Kind::Choice(&["none", "base", "boost"])),
+    setting("limits.max_tensor_bytes", Kind::Integer(1, MAX_BYTES)),
+    setting("limits.max_total_bytes", Kind::Integer(1, MAX_BYTES)),
+    setting("limits.max_output_bytes", Kind::Integer(0, MAX_BYTES)),
+    setting("limits.max_decoded_bytes", Kind::Integer(1, MAX_BYTES)),
+    setting("limits.max_sweep_points", Kind::Integer(1, 65_536)),
+    setting("limits.max_queued_per_key", Kind::Integer(0, 100_000_000)),
+    setting("limits.max_running_per_key", Kind::Integer(0, 1_000_000)),
+    with_env("storage.data_dir", Kind::Path, "WARPGAUGE_DATA_DIR"),
+    with_env("storage.database_url", Kind::DatabaseUrl, "WARPGAUGE_DATABASE_URL"),
+    setting("storage.durability", Kind::Choice(&["process", "power"])),
+    setting("storage.keep_days", Kind::Number(0.0, 36_500.0)),
+    setting("storage.keep_jobs", Kind::Integer(0, 1_000_000_000)),
+    setting("storage.keep_bytes", Kind::Integer(0, MAX_BYTES)),
+    setting("storage.keep_points", Kind::Integer(0, 1_000_000_000)),
+    setting("storage.artifacts_max_bytes", Kind::Integer(0, MAX_BYTES)),
+    with_env("log.level", Kind::LogFilter, "LOG_LEVEL"),
+];
+
+/// The setting of that key.
+pub fn find(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+/// Tables of `default.toml`, in order.
+pub(super) fn tables() -> Vec<&'static str> {
+    let mut tables: Vec<&str> =
+        SETTINGS.iter().filter_map(|s| s.key.split_once('.')).map(|(table, _)| table).collect();
+    tables.dedup();
+    tables
+}

@@ -1,0 +1,251 @@
+//! Values of settings: reading them from text, checking them.
+
+use std::str::FromStr;
+
+use super::settings::Kind;
+use warpgauge_model::HostPattern;
+
+/// Which devices evaluations may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceSelection {
+    /// Every GPU, or the emulator where there is none.
+    Auto,
+    /// The emulator.
+    Emulator,
+    /// The GPUs with these CUDA ordinals, in this order, without repetition.
+    Ordinals(Vec<u32>),
+}
+
+/// Most ordinals a selection may name.
+const MAX_ORDINALS: usize = 64;
+
+impl FromStr for DeviceSelection {
+    type Err = String;
+
+    /// Parses `auto`, `emulator`, or ordinals separated by commas; the error says what is expected.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected =
+            || "`auto`, `emulator`, or different device ordinals such as `0,1`".to_owned();
+        match text.trim() {
+            "auto" => return Ok(DeviceSelection::Auto),
+            "emulator" => return Ok(DeviceSelection::Emulator),
+            _ => {}
+        }
+        let mut ordinals = Vec::new();
+        for part in text.split(',') {
+            let ordinal: u32 = part.trim().parse().map_err(|_| expected())?;
+            if ordinals.contains(&ordinal) || ordinals.len() == MAX_ORDINALS {
+                return Err(expected());
+            }
+            ordinals.push(ordinal);
+        }
+        Ok(DeviceSelection::Ordinals(ordinals))
+    }
+}
+
+/// Largest text of a setting, bytes.
+const MAX_TEXT_BYTES: usize = 4_096;
+
+/// Most API keys.
+const MAX_KEYS: usize = 10_000;
+
+/// Most hosts of a list.
+const MAX_HOSTS: usize = 1_000;
+
+/// Shortest secret, characters.
+const MIN_SECRET: usize = 16;
+
+impl Kind {
+    /// What values of this kind are, for messages.
+    pub fn expected(self) -> String {
+        match self {
+            Kind::Integer(min, max) => format!("a whole number from {min} to {max}"),
+            Kind::Number(min, max) => format!("a number from {min} to {max}"),
+            Kind::Boolean => "true or false".to_owned(),
+            Kind::Text => format!("text of at most {MAX_TEXT_BYTES} bytes"),
+            Kind::Host => "a host name or address".to_owned(),
+            Kind::Keys => {
+                format!("a list of at most {MAX_KEYS} keys, each of 1 to 512 printable characters")
+            }
+            Kind::DatabaseUrl => "empty, or postgres://user:password@host/name".to_owned(),
+            Kind::Secret => "empty, or a secret of 16 to 512 printable characters".to_owned(),
+            Kind::Hosts => format!(
+                "a list of at most {MAX_HOSTS} hosts such as \"ci.example.org\", \
+                 \"*.example.org\" or \"ci.example.org:8443\""
+            ),
+            Kind::Devices => {
+                "`auto`, `emulator`, or different device ordinals such as `0,1`".to_owned()
+            }
+            Kind::Choice(words) => format!("one of {}", words.join(", ")),
+            Kind::LogFilter => "off, error, warn, info, debug or trace, or a filter such as \
+                                `info,warpgauge=debug`"
+                .to_owned(),
+            Kind::Path => "a path; `~` is expanded by shells only, so write it out".to_owned(),
+        }
+    }
+
+    /// Reads a value from the text of an environment variable or a flag; `None` if it does not fit.
+    pub(super) fn parse(self, text: &str) -> Option<toml::Value> {
+        let value = match self {
+            Kind::Integer(..) => toml::Value::Integer(text.trim().parse().ok()?),
+            Kind::Number(..) => toml::Value::Float(text.trim().parse().ok()?),
+            Kind::Boolean => toml::Value::Boolean(parse_bool(text.trim())?),
+            Kind::Keys | Kind::Hosts => toml::Value::Array(
+                text.split(',')
+                    .map(str::trim)
+                    .filter(|key| !key.is_empty())
+                    .map(|key| toml::Value::String(key.to_owned()))
+                    .collect(),
+            ),
+            Kind::Text
+            | Kind::Secret
+            | Kind::DatabaseUrl
+            | Kind::Host
+            | Kind::Devices
+            | Kind::Choice(_)
+            | Kind::LogFilter
+            | Kind::Path => toml::Value::String(text.to_owned()),
+        };
+        self.check(value)
+    }
+
+    /// Checks a value of a file, and brings it to the type the configuration has; `None` if it does
+    /// not fit.
+    pub(super) fn check(self, value: toml::Value) -> Option<toml::Value> {
+        use toml::Value::{Array, Boolean, Float, Integer, String};
+        let fits = match (self, &value) {
+            (Kind::Integer(min, max), Integer(n)) => (min..=max).contains(n),
+            (Kind::Number(min, max), Float(x)) => (min..=max).contains(x),
+            (Kind::Number(..), Integer(n)) => return self.check(Float(*n as f64)),
+            (Kind::Boolean, Boolean(_)) => true,
+            // A single GPU is naturally written as a bare number.
+            (Kind::Devices, Integer(n)) => return self.check(String(n.to_string())),
+            (Kind::Keys, Array(keys)) => keys.len() <= MAX_KEYS && keys.iter().all(is_key),
+            (Kind::Hosts, Array(hosts)) => hosts.len() <= MAX_HOSTS && hosts.iter().all(is_host),
+            (kind, String(text)) => text.len() <= MAX_TEXT_BYTES && kind.text_fits(text),
+            _ => false,
+        };
+        fits.then_some(value)
+    }
+
+    fn text_fits(self, text: &str) -> bool {
+        match self {
+            Kind::Text => true,
+            Kind::DatabaseUrl => {
+                text.is_empty() || (text.contains("://") && text.len() <= MAX_TEXT_BYTES)
+            }
+            Kind::Secret => text.is_empty() || (text.len() >= MIN_SECRET && is_key_text(text)),
+            Kind::Host => !text.is_empty() && !text.contains(char::is_whitespace),
+            Kind::Devices => text.parse::<DeviceSelection>().is_ok(),
+            Kind::Choice(words) => words.contains(&text),
+            Kind::LogFilter => is_log_filter(text),
+            Kind::Path => !text.starts_with('~') && !text.contains('\0'),
+            Kind::Integer(..) | Kind::Number(..) | Kind::Boolean | Kind::Keys | Kind::Hosts => {
+                false
+            }
+        }
+    }
+}
+
+fn parse_bool(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Some(true),
+        "false" | "0" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+fn is_key(value: &toml::Value) -> bool {
+    value.as_str().is_some_and(is_key_text)
+}
+
+fn is_key_text(key: &str) -> bool {
+    (1..=512).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
+}
+
+fn is_host(value: &toml::Value) -> bool {
+    value.as_str().is_some_and(|text| HostPattern::parse(text).is_some())
+}
+
+/// Whether every directive is a level or names a target and a level. The parser itself takes a
+/// misspelt level for the name of a target, and then logs nothing of the rest.
+fn is_log_filter(text: &str) -> bool {
+    let is_level = |word: &str| {
+        ["off", "error", "warn", "info", "debug", "trace"]
+            .iter()
+            .any(|level| level.eq_ignore_ascii_case(word.trim()))
+    };
+    text.split(',')
+        .all(|directive| is_level(directive.rsplit_once('=').map_or(directive, |(_, level)| level)))
+        && tracing_subscriber::EnvFilter::try_new(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_selections() {
+        assert_eq!("auto".parse(), Ok(DeviceSelection::Auto));
+        assert_eq!("emulator".parse(), Ok(DeviceSelection::Emulator));
+        assert_eq!("0".parse(), Ok(DeviceSelection::Ordinals(vec![0])));
+        assert_eq!("2, 0".parse(), Ok(DeviceSelection::Ordinals(vec![2, 0])));
+        for wrong in ["", "gpu", "0,0", "-1", "0,", "1.5"] {
+            assert!(wrong.parse::<DeviceSelection>().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn log_filters() {
+        for right in ["info", "WARN", "off", "info,warpgauge=debug", "warpgauge::api=trace"] {
+            assert!(is_log_filter(right), "{right:?}");
+        }
+        for wrong in ["", "inof", "info,", "warpgauge=loud", "info debug"] {
+            assert!(!is_log_filter(wrong), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn booleans_from_text() {
+        for text in ["true", "1", "YES", "on"] {
+            assert_eq!(Kind::Boolean.parse(text), Some(toml::Value::Boolean(true)), "{text}");
+        }
+        for text in ["false", "0", "No", "off"] {
+            assert_eq!(Kind::Boolean.parse(text), Some(toml::Value::Boolean(false)), "{text}");
+        }
+        assert_eq!(Kind::Boolean.parse("maybe"), None);
+    }
+
+    #[test]
+    fn numbers_must_be_in_range_and_finite() {
+        let kind = Kind::Number(0.0, 10.0);
+        assert_eq!(kind.parse("2.5"), Some(toml::Value::Float(2.5)));
+        assert_eq!(kind.check(toml::Value::Integer(3)), Some(toml::Value::Float(3.0)));
+        for wrong in ["-1", "10.1", "nan", "inf", "1s", ""] {
+            assert_eq!(kind.parse(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_long_or_not_there() {
+        let secret = |text: &str| Kind::Secret.parse(text).is_some();
+        assert!(secret("") && secret("0123456789abcdef"));
+        assert!(!secret("short") && !secret("with a blank in the middle"));
+        assert!(!secret(&"x".repeat(513)));
+    }
+
+    #[test]
+    fn hosts_from_text() {
+        let hosts = |text: &str| Kind::Hosts.parse(text).map(|v| v.as_array().map(Vec::len));
+        assert_eq!(hosts("a.example, *.example.org:*"), Some(Some(2)));
+        assert_eq!(hosts("http://a.example"), None);
+    }
+
+    #[test]
+    fn keys_from_text() {
+        let keys = |text: &str| Kind::Keys.parse(text).map(|v| v.as_array().map(Vec::len));
+        assert_eq!(keys("a, b,,c"), Some(Some(3)));
+        assert_eq!(keys("with blank"), None);
+        assert_eq!(keys(&"x".repeat(513)), None);
+    }
+}

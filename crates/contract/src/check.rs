@@ -1,0 +1,190 @@
+//! Checks a parsed request against the contract's rules, without executing or decoding anything.
+
+mod args;
+mod code;
+mod data;
+mod outputs;
+
+use super::error::{ContractError, Mistakes, quoted};
+use super::resolve::resolve_into;
+use super::{EvaluateRequest, KernelCode, KernelType, Limits, Tolerance};
+use warpgauge_model::{FailureCode, Requirements};
+use warpgauge_profile::{select, unknown_name};
+
+/// Timed launches that a request may ask for.
+const NUM_TRIALS: std::ops::RangeInclusive<u32> = 1..=10_000;
+/// Seconds that a request may ask for.
+const TIMEOUT_S: std::ops::RangeInclusive<f64> = 0.1..=600.0;
+/// Longest time of timed launches that a request may ask for, seconds.
+const MEASURE_TIME_S: std::ops::RangeInclusive<f64> = 0.001..=600.0;
+const WARMUP_S: std::ops::RangeInclusive<f64> = 0.0..=10.0;
+const MAX_PROFILE_ENTRIES: usize = 256;
+/// Tools that a request may require.
+const TOOLS: [&str; 3] = ["ncu", "nsys", "compute-sanitizer"];
+
+/// Checks everything that can be checked without decoding tensor data. All mistakes are reported,
+/// up to `limits.max_errors`.
+pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<ContractError>> {
+    let mut mistakes = Mistakes::new(limits.max_errors);
+    settings(request, &mut mistakes);
+    required(&request.requires, &mut mistakes);
+    let kernel = &request.kernel;
+    if !served(kernel, limits, &mut mistakes) {
+        return mistakes.into_result();
+    }
+    let Some(io) = &kernel.io else {
+        mistakes.add(
+            "kernel.io",
+            FailureCode::MissingIo,
+            "device kernels need `io`: their arguments and launch configuration",
+        );
+        return mistakes.into_result();
+    };
+    args::check(&io.args, limits, &mut mistakes);
+    let launch = io.launch.as_ref();
+    resolve_into(&io.args, launch, limits, "kernel.io.launch", &mut mistakes);
+    outputs::check(request, io, limits, &mut mistakes);
+    data::check(request, limits, &mut mistakes);
+    mistakes.into_result()
+}
+
+/// Checks that what is required can be understood; whether anybody has it is not known here.
+fn required(requires: &Requirements, mistakes: &mut Mistakes) {
+    if let Some((field, message)) = requires.problem() {
+        mistakes.add(format!("requires.{field}"), FailureCode::InvalidRequirement, message);
+    }
+    for tool in requires.tools.iter().filter(|tool| !TOOLS.contains(&tool.as_str())) {
+        let message = format!("expected one of {}, got `{}`", TOOLS.join(", "), quoted(tool));
+        mistakes.add("requires.tools", FailureCode::InvalidRequirement, message);
+    }
+}
+
+/// Checks a kernel that is to be compiled and not run: its `io` may be missing.
+pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<ContractError>> {
+    let mut mistakes = Mistakes::new(limits.max_errors);
+    served(kernel, limits, &mut mistakes);
+    mistakes.into_result()
+}
+
+/// Checks the code; says whether it is of a kind that is served.
+fn served(kernel: &KernelCode, limits: &Limits, mistakes: &mut Mistakes) -> bool {
+    let served = kernel.kernel_type.is_device_code();
+    mistakes.require(served, "kernel.kernel_type", FailureCode::UnsupportedKernelType, || {
+        format!(
+            "`{}` kernels are not served yet; send cuda, ptx, cubin or fatbin",
+            kernel.kernel_type.name()
+        )
+    });
+    if served {
+        code::check(kernel, limits, "kernel", mistakes);
+    }
+    served
+}
+
+impl KernelType {
+    /// Whether it is code for the device, with no host code of its own.
+    pub fn is_device_code(self) -> bool {
+        matches!(self, KernelType::Cuda | KernelType::Ptx | KernelType::Cubin | KernelType::Fatbin)
+    }
+
+    /// The name used on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            KernelType::Cuda => "cuda",
+            KernelType::Ptx => "ptx",
+            KernelType::Cubin => "cubin",
+            KernelType::Fatbin => "fatbin",
+            KernelType::Torch => "torch",
+            KernelType::TorchCuda => "torch_cuda",
+            KernelType::Triton => "triton",
+            KernelType::MultiKernel => "multi_kernel",
+        }
+    }
+}
+
+/// What is neither kernel nor tensor.
+fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
+    if let Some(trials) = request.num_trials {
+        mistakes.require(
+            NUM_TRIALS.contains(&trials),
+            "num_trials",
+            FailureCode::OutOfRange,
+            || format!("must be 1 to 10000, not {trials}"),
+        );
+    }
+    mistakes.require(
+        TIMEOUT_S.contains(&request.timeout),
+        "timeout",
+        FailureCode::OutOfRange,
+        || format!("must be 0.1 to 600 seconds, not {}", request.timeout),
+    );
+    if let Some(tolerance) = &request.tolerance {
+        check_tolerance(tolerance, mistakes);
+    }
+    if let Some(work) = &request.work {
+        for (field, value) in [("bytes", work.bytes), ("flops", work.flops)] {
+            non_negative(&format!("work.{field}"), value, mistakes);
+        }
+    }
+    if let Some(seconds) = request.measure.min_warmup_time {
+        mistakes.require(
+            WARMUP_S.contains(&seconds),
+            "measure.min_warmup_time",
+            FailureCode::OutOfRange,
+            || format!("must be 0 to 10 seconds, not {seconds}"),
+        );
+    }
+    if let Some(seconds) = request.measure.max_time {
+        mistakes.require(
+            MEASURE_TIME_S.contains(&seconds),
+            "measure.max_time",
+            FailureCode::OutOfRange,
+            || format!("must be 0.001 to 600 seconds, not {seconds}"),
+        );
+    }
+    if let Some(profile) = &request.profile {
+        for (field, names) in [("tools", &profile.tools), ("metrics", &profile.metrics)] {
+            let fits = names.len() <= MAX_PROFILE_ENTRIES
+                && names.iter().all(|name| !name.is_empty() && name.len() <= MAX_PROFILE_ENTRIES);
+            mistakes.require(fits, format!("profile.{field}"), FailureCode::TooLarge, || {
+                format!(
+                    "at most {MAX_PROFILE_ENTRIES} names of 1 to {MAX_PROFILE_ENTRIES} bytes each"
+                )
+            });
+        }
+        for (index, name) in profile.metrics.iter().enumerate().take(MAX_PROFILE_ENTRIES) {
+            let known = name.is_empty() || select(std::slice::from_ref(name)).unknown.is_empty();
+            mistakes.require(
+                known,
+                format!("profile.metrics[{index}]"),
+                FailureCode::UnknownMetric,
+                || unknown_name(name),
+            );
+        }
+    }
+}
+
+fn check_tolerance(tolerance: &Tolerance, mistakes: &mut Mistakes) {
+    for (field, value) in [("atol", tolerance.atol), ("rtol", tolerance.rtol)] {
+        non_negative(&format!("tolerance.{field}"), value, mistakes);
+    }
+    if let Some(ratio) = tolerance.required_matched_ratio {
+        mistakes.require(
+            (0.0..=1.0).contains(&ratio),
+            "tolerance.required_matched_ratio",
+            FailureCode::OutOfRange,
+            || format!("must be 0 to 1, not {ratio}"),
+        );
+    }
+}
+
+fn non_negative(path: &str, value: Option<f64>, mistakes: &mut Mistakes) {
+    if let Some(value) = value {
+        mistakes.require(value.is_finite() && value >= 0.0, path, FailureCode::OutOfRange, || {
+            format!("must be a finite number of at least 0, not {value}")
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! Arguments: names, kinds, values, tensors.
+
+use std::collections::HashMap;
+
+use crate::error::{Mistakes, quoted};
+use crate::{ArgKind, ArgSpec, Limits, Role, TensorSpec};
+use warpgauge_model::FailureCode;
+use warpgauge_tensor::{Compress, DataFormat, Generator, TensorData, shape};
+
+/// Longest C type name.
+const MAX_C_TYPE: usize = 64;
+
+pub(super) fn check(args: &[ArgSpec], limits: &Limits, mistakes: &mut Mistakes) {
+    if args.len() > limits.max_args {
+        let message = format!("{} arguments; at most {} are accepted", args.len(), limits.max_args);
+        mistakes.add("kernel.io.args", FailureCode::TooLarge, message);
+        return;
+    }
+    let mut first_of: HashMap<&str, usize> = HashMap::new();
+    for (index, arg) in args.iter().enumerate() {
+        if mistakes.full() {
+            return;
+        }
+        let path = format!("kernel.io.args[{index}]");
+        name(&arg.name, limits, &path, mistakes);
+        if let Some(first) = first_of.insert(&arg.name, index) {
+            let message = format!("args[{first}] is named `{}` too", quoted(&arg.name));
+            mistakes.add(format!("{path}.name"), FailureCode::DuplicateName, message);
+        }
+        if arg.is_meta {
+            let message = "compile-time constants are for Triton kernels; use a macro or a \
+                           template argument (`metadata.name_expressions`)";
+            mistakes.add(format!("{path}.is_meta"), FailureCode::WrongField, message);
+        }
+        if let Some(c_type) = &arg.c_type {
+            let fits = (1..=MAX_C_TYPE).contains(&c_type.trim().len());
+            mistakes.require(fits, format!("{path}.c_type"), FailureCode::InvalidValue, || {
+                format!("must be a C type of 1 to {MAX_C_TYPE} bytes, e.g. `float`")
+            });
+        }
+        match arg.kind {
+            ArgKind::Tensor => tensor(arg, limits, &path, mistakes),
+            _ => scalar(arg, &path, mistakes),
+        }
+    }
+}
+
+fn name(name: &str, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
+    let path = format!("{path}.name");
+    if name.len() > limits.max_name_len {
+        let message =
+            format!("{} bytes long; at most {} are accepted", name.len(), limits.max_name_len);
+        mistakes.add(path, FailureCode::InvalidName, message);
+        return;
+    }
+    let mut characters = name.chars();
+    let starts = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    if !starts || !characters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        let message = format!(
+            "must be an identifier (letters, digits, `_`; no digit first), not `{}`",
+            quoted(name)
+        );
+        mistakes.add(path, FailureCode::InvalidName, message);
+    }
+}
+
+fn scalar(arg: &ArgSpec, path: &str, mistakes: &mut Mistakes) {
+    if arg.tensor_spec.is_some() {
+        let message = "only arguments of type `tensor` have a `tensor_spec`";
+        mistakes.add(format!("{path}.tensor_spec"), FailureCode::WrongField, message);
+    }
+    if arg.role != Role::Input {
+        let message = "a scalar is passed by value and cannot be an output; use a tensor of \
+                       shape [1]";
+        mistakes.add(format!("{path}.role"), FailureCode::WrongField, message);
+    }
+    if arg.kind == ArgKind::Str {
+        let message = "string arguments are for Python kernels; a device kernel cannot take one";
+        mistakes.add(format!("{path}.type"), FailureCode::WrongType, message);
+    } else if let Err(message) = arg.scalar_value() {
+        let code =
+            if arg.value.is_some() { FailureCode::WrongType } else { FailureCode::MissingValue };
+        mistakes.add(format!("{path}.value"), code, message);
+    }
+}
+
+fn tensor(arg: &ArgSpec, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
+    if arg.value.is_some() {
+        let message = "a tensor has no `value`; give its content in `tensor_spec.init` or `.data`";
+        mistakes.add(format!("{path}.value"), FailureCode::WrongField, message);
+    }
+    let path = format!("{path}.tensor_spec");
+    let Some(spec) = &arg.tensor_spec else {
+        let message = "a tensor needs a `tensor_spec` with its `shape` and `dtype`";
+        mistakes.add(path, FailureCode::MissingTensorSpec, message);
+        return;
+    };
+    match shape::bytes(&spec.shape, spec.dtype) {
+        Err(error) => {
+            mistakes.add(format!("{path}.shape"), FailureCode::InvalidShape, error.to_string())
+        }
+        Ok(bytes) if bytes > limits.max_tensor_bytes => mistakes.add(
+            format!("{path}.shape"),
+            FailureCode::TooLarge,
+            format!(
+                "the tensor has {bytes} bytes; at most {} are accepted",
+                limits.max_tensor_bytes
+            ),
+        ),
+        Ok(_) => (),
+    }
+    content(arg.role, spec, &path, mistakes);
+}
+
+fn content(role: Role, spec: &TensorSpec, path: &str, mistakes: &mut Mistakes) {
+    match (&spec.init, &spec.data) {
+        (Some(_), Some(_)) => {
+            mistakes.add(path, FailureCode::ConflictingFields, "give `init` or `data`, not both");
+        }
+        (None, None) if role != Role::Output => mistakes.add(
+            path,
+            FailureCode::MissingContent,
+            "the kernel reads this tensor: give its content as `init` or `data`",
+        ),
+        _ => (),
+    }
+    if let Some(init) = &spec.init
+        && let Err(error) = Generator::new(init, spec.dtype)
+    {
+        mistakes.add(
+            format!("{path}.init.{}", error.field),
+            FailureCode::InvalidInit,
+            error.message,
+        );
+    }
+    if let Some(data) = &spec.data {
+        check_data(data, spec, &format!("{path}.data"), mistakes);
+    }
+}
+
+/// Checks that given content is meant for a tensor; compressed content shows its size only when it
+/// is decoded.
+pub(super) fn check_data(
+    data: &TensorData,
+    spec: &TensorSpec,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
+    if let Some(dtype) = data.dtype.filter(|&dtype| dtype != spec.dtype) {
+        let message = format!("the data is {dtype}, the tensor {}", spec.dtype);
+        mistakes.add(format!("{path}.dtype"), FailureCode::DtypeMismatch, message);
+        return;
+    }
+    if let Some(shape) = data.shape.as_ref().filter(|&shape| *shape != spec.shape) {
+        let message = format!(
+            "the data has shape {}, the tensor {}",
+            shape::shown(shape),
+            shape::shown(&spec.shape)
+        );
+        mistakes.add(format!("{path}.shape"), FailureCode::ShapeMismatch, message);
+        return;
+    }
+    let path = format!("{path}.data_b64");
+    match (data.data_b64.decoded_len(), shape::bytes(&spec.shape, spec.dtype)) {
+        (Err(error), _) => mistakes.add(path, FailureCode::InvalidBase64, error.to_string()),
+        (Ok(came), Ok(wanted))
+            if data.compress == Compress::None
+                && data.format == DataFormat::Raw
+                && came != wanted =>
+        {
+            let message = format!(
+                "{came} bytes of data, but shape {} of {} needs {wanted}",
+                shape::shown(&spec.shape),
+                spec.dtype
+            );
+            mistakes.add(path, FailureCode::SizeMismatch, message);
+        }
+        _ => (),
+    }
+}

@@ -1,0 +1,130 @@
+//! A kernel's code and metadata.
+
+use crate::error::{Mistakes, quoted};
+use crate::{KernelCode, KernelMetadata, KernelType, Limits};
+
+use warpgauge_model::FailureCode;
+
+/// Checks a kernel's code; `path` is where it stands in the request.
+pub(super) fn check(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
+    match kernel.kernel_type {
+        KernelType::Cuda | KernelType::Ptx => source(kernel, limits, path, mistakes),
+        _ => binary(kernel, limits, path, mistakes),
+    }
+    if let Some(metadata) = &kernel.metadata {
+        check_metadata(metadata, limits, &format!("{path}.metadata"), mistakes);
+    }
+}
+
+fn source(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
+    let kind = kernel.kernel_type.name();
+    if kernel.binary_b64.is_some() {
+        mistakes.add(
+            format!("{path}.binary_b64"),
+            FailureCode::WrongField,
+            format!("{kind} code is text: send it as `source_code`, without `binary_b64`"),
+        );
+    }
+    let path = format!("{path}.source_code");
+    let Some(source) = &kernel.source_code else {
+        mistakes.add(
+            path,
+            FailureCode::MissingCode,
+            format!("a {kind} kernel needs `source_code`"),
+        );
+        return;
+    };
+    if source.trim().is_empty() {
+        mistakes.add(path, FailureCode::MissingCode, "the source is empty");
+    } else if source.len() > limits.max_source_bytes {
+        mistakes.add(
+            path,
+            FailureCode::TooLarge,
+            format!(
+                "the source has {} bytes; at most {} are accepted",
+                source.len(),
+                limits.max_source_bytes
+            ),
+        );
+    } else if let Some(offset) = source.find('\0') {
+        mistakes.add(
+            path,
+            FailureCode::InvalidValue,
+            format!("the source has a NUL at byte {offset}"),
+        );
+    }
+}
+
+fn binary(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
+    let kind = kernel.kernel_type.name();
+    if kernel.source_code.is_some() {
+        mistakes.add(
+            format!("{path}.source_code"),
+            FailureCode::WrongField,
+            format!("a {kind} is binary: send it as `binary_b64`, without `source_code`"),
+        );
+    }
+    let path = format!("{path}.binary_b64");
+    let Some(binary) = &kernel.binary_b64 else {
+        let message = format!("a {kind} kernel needs `binary_b64`, the file's bytes in base64");
+        mistakes.add(path, FailureCode::MissingCode, message);
+        return;
+    };
+    match binary.decoded_len() {
+        Err(error) => mistakes.add(path, FailureCode::InvalidBase64, error.to_string()),
+        Ok(0) => mistakes.add(path, FailureCode::MissingCode, "the binary is empty"),
+        Ok(bytes) if bytes > limits.max_binary_bytes => mistakes.add(
+            path,
+            FailureCode::TooLarge,
+            format!(
+                "the binary has {bytes} bytes; at most {} are accepted",
+                limits.max_binary_bytes
+            ),
+        ),
+        Ok(_) => (),
+    }
+}
+
+/// Bounds on the text that reaches the compiler; which options it takes is the compile stage's to
+/// say.
+fn check_metadata(metadata: &KernelMetadata, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
+    if let Some(name) = &metadata.kernel_name {
+        line(name, limits.max_name_len, format!("{path}.kernel_name"), mistakes);
+    }
+    for (field, lines) in [
+        ("compiler_options", &metadata.compiler_options),
+        ("name_expressions", &metadata.name_expressions),
+    ] {
+        let path = format!("{path}.{field}");
+        if lines.len() > limits.max_compiler_options {
+            let message =
+                format!("{} entries; at most {}", lines.len(), limits.max_compiler_options);
+            mistakes.add(path, FailureCode::TooLarge, message);
+            continue;
+        }
+        for (index, text) in lines.iter().enumerate() {
+            line(text, limits.max_compiler_option_len, format!("{path}[{index}]"), mistakes);
+        }
+    }
+    if let Some(text) = &metadata.description {
+        mistakes.require(
+            text.len() <= limits.max_source_bytes,
+            format!("{path}.description"),
+            FailureCode::TooLarge,
+            || format!("{} bytes; at most {}", text.len(), limits.max_source_bytes),
+        );
+    }
+}
+
+/// One printable line of bounded length.
+fn line(text: &str, most: usize, path: String, mistakes: &mut Mistakes) {
+    if text.trim().is_empty() {
+        mistakes.add(path, FailureCode::InvalidValue, "must not be empty");
+    } else if text.len() > most {
+        let message = format!("{} bytes long; at most {most} are accepted", text.len());
+        mistakes.add(path, FailureCode::TooLarge, message);
+    } else if text.chars().any(char::is_control) {
+        let message = format!("`{}` has a control character in it", quoted(text));
+        mistakes.add(path, FailureCode::InvalidValue, message);
+    }
+}

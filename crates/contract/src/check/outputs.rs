@@ -1,0 +1,185 @@
+//! Expected and returned outputs, and the memory of all tensors together.
+
+use super::{args, code};
+use crate::error::{Mistakes, quoted};
+use crate::resolve::resolve_into;
+use crate::{
+    ArgKind, ArgSpec, EvaluateRequest, Expected, IoContract, KernelCode, Limits, ReturnOutputs,
+    Role,
+};
+use warpgauge_model::FailureCode;
+use warpgauge_tensor::shape;
+
+pub(super) fn check(
+    request: &EvaluateRequest,
+    io: &IoContract,
+    limits: &Limits,
+    mistakes: &mut Mistakes,
+) {
+    for (name, expected) in &request.expected {
+        if mistakes.full() {
+            return;
+        }
+        let path = format!("expected.{}", quoted(name));
+        if let Some(arg) = output_named(name, io, &path, mistakes) {
+            check_expected(expected, arg, io, limits, &path, mistakes);
+        }
+    }
+    returned(request, io, limits, mistakes);
+    total(request, io, limits, mistakes);
+}
+
+impl ArgSpec {
+    /// Whether the kernel writes it.
+    pub fn is_output(&self) -> bool {
+        self.kind == ArgKind::Tensor && matches!(self.role, Role::Output | Role::Inout)
+    }
+
+    /// Bytes of its tensor; 0 for scalars and shapes that are mistakes of their own.
+    fn tensor_bytes(&self) -> u64 {
+        self.tensor_spec
+            .as_ref()
+            .and_then(|spec| shape::bytes(&spec.shape, spec.dtype).ok())
+            .unwrap_or(0)
+    }
+}
+
+fn output_named<'a>(
+    name: &str,
+    io: &'a IoContract,
+    path: &str,
+    mistakes: &mut Mistakes,
+) -> Option<&'a ArgSpec> {
+    match io.args.iter().find(|arg| arg.name == name) {
+        Some(arg) if arg.is_output() => Some(arg),
+        Some(_) => {
+            let message =
+                format!("`{}` is no output; give it `role: output` or `role: inout`", quoted(name));
+            mistakes.add(path, FailureCode::NotAnOutput, message);
+            None
+        }
+        None => {
+            let outputs: Vec<&str> =
+                io.args.iter().filter(|arg| arg.is_output()).map(|arg| arg.name.as_str()).collect();
+            let message = format!(
+                "no argument `{}`; the outputs are: {}",
+                quoted(name),
+                if outputs.is_empty() { "none".to_owned() } else { quoted(&outputs.join(", ")) }
+            );
+            mistakes.add(path, FailureCode::UnknownOutput, message);
+            None
+        }
+    }
+}
+
+fn check_expected(
+    expected: &Expected,
+    arg: &ArgSpec,
+    io: &IoContract,
+    limits: &Limits,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
+    match (&expected.data, &expected.kernel) {
+        (Some(data), None) => {
+            if let Some(spec) = &arg.tensor_spec {
+                args::check_data(data, spec, &format!("{path}.data"), mistakes);
+            }
+        }
+        (None, Some(kernel)) => {
+            reference(kernel, io, limits, &format!("{path}.kernel"), mistakes);
+        }
+        (Some(_), Some(_)) => {
+            mistakes.add(path, FailureCode::ConflictingFields, "give `data` or `kernel`, not both");
+        }
+        (None, None) => mistakes.add(
+            path,
+            FailureCode::MissingField,
+            "give the values as `data`, or a reference `kernel` that computes them",
+        ),
+    }
+}
+
+/// A reference kernel takes the candidate's arguments; only its launch configuration may differ.
+fn reference(
+    kernel: &KernelCode,
+    io: &IoContract,
+    limits: &Limits,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
+    if !kernel.kernel_type.is_device_code() {
+        let message = format!(
+            "`{}` reference kernels are not served yet; send cuda, ptx, cubin or fatbin",
+            kernel.kernel_type.name()
+        );
+        mistakes.add(format!("{path}.kernel_type"), FailureCode::UnsupportedKernelType, message);
+        return;
+    }
+    code::check(kernel, limits, path, mistakes);
+    let Some(own) = &kernel.io else { return };
+    let names = |args: &[ArgSpec]| args.iter().map(|arg| arg.name.clone()).collect::<Vec<_>>();
+    if !own.args.is_empty() && names(&own.args) != names(&io.args) {
+        let message = "a reference kernel takes the candidate's arguments in the same order; \
+                       leave `args` empty";
+        mistakes.add(format!("{path}.io.args"), FailureCode::ReferenceArgsDiffer, message);
+    }
+    // Without one of its own it is launched as the candidate.
+    let Some(launch) = &own.launch else { return };
+    resolve_into(&io.args, Some(launch), limits, &format!("{path}.io.launch"), mistakes);
+}
+
+fn returned(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistakes: &mut Mistakes) {
+    let bytes = match &request.return_outputs {
+        ReturnOutputs::None => 0,
+        ReturnOutputs::All => sum(io.args.iter().filter(|arg| arg.is_output())),
+        ReturnOutputs::Names(names) if names.len() > limits.max_args => {
+            let message =
+                format!("{} names; at most {} are accepted", names.len(), limits.max_args);
+            mistakes.add("return_outputs", FailureCode::TooLarge, message);
+            0
+        }
+        ReturnOutputs::Names(names) => {
+            let mut found = Vec::new();
+            for (index, name) in names.iter().enumerate() {
+                let path = format!("return_outputs[{index}]");
+                found.extend(output_named(name, io, &path, mistakes));
+            }
+            sum(found)
+        }
+    };
+    mistakes.require(
+        bytes <= limits.max_output_bytes,
+        "return_outputs",
+        FailureCode::TooLarge,
+        || {
+            format!(
+                "the outputs asked for have {bytes} bytes; at most {} travel back. Ask for fewer \
+             (hashes of all outputs are always in the answer)",
+                limits.max_output_bytes
+            )
+        },
+    );
+}
+
+/// Every tensor, and once more every output that is compared.
+fn total(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistakes: &mut Mistakes) {
+    let compared = io.args.iter().filter(|arg| request.expected.contains_key(&arg.name));
+    let bytes = sum(io.args.iter()).saturating_add(sum(compared));
+    mistakes.require(
+        bytes <= limits.max_total_bytes,
+        "kernel.io.args",
+        FailureCode::TooLarge,
+        || {
+            format!(
+                "all tensors together, expected ones included, have {bytes} bytes; at most {} are \
+             accepted",
+                limits.max_total_bytes
+            )
+        },
+    );
+}
+
+fn sum<'a>(args: impl IntoIterator<Item = &'a ArgSpec>) -> u64 {
+    args.into_iter().fold(0, |sum, arg| sum.saturating_add(arg.tensor_bytes()))
+}

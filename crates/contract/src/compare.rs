@@ -1,0 +1,320 @@
+//! Wire types of a comparison.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::{ContractError, Mistakes};
+use super::{
+    EvaluateRequest, Expected, IoContract, Isolation, KernelCode, Limits, MeasureSpec,
+    ReturnOutputs, Role, Sanitize, Tolerance, validate,
+};
+use crate::ArgKind;
+use warpgauge_model::{FailureCode, Requirements, Work};
+use warpgauge_tensor::OutputEncoding;
+
+/// Most kernels that one request compares with the reference.
+pub const MAX_CANDIDATES: usize = 6;
+
+/// Longest name of a candidate, bytes.
+const MAX_NAME_BYTES: usize = 128;
+
+/// What `POST /compare` and `warpgauge compare` take: a reference, and one `custom_kernel` or
+/// several `candidates`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompareRequest {
+    /// The kernel to compare with. It also computes what is expected.
+    pub ref_kernel: KernelCode,
+    /// The kernel to compare. Its arguments are the reference's; without `io` its launch is, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom_kernel: Option<KernelCode>,
+    /// Several kernels to compare, 1–6, in place of `custom_kernel`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<Candidate>,
+    /// Timed launches of each kernel on its own, 1–10000. Without it, as many as the preset's
+    /// precision needs. The blocks of the comparison are the preset's in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10000))]
+    pub num_trials: Option<u32>,
+    /// Seconds that each run on the device may take once it starts to execute, 0.1–600; one side by
+    /// side has the preset's time (or `measure.max_time`) on top. Each compilation may take as long,
+    /// at least 10, and at most what the server allows.
+    #[serde(default = "default_timeout")]
+    #[schemars(range(min = 0.1, max = 600))]
+    pub timeout: f64,
+    /// Absolute tolerance.
+    #[serde(default = "default_tolerance")]
+    pub atol: f64,
+    /// Relative tolerance.
+    #[serde(default = "default_tolerance")]
+    pub rtol: f64,
+    /// Share of elements that must pass, 0–1; default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required_matched_ratio: Option<f64>,
+    /// Let NaN match NaN and an infinity match an equal one; default false.
+    #[serde(default)]
+    pub allow_non_finite: bool,
+    /// The work that each kernel must do at least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Work>,
+    /// How to measure.
+    #[serde(default)]
+    pub measure: MeasureSpec,
+    /// `warm`: a running worker; `fresh`: a process of its own.
+    #[serde(default)]
+    pub isolation: Isolation,
+    /// What the device must be, and what must be installed beside it.
+    #[serde(default, skip_serializing_if = "Requirements::is_empty")]
+    pub requires: Requirements,
+    /// What the verdict on times must be sure of, in place of what the preset asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<DecisionSpec>,
+    /// Whether a single candidate is measured that is the reference's image with the reference's
+    /// launch. If not, both are run for their outputs, and `same_image` says so.
+    #[serde(default = "default_true")]
+    pub measure_identical: bool,
+}
+
+/// What a verdict on times must be sure of. What is left out is the preset's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionSpec {
+    /// Least difference, relative, that is called, 0.0001–0.5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<f64>,
+    /// `same` means within this, relative, 0.0002–1; at least two margins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub equivalence: Option<f64>,
+    /// Probability of a wrong `slower`, and as much of a wrong `faster`, 0.000000001–0.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+    /// Exactly so many blocks, looked at once, 8–1024, in place of the preset's looks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 8, max = 1024))]
+    pub blocks: Option<u32>,
+}
+
+impl DecisionSpec {
+    fn check(&self, mistakes: &mut Mistakes) {
+        let shares = [
+            ("margin", self.margin, 1e-4..=0.5),
+            ("equivalence", self.equivalence, 2e-4..=1.0),
+            ("alpha", self.alpha, 1e-9..=0.2),
+        ];
+        for (field, value, range) in shares {
+            let fits = value.is_none_or(|value| range.contains(&value));
+            mistakes.require(fits, format!("decision.{field}"), FailureCode::OutOfRange, || {
+                format!("must be from {} to {}", range.start(), range.end())
+            });
+        }
+        let fits = self.blocks.is_none_or(|blocks| (8..=1024).contains(&blocks));
+        mistakes.require(fits, "decision.blocks", FailureCode::OutOfRange, || {
+            "must be from 8 to 1024".to_owned()
+        });
+    }
+}
+
+/// One of several kernels to compare.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Candidate {
+    /// Name in the answer; unique, not `reference`.
+    pub name: String,
+    /// The kernel.
+    pub kernel: KernelCode,
+}
+
+/// Name of the reference in an answer.
+pub const REFERENCE_NAME: &str = "reference";
+
+/// Name of `custom_kernel` in an answer.
+pub const CUSTOM_NAME: &str = "custom";
+
+fn default_timeout() -> f64 {
+    120.0
+}
+
+fn default_tolerance() -> f64 {
+    1e-2
+}
+
+fn default_true() -> bool {
+    true
+}
+
+impl CompareRequest {
+    /// The kernels to compare, by name; one that brings no `io` has the reference's.
+    pub fn named_candidates(&self) -> Vec<Candidate> {
+        let custom = self
+            .custom_kernel
+            .iter()
+            .map(|kernel| Candidate { name: CUSTOM_NAME.to_owned(), kernel: kernel.clone() });
+        let mut all = custom.chain(self.candidates.iter().cloned()).collect::<Vec<_>>();
+        for candidate in &mut all {
+            let io = candidate.kernel.io.get_or_insert_default();
+            let reference = self.ref_kernel.io.clone().unwrap_or_default();
+            if io.args.is_empty() {
+                io.args = reference.args;
+            }
+            if io.launch.is_none() {
+                io.launch = reference.launch;
+            }
+        }
+        all
+    }
+
+    /// Where the kernel of a candidate stands in the request.
+    pub fn path_of(&self, candidate: usize) -> String {
+        match &self.custom_kernel {
+            Some(_) => "custom_kernel".to_owned(),
+            None => format!("candidates[{candidate}].kernel"),
+        }
+    }
+
+    /// The evaluation of one of the kernels: every output of the contract is expected to be what
+    /// the reference leaves there.
+    pub fn evaluation_of(&self, kernel: &KernelCode) -> EvaluateRequest {
+        let mut oracle = self.ref_kernel.clone();
+        if let Some(io) = &mut oracle.io {
+            io.args = Vec::new();
+        }
+        let empty = IoContract::default();
+        let args = &self.ref_kernel.io.as_ref().unwrap_or(&empty).args;
+        let outputs =
+            args.iter().filter(|arg| arg.kind == ArgKind::Tensor && arg.role != Role::Input);
+        let expected = outputs.map(|arg| {
+            let expected = Expected { data: None, kernel: Some(Box::new(oracle.clone())) };
+            (arg.name.clone(), expected)
+        });
+        EvaluateRequest {
+            kernel: kernel.clone(),
+            num_trials: self.num_trials,
+            timeout: self.timeout,
+            expected: expected.collect(),
+            tolerance: Some(Tolerance {
+                atol: Some(self.atol),
+                rtol: Some(self.rtol),
+                required_matched_ratio: self.required_matched_ratio,
+                allow_non_finite: self.allow_non_finite,
+            }),
+            work: self.work.clone(),
+            measure: self.measure.clone(),
+            profile: None,
+            sanitize: Sanitize::Off,
+            return_outputs: ReturnOutputs::None,
+            output_encoding: OutputEncoding::default(),
+            isolation: self.isolation,
+            requires: self.requires.clone(),
+        }
+    }
+}
+
+/// Checks everything that can be checked without decoding tensor data.
+pub fn validate_compare(
+    request: &CompareRequest,
+    limits: &Limits,
+) -> Result<(), Vec<ContractError>> {
+    let mut mistakes = Mistakes::new(limits.max_errors);
+    let given = (request.custom_kernel.is_some(), request.candidates.len());
+    mistakes.require(
+        matches!(given, (true, 0) | (false, 1..=MAX_CANDIDATES)),
+        "custom_kernel",
+        FailureCode::Candidates,
+        || {
+            format!(
+                "give either `custom_kernel` or 1 to {MAX_CANDIDATES} `candidates`, not {} and {}",
+                u8::from(given.0),
+                given.1
+            )
+        },
+    );
+    let mut names = std::collections::BTreeSet::from([REFERENCE_NAME]);
+    for (index, candidate) in request.candidates.iter().enumerate() {
+        let fits = (1..=MAX_NAME_BYTES).contains(&candidate.name.len())
+            && !candidate.name.chars().any(char::is_control);
+        let unique = names.insert(&candidate.name);
+        mistakes.require(
+            fits && unique,
+            format!("candidates[{index}].name"),
+            FailureCode::CandidateName,
+            || {
+                format!(
+                    "must be unique, 1 to {MAX_NAME_BYTES} printable bytes, and not \
+                     `{REFERENCE_NAME}`"
+                )
+            },
+        );
+    }
+    if let Some(decision) = &request.decision {
+        decision.check(&mut mistakes);
+    }
+    mistakes.into_result()?;
+    let reference = request.evaluation_of(&request.ref_kernel);
+    validate(&reference, limits).map_err(|errors| at(errors, "ref_kernel"))?;
+    let args = request.ref_kernel.io.as_ref().map_or(&[][..], |io| &io.args);
+    for (index, candidate) in request.named_candidates().iter().enumerate() {
+        let path = request.path_of(index);
+        let own = candidate.kernel.io.as_ref().map_or(&[][..], |io| &io.args);
+        same_arguments(args, own, &path, limits)?;
+        let evaluation = request.evaluation_of(&candidate.kernel);
+        validate(&evaluation, limits).map_err(|errors| at(errors, &path))?;
+    }
+    Ok(())
+}
+
+/// Both kernels work on the same data: a difference in anything else would be compared too.
+fn same_arguments(
+    reference: &[super::ArgSpec],
+    candidate: &[super::ArgSpec],
+    path: &str,
+    limits: &Limits,
+) -> Result<(), Vec<ContractError>> {
+    let mut mistakes = Mistakes::new(limits.max_errors);
+    mistakes.require(
+        reference.len() == candidate.len(),
+        format!("{path}.io.args"),
+        FailureCode::DifferentArguments,
+        || {
+            format!(
+                "has {} arguments, the reference {}; leave `args` out to take the reference's",
+                candidate.len(),
+                reference.len()
+            )
+        },
+    );
+    for (index, (theirs, own)) in reference.iter().zip(candidate).enumerate() {
+        let same = serde_json::to_value(theirs).ok() == serde_json::to_value(own).ok();
+        mistakes.require(
+            same,
+            format!("{path}.io.args[{index}]"),
+            FailureCode::DifferentArguments,
+            || {
+                format!(
+                    "differs from the reference's argument {index}, `{}`; leave `args` out to \
+                     take the reference's",
+                    theirs.name
+                )
+            },
+        );
+    }
+    mistakes.into_result()
+}
+
+/// The errors of an evaluation as errors of the comparison that it stands for: its kernel is at
+/// `kernel`, its tolerance at the top. What it expects is the reference, whose mistakes are told once.
+fn at(errors: Vec<ContractError>, kernel: &str) -> Vec<ContractError> {
+    let moved = |mut error: ContractError| {
+        if let Some(rest) = error.path.strip_prefix("kernel") {
+            error.path = format!("{kernel}{rest}");
+        } else if let Some(rest) = error.path.strip_prefix("tolerance.") {
+            error.path = rest.to_owned();
+        }
+        error
+    };
+    let (expected, own): (Vec<_>, Vec<_>) =
+        errors.into_iter().map(moved).partition(|error| error.path.starts_with("expected."));
+    if own.is_empty() { expected } else { own }
+}
+
+#[cfg(test)]
+mod tests;

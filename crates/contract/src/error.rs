@@ -1,0 +1,86 @@
+//! What is wrong with a contract that could be parsed.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use warpgauge_model::FailureCode;
+
+/// One mistake.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ContractError {
+    /// Where, e.g. `kernel.io.args[0].tensor_spec.dtype`.
+    pub path: String,
+    /// Stable code, e.g. `out_of_range`, `unsupported_kernel_type`, `size_mismatch`.
+    pub code: FailureCode,
+    /// What was expected, what came, and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for ContractError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.message)
+    }
+}
+
+impl std::error::Error for ContractError {}
+
+/// Longest quotation of the caller's text in a message, characters.
+const MAX_QUOTE: usize = 80;
+
+/// The caller's text for use in a message: short, and without control characters.
+pub(super) fn quoted(text: &str) -> String {
+    let mut short: String =
+        text.chars().take(MAX_QUOTE).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    if text.chars().nth(MAX_QUOTE).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// Collects mistakes up to a bound.
+#[derive(Debug)]
+pub(super) struct Mistakes {
+    found: Vec<ContractError>,
+    limit: usize,
+}
+
+impl Mistakes {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { found: Vec::new(), limit: limit.max(1) }
+    }
+
+    /// Whether the bound is reached: looking further is pointless.
+    pub(super) fn full(&self) -> bool {
+        self.found.len() >= self.limit
+    }
+
+    pub(super) fn add(
+        &mut self,
+        path: impl Into<String>,
+        code: FailureCode,
+        message: impl Into<String>,
+    ) {
+        if !self.full() {
+            let (path, message) = (path.into(), message.into());
+            self.found.push(ContractError { path, code, message });
+        }
+    }
+
+    /// Adds a mistake unless `fine`.
+    pub(super) fn require(
+        &mut self,
+        fine: bool,
+        path: impl Into<String>,
+        code: FailureCode,
+        message: impl FnOnce() -> String,
+    ) {
+        if !fine {
+            self.add(path, code, message());
+        }
+    }
+
+    pub(super) fn into_result(self) -> Result<(), Vec<ContractError>> {
+        if self.found.is_empty() { Ok(()) } else { Err(self.found) }
+    }
+}

@@ -1,0 +1,41 @@
+//! The contract: what a caller sends. Wire types and their validation; no I/O.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod compare;
+mod compile;
+mod content;
+mod error;
+pub mod expr;
+mod limits;
+mod parse;
+mod resolve;
+mod scalar;
+mod scalar_or_text;
+pub mod schema;
+mod settings;
+mod sweep;
+mod types;
+
+pub use check::{validate, validate_kernel};
+pub use compare::{
+    CUSTOM_NAME, Candidate, CompareRequest, DecisionSpec, MAX_CANDIDATES, REFERENCE_NAME,
+    validate_compare,
+};
+pub use compile::CompileRequest;
+pub use content::TensorSpec;
+pub use error::ContractError;
+pub use limits::Limits;
+pub use parse::from_value;
+pub use parse::{BodyFormat, ParseError, parse};
+pub use resolve::{ResolvedLaunch, resolve_launch, resolve_launch_at};
+pub use scalar::ScalarValue;
+pub use settings::{
+    InputChoice, Isolation, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, Tolerance,
+};
+pub use sweep::{AxisValue, SweepAxis, SweepPlan, SweepRequest};
+pub use types::{
+    ArgKind, ArgSpec, Backend, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,
+    KernelMetadata, KernelType, Launch, Role,
+};

@@ -1,0 +1,166 @@
+//! Bodies in JSON, YAML and MessagePack to typed requests, with errors that name path and place.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::ContractError;
+
+use warpgauge_model::FailureCode;
+
+mod json;
+mod msgpack;
+mod yaml;
+
+/// Deepest nesting of a body. The contract itself nests 9 deep.
+const MAX_DEPTH: usize = 64;
+
+/// Most values (list elements, fields) in a body. In memory a value takes up to some hundred times
+/// the bytes that it takes in a body, so their number must be bounded, not only the body's length.
+const MAX_VALUES: usize = 250_000;
+
+/// Longest message or path that an error carries, bytes: both may quote the body.
+const MAX_ERROR_TEXT: usize = 2000;
+
+/// Format of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyFormat {
+    /// RFC 8259.
+    Json,
+    /// YAML 1.2 (and 1.1's booleans and merge keys).
+    Yaml,
+    /// MessagePack, structures as maps.
+    MsgPack,
+}
+
+impl fmt::Display for BodyFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BodyFormat::Json => "JSON",
+            BodyFormat::Yaml => "YAML",
+            BodyFormat::MsgPack => "MessagePack",
+        })
+    }
+}
+
+/// A body that is not what it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseError {
+    /// Stable code: `malformed_json`, `malformed_yaml`, `malformed_msgpack`, `truncated_body`,
+    /// `too_deep`, `too_large`, `unknown_field`, `missing_field`, `duplicate_field`, `wrong_type`,
+    /// `invalid_value`.
+    pub code: FailureCode,
+    /// Where in the document, e.g. `kernel.io.args[0].tensor_spec.dtype`; empty: the whole of it.
+    pub path: String,
+    /// What was expected and what came.
+    pub message: String,
+    /// Line in the text, from 1.
+    pub line: Option<u64>,
+    /// Column in the line, from 1, in bytes (JSON) or characters (YAML).
+    pub column: Option<u64>,
+    /// Offset in a binary body, in bytes, from 0.
+    pub offset: Option<u64>,
+}
+
+impl ParseError {
+    fn new(code: FailureCode, message: impl Into<String>) -> Self {
+        let message = shortened(message.into());
+        Self { code, path: String::new(), message, line: None, column: None, offset: None }
+    }
+
+    fn at_path(mut self, path: &serde_path_to_error::Path) -> Self {
+        let path = path.to_string();
+        // The library writes `.` for the document itself, and `?` for a key it could not read.
+        let path = path.trim_end_matches('?').trim_end_matches('.');
+        self.path = shortened(path.to_owned());
+        self
+    }
+
+    fn at_line(mut self, line: u64, column: u64) -> Self {
+        if line > 0 {
+            (self.line, self.column) = (Some(line), Some(column.max(1)));
+        }
+        self
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)?;
+        if let (Some(line), Some(column)) = (self.line, self.column) {
+            write!(f, " (line {line}, column {column})")?;
+        }
+        if let Some(offset) = self.offset {
+            write!(f, " (byte {offset})")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// Parses a whole body. Memory beyond the result is small and bounded: long strings are borrowed
+/// from `bytes`, nesting is limited, and YAML aliases cannot multiply a document.
+pub fn parse<T: DeserializeOwned>(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(ParseError::new(
+            FailureCode::TruncatedBody,
+            format!("the {format} body is empty"),
+        ));
+    }
+    match format {
+        BodyFormat::Json => json::parse(bytes),
+        BodyFormat::Yaml => yaml::parse(bytes),
+        BodyFormat::MsgPack => msgpack::parse(bytes),
+    }
+}
+
+/// A typed request from JSON that was parsed before.
+pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, ContractError> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let message = error.inner().to_string();
+        let code = data_error_code(&message);
+        let described = ParseError::new(code, message).at_path(error.path());
+        ContractError { path: described.path, code: described.code, message: described.message }
+    })
+}
+
+fn too_many_values() -> ParseError {
+    let message = format!(
+        "the body has more than {MAX_VALUES} values; send large arrays as base64 in \
+         `tensor_spec.data`"
+    );
+    ParseError::new(FailureCode::TooLarge, message)
+}
+
+/// Code of an error of the data model, told by serde's fixed wording.
+fn data_error_code(message: &str) -> FailureCode {
+    const CODES: [(&str, FailureCode); 6] = [
+        ("unknown field", FailureCode::UnknownField),
+        ("missing field", FailureCode::MissingField),
+        ("duplicate field", FailureCode::DuplicateField),
+        ("invalid type", FailureCode::WrongType),
+        ("invalid length", FailureCode::WrongType),
+        ("unknown variant", FailureCode::InvalidValue),
+    ];
+    CODES
+        .into_iter()
+        .find(|(words, _)| message.starts_with(words))
+        .map_or(FailureCode::InvalidValue, |(_, code)| code)
+}
+
+fn shortened(mut text: String) -> String {
+    if text.len() > MAX_ERROR_TEXT {
+        let cut = (0..=MAX_ERROR_TEXT).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        text.truncate(cut);
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

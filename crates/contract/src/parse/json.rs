@@ -1,0 +1,76 @@
+//! JSON bodies.
+
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+
+use super::{MAX_VALUES, ParseError, data_error_code, too_many_values};
+
+use warpgauge_model::FailureCode;
+
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ParseError> {
+    // Base64 holds no separators, so the quick count decides for nearly every body.
+    if separator_bytes(bytes) > MAX_VALUES && separators(bytes) > MAX_VALUES {
+        return Err(too_many_values());
+    }
+    // The parser itself refuses nesting beyond 128.
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut deserializer)
+        .map_err(|error| describe(error.inner()).at_path(error.path()))?;
+    deserializer.end().map_err(|error| describe(&error))?;
+    Ok(value)
+}
+
+/// Number of commas and opening brackets anywhere.
+fn separator_bytes(bytes: &[u8]) -> usize {
+    let is_separator = |&byte: &u8| u8::from((byte == b',') | (byte == b'[') | (byte == b'{'));
+    // Sums of at most 255 fit a byte, which keeps the vector lanes narrow.
+    let in_piece = |piece: &[u8]| usize::from(piece.iter().map(is_separator).sum::<u8>());
+    bytes.chunks(usize::from(u8::MAX)).map(in_piece).sum()
+}
+
+/// Number of commas and opening brackets outside strings: no fewer than there are values, bar one.
+fn separators(bytes: &[u8]) -> usize {
+    let (mut count, mut position) = (0, 0);
+    while let Some(&byte) = bytes.get(position) {
+        position += 1;
+        match byte {
+            b'"' => position = end_of_string(bytes, position),
+            b',' | b'[' | b'{' => count += 1,
+            _ => (),
+        }
+    }
+    count
+}
+
+/// Offset after the closing quote of the string whose content starts at `position`.
+fn end_of_string(bytes: &[u8], mut position: usize) -> usize {
+    while let Some(&byte) = bytes.get(position) {
+        match byte {
+            b'"' => return position + 1,
+            // The character after a backslash is part of the string.
+            b'\\' => position += 2,
+            _ => position += 1,
+        }
+    }
+    bytes.len()
+}
+
+fn describe(error: &serde_json::Error) -> ParseError {
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let whole = error.to_string();
+    let message = whole.strip_suffix(&place).unwrap_or(&whole);
+    let described = match error.classify() {
+        Category::Eof => ParseError::new(
+            FailureCode::TruncatedBody,
+            format!("the JSON body ends too early ({message}); it may have been cut off"),
+        ),
+        Category::Data => ParseError::new(data_error_code(message), message),
+        Category::Syntax | Category::Io if message.starts_with("recursion limit") => {
+            ParseError::new(FailureCode::TooDeep, "the body nests deeper than 128 levels")
+        }
+        Category::Syntax | Category::Io => {
+            ParseError::new(FailureCode::MalformedJson, format!("not JSON: {message}"))
+        }
+    };
+    described.at_line(error.line() as u64, error.column() as u64)
+}

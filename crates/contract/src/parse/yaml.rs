@@ -1,0 +1,179 @@
+//! YAML bodies.
+
+use serde::de::DeserializeOwned;
+use serde_saphyr::options::AliasLimits;
+use serde_saphyr::{Budget, Error, NonFiniteFloatPolicy, Options};
+
+use super::{MAX_DEPTH, MAX_VALUES, ParseError, data_error_code};
+
+use warpgauge_model::FailureCode;
+
+/// Bytes that aliases may repeat. An alias can repeat at most the whole document, so the number of
+/// repeated nodes is this divided by the document's length: plenty for a hand-written contract,
+/// none for one of more than 32 MB.
+const MAX_REPEATED_BYTES: usize = 32 << 20;
+
+/// Most repeated nodes, however short the document.
+const MAX_REPEATED_NODES: usize = 20_000;
+
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ParseError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error))?;
+    let mut path = None;
+    let parsed = serde_saphyr::with_deserializer_from_str_with_options(
+        text,
+        options(text.len()),
+        |deserializer| {
+            serde_path_to_error::deserialize(deserializer).map_err(|error| {
+                path = Some(error.path().clone());
+                error.into_inner()
+            })
+        },
+    );
+    parsed.map_err(|error| {
+        let described = describe(&error);
+        match &path {
+            Some(path) => described.at_path(path),
+            None => described,
+        }
+    })
+}
+
+fn options(length: usize) -> Options {
+    let repeated = (MAX_REPEATED_BYTES / length.max(1)).min(MAX_REPEATED_NODES);
+    let mut budget = Budget::default();
+    budget.max_depth = MAX_DEPTH;
+    budget.flow_nesting_limit = MAX_DEPTH;
+    budget.max_documents = 1;
+    budget.max_nodes = MAX_VALUES;
+    budget.max_aliases = repeated;
+    budget.max_recorded_anchor_events = MAX_REPEATED_NODES;
+    budget.max_recorded_anchor_bytes = MAX_REPEATED_BYTES;
+    // The scalars are the body, and its size is the caller's to bound.
+    budget.max_total_scalar_bytes = usize::MAX;
+    // The number of repeated nodes is bounded above; the ratio would refuse honest documents.
+    budget.enforce_alias_anchor_ratio = false;
+    let mut aliases = AliasLimits::default();
+    aliases.max_total_replayed_events = repeated;
+    aliases.max_replay_stack_depth = 8;
+    let mut options = Options::default();
+    options.budget = Some(budget);
+    options.alias_limits = aliases;
+    options.with_snippet = false;
+    // YAML 1.2: only `true` and `false`. In YAML 1.1 an argument called `n` or `y` is a boolean.
+    options.strict_booleans = true;
+    options.non_finite_float_policy = NonFiniteFloatPolicy::AsString;
+    options
+}
+
+fn describe(error: &Error) -> ParseError {
+    let described = match error.without_snippet() {
+        Error::AliasError { error: inner, .. } => return describe(inner),
+        Error::Budget { breach, .. } => over_budget(&format!("{breach:?}")),
+        Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. }
+        | Error::AliasReplayCounterOverflow { .. } => ParseError::new(
+            FailureCode::TooLarge,
+            "YAML aliases repeat too much of the document; write the repeated part out",
+        ),
+        Error::Eof { .. } => ParseError::new(
+            FailureCode::TruncatedBody,
+            "the YAML body ends too early; it may be cut off",
+        ),
+        Error::SerdeUnknownField { field, expected, .. } => ParseError::new(
+            FailureCode::UnknownField,
+            format!("unknown field `{field}`, expected {}", one_of(expected)),
+        ),
+        Error::SerdeUnknownVariant { variant, expected, .. } => ParseError::new(
+            FailureCode::InvalidValue,
+            format!("unknown variant `{variant}`, expected {}", one_of(expected)),
+        ),
+        Error::SerdeMissingField { field, .. } => {
+            ParseError::new(FailureCode::MissingField, format!("missing field `{field}`"))
+        }
+        Error::DuplicateMappingKey { key, .. } => ParseError::new(
+            FailureCode::DuplicateField,
+            format!("duplicate field `{}`", key.as_deref().unwrap_or("?")),
+        ),
+        Error::SerdeInvalidType { unexpected, expected, .. } => ParseError::new(
+            FailureCode::WrongType,
+            format!("invalid type: {unexpected}, expected {expected}"),
+        ),
+        Error::SerdeInvalidValue { unexpected, expected, .. } => ParseError::new(
+            FailureCode::InvalidValue,
+            format!("invalid value: {unexpected}, expected {expected}"),
+        ),
+        Error::InvalidScalar { ty, .. } => ParseError::new(
+            FailureCode::WrongType,
+            format!("invalid type: expected {}", type_name(ty)),
+        ),
+        Error::Unexpected { expected, .. } => {
+            ParseError::new(FailureCode::WrongType, format!("invalid type: expected {expected}"))
+        }
+        Error::NullIntoString { .. } => {
+            ParseError::new(FailureCode::WrongType, "invalid type: null, expected a string")
+        }
+        Error::Message { msg, .. } => ParseError::new(data_error_code(msg), msg.as_str()),
+        Error::MultipleDocuments { .. } => ParseError::new(
+            FailureCode::MalformedYaml,
+            "more than one YAML document; send one document per request",
+        ),
+        other => malformed(other),
+    };
+    match error.location() {
+        Some(place) => described.at_line(place.line(), place.column()),
+        None => described,
+    }
+}
+
+/// A syntax error; those that stop at the end of the text look like a cut-off body too.
+fn malformed(error: &Error) -> ParseError {
+    let mut text = error.to_string();
+    if let Some(place) = error.location() {
+        let suffix = format!(" at line {}, column {}", place.line(), place.column());
+        text = text.replace(&suffix, "");
+    }
+    let code = if text.contains("nesting") || text.contains("recursion") {
+        FailureCode::TooDeep
+    } else {
+        FailureCode::MalformedYaml
+    };
+    ParseError::new(code, format!("not YAML: {text}"))
+}
+
+fn over_budget(breach: &str) -> ParseError {
+    if breach.contains("Depth") || breach.contains("Nesting") {
+        let message = format!("the body nests deeper than {MAX_DEPTH} levels");
+        return ParseError::new(FailureCode::TooDeep, message);
+    }
+    let message = format!(
+        "the YAML document passes a limit ({breach}); send data as base64 and write aliases out"
+    );
+    ParseError::new(FailureCode::TooLarge, message)
+}
+
+/// The library's type names in words.
+fn type_name(ty: &str) -> String {
+    match ty {
+        "u8" | "u16" | "u32" | "u64" => format!("a non-negative integer ({ty})"),
+        "i8" | "i16" | "i32" | "i64" => format!("an integer ({ty})"),
+        "f32" | "f64" => "a number".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn one_of(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.as_slice() {
+        [one] => one.clone(),
+        many => format!("one of {}", many.join(", ")),
+    }
+}
+
+fn invalid_utf8(bytes: &[u8], error: std::str::Utf8Error) -> ParseError {
+    let good = &bytes[..error.valid_up_to()];
+    let line = good.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
+    let column = good.iter().rev().take_while(|&&byte| byte != b'\n').count() as u64 + 1;
+    ParseError::new(FailureCode::MalformedYaml, "not YAML: the text is not UTF-8")
+        .at_line(line, column)
+}

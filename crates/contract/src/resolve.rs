@@ -1,0 +1,230 @@
+//! Launch configuration: expressions evaluated, limits of CUDA checked.
+
+use super::error::{ContractError, Mistakes, quoted};
+use super::expr::{Variable, evaluate};
+use super::scalar::ScalarValue;
+use super::{ArgKind, ArgSpec, Dim3, Extent, IoContract, Launch, Limits};
+
+use warpgauge_model::FailureCode;
+
+/// A launch configuration in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResolvedLaunch {
+    /// Blocks in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads per block in x, y, z.
+    pub block: [u32; 3],
+    /// Dynamic shared memory per block, bytes.
+    pub shared_bytes: u32,
+    /// Blocks per cluster in x, y, z.
+    pub cluster: Option<[u32; 3]>,
+    /// Cooperative launch.
+    pub cooperative: bool,
+}
+
+impl ResolvedLaunch {
+    /// What stands for a launch that is a mistake.
+    const ONE_THREAD: Self =
+        Self { grid: [1; 3], block: [1; 3], shared_bytes: 0, cluster: None, cooperative: false };
+}
+
+/// Largest extents that any CUDA device takes (CUDA C++ Programming Guide, compute capabilities).
+const MAX_GRID: [i128; 3] = [i32::MAX as i128, 65_535, 65_535];
+const MAX_BLOCK: [i128; 3] = [1024, 1024, 64];
+const MAX_THREADS: u64 = 1024;
+/// Beyond 8 the kernel must opt in, and some devices refuse.
+const MAX_CLUSTER: u64 = 16;
+
+const AXES: [&str; 3] = ["x", "y", "z"];
+
+/// Resolves a contract's own launch configuration.
+pub fn resolve_launch(
+    io: &IoContract,
+    limits: &Limits,
+) -> Result<ResolvedLaunch, Vec<ContractError>> {
+    resolve_launch_at(&io.args, io.launch.as_ref(), limits, "kernel.io.launch")
+}
+
+/// Resolves a launch configuration over given arguments: for a reference kernel, which takes the
+/// candidate's. `path` is where the configuration stands in the request.
+pub fn resolve_launch_at(
+    args: &[ArgSpec],
+    launch: Option<&Launch>,
+    limits: &Limits,
+    path: &str,
+) -> Result<ResolvedLaunch, Vec<ContractError>> {
+    let mut mistakes = Mistakes::new(limits.max_errors);
+    let resolved = resolve_into(args, launch, limits, path, &mut mistakes);
+    mistakes.into_result().map(|()| resolved)
+}
+
+/// Resolves as far as possible; what cannot be resolved is a mistake and 1.
+pub(super) fn resolve_into(
+    args: &[ArgSpec],
+    launch: Option<&Launch>,
+    limits: &Limits,
+    path: &str,
+    mistakes: &mut Mistakes,
+) -> ResolvedLaunch {
+    let mut resolver = Resolver { args, path, mistakes };
+    let Some(launch) = launch else {
+        resolver.missing("", FailureCode::MissingLaunch);
+        return ResolvedLaunch::ONE_THREAD;
+    };
+    // No default: a kernel that ran with one block because nobody said how many would look fast.
+    let grid = match &launch.grid {
+        None => resolver.missing(".grid", FailureCode::MissingGrid),
+        Some(dim) => resolver.dim3(dim, "grid", MAX_GRID),
+    };
+    let block = match &launch.block {
+        None => resolver.missing(".block", FailureCode::MissingBlock),
+        Some(dim) => resolver.dim3(dim, "block", MAX_BLOCK),
+    };
+    let threads: u64 = block.iter().map(|&extent| u64::from(extent)).product();
+    if threads > MAX_THREADS {
+        let message = format!(
+            "a block of {}×{}×{} has {threads} threads; at most {MAX_THREADS} are possible",
+            block[0], block[1], block[2]
+        );
+        resolver.mistake("block", FailureCode::BlockTooLarge, message);
+    }
+    let shared_bytes = launch.shared_memory_bytes.as_ref().map_or(0, |extent| {
+        let most = i128::from(limits.max_shared_bytes.min(u64::from(u32::MAX)));
+        resolver.extent(extent, "shared_memory_bytes", 0, most, 0)
+    });
+    let cluster = launch.cluster.as_ref().map(|dim| resolver.cluster(dim, grid));
+    ResolvedLaunch { grid, block, shared_bytes, cluster, cooperative: launch.cooperative }
+}
+
+struct Resolver<'a> {
+    args: &'a [ArgSpec],
+    path: &'a str,
+    mistakes: &'a mut Mistakes,
+}
+
+impl Resolver<'_> {
+    fn mistake(&mut self, field: &str, code: FailureCode, message: String) {
+        self.mistakes.add(format!("{}.{field}", self.path), code, message);
+    }
+
+    /// A part of the launch that is not there, with an example over the contract's own arguments.
+    fn missing(&mut self, field: &str, code: FailureCode) -> [u32; 3] {
+        let tensor = self.args.iter().rev().find(|arg| arg.kind == ArgKind::Tensor);
+        let blocks = tensor
+            .map_or("4".to_owned(), |arg| format!("\"ceil_div({}.size, 256)\"", quoted(&arg.name)));
+        let message = format!(
+            "is missing; say how many blocks and threads run the kernel, for instance \"launch\": \
+             {{\"grid\": {{\"x\": {blocks}}}, \"block\": {{\"x\": 256}}}}"
+        );
+        self.mistakes.add(format!("{}{field}", self.path), code, message);
+        [1; 3]
+    }
+
+    fn dim3(&mut self, dim: &Dim3, field: &str, most: [i128; 3]) -> [u32; 3] {
+        let extents = [&dim.x, &dim.y, &dim.z];
+        std::array::from_fn(|axis| {
+            let name = format!("{field}.{}", AXES[axis]);
+            self.extent(extents[axis], &name, 1, most[axis], 1)
+        })
+    }
+
+    fn cluster(&mut self, dim: &Dim3, grid: [u32; 3]) -> [u32; 3] {
+        let cluster = self.dim3(dim, "cluster", [MAX_CLUSTER as i128; 3]);
+        let blocks: u64 = cluster.iter().map(|&extent| u64::from(extent)).product();
+        if blocks > MAX_CLUSTER {
+            let message = format!(
+                "a cluster of {blocks} blocks; 8 are portable, {MAX_CLUSTER} the most possible"
+            );
+            self.mistake("cluster", FailureCode::ClusterTooLarge, message);
+        }
+        for axis in 0..3 {
+            if !grid[axis].is_multiple_of(cluster[axis]) {
+                let message = format!(
+                    "the grid has {} blocks in {}, which is not a multiple of the cluster's {}",
+                    grid[axis], AXES[axis], cluster[axis]
+                );
+                let field = format!("cluster.{}", AXES[axis]);
+                self.mistake(&field, FailureCode::ClusterDoesNotDivideGrid, message);
+            }
+        }
+        cluster
+    }
+
+    /// Evaluates one extent; outside `least ..= most` it is a mistake and `instead`.
+    fn extent(
+        &mut self,
+        extent: &Extent,
+        field: &str,
+        least: i128,
+        most: i128,
+        instead: u32,
+    ) -> u32 {
+        let (value, origin) = match extent {
+            Extent::Value(value) => (i128::from(*value), String::new()),
+            Extent::Expression(text) => match evaluate(text, |name| self.lookup(name)) {
+                Ok(value) => (value, format!(" (from `{}`)", quoted(text))),
+                Err(error) => {
+                    self.mistake(field, FailureCode::InvalidExpression, error.to_string());
+                    return instead;
+                }
+            },
+        };
+        if (least..=most).contains(&value) {
+            return value as u32;
+        }
+        let message = format!("must be {least} to {most}, not {value}{origin}");
+        self.mistake(field, FailureCode::OutOfRange, message);
+        instead
+    }
+
+    fn lookup(&self, variable: Variable<'_>) -> Result<i128, String> {
+        let name = match variable {
+            Variable::Scalar(name)
+            | Variable::Shape(name, _)
+            | Variable::Size(name)
+            | Variable::Rank(name) => name,
+        };
+        let Some(arg) = self.args.iter().find(|arg| arg.name == name) else {
+            let known: Vec<&str> = self.args.iter().take(20).map(|arg| arg.name.as_str()).collect();
+            let known = quoted(&known.join(", "));
+            return Err(format!("no argument `{}`; there are {known}", quoted(name)));
+        };
+        match variable {
+            Variable::Scalar(_) => scalar_in_expression(arg),
+            Variable::Shape(_, dimension) => {
+                let shape = shape_of(arg)?;
+                shape.get(dimension).map(|&extent| i128::from(extent)).ok_or_else(|| {
+                    format!("`{}` has {} dimensions, counted from 0", quoted(name), shape.len())
+                })
+            }
+            Variable::Size(_) => shape_of(arg)?
+                .iter()
+                .try_fold(1i128, |size, &extent| size.checked_mul(i128::from(extent)))
+                .ok_or_else(|| format!("the size of `{}` does not fit 128 bits", quoted(name))),
+            Variable::Rank(_) => Ok(shape_of(arg)?.len() as i128),
+        }
+    }
+}
+
+fn shape_of(arg: &ArgSpec) -> Result<&[u64], String> {
+    match &arg.tensor_spec {
+        Some(spec) => Ok(&spec.shape),
+        None => Err(format!("`{}` is not a tensor, so it has no shape", quoted(&arg.name))),
+    }
+}
+
+fn scalar_in_expression(arg: &ArgSpec) -> Result<i128, String> {
+    let name = quoted(&arg.name);
+    if arg.kind == ArgKind::Tensor {
+        return Err(format!("`{name}` is a tensor; use `{name}.size` or `{name}.shape[0]`"));
+    }
+    match arg.scalar_value() {
+        Ok(ScalarValue::Int(value)) => Ok(value),
+        Ok(ScalarValue::Float(value)) if value.fract() == 0.0 && value.abs() < 2f64.powi(63) => {
+            Ok(value as i128)
+        }
+        Ok(ScalarValue::Float(value)) => Err(format!("`{name}` is {value}, not an integer")),
+        Ok(ScalarValue::Bool(_)) => Err(format!("`{name}` is a bool, not an integer")),
+        Err(reason) => Err(format!("`{name}` has no integer value: {reason}")),
+    }
+}

@@ -1,0 +1,106 @@
+//! Wire types of what is asked about a kernel: how close is close enough, how to measure, what else
+//! to find out, and what travels back.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use warpgauge_model::{CacheState, PresetName};
+
+/// An element passes if |actual − expected| ≤ atol + rtol·|expected|.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tolerance {
+    /// Absolute tolerance, ≥ 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub atol: Option<f64>,
+    /// Relative tolerance, ≥ 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtol: Option<f64>,
+    /// Share of elements that must pass, 0–1; default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required_matched_ratio: Option<f64>,
+    /// Let NaN match NaN and an infinity match an equal one; default false.
+    #[serde(default)]
+    pub allow_non_finite: bool,
+}
+
+/// How to measure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MeasureSpec {
+    /// How precisely, and for how long at most.
+    #[serde(default)]
+    pub preset: PresetName,
+    /// State of the L2 cache at each timed launch.
+    #[serde(default)]
+    pub cache: CacheState,
+    /// What each timed launch finds in random inputs.
+    #[serde(default)]
+    pub inputs: InputChoice,
+    /// Shortest warm-up, in seconds, 0–10; default: the preset's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_warmup_time: Option<f64>,
+    /// Longest time of the timed launches, in seconds, 0.001–600; default: the preset's, or none
+    /// with `num_trials`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_time: Option<f64>,
+}
+
+/// What each timed launch finds in random inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum InputChoice {
+    /// Numbers of the same distribution that no launch before it saw, wherever what is expected can
+    /// be computed for them.
+    #[default]
+    Fresh,
+    /// The contract's own numbers, each time. Variables and shared memory are put back in between.
+    Same,
+}
+
+/// Hardware metrics to collect.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProfileSpec {
+    /// Tools to use, best first: `cupti`, `ncu`, `gpm`, `static`, `nsys`, `emulator`, or `auto`;
+    /// empty: whatever works here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// Metric ids, or names of metric sets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<String>,
+}
+
+/// Memory and race checks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Sanitize {
+    /// None.
+    #[default]
+    Off,
+    /// All that the device offers.
+    All,
+    /// One compute-sanitizer tool: memcheck, racecheck, initcheck, synccheck.
+    Tool(String),
+}
+
+/// Which outputs travel back.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ReturnOutputs {
+    /// None; their hashes always do.
+    #[default]
+    None,
+    /// All.
+    All,
+    /// Those named.
+    Names(Vec<String>),
+}
+
+/// Which process runs the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolation {
+    /// A warm worker, scrubbed between evaluations.
+    #[default]
+    Warm,
+    /// A process of its own.
+    Fresh,
+}

@@ -1,0 +1,244 @@
+//! From a sweep to its points.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::axes::{self, AxisValue, SweepAxis};
+use super::numbers;
+use super::substitute::{Point, substitute};
+use crate::error::{ContractError, Mistakes};
+use crate::{EvaluateRequest, Limits, ReturnOutputs, parse};
+use warpgauge_model::{FailureCode, Requirements};
+
+/// Bytes of all contracts of a sweep together, when every point is written out.
+const MAX_EXPANDED_BYTES: usize = 16 << 30;
+
+/// What `POST /sweep` and `warpgauge sweep` take: the contract of an evaluation, and axes.
+///
+/// Texts of the contract may refer to axes as `$name` or `${name}`; a text that is nothing but one
+/// reference becomes the value itself. Where the contract takes a number, a text is an integer
+/// expression: `shape: ["$n * 2"]`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SweepRequest {
+    /// Values by axis: numbers, booleans, texts, and ranges such as `2^10..2^24 by x4` or
+    /// `0..1 by 0.25`. Every combination is evaluated, in the order of the axes' names, the last
+    /// fastest.
+    pub axes: BTreeMap<String, Vec<AxisValue>>,
+    /// Whether each point of the answer carries its whole report.
+    #[serde(default)]
+    pub include_reports: bool,
+    /// As in `POST /evaluate`, with references to axes.
+    pub kernel: Value,
+    /// As in `POST /evaluate`, or an expression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_trials: Option<Value>,
+    /// As in `POST /evaluate`, or an expression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Value>,
+    /// As in `POST /evaluate`, with references to axes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Value>,
+    /// As in `POST /evaluate`, with references to axes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Value>,
+    /// As in `POST /evaluate`, with references to axes. It gives each point its throughput.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Value>,
+    /// As in `POST /evaluate`, with references to axes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure: Option<Value>,
+    /// As in `POST /evaluate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Value>,
+    /// As in `POST /evaluate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sanitize: Option<Value>,
+    /// `none`: the outputs of a sweep do not travel back; their hashes are in the reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_outputs: Option<Value>,
+    /// As in `POST /evaluate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_encoding: Option<Value>,
+    /// As in `POST /evaluate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Value>,
+    /// What the device of all points must be, and what must be installed beside it.
+    #[serde(default, skip_serializing_if = "Requirements::is_empty")]
+    pub requires: Requirements,
+}
+
+/// A sweep that can be carried out: its axes are valid, and references name them.
+#[derive(Debug, Clone)]
+pub struct SweepPlan {
+    axes: Vec<SweepAxis>,
+    contract: Map<String, Value>,
+    points: usize,
+    /// Whether whole reports are wanted.
+    pub include_reports: bool,
+}
+
+impl SweepPlan {
+    /// Checks axes, bounds and references. What a single point comes to is for
+    /// [`SweepPlan::request`].
+    pub fn new(request: SweepRequest, limits: &Limits) -> Result<Self, Vec<ContractError>> {
+        let mut mistakes = Mistakes::new(limits.max_errors);
+        let axes = axes::expand(&request.axes, limits.max_sweep_points, &mut mistakes);
+        let points = axes.iter().try_fold(1_usize, |all, axis| all.checked_mul(axis.values.len()));
+        let points = points.unwrap_or(usize::MAX);
+        mistakes.require(
+            points <= limits.max_sweep_points,
+            "axes",
+            FailureCode::TooManyPoints,
+            || {
+                format!(
+                    "the axes have {points} combinations, and this server takes {} \
+                     (limits.max_sweep_points); leave out values, or send several sweeps",
+                    limits.max_sweep_points
+                )
+            },
+        );
+        mistakes.into_result()?;
+        let include_reports = request.include_reports;
+        let contract = contract_of(request);
+        let expanded = contract.values().map(weight).sum::<usize>().saturating_mul(points);
+        let mut mistakes = Mistakes::new(limits.max_errors);
+        mistakes.require(expanded <= MAX_EXPANDED_BYTES, "axes", FailureCode::TooLarge, || {
+            format!(
+                "the contract times its {points} points is {expanded} bytes, and {} are taken; \
+                 generate tensors (`init`) instead of sending them",
+                MAX_EXPANDED_BYTES
+            )
+        });
+        mistakes.into_result()?;
+        let plan = Self { axes, contract, points, include_reports };
+        plan.check_references()?;
+        Ok(plan)
+    }
+
+    /// The axes, in the order in which they vary, the last fastest.
+    pub fn axes(&self) -> &[SweepAxis] {
+        &self.axes
+    }
+
+    /// Number of points.
+    pub fn points(&self) -> usize {
+        self.points
+    }
+
+    /// The values of a point, by axis. `index` is below [`SweepPlan::points`].
+    pub fn values(&self, index: usize) -> BTreeMap<String, AxisValue> {
+        let at = self.position(index);
+        let values = self.axes.iter().zip(at);
+        values.map(|(axis, at)| (axis.name.clone(), axis.values[at].clone())).collect()
+    }
+
+    /// The evaluation of a point. Its ranges and sizes are still to be checked by
+    /// [`super::super::validate`].
+    pub fn request(&self, index: usize) -> Result<EvaluateRequest, Vec<ContractError>> {
+        let contract = self.evaluated(index).map_err(|error| vec![error])?;
+        let request = parse::from_value::<EvaluateRequest>(Value::Object(contract))
+            .map_err(|error| vec![error])?;
+        let mut mistakes = Mistakes::new(1);
+        mistakes.require(
+            request.return_outputs == ReturnOutputs::None,
+            "return_outputs",
+            FailureCode::NotInASweep,
+            || {
+                "outputs of a sweep do not travel back; leave this out, and evaluate the point of \
+                 interest on its own"
+                    .to_owned()
+            },
+        );
+        mistakes.into_result()?;
+        Ok(request)
+    }
+
+    fn evaluated(&self, index: usize) -> Result<Map<String, Value>, ContractError> {
+        let at = self.position(index);
+        let point = Point { axes: &self.axes, at: &at };
+        let mut contract = substitute(&self.contract, &point, &mut vec![false; self.axes.len()])?;
+        numbers::evaluate(&mut contract)?;
+        Ok(contract)
+    }
+
+    /// Index of each axis' value, the last axis fastest.
+    fn position(&self, index: usize) -> Vec<usize> {
+        let mut rest = index;
+        let mut at = vec![0; self.axes.len()];
+        for (axis, at) in self.axes.iter().zip(&mut at).rev() {
+            *at = rest % axis.values.len();
+            rest /= axis.values.len();
+        }
+        at
+    }
+
+    /// Every reference names an axis, and every axis is referred to: one that is not would evaluate
+    /// the same thing again and again.
+    fn check_references(&self) -> Result<(), Vec<ContractError>> {
+        let at = vec![0; self.axes.len()];
+        let mut used = vec![false; self.axes.len()];
+        let point = Point { axes: &self.axes, at: &at };
+        substitute(&self.contract, &point, &mut used).map_err(|error| vec![error])?;
+        let mut mistakes = Mistakes::new(self.axes.len());
+        for (axis, used) in self.axes.iter().zip(used) {
+            let name = &axis.name;
+            mistakes.require(used, format!("axes.{name}"), FailureCode::UnusedAxis, || {
+                format!("the contract does not use it: refer to it as `${name}` or `${{{name}}}`")
+            });
+        }
+        mistakes.into_result()
+    }
+}
+
+/// The fields of the evaluation, those of the sweep taken away.
+fn contract_of(request: SweepRequest) -> Map<String, Value> {
+    let SweepRequest {
+        axes: _,
+        include_reports: _,
+        kernel,
+        num_trials,
+        timeout,
+        expected,
+        tolerance,
+        work,
+        measure,
+        profile,
+        sanitize,
+        return_outputs,
+        output_encoding,
+        isolation,
+        requires,
+    } = request;
+    let fields = [
+        ("kernel", Some(kernel)),
+        ("num_trials", num_trials),
+        ("timeout", timeout),
+        ("expected", expected),
+        ("tolerance", tolerance),
+        ("work", work),
+        ("measure", measure),
+        ("profile", profile),
+        ("sanitize", sanitize),
+        ("return_outputs", return_outputs),
+        ("output_encoding", output_encoding),
+        ("isolation", isolation),
+        // Strings and sets of strings can be written as JSON.
+        ("requires", serde_json::to_value(requires).ok()),
+    ];
+    fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// Bytes that a value takes, about.
+fn weight(value: &Value) -> usize {
+    const NODE: usize = 32;
+    NODE + match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, v)| name.len() + weight(v)).sum(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,328 @@
+//! Wire types of a request: the kernel, its arguments, its launch and what is expected of it.
+//!
+//! The field names and defaults of `kernel`, `io` and `metadata` are those of the CUDA Evaluation
+//! Server's contract, which is accepted unchanged; the rest is ours. Unknown fields are errors.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::content::TensorSpec;
+use super::settings::{Isolation, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, Tolerance};
+use warpgauge_model::{Requirements, Work};
+use warpgauge_tensor::{Blob, OutputEncoding, TensorData};
+
+/// What `POST /evaluate` and `warpgauge eval` take.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EvaluateRequest {
+    /// The kernel to evaluate and its IO contract.
+    pub kernel: KernelCode,
+    /// Timed launches: exactly this many, 1–10000. Without it, as many as the preset's precision
+    /// needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10000))]
+    pub num_trials: Option<u32>,
+    /// Seconds the kernel may take once it starts to execute, 0.1–600; and seconds that a compilation
+    /// may take, at least 10, and at most what the server allows. Queueing does not count.
+    #[serde(default = "default_timeout")]
+    #[schemars(range(min = 0.1, max = 600))]
+    pub timeout: f64,
+    /// What each output must hold, by argument name. Without it the verdict is `not_checked`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub expected: BTreeMap<String, Expected>,
+    /// How close is close enough. Defaults depend on the element type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Tolerance>,
+    /// The work the kernel must do at least: for the roofline and the speed-of-light floor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Work>,
+    /// How to measure.
+    #[serde(default)]
+    pub measure: MeasureSpec,
+    /// Hardware metrics to collect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileSpec>,
+    /// Memory and race checks to run: `false`, `true` or `all`, or a compute-sanitizer tool name. On
+    /// a GPU each is a run of its own under compute-sanitizer.
+    #[serde(default)]
+    pub sanitize: Sanitize,
+    /// Which outputs travel back: `none`, `all`, or a list of names.
+    #[serde(default)]
+    #[schemars(extend("nullable" = true))]
+    pub return_outputs: ReturnOutputs,
+    /// Encoding of returned outputs.
+    #[serde(default)]
+    pub output_encoding: OutputEncoding,
+    /// `warm`: a running worker; `fresh`: a process of its own.
+    #[serde(default)]
+    pub isolation: Isolation,
+    /// What the device must be, and what must be installed beside it.
+    #[serde(default, skip_serializing_if = "Requirements::is_empty")]
+    pub requires: Requirements,
+}
+
+fn default_timeout() -> f64 {
+    120.0
+}
+
+/// A kernel: its code, and how to call it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KernelCode {
+    /// Source text (`cuda`, `ptx`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_code: Option<String>,
+    /// Machine code, base64 (`cubin`, `fatbin`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary_b64: Option<Blob>,
+    /// What the code is.
+    pub kernel_type: KernelType,
+    /// Arguments and launch configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<IoContract>,
+    /// Entry point and compiler settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<KernelMetadata>,
+}
+
+/// What a kernel's code is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KernelType {
+    /// CUDA C++ source.
+    Cuda,
+    /// PTX assembly.
+    Ptx,
+    /// One ELF image of machine code.
+    Cubin,
+    /// A container of images for several architectures.
+    Fatbin,
+    /// PyTorch source (not served yet).
+    Torch,
+    /// PyTorch source with inline CUDA (not served yet).
+    TorchCuda,
+    /// Triton source (not served yet).
+    Triton,
+    /// Python that mixes several kernels (not served yet).
+    MultiKernel,
+}
+
+/// Arguments in the order of the kernel's parameters, and how to launch.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IoContract {
+    /// Arguments, in parameter order. None for a kernel in `expected`: it gets the candidate's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<ArgSpec>,
+    /// Launch configuration: required of a kernel that is run. Without it a kernel in `expected`, or
+    /// one that is compared, has that of the kernel beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<Launch>,
+}
+
+/// One kernel argument.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArgSpec {
+    /// Name: unique in the contract, usable in expressions and in `expected`.
+    pub name: String,
+    /// Kind of the argument.
+    #[serde(rename = "type")]
+    pub kind: ArgKind,
+    /// Value of a scalar. Floats may also be the strings `inf`, `-inf`, `nan`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    // Integers first: generated clients take the first that fits, and would send 1.0 for 1.
+    #[schemars(extend(
+        "nullable" = true,
+        "anyOf" = [{"type": "boolean"}, {"type": "integer"}, {"type": "number"}, {"type": "string"}],
+    ))]
+    pub value: Option<serde_json::Value>,
+    /// Shape, element type and content of a tensor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tensor_spec: Option<TensorSpec>,
+    /// Whether the kernel reads it, writes it, or both.
+    #[serde(default)]
+    pub role: Role,
+    /// A compile-time constant (Triton), not a run-time argument.
+    #[serde(default)]
+    pub is_meta: bool,
+    /// C type of the parameter, for machine code that does not tell it (e.g. `float`, `int64_t`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub c_type: Option<String>,
+}
+
+/// Kind of an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ArgKind {
+    /// A device buffer, passed as a pointer.
+    Tensor,
+    /// An integer scalar.
+    Int,
+    /// A floating-point scalar.
+    Float,
+    /// A boolean scalar.
+    Bool,
+    /// A string (Python kernels only).
+    Str,
+}
+
+/// Direction of an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Read only.
+    #[default]
+    Input,
+    /// Written; its former content is not defined.
+    Output,
+    /// Read and written.
+    Inout,
+}
+
+/// Launch configuration.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Launch {
+    /// Blocks in the grid; required.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<Dim3>,
+    /// Threads in a block; required.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<Dim3>,
+    /// Dynamic shared memory per block, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_memory_bytes: Option<Extent>,
+    /// Blocks in a thread block cluster (compute capability 9.0 and up).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Dim3>,
+    /// Cooperative launch: the whole grid is resident and can synchronise.
+    #[serde(default)]
+    pub cooperative: bool,
+    /// Warps per block (Triton).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_warps: Option<u32>,
+    /// Pipeline stages (Triton).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_stages: Option<u32>,
+}
+
+/// Three extents, at least one of them given; the others are 1.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "GivenExtents")]
+#[schemars(!try_from, default, deny_unknown_fields)]
+pub struct Dim3 {
+    /// Extent in x.
+    pub x: Extent,
+    /// Extent in y.
+    pub y: Extent,
+    /// Extent in z.
+    pub z: Extent,
+}
+
+/// [`Dim3`] as it is written: `{}` says nothing, and is no 1×1×1.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenExtents {
+    #[serde(default, deserialize_with = "given")]
+    x: Option<Extent>,
+    #[serde(default, deserialize_with = "given")]
+    y: Option<Extent>,
+    #[serde(default, deserialize_with = "given")]
+    z: Option<Extent>,
+}
+
+/// An extent that is there, and no null.
+fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Extent>, D::Error> {
+    Extent::deserialize(deserializer).map(Some)
+}
+
+impl TryFrom<GivenExtents> for Dim3 {
+    type Error = &'static str;
+
+    fn try_from(given: GivenExtents) -> Result<Self, Self::Error> {
+        if given.x.is_none() && given.y.is_none() && given.z.is_none() {
+            return Err(
+                "names no extent; give at least one of x, y and z, for instance {\"x\": 256}",
+            );
+        }
+        let or_one = |extent: Option<Extent>| extent.unwrap_or_default();
+        Ok(Self { x: or_one(given.x), y: or_one(given.y), z: or_one(given.z) })
+    }
+}
+
+/// A number, or an expression over scalar arguments and shapes such as `ceil_div(n, 256)`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Extent {
+    /// A given number.
+    Value(u64),
+    /// An expression, evaluated when the contract is resolved.
+    Expression(String),
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Extent::Value(1)
+    }
+}
+
+/// Entry point and compiler settings.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KernelMetadata {
+    /// Name of the kernel to run, as in the source or as in the symbol table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_name: Option<String>,
+    /// Options for the compiler.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compiler_options: Vec<String>,
+    /// Compiler: `nvrtc` (default) or `nvcc`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<Backend>,
+    /// C++ template instances to compile, e.g. `scale<float>`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub name_expressions: Vec<String>,
+    /// Accepted for compatibility; C++ features are always on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitify: Option<bool>,
+    /// Python kernels: function to call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function_name: Option<String>,
+    /// Python kernels: class to instantiate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class_name: Option<String>,
+    /// Python kernels: method to call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method_name: Option<String>,
+    /// `multi_kernel`: function to call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry_point: Option<String>,
+    /// Free text, kept with the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// Compiler of CUDA C++.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// The run-time compilation library.
+    #[default]
+    Nvrtc,
+    /// The offline compiler driver, where installed.
+    Nvcc,
+}
+
+/// What an output must hold: exactly one of the two.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Expected {
+    /// The values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<TensorData>,
+    /// A kernel that computes them. Its arguments are the candidate's; `io.launch` may differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Box<KernelCode>>,
+}

@@ -1,0 +1,231 @@
+//! Collecting: the kernel runs once for each pass, and the counters add up.
+
+use std::ffi::c_void;
+use std::rc::Rc;
+
+use super::abi::{
+    AUTO_RANGE, CounterAvailability, RangeDataInfo, RangeDataInitialize, RangeDataSize,
+    RangeDecode, RangeEnable, RangeObject, RangeSetConfig, RangeStop, USER_REPLAY,
+};
+use super::error::CuptiError;
+use super::host::{Plan, sized};
+use super::library::Cupti;
+use crate::Context;
+use warpgauge_model::Cause;
+
+/// What sizing and clearing the image of counters is called in errors.
+const MAKE_ROOM: &str = "make room for the counters";
+
+/// Passes beyond the planned ones after which something is wrong.
+const SPARE_PASSES: usize = 2;
+
+/// A launch whose counters are read.
+pub trait Subject {
+    /// Why it cannot be made.
+    type Error;
+
+    /// Puts everything in place for the launch.
+    ///
+    /// # Errors
+    /// As the driver says.
+    fn prepare(&mut self) -> Result<(), Self::Error>;
+
+    /// Makes the launch, which is of one kernel, and waits for its end.
+    ///
+    /// # Errors
+    /// As the driver says.
+    fn launch(&mut self) -> Result<(), Self::Error>;
+}
+
+/// Why a pass was not made.
+#[derive(Debug)]
+pub enum PassError<E> {
+    /// The counters' fault.
+    Counters(CuptiError),
+    /// The launch's.
+    Launch(E),
+}
+
+impl<E> From<CuptiError> for PassError<E> {
+    fn from(error: CuptiError) -> Self {
+        PassError::Counters(error)
+    }
+}
+
+/// Which counters the device of a context has, as CUPTI's planning takes it. Takes some 70 ms.
+///
+/// # Errors
+/// It cannot be told while somebody collects.
+pub fn counter_availability(cupti: Cupti, context: &Context) -> Result<Vec<u8>, CuptiError> {
+    const OPERATION: &str = "ask which counters the device has";
+    let ask = cupti.functions().counter_availability;
+    let mut params = CounterAvailability::new();
+    params.context = context.handle();
+    cupti.call(OPERATION, ask, &mut params)?;
+    let mut image = sized(OPERATION, params.size)?;
+    params.image = image.as_mut_ptr();
+    cupti.call(OPERATION, ask, &mut params)?;
+    image.truncate(params.size);
+    Ok(image)
+}
+
+/// CUPTI's hold on a context for one plan, until it is dropped.
+///
+/// Its first pass takes 140 ms longer than those after it, so it is worth keeping. It slows nothing
+/// down between passes; but from its first pass on no other process can read counters.
+pub struct Session {
+    cupti: Cupti,
+    object: *mut c_void,
+    plan: Rc<Plan>,
+    /// Where CUPTI puts the counters.
+    data: Vec<u8>,
+    _context: Context,
+}
+
+impl Session {
+    /// Takes the counters of a context's device for a plan. There can be one session at a time: what
+    /// the counters are set to is read when the first pass starts, and never again.
+    ///
+    /// # Errors
+    /// They are closed to this process.
+    pub fn open(cupti: Cupti, context: &Context, plan: Rc<Plan>) -> Result<Self, CuptiError> {
+        let mut params = RangeEnable::new();
+        params.context = context.handle();
+        cupti.call("take the counters", cupti.functions().range_enable, &mut params)?;
+        let object = params.object;
+        let context = context.clone();
+        let mut session = Self { cupti, object, plan, data: Vec::new(), _context: context };
+        session.data = session.counter_data()?;
+        Ok(session)
+    }
+
+    /// What it was opened for.
+    pub fn plan(&self) -> &Rc<Plan> {
+        &self.plan
+    }
+
+    /// Begins to collect.
+    ///
+    /// # Errors
+    /// CUPTI does not take the plan.
+    pub fn begin(&mut self) -> Result<Collection<'_>, CuptiError> {
+        self.clear()?;
+        let mut params = RangeSetConfig::new();
+        params.object = self.object;
+        params.config_size = self.plan.image.len();
+        params.config = self.plan.image.as_ptr();
+        params.data_size = self.data.len();
+        params.data = self.data.as_mut_ptr();
+        params.range = AUTO_RANGE;
+        params.replay = USER_REPLAY;
+        params.ranges_per_pass = 1;
+        params.nesting_levels = 1;
+        params.first_nesting_level = 1;
+        let configure = self.cupti.functions().range_set_config;
+        self.cupti.call("set the counters up", configure, &mut params)?;
+        Ok(Collection { session: self, passes: 0, complete: false })
+    }
+
+    /// An image for the counters of one launch.
+    fn counter_data(&self) -> Result<Vec<u8>, CuptiError> {
+        let names = self.plan.names();
+        let mut size = RangeDataSize::new();
+        size.object = self.object;
+        size.names = names.as_ptr();
+        size.count = names.len();
+        size.ranges = 1;
+        size.nodes = 1;
+        self.cupti.call(MAKE_ROOM, self.cupti.functions().range_data_size, &mut size)?;
+        sized(MAKE_ROOM, size.size)
+    }
+
+    /// Makes the image ready to take counters.
+    fn clear(&mut self) -> Result<(), CuptiError> {
+        let mut params = RangeDataInitialize::new();
+        params.object = self.object;
+        params.size = self.data.len();
+        params.data = self.data.as_mut_ptr();
+        let initialize = self.cupti.functions().range_data_initialize;
+        self.cupti.call(MAKE_ROOM, initialize, &mut params)
+    }
+
+    fn of_object(&self) -> RangeObject {
+        let mut params = RangeObject::new();
+        params.object = self.object;
+        params
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let mut params = self.of_object();
+        let disable = self.cupti.functions().range_disable;
+        // Whoever ends a session that failed cannot do more than try.
+        let _ = self.cupti.call("give the counters back", disable, &mut params);
+    }
+}
+
+/// A collection under way.
+pub struct Collection<'s> {
+    session: &'s mut Session,
+    passes: usize,
+    complete: bool,
+}
+
+impl Collection<'_> {
+    /// Whether every pass was made.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Passes made.
+    pub fn passes(&self) -> usize {
+        self.passes
+    }
+
+    /// Makes one pass.
+    ///
+    /// # Errors
+    /// The counters' or the launch's. No pass can follow one that failed.
+    pub fn pass<S: Subject>(&mut self, subject: &mut S) -> Result<(), PassError<S::Error>> {
+        let (cupti, functions) = (self.session.cupti, self.session.cupti.functions());
+        let planned = self.session.plan.passes;
+        if self.complete || self.passes > planned + SPARE_PASSES {
+            let text = format!("CUPTI wants more than the {planned} planned");
+            return Err(CuptiError::local("start a pass", Cause::Unknown, text).into());
+        }
+        // Before the start: what is launched after it is counted, and counters are set up for one
+        // launch.
+        subject.prepare().map_err(PassError::Launch)?;
+        cupti.call("start a pass", functions.range_start, &mut self.session.of_object())?;
+        subject.launch().map_err(PassError::Launch)?;
+        let mut stop = RangeStop::new();
+        stop.object = self.session.object;
+        cupti.call("end a pass", functions.range_stop, &mut stop)?;
+        self.passes += 1;
+        self.complete = stop.all_passes_submitted != 0;
+        Ok(())
+    }
+
+    /// The value of each of the plan's metrics, in its order; those that are not a number are.
+    ///
+    /// # Errors
+    /// The counters cannot be read, or some were lost.
+    pub fn finish(self) -> Result<Vec<f64>, CuptiError> {
+        const OPERATION: &str = "read the counters";
+        let (cupti, functions) = (self.session.cupti, self.session.cupti.functions());
+        let mut decode = RangeDecode::new();
+        decode.object = self.session.object;
+        cupti.call(OPERATION, functions.range_decode, &mut decode)?;
+        let data = &self.session.data;
+        let mut info = RangeDataInfo::new();
+        info.data = data.as_ptr();
+        info.size = data.len();
+        cupti.call(OPERATION, functions.range_data_info, &mut info)?;
+        if info.ranges != 1 || decode.dropped != 0 {
+            let text = format!("{} launches counted, {} lost", info.ranges, decode.dropped);
+            return Err(CuptiError::local(OPERATION, Cause::Unknown, text));
+        }
+        self.session.plan.evaluate(data, 0)
+    }
+}

@@ -1,0 +1,98 @@
+//! What the emulator offers beyond the driver's interface.
+
+use std::ffi::{CStr, c_char, c_uint};
+
+use libloading::Library;
+
+use super::DeviceError;
+use warpgauge_model::{FailureCode, LaunchCounts};
+
+/// Largest report that is read, bytes.
+const MAX_REPORT_BYTES: usize = 16 << 20;
+
+/// The emulator's own switches.
+#[derive(Clone, Copy)]
+pub struct EmulatorControl {
+    set_sanitize: unsafe extern "C" fn(c_uint) -> c_uint,
+    set_counting: unsafe extern "C" fn(c_uint) -> c_uint,
+    version: unsafe extern "C" fn() -> *const c_char,
+    take_report: unsafe extern "C" fn(*mut u8, usize) -> usize,
+}
+
+impl EmulatorControl {
+    /// The switches of an opened emulator; `None` for a library that is not one.
+    ///
+    /// # Safety
+    /// `library` stays open for the rest of the process.
+    pub(super) unsafe fn look_up(library: &Library) -> Option<Self> {
+        // SAFETY: the emulator exports these names with these types, and nothing else uses them.
+        unsafe {
+            Some(Self {
+                set_sanitize: *library.get(b"wgEmulatorSetSanitize").ok()?,
+                set_counting: *library.get(b"wgEmulatorSetCounting").ok()?,
+                version: *library.get(b"wgEmulatorVersion").ok()?,
+                take_report: *library.get(b"wgEmulatorTakeReport").ok()?,
+            })
+        }
+    }
+
+    /// Turns the checks that do not stop a kernel on or off, for launches and allocations from now
+    /// on.
+    ///
+    /// # Errors
+    /// The emulator's answer, a `CUresult`.
+    pub fn set_sanitize(&self, on: bool) -> Result<(), DeviceError> {
+        // SAFETY: any number is accepted.
+        let number = unsafe { (self.set_sanitize)(c_uint::from(on)) };
+        answered(number, "switch the memory checks")
+    }
+
+    /// Turns the counts of memory traffic on or off for launches from now on. They cost time.
+    ///
+    /// # Errors
+    /// The emulator's answer, a `CUresult`.
+    pub fn set_counting(&self, on: bool) -> Result<(), DeviceError> {
+        // SAFETY: any number is accepted.
+        let number = unsafe { (self.set_counting)(c_uint::from(on)) };
+        answered(number, "switch the counts")
+    }
+
+    /// The counts of the only launch since the last report, which is taken with it. `None`: there
+    /// was no launch, or more than one.
+    pub fn take_launch(&self) -> Option<LaunchCounts> {
+        let report = self.take_report()?;
+        let [kernel] = &report["kernels"].as_array()?[..] else { return None };
+        if kernel["launches"] != 1 {
+            return None;
+        }
+        // SAFETY: the emulator's version is a constant text that ends with a NUL.
+        let version = unsafe { CStr::from_ptr((self.version)()) };
+        Some(LaunchCounts {
+            kernel: kernel["name"].as_str()?.to_owned(),
+            version: version.to_string_lossy().into_owned(),
+            counts: serde_json::from_value(kernel["counts"].clone()).ok()?,
+        })
+    }
+
+    /// Counts and findings since the last call, which are forgotten with it. `None`: there is no
+    /// report, it is larger than 16 MiB, or it is not JSON.
+    pub fn take_report(&self) -> Option<serde_json::Value> {
+        // SAFETY: with no buffer, the emulator only tells the length.
+        let bytes = unsafe { (self.take_report)(std::ptr::null_mut(), 0) };
+        if bytes > MAX_REPORT_BYTES {
+            return None;
+        }
+        let mut buffer = vec![0u8; bytes];
+        // SAFETY: the emulator writes at most the length given.
+        let bytes = unsafe { (self.take_report)(buffer.as_mut_ptr(), buffer.len()) };
+        serde_json::from_slice(buffer.get(..bytes)?).ok()
+    }
+}
+
+fn answered(number: c_uint, operation: &str) -> Result<(), DeviceError> {
+    if number == 0 {
+        return Ok(());
+    }
+    let text = format!("the emulator answered {number}");
+    Err(DeviceError::local(operation, FailureCode::NotSupported, text))
+}

@@ -1,0 +1,240 @@
+//! Kernel launches.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use cudarc::driver::sys::{
+    CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue,
+    CUlaunchAttributeValue_union__bindgen_ty_1 as ClusterShape, CUlaunchConfig,
+};
+
+use super::stream::Stream;
+use super::{DeviceError, Function};
+
+use warpgauge_model::FailureCode;
+
+/// Largest cluster that every device with clusters supports, blocks.
+const PORTABLE_CLUSTER_BLOCKS: u64 = 8;
+
+/// Shape and attributes of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaunchShape {
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads per block.
+    pub block: [u32; 3],
+    /// Dynamic shared memory per block, bytes.
+    pub shared_bytes: u32,
+    /// Blocks per cluster.
+    pub cluster: Option<[u32; 3]>,
+    /// All blocks must be resident at once.
+    pub cooperative: bool,
+}
+
+impl LaunchShape {
+    /// A launch in one dimension with nothing special.
+    pub fn linear(blocks: u32, threads: u32) -> Self {
+        Self {
+            grid: [blocks, 1, 1],
+            block: [threads, 1, 1],
+            shared_bytes: 0,
+            cluster: None,
+            cooperative: false,
+        }
+    }
+
+    /// Threads per block.
+    pub fn block_threads(&self) -> u32 {
+        self.block.iter().fold(1u32, |product, &extent| product.saturating_mul(extent))
+    }
+}
+
+/// Kernel arguments, each the bytes of its parameter.
+#[derive(Debug, Clone, Default)]
+pub struct Params {
+    /// 16-byte slots, so that every argument is aligned for any parameter type.
+    storage: Vec<u128>,
+    /// First slot of each argument.
+    starts: Vec<usize>,
+}
+
+impl Params {
+    /// No arguments.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an argument.
+    pub fn push(&mut self, bytes: &[u8]) -> &mut Self {
+        self.starts.push(self.storage.len());
+        for chunk in bytes.chunks(16) {
+            let mut slot = [0; 16];
+            slot[..chunk.len()].copy_from_slice(chunk);
+            self.storage.push(u128::from_ne_bytes(slot));
+        }
+        // An argument of no bytes still needs a place of its own.
+        if bytes.is_empty() {
+            self.storage.push(0);
+        }
+        self
+    }
+
+    /// Adds a device address.
+    pub fn push_address(&mut self, address: u64) -> &mut Self {
+        self.push(&address.to_ne_bytes())
+    }
+
+    /// Replaces argument `index`, which is an address.
+    fn set_address(&mut self, index: usize, address: u64) {
+        if let Some(&start) = self.starts.get(index) {
+            self.storage[start] = u128::from(address);
+        }
+    }
+
+    fn pointers(&self) -> Vec<*mut c_void> {
+        let slot = |&start: &usize| (&raw const self.storage[start]).cast_mut().cast();
+        self.starts.iter().map(slot).collect()
+    }
+}
+
+/// A kernel with its arguments and shape, ready to be launched again and again.
+pub struct PreparedLaunch {
+    function: Function,
+    shape: LaunchShape,
+    pointers: Vec<*mut c_void>,
+    // The pointers point into it; it never grows again.
+    params: Params,
+    attributes: Vec<CUlaunchAttribute>,
+    operation: String,
+}
+
+impl PreparedLaunch {
+    /// Sets up a launch: opts in to large shared memory and large clusters where needed.
+    ///
+    /// The arguments must fit the kernel's parameters: the driver reads as many bytes of each as
+    /// the kernel declares (the caller of this layer checked them against the compiled kernel, and
+    /// each has at least 16 bytes of storage).
+    ///
+    /// # Errors
+    /// The device cannot do it.
+    pub fn new(
+        function: Function,
+        shape: LaunchShape,
+        params: Params,
+    ) -> Result<Self, DeviceError> {
+        function.allow_shared(shape.shared_bytes)?;
+        let mut attributes = Vec::new();
+        if let Some([x, y, z]) = shape.cluster {
+            let blocks = [x, y, z].iter().map(|&extent| u64::from(extent)).product::<u64>();
+            if blocks > PORTABLE_CLUSTER_BLOCKS {
+                function.allow_large_clusters()?;
+            }
+            attributes.push(attribute(
+                CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                CUlaunchAttributeValue { clusterDim: ClusterShape { x, y, z } },
+            ));
+        }
+        if shape.cooperative {
+            attributes.push(attribute(
+                CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+                CUlaunchAttributeValue { cooperative: 1 },
+            ));
+        }
+        let operation = format!("launch {}", function.symbol());
+        let pointers = params.pointers();
+        Ok(Self { function, shape, pointers, params, attributes, operation })
+    }
+
+    /// Replaces argument `index`, which is a device address, for launches from now on.
+    pub fn set_address(&mut self, index: usize, address: u64) {
+        self.params.set_address(index, address);
+    }
+
+    /// Queues one launch.
+    ///
+    /// # Errors
+    /// The driver refuses the shape, or an earlier fault made the context unusable.
+    pub fn launch(&mut self, stream: &Stream) -> Result<(), DeviceError> {
+        let api = self.function.context().api();
+        let result = if self.attributes.is_empty() {
+            self.launch_plain(stream)
+        } else {
+            self.launch_with_attributes(stream)?
+        };
+        api.check(result, &self.operation)
+    }
+
+    fn launch_plain(&mut self, stream: &Stream) -> c_int {
+        let LaunchShape { grid, block, shared_bytes, .. } = self.shape;
+        // SAFETY: function and stream are alive; each pointer leads to at least 16 bytes that
+        // outlive the call, which copies the arguments. What the kernel then does can reach device
+        // memory and page-locked memory, both of which belong to this process alone.
+        unsafe {
+            (self.function.context().api().launch)(
+                self.function.handle,
+                grid[0],
+                grid[1],
+                grid[2],
+                block[0],
+                block[1],
+                block[2],
+                shared_bytes,
+                stream.handle,
+                self.pointers.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        }
+    }
+
+    fn launch_with_attributes(&mut self, stream: &Stream) -> Result<c_int, DeviceError> {
+        let Some(launch) = self.function.context().api().launch_ex else {
+            let text = "this driver has no cuLaunchKernelEx: clusters and cooperative launches \
+                        need CUDA 11.8 or later";
+            return Err(DeviceError::local(
+                self.operation.clone(),
+                FailureCode::NotSupported,
+                text,
+            ));
+        };
+        let LaunchShape { grid, block, shared_bytes, .. } = self.shape;
+        let config = CUlaunchConfig {
+            gridDimX: grid[0],
+            gridDimY: grid[1],
+            gridDimZ: grid[2],
+            blockDimX: block[0],
+            blockDimY: block[1],
+            blockDimZ: block[2],
+            sharedMemBytes: shared_bytes,
+            hStream: stream.handle,
+            attrs: self.attributes.as_mut_ptr(),
+            numAttrs: self.attributes.len() as c_uint,
+        };
+        // SAFETY: as for `launch_plain`; the attributes outlive the call too.
+        Ok(unsafe {
+            launch(&config, self.function.handle, self.pointers.as_mut_ptr(), std::ptr::null_mut())
+        })
+    }
+}
+
+fn attribute(id: CUlaunchAttributeID, value: CUlaunchAttributeValue) -> CUlaunchAttribute {
+    CUlaunchAttribute { id, pad: [0; 4], value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_keep_their_bytes_and_are_aligned() {
+        let mut params = Params::new();
+        params.push(&[1, 2, 3]).push_address(0x1122_3344_5566_7788).push(&[]).push(&[9; 40]);
+        let pointers = params.pointers();
+        assert_eq!(pointers.len(), 4);
+        assert!(pointers.iter().all(|pointer| pointer.addr() % 16 == 0));
+        assert_eq!(params.storage[0].to_ne_bytes()[..3], [1, 2, 3]);
+        assert_eq!(params.storage[1] as u64, 0x1122_3344_5566_7788);
+        assert_eq!(params.starts, [0, 1, 2, 3]);
+        params.set_address(1, 7);
+        assert_eq!(params.pointers(), pointers, "arguments stay where they are");
+        assert_eq!(params.storage[1], 7);
+    }
+}

@@ -1,0 +1,301 @@
+//! Device memory that frees itself.
+
+use std::ffi::c_void;
+
+use cudarc::driver::sys::CUdeviceptr;
+
+use super::context::Context;
+use super::reserve::Piece;
+use super::stream::Stream;
+use super::{DeviceError, PendingCopy, Staging};
+
+use warpgauge_model::FailureCode;
+
+/// Bytes of device memory.
+pub struct DeviceBuffer {
+    address: CUdeviceptr,
+    bytes: usize,
+    context: Context,
+    /// Known to hold nothing but zeros, with no work queued that could change it.
+    clean: bool,
+}
+
+impl DeviceBuffer {
+    /// Allocates; the content is not defined, but never that of a former buffer. A buffer of no
+    /// bytes has one, so that its address is valid.
+    ///
+    /// # Errors
+    /// `out_of_memory`, naming what was asked and what is free.
+    pub fn new(context: &Context, bytes: u64, what: &str) -> Result<Self, DeviceError> {
+        let operation = format!("allocate {bytes} bytes of device memory for {what}");
+        let Ok(size) = usize::try_from(bytes) else {
+            return Err(DeviceError::local(
+                operation,
+                FailureCode::OutOfMemory,
+                "more than this machine can address",
+            ));
+        };
+        let buffer =
+            |address| Self { address, bytes: size, context: context.clone(), clean: false };
+        if let Some(address) = context.reserve().take(size.max(1)) {
+            return Ok(buffer(address));
+        }
+        let allocate = || {
+            let mut address: CUdeviceptr = 0;
+            // SAFETY: the context is current on this thread.
+            let result = unsafe { (context.api().memory_alloc)(&mut address, size.max(1)) };
+            context.api().check(result, &operation).map(|()| address)
+        };
+        let first = allocate();
+        // What is kept for reuse must not be what is missing.
+        let kept = if first.is_err() { context.reserve().drain() } else { Vec::new() };
+        let address = if kept.is_empty() {
+            first
+        } else {
+            release(context, kept);
+            allocate()
+        };
+        address.map(buffer).map_err(|mut error| {
+            if let Ok((free, total)) = context.memory_info() {
+                error.detail = format!("; {free} of {total} bytes are free");
+            }
+            error
+        })
+    }
+
+    /// Gives the buffer back for reuse. Its content must have been overwritten with zeros, and the
+    /// device must have finished all work.
+    pub fn retire_clean(mut self) {
+        self.clean = true;
+    }
+
+    /// Device address.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Size, bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Queues setting every byte to `value`.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn fill(&self, value: u8, stream: &Stream) -> Result<(), DeviceError> {
+        // SAFETY: the range is ours.
+        let result = unsafe {
+            (self.context.api().fill)(self.address, value, self.bytes.max(1), stream.handle)
+        };
+        self.context.api().check(result, "fill device memory")
+    }
+
+    /// Queues setting `bytes` bytes from `offset` on to `value`.
+    ///
+    /// # Errors
+    /// They reach past the end, or as the driver says.
+    pub fn fill_range(
+        &self,
+        offset: usize,
+        bytes: usize,
+        value: u8,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        const OPERATION: &str = "fill device memory";
+        check_range(OPERATION, offset, bytes, self.bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let address = self.address + offset as u64;
+        // SAFETY: the range was checked.
+        let result = unsafe { (self.context.api().fill)(address, value, bytes, stream.handle) };
+        self.context.api().check(result, OPERATION)
+    }
+
+    /// Queues setting `bytes` bytes from `offset` on to the four bytes of `word`, the lowest first,
+    /// again and again. The offset is a multiple of 4.
+    ///
+    /// # Errors
+    /// They reach past the end, or as the driver says.
+    pub fn fill_words(
+        &self,
+        offset: usize,
+        bytes: usize,
+        word: u32,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        const OPERATION: &str = "fill device memory";
+        check_range(OPERATION, offset, bytes, self.bytes)?;
+        let address = self.address + offset as u64;
+        if !address.is_multiple_of(4) {
+            let text = format!("{address:#x} is not a multiple of 4");
+            return Err(DeviceError::local(OPERATION, FailureCode::InvalidValue, text));
+        }
+        let whole = bytes / 4 * 4;
+        if whole > 0 {
+            // SAFETY: the range was checked.
+            let result =
+                unsafe { (self.context.api().fill_words)(address, word, whole / 4, stream.handle) };
+            self.context.api().check(result, OPERATION)?;
+        }
+        for at in whole..bytes {
+            self.fill_range(offset + at, 1, word.to_le_bytes()[at % 4], stream)?;
+        }
+        Ok(())
+    }
+
+    /// Queues copying `bytes` bytes of `source` from `from` on to `to`.
+    ///
+    /// # Errors
+    /// Either range reaches past an end, or as the driver says.
+    pub fn copy_range_from_device(
+        &self,
+        to: usize,
+        source: &DeviceBuffer,
+        from: usize,
+        bytes: usize,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        const OPERATION: &str = "copy on the device";
+        check_range(OPERATION, to, bytes, self.bytes)?;
+        check_range(OPERATION, from, bytes, source.bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let (to, from) = (self.address + to as u64, source.address + from as u64);
+        // SAFETY: both ranges were checked, and the driver frees memory only after queued work.
+        let result = unsafe { (self.context.api().copy_on_device)(to, from, bytes, stream.handle) };
+        self.context.api().check(result, OPERATION)
+    }
+
+    /// Queues copying from `offset` to all of `target`, which is given back once the copy is done.
+    ///
+    /// # Errors
+    /// It reaches past the end, or as the driver says.
+    pub fn start_copy_to_host(
+        &self,
+        offset: usize,
+        mut target: Staging,
+        stream: &Stream,
+    ) -> Result<PendingCopy, DeviceError> {
+        const OPERATION: &str = "copy from the device";
+        let bytes = target.bytes_mut();
+        check_range(OPERATION, offset, bytes.len(), self.bytes)?;
+        if !bytes.is_empty() {
+            let (start, length) = (bytes.as_mut_ptr().cast::<c_void>(), bytes.len());
+            let address = self.address + offset as u64;
+            // SAFETY: the source was checked; the target is kept in the pending copy, which waits
+            // before it lets go of it.
+            let result =
+                unsafe { (self.context.api().copy_to_host)(start, address, length, stream.handle) };
+            self.context.api().check(result, OPERATION)?;
+        }
+        Ok(PendingCopy::new(target, &self.context))
+    }
+
+    /// Copies `source` to `offset` and waits for it.
+    ///
+    /// # Errors
+    /// It does not fit, or as the driver says.
+    pub fn copy_from_host(
+        &self,
+        offset: usize,
+        source: &[u8],
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        const OPERATION: &str = "copy to the device";
+        check_range(OPERATION, offset, source.len(), self.bytes)?;
+        if source.is_empty() {
+            return Ok(());
+        }
+        let address = self.address + offset as u64;
+        // SAFETY: the destination was checked; the source outlives the copy because we wait.
+        let result = unsafe {
+            let start = source.as_ptr().cast::<c_void>();
+            (self.context.api().copy_to_device)(address, start, source.len(), stream.handle)
+        };
+        self.context.api().check(result, OPERATION)?;
+        wait_for_copy(stream)
+    }
+
+    /// Copies from `offset` into `target` and waits for it.
+    ///
+    /// # Errors
+    /// It reaches past the end, or as the driver says.
+    pub fn copy_to_host(
+        &self,
+        offset: usize,
+        target: &mut [u8],
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        const OPERATION: &str = "copy from the device";
+        check_range(OPERATION, offset, target.len(), self.bytes)?;
+        if target.is_empty() {
+            return Ok(());
+        }
+        let address = self.address + offset as u64;
+        // SAFETY: the source was checked; the target outlives the copy because we wait.
+        let result = unsafe {
+            let start = target.as_mut_ptr().cast::<c_void>();
+            (self.context.api().copy_to_host)(start, address, target.len(), stream.handle)
+        };
+        self.context.api().check(result, OPERATION)?;
+        wait_for_copy(stream)
+    }
+}
+
+impl Drop for DeviceBuffer {
+    fn drop(&mut self) {
+        let size = self.bytes.max(1);
+        if self.clean {
+            let gone = self.context.reserve().put((self.address, size));
+            release(&self.context, gone);
+            return;
+        }
+        // The driver hands freed memory out again as it is, so it is zeroed first. Failures mean
+        // that the context is lost, and its memory with it.
+        let zeroed = self.context.synchronize().is_ok_and(|()| {
+            // SAFETY: the range is ours; the null handle is the default stream.
+            let result =
+                unsafe { (self.context.api().fill)(self.address, 0, size, std::ptr::null_mut()) };
+            self.context.api().check(result, "zero freed memory").is_ok()
+        });
+        if zeroed {
+            let _ = self.context.synchronize();
+        }
+        release(&self.context, [(self.address, size)]);
+    }
+}
+
+/// Returns memory to the driver.
+fn release(context: &Context, pieces: impl IntoIterator<Item = Piece>) {
+    for (address, _) in pieces {
+        // SAFETY: allocated by us, freed once. A failure means the context is lost already.
+        let _ = unsafe { (context.api().memory_free)(address) };
+    }
+}
+
+/// Waits for a copy that involves memory the caller lent. A stream that cannot be waited for has a
+/// lost context, whose copies the driver has ended.
+fn wait_for_copy(stream: &Stream) -> Result<(), DeviceError> {
+    stream.synchronize()
+}
+
+fn check_range(
+    operation: &str,
+    offset: usize,
+    bytes: usize,
+    capacity: usize,
+) -> Result<(), DeviceError> {
+    if offset.checked_add(bytes).is_some_and(|end| end <= capacity) {
+        return Ok(());
+    }
+    let text = format!("bytes {offset}+{bytes} of a buffer of {capacity}");
+    Err(DeviceError::local(operation, FailureCode::InvalidValue, text))
+}

@@ -1,0 +1,170 @@
+//! What the driver's management library tells of a GPU: clocks, throttling, power, other processes.
+
+use std::ffi::OsStr;
+
+use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::{Device, Nvml};
+use serde::{Deserialize, Serialize};
+
+use warpgauge_model::{DeviceInfo, DeviceKind};
+
+/// File name of the library: the other name exists only where development files are installed.
+const LIBRARY: &str = "libnvidia-ml.so.1";
+
+/// What a GPU is set to, at one moment. What the library does not tell is absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GpuSettings {
+    /// Version of the driver, e.g. `580.159.03`.
+    pub driver: Option<String>,
+    /// Largest SM clock, MHz.
+    pub max_sm_clock_mhz: Option<u32>,
+    /// Largest memory clock, MHz.
+    pub max_memory_clock_mhz: Option<u32>,
+    /// Power limit in force, W.
+    pub power_limit_w: Option<f64>,
+    /// Whether the driver stays loaded without users.
+    pub persistent: Option<bool>,
+}
+
+/// How a GPU is, at one moment. What the library does not tell is absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct GpuHealth {
+    /// SM clock, MHz.
+    pub sm_clock_mhz: Option<u32>,
+    /// Memory clock, MHz.
+    pub memory_clock_mhz: Option<u32>,
+    /// Why clocks are below the largest: bits of `nvmlClocksThrottleReasons`.
+    pub throttle_reasons: Option<u64>,
+    /// Temperature of the chip, °C.
+    pub temperature_c: Option<u32>,
+    /// Power, W.
+    pub power_w: Option<f64>,
+    /// Compute processes on the GPU that this server did not start.
+    pub other_processes: Option<u32>,
+}
+
+/// The management library's view of one GPU.
+pub struct GpuMonitor {
+    nvml: Nvml,
+    uuid: String,
+}
+
+impl GpuMonitor {
+    /// That of a device.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; an emulated device has none.
+    pub fn of(device: &DeviceInfo) -> Result<Self, String> {
+        match device.kind {
+            DeviceKind::Cuda => Self::open(&device.uuid),
+            DeviceKind::Emulator => Err("an emulated device has no clocks".to_owned()),
+        }
+    }
+
+    /// Opens the library.
+    ///
+    /// # Errors
+    /// Why it cannot be used: not installed, or it does not know the GPU.
+    pub fn open(uuid: &str) -> Result<Self, String> {
+        Self::open_in(LIBRARY.as_ref(), uuid)
+    }
+
+    /// As [`Self::open`], from a library of another name.
+    pub(super) fn open_in(library: &OsStr, uuid: &str) -> Result<Self, String> {
+        let nvml = Nvml::builder().lib_path(library).init();
+        let nvml = nvml.map_err(|error| format!("open {}: {error}", library.display()))?;
+        // CUDA does not tell whether it names a GPU or a partition of one; NVML distinguishes them.
+        let part = uuid.replacen("GPU-", "MIG-", 1);
+        let uuid = match nvml.device_by_uuid(uuid) {
+            Ok(_) => uuid.to_owned(),
+            Err(_) if nvml.device_by_uuid(part.as_str()).is_ok() => part,
+            Err(error) => return Err(format!("find {uuid} in NVML: {error}")),
+        };
+        Ok(Self { nvml, uuid })
+    }
+
+    pub(super) fn nvml(&self) -> &Nvml {
+        &self.nvml
+    }
+
+    pub(super) fn gpu(&self) -> Result<Device<'_>, NvmlError> {
+        self.nvml.device_by_uuid(self.uuid.as_str())
+    }
+
+    /// What the GPU is set to.
+    pub fn settings(&self) -> GpuSettings {
+        let Ok(gpu) = self.gpu() else { return GpuSettings::default() };
+        GpuSettings {
+            driver: self.nvml.sys_driver_version().ok(),
+            max_sm_clock_mhz: gpu.max_clock_info(Clock::SM).ok(),
+            max_memory_clock_mhz: gpu.max_clock_info(Clock::Memory).ok(),
+            power_limit_w: gpu.enforced_power_limit().ok().map(watts),
+            persistent: gpu.is_in_persistent_mode().ok(),
+        }
+    }
+
+    /// How the GPU is now.
+    pub fn health(&self) -> GpuHealth {
+        let Ok(gpu) = self.gpu() else { return GpuHealth::default() };
+        let others = |processes: Vec<nvml_wrapper::struct_wrappers::device::ProcessInfo>| {
+            processes.iter().filter(|process| !is_ours(process.pid)).count() as u32
+        };
+        GpuHealth {
+            sm_clock_mhz: gpu.clock_info(Clock::SM).ok(),
+            memory_clock_mhz: gpu.clock_info(Clock::Memory).ok(),
+            throttle_reasons: gpu.current_throttle_reasons().ok().map(|reasons| reasons.bits()),
+            temperature_c: gpu.temperature(TemperatureSensor::Gpu).ok(),
+            power_w: gpu.power_usage().ok().map(watts),
+            other_processes: gpu.running_compute_processes().ok().map(others),
+        }
+    }
+
+    /// Only the reasons for low clocks: cheap enough for every batch.
+    ///
+    /// # Errors
+    /// As the library says.
+    pub fn throttle_reasons(&self) -> Result<u64, NvmlError> {
+        let gpu = self.gpu()?;
+        Ok(gpu.current_throttle_reasons()?.bits())
+    }
+}
+
+fn watts(milliwatts: u32) -> f64 {
+    f64::from(milliwatts) * 1e-3
+}
+
+/// Whether a process is this one, or has the same parent: the server's other workers.
+///
+/// A process that cannot be looked up lives in another process namespace, or has ended: it is
+/// counted as foreign, as long as it is on the GPU.
+fn is_ours(process: u32) -> bool {
+    let parent = std::os::unix::process::parent_id();
+    process == std::process::id() || parent_of(process) == Some(parent)
+}
+
+/// Parent of a process, from `/proc/<pid>/stat`, whose second field is in parentheses and may hold
+/// anything.
+fn parent_of(process: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_of_the_same_server_are_told_apart() {
+        assert!(is_ours(std::process::id()));
+        assert_eq!(parent_of(std::process::id()), Some(std::os::unix::process::parent_id()));
+        assert!(!is_ours(1) || std::os::unix::process::parent_id() == 0);
+    }
+
+    #[test]
+    fn a_machine_without_the_library_is_told_why() {
+        if let Err(reason) = GpuMonitor::open("GPU-00000000-0000-0000-0000-000000000000") {
+            assert!(reason.contains(LIBRARY) || reason.contains("NVML"), "{reason}");
+        }
+    }
+}

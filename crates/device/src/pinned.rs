@@ -1,0 +1,258 @@
+//! Page-locked host memory that frees itself.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rayon::prelude::*;
+
+use super::DeviceError;
+use super::context::Context;
+
+use warpgauge_model::FailureCode;
+
+/// Page-locked memory is zeroed in pieces of this size, bytes.
+const SCRUB_BYTES: usize = 1 << 20;
+
+/// Size of the smallest page of memory, bytes.
+const PAGE_BYTES: usize = 4 << 10;
+
+/// Page-locked host memory: the device copies to and from it at full speed.
+pub struct PinnedBuffer {
+    start: *mut u8,
+    bytes: usize,
+    context: Context,
+}
+
+impl PinnedBuffer {
+    /// Allocates zeroed memory.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn new(context: &Context, bytes: usize) -> Result<Self, DeviceError> {
+        let mut start: *mut c_void = std::ptr::null_mut();
+        // SAFETY: the context is current; 0 are the default flags.
+        let result = unsafe { (context.api().host_alloc)(&mut start, bytes.max(1), 0) };
+        context.api().check(result, &format!("allocate {bytes} bytes of page-locked memory"))?;
+        // SAFETY: the driver just gave us this many bytes.
+        unsafe { std::ptr::write_bytes(start.cast::<u8>(), 0, bytes.max(1)) };
+        Ok(Self { start: start.cast(), bytes, context: context.clone() })
+    }
+
+    /// Its address for the device, which is that for the host (unified addressing).
+    pub fn address(&self) -> u64 {
+        self.start.addr() as u64
+    }
+
+    /// Writes a word that the device may be reading.
+    ///
+    /// # Panics
+    /// `index` is beyond the end.
+    pub fn publish_word(&self, index: usize, value: u32) {
+        assert!((index + 1) * 4 <= self.bytes, "word {index} of {} bytes", self.bytes);
+        // SAFETY: within the allocation, which is aligned to a page; all accesses of the host to
+        // such words go through this function, atomically.
+        let word = unsafe { AtomicU32::from_ptr(self.start.cast::<u32>().add(index)) };
+        word.store(value, Ordering::Release);
+    }
+
+    /// Reads a word that the device may be writing.
+    ///
+    /// # Panics
+    /// `index` is beyond the end.
+    pub fn read_word(&self, index: usize) -> u32 {
+        assert!((index + 1) * 4 <= self.bytes, "word {index} of {} bytes", self.bytes);
+        // SAFETY: as for publish_word.
+        let word = unsafe { AtomicU32::from_ptr(self.start.cast::<u32>().add(index)) };
+        word.load(Ordering::Acquire)
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: allocated and initialised by us; nothing writes while the borrow lasts, because
+        // every copy into it takes the slice mutably and waits.
+        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
+    }
+
+    /// The bytes, to write.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and self is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
+    }
+}
+
+impl Drop for PinnedBuffer {
+    fn drop(&mut self) {
+        // SAFETY: allocated by us, freed once.
+        let _ = unsafe { (self.context.api().host_free)(self.start.cast()) };
+    }
+}
+
+/// Page-locked buffers kept for reuse: locking pages costs far more than a copy.
+///
+/// Holds at most `limit_bytes`; what is asked beyond that is ordinary memory, which the driver
+/// copies through its own staging area. Kernels can read page-locked memory, so what comes back is
+/// zeroed by [`PinnedPool::scrub`] before the next job.
+pub struct PinnedPool {
+    context: Context,
+    limit_bytes: usize,
+    state: RefCell<PoolState>,
+}
+
+#[derive(Default)]
+struct PoolState {
+    free: Vec<Kept>,
+    held_bytes: usize,
+}
+
+/// A buffer that is not lent, and how many of its first bytes may not be zero.
+struct Kept {
+    buffer: PinnedBuffer,
+    used: usize,
+}
+
+impl PinnedPool {
+    /// An empty pool.
+    pub fn new(context: &Context, limit_bytes: usize) -> Rc<Self> {
+        let state = RefCell::default();
+        Rc::new(Self { context: context.clone(), limit_bytes, state })
+    }
+
+    /// Lends `bytes` bytes, which hold zeros or what this job put into the pool.
+    pub fn take(self: &Rc<Self>, bytes: usize) -> Staging {
+        match self.pinned(bytes) {
+            Some(Kept { buffer, used }) => {
+                let used = used.max(bytes);
+                Staging { memory: Memory::Pinned(buffer), bytes, used, pool: Rc::clone(self) }
+            }
+            None => {
+                let mut memory = vec![0; bytes];
+                // So much memory is new to the process: one core alone takes longer to get its
+                // pages than the device to fill them.
+                let pages = memory.par_chunks_mut(PAGE_BYTES);
+                pages.with_min_len(SCRUB_BYTES / PAGE_BYTES).for_each(|page| page[0] = 0);
+                Staging { memory: Memory::Plain(memory), bytes, used: bytes, pool: Rc::clone(self) }
+            }
+        }
+    }
+
+    /// Zeroes everything that came back, so that nothing of a job reaches the next.
+    pub fn scrub(&self) {
+        let mut state = self.state.borrow_mut();
+        let dirty = state.free.iter_mut().map(|kept| {
+            let used = std::mem::take(&mut kept.used);
+            &mut kept.buffer.bytes_mut()[..used]
+        });
+        // Memory is faster than one core can write.
+        let dirty = dirty.flat_map(|bytes| bytes.chunks_mut(SCRUB_BYTES)).collect::<Vec<_>>();
+        dirty.into_par_iter().for_each(|bytes| bytes.fill(0));
+    }
+
+    fn pinned(&self, bytes: usize) -> Option<Kept> {
+        let mut state = self.state.borrow_mut();
+        // The smallest that is large enough, but not one that would be mostly wasted.
+        let fit = |kept: &Kept| {
+            let size = kept.buffer.bytes;
+            size >= bytes && size / 4 <= bytes.max(1 << 16)
+        };
+        let best = state.free.iter().enumerate().filter(|(_, kept)| fit(kept));
+        let best = best.min_by_key(|(_, kept)| kept.buffer.bytes).map(|(index, _)| index);
+        if let Some(index) = best {
+            return Some(state.free.swap_remove(index));
+        }
+        let size = bytes.max(1 << 16).checked_next_power_of_two()?;
+        if size > self.limit_bytes {
+            return None;
+        }
+        while state.held_bytes + size > self.limit_bytes {
+            let mut freed = state.free.pop()?;
+            freed.buffer.bytes_mut()[..freed.used].fill(0);
+            state.held_bytes -= freed.buffer.bytes;
+        }
+        // Refused by the system (locked-memory limit): ordinary memory serves as well, slower.
+        let buffer = PinnedBuffer::new(&self.context, size).ok()?;
+        state.held_bytes += size;
+        Some(Kept { buffer, used: 0 })
+    }
+}
+
+enum Memory {
+    Pinned(PinnedBuffer),
+    Plain(Vec<u8>),
+}
+
+/// Host memory lent by a [`PinnedPool`].
+pub struct Staging {
+    memory: Memory,
+    bytes: usize,
+    /// Bytes that may not be zero once it is given back.
+    used: usize,
+    pool: Rc<PinnedPool>,
+}
+
+impl Staging {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.memory {
+            Memory::Pinned(buffer) => &buffer.bytes()[..self.bytes],
+            Memory::Plain(bytes) => bytes,
+        }
+    }
+
+    /// The bytes, to write.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match &mut self.memory {
+            Memory::Pinned(buffer) => &mut buffer.bytes_mut()[..self.bytes],
+            Memory::Plain(bytes) => bytes,
+        }
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        let memory = std::mem::replace(&mut self.memory, Memory::Plain(Vec::new()));
+        if let Memory::Pinned(buffer) = memory {
+            self.pool.state.borrow_mut().free.push(Kept { buffer, used: self.used });
+        }
+    }
+}
+
+/// A copy to the host that may not have ended.
+pub struct PendingCopy {
+    /// `None` only once it was given back.
+    target: Option<Staging>,
+    context: Context,
+}
+
+impl PendingCopy {
+    pub(super) fn new(target: Staging, context: &Context) -> Self {
+        Self { target: Some(target), context: context.clone() }
+    }
+
+    /// Waits for the device and gives the content back.
+    ///
+    /// # Errors
+    /// A fault of the work queued before it, or of the driver.
+    pub fn finish(mut self) -> Result<Staging, DeviceError> {
+        let waited = self.context.synchronize();
+        let target = self.target.take();
+        waited?;
+        target.ok_or_else(|| {
+            DeviceError::local(
+                "copy from the device",
+                FailureCode::InvalidValue,
+                "it was taken before",
+            )
+        })
+    }
+}
+
+impl Drop for PendingCopy {
+    fn drop(&mut self) {
+        if self.target.is_some() {
+            // A context that cannot be waited for is lost, and its copies have ended.
+            let _ = self.context.synchronize();
+        }
+    }
+}

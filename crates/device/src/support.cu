@@ -1,0 +1,419 @@
+// Kernels of the device worker: seeded tensor content, comparison, scrubbing.
+//
+// Compiled with --fmad=false: every operation of the random numbers is rounded on its own, so that
+// the bits equal those of the CPU (src/tensor/init.rs) and of the numpy snippet in the docs.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+// Mirrors `InitParams` in support.rs.
+struct InitParams {
+    u64 key0, key1;  // random stream: seed, hash of the argument's name
+    double a, b;     // uniform: low, high - low; normal: mean, std; arange: start, step
+    u64 low, span;   // integers: smallest value (two's complement), number of values
+    u64 pattern;     // constant: the element's bytes
+    u32 generator;   // see below
+    u32 dtype;       // see below
+};
+
+enum { CONSTANT, ARANGE, UNIFORM, NORMAL, INTEGERS };
+enum { F64, F32, F16, BF16, E4M3, E5M2, I8, I16, I32, I64, U8, U16, U32, U64, BOOL };
+
+// Philox4x64-10.
+
+struct Words {
+    u64 w[4];
+};
+
+static __device__ Words philox(u64 block, u64 key0, u64 key1) {
+    const u64 M0 = 0xD2E7470EE14C6C93ull, M1 = 0xCA5A826395121157ull;
+    const u64 W0 = 0x9E3779B97F4A7C15ull, W1 = 0xBB67AE8584CAA73Bull;
+    u64 first = block + 1;
+    u64 s0 = first, s1 = first == 0 ? 1 : 0, s2 = 0, s3 = 0;
+#pragma unroll
+    for (int round = 0; round < 10; round++) {
+        if (round > 0) {
+            key0 += W0;
+            key1 += W1;
+        }
+        u64 high0 = __umul64hi(M0, s0), low0 = M0 * s0;
+        u64 high1 = __umul64hi(M1, s2), low1 = M1 * s2;
+        s0 = high1 ^ s1 ^ key0;
+        s1 = low1;
+        s2 = high0 ^ s3 ^ key1;
+        s3 = low0;
+    }
+    Words words = {{s0, s1, s2, s3}};
+    return words;
+}
+
+// Normal numbers: AS 241 (PPND16), as in src/tensor/normal.rs.
+
+__constant__ double CENTRE_UP[8] = {
+    3.387132872796366608, 1.3314166789178437745e2,
+    1.9715909503065514427e3, 1.3731693765509461125e4,
+    4.5921953931549871457e4, 6.7265770927008700853e4,
+    3.3430575583588128105e4, 2.5090809287301226727e3};
+__constant__ double CENTRE_DOWN[8] = {
+    1.0, 4.2313330701600911252e1,
+    6.8718700749205790830e2, 5.3941960214247511077e3,
+    2.1213794301586595867e4, 3.9307895800092710610e4,
+    2.8729085735721942674e4, 5.2264952788528545610e3};
+__constant__ double TAIL_UP[8] = {
+    1.42343711074968357734, 4.63033784615654529590,
+    5.76949722146069140550, 3.64784832476320460504,
+    1.27045825245236838258, 2.41780725177450611770e-1,
+    2.27238449892691845833e-2, 7.74545014278341407640e-4};
+__constant__ double TAIL_DOWN[8] = {
+    1.0, 2.05319162663775882187,
+    1.67638483018380384940, 6.89767334985100004550e-1,
+    1.48103976427480074590e-1, 1.51986665636164571966e-2,
+    5.47593808499534494600e-4, 1.05075007164441684324e-9};
+__constant__ double FAR_TAIL_UP[8] = {
+    6.65790464350110377720, 5.46378491116411436990,
+    1.78482653991729133580, 2.96560571828504891230e-1,
+    2.65321895265761230930e-2, 1.24266094738807843860e-3,
+    2.71155556874348757815e-5, 2.01033439929228813265e-7};
+__constant__ double FAR_TAIL_DOWN[8] = {
+    1.0, 5.99832206555887937690e-1,
+    1.36929880922735805310e-1, 1.48753612908506148525e-2,
+    7.86869131145613259100e-4, 1.84631831751005468180e-5,
+    1.42151175831644588870e-7, 2.04426310338993978564e-15};
+
+static __device__ double horner(const double* c, double x) {
+    double sum = c[7];
+#pragma unroll
+    for (int i = 6; i >= 0; i--) sum = sum * x + c[i];
+    return sum;
+}
+
+static __device__ double natural_logarithm(double x) {
+    u64 bits = (u64)__double_as_longlong(x);
+    i64 exponent = (i64)((bits >> 52) & 0x7ff) - 1022;
+    double mantissa =
+        __longlong_as_double((i64)((bits & ((1ull << 52) - 1)) | (1022ull << 52)));
+    if (mantissa < 0.70710678118654752440) {
+        mantissa *= 2.0;
+        exponent -= 1;
+    }
+    double s = (mantissa - 1.0) / (mantissa + 1.0);
+    double t = s * s;
+    double sum = 1.0 / 21.0;
+#pragma unroll
+    for (int divisor = 19; divisor >= 1; divisor -= 2) sum = sum * t + 1.0 / (double)divisor;
+    return (double)exponent * 0.693147180559945309417 + 2.0 * s * sum;
+}
+
+static __device__ double standard_normal(u64 word) {
+    const double LARGEST = 1.0 - 1.1102230246251565e-16;
+    double p = (double)(word >> 11) * 1.1102230246251565e-16 + 5.5511151231257827e-17;
+    if (p > LARGEST) p = LARGEST;
+    double q = p - 0.5;
+    if (fabs(q) <= 0.425) {
+        double r = 0.180625 - q * q;
+        return q * horner(CENTRE_UP, r) / horner(CENTRE_DOWN, r);
+    }
+    double r = sqrt(-natural_logarithm(q < 0.0 ? p : 1.0 - p));
+    double z;
+    if (r <= 5.0) {
+        r = r - 1.6;
+        z = horner(TAIL_UP, r) / horner(TAIL_DOWN, r);
+    } else {
+        r = r - 5.0;
+        z = horner(FAR_TAIL_UP, r) / horner(FAR_TAIL_DOWN, r);
+    }
+    return q < 0.0 ? -z : z;
+}
+
+// binary64 to an element.
+
+// Rounds to nearest even with `digits` mantissa bits, the smallest normal exponent `lowest`, and
+// `largest` as the code above which it saturates.
+static __device__ u8 to_float8(float x, int digits, int lowest, u32 largest) {
+    u32 sign = (__float_as_uint(x) >> 24) & 0x80;
+    if (x != x) return (u8)(sign | 0x7F);
+    double magnitude = (double)fabsf(x);
+    int exponent = lowest;
+    if (magnitude != 0.0) {
+        int own = (int)((u64)__double_as_longlong(magnitude) >> 52) - 1023;
+        if (own > lowest) exponent = own;
+    }
+    double scale = __longlong_as_double((i64)(digits - exponent + 1023) << 52);
+    double code = (double)((exponent - lowest) << digits) + rint(magnitude * scale);
+    return (u8)(sign | (code > (double)largest ? largest : (u32)code));
+}
+
+static __device__ u16 to_half(float x) {
+    u16 bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+}
+
+// The upper half of binary32, rounded to nearest even. By integers: the instruction needs sm_80.
+static __device__ u16 to_bfloat(float x) {
+    u32 bits = __float_as_uint(x);
+    if (x != x) return (u16)((bits >> 16) | 0x40);
+    return (u16)((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+}
+
+// Truncates and saturates; NaN gives 0.
+static __device__ u64 to_signed(double x, double lowest, double end, u64 first, u64 last) {
+    if (x != x) return 0;
+    if (x <= lowest) return first;
+    if (x >= end) return last;
+    return (u64)(i64)x;
+}
+
+static __device__ u64 to_unsigned(double x, double end, u64 last) {
+    if (!(x > 0.0)) return 0;
+    if (x >= end) return last;
+    return (u64)x;
+}
+
+static __device__ u64 element(double x, u32 dtype) {
+    switch (dtype) {
+        case F64: return (u64)__double_as_longlong(x);
+        case F32: return __float_as_uint(__double2float_rn(x));
+        case F16: return to_half(__double2float_rn(x));
+        case BF16: return to_bfloat(__double2float_rn(x));
+        case E4M3: return to_float8(__double2float_rn(x), 3, -6, 0x7E);
+        case E5M2: return to_float8(__double2float_rn(x), 2, -14, 0x7B);
+        case I8: return to_signed(x, -128.0, 128.0, (u64)-128, 127);
+        case I16: return to_signed(x, -32768.0, 32768.0, (u64)-32768, 32767);
+        case I32: return to_signed(x, -2147483648.0, 2147483648.0, (u64)-2147483648ll, 2147483647);
+        case I64:
+            return to_signed(x, -9223372036854775808.0, 9223372036854775808.0, 1ull << 63,
+                             ~(1ull << 63));
+        case U8: return to_unsigned(x, 256.0, 255);
+        case U16: return to_unsigned(x, 65536.0, 65535);
+        case U32: return to_unsigned(x, 4294967296.0, 4294967295ull);
+        case U64: return to_unsigned(x, 18446744073709551616.0, ~0ull);
+        default: return x >= 1.0 ? 1 : 0;  // bool
+    }
+}
+
+static __device__ u64 value(u64 index, u64 word, const InitParams& p) {
+    switch (p.generator) {
+        case CONSTANT: return p.pattern;
+        case ARANGE: return element(p.a + (double)index * p.b, p.dtype);
+        case UNIFORM:
+            return element(p.a + (double)(word >> 11) * 1.1102230246251565e-16 * p.b, p.dtype);
+        case NORMAL: return element(p.a + p.b * standard_normal(word), p.dtype);
+        default:
+            return p.low + (p.span <= 1ull << 32 ? ((word >> 32) * p.span) >> 32
+                                                 : __umul64hi(word, p.span));
+    }
+}
+
+static __device__ void store(u8* out, u64 index, u64 bits, u32 dtype) {
+    switch (dtype) {
+        case F64: case I64: case U64: ((u64*)out)[index] = bits; break;
+        case F32: case I32: case U32: ((u32*)out)[index] = (u32)bits; break;
+        case F16: case BF16: case I16: case U16: ((u16*)out)[index] = (u16)bits; break;
+        default: out[index] = (u8)bits; break;
+    }
+}
+
+// Elements first … first + count - 1 of a tensor to `out`; `first` is a multiple of 4, which is the
+// number of words that one counter value yields.
+extern "C" __global__ void wg_init(u8* out, u64 first, u64 count, InitParams p) {
+    u64 blocks = (count + 3) / 4;
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    bool random = p.generator != CONSTANT && p.generator != ARANGE;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < blocks; i += stride) {
+        Words words = {{0, 0, 0, 0}};
+        if (random) words = philox(first / 4 + i, p.key0, p.key1);
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            u64 at = i * 4 + k;
+            if (at < count) store(out, at, value(first + at, words.w[k], p), p.dtype);
+        }
+    }
+}
+
+// Comparison.
+
+// Lowers *first to the index of the first byte in which a and b differ. Both come from the
+// allocator, so 8-byte words are aligned.
+extern "C" __global__ void wg_differ(const u8* a, const u8* b, u64 bytes, u64* first) {
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    u64 words = bytes / 8;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i <= words; i += stride) {
+        u64 end = (i + 1) * 8 < bytes ? (i + 1) * 8 : bytes;
+        if (i < words && ((const u64*)a)[i] == ((const u64*)b)[i]) continue;
+        for (u64 at = i * 8; at < end; at++) {
+            if (a[at] != b[at]) {
+                atomicMin(first, at);
+                break;
+            }
+        }
+    }
+}
+
+// An element as binary64, exactly. Not for 8-bit floats and 64-bit integers.
+static __device__ double number(const u8* at, u64 index, u32 dtype) {
+    switch (dtype) {
+        case F64: return ((const double*)at)[index];
+        case F32: return ((const float*)at)[index];
+        case F16: {
+            float x;
+            asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(((const u16*)at)[index]));
+            return x;
+        }
+        case BF16: return __uint_as_float((u32)((const u16*)at)[index] << 16);
+        case I8: return ((const signed char*)at)[index];
+        case I16: return ((const short*)at)[index];
+        case I32: return ((const int*)at)[index];
+        case U16: return ((const u16*)at)[index];
+        case U32: return ((const u32*)at)[index];
+        default: return at[index];  // u8, bool
+    }
+}
+
+// Raises *differ for each element that is not within the tolerance of what is expected: the rule of
+// src/validate/compare.rs.
+extern "C" __global__ void wg_compare(
+    const u8* actual, const u8* expected, u64 count, double atol, double rtol, u32 dtype,
+    u32 allow_non_finite, u64* differ) {
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+        double x = number(actual, i, dtype), y = number(expected, i, dtype);
+        bool close;
+        if (isfinite(x) && isfinite(y)) {
+            close = fabs(x - y) <= atol + rtol * fabs(y);
+        } else {
+            close = allow_non_finite && (x == y || (x != x && y != y));
+        }
+        if (!close) atomicAdd(differ, 1ull);
+    }
+}
+
+// Raises *filled for each element of `size` bytes that holds nothing but `value`.
+extern "C" __global__ void wg_count_filled(
+    const u8* at, u64 count, u32 size, u32 value, u64* filled) {
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+        bool all = true;
+        for (u32 k = 0; k < size; k++) all = all && at[i * size + k] == (u8)value;
+        if (all) atomicAdd(filled, 1ull);
+    }
+}
+
+static __device__ u64 global_time() {
+    u64 ns;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+    return ns;
+}
+
+// Scrubbing.
+
+// Both scrubbing kernels are launched cooperatively with as many blocks as fit the device, and no
+// block ends before all have begun: so every block has a place of its own, and together they cover
+// all of the shared or local memory that the multiprocessors have.
+static __device__ void wait_for_all_blocks(u32* arrived) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        atomicAdd(arrived, 1);
+        while (*(volatile u32*)arrived < gridDim.x) {
+        }
+    }
+    __syncthreads();
+}
+
+extern __shared__ u32 shared_words[];
+
+extern "C" __global__ void wg_scrub_shared(u32* arrived, u32 words) {
+    volatile u32* all = shared_words;
+    for (u32 i = threadIdx.x; i < words; i += blockDim.x) all[i] = 0;
+    wait_for_all_blocks(arrived);
+}
+
+// The same between two launches of one kernel, where the device is free and a cooperative launch
+// would cost the host 0.2 ms: each block takes all the shared memory of a multiprocessor, so that
+// all are there at once. Where they are not, blocks give up after `patience_ns`.
+extern "C" __global__ void wg_wipe_shared(u32* arrived, u32 words, u64 patience_ns) {
+    volatile u32* all = shared_words;
+    for (u32 i = threadIdx.x; i < words; i += blockDim.x) all[i] = 0;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        atomicAdd(arrived, 1);
+        u64 start = global_time();
+        while (*(volatile u32*)arrived < gridDim.x && global_time() - start < patience_ns) {
+        }
+    }
+}
+
+// `zero` is 0: an index the compiler cannot know keeps the array in local memory.
+template <int WORDS>
+static __device__ void scrub_local(u32* arrived, u32 zero) {
+    volatile u32 words[WORDS];
+#pragma unroll 1
+    for (u32 i = 0; i < WORDS; i++) words[i + zero] = 0;
+    wait_for_all_blocks(arrived);
+    // Read one back, so that the array is alive across the wait.
+    if (words[zero] != 0) *arrived = 0xFFFFFFFFu;
+}
+
+extern "C" __global__ void __launch_bounds__(1024, 1) wg_scrub_local_small(u32* arrived, u32 zero) {
+    scrub_local<(1 << 10) / 4>(arrived, zero);
+}
+
+extern "C" __global__ void __launch_bounds__(1024, 1) wg_scrub_local_large(u32* arrived, u32 zero) {
+    scrub_local<(8 << 10) / 4>(arrived, zero);
+}
+
+// Copies `count` ranges, each given by three words of the table: target, source, bytes. The driver
+// would take one call for each of the many small variables that headers bring.
+extern "C" __global__ void wg_copy_ranges(const u64* table, u32 count) {
+    u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u32 range = 0; range < count; range++) {
+        u64 to = table[3 * range], from = table[3 * range + 1], bytes = table[3 * range + 2];
+        u64 words = ((to | from) & 15) == 0 ? bytes / 16 : 0;
+        for (u64 i = first; i < words; i += stride) ((uint4*)to)[i] = ((const uint4*)from)[i];
+        for (u64 i = words * 16 + first; i < bytes; i += stride) ((u8*)to)[i] = ((const u8*)from)[i];
+    }
+}
+
+// Timing.
+
+// Tells the host by *arrived that everything before it has ended, then holds the stream until the
+// host writes `generation` to *open, so that everything queued behind it is there when it starts.
+// `quiet_ns` later it ends: reads of the host's memory that are still under way would be part of the
+// next kernel's time. Gives up after `patience_ns`: a host that died must not hang the device.
+extern "C" __global__ void wg_block(volatile u32* arrived, const volatile u32* open, u32 generation,
+                                   u32 quiet_ns, u64 patience_ns) {
+    *arrived = generation;
+    u64 start = global_time();
+    while (*open != generation && global_time() - start < patience_ns) {
+    }
+    u64 opened = global_time();
+    while (global_time() - opened < quiet_ns) {
+    }
+}
+
+// The cycle counter of every multiprocessor beside the device's time: slots[2 * smid] cycles,
+// slots[2 * smid + 1] nanoseconds. The difference of two such readings is the mean clock between.
+extern "C" __global__ void wg_stamp(u64* slots, u32 multiprocessors) {
+    if (threadIdx.x != 0) return;
+    u32 smid;
+    asm volatile("mov.u32 %0, %smid;" : "=r"(smid));
+    if (smid >= multiprocessors) return;
+    u64 ns = global_time();
+    u64 cycles = (u64)clock64();
+    slots[2 * smid] = cycles;
+    slots[2 * smid + 1] = ns;
+}
+
+extern "C" __global__ void wg_empty() {}
+
+// Lowers *first to the index of the first of `bytes` bytes that is not `value`.
+extern "C" __global__ void wg_find_other(const u8* at, u64 bytes, u32 value, u64* first) {
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < bytes; i += stride) {
+        if (at[i] != (u8)value) atomicMin(first, i);
+    }
+}

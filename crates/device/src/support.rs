@@ -1,0 +1,393 @@
+//! The worker's own kernels: seeded content, comparison, scrubbing.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::memory::DeviceBuffer;
+use super::module::Module;
+use super::{Context, DeviceError, LaunchShape, Params, PreparedLaunch, Stream};
+use warpgauge_model::{DeviceInfo, Image};
+use warpgauge_tensor::{Dtype, Generator, InitError, Philox, TensorInit};
+
+/// Source of the kernels, for the compile stage.
+pub const SOURCE: &str = include_str!("support.cu");
+
+/// Compiler options the source needs: random numbers are rounded operation by operation.
+pub const OPTIONS: &[&str] = &["--fmad=false"];
+
+/// Local memory per thread that scrubbing can cover, bytes.
+pub const MAX_LOCAL_SCRUB_BYTES: u64 = 8 << 10;
+
+const SMALL_LOCAL_SCRUB_BYTES: u64 = 1 << 10;
+const THREADS: u32 = 256;
+const SCRUB_THREADS: u32 = 1024;
+
+/// Longest time for which a block that wipes shared memory waits for the others, nanoseconds.
+const WIPE_PATIENCE_NS: u64 = 1_000_000;
+
+/// Mirrors `InitParams` in support.cu.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct InitParams {
+    key: [u64; 2],
+    a: f64,
+    b: f64,
+    low: u64,
+    span: u64,
+    pattern: u64,
+    generator: u32,
+    dtype: u32,
+}
+
+impl InitParams {
+    /// What the kernel needs to know to fill a tensor argument as [`warpgauge_tensor::fill`] does.
+    ///
+    /// # Errors
+    /// The `init` does not fit the element type.
+    pub fn new(init: &TensorInit, dtype: Dtype, name: &str) -> Result<Self, InitError> {
+        let mut params = Self::zeroed();
+        params.key = Philox::for_argument(init.seed.unwrap_or(0), name).key();
+        params.dtype = dtype_number(dtype);
+        match Generator::new(init, dtype)? {
+            Generator::Constant(_) => {
+                let mut pattern = [0; 8];
+                warpgauge_tensor::fill(init, dtype, name, 0, &mut pattern[..dtype.size()])?;
+                params.pattern = u64::from_le_bytes(pattern);
+            }
+            Generator::Arange { start, step } => {
+                (params.generator, params.a, params.b) = (1, start, step);
+            }
+            Generator::Uniform { low, high } => {
+                (params.generator, params.a, params.b) = (2, low, high - low);
+            }
+            Generator::Normal { mean, std } => {
+                (params.generator, params.a, params.b) = (3, mean, std);
+            }
+            Generator::Integers { low, span } => {
+                // Two's complement: the sum of the kernel wraps to the same bits.
+                (params.generator, params.low, params.span) = (4, low as u64, span);
+            }
+        }
+        Ok(params)
+    }
+}
+
+/// How near an element must be: |actual − expected| ≤ atol + rtol·|expected|.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Near {
+    /// Absolute tolerance.
+    pub atol: f64,
+    /// Relative tolerance.
+    pub rtol: f64,
+    /// Whether NaN is near NaN and an infinity near an equal one.
+    pub allow_non_finite: bool,
+}
+
+/// Position in `enum { F64, F32, … }` of support.cu.
+fn dtype_number(dtype: Dtype) -> u32 {
+    Dtype::ALL.iter().position(|&other| other == dtype).unwrap_or(0) as u32
+}
+
+/// Ranges that are looked at together.
+const CELLS: usize = 64;
+
+/// The loaded kernels.
+pub struct Support {
+    module: Module,
+    multiprocessors: u32,
+    shared_bytes: u32,
+    /// One word for the scrubbing kernels, or for the index that the comparison finds.
+    cell: DeviceBuffer,
+    /// One for each of many ranges.
+    cells: DeviceBuffer,
+}
+
+impl Support {
+    /// Loads the kernels.
+    ///
+    /// # Errors
+    /// The image is not for this device, or there is no memory.
+    pub fn load(
+        context: &Context,
+        image: &Image,
+        device: &DeviceInfo,
+    ) -> Result<Self, DeviceError> {
+        Ok(Self {
+            module: Module::load(context, image)?,
+            multiprocessors: device.multiprocessors,
+            shared_bytes: device.max_shared_optin_bytes,
+            cell: DeviceBuffer::new(context, 8, "the worker's own use")?,
+            cells: DeviceBuffer::new(context, 8 * CELLS as u64, "the worker's own use")?,
+        })
+    }
+
+    /// Queues writing elements `first …` of a tensor to the `bytes` bytes at `target`, as many as
+    /// fit. `first` is a multiple of 4, and the memory belongs to this process.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn init(
+        &self,
+        params: &InitParams,
+        dtype: Dtype,
+        first: u64,
+        bytes: usize,
+        target: u64,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        let count = (bytes / dtype.size()) as u64;
+        let mut arguments = Params::new();
+        arguments.push_address(target);
+        arguments.push(&first.to_ne_bytes());
+        arguments.push(&count.to_ne_bytes()).push(bytemuck::bytes_of(params));
+        self.launch("wg_init", self.spread(count.div_ceil(4)), arguments, stream)
+    }
+
+    /// Index of the first byte in which the device memory at `address` differs from `other`, over
+    /// the first `bytes` bytes of both.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn first_difference(
+        &self,
+        address: u64,
+        other: &DeviceBuffer,
+        bytes: usize,
+        stream: &Stream,
+    ) -> Result<Option<u64>, DeviceError> {
+        self.cell.fill(0xFF, stream)?;
+        let mut arguments = Params::new();
+        arguments.push_address(address).push_address(other.address());
+        arguments.push(&(bytes as u64).to_ne_bytes()).push_address(self.cell.address());
+        self.launch("wg_differ", self.spread(bytes as u64 / 8 + 1), arguments, stream)?;
+        let first = self.read_cell(stream)?;
+        Ok((first != u64::MAX).then_some(first))
+    }
+
+    /// Whether [`Self::count_different`] knows elements of this type: single precision and up hold
+    /// the narrower types exactly, but no 64-bit integers.
+    pub fn compares(dtype: Dtype) -> bool {
+        !matches!(dtype, Dtype::Float8E4m3 | Dtype::Float8E5m2 | Dtype::Int64 | Dtype::Uint64)
+    }
+
+    /// How many of `count` elements at `actual` are not within a tolerance of those at `expected`;
+    /// `None` for types that cannot be compared on the device. The memory belongs to this process.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn count_different(
+        &self,
+        (actual, expected): (u64, u64),
+        count: u64,
+        dtype: Dtype,
+        near: Near,
+        stream: &Stream,
+    ) -> Result<Option<u64>, DeviceError> {
+        if !Self::compares(dtype) {
+            return Ok(None);
+        }
+        self.cell.fill(0, stream)?;
+        let mut arguments = Params::new();
+        arguments.push_address(actual).push_address(expected).push(&count.to_ne_bytes());
+        arguments.push(&near.atol.to_ne_bytes()).push(&near.rtol.to_ne_bytes());
+        arguments.push(&dtype_number(dtype).to_ne_bytes());
+        arguments.push(&u32::from(near.allow_non_finite).to_ne_bytes());
+        arguments.push_address(self.cell.address());
+        self.launch("wg_compare", self.spread(count), arguments, stream)?;
+        self.read_cell(stream).map(Some)
+    }
+
+    /// How many of `count` elements of `size` bytes at `address` hold nothing but `value`.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn count_filled(
+        &self,
+        address: u64,
+        count: u64,
+        size: usize,
+        value: u8,
+        stream: &Stream,
+    ) -> Result<u64, DeviceError> {
+        self.cell.fill(0, stream)?;
+        let mut arguments = Params::new();
+        arguments.push_address(address).push(&count.to_ne_bytes());
+        arguments.push(&(size as u32).to_ne_bytes()).push(&u32::from(value).to_ne_bytes());
+        arguments.push_address(self.cell.address());
+        self.launch("wg_count_filled", self.spread(count), arguments, stream)?;
+        self.read_cell(stream)
+    }
+
+    fn read_cell(&self, stream: &Stream) -> Result<u64, DeviceError> {
+        let mut word = [0; 8];
+        self.cell.copy_to_host(0, &mut word, stream)?;
+        Ok(u64::from_ne_bytes(word))
+    }
+
+    /// Queues zeroing the shared memory of every multiprocessor.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn scrub_shared(&self, stream: &Stream) -> Result<(), DeviceError> {
+        self.cell.fill(0, stream)?;
+        let mut arguments = Params::new();
+        arguments.push_address(self.cell.address());
+        arguments.push(&(self.shared_bytes / 4).to_ne_bytes());
+        let mut shape = LaunchShape::linear(self.multiprocessors, SCRUB_THREADS);
+        shape.shared_bytes = self.shared_bytes;
+        shape.cooperative = true;
+        self.launch("wg_scrub_shared", shape, arguments, stream)
+    }
+
+    /// As [`Self::scrub_shared`], to be launched often. `cell`: address of a word that is 0.
+    pub(super) fn wipe_launch(&self, cell: u64) -> Result<PreparedLaunch, DeviceError> {
+        let mut arguments = Params::new();
+        arguments.push_address(cell).push(&(self.shared_bytes / 4).to_ne_bytes());
+        arguments.push(&WIPE_PATIENCE_NS.to_ne_bytes());
+        let mut shape = LaunchShape::linear(self.multiprocessors, SCRUB_THREADS);
+        shape.shared_bytes = self.shared_bytes;
+        PreparedLaunch::new(self.module.function("wg_wipe_shared")?, shape, arguments)
+    }
+
+    /// Queues zeroing the local memory of as many threads as fit the device, at least `bytes` for
+    /// each. `Ok(false)`: `bytes` is more than [`MAX_LOCAL_SCRUB_BYTES`], nothing was done.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn scrub_local(&self, bytes: u64, stream: &Stream) -> Result<bool, DeviceError> {
+        let symbol = if bytes <= SMALL_LOCAL_SCRUB_BYTES {
+            "wg_scrub_local_small"
+        } else if bytes <= MAX_LOCAL_SCRUB_BYTES {
+            "wg_scrub_local_large"
+        } else {
+            return Ok(false);
+        };
+        let resident = self.module.function(symbol)?.max_active_blocks(SCRUB_THREADS, 0)?;
+        self.cell.fill(0, stream)?;
+        let mut arguments = Params::new();
+        arguments.push_address(self.cell.address()).push(&0u32.to_ne_bytes());
+        let mut shape = LaunchShape::linear(self.multiprocessors * resident.max(1), SCRUB_THREADS);
+        shape.cooperative = true;
+        self.launch(symbol, shape, arguments, stream)?;
+        Ok(true)
+    }
+
+    /// A launch that copies the `count` ranges of a table (target, source, bytes; words of 64 bits) of
+    /// `bytes` in all.
+    pub(super) fn copy_launch(
+        &self,
+        table: u64,
+        count: u32,
+        bytes: u64,
+    ) -> Result<PreparedLaunch, DeviceError> {
+        let mut arguments = Params::new();
+        arguments.push_address(table).push(&count.to_ne_bytes());
+        let function = self.module.function("wg_copy_ranges")?;
+        PreparedLaunch::new(function, self.spread(bytes.div_ceil(16)), arguments)
+    }
+
+    /// Queues a blocking kernel: the device writes `generation` to the first of `words` when it gets there, and
+    /// goes on once the second holds it.
+    pub(super) fn block(
+        &self,
+        words: [u64; 2],
+        generation: u32,
+        quiet_ns: u32,
+        patience_ns: u64,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        let mut arguments = Params::new();
+        arguments.push_address(words[0]).push_address(words[1]);
+        arguments.push(&generation.to_ne_bytes()).push(&quiet_ns.to_ne_bytes());
+        arguments.push(&patience_ns.to_ne_bytes());
+        self.launch("wg_block", LaunchShape::linear(1, 1), arguments, stream)
+    }
+
+    /// Queues reading the cycle counter and the time on every multiprocessor.
+    pub(super) fn stamp(
+        &self,
+        slots: u64,
+        multiprocessors: u32,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        let mut arguments = Params::new();
+        arguments.push_address(slots).push(&multiprocessors.to_ne_bytes());
+        self.launch("wg_stamp", LaunchShape::linear(multiprocessors, 32), arguments, stream)
+    }
+
+    /// A kernel that does nothing, to time what launching takes.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn empty_launch(&self) -> Result<PreparedLaunch, DeviceError> {
+        let function = self.module.function("wg_empty")?;
+        PreparedLaunch::new(function, LaunchShape::linear(1, 32), Params::new())
+    }
+
+    /// Index of the first byte that is not `value` in each of `ranges` (address, bytes).
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn first_other(
+        &self,
+        ranges: &[(u64, usize)],
+        value: u8,
+        stream: &Stream,
+    ) -> Result<Vec<Option<u64>>, DeviceError> {
+        let parts = ranges.chunks(CELLS).map(|part| self.first_other_of_few(part, value, stream));
+        Ok(parts.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
+    fn first_other_of_few(
+        &self,
+        ranges: &[(u64, usize)],
+        value: u8,
+        stream: &Stream,
+    ) -> Result<Vec<Option<u64>>, DeviceError> {
+        let (cells, bytes) = (&self.cells, 8 * ranges.len());
+        cells.fill_range(0, bytes, 0xFF, stream)?;
+        for (index, &(address, bytes)) in ranges.iter().enumerate() {
+            let mut arguments = Params::new();
+            arguments.push_address(address).push(&(bytes as u64).to_ne_bytes());
+            arguments.push(&u32::from(value).to_ne_bytes());
+            arguments.push_address(cells.address() + 8 * index as u64);
+            self.launch("wg_find_other", self.spread(bytes as u64), arguments, stream)?;
+        }
+        let mut found = vec![0; bytes];
+        cells.copy_to_host(0, &mut found, stream)?;
+        let words = found.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
+        Ok(words.map(|first| (first != u64::MAX).then_some(first)).collect())
+    }
+
+    fn launch(
+        &self,
+        symbol: &str,
+        shape: LaunchShape,
+        arguments: Params,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        let function = self.module.function(symbol)?;
+        PreparedLaunch::new(function, shape, arguments)?.launch(stream)
+    }
+
+    /// Enough blocks for `threads`, but no more than keep the device busy: the kernels loop.
+    fn spread(&self, threads: u64) -> LaunchShape {
+        let most = u64::from(self.multiprocessors) * 16;
+        let blocks = threads.div_ceil(u64::from(THREADS)).clamp(1, most.max(1));
+        LaunchShape::linear(blocks as u32, THREADS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parameter_block_has_the_layout_of_the_kernel() {
+        assert_eq!(size_of::<InitParams>(), 64);
+        let declared = SOURCE.split("enum { F64").nth(1).unwrap();
+        let names: Vec<&str> = declared.split(" }").next().unwrap().split(", ").skip(1).collect();
+        let ours = ["F32", "F16", "BF16", "E4M3", "E5M2", "I8", "I16", "I32", "I64", "U8", "U16"];
+        assert_eq!(names[..11], ours);
+        assert_eq!(names.len() + 1, Dtype::ALL.len());
+    }
+}

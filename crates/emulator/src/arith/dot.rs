@@ -1,0 +1,96 @@
+//! The sum of products that a tensor core forms of numbers with 8 to 16 bits, and of tf32.
+//!
+//! The PTX ISA leaves order and precision open. Measured on compute capability 9.0, and bit for bit
+//! the same there: products and addend are exact; all of them are aligned to the one with the
+//! largest exponent and cut after [`FRACTION`] bits after its point, toward zero; their sum is cut
+//! to the 24 digits of f32. The exponent of a product is the sum of those of its factors.
+
+/// Bits that are kept after the point: those of f32 and two more.
+const FRACTION: i32 = 25;
+/// Digits of f32.
+const DIGITS: u32 = 24;
+/// No product other than zero has an exponent below it.
+const LEAST: i32 = -300;
+
+fn exponent(v: f64) -> i32 {
+    (v.to_bits() >> 52 & 0x7ff) as i32 - 1023
+}
+
+fn power_of_two(n: i32) -> f64 {
+    f64::from_bits(((1023 + n) as u64) << 52)
+}
+
+/// `c` plus the products of two vectors whose elements have the exponents of f32 at most. `None`
+/// where no exponent decides: with an infinity or NaN, or if all terms are zero.
+pub(crate) fn dot(x: &[f64], y: &[f64], c: f64) -> Option<f64> {
+    if !c.is_finite() {
+        return None;
+    }
+    let (mut top, mut finite) = (exponent(c), true);
+    for (a, b) in x.iter().zip(y) {
+        let product = a * b;
+        finite &= product.is_finite();
+        // That of zero is far below all others.
+        top = top.max(exponent(*a) + exponent(*b));
+    }
+    if !finite || top < LEAST {
+        return None;
+    }
+    let scale = power_of_two(FRACTION - top);
+    let products = x.iter().zip(y).map(|(a, b)| (a * b * scale) as i64);
+    let sum = (c * scale) as i64 + products.sum::<i64>();
+    let magnitude = sum.unsigned_abs();
+    let excess = (64 - magnitude.leading_zeros()).saturating_sub(DIGITS);
+    let cut = (magnitude >> excess << excess) as f64;
+    Some((if sum < 0 { -cut } else { cut }) * power_of_two(top - FRACTION))
+}
+
+/// The sum for 8-bit floats, which are converted to f16 there: two products, one with the first two
+/// and one with the last two elements of every four, each rounded by `round`, and then the addend.
+pub(crate) fn eight(x: &[f64], y: &[f64], c: f64, round: impl Fn(f64) -> f64) -> f64 {
+    let mut sum = 0.0;
+    for half in 0..2 {
+        let mine = |v: &[f64]| -> Vec<f64> {
+            v.chunks(4).flat_map(|four| four.iter().skip(2 * half).take(2)).copied().collect()
+        };
+        let (x, y) = (mine(x), mine(y));
+        let chain = || x.iter().zip(&y).fold(sum, |sum, (a, b)| a.mul_add(*b, sum));
+        sum = round(dot(&x, &y, sum).unwrap_or_else(chain));
+    }
+    sum + c
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_terms_are_cut_and_the_sum_too() {
+        let one = [1.0];
+        assert_eq!(dot(&[3.0], &[5.0], 1.0), Some(16.0));
+        // 2⁻²⁵ is the last digit that counts beside 1, and the sum has no room for it.
+        assert_eq!(dot(&[2f64.powi(-25)], &one, 1.0), Some(1.0));
+        let two = [2f64.powi(-24), -2f64.powi(-26)];
+        assert_eq!(dot(&two, &[1.0, 1.0], -1.0), Some(-1.0 + 2f64.powi(-24)));
+        // Nearest would be 1 + 2⁻²³.
+        let near = [2f64.powi(-24), 2f64.powi(-25)];
+        assert_eq!(dot(&near, &[1.0, 1.0], 1.0), Some(1.0));
+        assert_eq!(dot(&[-1.0], &one, 1.0), Some(0.0));
+    }
+
+    #[test]
+    fn two_halves_of_eight_bit_numbers() {
+        let whole = |v: f64| v.floor();
+        let (x, y) = ([0.5, 0.0, 0.5, 0.0], [1.0; 4]);
+        assert_eq!(eight(&x, &y, 1.0, whole), 1.0);
+        assert_eq!(eight(&[0.5, 0.5, 0.0, 0.0], &y, 1.0, whole), 2.0);
+    }
+
+    #[test]
+    fn no_exponent_no_sum() {
+        assert_eq!(dot(&[0.0], &[-1.0], -0.0), None);
+        assert_eq!(dot(&[f64::INFINITY], &[1.0], 0.0), None);
+        assert_eq!(dot(&[0.0], &[f64::INFINITY], 0.0), None);
+        assert_eq!(dot(&[1.0], &[1.0], f64::NAN), None);
+    }
+}

@@ -1,0 +1,290 @@
+//! Contexts: what one is, which one a thread uses, and how it ends.
+//!
+//! A kernel that faults leaves its error in the context, and from then on every call that needs
+//! the context returns it, until the context is destroyed. Other contexts are not affected.
+
+use std::cell::RefCell;
+use std::ffi::{c_int, c_uint};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use super::device::DeviceInfo;
+use super::limits::Limits;
+use super::queue::{Point, Queue};
+use super::registry::registry;
+use super::stream::{LEAST_PRIORITY, Role, Stream};
+use crate::driver::c::abi::Handle;
+use crate::driver::c::code::{Code, Res};
+use crate::driver::c::entry::lock;
+
+/// The part of a context that its streams' threads need.
+pub struct Core {
+    pub device: &'static DeviceInfo,
+    /// The first error of work in this context, 0 for none.
+    error: AtomicU32,
+    /// Makes running kernels stop; set when another has failed.
+    pub cancel: AtomicBool,
+    pub limits: Mutex<Limits>,
+    /// What kernels have printed and nobody has waited for yet.
+    printed: Mutex<Vec<u8>>,
+}
+
+impl Core {
+    fn new(device: &'static DeviceInfo) -> Self {
+        Core {
+            device,
+            error: AtomicU32::new(0),
+            cancel: AtomicBool::new(false),
+            limits: Mutex::default(),
+            printed: Mutex::default(),
+        }
+    }
+
+    /// Marks the context as failed, unless it already is, and stops what else runs in it.
+    pub fn fail(&self, code: Code) {
+        let _ = self.error.compare_exchange(0, code.0, Ordering::AcqRel, Ordering::Acquire);
+        self.cancel.store(true, Ordering::Release);
+    }
+
+    pub fn failed(&self) -> Option<Code> {
+        match self.error.load(Ordering::Acquire) {
+            0 => None,
+            code => Some(Code(code)),
+        }
+    }
+
+    /// The sticky error, as the result of a call.
+    pub fn check(&self) -> Res {
+        self.failed().map_or(Ok(()), Err)
+    }
+
+    /// Keeps a line that a kernel printed. The buffer is bounded: what does not fit is dropped.
+    pub fn print(&self, text: &[u8]) {
+        let capacity = lock(&self.limits).printf_bytes;
+        let mut printed = lock(&self.printed);
+        if printed.len() + text.len() <= capacity {
+            printed.extend_from_slice(text);
+        }
+    }
+
+    /// Hands what kernels printed to standard output.
+    pub fn flush_printf(&self) {
+        let text = std::mem::take(&mut *lock(&self.printed));
+        if !text.is_empty() {
+            let mut out = std::io::stdout().lock();
+            // Nobody to tell: a closed standard output loses the text, as with the real driver.
+            let _ = out.write_all(&text).and_then(|()| out.flush());
+        }
+    }
+}
+
+/// One context.
+pub struct Context {
+    pub handle: Handle,
+    pub device: &'static DeviceInfo,
+    pub core: Arc<Core>,
+    pub primary: bool,
+    pub flags: AtomicU32,
+    pub cache_config: AtomicU32,
+    pub legacy: Arc<Stream>,
+    /// The streams that the legacy stream waits for, and all others, for synchronisation.
+    streams: Mutex<Vec<Weak<Queue>>>,
+    blocking: Mutex<Vec<Weak<Queue>>>,
+    /// Held while a task is given its implicit dependencies and its place.
+    pub order: Mutex<()>,
+    /// Streams that capture at present, and those of them that the legacy stream waits for.
+    pub captures: AtomicUsize,
+    pub blocking_captures: AtomicUsize,
+    /// Contexts whose memory this one was given access to.
+    pub peers: Mutex<Vec<Handle>>,
+}
+
+impl Context {
+    fn new(handle: Handle, device: &'static DeviceInfo, flags: c_uint, primary: bool) -> Arc<Self> {
+        let core = Arc::new(Core::new(device));
+        Arc::new_cyclic(|own| {
+            let queue = Queue::new(core.clone());
+            let streams = Mutex::new(vec![Arc::downgrade(&queue)]);
+            Context {
+                handle,
+                device,
+                primary,
+                flags: AtomicU32::new(flags),
+                cache_config: AtomicU32::new(0),
+                legacy: Stream::new(Role::Legacy, LEAST_PRIORITY, queue, own.clone()),
+                streams,
+                blocking: Mutex::default(),
+                order: Mutex::default(),
+                captures: AtomicUsize::new(0),
+                blocking_captures: AtomicUsize::new(0),
+                peers: Mutex::default(),
+                core,
+            }
+        })
+    }
+
+    /// Makes a stream that the context knows of.
+    pub fn new_stream(self: &Arc<Self>, role: Role, priority: c_int) -> Arc<Stream> {
+        let queue = Queue::new(self.core.clone());
+        remember(&self.streams, &queue);
+        if role == Role::Blocking {
+            remember(&self.blocking, &queue);
+        }
+        Stream::new(role, priority, queue, Arc::downgrade(self))
+    }
+
+    /// What the legacy stream has to wait for.
+    pub fn unfinished_blocking(&self) -> Vec<Point> {
+        unfinished(&lock(&self.blocking))
+    }
+
+    /// What a blocking stream has to wait for.
+    pub fn unfinished_legacy(&self) -> Vec<Point> {
+        let point = self.legacy.queue.now();
+        if point.reached() { Vec::new() } else { vec![point] }
+    }
+
+    /// Blocks until no stream of the context has anything left to do.
+    pub fn drain(&self) {
+        let points = unfinished(&lock(&self.streams));
+        points.iter().for_each(Point::wait);
+        self.core.flush_printf();
+    }
+
+    /// `cuCtxSynchronize`.
+    pub fn synchronize(&self) -> Res {
+        if self.captures.load(Ordering::Acquire) > 0 {
+            return Err(Code::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        self.drain();
+        self.core.check()
+    }
+}
+
+/// Adds a queue to a list, and forgets those that are gone.
+fn remember(list: &Mutex<Vec<Weak<Queue>>>, queue: &Arc<Queue>) {
+    let mut list = lock(list);
+    list.retain(|queue| queue.strong_count() > 0);
+    list.push(Arc::downgrade(queue));
+}
+
+fn unfinished(list: &[Weak<Queue>]) -> Vec<Point> {
+    let queues = list.iter().filter_map(Weak::upgrade).filter(|queue| !queue.idle());
+    queues.map(|queue| queue.now()).collect()
+}
+
+thread_local! {
+    /// The contexts of this thread; the last is the current one.
+    static STACK: RefCell<Vec<Handle>> = const { RefCell::new(Vec::new()) };
+}
+
+/// More nested contexts than a program has; a deeper stack is a leak of the caller.
+const MAX_STACK: usize = 4096;
+
+/// The context of a handle; destroyed ones are none.
+pub fn context(handle: Handle) -> Res<Arc<Context>> {
+    registry()?.contexts.find(handle).ok_or(Code::INVALID_CONTEXT)
+}
+
+/// The handle on top of this thread's stack, 0 for none.
+pub fn current_handle() -> Handle {
+    STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0))
+}
+
+/// The current context, failed or not.
+pub fn current_any() -> Res<Arc<Context>> {
+    let registry = registry()?;
+    match current_handle() {
+        0 => Err(Code::INVALID_CONTEXT),
+        handle => registry.contexts.find(handle).ok_or(Code::CONTEXT_IS_DESTROYED),
+    }
+}
+
+/// The current context, if it has not failed.
+pub fn current() -> Res<Arc<Context>> {
+    let context = current_any()?;
+    context.core.check()?;
+    Ok(context)
+}
+
+pub fn push(handle: Handle) -> Res {
+    context(handle)?;
+    STACK.with_borrow_mut(|stack| {
+        if stack.len() >= MAX_STACK {
+            return Err(Code::OUT_OF_MEMORY);
+        }
+        stack.push(handle);
+        Ok(())
+    })
+}
+
+pub fn pop() -> Res<Handle> {
+    registry()?;
+    STACK.with_borrow_mut(Vec::pop).ok_or(Code::INVALID_CONTEXT)
+}
+
+/// Replaces the top of the stack; 0 removes it.
+pub fn set_current(handle: Handle) -> Res {
+    if handle != 0 {
+        context(handle)?;
+    }
+    STACK.with_borrow_mut(|stack| {
+        stack.pop();
+        if handle != 0 {
+            stack.push(handle);
+        }
+    });
+    Ok(())
+}
+
+/// Makes a context of its own on a device.
+pub fn create(device: &'static DeviceInfo, flags: c_uint) -> Res<Handle> {
+    let handle = crate::driver::state::registry::fresh();
+    registry()?.contexts.insert_as(handle, Context::new(handle, device, flags, false));
+    Ok(handle)
+}
+
+/// Counts a use of the primary context of a device, which comes into being with the first.
+pub fn retain_primary(device: &'static DeviceInfo) -> Res<Handle> {
+    let mut primary = lock(&device.primary);
+    let handle = device.primary_handle;
+    let table = &registry()?.contexts;
+    if table.find(handle).is_none() {
+        table.insert_as(handle, Context::new(handle, device, primary.flags, true));
+    }
+    primary.retained += 1;
+    Ok(handle)
+}
+
+/// Ends a use of the primary context, or all of them.
+pub fn release_primary(device: &'static DeviceInfo, all: bool) -> Res {
+    let mut primary = lock(&device.primary);
+    if primary.retained == 0 && !all {
+        return Err(Code::INVALID_CONTEXT);
+    }
+    primary.retained = if all { 0 } else { primary.retained - 1 };
+    if primary.retained == 0 && context(device.primary_handle).is_ok() {
+        destroy(device.primary_handle)?;
+    }
+    Ok(())
+}
+
+/// Ends a context: waits for its work, then releases everything that was made in it.
+pub fn destroy(handle: Handle) -> Res {
+    let registry = registry()?;
+    let context = registry.contexts.remove(handle).map_err(|_| Code::INVALID_CONTEXT)?;
+    context.drain();
+    registry.streams.purge(|stream| std::ptr::eq(stream.context.as_ptr(), Arc::as_ptr(&context)));
+    registry.events.purge(|event| event.context == handle);
+    registry.execs.purge(|exec| exec.context == handle);
+    registry.functions.purge(|function| function.context == handle);
+    registry.modules.purge(|module| module.context == handle);
+    registry.ledger.release_context(handle);
+    STACK.with_borrow_mut(|stack| {
+        if stack.last() == Some(&handle) {
+            stack.pop();
+        }
+    });
+    Ok(())
+}

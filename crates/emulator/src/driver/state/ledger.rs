@@ -1,0 +1,300 @@
+//! Who owns which memory: the driver's book over `Memory`.
+//!
+//! `Memory` knows what is mapped; the ledger knows in which context it was allocated, how it is
+//! to be released, and how much each device has given out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use super::device::DeviceInfo;
+use super::pages::{self, Pages};
+use super::registry::registry;
+use crate::driver::c::abi::Handle;
+use crate::driver::c::code::{Code, Res};
+use crate::driver::c::entry::lock;
+use crate::memory::AllocKind;
+
+/// How an allocation came about, and so how it goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// `cuMemAlloc` and its like, `cuMemAllocAsync`.
+    Device,
+    /// `cuMemAllocManaged`.
+    Managed,
+    /// `cuMemAllocHost`, `cuMemHostAlloc`.
+    Pinned,
+    /// Memory of the caller, `cuMemHostRegister`.
+    Registered,
+    /// Another process's memory, `cuIpcOpenMemHandle`.
+    Imported,
+    /// Part of a graph, released with it.
+    Graph,
+}
+
+/// One allocation.
+#[derive(Clone, Copy)]
+pub struct Block {
+    pub base: u64,
+    pub bytes: u64,
+    pub kind: Kind,
+    pub context: Handle,
+    pub device: u32,
+    /// `cuMemHostAlloc` or `cuMemHostRegister` flags.
+    pub flags: u32,
+    /// The pool it came from, 0 for none.
+    pub pool: Handle,
+    /// Differs between any two allocations of the process.
+    pub id: u64,
+    /// A release is queued in a stream.
+    pub leaving: bool,
+}
+
+struct Row {
+    block: Block,
+    /// Pages that the driver mapped itself; `Memory` owns those it allocated.
+    pages: Option<Pages>,
+    /// The file that backs the allocation, once it is exported to other processes.
+    shared: Option<Arc<File>>,
+}
+
+/// What runs at present, by start, and pages that wait until nothing that started before their
+/// release still runs.
+#[derive(Default)]
+struct Activity {
+    next: u64,
+    running: BTreeSet<u64>,
+    retired: Vec<(u64, Pages)>,
+}
+
+/// The entries by address, and their sum per device.
+#[derive(Default)]
+struct Book {
+    rows: BTreeMap<u64, Row>,
+    used: BTreeMap<u32, u64>,
+}
+
+impl Book {
+    fn insert(&mut self, block: Block, pages: Option<Pages>) {
+        if limited(block.kind) {
+            *self.used.entry(block.device).or_default() += block.bytes;
+        }
+        let row = Row { block, pages, shared: None };
+        self.rows.insert(block.base, row);
+    }
+
+    fn remove(&mut self, base: u64) -> Option<Row> {
+        let row = self.rows.remove(&base)?;
+        if limited(row.block.kind) {
+            *self.used.entry(row.block.device).or_default() -= row.block.bytes;
+        }
+        Some(row)
+    }
+
+    fn used(&self, device: u32) -> u64 {
+        self.used.get(&device).copied().unwrap_or(0)
+    }
+}
+
+/// The driver's book.
+#[derive(Default)]
+pub struct Ledger {
+    book: Mutex<Book>,
+    next_id: AtomicU64,
+    activity: Mutex<Activity>,
+    quiet: Condvar,
+}
+
+/// Work that touches memory is running.
+pub struct Running<'a> {
+    ledger: &'a Ledger,
+    number: u64,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let mut activity = lock(&self.ledger.activity);
+        activity.running.remove(&self.number);
+        let first = activity.running.first().copied().unwrap_or(u64::MAX);
+        let kept = activity.retired.extract_if(.., |entry| entry.0 <= first).collect::<Vec<_>>();
+        drop(activity);
+        drop(kept);
+        self.ledger.quiet.notify_all();
+    }
+}
+
+impl Ledger {
+    /// Says that work which touches memory runs until the guard is dropped.
+    pub fn running(&self) -> Running<'_> {
+        let mut activity = lock(&self.activity);
+        let number = activity.next;
+        activity.next += 1;
+        activity.running.insert(number);
+        Running { ledger: self, number }
+    }
+
+    /// Backs an allocation of device memory by a file that other processes can map. Waits for
+    /// all work that runs.
+    pub fn share(&self, block: &Block) -> Res<Arc<File>> {
+        let mut activity = lock(&self.activity);
+        while !activity.running.is_empty() {
+            activity = self.quiet.wait(activity).unwrap_or_else(PoisonError::into_inner);
+        }
+        // Both locks are held: nothing starts, and the allocation is not released meanwhile.
+        let mut book = lock(&self.book);
+        let row = book.rows.get_mut(&block.base);
+        let row = row.filter(|row| row.block.id == block.id && row.block.kind == Kind::Device);
+        let row = row.ok_or(Code::INVALID_VALUE)?;
+        if let Some(file) = &row.shared {
+            return Ok(file.clone());
+        }
+        // SAFETY: `Memory` maps an allocation of device memory privately, from a page on, and
+        // only reads, writes and unmaps it. Nothing that could do so runs.
+        let file = unsafe { pages::share(block.base, block.bytes) };
+        let file = Arc::new(file.map_err(|_| Code::OPERATING_SYSTEM)?);
+        row.shared = Some(file.clone());
+        Ok(file)
+    }
+
+    /// Bytes that a device has given out.
+    pub fn used(&self, device: u32) -> u64 {
+        lock(&self.book).used(device)
+    }
+
+    /// Bytes that a pool has given out.
+    pub fn used_of_pool(&self, pool: Handle) -> u64 {
+        let book = lock(&self.book);
+        let blocks = book.rows.values().map(|row| row.block);
+        blocks.filter(|block| block.pool == pool).map(|block| block.bytes).sum()
+    }
+
+    /// Allocates memory for a context and writes it down.
+    pub fn allocate(&self, request: AllocationRequest) -> Res<u64> {
+        let AllocationRequest { bytes, kind, context, device, flags, pool } = request;
+        if bytes == 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        let memory = &registry()?.memory;
+        // Held over the check and the entry, so that two threads cannot both take the last bytes.
+        let mut book = lock(&self.book);
+        let left = device.total_bytes.saturating_sub(book.used(device.ordinal));
+        if limited(kind) && bytes > left {
+            return Err(Code::OUT_OF_MEMORY);
+        }
+        let (base, pages) = match kind {
+            Kind::Device | Kind::Graph => {
+                let made = memory.alloc(bytes, AllocKind::Device(device.ordinal));
+                (made.map_err(|_| Code::OUT_OF_MEMORY)?, None)
+            }
+            // The host writes here without telling `Memory`, which therefore must not think that
+            // these bytes are unwritten: mapped memory counts as written.
+            Kind::Managed | Kind::Pinned => {
+                let pages = Pages::anonymous(bytes).map_err(|_| Code::OUT_OF_MEMORY)?;
+                let target = match kind {
+                    Kind::Managed => AllocKind::Device(device.ordinal),
+                    _ => AllocKind::Host,
+                };
+                let made = memory.map(pages.base(), bytes, target);
+                (made.map_err(|_| Code::OUT_OF_MEMORY)?, Some(pages))
+            }
+            Kind::Registered | Kind::Imported => return Err(Code::INVALID_VALUE),
+        };
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let device = device.ordinal;
+        let leaving = false;
+        let block = Block { base, bytes, kind, context, device, flags, pool, id, leaving };
+        book.insert(block, pages);
+        Ok(base)
+    }
+
+    /// Writes down memory that is already mapped into `Memory`.
+    pub fn adopt(&self, base: u64, request: AllocationRequest, pages: Option<Pages>) {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let AllocationRequest { bytes, kind, context, device, flags, pool } = request;
+        let device = device.ordinal;
+        let leaving = false;
+        let block = Block { base, bytes, kind, context, device, flags, pool, id, leaving };
+        lock(&self.book).insert(block, pages);
+    }
+
+    /// The allocation that contains an address.
+    pub fn find(&self, address: u64) -> Option<Block> {
+        let book = lock(&self.book);
+        let (_, row) = book.rows.range(..=address).next_back()?;
+        let block = row.block;
+        (address - block.base < block.bytes).then_some(block)
+    }
+
+    /// The allocation that begins at an address, for release by the functions of its kind.
+    pub fn begin(&self, base: u64, kinds: &[Kind]) -> Res<Block> {
+        let block = self.find(base).filter(|block| block.base == base && !block.leaving);
+        block.filter(|block| kinds.contains(&block.kind)).ok_or(Code::INVALID_VALUE)
+    }
+
+    /// Marks an allocation as about to be released by a stream; false if it already is.
+    pub fn leave(&self, base: u64) -> bool {
+        match lock(&self.book).rows.get_mut(&base) {
+            Some(row) => !std::mem::replace(&mut row.block.leaving, true),
+            None => false,
+        }
+    }
+
+    /// Releases an allocation.
+    pub fn release(&self, base: u64) -> Res {
+        let row = lock(&self.book).remove(base).ok_or(Code::INVALID_VALUE)?;
+        self.give_back(row)
+    }
+
+    /// Releases all that was allocated in a context.
+    pub fn release_context(&self, context: Handle) {
+        let mut book = lock(&self.book);
+        let own = book.rows.values().map(|row| row.block);
+        let bases: Vec<u64> =
+            own.filter(|block| block.context == context).map(|block| block.base).collect();
+        let gone: Vec<Row> = bases.into_iter().filter_map(|base| book.remove(base)).collect();
+        drop(book);
+        for row in gone {
+            // Each was in the book, so `Memory` has it.
+            let _ = self.give_back(row);
+        }
+    }
+
+    fn give_back(&self, row: Row) -> Res {
+        let memory = &registry()?.memory;
+        let base = row.block.base;
+        if row.shared.is_some() {
+            // `Memory` may keep the range for a while, which must not keep the file's pages.
+            // SAFETY: the range is still that of the allocation, which is going.
+            unsafe { pages::unshare(base, row.block.bytes) };
+        }
+        match row.block.kind {
+            Kind::Device | Kind::Graph => memory.free(base),
+            _ => memory.unmap(base),
+        }
+        .map_err(|_| Code::INVALID_VALUE)?;
+        if let Some(pages) = row.pages {
+            let mut activity = lock(&self.activity);
+            if !activity.running.is_empty() {
+                let now = activity.next;
+                activity.retired.push((now, pages));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What to allocate, for whom.
+pub struct AllocationRequest {
+    pub bytes: u64,
+    pub kind: Kind,
+    pub context: Handle,
+    pub device: &'static DeviceInfo,
+    pub flags: u32,
+    pub pool: Handle,
+}
+
+/// Whether an allocation counts against the memory of its device.
+fn limited(kind: Kind) -> bool {
+    matches!(kind, Kind::Device | Kind::Managed | Kind::Graph)
+}

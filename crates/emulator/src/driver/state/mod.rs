@@ -1,0 +1,26 @@
+//! What the driver keeps: devices, contexts, streams, memory, kernels and graphs, in one registry.
+//!
+//! The objects refer to one another, and all of them to the registry; so they are one room.
+
+pub mod attributes;
+pub mod capture;
+pub mod context;
+pub mod copy;
+pub mod device;
+pub mod event;
+pub mod function;
+pub mod graph;
+pub mod image;
+pub mod jit;
+pub mod launch;
+pub mod ledger;
+pub mod library;
+pub mod limits;
+pub mod module;
+pub mod pages;
+pub mod pool;
+pub mod queue;
+pub mod registry;
+pub mod report;
+pub mod stream;
+pub mod task;

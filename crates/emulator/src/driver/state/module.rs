@@ -1,0 +1,99 @@
+//! Modules and their functions.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::context::{Context, context};
+use super::image::{self, Refusal};
+use super::jit::Jit;
+use super::registry::{fresh, registry};
+use super::{function, library};
+use crate::driver::c::abi::Handle;
+use crate::driver::c::code::{Code, Res};
+use crate::driver::c::entry::lock;
+use crate::module::{Function, Module};
+
+/// A loaded module.
+pub struct ModuleEntry {
+    pub context: Handle,
+    pub module: Module,
+    /// The functions that have been asked for, by name.
+    functions: Mutex<HashMap<String, Handle>>,
+}
+
+/// A function of a module, with the attributes that can be set.
+pub struct FunctionEntry {
+    pub context: Handle,
+    pub module: Handle,
+    pub function: Arc<Function>,
+    pub name: CString,
+    /// The most dynamic shared memory of a launch, in bytes.
+    pub dynamic_limit: AtomicU32,
+    /// The preferred share of shared memory, in percent; `u32::MAX` for no preference.
+    pub carveout: AtomicU32,
+}
+
+/// Makes a module of an image in a context.
+pub fn load(context: &Context, text: Result<String, Refusal>, jit: &Jit) -> Res<Handle> {
+    let (module, _) = image::load(text, context.device.ordinal, jit)?;
+    let entry = ModuleEntry { context: context.handle, module, functions: Mutex::default() };
+    Ok(registry()?.modules.insert(Arc::new(entry)))
+}
+
+/// The function of that name, which always has the same handle.
+pub fn function_of(module: Handle, name: &str) -> Res<Handle> {
+    let registry = registry()?;
+    let entry = registry.modules.get(module)?;
+    let mut known = lock(&entry.functions);
+    if let Some(&handle) = known.get(name) {
+        return Ok(handle);
+    }
+    let function = entry.module.function(name).ok_or(Code::NOT_FOUND)?;
+    let handle = fresh();
+    let made = FunctionEntry {
+        context: entry.context,
+        module,
+        name: CString::new(name).map_err(|_| Code::INVALID_VALUE)?,
+        dynamic_limit: AtomicU32::new(function::default_dynamic(&function)),
+        carveout: AtomicU32::new(u32::MAX),
+        function,
+    };
+    registry.functions.insert_as(handle, Arc::new(made));
+    known.insert(name.to_owned(), handle);
+    Ok(handle)
+}
+
+/// A function by its handle, or by the handle of a library's kernel, in a context that has not
+/// failed.
+pub fn function(handle: Handle) -> Res<Arc<FunctionEntry>> {
+    let registry = registry()?;
+    let entry = match registry.functions.find(handle) {
+        Some(entry) => entry,
+        None => registry.functions.get(library::function_of(handle)?)?,
+    };
+    context(entry.context)?.core.check()?;
+    Ok(entry)
+}
+
+/// Address and size of a variable of a module.
+pub fn global_of(module: Handle, name: &str) -> Res<(u64, u64)> {
+    registry()?.modules.get(module)?.module.global(name).ok_or(Code::NOT_FOUND)
+}
+
+/// Unloads a module, once the work of its context is done.
+pub fn unload(handle: Handle) -> Res {
+    let registry = registry()?;
+    let entry = registry.modules.get(handle)?;
+    let context = context(entry.context)?;
+    context.drain();
+    context.core.check()?;
+    registry.functions.purge(|function| function.module == handle);
+    registry.modules.remove(handle).map(|_| ())
+}
+
+/// Sets the limit that `cuFuncSetAttribute` sets.
+pub fn set_dynamic(entry: &FunctionEntry, bytes: u32) {
+    entry.dynamic_limit.store(bytes, Ordering::Release);
+}

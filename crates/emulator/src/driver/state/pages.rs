@@ -1,0 +1,93 @@
+//! Pages that the driver maps itself: pinned and managed memory, and memory that processes share.
+
+use std::fs::File;
+use std::io::{self, Error};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::null_mut;
+
+/// A readable and writable mapping, unmapped on drop.
+pub struct Pages {
+    base: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread; this value is only its address.
+unsafe impl Send for Pages {}
+// SAFETY: as above.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// Zeroed memory of this process, backed when touched.
+    pub fn anonymous(bytes: u64) -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        Self::map(null_mut(), bytes, flags, -1)
+    }
+
+    /// The first `bytes` bytes of a file, shared with whoever else maps it.
+    pub fn shared(file: &File, bytes: u64) -> io::Result<Self> {
+        Self::map(null_mut(), bytes, libc::MAP_SHARED, file.as_raw_fd())
+    }
+
+    fn map(at: *mut u8, bytes: u64, flags: i32, fd: i32) -> io::Result<Self> {
+        let bytes = usize::try_from(bytes).map_err(|_| Error::from(io::ErrorKind::OutOfMemory))?;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: without MAP_FIXED, a new mapping touches no memory that is in use; the one
+        // caller that fixes the address owns the range there.
+        let base = unsafe { libc::mmap(at.cast(), bytes, access, flags, fd, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(Error::last_os_error());
+        }
+        Ok(Pages { base: base.cast(), bytes })
+    }
+
+    pub fn base(&self) -> *mut u8 {
+        self.base
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: the range is this value's own, and the ledger keeps the value for as long as
+        // anything that runs may reach the range.
+        unsafe { libc::munmap(self.base.cast(), self.bytes) };
+    }
+}
+
+/// Backs a range that is mapped already by a file of shared memory, with the same contents.
+///
+/// # Safety
+/// `base` begins a page of a private mapping that is `bytes` bytes long, rounded up to pages; its
+/// owner may unmap it but does not depend on what backs it; nobody accesses it during the call.
+pub unsafe fn share(base: u64, bytes: u64) -> io::Result<File> {
+    // SAFETY: a constant C string, and flags of this call.
+    let fd = unsafe { libc::memfd_create(c"wg-device-memory".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(Error::last_os_error());
+    }
+    // SAFETY: a new descriptor, owned by nobody else.
+    let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    // SAFETY: our own descriptor; the mode keeps other users from opening it through /proc.
+    if unsafe { libc::fchmod(fd, 0o600) } != 0 {
+        return Err(Error::last_os_error());
+    }
+    file.set_len(bytes)?;
+    let copy = Pages::shared(&file, bytes)?;
+    // SAFETY: both ranges are mapped and `bytes` long; by contract nobody writes to the source.
+    unsafe { std::ptr::copy_nonoverlapping(base as *const u8, copy.base, bytes as usize) };
+    drop(copy);
+    let pages = Pages::map(base as *mut u8, bytes, libc::MAP_SHARED | libc::MAP_FIXED, fd)?;
+    // The range belongs to the owner of the mapping that was there before.
+    std::mem::forget(pages);
+    Ok(file)
+}
+
+/// Undoes [`share`]: private zeros take the place of the file. If that fails, the file stays.
+///
+/// # Safety
+/// As for [`share`], except that the range may be accessed meanwhile.
+pub unsafe fn unshare(base: u64, bytes: u64) {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    if let Ok(pages) = Pages::map(base as *mut u8, bytes, flags, -1) {
+        std::mem::forget(pages);
+    }
+}

@@ -1,0 +1,32 @@
+//! Memory pools. A pool here is a name for allocations of a device: released memory goes back to
+//! the system at once, so there is nothing to trim, and what is reserved is what is used.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::registry::registry;
+use crate::driver::c::abi::Handle;
+use crate::driver::c::code::Res;
+
+/// One pool.
+pub struct Pool {
+    pub device: u32,
+    pub threshold: AtomicU64,
+    /// `CU_MEMPOOL_ATTR_REUSE_…`, which have no effect.
+    pub reuse: Mutex<[u32; 3]>,
+    pub high: AtomicU64,
+}
+
+impl Pool {
+    pub fn of(device: u32) -> Self {
+        let reuse = Mutex::new([1; 3]);
+        Pool { device, threshold: AtomicU64::new(0), reuse, high: AtomicU64::new(0) }
+    }
+
+    /// The bytes in use, and the most there have been as far as anybody asked.
+    pub fn used(&self, handle: Handle) -> Res<(u64, u64)> {
+        let used = registry()?.ledger.used_of_pool(handle);
+        let high = self.high.fetch_max(used, Ordering::AcqRel).max(used);
+        Ok((used, high))
+    }
+}

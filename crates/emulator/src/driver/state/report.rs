@@ -1,0 +1,199 @@
+//! What kernels did since somebody last asked, for the service: counts, findings, messages.
+//!
+//! Bounded: a process that never asks loses the newest entries, and is told how many.
+
+use std::fmt::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::check::Finding;
+use crate::counts::Counts;
+use crate::driver::c::entry::lock;
+use crate::driver::c::json::{list, quoted};
+use crate::exec::{LaunchFault, LaunchReport};
+
+/// The most kernels (by name), findings (by place) and messages that are kept.
+const MAX_KERNELS: usize = 256;
+const MAX_FINDINGS: usize = 256;
+const MAX_MESSAGES: usize = 64;
+/// The longest message that is kept, in bytes.
+const MAX_TEXT: usize = 4096;
+
+/// The launches of one kernel, summed.
+struct Kernel {
+    name: String,
+    launches: u64,
+    counts: Counts,
+}
+
+/// What is kept.
+#[derive(Default)]
+struct Kept {
+    kernels: Vec<Kernel>,
+    findings: Vec<Finding>,
+    /// What it is about, and the text.
+    messages: Vec<(String, String)>,
+    dropped: [u64; 3],
+}
+
+/// The report of the process.
+#[derive(Default)]
+pub struct Reports {
+    kept: Mutex<Kept>,
+    pub sanitize: AtomicBool,
+    pub silent: AtomicBool,
+}
+
+impl Reports {
+    pub fn sanitizes(&self) -> bool {
+        self.sanitize.load(Ordering::Acquire)
+    }
+
+    pub fn counts(&self) -> bool {
+        !self.silent.load(Ordering::Acquire)
+    }
+
+    /// Adds a launch that ended well.
+    pub fn add(&self, kernel: &str, report: &LaunchReport) {
+        let mut kept = lock(&self.kept);
+        kept.count(kernel, &report.counts);
+        report.findings.iter().for_each(|finding| kept.find(finding));
+    }
+
+    /// Adds a launch that was stopped.
+    pub fn fault(&self, kernel: &str, fault: &LaunchFault) {
+        let mut kept = lock(&self.kept);
+        fault.finding.iter().for_each(|finding| kept.find(finding));
+        kept.say(kernel, &fault.message);
+    }
+
+    /// Adds a message about something else.
+    pub fn message(&self, subject: &str, text: &str) {
+        lock(&self.kept).say(subject, text);
+    }
+
+    /// Hands over everything as JSON, if `room` bytes are enough for it.
+    pub fn take(&self, room: usize) -> Result<String, usize> {
+        let mut kept = lock(&self.kept);
+        let text = kept.to_json();
+        if text.len() > room {
+            return Err(text.len());
+        }
+        *kept = Kept::default();
+        Ok(text)
+    }
+}
+
+impl Kept {
+    fn count(&mut self, name: &str, counts: &Counts) {
+        if let Some(kernel) = self.kernels.iter_mut().find(|kernel| kernel.name == name) {
+            kernel.launches += 1;
+            kernel.counts.add(counts);
+        } else if self.kernels.len() < MAX_KERNELS {
+            let (name, counts) = (name.to_owned(), *counts);
+            self.kernels.push(Kernel { name, launches: 1, counts });
+        } else {
+            self.dropped[0] += 1;
+        }
+    }
+
+    fn find(&mut self, finding: &Finding) {
+        let same = |known: &&mut Finding| {
+            known.check == finding.check
+                && known.kernel == finding.kernel
+                && known.source == finding.source
+                && (known.source.is_some() || known.message == finding.message)
+        };
+        if let Some(known) = self.findings.iter_mut().find(same) {
+            known.count = known.count.saturating_add(finding.count);
+        } else if self.findings.len() < MAX_FINDINGS {
+            self.findings.push(finding.clone());
+        } else {
+            self.dropped[1] += 1;
+        }
+    }
+
+    fn say(&mut self, subject: &str, text: &str) {
+        if self.messages.len() >= MAX_MESSAGES {
+            self.dropped[2] += 1;
+            return;
+        }
+        let end = text.floor_char_boundary(MAX_TEXT);
+        self.messages.push((subject.to_owned(), text[..end].to_owned()));
+    }
+
+    fn to_json(&self) -> String {
+        let kernels = list(self.kernels.iter().map(|kernel| {
+            let counts =
+                kernel.counts.iter().map(|(name, value)| format!("{}:{value}", quoted(name)));
+            let counts = counts.collect::<Vec<_>>().join(",");
+            let (name, launches) = (quoted(&kernel.name), kernel.launches);
+            format!("{{\"name\":{name},\"launches\":{launches},\"counts\":{{{counts}}}}}")
+        }));
+        let findings = list(self.findings.iter().map(finding_json));
+        let messages = list(self.messages.iter().map(|(subject, text)| {
+            format!("{{\"subject\":{},\"text\":{}}}", quoted(subject), quoted(text))
+        }));
+        let [no_kernels, no_findings, no_messages] = self.dropped;
+        format!(
+            "{{\"kernels\":{kernels},\"findings\":{findings},\"messages\":{messages},\
+             \"dropped\":{{\"launches\":{no_kernels},\"findings\":{no_findings},\
+             \"messages\":{no_messages}}}}}"
+        )
+    }
+}
+
+fn finding_json(finding: &Finding) -> String {
+    let mut out = String::from("{");
+    // Writing to a string cannot fail.
+    let _ = write!(out, "\"check\":{},", quoted(finding.check));
+    let _ = write!(out, "\"kernel\":{},", quoted(&finding.kernel));
+    let _ = write!(out, "\"block\":{:?},\"thread\":{:?},", finding.block, finding.thread);
+    let _ = write!(out, "\"address\":{},\"bytes\":{},", finding.address, finding.bytes);
+    match &finding.source {
+        Some((file, line)) => {
+            let _ = write!(out, "\"file\":{},\"line\":{line},", quoted(file));
+        }
+        None => out.push_str("\"file\":null,\"line\":null,"),
+    }
+    let _ = write!(out, "\"message\":{},\"count\":{}}}", quoted(&finding.message), finding.count);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(message: &str) -> Finding {
+        Finding {
+            check: "out_of_bounds",
+            kernel: "k".into(),
+            block: [1, 2, 3],
+            thread: [4, 5, 6],
+            address: 7,
+            bytes: 8,
+            source: Some(("a\"b.cu".into(), 9)),
+            message: message.into(),
+            count: 2,
+        }
+    }
+
+    #[test]
+    fn reports_sum_bound_and_empty_themselves() {
+        let reports = Reports::default();
+        let counts = Counts { warp_instructions: 3, thread_instructions: 96, ..Counts::default() };
+        let report = LaunchReport { counts, findings: vec![finding("first")] };
+        reports.add("k", &report);
+        reports.add("k", &report);
+        for index in 0..=MAX_MESSAGES {
+            reports.message("module", &format!("line {index}"));
+        }
+        let needed = reports.take(10).unwrap_err();
+        let text = reports.take(needed).unwrap();
+        assert!(text.contains(r#""name":"k","launches":2,"counts":{"warp_instructions":6,"#));
+        assert!(text.contains(r#""file":"a\"b.cu","line":9,"message":"first","count":4}"#));
+        assert!(text.contains(r#""block":[1, 2, 3]"#));
+        assert!(text.contains(r#""dropped":{"launches":0,"findings":0,"messages":1}"#));
+        assert!(reports.take(1000).unwrap().contains(r#""kernels":[],"findings":[]"#));
+    }
+}

@@ -1,0 +1,157 @@
+//! Blocks: turns for their warps.
+
+use crate::check::Finding;
+use crate::exec::state::{
+    Barrier, Cta, FaultKind, Grid, LaunchFault, Races, State, Warp, Where, Worker, fault, found,
+};
+use crate::exec::step::{Turn, run};
+
+/// Instructions that a block may execute before another gets its worker.
+const SLICE: u64 = 1 << 20;
+
+/// A block, between any two instructions of its warps.
+pub(super) struct Block {
+    pub(super) cta: Cta,
+    warps: Vec<Warp>,
+    next: usize,
+}
+
+/// Why a block stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slice {
+    Done,
+    /// It waits for another block, or goes round a loop for long.
+    Spinning,
+    /// Its time is up.
+    Expired,
+}
+
+/// Coordinates of block `index`.
+fn place(grid: &Grid<'_>, index: u64) -> [u32; 3] {
+    let [x, y, _] = grid.cfg.grid.map(u64::from);
+    [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
+}
+
+/// Lanes of warp `w` of a block.
+fn lanes(threads: u32, w: u32) -> u32 {
+    let count = (threads - w * 32).min(32);
+    if count == 32 { u32::MAX } else { (1 << count) - 1 }
+}
+
+impl Block {
+    /// Block number `index` of the grid.
+    pub(super) fn new(grid: &Grid<'_>, index: u64) -> Self {
+        let [bx, by, bz] = grid.cfg.block;
+        let threads = bx * by * bz;
+        let warps = (0..threads.div_ceil(32)).map(|w| {
+            let thread = |l: usize| w * 32 + l as u32;
+            let tid = [
+                std::array::from_fn(|l| thread(l) % bx),
+                std::array::from_fn(|l| thread(l) / bx % by),
+                std::array::from_fn(|l| thread(l) / bx / by),
+            ];
+            Warp::new(w, lanes(threads, w), tid, grid.code)
+        });
+        let bytes = grid.shared_room();
+        let cta = Cta {
+            id: place(grid, index),
+            index,
+            shared: vec![0; bytes.div_ceil(4) as usize],
+            shared_bytes: bytes,
+            barriers: [Barrier::default(); 16],
+            alive: threads,
+            races: grid.opts.sanitize.then(|| Races::new(bytes, warps.len())),
+        };
+        Self { warps: warps.collect(), cta, next: 0 }
+    }
+
+    /// Memory that the calls of its threads have taken, in bytes.
+    pub(super) fn stack(&self) -> u64 {
+        self.warps.iter().map(|w| w.stack).sum()
+    }
+
+    /// Makes a block that is done into block `index`, in the same memory.
+    pub(super) fn renew(&mut self, grid: &Grid<'_>, index: u64) {
+        let threads = grid.cfg.block.iter().product();
+        let warps = self.warps.len();
+        let cta = &mut self.cta;
+        (cta.id, cta.index, cta.alive) = (place(grid, index), index, threads);
+        cta.shared.fill(0);
+        cta.barriers = [Barrier::default(); 16];
+        cta.races = grid.opts.sanitize.then(|| Races::new(cta.shared_bytes, warps));
+        for (w, warp) in self.warps.iter_mut().enumerate() {
+            warp.begin(lanes(threads, w as u32), grid.code);
+        }
+        self.next = 0;
+    }
+
+    /// Runs until the block ends, waits for others or has used up its time.
+    pub(super) fn run(&mut self, worker: &mut Worker<'_>) -> Result<Slice, Box<LaunchFault>> {
+        let end = worker.executed + SLICE;
+        let mut idle = 0;
+        let mut spinning = false;
+        loop {
+            if self.warps.iter().all(|w| w.alive == 0) {
+                return Ok(Slice::Done);
+            }
+            let n = self.warps.len();
+            let warp = &mut self.warps[self.next];
+            self.next = (self.next + 1) % n;
+            let before = worker.executed;
+            let turn = if warp.alive == 0 { Turn::Done } else { run(worker, &mut self.cta, warp)? };
+            worker.grid.check_time()?;
+            match turn {
+                Turn::Expired => (idle, spinning) = (0, false),
+                Turn::Spinning => {
+                    spinning = true;
+                    idle += 1;
+                }
+                Turn::Blocked | Turn::Done if worker.executed == before => idle += 1,
+                Turn::Blocked | Turn::Done => (idle, spinning) = (0, false),
+            }
+            if idle >= 2 * n {
+                if spinning {
+                    return Ok(Slice::Spinning);
+                }
+                return Err(self.deadlock(worker.grid));
+            }
+            if worker.executed >= end {
+                return Ok(Slice::Expired);
+            }
+        }
+    }
+
+    /// Every thread waits at a barrier for one that will not come.
+    fn deadlock(&self, grid: &Grid<'_>) -> Box<LaunchFault> {
+        let mut all = self.warps.iter().flat_map(|w| w.groups.iter().map(move |g| (w, g)));
+        let at = all.find(|(_, g)| matches!(g.state, State::Barrier { .. }));
+        let Some((warp, group)) = at else {
+            return fault(FaultKind::DivergentBarrierDeadlock, "no warp can go on".into());
+        };
+        let who = Where::new(grid, self.cta.id, warp, group.mask.trailing_zeros(), group.pc);
+        let id = if let State::Barrier { id, .. } = group.state { id } else { 0 };
+        let b = &self.cta.barriers[id as usize];
+        let want = if b.expected == 0 { self.cta.alive } else { b.expected };
+        let message = format!(
+            "deadlock: barrier {id} has {} of {want} threads, and no other thread can arrive; \
+             waiting {}{}",
+            b.arrived,
+            who.who(),
+            who.place()
+        );
+        found(
+            FaultKind::DivergentBarrierDeadlock,
+            Finding {
+                check: "divergent_barrier",
+                kernel: grid.kernel.to_string(),
+                block: who.block,
+                thread: who.thread,
+                address: 0,
+                bytes: 0,
+                source: who.source,
+                message,
+                count: 1,
+            },
+        )
+    }
+}

@@ -1,0 +1,199 @@
+//! Which blocks run when, on which threads.
+//!
+//! Blocks are taken in order by a worker for each core. A block that waits for another one — at
+//! a barrier of the whole grid, for the result of a predecessor, for a lock — is put aside, and
+//! the worker goes on with others; no block that has begun is left out for ever. The thread that
+//! launches is itself a worker, so that every launch goes on, however many run at the same time.
+
+mod block;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use self::block::{Block, Slice};
+use super::state::{
+    FaultKind, Findings, Grid, LaunchFault, LaunchReport, Warp, Worker, fault, race,
+};
+use crate::counts::{Counts, Executed};
+
+/// Most memory for the state of blocks that have begun, in bytes.
+const RESIDENT_BYTES: usize = 1 << 30;
+/// How long a helper keeps its thread while another launch waits for one.
+const TURN: Duration = Duration::from_millis(5);
+
+/// Launches that run now.
+static LAUNCHES: AtomicUsize = AtomicUsize::new(0);
+/// Blocks that wait for a worker, and what has come out so far.
+#[derive(Default)]
+struct Queue {
+    paused: VecDeque<Box<Block>>,
+    next: u64,
+    begun: usize,
+    finished: u64,
+    working: usize,
+    take_new: bool,
+    fault: Option<Box<LaunchFault>>,
+    counts: Counts,
+    findings: Findings,
+    profile: Vec<Executed>,
+}
+
+struct Shared<'a> {
+    grid: &'a Grid<'a>,
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    total: u64,
+    resident: usize,
+}
+
+impl Shared<'_> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn over(&self, q: &Queue) -> bool {
+        q.fault.is_some() || q.finished == self.total
+    }
+
+    /// A block to run: new ones and paused ones by turns.
+    fn take(&self, q: &mut Queue) -> Option<Result<Box<Block>, u64>> {
+        if q.fault.is_some() {
+            return None;
+        }
+        let new = q.next < self.total && q.begun < self.resident;
+        if new && (q.take_new || q.paused.is_empty()) {
+            q.take_new = false;
+            q.begun += 1;
+            q.next += 1;
+            return Some(Err(q.next - 1));
+        }
+        q.take_new = true;
+        q.paused.pop_front().map(Ok)
+    }
+
+    /// Works until there is nothing to take, or, if `polite`, until others want the thread.
+    fn work(&self, polite: bool) {
+        let mut worker = Worker::new(self.grid);
+        let begin = Instant::now();
+        let mut spare: Option<Box<Block>> = None;
+        self.lock().working += 1;
+        loop {
+            let mut q = self.lock();
+            let Some(item) = self.take(&mut q) else { break };
+            drop(q);
+            let mut block = match item {
+                Ok(block) => block,
+                Err(index) => match spare.take() {
+                    Some(mut block) => {
+                        block.renew(self.grid, index);
+                        block
+                    }
+                    None => Box::new(Block::new(self.grid, index)),
+                },
+            };
+            let result = block.run(&mut worker);
+            let mut q = self.lock();
+            match result {
+                Ok(Slice::Done) => {
+                    q.finished += 1;
+                    q.begun -= 1;
+                    release(self.grid, spare.replace(block));
+                }
+                Ok(Slice::Spinning | Slice::Expired) => q.paused.push_back(block),
+                Err(fault) => {
+                    self.grid.stop();
+                    q.fault.get_or_insert(fault);
+                }
+            }
+            drop(q);
+            self.wake.notify_all();
+            if polite && LAUNCHES.load(Ordering::Relaxed) > 1 && begin.elapsed() > TURN {
+                break;
+            }
+        }
+        release(self.grid, spare);
+        let mut q = self.lock();
+        q.working -= 1;
+        q.counts.add(&worker.counts);
+        q.findings.absorb(worker.findings);
+        if q.profile.is_empty() {
+            q.profile = worker.profile;
+        } else {
+            for (sum, own) in q.profile.iter_mut().zip(worker.profile) {
+                sum.add(own);
+            }
+        }
+        drop(q);
+        self.wake.notify_all();
+    }
+}
+
+/// Gives back what a block has taken that is not needed any more.
+fn release(grid: &Grid<'_>, block: Option<Box<Block>>) {
+    if let Some(block) = block {
+        grid.give_back(block.stack());
+    }
+}
+
+/// Runs all blocks; the sums over all workers.
+pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
+    let [x, y, z] = grid.cfg.grid.map(u64::from);
+    let [bx, by, bz] = grid.cfg.block;
+    let warps = (bx * by * bz).div_ceil(32) as usize;
+    let per_byte = 1 + if grid.opts.sanitize { race::BYTES_PER_BYTE } else { 0 };
+    let shared = grid.shared_room() as usize * per_byte;
+    let bytes = warps * (Warp::estimate(grid.code) + 1024) + shared + 4096;
+    let total = x * y * z;
+    let hold = usize::try_from(total).unwrap_or(usize::MAX);
+    let most = if grid.cfg.cooperative { hold } else { (grid.opts.sm_count as usize * 32).max(64) };
+    let shared = Shared {
+        grid,
+        queue: Mutex::new(Queue { take_new: true, ..Queue::default() }),
+        wake: Condvar::new(),
+        total,
+        resident: most.min(hold).min((RESIDENT_BYTES / bytes).max(64)),
+    };
+    if grid.cfg.cooperative && shared.resident < hold {
+        let message = format!(
+            "{}: a cooperative launch of {total} blocks needs more than the {} that can be \
+             resident",
+            grid.kernel, shared.resident
+        );
+        return Err(fault(FaultKind::Unsupported, message));
+    }
+    LAUNCHES.fetch_add(1, Ordering::Relaxed);
+    let helpers = rayon::current_num_threads().saturating_sub(1).min(hold.saturating_sub(1));
+    rayon::in_place_scope(|scope| {
+        let shared = &shared;
+        loop {
+            let idle = {
+                let q = shared.lock();
+                let more = q.paused.len() as u64 + (total - q.next);
+                helpers.saturating_sub(q.working).min(usize::try_from(more).unwrap_or(usize::MAX))
+            };
+            for _ in 0..idle {
+                scope.spawn(move |_| shared.work(true));
+            }
+            shared.work(false);
+            let mut q = shared.lock();
+            while !shared.over(&q) && q.paused.is_empty() && q.next == total {
+                // The others finish what they have, or give it back.
+                q = shared.wake.wait(q).unwrap_or_else(PoisonError::into_inner);
+            }
+            if shared.over(&q) {
+                break;
+            }
+        }
+    });
+    LAUNCHES.fetch_sub(1, Ordering::Relaxed);
+    let q = shared.queue.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(fault) = q.fault {
+        return Err(fault);
+    }
+    let mut counts = q.counts;
+    counts.fold(grid.code, &q.profile);
+    counts.finish(&grid.traffic);
+    Ok(LaunchReport { counts, findings: q.findings.into_vec() })
+}

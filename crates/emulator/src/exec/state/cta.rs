@@ -1,0 +1,77 @@
+//! What the warps of a block share: shared memory and barriers.
+
+use super::race::{Object, Races};
+
+/// One of the 16 barriers of a block.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::exec) struct Barrier {
+    pub(in crate::exec) arrived: u32,
+    /// Threads to wait for, if the instruction says; 0 for all.
+    pub(in crate::exec) expected: u32,
+    pub(in crate::exec) generation: u32,
+    popc: u32,
+    all: bool,
+    any: bool,
+    /// Results of the generation that is complete: count, conjunction, disjunction.
+    pub(in crate::exec) result: (u32, bool, bool),
+}
+
+/// What the warps of a block share.
+pub(in crate::exec) struct Cta {
+    pub(in crate::exec) id: [u32; 3],
+    pub(in crate::exec) index: u64,
+    /// Shared memory, in words.
+    pub(in crate::exec) shared: Vec<u32>,
+    pub(in crate::exec) shared_bytes: u32,
+    pub(in crate::exec) barriers: [Barrier; 16],
+    /// Threads that have not exited.
+    pub(in crate::exec) alive: u32,
+    /// Last accesses to shared memory, when races are looked for.
+    pub(in crate::exec) races: Option<Races>,
+}
+
+impl Cta {
+    /// `threads` arrive at barrier `id`, of which `yes` have a true predicate.
+    pub(in crate::exec) fn arrive(
+        &mut self,
+        id: u8,
+        threads: u32,
+        lanes: u32,
+        yes: u32,
+        expected: u32,
+    ) {
+        let b = &mut self.barriers[id as usize];
+        if b.arrived == 0 {
+            (b.popc, b.all, b.any) = (0, true, false);
+        }
+        b.arrived += threads;
+        b.expected = expected;
+        b.popc += yes;
+        b.all &= yes == lanes;
+        b.any |= yes != 0;
+        self.complete(id);
+    }
+
+    fn complete(&mut self, id: u8) {
+        let b = &mut self.barriers[id as usize];
+        let want = if b.expected == 0 { self.alive } else { b.expected };
+        if b.arrived != 0 && b.arrived >= want {
+            b.arrived = 0;
+            b.generation = b.generation.wrapping_add(1);
+            b.result = (b.popc, b.all, b.any);
+            if let Some(races) = &mut self.races {
+                races.publish(Object::Barrier(id));
+            }
+        }
+    }
+
+    /// `threads` of a warp exit: barriers do not wait for them.
+    pub(in crate::exec) fn exit(&mut self, warp: u32, threads: u32) {
+        self.alive -= threads;
+        if let Some(races) = &mut self.races {
+            // The others may go on because these have ended.
+            (0..16).for_each(|id| races.release(Object::Barrier(id), warp));
+        }
+        (0..16).for_each(|id| self.complete(id));
+    }
+}

@@ -1,0 +1,128 @@
+//! A launch: what all of its workers know.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use super::launch::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, fault};
+use crate::counts::Traffic;
+use crate::exec::lanes::{self, Alu, Span};
+use crate::ir::Code;
+use crate::memory::{Heap, Memory, Table};
+
+/// Numbers of launches, for `%gridid`.
+static GRIDS: AtomicU64 = AtomicU64::new(1);
+
+/// What all workers of a launch know.
+pub(in crate::exec) struct Grid<'a> {
+    pub(in crate::exec) code: &'a Code,
+    pub(in crate::exec) kernel: &'a str,
+    pub(in crate::exec) files: &'a [(u32, String)],
+    pub(in crate::exec) cfg: LaunchConfig,
+    pub(in crate::exec) opts: &'a LaunchOptions<'a>,
+    pub(in crate::exec) params: &'a [u8],
+    pub(in crate::exec) heap: &'a Heap,
+    pub(in crate::exec) table: Arc<Table>,
+    pub(in crate::exec) shared_bytes: u32,
+    /// Function of the module to function of the code.
+    pub(in crate::exec) index: &'a [(usize, u32)],
+    pub(in crate::exec) id: u64,
+    /// Memory for the barrier of the grid, of a cooperative launch; else 0.
+    pub(in crate::exec) workspace: u64,
+    pub(in crate::exec) begin: Instant,
+    pub(in crate::exec) alu: Alu,
+    pub(in crate::exec) span: Span,
+    pub(in crate::exec) traffic: Traffic,
+    stop: AtomicBool,
+    /// Memory for calls of all threads, in bytes.
+    stacks: AtomicU64,
+}
+
+impl Grid<'_> {
+    /// Notes that calls have taken so many bytes more; how many they have now.
+    pub(in crate::exec) fn grow(&self, bytes: u64) -> u64 {
+        self.stacks.fetch_add(bytes, Ordering::Relaxed) + bytes
+    }
+
+    /// Where the shared memory begins that the system keeps to itself: after that of the block. On a
+    /// GPU it is in front of it.
+    pub(in crate::exec) fn reserved_at(&self) -> u32 {
+        self.shared_bytes.next_multiple_of(16)
+    }
+
+    /// Shared memory that a block takes, in bytes.
+    pub(in crate::exec) fn shared_room(&self) -> u32 {
+        match self.code.shared_reserved {
+            0 => self.shared_bytes,
+            reserved => self.reserved_at().saturating_add(reserved),
+        }
+    }
+
+    /// Gives back what the calls of a block have taken that is not needed any more.
+    pub(in crate::exec) fn give_back(&self, bytes: u64) {
+        self.stacks.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Makes all workers stop at their next look at the time.
+    pub(in crate::exec) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether to go on.
+    pub(in crate::exec) fn check_time(&self) -> Result<(), Box<LaunchFault>> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(fault(FaultKind::Timeout, "the launch has been stopped".into()));
+        }
+        if self.opts.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
+            let message = format!("{}: the launch was cancelled", self.kernel);
+            return Err(fault(FaultKind::Timeout, message));
+        }
+        if self.opts.deadline.is_some_and(|d| Instant::now() >= d) {
+            let ms = self.begin.elapsed().as_millis();
+            let message = format!("{}: not finished at its deadline, after {ms} ms", self.kernel);
+            return Err(fault(FaultKind::Timeout, message));
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Grid<'a> {
+    /// A launch of `code` that has not begun.
+    #[expect(clippy::too_many_arguments, reason = "the one place that puts a launch together")]
+    pub(in crate::exec) fn new(
+        code: &'a Code,
+        kernel: &'a str,
+        files: &'a [(u32, String)],
+        index: &'a [(usize, u32)],
+        cfg: LaunchConfig,
+        opts: &'a LaunchOptions<'a>,
+        params: &'a [u8],
+        memory: &'a Memory,
+        workspace: u64,
+    ) -> Self {
+        let id = GRIDS.fetch_add(1, Ordering::Relaxed);
+        let (alu, span) = lanes::select();
+        let table = memory.snapshot();
+        let traffic = Traffic::new(opts.count, &table);
+        Self {
+            code,
+            kernel,
+            files,
+            cfg,
+            opts,
+            params,
+            heap: memory.heap(),
+            table,
+            shared_bytes: code.shared_static.saturating_add(cfg.dynamic_shared_bytes),
+            index,
+            id,
+            workspace,
+            begin: Instant::now(),
+            alu,
+            span,
+            traffic,
+            stop: AtomicBool::new(false),
+            stacks: AtomicU64::new(0),
+        }
+    }
+}

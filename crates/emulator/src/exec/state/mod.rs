@@ -1,0 +1,18 @@
+//! A launch as data: its grid, blocks, warps and workers, and how it fails.
+
+mod cta;
+mod fault;
+mod grid;
+mod launch;
+pub(super) mod race;
+mod warp;
+mod worker;
+
+pub(super) use cta::{Barrier, Cta};
+pub(super) use fault::{Findings, Where};
+pub(super) use grid::Grid;
+pub use launch::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, LaunchReport};
+pub(super) use launch::{fault, found};
+pub(super) use race::Races;
+pub(super) use warp::{Frame, MAX_DEPTH, NONE, Pick, STACK, State, Warp};
+pub(super) use worker::Worker;

@@ -1,0 +1,229 @@
+//! Races on shared memory: accesses of different warps to one byte, at least one a write, that
+//! nothing orders.
+//!
+//! What orders accesses is tracked with a vector clock for each warp. An arrival at a barrier of
+//! the block, at an `mbarrier`, and an atomic write *release* the warp's clock to that object; the
+//! end of a wait, and an atomic read, *acquire* the object's. Atomics order as if all of them were
+//! `acq_rel`: code that relies on a fence beside a relaxed one is common, and is not reported.
+//!
+//! Lanes of one warp are not compared: what orders them (`__syncwarp`, shuffles, convergence) is
+//! not recorded. Atomics do not race with each other. Objects in global memory are not tracked.
+
+use std::collections::HashMap;
+
+/// How an access behaves in races.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::exec) enum Mode {
+    Read,
+    Write,
+    /// An atomic that writes.
+    Atomic,
+    /// An atomic that only reads.
+    AtomicRead,
+}
+
+/// What warps synchronise with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::exec) enum Object {
+    /// A barrier of the block.
+    Barrier(u8),
+    /// A word of shared memory, by its index.
+    Word(u32),
+    /// All words beyond [`MOST_OBJECTS`].
+    Rest,
+}
+
+/// Most objects of a block with clocks of their own.
+const MOST_OBJECTS: usize = 4096;
+/// Memory for one byte of shared memory.
+pub(in crate::exec) const BYTES_PER_BYTE: usize = size_of::<Last>();
+
+/// An access: thread + 1 (0 for none) and its warp's own time.
+type Event = (u32, u32);
+
+/// The last accesses to one byte.
+#[derive(Clone, Copy, Default)]
+struct Last {
+    write: Event,
+    atomic: Event,
+    read: Event,
+    /// Another reader, of another warp than `read`.
+    second: Event,
+}
+
+/// The clocks of an object.
+struct Sync {
+    /// Of those who have arrived.
+    open: Box<[u32]>,
+    /// Of those who had when the last wait ended.
+    done: Box<[u32]>,
+}
+
+/// The shared memory of one block.
+pub(in crate::exec) struct Races {
+    bytes: Vec<Last>,
+    warps: usize,
+    /// Row `w`: what warp `w` knows of the time of every warp.
+    clocks: Vec<u32>,
+    objects: HashMap<Object, Sync>,
+}
+
+fn join(to: &mut [u32], from: &[u32]) {
+    to.iter_mut().zip(from).for_each(|(t, f)| *t = (*t).max(*f));
+}
+
+impl Races {
+    pub(in crate::exec) fn new(bytes: u32, warps: usize) -> Self {
+        let mut clocks = vec![0; warps * warps];
+        // Each warp's own time begins at 1, of which the others know nothing.
+        (0..warps).for_each(|w| clocks[w * warps + w] = 1);
+        let bytes = vec![Last::default(); bytes as usize];
+        Self { bytes, warps, clocks, objects: HashMap::new() }
+    }
+
+    fn object(&mut self, object: Object) -> &mut Sync {
+        let full = self.objects.len() >= MOST_OBJECTS && !self.objects.contains_key(&object);
+        let zeros = || vec![0; self.warps].into_boxed_slice();
+        let key = if full { Object::Rest } else { object };
+        self.objects.entry(key).or_insert_with(|| Sync { open: zeros(), done: zeros() })
+    }
+
+    /// `warp` arrives: those who wait for it will know what it has done.
+    pub(in crate::exec) fn release(&mut self, object: Object, warp: u32) {
+        let (n, w) = (self.warps, warp as usize);
+        let mut row = std::mem::take(&mut self.clocks);
+        join(&mut self.object(object).open, &row[w * n..(w + 1) * n]);
+        row[w * n + w] += 1;
+        self.clocks = row;
+    }
+
+    /// All that the object waited for has arrived.
+    pub(in crate::exec) fn publish(&mut self, object: Object) {
+        let sync = self.object(object);
+        sync.done.copy_from_slice(&sync.open);
+    }
+
+    /// `warp` has waited for the object.
+    pub(in crate::exec) fn acquire(&mut self, object: Object, warp: u32) {
+        let (n, w) = (self.warps, warp as usize);
+        let mut row = std::mem::take(&mut self.clocks);
+        join(&mut row[w * n..(w + 1) * n], &self.object(object).done);
+        self.clocks = row;
+    }
+
+    /// Notes an access; if it races, the other thread and whether that one wrote.
+    pub(in crate::exec) fn access(
+        &mut self,
+        at: u64,
+        len: u32,
+        warp: u32,
+        lane: u32,
+        mode: Mode,
+    ) -> Option<(u32, bool)> {
+        let known = &self.clocks[warp as usize * self.warps..][..self.warps];
+        let me = (warp * 32 + lane + 1, known[warp as usize]);
+        let unordered = |(thread, when): Event| {
+            let other = (thread.wrapping_sub(1) / 32) as usize;
+            thread != 0 && other != warp as usize && when > known[other]
+        };
+        let from = at as usize;
+        let mut hit = None;
+        for last in self.bytes.get_mut(from..from + len as usize)? {
+            let atomic = matches!(mode, Mode::Atomic | Mode::AtomicRead);
+            if unordered(last.write) {
+                hit = hit.or(Some((last.write.0 - 1, true)));
+            }
+            if !atomic && unordered(last.atomic) {
+                hit = hit.or(Some((last.atomic.0 - 1, true)));
+            }
+            match mode {
+                Mode::AtomicRead => continue,
+                Mode::Read => {
+                    if unordered(last.read) {
+                        last.second = last.read;
+                    }
+                    last.read = me;
+                    continue;
+                }
+                Mode::Write | Mode::Atomic => {}
+            }
+            if let Some(r) = [last.read, last.second].into_iter().find(|r| unordered(*r)) {
+                hit = hit.or(Some((r.0 - 1, false)));
+            }
+            *(if atomic { &mut last.atomic } else { &mut last.write }) = me;
+        }
+        hit
+    }
+
+    /// Notes that an atomic of `warp` on the word at `at` has been executed.
+    pub(in crate::exec) fn synchronise(&mut self, at: u64, warp: u32, mode: Mode) {
+        let object = Object::Word((at / 4) as u32);
+        self.acquire(object, warp);
+        if mode == Mode::Atomic {
+            self.release(object, warp);
+            self.publish(object);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meet(r: &mut Races, warps: u32) {
+        (0..warps).for_each(|w| r.release(Object::Barrier(0), w));
+        r.publish(Object::Barrier(0));
+        (0..warps).for_each(|w| r.acquire(Object::Barrier(0), w));
+    }
+
+    #[test]
+    fn only_unordered_conflicts_of_different_warps() {
+        let mut r = Races::new(64, 4);
+        assert_eq!(r.access(0, 4, 0, 3, Mode::Write), None);
+        assert_eq!(r.access(0, 4, 0, 4, Mode::Read), None);
+        assert_eq!(r.access(2, 4, 1, 0, Mode::Read), Some((3, true)));
+        meet(&mut r, 4);
+        assert_eq!(r.access(0, 4, 1, 0, Mode::Read), None);
+        assert_eq!(r.access(0, 4, 2, 1, Mode::Read), None);
+        assert_eq!(r.access(0, 4, 2, 0, Mode::Write), Some((32, false)));
+        assert_eq!(r.access(8, 4, 2, 0, Mode::Atomic), None);
+        assert_eq!(r.access(8, 4, 3, 0, Mode::Atomic), None);
+        assert_eq!(r.access(8, 4, 1, 0, Mode::AtomicRead), None);
+        assert_eq!(r.access(8, 4, 1, 0, Mode::Read), Some((96, true)));
+    }
+
+    #[test]
+    fn an_atomic_does_not_hide_a_plain_write_before_it() {
+        let mut r = Races::new(64, 2);
+        assert_eq!(r.access(0, 4, 0, 0, Mode::Write), None);
+        assert_eq!(r.access(0, 4, 0, 0, Mode::Atomic), None);
+        r.synchronise(0, 0, Mode::Atomic);
+        assert_eq!(r.access(0, 4, 1, 0, Mode::Atomic), Some((0, true)));
+    }
+
+    #[test]
+    fn a_barrier_of_some_warps_orders_only_those() {
+        let mut r = Races::new(64, 3);
+        assert_eq!(r.access(0, 4, 0, 0, Mode::Write), None);
+        (0..2).for_each(|w| r.release(Object::Barrier(1), w));
+        r.publish(Object::Barrier(1));
+        r.acquire(Object::Barrier(1), 1);
+        assert_eq!(r.access(0, 4, 1, 0, Mode::Read), None);
+        assert_eq!(r.access(0, 4, 2, 0, Mode::Read), Some((0, true)));
+    }
+
+    #[test]
+    fn a_flag_hands_over_what_was_written_before() {
+        let mut r = Races::new(64, 2);
+        assert_eq!(r.access(16, 4, 0, 0, Mode::Write), None);
+        assert_eq!(r.access(0, 4, 0, 0, Mode::Atomic), None);
+        r.synchronise(0, 0, Mode::Atomic);
+        assert_eq!(r.access(16, 4, 0, 0, Mode::Write), None);
+        r.synchronise(0, 1, Mode::AtomicRead);
+        // The second write came after the flag.
+        assert_eq!(r.access(16, 4, 1, 0, Mode::Read), Some((0, true)));
+        r.synchronise(0, 0, Mode::Atomic);
+        r.synchronise(0, 1, Mode::AtomicRead);
+        assert_eq!(r.access(16, 4, 1, 0, Mode::Read), None);
+    }
+}

@@ -1,0 +1,281 @@
+//! Wrong accesses: what is wrong, and whether to stop.
+
+use super::access::Kind;
+use super::at::At;
+use crate::check::Finding;
+use crate::exec::state::race::Mode;
+use crate::exec::state::{Cta, FaultKind, LaunchFault, State, Warp, Where, Worker, fault, found};
+use crate::ir::Op;
+
+type Done = Result<(), Box<LaunchFault>>;
+
+/// One wrong access.
+struct Wrong {
+    check: &'static str,
+    kind: FaultKind,
+    address: u64,
+    bytes: u32,
+    text: Text,
+}
+
+/// Makes "out of bounds 4-byte write at 0x…", and what follows who it was. The sanitiser skips
+/// wrong accesses, millions in some kernels, and needs the text of the first ones only.
+type Text = Box<dyn FnOnce() -> (String, String)>;
+
+/// Reports a wrong access: a fault, or with the sanitiser a finding.
+fn report(
+    worker: &mut Worker<'_>,
+    cta: &Cta,
+    warp: &Warp,
+    pc: u32,
+    lane: u32,
+    wrong: Wrong,
+    go_on: bool,
+) -> Done {
+    if go_on {
+        worker.grid.check_time()?;
+        if worker.findings.again(pc, wrong.check) {
+            return Ok(());
+        }
+    }
+    let who = Where::new(worker.grid, cta.id, warp, lane, pc);
+    let (what, detail) = (wrong.text)();
+    let message = format!("{what} {}{detail}{}", who.who(), who.place());
+    let finding = Finding {
+        check: wrong.check,
+        kernel: worker.grid.kernel.to_string(),
+        block: who.block,
+        thread: who.thread,
+        address: wrong.address,
+        bytes: wrong.bytes,
+        source: who.source,
+        message,
+        count: 1,
+    };
+    if go_on {
+        worker.findings.add(pc, finding);
+        return Ok(());
+    }
+    Err(found(wrong.kind, finding))
+}
+
+fn verb(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Read => "read",
+        Kind::Write => "write",
+        Kind::Atomic | Kind::Reduction => "atomic",
+    }
+}
+
+/// What is wrong with one access to global memory, if anything. Marks what is written.
+fn examine(worker: &mut Worker<'_>, va: u64, bytes: u32, kind: Kind) -> Option<Wrong> {
+    let size = u64::from(bytes);
+    let name = verb(kind);
+    let wrong = |check, kind, what: &'static str, detail: Box<dyn FnOnce() -> String>| {
+        let text = move || (format!("{what} {bytes}-byte {name} at {va:#x}"), detail());
+        Wrong { check, kind, address: va, bytes, text: Box::new(text) }
+    };
+    if va & (size - 1) != 0 {
+        let detail = Box::new(move || format!(", which is not a multiple of {bytes}"));
+        return Some(wrong("misaligned", FaultKind::MisalignedAddress, "misaligned", detail));
+    }
+    let sanitize = worker.grid.opts.sanitize;
+    let table = worker.grid.table.clone();
+    // An access that wraps around the end of the address space is in no region.
+    let region = va.checked_add(size).and_then(|end| worker.region(va, end));
+    match region {
+        None => {
+            let (check, what) = match table.freed(va) {
+                Some(_) => ("use_after_free", "use after free:"),
+                None => ("out_of_bounds", "out of bounds"),
+            };
+            let detail = Box::new(move || format!(", {}", table.describe(va)));
+            Some(wrong(check, FaultKind::IllegalAddress, what, detail))
+        }
+        Some(r) if kind != Kind::Read && r.read_only() => {
+            let (offset, all) = (va - r.base, r.bytes);
+            let detail = Box::new(move || format!(", {offset} bytes into a {all}-byte input"));
+            let what = "forbidden";
+            Some(wrong("read_only_write", FaultKind::IllegalAddress, what, detail))
+        }
+        Some(r) => {
+            let shadow = r.shadow.as_ref()?;
+            let offset = va - r.base;
+            let missing = kind != Kind::Write && sanitize && !shadow.written(offset, size);
+            if kind != Kind::Read {
+                shadow.mark(offset, size);
+            }
+            let all = r.bytes;
+            let detail = move || format!(", {offset} bytes into a {all}-byte allocation");
+            let detail = Box::new(detail);
+            missing.then(|| {
+                wrong("uninitialised_read", FaultKind::IllegalAddress, "uninitialised", detail)
+            })
+        }
+    }
+}
+
+/// Examines the lanes of a global access one by one. Wrong ones leave the mask, except that an
+/// uninitialised read goes on.
+#[expect(clippy::too_many_arguments, reason = "the parts of an access")]
+pub(super) fn each_lane(
+    worker: &mut Worker<'_>,
+    cta: &Cta,
+    warp: &Warp,
+    at: &mut At,
+    a: &[u64; 32],
+    bytes: u32,
+    kind: Kind,
+    go_on: bool,
+) -> Done {
+    for lane in (0..32).filter(|l| at.active >> l & 1 == 1).collect::<Vec<u32>>() {
+        let va = a[lane as usize];
+        if let Some(wrong) = examine(worker, va, bytes, kind) {
+            let skip = wrong.check != "uninitialised_read";
+            report(worker, cta, warp, at.pc, lane, wrong, go_on)?;
+            if skip {
+                at.active &= !(1 << lane);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reports the first wrong access to a space that is not global; the wrong ones leave the mask.
+#[expect(clippy::too_many_arguments, reason = "the parts of an access")]
+pub(super) fn windowed(
+    worker: &mut Worker<'_>,
+    cta: &Cta,
+    warp: &Warp,
+    at: &mut At,
+    a: &[u64; 32],
+    bytes: u32,
+    kind: Kind,
+    space: &'static str,
+) -> Done {
+    let size = match space {
+        "shared" => u64::from(cta.shared_bytes),
+        "local" => warp.local.len() as u64 * 4,
+        _ => worker.grid.params.len() as u64,
+    };
+    let go_on = worker.grid.opts.sanitize;
+    for lane in (0..32).filter(|l| at.active >> l & 1 == 1).collect::<Vec<u32>>() {
+        let va = a[lane as usize];
+        let outside = va.checked_add(bytes.into()).is_none_or(|end| end > size);
+        let name = verb(kind);
+        let wrong = if va & u64::from(bytes - 1) != 0 {
+            Wrong {
+                check: "misaligned",
+                kind: FaultKind::MisalignedAddress,
+                address: va,
+                bytes,
+                text: Box::new(move || {
+                    let what =
+                        format!("misaligned {bytes}-byte {name} at {va:#x} of {space} memory");
+                    (what, format!(", which is not a multiple of {bytes}"))
+                }),
+            }
+        } else if outside || (space == "parameter" && kind != Kind::Read) {
+            Wrong {
+                check: "out_of_bounds",
+                kind: FaultKind::IllegalAddress,
+                address: va,
+                bytes,
+                text: Box::new(move || {
+                    let what = format!("out of bounds {bytes}-byte {name} at {va:#x}");
+                    (format!("{what} of {size} bytes of {space} memory"), String::new())
+                }),
+            }
+        } else {
+            continue;
+        };
+        report(worker, cta, warp, at.pc, lane, wrong, go_on)?;
+        at.active &= !(1 << lane);
+    }
+    Ok(())
+}
+
+/// Looks for races on shared memory. `bytes` are those of an access, and whether it is atomic.
+pub(super) fn race(
+    worker: &mut Worker<'_>,
+    cta: &mut Cta,
+    warp: &Warp,
+    at: &At,
+    a: &[u64; 32],
+    (bytes, atomic): (u32, bool),
+    kind: Kind,
+) {
+    let mode = match kind {
+        Kind::Read if atomic => Mode::AtomicRead,
+        Kind::Read => Mode::Read,
+        Kind::Write if !atomic => Mode::Write,
+        Kind::Write | Kind::Atomic | Kind::Reduction => Mode::Atomic,
+    };
+    let Some(mut races) = cta.races.take() else {
+        return;
+    };
+    for lane in (0..32).filter(|l| at.active >> l & 1 == 1) {
+        let va = a[lane as usize];
+        let Some((other, wrote)) = races.access(va, bytes, warp.id, lane, mode) else {
+            continue;
+        };
+        let (me, them) = (verb(kind), if wrote { "write" } else { "read" });
+        let wrong = Wrong {
+            check: "shared_race",
+            kind: FaultKind::IllegalInstruction,
+            address: va,
+            bytes,
+            text: Box::new(move || {
+                let (warp, lane) = (other / 32, other % 32);
+                (
+                    format!("race: {bytes}-byte {me} at {va:#x} of shared memory"),
+                    format!(", after a {them} by warp {warp} lane {lane} with no barrier between"),
+                )
+            }),
+        };
+        // A race is a finding, never a fault; and where the time is up, that shows after the turn.
+        let _ = report(worker, cta, warp, at.pc, lane, wrong, true);
+    }
+    // What an `mbarrier` orders, its own instructions know.
+    if atomic && !matches!(worker.grid.code.insts[at.pc as usize].op, Op::Mbar(_)) {
+        for lane in (0..32).filter(|l| at.active >> l & 1 == 1) {
+            races.synchronise(a[lane as usize], warp.id, mode);
+        }
+    }
+    cta.races = Some(races);
+}
+
+/// Lanes of one warp at different barrier instructions, or at one while others have exited.
+pub(super) fn divergent_barrier(worker: &mut Worker<'_>, cta: &Cta, warp: &Warp, at: &At, id: u8) {
+    let elsewhere = warp.groups.iter().enumerate().find(|(i, g)| {
+        let waits = matches!(g.state, State::Barrier { id: other, .. } if other == id);
+        *i != at.group && waits && g.pc != at.pc
+    });
+    let Some((_, g)) = elsewhere else { return };
+    let lane = at.active.trailing_zeros();
+    let other = worker.grid.code.lines[g.pc as usize].0;
+    let (here, there, warp_id) = (at.active, g.mask, warp.id);
+    let wrong = Wrong {
+        check: "divergent_barrier",
+        kind: FaultKind::IllegalInstruction,
+        address: 0,
+        bytes: 0,
+        text: Box::new(move || {
+            (
+                format!("divergent barrier {id}: lanes {here:#010x} of warp {warp_id}"),
+                format!(", while lanes {there:#010x} wait at PTX line {other}"),
+            )
+        }),
+    };
+    let _ = report(worker, cta, warp, at.pc, lane, wrong, true);
+}
+
+/// A kernel that reads more parameters than the launch has.
+pub(super) fn bad_param(worker: &Worker<'_>, offset: i64, width: u8) -> Box<LaunchFault> {
+    let have = worker.grid.params.len();
+    let message = format!(
+        "{}: reads {width} bytes of parameters at {offset}, but the launch has {have} bytes",
+        worker.grid.kernel
+    );
+    fault(FaultKind::IllegalAddress, message)
+}

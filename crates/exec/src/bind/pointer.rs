@@ -1,0 +1,77 @@
+//! One tensor against the pointer it is passed as.
+
+use super::error::{BindError, describe};
+use warpgauge_compile::{CType, Param};
+use warpgauge_contract::{ArgSpec, Role};
+use warpgauge_model::FailureCode;
+use warpgauge_tensor::Dtype;
+
+/// Checks that tensor `arg` can be passed as `param`.
+pub(super) fn check(
+    index: usize,
+    arg: &ArgSpec,
+    dtype: Dtype,
+    param: &Param,
+) -> Result<(), BindError> {
+    let misfit = |why: String| {
+        BindError::argument(
+            index,
+            FailureCode::ArgumentType,
+            format!(
+                "argument `{}` (tensor of {dtype}) does not fit parameter `{}`: {why}",
+                arg.name,
+                describe(param, index),
+            ),
+        )
+    };
+    match &param.ctype {
+        CType::Pointer { pointee, is_const } => {
+            if *is_const && arg.role != Role::Input {
+                return Err(misfit(
+                    "the kernel cannot write through a pointer to const; make the role `input`, \
+                     or the parameter non-const"
+                        .to_owned(),
+                ));
+            }
+            match pointee.as_deref() {
+                Some(element) if !element_fits(element, dtype) => Err(misfit(format!(
+                    "the pointer is to {}; make the tensor's dtype match",
+                    super::error::type_name(element, 0)
+                ))),
+                _ => Ok(()),
+            }
+        }
+        CType::Integer | CType::Unknown | CType::U64 | CType::I64 if param.bytes == 8 => {
+            match param.ctype {
+                CType::U64 | CType::I64 => {
+                    Err(misfit("the parameter is an integer, not a pointer".to_owned()))
+                }
+                _ => Ok(()),
+            }
+        }
+        _ => Err(misfit("a tensor is passed as a pointer; the parameter is not one".to_owned())),
+    }
+}
+
+/// Whether elements of `dtype` may be seen through a pointer to `element`.
+///
+/// Integers of one size and bytes of any kind may: signedness and raw views are the kernel's
+/// business. Structures and vector types (`float4`) say nothing about their elements here.
+fn element_fits(element: &CType, dtype: Dtype) -> bool {
+    match element {
+        CType::F64 => dtype == Dtype::Float64,
+        CType::F32 => dtype == Dtype::Float32,
+        CType::F16 => dtype == Dtype::Float16,
+        CType::Bf16 => dtype == Dtype::Bfloat16,
+        CType::I16 | CType::U16 => !dtype.is_float() && dtype.size() == 2 || half_width(dtype),
+        CType::I32 | CType::U32 => !dtype.is_float() && dtype.size() == 4,
+        CType::I64 | CType::U64 => !dtype.is_float() && dtype.size() == 8,
+        CType::Bool => matches!(dtype, Dtype::Bool | Dtype::Uint8 | Dtype::Int8),
+        _ => true,
+    }
+}
+
+/// 16-bit floats are often handled as `unsigned short`: CUDA has no built-in type for them.
+fn half_width(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::Float16 | Dtype::Bfloat16)
+}

@@ -1,0 +1,111 @@
+//! How the codes of compared kernels differ: machine code where it can be listed here, else PTX.
+
+use std::sync::Arc;
+
+use super::compare::Evaluated;
+use super::error;
+use super::local::LocalExecutor;
+use warpgauge_compile::{Artifact, CompileOptions};
+use warpgauge_contract::{CompareRequest, KernelCode, KernelType};
+use warpgauge_listing::{CodeDiff, CodeLanguage};
+use warpgauge_model::{DeviceInfo, ImageFormat, Target};
+
+/// A listing, and the symbol of the kernel in it.
+struct Listed {
+    text: Arc<str>,
+    symbol: String,
+}
+
+impl LocalExecutor {
+    /// The difference of each candidate to the reference, or why there is none; nothing where there
+    /// is nothing to tell: a kernel did not compile, or the codes are the same.
+    pub(super) async fn code_diffs(
+        &self,
+        request: &CompareRequest,
+        device: &DeviceInfo,
+        evaluated: &[Evaluated],
+    ) -> Vec<Option<Result<CodeDiff, String>>> {
+        let Some((reference, others)) = evaluated.split_first() else { return Vec::new() };
+        let candidates = request.named_candidates();
+        let mut diffs = Vec::with_capacity(others.len());
+        for (own, candidate) in others.iter().zip(&candidates) {
+            let (Some(a), Some(b)) = (&reference.prepared, &own.prepared) else {
+                diffs.push(None);
+                continue;
+            };
+            if a.artifact.same_code(&b.artifact) == Some(true) {
+                diffs.push(None);
+                continue;
+            }
+            let sides = [(&request.ref_kernel, &a.artifact), (&candidate.kernel, &b.artifact)];
+            diffs.push(Some(self.code_diff(sides, device.target).await));
+        }
+        diffs
+    }
+
+    async fn code_diff(
+        &self,
+        sides: [(&KernelCode, &Artifact); 2],
+        target: Target,
+    ) -> Result<CodeDiff, String> {
+        let language = self.language(sides)?;
+        let [reference, candidate] = sides;
+        let reference = self.listed(reference, language, target).await?;
+        let candidate = self.listed(candidate, language, target).await?;
+        let compared = tokio::task::spawn_blocking(move || {
+            let read = |listed: &Listed| {
+                warpgauge_listing::instructions(&listed.text, language, &listed.symbol).ok_or_else(
+                    || format!("the listing does not have the kernel {}", listed.symbol),
+                )
+            };
+            Ok(warpgauge_listing::diff(language, &read(&reference)?, &read(&candidate)?))
+        });
+        compared.await.map_err(|error| format!("comparing the codes failed: {error}"))?
+    }
+
+    /// What both kernels can be listed in.
+    fn language(&self, sides: [(&KernelCode, &Artifact); 2]) -> Result<CodeLanguage, String> {
+        let formats = sides.map(|(_, artifact)| artifact.format);
+        let reasons = formats.map(|format| self.compiler.cannot_disassemble(format));
+        if reasons.iter().all(Option::is_none) {
+            return Ok(CodeLanguage::Sass);
+        }
+        let has_ptx = |(code, artifact): &(&KernelCode, &Artifact)| {
+            artifact.format == ImageFormat::Ptx || code.kernel_type == KernelType::Cuda
+        };
+        if sides.iter().all(has_ptx) {
+            return Ok(CodeLanguage::Ptx);
+        }
+        let why = reasons.into_iter().flatten().map(|why| error::chain(&why)).next();
+        Err(why.unwrap_or_else(|| "one kernel is machine code, the other one PTX".to_owned()))
+    }
+
+    async fn listed(
+        &self,
+        (code, artifact): (&KernelCode, &Artifact),
+        language: CodeLanguage,
+        target: Target,
+    ) -> Result<Listed, String> {
+        let listed = |text: Arc<str>, of: &Artifact| Listed {
+            text,
+            symbol: of.entry_kernel().symbol.clone(),
+        };
+        match (language, artifact.format) {
+            (CodeLanguage::Sass, format) => {
+                let text = self.compiler.disassemble(&artifact.image, format).await;
+                Ok(listed(text.map_err(|why| error::chain(&why))?, artifact))
+            }
+            (CodeLanguage::Ptx, ImageFormat::Ptx) => {
+                Ok(listed(String::from_utf8_lossy(&artifact.image).into(), artifact))
+            }
+            (CodeLanguage::Ptx, _) => {
+                let code = KernelCode { io: None, ..code.clone() };
+                let target = Target { emulated: true, ..target };
+                let options = CompileOptions::default();
+                let made = self.compiler.compile(&code, &target, options).await;
+                let made = made.map_err(|why| error::chain(&why))?;
+                Ok(listed(String::from_utf8_lossy(&made.image).into(), &made))
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Whose fault it is that kernels cannot be compared, and where in the request it stands.
+
+use crate::error::{ExecError, Problem};
+use warpgauge_model::FailureCode;
+use warpgauge_report::{EvaluateResponse, ResponseStatus};
+
+/// Where the reference stands in a request.
+pub(crate) const REFERENCE_PATH: &str = "ref_kernel";
+
+/// Problems of an evaluation as those of the comparison that it is part of: its kernel is at
+/// `kernel`, and what it expects is the reference's.
+pub(super) fn placed(error: ExecError, kernel: &str) -> ExecError {
+    let ExecError::Invalid(problems) = error else { return error };
+    let moved = problems.into_iter().map(|problem| {
+        let rest = problem.path.strip_prefix("kernel");
+        let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+        let path = match rest {
+            Some(rest) => format!("{kernel}{rest}"),
+            None if problem.path.starts_with("expected.") => {
+                let rest = problem.path.split_once(".kernel").map_or("", |(_, rest)| rest);
+                format!("{REFERENCE_PATH}{rest}")
+            }
+            None => problem.path,
+        };
+        Problem { path, ..problem }
+    });
+    ExecError::Invalid(moved.collect())
+}
+
+/// A reference that cannot be compared with is the request's fault, unless it is this machine's.
+pub(super) fn unusable_reference(report: &EvaluateResponse) -> ExecError {
+    let result = &report.kernel_exec_result;
+    let why = result.compilation_error.as_ref().or(result.validation_error.as_ref());
+    let why = why.or(report.failure.as_ref().map(|failure| &failure.message));
+    let (code, what) = if !result.compiled {
+        (FailureCode::ReferenceNotCompiled, "the reference kernel does not compile")
+    } else if report.failure.is_none() && result.correctness != Some(false) {
+        (FailureCode::ReferenceNotTimed, "the reference kernel cannot be compared with")
+    } else {
+        (FailureCode::ReferenceFailed, "the reference kernel cannot be compared with")
+    };
+    let why = why.map_or("it has no usable times", String::as_str);
+    if report.status == ResponseStatus::Error {
+        return ExecError::Unavailable(format!("the reference kernel could not be run: {why}"));
+    }
+    ExecError::Invalid(vec![Problem {
+        path: REFERENCE_PATH.to_owned(),
+        code,
+        message: format!("{what}: {why}"),
+    }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_stand_where_the_comparison_has_them() {
+        let at = |path: &str, kernel: &str| {
+            let problem = Problem {
+                path: path.to_owned(),
+                code: FailureCode::ArgumentType,
+                message: "m".to_owned(),
+            };
+            match placed(ExecError::Invalid(vec![problem]), kernel) {
+                ExecError::Invalid(problems) => problems[0].path.clone(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(at("kernel", REFERENCE_PATH), "ref_kernel");
+        assert_eq!(at("kernel.io.args[2]", "custom_kernel"), "custom_kernel.io.args[2]");
+        assert_eq!(at("kernel.io", "candidates[1].kernel"), "candidates[1].kernel.io");
+        assert_eq!(at("expected.c.kernel.io.launch", "custom_kernel"), "ref_kernel.io.launch");
+        assert_eq!(at("expected.c.kernel", "custom_kernel"), "ref_kernel");
+        assert_eq!(at("timeout", "custom_kernel"), "timeout");
+    }
+}

@@ -1,0 +1,113 @@
+//! Compilations that are not followed by a run: `POST /compile`, and the workers' own kernels.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use base64::Engine as _;
+use futures_util::FutureExt;
+
+use super::assemble;
+use super::error::{self, ExecError, Problem};
+use super::local::LocalExecutor;
+use super::run::ms;
+use warpgauge_compile::{CompileError, CompileOptions, Compiler};
+use warpgauge_contract::{CompileRequest, KernelCode, KernelMetadata, KernelType};
+use warpgauge_device::support;
+use warpgauge_model::{FailureCode, Image, Target};
+use warpgauge_report::{CompileResponse, ResponseStatus};
+use warpgauge_worker::SupportSource;
+
+/// Compiles a kernel and reports on it.
+pub(super) async fn run(
+    shared: &LocalExecutor,
+    request: CompileRequest,
+) -> Result<CompileResponse, ExecError> {
+    let arrived = Instant::now();
+    warpgauge_contract::validate_kernel(&request.kernel, &shared.limits).map_err(error::invalid)?;
+    let target = match &request.arch {
+        Some(arch) => named_target(shared, arch)?,
+        None => shared.default_device()?.target,
+    };
+    let options = CompileOptions::default();
+    let compiled = shared.compiler.compile(&request.kernel, &target, options).await;
+    let mut response = CompileResponse {
+        job_id: uuid::Uuid::new_v4().to_string(),
+        status: ResponseStatus::Success,
+        compiled: compiled.is_ok(),
+        compilation_error: None,
+        diagnostics: Vec::new(),
+        compile: None,
+        image_b64: None,
+        image_format: None,
+        total_ms: 0.0,
+    };
+    match compiled {
+        Ok(artifact) => {
+            response.diagnostics = artifact.diagnostics.clone();
+            response.image_format = Some(assemble::format_name(artifact.format).to_owned());
+            if request.return_image {
+                let text = base64::engine::general_purpose::STANDARD.encode(&artifact.image);
+                response.image_b64 = Some(text);
+            }
+            response.compile = Some(assemble::compile_report(&artifact));
+        }
+        Err(CompileError::Rejected(failure)) => {
+            response.compilation_error = Some(failure.message);
+            response.diagnostics = failure.diagnostics;
+        }
+        Err(other) => return Err(error::from_compile(other)),
+    }
+    response.total_ms = ms(arrived);
+    Ok(response)
+}
+
+/// `sm_90` (machine code) or `compute_90` (PTX), for a driver as new as the devices here.
+fn named_target(shared: &LocalExecutor, arch: &str) -> Result<Target, ExecError> {
+    let (digits, emulated) = match (arch.strip_prefix("sm_"), arch.strip_prefix("compute_")) {
+        (Some(digits), _) => (digits, false),
+        (None, Some(digits)) => (digits, true),
+        (None, None) => ("", false),
+    };
+    let number = digits.trim_end_matches(['a', 'f']).parse::<u32>().ok();
+    let capability = number.filter(|n| (50..=199).contains(n)).ok_or_else(|| {
+        ExecError::Invalid(vec![Problem {
+            path: "arch".to_owned(),
+            code: FailureCode::InvalidValue,
+            message: format!(
+                "`{arch}` is not an architecture; expected one like sm_90 or compute_90"
+            ),
+        }])
+    })?;
+    let driver_version = shared.default_device()?.target.driver_version;
+    let compute_capability = (capability / 10, capability % 10);
+    Ok(Target { compute_capability, driver_version, emulated })
+}
+
+/// Compiles the workers' own kernels for whatever device they hold.
+pub(super) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
+    let compiler = Arc::clone(compiler);
+    Arc::new(move |target: Target| {
+        let compiler = Arc::clone(&compiler);
+        async move {
+            let kernel = KernelCode {
+                source_code: Some(support::SOURCE.to_owned()),
+                binary_b64: None,
+                kernel_type: KernelType::Cuda,
+                io: None,
+                metadata: Some(KernelMetadata {
+                    // Any will do: a worker looks its kernels up by name.
+                    kernel_name: Some("wg_init".to_owned()),
+                    compiler_options: support::OPTIONS.iter().map(|&o| o.to_owned()).collect(),
+                    ..KernelMetadata::default()
+                }),
+            };
+            let options = CompileOptions::default();
+            let artifact = compiler
+                .compile(&kernel, &target, options)
+                .await
+                .map_err(|failure| error::chain(&failure))?;
+            Ok(Image { bytes: Arc::clone(&artifact.image), format: artifact.format })
+        }
+        .boxed()
+    })
+}

@@ -1,0 +1,50 @@
+//! The order of the stages, written once: compile, lay out, lease, run, watch, report; for one kernel
+//! and for several.
+//!
+//! [`Executor`] is the seam: those who keep jobs (the service) give it a [`WorkOrder`] and follow its
+//! [`Progress`]; they see no lease, no fleet and no compiler. What carries orders out sees no store and
+//! no owners. [`LocalExecutor`] does it on the devices of this machine. `run` follows one evaluation
+//! from end to end, `compare` a comparison, `gate` a suite.
+
+#![forbid(unsafe_code)]
+
+mod analysed;
+mod assemble;
+pub mod bind;
+mod capabilities;
+mod code_diffs;
+mod compare;
+mod compile_only;
+mod decision;
+mod error;
+mod executor;
+mod gate;
+mod kept;
+mod linted;
+mod local;
+mod measured;
+mod monitored;
+mod nested;
+mod nsight;
+mod order;
+mod prepare;
+mod profile_plan;
+mod profiled;
+mod progress;
+mod recorded;
+mod room;
+mod run;
+mod sanitized;
+mod sweep;
+mod sweep_points;
+mod timeline;
+mod tool_runs;
+
+pub use assemble::device_report;
+pub use error::{ExecError, Problem, chain, logged};
+pub use executor::{Answer, BuiltCode, CodeOrder, Executor, Offer, OfferedDevice, OfferedState};
+pub use kept::{BuiltImage, KeptKernel};
+pub use local::{LocalExecutor, program, toolchain_search};
+pub use order::{Outcome, Work, WorkOrder};
+pub use progress::{News, Progress, RunTimes};
+pub use sweep::check_sweep;

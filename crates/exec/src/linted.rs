@@ -1,0 +1,152 @@
+//! What is known of the weaknesses of contracts, so that each is looked at once.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use warpgauge_contract::EvaluateRequest;
+use warpgauge_validate::Weakness;
+use warpgauge_worker::protocol::{Evaluated, RunOutcome};
+
+/// Contracts that are remembered.
+const MAX_CONTRACTS: usize = 1024;
+
+/// Weaknesses by contract. A search sends thousands of kernels with one contract.
+#[derive(Default)]
+pub(super) struct LintedContracts {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    known: HashMap<blake3::Hash, Vec<Weakness>>,
+    /// Oldest first.
+    order: VecDeque<blake3::Hash>,
+}
+
+/// Identifies what a contract expects, whatever the kernel. `None`: there is nothing to look at.
+/// Blocking: reads all of the contract's data, a piece at a time.
+pub(super) fn identity(request: &EvaluateRequest) -> Option<blake3::Hash> {
+    if request.expected.is_empty() {
+        return None;
+    }
+    let described = (&request.kernel.io, &request.expected, &request.tolerance);
+    let mut hasher = blake3::Hasher::new();
+    serde_json::to_writer(&mut hasher, &described).ok()?;
+    Some(hasher.finalize())
+}
+
+/// What is to be done about a contract's weaknesses.
+#[derive(Debug, PartialEq)]
+pub(super) enum Look {
+    /// It expects nothing, so there is nothing to look at.
+    Needless,
+    /// It was looked at before.
+    Known(Vec<Weakness>),
+    /// The next run is to look at it.
+    Wanted(blake3::Hash),
+}
+
+impl Look {
+    /// Whether the run is to look.
+    pub(super) fn is_wanted(&self) -> bool {
+        matches!(self, Look::Wanted(_))
+    }
+}
+
+impl LintedContracts {
+    /// What a run is to do about a contract (see [`identity`]).
+    pub(super) fn look(&self, contract: Option<blake3::Hash>) -> Look {
+        let Some(contract) = contract else { return Look::Needless };
+        match self.lock().known.get(&contract) {
+            Some(known) => Look::Known(known.clone()),
+            None => Look::Wanted(contract),
+        }
+    }
+
+    /// Completes the outcome of the run by what is known, or remembers what the run found.
+    pub(super) fn settle(&self, look: Look, outcome: &mut RunOutcome<Evaluated>) {
+        match look {
+            Look::Known(known) => outcome.told.weaknesses = known,
+            // What a run that ended early did not look at is not known.
+            Look::Wanted(contract) if outcome.failure.is_none() && outcome.told.all_passed() => {
+                self.put(contract, outcome.told.weaknesses.clone());
+            }
+            Look::Wanted(_) | Look::Needless => {}
+        }
+    }
+
+    /// Remembers the weaknesses of a contract, in place of the oldest.
+    fn put(&self, contract: blake3::Hash, weaknesses: Vec<Weakness>) {
+        let mut inner = self.lock();
+        if inner.known.insert(contract, weaknesses).is_none() {
+            inner.order.push_back(contract);
+        }
+        while inner.order.len() > MAX_CONTRACTS {
+            let Some(oldest) = inner.order.pop_front() else { break };
+            inner.known.remove(&oldest);
+        }
+    }
+
+    /// Held for look-ups and moves only; a panic inside leaves it consistent.
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_model::FailureCode;
+    use warpgauge_tensor::Dtype;
+    use warpgauge_validate::{WeaknessCode, compare, resolve};
+    use warpgauge_worker::protocol::{Blame, OutputCheck, RunFailure};
+
+    #[test]
+    fn the_oldest_is_forgotten() {
+        let contracts = LintedContracts::default();
+        let hash = |index: usize| blake3::hash(&index.to_le_bytes());
+        for index in 0..=MAX_CONTRACTS {
+            contracts.put(hash(index), Vec::new());
+            contracts.put(hash(index), Vec::new());
+        }
+        assert_eq!(contracts.look(Some(hash(0))), Look::Wanted(hash(0)));
+        assert_eq!(contracts.look(Some(hash(1))), Look::Known(Vec::new()));
+        assert_eq!(contracts.lock().known.len(), MAX_CONTRACTS);
+    }
+
+    #[test]
+    fn a_contract_is_looked_at_until_a_run_has_seen_all_of_it() {
+        let contracts = LintedContracts::default();
+        let contract = blake3::hash(b"contract");
+        let tolerance = resolve(None, Dtype::Uint8);
+        let right = compare(Dtype::Uint8, &[1], &[0], &[0], None, &tolerance);
+        let found = Weakness {
+            code: WeaknessCode::ZerosPass,
+            output: "y".to_owned(),
+            message: "zeros pass".to_owned(),
+        };
+        let mut outcome = RunOutcome {
+            told: Evaluated {
+                weaknesses: vec![found.clone()],
+                checks: vec![OutputCheck { buffer: 0, comparison: right }],
+                ..Evaluated::default()
+            },
+            failure: Some(RunFailure {
+                code: FailureCode::Timeout,
+                message: String::new(),
+                blame: Blame::Candidate,
+            }),
+            ..RunOutcome::default()
+        };
+        contracts.settle(contracts.look(Some(contract)), &mut outcome);
+        assert!(contracts.look(Some(contract)).is_wanted(), "the run ended early");
+        outcome.failure = None;
+        contracts.settle(contracts.look(Some(contract)), &mut outcome);
+        let mut next = RunOutcome::default();
+        let look = contracts.look(Some(contract));
+        assert!(!look.is_wanted());
+        contracts.settle(look, &mut next);
+        assert_eq!(next.told.weaknesses, [found]);
+        assert_eq!(contracts.look(None), Look::Needless);
+    }
+}

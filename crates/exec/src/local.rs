@@ -1,0 +1,334 @@
+//! The executor of this machine: its compilers, its devices, and what comes between.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use warpgauge_compile::toolchain::{self, Toolchain, ToolchainSearch};
+use warpgauge_compile::{CompileError, CompileOptions, Compiler, CompilerConfig};
+use warpgauge_config::{Config, DeviceSelection};
+use warpgauge_contract::{CompileRequest, EvaluateRequest, Limits};
+use warpgauge_jobs::Unready;
+use warpgauge_model::{Capabilities, ImageFormat};
+use warpgauge_report::{CompileResponse, ProfilePlan, Tooling};
+use warpgauge_tools::{ToolSearch, Tools};
+use warpgauge_worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
+
+use super::compile_only;
+use super::error::{self, ExecError};
+use super::executor::{Answer, BuiltCode, CodeOrder, Executor, Offer, OfferedDevice, OfferedState};
+use super::gate::run_gate;
+use super::linted::LintedContracts;
+use super::order::{Outcome, Work, WorkOrder};
+use super::progress::{ActiveOrder, Progress};
+use super::room::Room;
+use super::run::Purpose;
+use super::sweep;
+
+/// Carries out orders on the devices of this machine.
+pub struct LocalExecutor {
+    pub(super) config: Config,
+    pub(super) limits: Limits,
+    pub(super) tools: Tools,
+    pub(super) compiler: Arc<Compiler>,
+    pub(super) fleet: Arc<Fleet>,
+    pub(super) linted: LintedContracts,
+    /// For files that live as long as an order at most.
+    pub(super) run_dir: PathBuf,
+    pub(super) room: Room,
+}
+
+impl LocalExecutor {
+    /// Finds the toolchain and starts a worker per device. `run_dir` is a directory of this process
+    /// alone; it must be there as long as the executor.
+    ///
+    /// # Errors
+    /// What is missing on this machine, and what to do about it.
+    pub async fn start(
+        config: &Config,
+        limits: Limits,
+        run_dir: &Path,
+    ) -> Result<Arc<Self>, ExecError> {
+        let program = program()?;
+        let compiler = start_compiler(config, config.data_dir(), run_dir, &program)?;
+        let fleet = start_fleet(config, run_dir, &program, &compiler).await?;
+        Ok(Arc::new(Self {
+            tools: start_tools(config, run_dir)?,
+            config: config.clone(),
+            limits,
+            compiler,
+            fleet,
+            linted: LintedContracts::default(),
+            run_dir: run_dir.to_owned(),
+            room: Room::new(config.limits.max_decoded_bytes),
+        }))
+    }
+
+    async fn carry_out(
+        &self,
+        order: WorkOrder,
+        progress: &dyn Progress,
+    ) -> Result<Outcome, ExecError> {
+        let job = &ActiveOrder::new(&order.id, progress);
+        if !order.requires.is_empty() {
+            let met = self.what_there_is().await.meet(&order.requires);
+            met.map_err(ExecError::NotOffered)?;
+        }
+        Ok(match order.work {
+            Work::Evaluate(request) => {
+                Outcome::Evaluated(Box::new(self.evaluate(job, *request, Purpose::Evaluate).await?))
+            }
+            Work::Execute(request) => {
+                Outcome::Evaluated(Box::new(self.evaluate(job, *request, Purpose::Execute).await?))
+            }
+            Work::Compare(request) => {
+                Outcome::Compared(Box::new(self.compare(job, *request).await?))
+            }
+            Work::Sweep(request) => {
+                Outcome::Swept(Box::new(sweep::run(self, job, *request, order.lanes).await?))
+            }
+            Work::Gate(plan) => Outcome::Gated(Box::new(run_gate(*plan, self, job).await?)),
+        })
+    }
+}
+
+impl Executor for LocalExecutor {
+    fn offer(&self) -> Offer {
+        let devices = self.fleet.devices().into_iter().map(|status| OfferedDevice {
+            info: status.info,
+            state: match status.state {
+                DeviceState::Starting => OfferedState::Starting,
+                DeviceState::Ready => OfferedState::Ready,
+                DeviceState::Failed { reason } => OfferedState::Failed { reason },
+            },
+            busy: status.busy,
+            jobs_done: status.jobs_done,
+            restarts: status.restarts,
+            worker_sandbox: status.confinement.map(|confinement| confinement.to_string()),
+        });
+        Offer {
+            devices: devices.collect(),
+            waiting: self.fleet.waiting(),
+            compilers: compilers(self.compiler.toolchain()),
+            compile_sandbox: self.compiler.sandbox().to_string(),
+        }
+    }
+
+    fn capabilities(&self) -> BoxFuture<'_, Capabilities> {
+        self.what_there_is().boxed()
+    }
+
+    fn run<'a>(&'a self, order: WorkOrder, progress: &'a dyn Progress) -> Answer<'a, Outcome> {
+        self.carry_out(order, progress).boxed()
+    }
+
+    fn compile(&self, request: CompileRequest) -> Answer<'_, CompileResponse> {
+        compile_only::run(self, request).boxed()
+    }
+
+    fn profile_plan(&self, request: EvaluateRequest) -> Answer<'_, ProfilePlan> {
+        async move { self.plan_profile(&request).await }.boxed()
+    }
+
+    fn image(&self, kernel: CodeOrder) -> Answer<'_, Result<BuiltCode, String>> {
+        async move {
+            let options = CompileOptions { lineinfo: kernel.lineinfo, timeout: None };
+            let compiled = self.compiler.compile(&kernel.code, &kernel.target, options).await;
+            let built = compiled
+                .map(|artifact| BuiltCode { image: artifact.image, format: artifact.format });
+            explained(built)
+        }
+        .boxed()
+    }
+
+    fn listing(
+        &self,
+        image: Arc<[u8]>,
+        format: ImageFormat,
+    ) -> Answer<'_, Result<Arc<str>, String>> {
+        async move { explained(self.compiler.disassemble(&image, format).await) }.boxed()
+    }
+
+    fn cannot_list(&self, format: ImageFormat) -> Option<String> {
+        self.compiler.cannot_disassemble(format).map(|why| error::chain(&why))
+    }
+
+    fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling> {
+        self.look_for_tools(refresh).boxed()
+    }
+
+    fn has_place(&self) -> Answer<'_, ()> {
+        self.try_place().boxed()
+    }
+
+    fn unready(&self) -> Vec<Unready> {
+        let compiler = no_compiler(self.compiler.toolchain());
+        compiler.into_iter().chain(self.no_place_for_jobs()).collect()
+    }
+
+    fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()> {
+        self.fleet.shutdown(grace).boxed()
+    }
+}
+
+/// What compilers could not do is told to whoever looks at code; what is our fault is an error.
+fn explained<T>(made: Result<T, CompileError>) -> Result<Result<T, String>, ExecError> {
+    match made {
+        Ok(made) => Ok(Ok(made)),
+        Err(error @ CompileError::Internal { .. }) => Err(error::from_compile(error)),
+        Err(other) => Ok(Err(error::chain(&other))),
+    }
+}
+
+/// This program: children are started from it.
+pub fn program() -> Result<PathBuf, ExecError> {
+    std::env::current_exe().map_err(|error| {
+        ExecError::Unavailable(format!("cannot find the path of this program: {error}"))
+    })
+}
+
+/// Where compilers are looked for.
+pub fn toolchain_search(config: &Config) -> ToolchainSearch {
+    let explicit = Some(config.compile.toolchain.as_str()).filter(|path| !path.is_empty());
+    ToolchainSearch {
+        explicit: explicit.map(PathBuf::from),
+        cache_dir: config.data_dir().to_owned(),
+    }
+}
+
+/// The compilers found, a line each.
+fn compilers(toolchain: &Toolchain) -> Vec<String> {
+    let nvrtc = toolchain.nvrtc.iter().map(|found| {
+        format!("nvrtc {} ({}, {})", found.version_text(), found.source, found.path.display())
+    });
+    let nvcc = toolchain.nvcc.iter().map(|found| {
+        format!("nvcc {} ({}, {})", found.version, found.source, found.path.display())
+    });
+    nvrtc.chain(nvcc).collect()
+}
+
+/// What finds and runs NVIDIA's tools.
+fn start_tools(config: &Config, run_dir: &Path) -> Result<Tools, ExecError> {
+    let directory = run_dir.join("tools");
+    std::fs::create_dir(&directory).map_err(|error| {
+        ExecError::Unavailable(format!("cannot create {}: {error}", directory.display()))
+    })?;
+    Ok(Tools::new(ToolSearch::new(&config.tools.path, directory)))
+}
+
+fn start_compiler(
+    config: &Config,
+    data_dir: &Path,
+    run_dir: &Path,
+    program: &Path,
+) -> Result<Arc<Compiler>, ExecError> {
+    let toolchain = toolchain::discover(&toolchain_search(config));
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let parallelism = match config.compile.parallelism {
+        0 => cores,
+        given => given,
+    };
+    Compiler::new(CompilerConfig {
+        program: program.to_owned(),
+        cache_dir: data_dir.join("cubins"),
+        cache_max_bytes: config.compile.cache_max_bytes,
+        run_dir: run_dir.to_owned(),
+        parallelism,
+        timeout: Duration::from_secs_f64(config.compile.timeout_s),
+        toolchain,
+    })
+    .map(Arc::new)
+    .map_err(|error| ExecError::Unavailable(error::chain(&error)))
+}
+
+async fn start_fleet(
+    config: &Config,
+    run_dir: &Path,
+    program: &Path,
+    compiler: &Arc<Compiler>,
+) -> Result<Arc<Fleet>, ExecError> {
+    let devices = match config.device_selection() {
+        DeviceSelection::Auto => DeviceChoice::Auto,
+        DeviceSelection::Emulator => DeviceChoice::Emulator,
+        DeviceSelection::Ordinals(ordinals) => DeviceChoice::Ordinals(ordinals),
+    };
+    let emulator = Some(&config.devices.emulator).filter(|path| !path.is_empty());
+    let fleet = FleetConfig {
+        program: program.to_owned(),
+        devices,
+        emulator: emulator.map(PathBuf::from),
+        cupti: compiler.toolchain().cupti.clone(),
+        run_dir: run_dir.to_owned(),
+        hot_spare: config.devices.hot_spare,
+        queue_capacity: config.devices.queue_capacity,
+        start_timeout: Duration::from_secs(60),
+    };
+    Fleet::start(fleet, compile_only::support_source(compiler))
+        .await
+        .map_err(|error| ExecError::Unavailable(error::chain(&error)))
+}
+
+fn no_compiler(toolchain: &Toolchain) -> Option<Unready> {
+    let there = |path: &Path| path.metadata().is_ok_and(|file| file.is_file() && file.len() > 0);
+    let nvrtc = toolchain.nvrtc.iter().map(|found| found.path.as_path());
+    let all: Vec<&Path> =
+        nvrtc.chain(toolchain.nvcc.iter().map(|found| found.path.as_path())).collect();
+    if all.iter().any(|path| there(path)) {
+        return None;
+    }
+    let remedy = "`warpgauge toolchain install` gets NVRTC, or name a CUDA toolkit in \
+                  compile.toolchain (WARPGAUGE_TOOLCHAIN); then restart the server";
+    let message = match all.first() {
+        None => format!("no CUDA compiler was found; {remedy}"),
+        Some(path) => {
+            format!("the CUDA compiler {} is gone; put it back, or {remedy}", path.display())
+        }
+    };
+    Some(Unready::new("no_compiler", message))
+}
+
+impl LocalExecutor {
+    /// Why jobs can have no files, if so. Blocking.
+    fn no_place_for_jobs(&self) -> Option<Unready> {
+        let error = self.write_probe().err()?;
+        let code = match error.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "disk_full",
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                "read_only"
+            }
+            _ => "files_unusable",
+        };
+        Some(Unready::new(code, self.no_place("write", &error).to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_compile::toolchain::{NvrtcInstall, Source};
+
+    #[test]
+    fn a_compiler_must_still_be_where_it_was_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("libnvrtc.so");
+        let install = NvrtcInstall {
+            path: path.clone(),
+            version: (13, 0),
+            full_version: None,
+            source: Source::Explicit,
+            include_dirs: Vec::new(),
+        };
+        let toolchain = Toolchain { nvrtc: vec![install], ..Toolchain::default() };
+        let told = |toolchain: &Toolchain| no_compiler(toolchain).map(|unready| unready.message);
+        assert!(told(&Toolchain::default()).unwrap().contains("toolchain install"));
+        assert!(told(&toolchain).unwrap().contains(path.to_str().unwrap()));
+        // Cut off while it was copied.
+        std::fs::write(&path, "").unwrap();
+        assert!(told(&toolchain).is_some());
+        std::fs::write(&path, "library").unwrap();
+        assert_eq!(told(&toolchain), None);
+    }
+}

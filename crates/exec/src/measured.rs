@@ -1,0 +1,200 @@
+//! From the worker's raw readings to the report of a measurement. Pure.
+
+use warpgauge_contract::{EvaluateRequest, Role};
+use warpgauge_measure::{
+    Batch, FloorDevice, Reading, Screened, SpeedOfLight, Summary, health_flags, rates, screen,
+    speed_of_light, throttle_reasons,
+};
+use warpgauge_model::{DeviceInfo, DeviceKind};
+use warpgauge_report::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
+use warpgauge_tensor::shape;
+use warpgauge_validate::{Reason, ReasonCode};
+use warpgauge_worker::protocol::{BatchFacts, Evaluated, RunOutcome};
+
+/// Version of the way times are taken. It changes with whatever changes times.
+const METHOD_VERSION: u32 = 2;
+
+/// A median below this multiple of an empty launch says little about the kernel.
+const FLOOR_FACTOR: f64 = 1.25;
+
+/// Which samples count.
+pub(super) fn screened(outcome: &RunOutcome<Evaluated>) -> Screened {
+    let batches = outcome.told.batches.iter().map(|facts| Batch {
+        samples: facts.trials,
+        reading: Reading {
+            sm_clock_hz: facts.clock.map(|clock| clock.median_hz),
+            throttle_reasons: facts.throttle_reasons.unwrap_or(0),
+            ..Reading::default()
+        },
+    });
+    screen(&batches.collect::<Vec<_>>())
+}
+
+/// The samples that count, milliseconds, in launch order.
+pub(super) fn kept(outcome: &RunOutcome<Evaluated>, screened: &Screened) -> Vec<f32> {
+    let mut rest = outcome.told.samples_ms.as_slice();
+    let mut kept = Vec::with_capacity(rest.len());
+    for (facts, rejected) in outcome.told.batches.iter().zip(&screened.batches) {
+        let (batch, after) = rest.split_at((facts.trials as usize).min(rest.len()));
+        if rejected.is_none() {
+            kept.extend_from_slice(batch);
+        }
+        rest = after;
+    }
+    kept
+}
+
+/// What times say against the kernel: that they cannot be.
+pub(super) fn impossible(
+    request: &EvaluateRequest,
+    device: &DeviceInfo,
+    screened: &Screened,
+    kept: &[f32],
+) -> Option<Reason> {
+    if screened.no_valid_samples() {
+        let counts = screened.rejected.iter().map(|r| format!("{} for {:?}", r.count, r.reason));
+        let text = format!(
+            "no timed launch counts: {}; let the device cool, or look for what else uses it",
+            counts.collect::<Vec<_>>().join(", ")
+        );
+        return Some(Reason::new(ReasonCode::NoValidSamples, text));
+    }
+    let light = floor(request, device)?;
+    let median = Summary::new(kept)?.median;
+    let floor_ms = light.floor_ms.filter(|_| light.excludes(median))?;
+    let derivation = light.derivation.join("; ");
+    Some(Reason::faster_than_light(median * 1e-3, floor_ms * 1e-3, &derivation))
+}
+
+/// The least time that the contract's work takes; `None` if it states none, or if nothing is known
+/// of the speed of light of a device: the emulated one.
+fn floor(request: &EvaluateRequest, device: &DeviceInfo) -> Option<SpeedOfLight> {
+    let work = request.work.as_ref()?;
+    Some(speed_of_light(work, &peaks(device)?, request.measure.cache))
+}
+
+/// What a GPU can, by its driver; `None` for the emulated device.
+fn peaks(device: &DeviceInfo) -> Option<FloorDevice> {
+    (device.kind == DeviceKind::Cuda).then_some(FloorDevice {
+        memory_clock_khz: device.memory_clock_khz,
+        memory_bus_bits: device.memory_bus_bits,
+        l2_bytes: device.l2_bytes,
+        multiprocessors: device.multiprocessors,
+        sm_clock_khz: device.clock_khz,
+        compute_capability: device.target.compute_capability,
+    })
+}
+
+/// Bytes of the tensors, each moved once: inputs read, outputs written, both for those that are
+/// both. An assumption, since a kernel need not read all of an input.
+fn buffer_bytes(request: &EvaluateRequest) -> Option<f64> {
+    let args = &request.kernel.io.as_ref()?.args;
+    let tensors = args.iter().filter_map(|arg| Some((arg.tensor_spec.as_ref()?, arg.role)));
+    let bytes = tensors.map(|(spec, role)| {
+        let times = if role == Role::Inout { 2.0 } else { 1.0 };
+        Some(shape::bytes(&spec.shape, spec.dtype).ok()? as f64 * times)
+    });
+    bytes.sum::<Option<f64>>().filter(|bytes| *bytes > 0.0)
+}
+
+/// The report of a run's times; `None` if nothing was timed.
+pub(super) fn report(
+    request: &EvaluateRequest,
+    device: &DeviceInfo,
+    outcome: &RunOutcome<Evaluated>,
+    screened: &Screened,
+    kept: &[f32],
+) -> Option<MeasurementReport> {
+    if outcome.told.samples_ms.is_empty() {
+        return None;
+    }
+    let emulated = device.kind == DeviceKind::Emulator;
+    let summary = Summary::new(kept);
+    let median = summary.as_ref().map(|summary| summary.median);
+    let at_floor = median
+        .zip(outcome.told.empty_launch_ms)
+        .is_some_and(|(median, empty)| median < FLOOR_FACTOR * empty);
+    let mut notes = Vec::new();
+    if emulated {
+        notes.push("times are those of the emulation: they say nothing about a GPU".to_owned());
+    }
+    if at_floor {
+        notes.push(
+            "the kernel is so short that the time is mostly that of launching it; measure more \
+             work in one launch"
+                .to_owned(),
+        );
+    }
+    Some(MeasurementReport {
+        method: if emulated { "emulated" } else { "cuda_events_gated" }.to_owned(),
+        method_version: METHOD_VERSION,
+        cache: request.measure.cache,
+        inputs: match (outcome.told.inputs_moved, outcome.told.state_wiped) {
+            (true, _) => InputsShown::Fresh,
+            (false, true) => InputsShown::SameStateWiped,
+            (false, false) => InputsShown::Same,
+        },
+        grid_blocks: None,
+        warmup_launches: outcome.told.warmup_launches,
+        warmup_stable: outcome.told.warmup_stable,
+        stopped: outcome.told.stopped,
+        summary,
+        empty_launch_ms: outcome.told.empty_launch_ms,
+        at_floor,
+        speed_of_light: floor(request, device),
+        rates: peaks(device).zip(median).and_then(|(device, median)| {
+            rates(request.work.as_ref(), buffer_bytes(request), &device, median)
+        }),
+        rejected: screened.rejected.clone(),
+        audited: outcome.told.audits.done,
+        sm_clock: clock(&outcome.told.batches),
+        gpu: gpu(outcome, device),
+        batches: outcome.told.batches.iter().map(batch).collect(),
+        notes,
+        samples_ms: outcome.told.samples_ms.clone(),
+    })
+}
+
+fn batch(facts: &BatchFacts) -> BatchReport {
+    let sm_clock_hz = facts.clock.map(|clock| clock.median_hz);
+    BatchReport { trials: facts.trials, sm_clock_hz }
+}
+
+/// The clock over all batches, each weighted with the time it took.
+fn clock(batches: &[BatchFacts]) -> Option<ClockReport> {
+    let clocks = batches.iter().filter_map(|batch| batch.clock);
+    let (mut cycles, mut seconds) = (0.0, 0.0);
+    let (mut min_hz, mut max_hz) = (f64::INFINITY, 0.0_f64);
+    for clock in clocks {
+        cycles += clock.median_hz * clock.span_s;
+        seconds += clock.span_s;
+        min_hz = min_hz.min(clock.median_hz);
+        max_hz = max_hz.max(clock.median_hz);
+    }
+    (seconds > 0.0).then(|| ClockReport { mean_hz: cycles / seconds, min_hz, max_hz })
+}
+
+fn gpu(outcome: &RunOutcome<Evaluated>, device: &DeviceInfo) -> Option<GpuReport> {
+    let settings = outcome.told.settings.clone()?;
+    let health = outcome.told.health.unwrap_or_default();
+    let of_batches = outcome.told.batches.iter().filter_map(|batch| batch.throttle_reasons);
+    let bits = health.iter().filter_map(|health| health.throttle_reasons).chain(of_batches);
+    let bits = bits.fold(0, |a, b| a | b);
+    let other_processes = health.iter().filter_map(|health| health.other_processes).max();
+    let reading = Reading {
+        sm_clock_hz: clock(&outcome.told.batches).map(|clock| clock.mean_hz),
+        throttle_reasons: bits,
+        other_processes,
+        ..Reading::default()
+    };
+    Some(GpuReport {
+        driver: settings.driver,
+        max_sm_clock_mhz: settings.max_sm_clock_mhz,
+        power_limit_w: settings.power_limit_w,
+        power_w: health.iter().filter_map(|health| health.power_w).collect(),
+        temperature_c: health.iter().filter_map(|health| health.temperature_c).collect(),
+        throttle_reasons: throttle_reasons(bits),
+        flags: health_flags(&reading, f64::from(device.clock_khz) * 1e3),
+        other_processes,
+    })
+}

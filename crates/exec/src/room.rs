@@ -1,0 +1,85 @@
+//! Room on the disk for the tensor data of all requests together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::error::ExecError;
+
+/// Bytes per unit. Less than this is not counted.
+const UNIT_BYTES: u64 = 1 << 20;
+
+/// How many requests of the largest size have room at once: a comparison lays out up to seven kernels
+/// with the same data.
+const REQUESTS: u64 = 8;
+
+/// How long to wait for room. Two that each have some and wait for more end here.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Room for so much and no more.
+pub(super) struct Room {
+    units: Arc<Semaphore>,
+    all: u32,
+    patience: Duration,
+}
+
+/// A share of it, given back when dropped.
+#[derive(Debug, Default)]
+pub(super) struct RoomShare {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Room {
+    /// For data of at most so many bytes a request.
+    pub(super) fn new(max_decoded_bytes: u64) -> Self {
+        let units = max_decoded_bytes.div_ceil(UNIT_BYTES).saturating_mul(REQUESTS);
+        let most = u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX);
+        let all = u32::try_from(units).unwrap_or(u32::MAX).min(most);
+        Self { units: Arc::new(Semaphore::new(all as usize)), all, patience: PATIENCE }
+    }
+
+    /// Room for so many bytes, after those who came before.
+    ///
+    /// # Errors
+    /// There is none, and does not come to be.
+    pub(super) async fn share(&self, bytes: u64) -> Result<RoomShare, ExecError> {
+        if bytes < UNIT_BYTES {
+            return Ok(RoomShare::default());
+        }
+        // What is larger than all of it has it for itself.
+        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(self.all);
+        let taken = Arc::clone(&self.units).acquire_many_owned(units);
+        match timeout(self.patience, taken).await {
+            Ok(permit) => Ok(RoomShare { _permit: permit.ok() }),
+            Err(_) => Err(ExecError::Unavailable(format!(
+                "no room for {bytes} bytes of tensor data: other requests have unpacked as much as may \
+                 be on the disk at once, and did not end within {} s; try again later, or raise \
+                 limits.max_decoded_bytes",
+                self.patience.as_secs()
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn all_requests_together_have_so_much_room() {
+        let room = Room { patience: Duration::from_millis(1), ..Room::new(4 << 20) };
+        let mut taken = Vec::new();
+        for _ in 0..REQUESTS {
+            taken.push(room.share(4 << 20).await.unwrap());
+        }
+        let refused = room.share(1 << 20).await.unwrap_err();
+        assert!(refused.to_string().contains("limits.max_decoded_bytes"), "{refused}");
+        room.share(1_000).await.unwrap();
+        taken.pop();
+        let again = room.share(4 << 20).await.unwrap();
+        drop((taken, again));
+        room.share(u64::MAX).await.unwrap();
+    }
+}

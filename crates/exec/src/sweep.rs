@@ -1,0 +1,179 @@
+//! One contract at every point of its axes. The sweep is one job; its points are evaluations.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::{FutureExt, StreamExt};
+
+use super::error::{self, ExecError};
+use super::local::LocalExecutor;
+use super::progress::{ActiveOrder, News};
+use super::run::{Purpose, ms};
+use super::sweep_points;
+use warpgauge_contract::{ContractError, EvaluateRequest, Limits, SweepPlan, SweepRequest};
+use warpgauge_report::{
+    DeviceReport, EvaluateResponse, ResponseStatus, SweepPoint, SweepResponse, SweepStarted,
+    SweepStatus, SweepTable,
+};
+
+/// Bytes of reports that one answer carries, about.
+const MAX_REPORT_BYTES: usize = 64 << 20;
+
+/// Evaluates every point, `lanes` of them at once.
+pub(super) async fn run(
+    shared: &LocalExecutor,
+    job: &ActiveOrder<'_>,
+    request: SweepRequest,
+    lanes: usize,
+) -> Result<SweepResponse, ExecError> {
+    let arrived = Instant::now();
+    let plan = Arc::new(planned(shared.limits.clone(), request).await?);
+    job.points(0, plan.points());
+    job.tell(News::SweepStarted(SweepStarted {
+        job_id: job.id().to_owned(),
+        points: plan.points(),
+        axes: plan.axes().to_vec(),
+    }));
+    let done = points(shared, job, &plan, lanes.max(1)).await?;
+    Ok(answer(job.id(), &plan, done, arrived))
+}
+
+/// Whether a sweep is valid within these limits, at one of its points at least.
+///
+/// # Errors
+/// Every mistake that was found.
+pub async fn check_sweep(limits: &Limits, request: SweepRequest) -> Result<(), ExecError> {
+    planned(limits.clone(), request).await.map(drop)
+}
+
+async fn planned(limits: Limits, request: SweepRequest) -> Result<SweepPlan, ExecError> {
+    tokio::task::spawn_blocking(move || plan(request, &limits))
+        .await
+        .map_err(|error| error::internal("planning the sweep", &error))?
+        .map_err(error::invalid)
+}
+
+/// Checks the sweep. One that is not valid at any of its points is refused as a whole.
+fn plan(request: SweepRequest, limits: &Limits) -> Result<SweepPlan, Vec<ContractError>> {
+    let plan = SweepPlan::new(request, limits)?;
+    let mut first = None;
+    for index in 0..plan.points() {
+        match checked(&plan, index, limits) {
+            Ok(_) => return Ok(plan),
+            Err(errors) => {
+                first.get_or_insert(errors);
+            }
+        }
+    }
+    let mut errors = first.unwrap_or_default();
+    for error in &mut errors {
+        let values = plan.values(0);
+        let at = values.iter().map(|(name, value)| format!("{name} = {value}"));
+        let at = at.collect::<Vec<_>>().join(", ");
+        error.message = format!("{} (at {at}, and no other point is valid)", error.message);
+    }
+    Err(errors)
+}
+
+fn checked(
+    plan: &SweepPlan,
+    index: usize,
+    limits: &Limits,
+) -> Result<EvaluateRequest, Vec<ContractError>> {
+    let request = plan.request(index)?;
+    warpgauge_contract::validate(&request, limits)?;
+    Ok(request)
+}
+
+/// What the points came to.
+#[derive(Default)]
+struct Done {
+    points: Vec<SweepPoint>,
+    devices: Vec<DeviceReport>,
+}
+
+async fn points(
+    shared: &LocalExecutor,
+    job: &ActiveOrder<'_>,
+    plan: &Arc<SweepPlan>,
+    lanes: usize,
+) -> Result<Done, ExecError> {
+    let mut done = Done::default();
+    let mut report_bytes = 0;
+    let evaluations = (0..plan.points()).map(|index| point(shared, job, plan, index).boxed());
+    let mut evaluations = futures_util::stream::iter(evaluations).buffered(lanes);
+    while let Some(evaluated) = evaluations.next().await {
+        let (mut point, report) = evaluated?;
+        job.points(done.points.len() + 1, plan.points());
+        job.tell(News::SweepPoint(Box::new(point.clone())));
+        if let Some(report) = report {
+            let device = report.device.as_ref();
+            done.devices.extend(device.filter(|it| !done.devices.contains(it)).cloned());
+            report_bytes += weight(&report);
+            if plan.include_reports && report_bytes <= MAX_REPORT_BYTES {
+                point.report = Some(report);
+            }
+        }
+        done.points.push(point);
+    }
+    Ok(done)
+}
+
+/// Evaluates one point. Its failures are its own; only the end of the service ends the sweep.
+async fn point(
+    shared: &LocalExecutor,
+    job: &ActiveOrder<'_>,
+    plan: &Arc<SweepPlan>,
+    index: usize,
+) -> Result<(SweepPoint, Option<Box<EvaluateResponse>>), ExecError> {
+    let arrived = Instant::now();
+    let values = plan.values(index);
+    let expanded = {
+        let (plan, limits) = (Arc::clone(plan), shared.limits.clone());
+        tokio::task::spawn_blocking(move || checked(&plan, index, &limits)).await
+    };
+    let expanded = expanded.map_err(|error| error::internal("writing out a point", &error));
+    let (work, evaluated) = match expanded.and_then(|request| request.map_err(error::invalid)) {
+        Ok(request) => {
+            let work = request.work.clone();
+            (work, shared.evaluate(job, request, Purpose::Rank).await)
+        }
+        Err(error) => (None, Err(error)),
+    };
+    match evaluated {
+        Ok(report) => {
+            let point = sweep_points::evaluated(index, values, &report, work.as_ref());
+            Ok((point, Some(Box::new(report))))
+        }
+        Err(ExecError::ShuttingDown) => Err(ExecError::ShuttingDown),
+        Err(error) => {
+            let mut point = sweep_points::failed(index, values, &error);
+            point.total_ms = ms(arrived);
+            Ok((point, None))
+        }
+    }
+}
+
+fn answer(job_id: &str, plan: &SweepPlan, done: Done, arrived: Instant) -> SweepResponse {
+    let Done { points, devices } = done;
+    let broken = points.iter().any(|point| point.status == SweepStatus::Error);
+    SweepResponse {
+        job_id: job_id.to_owned(),
+        status: if broken { ResponseStatus::Error } else { ResponseStatus::Success },
+        axes: plan.axes().to_vec(),
+        counts: sweep_points::counts(&points),
+        table: SweepTable::of(plan.axes(), &points),
+        best: sweep_points::best(&points, &devices),
+        points,
+        devices,
+        total_ms: ms(arrived),
+    }
+}
+
+/// What a report takes in memory, bytes, about.
+fn weight(report: &EvaluateResponse) -> usize {
+    let outputs = report.outputs.values().map(|o| o.data_b64.as_ref().map_or(0, String::len));
+    let samples = report.measurement.as_ref().map_or(0, |m| m.samples_ms.len() * 4);
+    let log = report.compile.as_ref().map_or(0, |c| c.log.len());
+    1024 + outputs.sum::<usize>() + samples + log + report.printed.as_ref().map_or(0, String::len)
+}

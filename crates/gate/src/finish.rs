@@ -1,0 +1,79 @@
+//! The report of a run, from what was planned and what was measured.
+
+use super::report::{CaseReport, GateReport, Totals};
+use super::{GatePlan, MeasuredCase, Outcome, Seen, conclude};
+use warpgauge_report::VerdictBy;
+
+/// Version of the report's format.
+const SCHEMA_VERSION: u32 = 1;
+
+/// When a run was.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Clocked {
+    /// When it began, seconds since 1970.
+    pub started_unix_s: u64,
+    /// How long it took, seconds.
+    pub duration_s: f64,
+}
+
+/// Concludes a run; `seen` is where it was measured, `job_id` the job that it was.
+pub fn finish(
+    plan: GatePlan,
+    cases: &[MeasuredCase],
+    seen: Option<&Seen>,
+    clocked: Clocked,
+    job_id: &str,
+) -> GateReport {
+    let (cases, verdict) = conclude(cases, plan.on_missing);
+    let verdict_by = seen.filter(|seen| seen.method.is_some()).map(Seen::verdict_by);
+    let mut notes = plan.notes;
+    match (verdict_by, &plan.calibration) {
+        (Some(VerdictBy::Times), None) => notes.push(
+            "the suite is not calibrated: `warpgauge gate calibrate` finds cases that cannot \
+             carry the gate"
+                .to_owned(),
+        ),
+        (Some(VerdictBy::Counts), Some(_)) => {
+            notes.push("counts are exact: the calibration is not used".to_owned());
+        }
+        _ => {}
+    }
+    GateReport {
+        schema_version: SCHEMA_VERSION,
+        warpgauge_version: env!("CARGO_PKG_VERSION").to_owned(),
+        job_id: Some(job_id.to_owned()),
+        suite: plan.suite,
+        baseline: plan.baseline,
+        commit: plan.commit,
+        started_unix_s: clocked.started_unix_s,
+        duration_s: clocked.duration_s,
+        verdict,
+        exit_code: verdict.exit_code(),
+        statement: statement(verdict_by, &cases).to_owned(),
+        verdict_by,
+        device: seen.map(|seen| seen.device.clone()),
+        method: seen.and_then(|seen| seen.method.clone()),
+        totals: Totals::of(&cases),
+        notes,
+        cases,
+    }
+}
+
+fn statement(by: Option<VerdictBy>, cases: &[CaseReport]) -> &'static str {
+    let is_new = |case: &CaseReport| case.outcome == Outcome::New;
+    let compared = |case: &CaseReport| case.comparison.is_some() || !case.counts.is_empty();
+    match by {
+        _ if cases.iter().any(is_new) && !cases.iter().any(compared) => {
+            "Nothing was compared: new cases were compiled, run and checked on their own."
+        }
+        Some(VerdictBy::Times) => {
+            "Times of both sides, interleaved on one device; a regression was slower by more than \
+             its margin twice, the second time in fresh processes."
+        }
+        Some(VerdictBy::Counts) => {
+            "Exact counts of one launch on the emulated device, where a difference of one is a \
+             difference. They say nothing of times."
+        }
+        None => "Nothing was measured.",
+    }
+}

@@ -1,0 +1,181 @@
+//! From what was measured of a suite to its report's cases.
+
+use std::collections::BTreeMap;
+
+use super::report::{CalibrationReport, CaseReport};
+use super::{
+    Calibrated, CasePolicy, CaseSpec, Evidence, Judged, OnMissing, SuiteVerdict, decide,
+    suite_verdict, to_confirm,
+};
+use warpgauge_model::DeviceKind;
+use warpgauge_report::{CompareResponse, EvaluateResponse};
+
+/// One case, as far as it was measured.
+#[derive(Debug, Clone)]
+pub struct MeasuredCase {
+    /// The case.
+    pub spec: CaseSpec,
+    /// What it lets pass, with what the calibration adds.
+    pub policy: CasePolicy,
+    /// What it showed against itself, where that counts.
+    pub calibrated: Option<Calibrated>,
+    /// What its comparison showed.
+    pub first: Evidence,
+    /// What a second one in fresh processes showed.
+    pub confirmation: Option<Evidence>,
+    /// Median times of baseline and candidate on their own, milliseconds.
+    pub own_ms: [Option<f64>; 2],
+    /// Ends of the candidate's median's 95 % confidence interval, or nothing.
+    pub own_ci_ms: Vec<f64>,
+    /// What the candidate counted, where there is nothing to compare it with.
+    pub own_counts: BTreeMap<String, u64>,
+    /// Whether both are the same machine code.
+    pub identical_code: Option<bool>,
+    /// How long it took, seconds.
+    pub duration_s: f64,
+}
+
+impl MeasuredCase {
+    /// A case of which nothing is known but why.
+    pub fn unmeasured(spec: CaseSpec, why: Evidence) -> Self {
+        let policy = spec.policy;
+        Self {
+            spec,
+            policy,
+            calibrated: None,
+            first: why,
+            confirmation: None,
+            own_ms: [None; 2],
+            own_ci_ms: Vec::new(),
+            own_counts: BTreeMap::new(),
+            identical_code: None,
+            duration_s: 0.0,
+        }
+    }
+
+    /// Takes in what the first comparison showed.
+    pub fn set_first(&mut self, response: &CompareResponse) {
+        self.first = Evidence::of(response, self.spec.metric);
+        self.identical_code = response.candidates.first().and_then(|one| one.identical_code);
+        if matches!(self.first, Evidence::Identical) {
+            // A few launches for the outputs: their times say nothing.
+            self.identical_code = Some(true);
+        } else if response.device.kind == DeviceKind::Cuda {
+            let own = response.candidates.first().map(|one| &one.evaluation);
+            self.own_ms = [median_ms(Some(&response.reference)), median_ms(own)];
+            self.own_ci_ms = own.and_then(median_ci_ms).unwrap_or_default();
+        } else {
+            // Counts are exact: what noise there was on another device does not bear on them.
+            self.policy = self.spec.policy;
+            self.calibrated = None;
+        }
+    }
+
+    /// Takes in what the candidate showed on its own, where there is nothing to compare it with.
+    pub fn set_alone(&mut self, report: &EvaluateResponse, evidence: Evidence) {
+        self.first = evidence;
+        let Evidence::Alone { counts, .. } = &self.first else { return };
+        if report.device.as_ref().is_some_and(|device| device.kind == DeviceKind::Cuda) {
+            self.own_ms = [None, median_ms(Some(report))];
+            self.own_ci_ms = median_ci_ms(report).unwrap_or_default();
+        }
+        self.own_counts.clone_from(counts);
+    }
+
+    fn judged(&self) -> Judged<'_> {
+        Judged {
+            policy: &self.policy,
+            first: &self.first,
+            confirmation: self.confirmation.as_ref(),
+        }
+    }
+}
+
+/// Why times of a kernel cannot carry a gate, if its launch leaves part of the GPU idle: its time
+/// then hangs on which multiprocessors its blocks happen to get.
+pub fn idle_multiprocessors(response: &CompareResponse) -> Option<String> {
+    let device = &response.device;
+    let candidate = response.candidates.first().map(|one| &one.evaluation);
+    let sides = [Some(&response.reference), candidate].into_iter().flatten();
+    let blocks = sides.filter_map(|side| side.measurement.as_ref()?.grid_blocks).min()?;
+    let few = device.kind == DeviceKind::Cuda && blocks < u64::from(device.multiprocessors);
+    few.then(|| {
+        format!(
+            "its {blocks} blocks are fewer than the GPU's {} multiprocessors",
+            device.multiprocessors
+        )
+    })
+}
+
+fn median_ms(report: Option<&EvaluateResponse>) -> Option<f64> {
+    let stats = report?.kernel_exec_result.runtime_stats.as_ref()?;
+    Some(stats.median)
+}
+
+fn median_ci_ms(report: &EvaluateResponse) -> Option<Vec<f64>> {
+    let summary = report.measurement.as_ref()?.summary.as_ref()?;
+    Some(vec![summary.median_ci_low?, summary.median_ci_high?])
+}
+
+/// The policy of a case with its calibration: the floor widens the margin, Δ keeps its distance, and
+/// a case that cannot carry the gate only informs.
+pub fn with_calibration(policy: CasePolicy, calibrated: Option<&Calibrated>) -> CasePolicy {
+    let Some(calibrated) = calibrated else {
+        return policy;
+    };
+    let margin = policy.margin.max(calibrated.floor);
+    CasePolicy {
+        margin,
+        delta: policy.delta.max(2.0 * margin),
+        advisory: policy.advisory || !calibrated.advisory.is_empty(),
+        ..policy
+    }
+}
+
+/// Indices of the cases that must be compared again in fresh processes.
+pub fn unconfirmed(cases: &[MeasuredCase]) -> Vec<usize> {
+    to_confirm(&cases.iter().map(MeasuredCase::judged).collect::<Vec<_>>())
+}
+
+/// The cases as they are reported, and the verdict on all.
+pub fn conclude(cases: &[MeasuredCase], on_missing: OnMissing) -> (Vec<CaseReport>, SuiteVerdict) {
+    let verdicts = decide(&cases.iter().map(MeasuredCase::judged).collect::<Vec<_>>());
+    let reports = cases.iter().zip(verdicts).map(|(case, verdict)| {
+        let alone = suite_verdict([(verdict.outcome, case.policy)], on_missing);
+        let of = |evidence: Option<&Evidence>| match evidence {
+            Some(Evidence::Times(comparison)) => Some(comparison.as_ref().clone()),
+            _ => None,
+        };
+        CaseReport {
+            name: case.spec.name.clone(),
+            metric: case.spec.metric.to_string(),
+            outcome: verdict.outcome,
+            reason: verdict.reason,
+            detail: verdict.detail,
+            blocking: alone != SuiteVerdict::Pass,
+            policy: case.policy,
+            calibration: case.calibrated.as_ref().map(|one| CalibrationReport {
+                floor: one.floor,
+                minimum_detectable_effect: one.minimum_detectable_effect,
+                advisory: one.advisory.clone(),
+            }),
+            adjusted_p: verdict.adjusted_p,
+            baseline_ms: case.own_ms[0],
+            candidate_ms: case.own_ms[1],
+            candidate_ci_ms: case.own_ci_ms.clone(),
+            candidate_counts: case.own_counts.clone(),
+            identical_code: case.identical_code,
+            comparison: of(Some(&case.first)),
+            confirmation: of(case.confirmation.as_ref()),
+            counts: match &case.first {
+                Evidence::Counts(counts) => counts.clone(),
+                _ => Vec::new(),
+            },
+            duration_s: case.duration_s,
+        }
+    });
+    let reports = reports.collect::<Vec<_>>();
+    let outcomes = reports.iter().map(|case| (case.outcome, case.policy));
+    let verdict = suite_verdict(outcomes, on_missing);
+    (reports, verdict)
+}

@@ -1,0 +1,96 @@
+//! What code that was kept is to be run on again.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Conditions;
+
+/// The device, driver and method that a stored baseline is for. What it was promoted under says
+/// nothing under others: kernels are tuned for a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "BaselinePin")]
+pub struct Pin {
+    /// Product name of the device.
+    pub device: String,
+    /// Version of the driver; absent where the device tells none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// CUDA version of the driver.
+    pub cuda: String,
+    /// How times are taken.
+    pub method: String,
+    /// Version of the method.
+    pub method_version: u32,
+}
+
+/// A baseline that is for something else than what there is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the baseline is pinned to another {what}: {pinned} then, {now} now; use a machine of that \
+     kind, or store a baseline for this one"
+)]
+pub struct PinMismatch {
+    /// What differs.
+    pub what: &'static str,
+    /// As it was.
+    pub pinned: String,
+    /// As it is.
+    pub now: String,
+}
+
+impl Pin {
+    /// Whether it holds here; the error names the first difference.
+    pub fn check(&self, now: &Pin) -> Result<(), PinMismatch> {
+        let driver = |driver: &Option<String>| driver.clone().unwrap_or("unknown".to_owned());
+        let method = |of: &Pin| format!("{} version {}", of.method, of.method_version);
+        let differences = [
+            ("device", self.device.clone(), now.device.clone()),
+            ("driver", driver(&self.driver), driver(&now.driver)),
+            ("CUDA version", self.cuda.clone(), now.cuda.clone()),
+            ("method", method(self), method(now)),
+        ];
+        match differences.into_iter().find(|(_, pinned, now)| pinned != now) {
+            Some((what, pinned, now)) => Err(PinMismatch { what, pinned, now }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<&Conditions> for Pin {
+    fn from(conditions: &Conditions) -> Self {
+        Self {
+            device: conditions.device.clone(),
+            driver: conditions.driver.clone(),
+            cuda: conditions.cuda.clone(),
+            method: conditions.method.clone(),
+            method_version: conditions.method_version,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_difference_is_named() {
+        let pin = Pin {
+            device: "H200".to_owned(),
+            driver: Some("580.1".to_owned()),
+            cuda: "13.0".to_owned(),
+            method: "cuda_events_gated".to_owned(),
+            method_version: 2,
+        };
+        assert_eq!(pin.check(&pin), Ok(()));
+        for (now, what) in [
+            (Pin { device: "H100".to_owned(), ..pin.clone() }, "device"),
+            (Pin { driver: None, ..pin.clone() }, "driver"),
+            (Pin { cuda: "13.1".to_owned(), ..pin.clone() }, "CUDA version"),
+            (Pin { method_version: 3, ..pin.clone() }, "method"),
+            (Pin { method: "emulated".to_owned(), ..pin.clone() }, "method"),
+        ] {
+            assert_eq!(pin.check(&now).unwrap_err().what, what);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! JUnit XML: one suite, one test case per case, as CI systems read it.
+
+use super::{CaseReport, GateReport, words};
+use crate::Outcome;
+use warpgauge_svg::xml::escape;
+
+/// The result as JUnit XML. What fails the suite is a `failure`, or an `error` where it could not be
+/// measured; what does not, whatever its outcome, passes or is `skipped`, so that the report is red
+/// exactly if the gate is.
+pub(super) fn junit(report: &GateReport) -> String {
+    let count = |kind: Kind| report.cases.iter().filter(|case| kind_of(case) == kind).count();
+    let totals = format!(
+        "tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3}\"",
+        report.cases.len(),
+        count(Kind::Failure),
+        count(Kind::Error),
+        report.duration_s,
+    );
+    // The schema of Jenkins' xUnit plugin has `skipped` for a suite alone.
+    let skipped = count(Kind::Skipped);
+    let mut xml = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"warpgauge gate\" \
+         {totals}>\n  <testsuite name=\"{}\" {totals} \
+         skipped=\"{skipped}\">\n    <properties>\n",
+        escape(&report.suite)
+    );
+    for (name, value) in [
+        ("verdict", report.verdict.name().to_owned()),
+        ("baseline", words::baseline(report)),
+        ("device", words::device(report)),
+        ("statement", report.statement.clone()),
+    ] {
+        let value = escape(&value);
+        xml.push_str(&format!("      <property name=\"{name}\" value=\"{value}\"/>\n"));
+    }
+    xml.push_str("    </properties>\n");
+    for case in &report.cases {
+        push_case(&mut xml, report, case);
+    }
+    xml.push_str("  </testsuite>\n</testsuites>\n");
+    xml
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Passed,
+    Failure,
+    Error,
+    Skipped,
+}
+
+fn kind_of(case: &CaseReport) -> Kind {
+    match case.outcome {
+        Outcome::Pass | Outcome::Improved | Outcome::New => Kind::Passed,
+        Outcome::Error | Outcome::Missing if case.blocking => Kind::Error,
+        _ if case.blocking => Kind::Failure,
+        _ => Kind::Skipped,
+    }
+}
+
+fn push_case(xml: &mut String, report: &GateReport, case: &CaseReport) {
+    xml.push_str(&format!(
+        "    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3}\">\n",
+        escape(&report.suite),
+        escape(&case.name),
+        case.duration_s
+    ));
+    let outcome = words::outcome(case.outcome);
+    let why = escape(&words::why(case));
+    let measured = escape(&words::measured(case));
+    match kind_of(case) {
+        Kind::Passed => {}
+        Kind::Skipped => xml.push_str(&format!("      <skipped message=\"{outcome}: {why}\"/>\n")),
+        Kind::Failure | Kind::Error => {
+            let element = if kind_of(case) == Kind::Error { "error" } else { "failure" };
+            xml.push_str(&format!(
+                "      <{element} type=\"{outcome}\" message=\"{why}\">{measured}</{element}>\n"
+            ));
+        }
+    }
+    let mut out = format!("{outcome} {measured}");
+    if case.outcome == Outcome::New {
+        // It passes, and whoever reads the file is to know that nothing was compared.
+        out.push_str(&format!("; {why}"));
+    }
+    if let Some(effect) = words::detectable(case) {
+        out.push_str(&format!("; finds a slowdown of {effect} at the least"));
+    }
+    xml.push_str(&format!("      <system-out>{out}</system-out>\n    </testcase>\n"));
+}

@@ -1,0 +1,308 @@
+//! A run of the gate that travels: the suite with its contracts in it, instead of files.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::report::{BaselineKind, BaselineReport};
+use super::suite::{CaseFile, PolicyFile, SuiteFile};
+use super::{
+    Baseline, Calibration, CaseCode, CaseSpec, GatePlan, OnMissing, PlannedCase, Sides, Suite,
+    SuiteError,
+};
+use warpgauge_contract::EvaluateRequest;
+use warpgauge_model::PresetName;
+
+/// Longest name of a suite and of where a baseline comes from, which may be paths, bytes.
+const MAX_PATH_BYTES: usize = 1024;
+
+/// Longest name of a commit, bytes.
+const MAX_COMMIT_BYTES: usize = 255;
+
+/// Notes of a request, and the longest of them, bytes.
+const MAX_NOTES: usize = 16;
+const MAX_NOTE_BYTES: usize = 4096;
+
+/// What `POST /gate` takes: a suite with its kernels, and what to compare them with.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GateRequest {
+    /// The suite's name in reports.
+    #[serde(default = "default_suite")]
+    pub suite: String,
+    /// Time spent on precision; default `ci`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<PresetName>,
+    /// What a case is that only the baseline has: `fail` or `warn`. One that only the suite has is
+    /// new: it is checked on its own.
+    #[serde(default)]
+    pub on_missing: OnMissing,
+    /// A policy for all cases; what is left out is the preset's.
+    #[serde(default)]
+    pub defaults: PolicyFile,
+    /// The cases, 1–200.
+    pub cases: Vec<GateCase>,
+    /// A stored baseline by its name. Without it every case brings its own, or is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
+    /// Where the cases' own baselines come from, for the report: `git`, `directory` or `inline`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_origin: Option<BaselineOrigin>,
+    /// Cases that the baseline has and the suite has not, where cases bring their own; at most 200.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<RemovedCase>,
+    /// What `warpgauge gate calibrate` wrote for this suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
+    /// Whether cases are measured whose machine code and launch are the baseline's.
+    #[serde(default)]
+    pub measure_identical: bool,
+    /// Commit of the candidate, for the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// What the report is to say besides; at most 16 notes of 4096 bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// Where cases' own baselines come from.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BaselineOrigin {
+    /// What it is: `git`, `directory` or `inline`.
+    pub kind: BaselineKind,
+    /// As it was named.
+    pub name: String,
+    /// The commit that the name stood for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+impl From<BaselineOrigin> for BaselineReport {
+    fn from(BaselineOrigin { kind, name, commit }: BaselineOrigin) -> Self {
+        Self { kind, name, commit }
+    }
+}
+
+/// A case that only the baseline's suite has.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "RemovedGateCase")]
+pub struct RemovedCase {
+    /// Its name, unique, and that of no case of the suite.
+    pub name: String,
+    /// What must not grow, as in the baseline's suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
+    /// What it lets pass there; what is left out is this suite's.
+    #[serde(default)]
+    pub policy: PolicyFile,
+}
+
+/// One case of a suite that travels.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GateCase {
+    /// Its name, unique in the suite.
+    pub name: String,
+    /// What must not grow: `time` (default), or the name of a count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
+    /// What it lets pass; what is left out is the suite's.
+    #[serde(default)]
+    pub policy: PolicyFile,
+    /// The contract with the kernel to judge.
+    pub contract: EvaluateRequest,
+    /// The contract with the kernel to compare it with; without it, and with no stored baseline that
+    /// has the case, it is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<EvaluateRequest>,
+}
+
+/// A case whose contract is in the request.
+fn inline(name: &str, metric: Option<&String>, policy: PolicyFile) -> CaseFile {
+    CaseFile {
+        name: name.to_owned(),
+        contract: "inline".to_owned(),
+        source: None,
+        metric: metric.cloned(),
+        policy,
+    }
+}
+
+/// A baseline of which nothing is known but its code.
+fn inline_baseline() -> BaselineReport {
+    BaselineReport { kind: BaselineKind::Inline, name: "as given".to_owned(), commit: None }
+}
+
+/// What a baseline lacks of a case that is new to it.
+fn new_to(baseline: &BaselineReport) -> String {
+    let what = match baseline.kind {
+        BaselineKind::Git | BaselineKind::Directory => "lacks files of it",
+        BaselineKind::Stored | BaselineKind::Inline => "does not have it",
+    };
+    format!("the baseline {} {what}", baseline.name)
+}
+
+fn default_suite() -> String {
+    "suite".to_owned()
+}
+
+impl GateRequest {
+    /// The contracts with the kernels to judge, by case: what becomes a baseline when it is promoted.
+    pub fn contracts(&self) -> BTreeMap<String, EvaluateRequest> {
+        self.cases.iter().map(|case| (case.name.clone(), case.contract.clone())).collect()
+    }
+
+    /// Checks everything that can be checked without devices.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its path.
+    pub fn check(&self) -> Result<Suite, SuiteError> {
+        let refuse =
+            |at: String, message: &str| Err(SuiteError::Value { at, message: message.to_owned() });
+        self.check_texts()?;
+        if let Some(calibration) = &self.calibration {
+            calibration.verify().map_err(|error| SuiteError::Value {
+                at: "calibration".to_owned(),
+                message: error.to_string(),
+            })?;
+        }
+        let own = self.cases.iter().position(|case| case.baseline.is_some());
+        if let (Some(index), Some(_)) = (own, &self.baseline) {
+            let message = "a stored baseline is named, too; give one of them";
+            return refuse(format!("cases[{index}].baseline"), message);
+        }
+        if let Some(of) = &self.baseline_origin
+            && (of.kind == BaselineKind::Stored || self.baseline.is_some())
+        {
+            let message = "says where cases' own baselines come from: git, directory or inline; \
+                           give it without `baseline`";
+            return refuse("baseline_origin".to_owned(), message);
+        }
+        let case = |case: &GateCase| inline(&case.name, case.metric.as_ref(), case.policy);
+        let suite = self.suite_of(self.cases.iter().map(case).collect())?;
+        let own = self.cases.iter().map(|case| case.name.as_str()).collect::<BTreeSet<_>>();
+        if self.baseline.is_some() && !self.removed.is_empty() {
+            return refuse("removed".to_owned(), "is the stored baseline's to say; leave it out");
+        }
+        if let Some(index) = self.removed.iter().position(|case| own.contains(case.name.as_str())) {
+            return refuse(format!("removed[{index}].name"), "is the name of a case of the suite");
+        }
+        self.removed_cases()?;
+        Ok(suite)
+    }
+
+    fn check_texts(&self) -> Result<(), SuiteError> {
+        let of = self.baseline_origin.as_ref();
+        let texts = [
+            ("suite", Some(&self.suite), MAX_PATH_BYTES),
+            ("commit", self.commit.as_ref(), MAX_COMMIT_BYTES),
+            ("baseline_origin.name", of.map(|of| &of.name), MAX_PATH_BYTES),
+            ("baseline_origin.commit", of.and_then(|of| of.commit.as_ref()), MAX_COMMIT_BYTES),
+        ];
+        let texts = texts.into_iter().map(|(at, text, most)| (at.to_owned(), text, most));
+        let notes = self.notes.iter().enumerate();
+        let notes = notes.map(|(at, note)| (format!("notes[{at}]"), Some(note), MAX_NOTE_BYTES));
+        for (at, text, most) in texts.chain(notes) {
+            let fits = |text: &String| {
+                (1..=most).contains(&text.len()) && !text.chars().any(char::is_control)
+            };
+            if !text.is_none_or(fits) {
+                let message = format!("must be 1 to {most} printable bytes");
+                return Err(SuiteError::Value { at, message });
+            }
+        }
+        if self.notes.len() > MAX_NOTES {
+            let message = format!("has {} entries; give at most {MAX_NOTES}", self.notes.len());
+            return Err(SuiteError::Value { at: "notes".to_owned(), message });
+        }
+        Ok(())
+    }
+
+    fn suite_of(&self, cases: Vec<CaseFile>) -> Result<Suite, SuiteError> {
+        Suite::checked(SuiteFile {
+            version: 1,
+            preset: self.preset,
+            on_missing: self.on_missing,
+            defaults: self.defaults,
+            cases,
+        })
+    }
+
+    /// The removed cases as they would be judged.
+    fn removed_cases(&self) -> Result<Vec<CaseSpec>, SuiteError> {
+        if self.removed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let case = |case: &RemovedCase| inline(&case.name, case.metric.as_ref(), case.policy);
+        match self.suite_of(self.removed.iter().map(case).collect()) {
+            Ok(suite) => Ok(suite.cases),
+            Err(SuiteError::Value { at, message }) => {
+                Err(SuiteError::Value { at: at.replacen("cases", "removed", 1), message })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the run is to do; `stored` is the baseline that the request names, if it names one.
+    ///
+    /// # Errors
+    /// As [`GateRequest::check`].
+    pub fn plan(self, stored: Option<Baseline>) -> Result<GatePlan, SuiteError> {
+        let suite = self.check()?;
+        let removed = self.removed_cases()?;
+        let (pin, mut theirs, baseline) = match stored {
+            Some(stored) => {
+                let report = BaselineReport {
+                    kind: BaselineKind::Stored,
+                    name: stored.name,
+                    commit: stored.commit,
+                };
+                (Some(stored.pin), stored.cases, report)
+            }
+            None => {
+                let report = self.baseline_origin.map_or_else(inline_baseline, Into::into);
+                (None, BTreeMap::new(), report)
+            }
+        };
+        let mut cases = Vec::new();
+        for (spec, case) in suite.cases.into_iter().zip(self.cases) {
+            let candidate = case.contract;
+            let code = match case.baseline.or_else(|| theirs.remove(&spec.name)) {
+                Some(baseline) => CaseCode::Both(Box::new(Sides { baseline, candidate })),
+                None => CaseCode::New { contract: Box::new(candidate), why: new_to(&baseline) },
+            };
+            cases.push(PlannedCase { spec, code });
+        }
+        // Removing a case is no way to pass.
+        let own = cases.iter().map(|case| case.spec.name.clone()).collect::<BTreeSet<_>>();
+        let stored = theirs.into_keys().filter(|name| !own.contains(name));
+        let stored = stored.map(|name| CaseSpec::removed(name, suite.defaults));
+        let removed = removed.into_iter().chain(stored).map(|spec| PlannedCase {
+            spec,
+            code: CaseCode::Removed(
+                "the baseline has it, the suite does not; put it back, or accept its removal with \
+                 `on_missing: warn`"
+                    .to_owned(),
+            ),
+        });
+        cases.extend(removed.collect::<Vec<_>>());
+        Ok(GatePlan {
+            suite: self.suite,
+            preset: suite.preset,
+            on_missing: suite.on_missing,
+            cases,
+            baseline,
+            pin,
+            calibration: self.calibration,
+            measure_identical: self.measure_identical,
+            commit: self.commit,
+            notes: self.notes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

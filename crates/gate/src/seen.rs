@@ -1,0 +1,43 @@
+//! What a run of the gate saw of the device and of the way of measuring.
+
+use super::report::MethodReport;
+use warpgauge_model::DeviceKind;
+use warpgauge_report::{CompareResponse, DeviceReport, EvaluateResponse, VerdictBy};
+
+/// Where something ran, and how it was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// The device.
+    pub device: DeviceReport,
+    /// How times or counts were taken; `None` where nothing was measured.
+    pub method: Option<MethodReport>,
+}
+
+impl Seen {
+    /// Of a kernel on its own; `None` where no device was chosen.
+    pub fn of(report: &EvaluateResponse) -> Option<Self> {
+        let device = report.device.clone()?;
+        let measurement = report.measurement.as_ref();
+        let method = measurement.map(|measurement| MethodReport {
+            method: measurement.method.clone(),
+            method_version: measurement.method_version,
+            driver: measurement.gpu.as_ref().and_then(|gpu| gpu.driver.clone()),
+        });
+        Some(Self { device, method })
+    }
+
+    /// What verdicts rest on there.
+    pub fn verdict_by(&self) -> VerdictBy {
+        match self.device.kind {
+            DeviceKind::Cuda => VerdictBy::Times,
+            DeviceKind::Emulator => VerdictBy::Counts,
+        }
+    }
+}
+
+impl From<&CompareResponse> for Seen {
+    fn from(response: &CompareResponse) -> Self {
+        let method = Self::of(&response.reference).and_then(|seen| seen.method);
+        Self { device: response.device.clone(), method }
+    }
+}

@@ -1,0 +1,183 @@
+//! A case's code on both sides, and the comparison that it asks for.
+
+use serde::{Deserialize, Serialize};
+
+use warpgauge_contract::{
+    CompareRequest, DecisionSpec, EvaluateRequest, Isolation, ReturnOutputs, Sanitize,
+};
+use warpgauge_model::{PresetName, Requirements};
+
+/// Timed launches where counts decide: they are there to be verified, not to be timed.
+const COUNTED_TRIALS: u32 = 3;
+
+/// Tolerance where a contract names none, absolute and relative.
+const TOLERANCE: f64 = 1e-2;
+
+/// The contract of a case, with its kernel, as it is on both sides.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Sides {
+    /// Before the change: its kernel is what is compared with.
+    pub baseline: EvaluateRequest,
+    /// After it: its kernel is compared, and all else of the comparison is from here.
+    pub candidate: EvaluateRequest,
+}
+
+/// How a case is to be compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// How much time to spend on precision.
+    pub preset: PresetName,
+    /// What the verdict must be sure of.
+    pub decision: DecisionSpec,
+    /// In processes of its own, whatever the contract says.
+    pub fresh: bool,
+    /// The device counts: effort spent on times would be for nothing.
+    pub counted: bool,
+    /// Whether kernels that are the same image with the same launch are measured.
+    pub measure_identical: bool,
+}
+
+impl Sides {
+    /// A case beside itself.
+    pub fn itself(contract: EvaluateRequest) -> Self {
+        Self { baseline: contract.clone(), candidate: contract }
+    }
+
+    /// The candidate's kernel, with everything else of its contract, beside the baseline's.
+    pub fn comparison(&self, manner: &Manner) -> CompareRequest {
+        let candidate = self.candidate.clone();
+        let tolerance = candidate.tolerance.unwrap_or_default();
+        let mut measure = candidate.measure;
+        measure.preset = manner.preset;
+        let mut num_trials = candidate.num_trials;
+        if manner.counted {
+            measure.min_warmup_time = Some(0.0);
+            num_trials = Some(COUNTED_TRIALS);
+        }
+        CompareRequest {
+            ref_kernel: self.baseline.kernel.clone(),
+            custom_kernel: Some(candidate.kernel),
+            candidates: Vec::new(),
+            num_trials,
+            timeout: candidate.timeout,
+            atol: tolerance.atol.unwrap_or(TOLERANCE),
+            rtol: tolerance.rtol.unwrap_or(TOLERANCE),
+            required_matched_ratio: tolerance.required_matched_ratio,
+            allow_non_finite: tolerance.allow_non_finite,
+            work: candidate.work,
+            measure,
+            isolation: if manner.fresh { Isolation::Fresh } else { candidate.isolation },
+            requires: candidate.requires,
+            decision: Some(manner.decision),
+            measure_identical: manner.measure_identical,
+        }
+    }
+
+    /// What their device must be.
+    pub fn requires(&self) -> &Requirements {
+        &self.candidate.requires
+    }
+
+    /// The baseline's kernel, with everything else of the candidate's contract.
+    pub fn baseline_as_candidate(&self) -> EvaluateRequest {
+        let mut kernel = self.baseline.kernel.clone();
+        kernel.io.clone_from(&self.candidate.kernel.io);
+        if let (Some(io), Some(own)) = (&mut kernel.io, &self.baseline.kernel.io) {
+            io.launch.clone_from(&own.launch);
+        }
+        EvaluateRequest { kernel, ..self.candidate.clone() }
+    }
+
+    /// What of the candidate's contract a comparison does not use, in words.
+    pub fn unused(&self) -> Option<String> {
+        let contract = &self.candidate;
+        let fields = [
+            ("profile", contract.profile.is_some()),
+            ("return_outputs", contract.return_outputs != ReturnOutputs::None),
+            ("sanitize", contract.sanitize != Sanitize::Off),
+        ];
+        let used = fields.iter().filter(|(_, there)| *there);
+        let names = used.map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>();
+        (!names.is_empty()).then(|| format!("a comparison does not use {}", names.join(", ")))
+    }
+}
+
+/// A case on its own, like any evaluation: compiled, run, and checked against what its contract
+/// expects. Times are taken where there is nothing to compare with (`timed`), for the history.
+pub fn alone(contract: &EvaluateRequest, manner: &Manner, timed: bool) -> EvaluateRequest {
+    let mut request = contract.clone();
+    request.measure.preset = manner.preset;
+    if manner.counted || !timed {
+        request.measure.min_warmup_time = Some(0.0);
+        request.num_trials = Some(COUNTED_TRIALS);
+    }
+    if !timed {
+        request.sanitize = Sanitize::Off;
+    }
+    request.profile = None;
+    request.return_outputs = ReturnOutputs::None;
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn contract(more: serde_json::Value) -> EvaluateRequest {
+        let mut contract = json!({"kernel": {"kernel_type": "ptx", "source_code": "x"}});
+        contract.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(contract).unwrap()
+    }
+
+    fn manner(counted: bool, fresh: bool) -> Manner {
+        Manner {
+            preset: PresetName::Ci,
+            decision: DecisionSpec::default(),
+            fresh,
+            counted,
+            measure_identical: false,
+        }
+    }
+
+    #[test]
+    fn all_but_the_kernel_is_the_candidates() {
+        let baseline = contract(json!({"timeout": 1.0, "num_trials": 7}));
+        let own = json!({"timeout": 2.0, "num_trials": 9, "tolerance": {"rtol": 0.5},
+            "measure": {"preset": "quick", "cache": "hot"}});
+        let mut candidate = contract(own);
+        candidate.kernel.source_code = Some("y".to_owned());
+        let sides = Sides { baseline, candidate };
+        let made = sides.comparison(&manner(false, false));
+        assert_eq!(made.ref_kernel.source_code.as_deref(), Some("x"));
+        assert_eq!(made.custom_kernel.unwrap().source_code.as_deref(), Some("y"));
+        assert_eq!((made.timeout, made.num_trials), (2.0, Some(9)));
+        assert_eq!((made.atol, made.rtol), (0.01, 0.5));
+        assert_eq!(made.measure.preset, PresetName::Ci);
+        assert!(!made.measure_identical);
+        let counted = sides.comparison(&manner(true, true));
+        assert_eq!((counted.num_trials, counted.isolation), (Some(3), Isolation::Fresh));
+    }
+
+    #[test]
+    fn a_case_on_its_own_keeps_what_judges_it() {
+        let more = json!({"expected": {"c": {"kernel": {"kernel_type": "ptx"}}}, "profile": {},
+            "sanitize": true, "return_outputs": "all", "num_trials": 50});
+        let contract = contract(more);
+        let timed = alone(&contract, &manner(false, false), true);
+        assert_eq!((timed.num_trials, timed.expected.len()), (Some(50), 1));
+        assert!(timed.sanitize != Sanitize::Off && timed.profile.is_none());
+        assert_eq!(timed.return_outputs, ReturnOutputs::None);
+        let checked = alone(&contract, &manner(false, false), false);
+        assert_eq!((checked.num_trials, checked.sanitize), (Some(3), Sanitize::Off));
+    }
+
+    #[test]
+    fn what_is_left_out_is_told() {
+        assert_eq!(Sides::itself(contract(json!({}))).unused(), None);
+        let more = json!({"expected": {"c": {"kernel": {"kernel_type": "ptx"}}}, "profile": {}});
+        let told = Sides::itself(contract(more)).unused().unwrap();
+        assert_eq!(told, "a comparison does not use `profile`");
+    }
+}

@@ -1,0 +1,16 @@
+//! Wire types of what is asked and told about jobs.
+
+#![forbid(unsafe_code)]
+
+mod jobs;
+mod statistics;
+mod unready;
+
+pub use jobs::{
+    CancelOutcome, CancelReport, JobEvent, JobList, JobSummary, JobView, PartialStatistics,
+};
+pub use statistics::{
+    CleanupReport, CompilationStatistics, DeviceStatistics, DeviceUse, Durations, JobCounts,
+    ProfilingStatistics, ServiceStatistics, ThroughputStatistics,
+};
+pub use unready::Unready;

@@ -1,0 +1,27 @@
+//! Why nothing can be evaluated.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Why nothing can be evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unready {
+    /// Stable code: `no_compiler`, `no_device`, `disk_full`, `read_only`, `files_unusable`,
+    /// `database_gone`, `database_damaged`, `database_unreachable`, `database_busy`, `database_failed`,
+    /// `checks_hang` or `shutting_down`.
+    pub code: String,
+    /// What is wrong, where, and what to do about it.
+    pub message: String,
+}
+
+impl Unready {
+    /// A reason by its stable code.
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into() }
+    }
+
+    /// The server goes down.
+    pub fn shutting_down() -> Self {
+        Self::new("shutting_down", "the server is shutting down; ask another one, or the next")
+    }
+}

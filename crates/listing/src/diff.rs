@@ -1,0 +1,133 @@
+//! Two kernels' instructions side by side.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use similar::{ChangeTag, TextDiff};
+
+use super::{Instructions, opcode};
+
+/// Longest unified difference, bytes.
+const MAX_UNIFIED_BYTES: usize = 64 << 10;
+
+/// Most opcodes listed: those whose counts differ most.
+const MAX_OPCODES: usize = 48;
+
+/// Lines of agreement round each difference.
+const CONTEXT: usize = 3;
+
+/// How the code of two kernels differs, names and places apart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CodeDiff {
+    /// What was compared.
+    pub language: CodeLanguage,
+    /// Whether the instructions are the same.
+    pub identical: bool,
+    /// Instructions of the reference.
+    pub reference_instructions: u64,
+    /// Instructions of the candidate.
+    pub candidate_instructions: u64,
+    /// Lines that only the candidate has.
+    pub added: u64,
+    /// Lines that only the reference has.
+    pub removed: u64,
+    /// The differences, unified, with three lines round each; labels are counted from the start and
+    /// the kernel is called `kernel`.
+    pub unified: String,
+    /// Whether some of it is left out: the kernels, or their differences, are long.
+    pub truncated: bool,
+    /// Opcodes of which one kernel has more than the other, the largest differences first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub opcodes: Vec<OpcodeCount>,
+}
+
+/// What a listing is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CodeLanguage {
+    /// Machine code.
+    Sass,
+    /// What the assembler makes machine code from.
+    Ptx,
+}
+
+/// How often an opcode stands in each kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OpcodeCount {
+    /// The opcode, with its modifiers.
+    pub opcode: String,
+    /// Times in the reference.
+    pub reference: u64,
+    /// Times in the candidate.
+    pub candidate: u64,
+}
+
+/// Compares a candidate's instructions with a reference's.
+pub fn diff(
+    language: CodeLanguage,
+    reference: &Instructions,
+    candidate: &Instructions,
+) -> CodeDiff {
+    let joined =
+        |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let (old, new) = (joined(&reference.lines), joined(&candidate.lines));
+    let compared = TextDiff::from_lines(&old, &new);
+    let count = |tag| compared.iter_all_changes().filter(|change| change.tag() == tag).count();
+    let mut unified = compared
+        .unified_diff()
+        .context_radius(CONTEXT)
+        .header("reference", "candidate")
+        .to_string();
+    let mut truncated = reference.cut || candidate.cut;
+    if unified.len() > MAX_UNIFIED_BYTES {
+        let end = unified[..floor(&unified, MAX_UNIFIED_BYTES)].rfind('\n').map_or(0, |at| at + 1);
+        unified.truncate(end);
+        truncated = true;
+    }
+    let (mut opcodes, cut) = opcodes(reference, candidate);
+    truncated |= cut;
+    opcodes.truncate(MAX_OPCODES);
+    CodeDiff {
+        language,
+        identical: old == new && !reference.cut && !candidate.cut,
+        reference_instructions: instructions(reference),
+        candidate_instructions: instructions(candidate),
+        added: count(ChangeTag::Insert) as u64,
+        removed: count(ChangeTag::Delete) as u64,
+        unified,
+        truncated,
+        opcodes,
+    }
+}
+
+fn instructions(of: &Instructions) -> u64 {
+    of.lines.iter().filter(|line| opcode(line).is_some()).count() as u64
+}
+
+fn opcodes(reference: &Instructions, candidate: &Instructions) -> (Vec<OpcodeCount>, bool) {
+    let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for name in reference.lines.iter().filter_map(|line| opcode(line)) {
+        counts.entry(name).or_default().0 += 1;
+    }
+    for name in candidate.lines.iter().filter_map(|line| opcode(line)) {
+        counts.entry(name).or_default().1 += 1;
+    }
+    let mut different: Vec<OpcodeCount> = counts
+        .into_iter()
+        .filter(|(_, (reference, candidate))| reference != candidate)
+        .map(|(opcode, (reference, candidate))| OpcodeCount {
+            opcode: opcode.to_owned(),
+            reference,
+            candidate,
+        })
+        .collect();
+    different.sort_by_key(|count| std::cmp::Reverse(count.reference.abs_diff(count.candidate)));
+    let cut = different.len() > MAX_OPCODES;
+    (different, cut)
+}
+
+/// The last place at or before `at` where a character begins.
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}

@@ -1,0 +1,187 @@
+//! What kernels ask of a device, by exact counts: for devices whose times say nothing.
+//!
+//! Two counts stand for the whole. *Warp instructions* are what the schedulers of a multiprocessor
+//! issue, whether all lanes of a warp take part or one: instructions of threads would not show
+//! divergence. *Sectors of global memory* (32 bytes each, of loads, stores, atomics and reductions)
+//! are what is asked of the caches and of memory: bytes would not show accesses that
+//! lie scattered. Most kernels are bound by one of the two, and counts cannot tell by which. So one
+//! kernel does less work than another only if it takes less of one and no more of the other, and
+//! there is no verdict on a trade of one for the other.
+//!
+//! Both are the same in every run: a difference of one is a difference. None of it is time.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Sectors of global memory, by the emulator's names.
+const SECTORS: [&str; 4] = [
+    "global_load_sectors",
+    "global_store_sectors",
+    "global_atomic_sectors",
+    "global_reduction_sectors",
+];
+
+/// Counts that kernels are compared by, by the emulator's names: what a kernel does, and what it asks
+/// of memory.
+pub const COMPARED_COUNTS: [&str; 8] = [
+    "warp_instructions",
+    "thread_instructions",
+    "global_load_sectors",
+    "global_store_sectors",
+    "global_atomic_operations",
+    "shared_load_wavefronts",
+    "shared_store_wavefronts",
+    "barriers",
+];
+
+/// What one launch does, counted on the emulated device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Counted {
+    /// Instructions that warps execute, of the PTX: machine code may have others.
+    pub warp_instructions: u64,
+    /// Sectors of 32 bytes of global memory that loads, stores, atomics and reductions access.
+    pub global_sectors: u64,
+}
+
+/// How one kernel's work compares with another's. It says nothing of their times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CountedVerdict {
+    /// Less of one count, and no more of the other.
+    LessWork,
+    /// More of one count, and no less of the other.
+    MoreWork,
+    /// As much of both.
+    SameWork,
+    /// Less of one count and more of the other: counts do not decide.
+    Mixed,
+}
+
+/// A kernel's counts beside the reference's. They say nothing of times.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CountedComparison {
+    /// The verdict on the kernel.
+    pub verdict: CountedVerdict,
+    /// Warp instructions, kernel over reference; absent where the reference has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warp_instructions: Option<f64>,
+    /// Sectors of global memory, kernel over reference; absent where the reference has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub global_sectors: Option<f64>,
+}
+
+/// A kernel's place by its counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CountedRank {
+    /// Index of the kernel.
+    pub index: u32,
+    /// 1 + how many kernels do less work. Those between which counts do not decide may share it.
+    pub rank: u32,
+    /// What it does in one launch.
+    pub counted: Counted,
+}
+
+impl Counted {
+    /// From the emulator's counts of one launch.
+    pub fn of(counts: &BTreeMap<String, u64>) -> Option<Self> {
+        let warp_instructions = *counts.get("warp_instructions")?;
+        let sectors = SECTORS.iter().map(|name| counts.get(*name).copied());
+        // No order of kernels is worth a wrong sum.
+        let global_sectors = sectors.sum::<Option<u64>>()?;
+        Some(Self { warp_instructions, global_sectors })
+    }
+
+    /// Beside a reference.
+    pub fn beside(self, reference: Counted) -> CountedComparison {
+        let ratio =
+            |own: u64, reference: u64| (reference > 0).then(|| own as f64 / reference as f64);
+        CountedComparison {
+            verdict: self.verdict(reference),
+            warp_instructions: ratio(self.warp_instructions, reference.warp_instructions),
+            global_sectors: ratio(self.global_sectors, reference.global_sectors),
+        }
+    }
+
+    fn verdict(self, reference: Counted) -> CountedVerdict {
+        use std::cmp::Ordering::{Equal, Greater, Less};
+        let instructions = self.warp_instructions.cmp(&reference.warp_instructions);
+        match (instructions, self.global_sectors.cmp(&reference.global_sectors)) {
+            (Equal, Equal) => CountedVerdict::SameWork,
+            (Less | Equal, Less | Equal) => CountedVerdict::LessWork,
+            (Greater | Equal, Greater | Equal) => CountedVerdict::MoreWork,
+            (Less, Greater) | (Greater, Less) => CountedVerdict::Mixed,
+        }
+    }
+}
+
+/// The kernels that were counted, by rank, and where that is equal by index. Each is compared with
+/// each, so their number is to be bounded.
+pub fn rank_counted(kernels: &[Option<Counted>]) -> Vec<CountedRank> {
+    let counted = || kernels.iter().copied().flatten();
+    let places = kernels.iter().enumerate().filter_map(|(index, kernel)| {
+        let own = (*kernel)?;
+        let less = |other: &Counted| other.verdict(own) == CountedVerdict::LessWork;
+        let rank = 1 + counted().filter(less).count() as u32;
+        Some(CountedRank { index: index as u32, rank, counted: own })
+    });
+    let mut places = places.collect::<Vec<_>>();
+    places.sort_by_key(|place| place.rank);
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(warp_instructions: u64, global_sectors: u64) -> Counted {
+        Counted { warp_instructions, global_sectors }
+    }
+
+    #[test]
+    fn one_count_decides_where_the_other_does_not_object() {
+        let reference = counted(100, 40);
+        for (own, verdict) in [
+            (counted(100, 40), CountedVerdict::SameWork),
+            (counted(99, 40), CountedVerdict::LessWork),
+            (counted(100, 39), CountedVerdict::LessWork),
+            (counted(99, 39), CountedVerdict::LessWork),
+            (counted(101, 40), CountedVerdict::MoreWork),
+            (counted(100, 41), CountedVerdict::MoreWork),
+            (counted(99, 41), CountedVerdict::Mixed),
+            (counted(101, 39), CountedVerdict::Mixed),
+        ] {
+            assert_eq!(own.beside(reference).verdict, verdict, "{own:?}");
+        }
+        let beside = counted(150, 10).beside(reference);
+        assert_eq!((beside.warp_instructions, beside.global_sectors), (Some(1.5), Some(0.25)));
+        assert_eq!(counted(1, 1).beside(counted(1, 0)).global_sectors, None);
+    }
+
+    #[test]
+    fn sectors_are_those_of_all_accesses_and_none_may_be_missing() {
+        let mut counts = BTreeMap::from([("warp_instructions".to_owned(), 7)]);
+        for (name, count) in SECTORS.into_iter().zip([1, 20, 300, 4000]) {
+            assert_eq!(Counted::of(&counts), None);
+            counts.insert(name.to_owned(), count);
+        }
+        assert_eq!(Counted::of(&counts), Some(counted(7, 4321)));
+    }
+
+    #[test]
+    fn ranks_count_those_that_do_less() {
+        let kernels = [
+            Some(counted(100, 40)),
+            None,
+            Some(counted(50, 40)),
+            // A trade against the one before: neither is ahead of the other.
+            Some(counted(60, 20)),
+            Some(counted(100, 40)),
+            Some(counted(200, 80)),
+        ];
+        let ranks: Vec<_> =
+            rank_counted(&kernels).iter().map(|place| (place.index, place.rank)).collect();
+        assert_eq!(ranks, [(2, 1), (3, 1), (0, 3), (4, 3), (5, 5)]);
+    }
+}

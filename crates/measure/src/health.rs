@@ -1,0 +1,288 @@
+//! Whether the device was well while it was measured.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A batch whose clock is below this share of the batches' median clock does not count.
+const CLOCK_DROP: f64 = 0.9;
+/// A clock below this share of the device's peak is worth saying.
+const LOW_CLOCK: f64 = 0.75;
+
+/// Why a device does not run at its highest clock: the bits of NVML's
+/// `nvmlDeviceGetCurrentClocksEventReasons` (`nvmlClocksEventReason*`, before that
+/// `nvmlClocksThrottleReason*`, in `nvml.h`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ThrottleReason {
+    /// Nothing to do.
+    GpuIdle,
+    /// Clocks set by an administrator.
+    ApplicationsClocksSetting,
+    /// The power limit.
+    SwPowerCap,
+    /// The hardware slowed down: temperature, power brake, or too fast a rise of power.
+    HwSlowdown,
+    /// Tied to the clocks of other devices.
+    SyncBoost,
+    /// Temperature, by the driver.
+    SwThermalSlowdown,
+    /// Temperature, by the hardware, to half the clock or less.
+    HwThermalSlowdown,
+    /// The power supply asked for less.
+    HwPowerBrakeSlowdown,
+    /// The clocks of a display.
+    DisplayClockSetting,
+    /// A bit that this version does not know.
+    Unknown,
+}
+
+/// The bits, lowest first.
+const BITS: [(u64, ThrottleReason); 9] = [
+    (0x1, ThrottleReason::GpuIdle),
+    (0x2, ThrottleReason::ApplicationsClocksSetting),
+    (0x4, ThrottleReason::SwPowerCap),
+    (0x8, ThrottleReason::HwSlowdown),
+    (0x10, ThrottleReason::SyncBoost),
+    (0x20, ThrottleReason::SwThermalSlowdown),
+    (0x40, ThrottleReason::HwThermalSlowdown),
+    (0x80, ThrottleReason::HwPowerBrakeSlowdown),
+    (0x100, ThrottleReason::DisplayClockSetting),
+];
+
+impl ThrottleReason {
+    /// Whether times taken meanwhile are not the kernel's: heat and faults of the supply, which come
+    /// from what ran before and from the room. A power cap is not among them: it is how many devices
+    /// run all day, and drawing power is a property of the kernel.
+    pub fn invalidates_timing(self) -> bool {
+        matches!(
+            self,
+            Self::HwSlowdown
+                | Self::SwThermalSlowdown
+                | Self::HwThermalSlowdown
+                | Self::HwPowerBrakeSlowdown
+        )
+    }
+}
+
+/// The reasons that a set of NVML bits names, [`ThrottleReason::Unknown`] at the end if there are
+/// others.
+pub fn throttle_reasons(bits: u64) -> Vec<ThrottleReason> {
+    let known = BITS.iter().fold(0, |mask, (bit, _)| mask | bit);
+    let named = BITS.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, reason)| *reason);
+    named.chain((bits & !known != 0).then_some(ThrottleReason::Unknown)).collect()
+}
+
+/// Whether one of the bits says that times taken meanwhile are not the kernel's.
+pub fn invalidates_timing(bits: u64) -> bool {
+    BITS.iter().any(|(bit, reason)| bits & bit != 0 && reason.invalidates_timing())
+}
+
+/// The device as read once, round a batch of samples or a block. What could not be read is `None`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reading {
+    /// Mean SM clock, Hz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sm_clock_hz: Option<f64>,
+    /// NVML's throttle bits, or-ed over the time.
+    #[serde(default)]
+    pub throttle_reasons: u64,
+    /// Temperature, °C.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_c: Option<f64>,
+    /// Power, watts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
+    /// Processes on the device that are not ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_processes: Option<u32>,
+}
+
+/// What is to be known of a reading.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum HealthFlag {
+    /// Slowed down for heat.
+    ThermalThrottle,
+    /// Slowed down by the hardware, for its supply or for a reason it does not give.
+    HwSlowdown,
+    /// At the power limit.
+    PowerCap,
+    /// Below three quarters of the peak clock.
+    LowClock,
+    /// Other processes use the device.
+    Contention,
+    /// The clock could not be read.
+    ClockUnknown,
+}
+
+/// The flags of a reading, on a device whose peak SM clock is `peak_hz` (0 if not known).
+pub fn health_flags(reading: &Reading, peak_hz: f64) -> Vec<HealthFlag> {
+    let bits = reading.throttle_reasons;
+    let low = reading.sm_clock_hz.is_some_and(|hz| hz < LOW_CLOCK * peak_hz);
+    [
+        (bits & 0x60 != 0, HealthFlag::ThermalThrottle),
+        (bits & 0x88 != 0, HealthFlag::HwSlowdown),
+        (bits & 0x4 != 0, HealthFlag::PowerCap),
+        (low, HealthFlag::LowClock),
+        (reading.other_processes.is_some_and(|n| n > 0), HealthFlag::Contention),
+        (reading.sm_clock_hz.is_none(), HealthFlag::ClockUnknown),
+    ]
+    .into_iter()
+    .filter_map(|(holds, flag)| holds.then_some(flag))
+    .collect()
+}
+
+/// Successive samples, and the device meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Batch {
+    /// Number of samples.
+    pub samples: u32,
+    /// The device.
+    pub reading: Reading,
+}
+
+/// Why samples do not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RejectReason {
+    /// The device slowed down for heat or for its power supply.
+    ThermalThrottle,
+    /// The clock was more than a tenth below that of the other batches.
+    ClockDrop,
+}
+
+/// How many samples do not count for one reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RejectCount {
+    /// The reason.
+    pub reason: RejectReason,
+    /// Samples.
+    pub count: u32,
+}
+
+/// Which samples count.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Screened {
+    /// For every batch why it does not count, or `None`.
+    pub batches: Vec<Option<RejectReason>>,
+    /// How many samples do not count, and why; without reasons that did not occur.
+    pub rejected: Vec<RejectCount>,
+    /// Samples that count.
+    pub kept: u32,
+}
+
+impl Screened {
+    /// Whether there were samples and none counts: the result `no_valid_samples`.
+    pub fn no_valid_samples(&self) -> bool {
+        self.kept == 0 && !self.rejected.is_empty()
+    }
+}
+
+/// Screens the batches of one measurement, by the device's state alone: no rule looks at a time, so
+/// none can choose among times.
+///
+/// A batch does not count while the device throttles for heat or supply (`thermal_throttle`), or
+/// where its mean SM clock is below 90 % of the median clock of the batches that did not throttle
+/// (`clock_drop`). The comparison is with its like, not with the peak: a device at its power limit
+/// runs steadily below the peak, and a limit low enough to allow that (75 % is in use elsewhere)
+/// would let a fall of a quarter pass. The rule for clocks alone never rejects half of the batches.
+pub fn screen(batches: &[Batch]) -> Screened {
+    let throttles = |batch: &Batch| invalidates_timing(batch.reading.throttle_reasons);
+    let clock = |batch: &Batch| batch.reading.sm_clock_hz.filter(|hz| hz.is_finite() && *hz > 0.0);
+    let mut clocks: Vec<f64> = batches.iter().filter(|b| !throttles(b)).filter_map(clock).collect();
+    clocks.sort_unstable_by(f64::total_cmp);
+    // The lower of the middle two, so that half at most lies below it.
+    let median = clocks.get(clocks.len().saturating_sub(1) / 2).copied().unwrap_or(0.0);
+    let reasons: Vec<Option<RejectReason>> = batches
+        .iter()
+        .map(|batch| {
+            if throttles(batch) {
+                Some(RejectReason::ThermalThrottle)
+            } else {
+                clock(batch)
+                    .is_some_and(|hz| hz < CLOCK_DROP * median)
+                    .then_some(RejectReason::ClockDrop)
+            }
+        })
+        .collect();
+    let count = |reason: Option<RejectReason>| {
+        let of_reason = batches.iter().zip(&reasons).filter(|(_, r)| **r == reason);
+        of_reason.fold(0_u32, |sum, (batch, _)| sum.saturating_add(batch.samples))
+    };
+    let rejected = [RejectReason::ThermalThrottle, RejectReason::ClockDrop]
+        .map(|reason| RejectCount { reason, count: count(Some(reason)) });
+    Screened {
+        rejected: rejected.into_iter().filter(|r| r.count > 0).collect(),
+        kept: count(None),
+        batches: reasons,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(ghz: f64, bits: u64) -> Batch {
+        let reading =
+            Reading { sm_clock_hz: Some(ghz * 1e9), throttle_reasons: bits, ..Reading::default() };
+        Batch { samples: 10, reading }
+    }
+
+    #[test]
+    fn bits_have_names() {
+        use ThrottleReason::{HwSlowdown, HwThermalSlowdown, SwPowerCap, Unknown};
+        assert!(throttle_reasons(0).is_empty());
+        assert_eq!(throttle_reasons(0x4c), [SwPowerCap, HwSlowdown, HwThermalSlowdown]);
+        assert_eq!(throttle_reasons(0x4 | 1 << 40), [SwPowerCap, Unknown]);
+        let invalid: Vec<u64> =
+            (0..10).map(|i| 1 << i).filter(|bit| invalidates_timing(*bit)).collect();
+        assert_eq!(invalid, [0x8, 0x20, 0x40, 0x80]);
+    }
+
+    #[test]
+    fn flags_of_a_reading() {
+        use HealthFlag::{
+            ClockUnknown, Contention, HwSlowdown, LowClock, PowerCap, ThermalThrottle,
+        };
+        let reading = Reading {
+            sm_clock_hz: Some(1.4e9),
+            throttle_reasons: 0x4c,
+            other_processes: Some(1),
+            ..Reading::default()
+        };
+        let all = [ThermalThrottle, HwSlowdown, PowerCap, LowClock, Contention];
+        assert_eq!(health_flags(&reading, 1.98e9), all);
+        assert!(!health_flags(&reading, 0.0).contains(&LowClock));
+        assert_eq!(health_flags(&Reading::default(), 1.98e9), [ClockUnknown]);
+    }
+
+    #[test]
+    fn a_steady_low_clock_counts_and_a_fall_does_not() {
+        let steady = screen(&[batch(1.3, 0x4), batch(1.31, 0x4), batch(1.29, 0x4)]);
+        assert_eq!((steady.kept, steady.rejected.len()), (30, 0));
+        let fall = screen(&[batch(1.9, 0), batch(1.9, 0), batch(1.5, 0), batch(1.98, 0x40)]);
+        assert_eq!(
+            fall.batches,
+            [None, None, Some(RejectReason::ClockDrop), Some(RejectReason::ThermalThrottle)]
+        );
+        assert_eq!(fall.kept, 20);
+        assert_eq!(fall.rejected[0].count + fall.rejected[1].count, 20);
+        assert!(!fall.no_valid_samples());
+    }
+
+    #[test]
+    fn all_rejected_is_a_result_and_nothing_is_not() {
+        let hot = screen(&[batch(1.9, 0x20); 3]);
+        assert!(hot.no_valid_samples());
+        let expected = RejectCount { reason: RejectReason::ThermalThrottle, count: 30 };
+        assert_eq!(hot.rejected, [expected]);
+        assert!(!screen(&[]).no_valid_samples());
+        let unknown = Batch { samples: 5, reading: Reading::default() };
+        assert_eq!(screen(&[unknown]).kept, 5);
+        // Two halves: the median is the lower, and neither is rejected.
+        assert_eq!(screen(&[batch(1.0, 0), batch(2.0, 0)]).kept, 20);
+    }
+}

@@ -1,0 +1,47 @@
+//! Numbers from samples: pure statistics, no clock and no I/O.
+//!
+//! What to measure ([`StopRule`], [`Preset`]), whether it suffices ([`decide`]), whether the device
+//! was well ([`screen`]), what the samples say ([`Summary`]), whether that is possible
+//! ([`speed_of_light`]), what was achieved ([`rates`]), which of two kernels is faster ([`paired`]), and which does less work where
+//! times say nothing ([`Counted`]).
+
+#![forbid(unsafe_code)]
+
+mod counted;
+mod dependence;
+mod floor;
+mod health;
+mod modes;
+pub mod paired;
+mod plan;
+mod presets;
+pub mod random;
+mod rates;
+mod stats;
+mod stopping;
+mod summary;
+
+pub use counted::{
+    COMPARED_COUNTS, Counted, CountedComparison, CountedRank, CountedVerdict, rank_counted,
+};
+pub use dependence::{DEPENDENT_ABOVE, median_variance_inflation};
+pub use floor::{
+    FloorDevice, FloorLimit, SpeedOfLight, compute_floor_ms, memory_floor_ms, peak_flops_per_clock,
+    speed_of_light,
+};
+pub use health::{
+    Batch, HealthFlag, Reading, RejectCount, RejectReason, Screened, ThrottleReason, health_flags,
+    invalidates_timing, screen, throttle_reasons,
+};
+pub use modes::{TwoModes, two_modes};
+pub use plan::{
+    FIRST_LOOK, HALF_WIDTH, MAX_TRIALS, StopRule, WARMUP_BATCH, geometric_looks, is_stable,
+};
+pub use presets::{CompareBudget, GatePolicy, MeasurementBudget, Preset, PresetError};
+pub use rates::{BytesFrom, Rates, rates};
+pub use stats::{
+    RuntimeStats, Sorted, coefficient_of_variation, lag1_autocorrelation, mean, runtime_stats,
+    sample_std,
+};
+pub use stopping::{Decision, StopReason, decide, half_width};
+pub use summary::Summary;

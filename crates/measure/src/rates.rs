@@ -1,0 +1,141 @@
+//! What a kernel achieved: its work by its time, beside what the device can.
+//!
+//! The work is what the contract declares. Where it declares no bytes, each tensor is taken to be
+//! moved once, which is an assumption: a kernel may read a part of an input only, or all of it
+//! again and again. So nothing is ever refused for these figures; what refuses a kernel is
+//! [`super::speed_of_light`], of declared work alone.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::floor::{FloorDevice, FloorLimit, compute_floor_ms, peak_bytes_per_second};
+use warpgauge_model::Work;
+
+/// Where the bytes of a rate come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BytesFrom {
+    /// The contract's `work.bytes`.
+    Declared,
+    /// The tensors, each moved once: an assumption.
+    Buffers,
+}
+
+/// The work of a launch by its median time, and how near that is to the device's peak.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rates {
+    /// Bytes that a launch moves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<f64>,
+    /// Where `bytes` come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_from: Option<BytesFrom>,
+    /// `bytes` by the median time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<f64>,
+    /// Peak of device memory, bytes per second, by the driver's clock and bus width.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_bytes_per_second: Option<f64>,
+    /// The contract's `work.flops`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops: Option<f64>,
+    /// `flops` by the median time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops_per_second: Option<f64>,
+    /// Time of this work at the device's peaks, with every byte through device memory,
+    /// milliseconds: the longer of bytes and operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_ms: Option<f64>,
+    /// Which of them is longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<FloorLimit>,
+    /// `least_ms` by the median time: the part of the speed of light that was reached. More than 1
+    /// where caches hold what need not be moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_speed_of_light: Option<f64>,
+}
+
+/// The rates of declared work; where no bytes are declared, of `buffer_bytes`. `None` if there is
+/// neither, or no time.
+pub fn rates(
+    work: Option<&Work>,
+    buffer_bytes: Option<f64>,
+    device: &FloorDevice,
+    median_ms: f64,
+) -> Option<Rates> {
+    let positive = |value: Option<f64>| value.filter(|value| value.is_finite() && *value > 0.0);
+    let declared = positive(work.and_then(|work| work.bytes));
+    let flops = positive(work.and_then(|work| work.flops));
+    let (bytes, bytes_from) = match (declared, positive(buffer_bytes)) {
+        (Some(bytes), _) => (Some(bytes), Some(BytesFrom::Declared)),
+        (None, Some(bytes)) => (Some(bytes), Some(BytesFrom::Buffers)),
+        (None, None) => (None, None),
+    };
+    if (bytes.is_none() && flops.is_none()) || !(median_ms.is_finite() && median_ms > 0.0) {
+        return None;
+    }
+    let peak = peak_bytes_per_second(device);
+    let moved = bytes.zip(peak).map(|(bytes, peak)| (bytes / peak * 1e3, FloorLimit::Memory));
+    let done = flops.and_then(|flops| compute_floor_ms(flops, device).ok());
+    let done = done.map(|(ms, _)| (ms, FloorLimit::Compute));
+    let least = [moved, done].into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0));
+    Some(Rates {
+        bytes,
+        bytes_from,
+        bytes_per_second: bytes.map(|bytes| bytes / median_ms * 1e3),
+        peak_bytes_per_second: peak,
+        flops,
+        flops_per_second: flops.map(|flops| flops / median_ms * 1e3),
+        least_ms: least.map(|(ms, _)| ms),
+        limit: least.map(|(_, limit)| limit),
+        of_speed_of_light: least.map(|(ms, _)| ms / median_ms),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::floor::tests::H200;
+    use crate::speed_of_light;
+    use warpgauge_model::CacheState;
+
+    const MEGA: f64 = 1_048_576.0;
+
+    /// The sum of two vectors of 1 Mi floats takes 8.048 µs: 12.6 MB at 4.9 TB/s are 2.56 µs of
+    /// them, whether or not L2 could hold it all.
+    #[test]
+    fn small_kernels_have_a_share_of_the_peak_too() {
+        let work = Work { bytes: Some(12.0 * MEGA), flops: Some(MEGA) };
+        let found = rates(Some(&work), None, &H200, 0.008_048).unwrap();
+        assert_eq!(
+            (found.bytes_from, found.limit),
+            (Some(BytesFrom::Declared), Some(FloorLimit::Memory))
+        );
+        assert!((found.of_speed_of_light.unwrap() - 0.3181).abs() < 0.001, "{found:?}");
+        assert!((found.bytes_per_second.unwrap() - 1.5634e12).abs() < 1e9);
+        assert!((found.flops_per_second.unwrap() - 1.3029e11).abs() < 1e8);
+        // The floor that refuses kernels stays as low as it must be.
+        let floor = speed_of_light(&work, &H200, CacheState::Cold);
+        assert!(floor.floor_ms.unwrap() < 1e-6);
+    }
+
+    #[test]
+    fn undeclared_bytes_are_those_of_the_buffers_and_refuse_nothing() {
+        let flops = Work { bytes: None, flops: Some(1.0) };
+        for work in [None, Some(&flops)] {
+            let found = rates(work, Some(12.0 * MEGA), &H200, 0.001).unwrap();
+            assert_eq!(found.bytes_from, Some(BytesFrom::Buffers));
+            assert!(found.of_speed_of_light.unwrap() > 1.0, "faster than moving it all");
+        }
+        let floor = speed_of_light(&flops, &H200, CacheState::Cold);
+        assert!(!floor.excludes(0.001));
+        let both = Work { bytes: Some(5.0), flops: None };
+        assert_eq!(rates(Some(&both), Some(7.0), &H200, 1.0).unwrap().bytes, Some(5.0));
+        assert_eq!(rates(None, None, &H200, 1.0), None);
+        assert_eq!(rates(Some(&both), None, &H200, 0.0), None);
+        let unknown = FloorDevice { memory_clock_khz: 0, ..H200 };
+        let found = rates(Some(&both), None, &unknown, 1.0).unwrap();
+        assert_eq!((found.least_ms, found.of_speed_of_light), (None, None));
+        assert_eq!(found.bytes_per_second, Some(5e3), "what was achieved is known all the same");
+    }
+}

@@ -1,0 +1,141 @@
+//! Why a tool told nothing: stable codes, each with what would help.
+
+use super::unavailable::Unavailable;
+
+macro_rules! causes {
+    ($($(#[doc = $doc:literal])+ $variant:ident, $code:literal, $remedy:literal;)*) => {
+        /// Why a tool told nothing.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Cause {
+            $($(#[doc = $doc])+ $variant,)*
+        }
+
+        impl Cause {
+            /// Every cause.
+            pub const ALL: &[Cause] = &[$(Cause::$variant),*];
+
+            /// Stable code, as answers have it.
+            pub fn code(self) -> &'static str {
+                match self {
+                    $(Cause::$variant => $code,)*
+                }
+            }
+
+            /// What would help.
+            pub fn remedy(self) -> &'static str {
+                match self {
+                    $(Cause::$variant => $remedy,)*
+                }
+            }
+        }
+    };
+}
+
+causes! {
+    /// The driver lets only administrators read counters.
+    NoPermission, "no_permission",
+        "load the driver with NVreg_RestrictProfilingToAdminUsers=0, or give the service \
+         CAP_SYS_ADMIN; `RmProfilingAdminOnly` in /proc/driver/nvidia/params tells the setting";
+    /// Another process holds the counters.
+    CountersBusy, "counters_busy",
+        "end or pause the other profiler, e.g. `dcgmi profile --pause`, and try again; one process \
+         at a time can read counters, on all GPUs of a machine";
+    /// The tool cannot load the driver's part that reads counters.
+    NoProfilerLibrary, "no_profiler_library",
+        "let the container see the driver's libraries (NVIDIA_DRIVER_CAPABILITIES=all), or run \
+         outside of the sandbox";
+    /// The tool and the driver do not fit.
+    DriverMismatch, "driver_mismatch",
+        "install a tool as new as the driver, or a newer driver";
+    /// The tool does not know the GPU, or no longer.
+    UnsupportedDevice, "unsupported_device",
+        "install a version of the tool that supports this GPU";
+    /// The GPU has no monitoring of its own use.
+    NoMonitoring, "no_monitoring",
+        "run the contract on a Hopper GPU or later, with a driver of CUDA 12 or later";
+    /// Virtual or partitioned GPUs, or confidential computing.
+    UnsupportedMode, "unsupported_mode",
+        "counters are closed to virtual machines, partitions and confidential computing unless the \
+         host allows them: ask who runs it";
+    /// The tool found no driver.
+    NoDriver, "no_driver",
+        "install the driver, and take stubs of libcuda.so off the library path";
+    /// The program launched nothing that was asked for.
+    NoKernel, "no_kernel",
+        "check that the kernel ran, and that the filter names it";
+    /// The metrics take more launches than are allowed.
+    TooManyPasses, "too_many_passes",
+        "ask for fewer metrics; `POST /profile/plan` tells how many passes they take";
+    /// A metric has no such name here.
+    UnknownMetric, "unknown_metric",
+        "leave the metric out; `ncu --query-metrics` lists those that there are";
+    /// The tool could not profile this kernel.
+    KernelFailed, "kernel_not_profiled",
+        "try again with fewer metrics; if it stays, the tool's log says more";
+    /// The tool could not write its own files.
+    NoFiles, "no_tool_files",
+        "give the tool a HOME and a TMPDIR that it can write to, and its sections directory";
+    /// The disk is full.
+    DiskFull, "disk_full",
+        "free some space where TMPDIR is";
+    /// The program under the tool failed.
+    ApplicationFailed, "application_failed",
+        "run the kernel without the tool first: it fails by itself, or the tool disturbs it";
+    /// The tool's export is older than its report.
+    StaleExport, "stale_export",
+        "export again with --force-export=true";
+    /// The report holds no such data.
+    NoData, "no_data",
+        "the program did nothing of the kind while it was traced: trace all of it";
+    /// The tool has no report of that name.
+    UnknownReport, "unknown_report",
+        "use a report of this version of the tool; `nsys stats --help-reports` lists them";
+    /// The tool did not end in time.
+    TimedOut, "timed_out",
+        "allow the tool more time, or ask for fewer metrics";
+    /// The tool was killed or died.
+    ToolDied, "tool_died",
+        "see the tool's log; a lack of memory is the usual cause";
+    /// There is no such tool here.
+    NoTool, "no_tool",
+        "install the tool, or put it on the PATH";
+    /// What the tool wrote cannot be read.
+    Unreadable, "unreadable_output",
+        "keep the file and report it: this version of the tool writes what is not expected";
+    /// The tool failed in a way that is not known.
+    Unknown, "tool_failed",
+        "see the tool's log";
+}
+
+impl Unavailable {
+    /// What it stands for, if this version knows the code.
+    pub fn cause(&self) -> Option<Cause> {
+        Cause::ALL.iter().copied().find(|cause| cause.code() == self.code)
+    }
+}
+
+impl Cause {
+    /// As answers have it, with what happened in particular.
+    pub fn because(self, reason: impl Into<String>) -> Unavailable {
+        Unavailable {
+            code: self.code().to_owned(),
+            reason: reason.into(),
+            remedy: self.remedy().to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_plain() {
+        let codes: BTreeSet<&str> = Cause::ALL.iter().map(|cause| cause.code()).collect();
+        assert_eq!(codes.len(), Cause::ALL.len());
+        let plain = |c: char| c.is_ascii_lowercase() || c == '_';
+        assert!(codes.iter().all(|code| code.chars().all(plain)));
+    }
+}

@@ -1,0 +1,78 @@
+//! Devices as their driver describes them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::requirements::DeviceOffer;
+use super::target::Target;
+use super::unavailable::Unavailable;
+
+/// A device as the driver describes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    /// CUDA ordinal.
+    pub ordinal: u32,
+    /// `cuda` or `emulator`.
+    pub kind: DeviceKind,
+    /// Product name.
+    pub name: String,
+    /// UUID, `GPU-…`.
+    pub uuid: String,
+    /// What to compile for.
+    pub target: Target,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Device memory, bytes.
+    pub memory_bytes: u64,
+    /// L2 cache, bytes.
+    pub l2_bytes: u64,
+    /// Peak SM clock, kHz.
+    pub clock_khz: u32,
+    /// Peak memory clock, kHz.
+    pub memory_clock_khz: u32,
+    /// Memory bus width, bits.
+    pub memory_bus_bits: u32,
+    /// Shared memory one block may opt in to, bytes.
+    pub max_shared_optin_bytes: u32,
+    /// PCI address, `0000:1b:00.0`.
+    pub pci_bus_id: String,
+    /// What one multiprocessor holds at once.
+    pub sm: SmLimits,
+    /// Why the driver's monitoring (GPM) tells nothing of it; `None`: it does.
+    pub unmonitored: Option<Unavailable>,
+}
+
+impl DeviceInfo {
+    /// The device, as far as orders can require it.
+    pub fn offer(&self) -> DeviceOffer {
+        let compute_capability = self.target.compute_capability;
+        DeviceOffer { kind: self.kind, compute_capability, name: self.name.clone() }
+    }
+}
+
+/// What one multiprocessor holds at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SmLimits {
+    /// Threads.
+    pub threads: u32,
+    /// Blocks; 0 if the driver does not say.
+    pub blocks: u32,
+    /// 32-bit registers.
+    pub registers: u32,
+    /// Shared memory, bytes.
+    pub shared_bytes: u32,
+    /// Shared memory that each block occupies beyond its own, bytes.
+    pub reserved_shared_bytes: u32,
+}
+
+/// Where a kernel runs. Times of different kinds are never compared.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceKind {
+    /// A GPU through NVIDIA's driver.
+    Cuda,
+    /// The CPU, executing PTX.
+    Emulator,
+}

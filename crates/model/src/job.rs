@@ -1,0 +1,105 @@
+//! What a job is for, and where it stands.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where a job stands.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum JobState {
+    /// Accepted.
+    Submitted,
+    /// Waiting for a device.
+    Queued,
+    /// Compiling.
+    Compiling,
+    /// On the device, and what it leaves is compared with what is expected.
+    Validating,
+    /// On the device.
+    Profiling,
+    /// Ended; the report is there.
+    Completed,
+    /// Ended without a report.
+    Failed,
+    /// Cancelled by the caller or by shutdown.
+    Cancelled,
+    /// Ended at its deadline.
+    TimedOut,
+}
+
+impl JobState {
+    /// Every state, in the order in which a job may reach them.
+    pub const ALL: [Self; 9] = [
+        Self::Submitted,
+        Self::Queued,
+        Self::Compiling,
+        Self::Profiling,
+        Self::Validating,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+        Self::TimedOut,
+    ];
+
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::Queued => "queued",
+            Self::Compiling => "compiling",
+            Self::Validating => "validating",
+            Self::Profiling => "profiling",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut => "timed_out",
+        }
+    }
+
+    /// Whether nothing comes after it.
+    pub fn is_end(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled | Self::TimedOut)
+    }
+}
+
+/// What a job does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobKind {
+    /// What `POST /evaluate` does.
+    #[default]
+    Evaluate,
+    /// What `POST /execute` does.
+    Execute,
+    /// What `POST /compare` does.
+    Compare,
+    /// What `POST /sweep` does.
+    Sweep,
+    /// What `POST /gate` does.
+    Gate,
+}
+
+/// What is going on with a job.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobStage {
+    /// Accepted; its turn has not come.
+    #[default]
+    Waiting,
+    /// Its source is being compiled.
+    Compiling,
+    /// Its data are being laid out.
+    Preparing,
+    /// It waits for a device.
+    WaitingForDevice,
+    /// Its kernel runs.
+    Running,
+    /// What the kernel left is verified.
+    Verifying,
+    /// Profilers and checkers look at it.
+    Profiling,
+    /// It ended.
+    Ended,
+}

@@ -1,0 +1,41 @@
+//! Facts that every room needs: devices, what code is compiled for, images and what kernels take,
+//! codes of what goes wrong, reasons for what cannot be had, and what jobs are. No I/O, and nothing of
+//! this workspace below it.
+
+#![forbid(unsafe_code)]
+
+pub mod byte_string;
+mod cause;
+mod codes;
+mod conditions;
+mod device;
+mod diagnostic;
+mod error_code;
+mod failure;
+mod host;
+mod image;
+mod job;
+mod observed;
+mod requirements;
+mod resources;
+mod spelling;
+mod target;
+mod timings;
+mod unavailable;
+
+pub use cause::Cause;
+pub use conditions::{CacheState, PresetName, Work};
+pub use device::{DeviceInfo, DeviceKind, SmLimits};
+pub use diagnostic::{Diagnostic, Severity};
+pub use error_code::ErrorCode;
+pub use failure::{FailureCode, FailureStage};
+pub use host::HostPattern;
+pub use image::{Image, ImageFormat};
+pub use job::{JobKind, JobStage, JobState};
+pub use observed::{LaunchCounts, MonitorFacts, MonitorWindow};
+pub use requirements::{COMMON_LANGUAGES, Capabilities, DeviceOffer, Requirements};
+pub use resources::{FunctionFacts, Resources};
+pub use spelling::{edit_distance, nearest};
+pub use target::Target;
+pub use timings::WorkerTimings;
+pub use unavailable::Unavailable;

@@ -1,0 +1,254 @@
+//! What an order requires of whoever carries it out, and what an executor has.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::device::DeviceKind;
+
+/// Languages that every executor takes: no order has to require them.
+pub const COMMON_LANGUAGES: [&str; 4] = ["cuda", "ptx", "cubin", "fatbin"];
+
+/// Longest name of a GPU that can be required, bytes.
+pub const MAX_GPU_MODEL_BYTES: usize = 96;
+
+/// What the device of an order must be, and what must be installed beside it. Nothing said: any device
+/// will do.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(deny_unknown_fields)]
+pub struct Requirements {
+    /// `cuda`: a GPU; `emulator`: the emulated device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceKind>,
+    /// Exactly this compute capability, e.g. `sm_90`; `sm_90a` is the same device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[sS][mM]_[0-9]{2,3}[af]?$"))]
+    pub architecture: Option<String>,
+    /// Words of the product name, in any case: `H200` asks for any device of the name `NVIDIA H200`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 96))]
+    pub gpu_model: Option<String>,
+    /// Tools that must be usable: `ncu`, `nsys`, `compute-sanitizer`.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tools: BTreeSet<String>,
+    /// Languages of its kernels beyond the [common ones](COMMON_LANGUAGES); they follow from the order.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    #[schemars(skip)]
+    pub languages: BTreeSet<String>,
+}
+
+impl Requirements {
+    /// Whether anybody can take the order.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The same requirements always as the same text; none without any. [`Self::of_key`] reads it.
+    pub fn key(&self) -> Option<String> {
+        if self.is_empty() {
+            return None;
+        }
+        let lower = |text: &Option<String>| text.as_deref().map(normal);
+        let plain = |text: String| text.trim_end_matches(['a', 'f']).to_owned();
+        let same = Self {
+            architecture: lower(&self.architecture).map(plain),
+            gpu_model: lower(&self.gpu_model),
+            ..self.clone()
+        };
+        // Strings, a plain enum and sets of strings can be written as JSON.
+        serde_json::to_string(&same).ok()
+    }
+
+    /// What a key says; `None` if it is of another version, which nobody here can judge.
+    pub fn of_key(key: &str) -> Option<Self> {
+        serde_json::from_str(key).ok()
+    }
+
+    /// What is not well said: field and what is expected.
+    pub fn problem(&self) -> Option<(&'static str, String)> {
+        if let Some(text) = &self.architecture
+            && compute_capability(text).is_none()
+        {
+            let short: String = text.chars().take(40).collect();
+            return Some(("architecture", format!("expected e.g. `sm_90`, got {short:?}")));
+        }
+        if let Some(model) = &self.gpu_model
+            && (normal(model).is_empty() || model.len() > MAX_GPU_MODEL_BYTES)
+        {
+            let expected = format!(
+                "expected words of a product name, e.g. `H200`, of at most {MAX_GPU_MODEL_BYTES} bytes"
+            );
+            return Some(("gpu_model", expected));
+        }
+        None
+    }
+
+    /// Whether a device is what is required of it.
+    pub fn is_met_by(&self, device: &DeviceOffer) -> bool {
+        self.device.is_none_or(|kind| kind == device.kind)
+            && self
+                .architecture
+                .as_deref()
+                .is_none_or(|text| compute_capability(text) == Some(device.compute_capability))
+            && self.gpu_model.as_deref().is_none_or(|model| has_words(&device.name, model))
+    }
+}
+
+/// What an executor has, as far as orders can require it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// Its devices, those that do not work at the moment too.
+    pub devices: Vec<DeviceOffer>,
+    /// Tools that can be used.
+    pub tools: BTreeSet<String>,
+    /// Languages beyond the [common ones](COMMON_LANGUAGES).
+    pub languages: BTreeSet<String>,
+}
+
+/// A device, as far as orders can require it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceOffer {
+    /// GPU or emulated.
+    pub kind: DeviceKind,
+    /// Major and minor.
+    pub compute_capability: (u32, u32),
+    /// Product name.
+    pub name: String,
+}
+
+impl Capabilities {
+    /// Whether an order can be carried out with these.
+    ///
+    /// # Errors
+    /// The first thing that is missing, and what there is instead.
+    pub fn meet(&self, order: &Requirements) -> Result<(), String> {
+        if !self.devices.iter().any(|device| order.is_met_by(device)) {
+            let there = self.devices.iter().map(DeviceOffer::describe).collect::<Vec<_>>();
+            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+            return Err(format!("no device is {}; there is: {there}", order.describe_device()));
+        }
+        for (what, wanted, there) in
+            [("tool", &order.tools, &self.tools), ("language", &order.languages, &self.languages)]
+        {
+            if let Some(missing) = wanted.difference(there).next() {
+                let there = there.iter().map(String::as_str).collect::<Vec<_>>();
+                let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+                return Err(format!("{what} `{missing}` is not there; there is: {there}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl DeviceOffer {
+    fn describe(&self) -> String {
+        let (major, minor) = self.compute_capability;
+        format!("{} (sm_{major}{minor})", self.name)
+    }
+}
+
+impl Requirements {
+    fn describe_device(&self) -> String {
+        let kind = match self.device {
+            Some(DeviceKind::Cuda) => "a GPU",
+            Some(DeviceKind::Emulator) => "the emulated device",
+            None => "a device",
+        };
+        let model = self.gpu_model.as_deref().map(|model| format!(" of the model `{model}`"));
+        let arch = self.architecture.as_deref().map(|text| format!(" with `{text}`"));
+        format!("{kind}{}{}", model.unwrap_or_default(), arch.unwrap_or_default())
+    }
+}
+
+/// `sm_90` is 9.0, `sm_120` is 12.0; what code for `sm_90a` needs is a device of 9.0.
+fn compute_capability(text: &str) -> Option<(u32, u32)> {
+    let text = text.to_lowercase();
+    let digits = text.strip_prefix("sm_")?;
+    let digits = digits.strip_suffix(['a', 'f']).unwrap_or(digits);
+    let plain = (2..=3).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+    let number: u32 = digits.parse().ok().filter(|_| plain)?;
+    Some((number / 10, number % 10))
+}
+
+/// Lower case, one space between words.
+fn normal(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// Whether some words stand in a name, one after the other.
+fn has_words(name: &str, words: &str) -> bool {
+    format!(" {} ", normal(name)).contains(&format!(" {} ", normal(words)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> Capabilities {
+        let gpu = |name: &str, compute_capability| DeviceOffer {
+            kind: DeviceKind::Cuda,
+            compute_capability,
+            name: name.to_owned(),
+        };
+        Capabilities {
+            devices: vec![gpu("NVIDIA H200", (9, 0)), gpu("NVIDIA L4", (8, 9))],
+            tools: ["ncu".to_owned()].into(),
+            languages: BTreeSet::new(),
+        }
+    }
+
+    fn wants(text: &str) -> Requirements {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn one_device_must_be_all_that_is_required() {
+        for (order, met) in [
+            ("{}", true),
+            (r#"{"device": "cuda", "tools": ["ncu"]}"#, true),
+            (r#"{"gpu_model": "h200"}"#, true),
+            (r#"{"gpu_model": "nvidia  H200", "architecture": "sm_90"}"#, true),
+            (r#"{"gpu_model": "H200", "architecture": "sm_89"}"#, false),
+            (r#"{"architecture": "sm_90a"}"#, true),
+            (r#"{"gpu_model": "H20"}"#, false),
+            (r#"{"device": "emulator"}"#, false),
+            (r#"{"architecture": "sm_120"}"#, false),
+            (r#"{"tools": ["nsys"]}"#, false),
+        ] {
+            assert_eq!(host().meet(&wants(order)).is_ok(), met, "{order}");
+        }
+        let why = host().meet(&wants(r#"{"gpu_model": "B200"}"#)).unwrap_err();
+        assert!(why.contains("`B200`") && why.contains("NVIDIA L4 (sm_89)"), "{why}");
+        let triton = Requirements { languages: ["triton".to_owned()].into(), ..wants("{}") };
+        assert!(host().meet(&triton).unwrap_err().contains("`triton`"));
+        assert!(Capabilities::default().meet(&wants("{}")).unwrap_err().contains("none"));
+    }
+
+    #[test]
+    fn the_same_requirements_have_the_same_key() {
+        assert_eq!(wants("{}").key(), None);
+        let key = |text: &str| wants(text).key().unwrap();
+        let one = key(r#"{"gpu_model": "H200", "tools": ["nsys", "ncu"]}"#);
+        assert_eq!(one, key(r#"{"tools": ["ncu", "nsys"], "gpu_model": " h200 "}"#));
+        assert!(
+            host().meet(&Requirements::of_key(&key(r#"{"gpu_model": "L4"}"#)).unwrap()).is_ok()
+        );
+        assert_eq!(Requirements::of_key(r#"{"colour": "red"}"#), None);
+    }
+
+    #[test]
+    fn what_is_not_well_said_is_told() {
+        for (text, field) in [
+            (r#"{"architecture": "90"}"#, "architecture"),
+            (r#"{"architecture": "sm_9x"}"#, "architecture"),
+            (r#"{"architecture": "sm_1234"}"#, "architecture"),
+            (r#"{"gpu_model": "  "}"#, "gpu_model"),
+        ] {
+            assert_eq!(wants(text).problem().map(|(field, _)| field), Some(field), "{text}");
+        }
+        assert_eq!(wants(r#"{"architecture": "sm_100", "gpu_model": "B200"}"#).problem(), None);
+    }
+}

@@ -1,0 +1,11 @@
+//! Child processes: what they inherit, what they may touch, and how they end.
+
+#![forbid(unsafe_code)]
+
+pub mod child;
+pub mod contained;
+pub mod device_worker;
+pub mod environment;
+pub mod program;
+pub mod sandbox;
+pub mod syscalls;

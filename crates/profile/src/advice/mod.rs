@@ -1,0 +1,188 @@
+//! Observations on a launch: what stands out in its metrics, each with the numbers it rests on.
+//!
+//! A rule looks at a few metrics and says nothing where one of them is missing. What it finds has a
+//! share: the part of the time, of the traffic or of the work that the observation accounts for at
+//! most. Shares of traffic count by how much of its peak the memory is used where that is known,
+//! so that wasted bytes of a kernel that waits for arithmetic do not come first. Pure.
+
+mod arithmetic;
+mod launch;
+mod memory;
+mod saturation;
+mod stalls;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::facts::{Facts, Values};
+use super::roofline::Roofline;
+
+/// Most observations of one launch: a list that is read to its end.
+const MAX_OBSERVATIONS: usize = 6;
+
+/// An observation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Advice {
+    /// Stable code.
+    pub code: AdviceCode,
+    /// What was seen, with the numbers, and what may help.
+    pub message: String,
+    /// At most this part, of 1, of what `share_of` names is at stake.
+    pub share: f64,
+    /// What the share is a part of.
+    pub share_of: ShareOf,
+    /// When this is worth saying, and why from there.
+    pub threshold: String,
+    /// The values that it rests on.
+    pub evidence: Vec<Evidence>,
+}
+
+/// What stands out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AdviceCode {
+    /// Requests to global memory touch more sectors than they need.
+    UncoalescedAccess,
+    /// Accesses to shared memory take several passes.
+    BankConflicts,
+    /// Few warps can be resident.
+    LowOccupancy,
+    /// Far fewer warps are resident than could be.
+    UnevenOccupancy,
+    /// Registers are spilled, or arrays stand in local memory.
+    LocalMemory,
+    /// The last wave of blocks leaves much of the GPU idle.
+    TailEffect,
+    /// Fewer blocks than multiprocessors.
+    SmallGrid,
+    /// The time is that of launching.
+    LaunchBound,
+    /// Threads of warps part, or are not there.
+    Divergence,
+    /// Arithmetic that tensor cores could do.
+    TensorCoresUnused,
+    /// Device memory is near its peak.
+    DramSaturated,
+    /// L2 limits the kernel.
+    L2Bound,
+    /// Warps wait at barriers.
+    BarrierStalls,
+    /// Warps wait for global or local memory.
+    MemoryLatency,
+    /// Warps wait for shared memory or special functions.
+    SharedMemoryLatency,
+}
+
+/// What a share is a part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ShareOf {
+    /// The kernel's time.
+    Time,
+    /// The bytes that its requests to memory move; how much time they take is not known.
+    Traffic,
+    /// The instructions it executes; how much time they take is not known.
+    Work,
+    /// The multiprocessors, or the warps they hold.
+    Capacity,
+}
+
+/// A value that an observation rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// Id of the metric, or the path of a field of the report.
+    pub metric: String,
+    /// Its value.
+    pub value: f64,
+    /// Its unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+}
+
+/// What rules look at.
+#[derive(Clone, Copy)]
+struct Launched<'a> {
+    values: Values<'a>,
+    facts: &'a Facts<'a>,
+    roofline: Option<&'a Roofline>,
+}
+
+type Rule = fn(&Launched<'_>) -> Option<Advice>;
+
+const RULES: [Rule; 15] = [
+    launch::launch_bound,
+    launch::small_grid,
+    launch::tail_effect,
+    launch::low_occupancy,
+    launch::uneven_occupancy,
+    memory::uncoalesced,
+    memory::bank_conflicts,
+    memory::local_memory,
+    saturation::dram,
+    saturation::l2,
+    arithmetic::divergence,
+    arithmetic::tensor_cores,
+    stalls::barrier,
+    stalls::memory,
+    stalls::shared_memory,
+];
+
+/// Observations, those with the largest shares first.
+pub fn advise(values: Values<'_>, facts: &Facts<'_>, roofline: Option<&Roofline>) -> Vec<Advice> {
+    let launched = Launched { values, facts, roofline };
+    let mut found: Vec<Advice> = RULES.iter().filter_map(|rule| rule(&launched)).collect();
+    // Stable: among equals the order of the rules stands.
+    found.sort_by(|a, b| b.share.total_cmp(&a.share));
+    found.truncate(MAX_OBSERVATIONS);
+    found
+}
+
+impl Launched<'_> {
+    fn get(&self, id: &str) -> Option<f64> {
+        self.values.get(id)
+    }
+
+    /// Metrics as evidence; `None` if one has no value.
+    fn evidence(&self, ids: &[&str]) -> Option<Vec<Evidence>> {
+        ids.iter().map(|id| self.metric(id)).collect()
+    }
+
+    fn metric(&self, id: &str) -> Option<Evidence> {
+        let value = self.get(id)?;
+        let unit = self.values.unit(id).map(str::to_owned);
+        Some(Evidence { metric: id.to_owned(), value, unit })
+    }
+
+    /// How much of the memory's peak is used, of 1: the busiest of its levels. `None` if not known.
+    fn memory_use(&self) -> Option<f64> {
+        let levels = self.roofline.map_or(&[][..], |roofline| &roofline.memory);
+        let rates = levels.iter().filter_map(|level| level.fraction);
+        rates.chain(self.values.part("dram_throughput")).max_by(f64::total_cmp)
+    }
+
+    /// A share of the traffic as one of the time, where that can be told.
+    fn of_traffic(&self, share: f64) -> (f64, ShareOf) {
+        match self.memory_use() {
+            Some(used) => (share * used.clamp(0.0, 1.0), ShareOf::Time),
+            None => (share, ShareOf::Traffic),
+        }
+    }
+
+    /// Part of the cycles in which schedulers found nothing to issue: what waiting can cost.
+    fn idle_issue(&self) -> Option<f64> {
+        Some((1.0 - self.values.part("issue_active")?).clamp(0.0, 1.0))
+    }
+}
+
+/// Evidence that is a field of the report.
+fn field(path: &str, value: f64, unit: &str) -> Evidence {
+    Evidence { metric: path.to_owned(), value, unit: Some(unit.to_owned()) }
+}
+
+/// A part of 1 in percent.
+fn percent(part: f64) -> String {
+    format!("{:.0} %", 100.0 * part)
+}
+
+#[cfg(test)]
+mod tests;

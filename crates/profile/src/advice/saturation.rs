@@ -1,0 +1,59 @@
+//! Memory that is near its peak.
+
+use super::{Advice, AdviceCode, Launched, ShareOf, field, percent};
+use crate::roofline::{BoundBy, Level};
+
+/// From 80 % of the peak on, little more can be had: reads and writes take turns, and refreshes
+/// take their part.
+const SATURATED_FROM: f64 = 0.8;
+
+/// Device memory is near its peak: only fewer bytes make the kernel faster.
+pub(super) fn dram(launched: &Launched<'_>) -> Option<Advice> {
+    let used = launched.values.part("dram_throughput")?;
+    if used < SATURATED_FROM {
+        return None;
+    }
+    let mut evidence = launched.evidence(&["dram_throughput"])?;
+    evidence.extend(launched.metric("dram_bytes"));
+    Some(Advice {
+        code: AdviceCode::DramSaturated,
+        message: format!(
+            "device memory is at {} of its peak: only fewer bytes make the kernel faster (smaller \
+             types, reuse in registers, shared memory or L2, joining it with its neighbours)",
+            percent(used)
+        ),
+        share: used.min(1.0),
+        share_of: ShareOf::Time,
+        threshold: format!(
+            "{} of the peak or more: beyond, little is left",
+            percent(SATURATED_FROM)
+        ),
+        evidence,
+    })
+}
+
+/// L2 is what limits.
+pub(super) fn l2(launched: &Launched<'_>) -> Option<Advice> {
+    let roofline = launched.roofline.filter(|it| it.bound_by == Some(BoundBy::L2))?;
+    let level = roofline.memory.iter().find(|roof| roof.level == Level::L2);
+    let (used, mut evidence) = match level.and_then(|level| level.fraction) {
+        Some(fraction) => {
+            (fraction, vec![field("roofline.memory[l2].fraction", 100.0 * fraction, "%")])
+        }
+        None => (launched.values.part("l2_throughput")?, launched.evidence(&["l2_throughput"])?),
+    };
+    evidence.extend(launched.metric("l2_bytes"));
+    evidence.extend(launched.metric("l2_hit_rate"));
+    Some(Advice {
+        code: AdviceCode::L2Bound,
+        message: format!(
+            "L2 is at {} of its peak and the busiest unit; let more be found in L1 or shared \
+             memory, and keep accesses coalesced",
+            percent(used)
+        ),
+        share: used.min(1.0),
+        share_of: ShareOf::Time,
+        threshold: "the busiest unit, at 60 % of its peak or more".to_owned(),
+        evidence,
+    })
+}

@@ -1,0 +1,64 @@
+//! How sources and fields of a row are written.
+
+use crate::catalogue::{Field, FieldGroup, Formula, Source, Terms};
+
+pub(super) const fn at(group: FieldGroup, name: &'static str) -> Field {
+    scaled(group, name, 1.0)
+}
+
+pub(super) const fn scaled(group: FieldGroup, name: &'static str, scale: f64) -> Field {
+    Field { group, name, scale }
+}
+
+const fn of(formula: Formula) -> Source {
+    Source { chips: (70, u32::MAX), discrete: false, formula }
+}
+
+pub(super) const fn metric(name: &'static str) -> Source {
+    of(Formula::Metric(name))
+}
+
+pub(super) const fn sum(names: &'static [&'static str]) -> Source {
+    of(Formula::Sum(names))
+}
+
+pub(super) const fn ratio(above: &'static str, below: &'static str) -> Source {
+    of(Formula::Ratio(above, below, 1.0))
+}
+
+/// A part of the warps that there were while an instruction was issued, in percent.
+pub(super) const fn stalled(warps_per_issue: &'static str) -> Source {
+    of(Formula::Ratio(warps_per_issue, "smsp__average_warp_latency_per_inst_issued.ratio", 100.0))
+}
+
+pub(super) const fn difference(whole: &'static str, part: &'static str) -> Source {
+    of(Formula::Difference(whole, part))
+}
+
+pub(super) const fn weighted(terms: Terms) -> Source {
+    of(Formula::Weighted(terms))
+}
+
+pub(super) const fn quotient(above: Terms, below: Terms) -> Source {
+    of(Formula::Quotient(above, below))
+}
+
+impl Source {
+    /// For these compute capabilities only, times 10.
+    pub(super) const fn on(self, first: u32, last: u32) -> Self {
+        Self { chips: (first, last), ..self }
+    }
+
+    pub(super) const fn since(self, first: u32) -> Self {
+        Self { chips: (first, self.chips.1), ..self }
+    }
+
+    pub(super) const fn until(self, last: u32) -> Self {
+        Self { chips: (self.chips.0, last), ..self }
+    }
+
+    /// For chips with memory of their own only: others have no counters of it.
+    pub(super) const fn discrete(self) -> Self {
+        Self { discrete: true, ..self }
+    }
+}

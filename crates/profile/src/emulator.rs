@@ -1,0 +1,128 @@
+//! The emulator as a source: what it counted in one launch, and what follows from the launch.
+
+use super::found::{Found, Known, Report};
+use super::launch::Launch;
+use super::select::Selection;
+use super::types::{DeviceMetrics, MetricSource};
+use warpgauge_model::LaunchCounts;
+
+const NO_CLOCK: &str = "the emulator has no clock, caches or pipelines of a GPU: evaluate on a GPU";
+const NO_REQUESTS: &str = "the kernel makes no such request";
+const PTX: &str = "instructions of the PTX, before the assembler has optimised them";
+const EXPANDED: &str =
+    "with the operations that divisions, roots and the like usually take on sm_90";
+
+/// The selected metrics of a launch that was counted.
+pub fn metrics(counts: &LaunchCounts, launch: &Launch<'_>, selection: &Selection) -> DeviceMetrics {
+    let counted = Counted { counts, launch };
+    Report {
+        kernel: counts.kernel.clone(),
+        source: MetricSource::Emulator,
+        tool: format!("warpgauge-emulator {}", counts.version),
+        conditions: None,
+    }
+    .of(selection, |info| counted.value(info.id))
+}
+
+/// What was counted of which launch.
+struct Counted<'a> {
+    counts: &'a LaunchCounts,
+    launch: &'a Launch<'a>,
+}
+
+fn known(value: f64, note: Option<&'static str>) -> Found {
+    Ok(Known { note: note.map(Into::into), ..Known::plain(value, MetricSource::Emulator) })
+}
+
+/// Counts whose sum is a metric, with their weights.
+fn weights(id: &str) -> Option<&'static [(&'static str, f64)]> {
+    Some(match id {
+        "l2_sectors_global" => &[("global_load_sectors", 1.0), ("global_store_sectors", 1.0)],
+        "l2_sectors_global_ideal" => {
+            &[("global_load_ideal_sectors", 1.0), ("global_store_ideal_sectors", 1.0)]
+        }
+        "l2_sectors_global_excessive" => &[
+            ("global_load_sectors", 1.0),
+            ("global_store_sectors", 1.0),
+            ("global_load_ideal_sectors", -1.0),
+            ("global_store_ideal_sectors", -1.0),
+        ],
+        "flop_count_single" => &[("fadd", 1.0), ("fmul", 1.0), ("ffma", 2.0)],
+        "flop_count_double" => &[("dadd", 1.0), ("dmul", 1.0), ("dfma", 2.0)],
+        "flop_count_half" => &[("half_ops", 1.0)],
+        "flop_count_tensor_half" => &[("tensor_half_ops", 1.0)],
+        "flop_count_tensor_tf32" => &[("tensor_tf32_ops", 1.0)],
+        "flop_count_tensor_double" => &[("tensor_double_ops", 1.0)],
+        "flop_count_tensor_narrow" => &[("tensor_fp8_ops", 1.0)],
+        "flop_count_tensor" => &[
+            ("tensor_half_ops", 1.0),
+            ("tensor_tf32_ops", 1.0),
+            ("tensor_double_ops", 1.0),
+            ("tensor_fp8_ops", 1.0),
+        ],
+        _ => return None,
+    })
+}
+
+const FLOP_COUNTS: [&str; 4] =
+    ["flop_count_single", "flop_count_double", "flop_count_half", "flop_count_tensor"];
+
+impl Counted<'_> {
+    fn value(&self, id: &str) -> Found {
+        if let Some(found) = self.launch.fact(id) {
+            return found.map(|known| Known { source: MetricSource::Emulator, ..known });
+        }
+        if let Some(value) = self.sum(id) {
+            return known(value, self.note(id));
+        }
+        let ratio = |above: &str, below: &str| match (self.sum(above), self.sum(below)) {
+            (Some(_), Some(0.0)) => Err(NO_REQUESTS.into()),
+            (Some(above), Some(below)) => known(above / below, None),
+            _ => Err(NO_CLOCK.into()),
+        };
+        match id {
+            "sectors_per_global_load" => ratio("global_load_sectors", "global_load_requests"),
+            "sectors_per_global_store" => ratio("global_store_sectors", "global_store_requests"),
+            "l2_sectors_global_excess" => ratio("l2_sectors_global_excessive", "l2_sectors_global"),
+            "threads_per_instruction" => ratio("active_threads", "warp_instructions")
+                .map(|known| Known { note: Some(PTX.into()), ..known }),
+            "flop_count" => {
+                let parts = FLOP_COUNTS.map(|id| self.sum(id));
+                match parts.into_iter().sum::<Option<f64>>() {
+                    Some(sum) => known(sum, Some(EXPANDED)),
+                    None => Err(NO_CLOCK.into()),
+                }
+            }
+            _ => Err(NO_CLOCK.into()),
+        }
+    }
+
+    /// A count, or a weighted sum of counts.
+    fn sum(&self, id: &str) -> Option<f64> {
+        let count = |name: &str| self.counts.counts.get(name).map(|&count| count as f64);
+        match weights(id) {
+            Some(parts) => parts.iter().map(|(name, weight)| Some(count(name)? * weight)).sum(),
+            None => {
+                count(id.strip_suffix("_instructions").filter(|_| arithmetic(id)).unwrap_or(id))
+            }
+        }
+    }
+
+    fn note(&self, id: &str) -> Option<&'static str> {
+        let instructions = ["warp_", "thread_", "branches", "divergent_branches", "barriers"];
+        if arithmetic(id) || matches!(id, "flop_count_single" | "flop_count_double") {
+            return Some(EXPANDED);
+        }
+        instructions.iter().any(|prefix| id.starts_with(prefix)).then_some(PTX)
+    }
+}
+
+/// Whether the metric is a count of an arithmetic instruction, which the emulator calls by the
+/// instruction's name.
+fn arithmetic(id: &str) -> bool {
+    let name = id.strip_suffix("_instructions").unwrap_or_default();
+    name.len() == 4 && ["add", "mul", "fma"].iter().any(|operation| name.ends_with(operation))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! What follows from a launch, the kernel's resources and the device, with no counter read.
+
+use super::found::{Found, Known};
+use super::occupancy::{self, Block, Limits};
+use super::types::MetricSource;
+use warpgauge_model::{DeviceInfo, DeviceKind, FunctionFacts};
+
+const NO_FACTS: &str = "the driver did not describe the kernel";
+const ESTIMATED: &str = "rests on the emulator's estimate of the registers that a GPU would use";
+const SET_UP: &str = "shared memory is not what limits the blocks of this launch, so the driver may \
+                      have set up any part of it: Nsight Compute tells which";
+
+/// A launch of a kernel on a device.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// The device.
+    pub device: &'a DeviceInfo,
+    /// The kernel's resources, if the driver told them.
+    pub function: Option<&'a FunctionFacts>,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads per block.
+    pub block: [u32; 3],
+    /// Dynamic shared memory per block, bytes.
+    pub dynamic_shared_bytes: u32,
+}
+
+fn known(value: f64, note: Option<&'static str>) -> Found {
+    Ok(Known { note: note.map(Into::into), ..Known::plain(value, MetricSource::Static) })
+}
+
+impl Launch<'_> {
+    /// The metric of this id, if it follows from the launch; `None` for all other ids.
+    pub(super) fn fact(&self, id: &str) -> Option<Found> {
+        let threads = self.threads();
+        let blocks = self.grid.iter().map(|&extent| f64::from(extent)).product::<f64>();
+        let of_function = |value: fn(&FunctionFacts) -> u32, note| match self.function {
+            Some(facts) => known(f64::from(value(facts)), note),
+            None => Err(NO_FACTS.into()),
+        };
+        let limit = |of: fn(&Limits) -> u32, note| match self.limits() {
+            Some(limits) => known(f64::from(of(&limits)), note),
+            None => Err(NO_FACTS.into()),
+        };
+        let resident = self.function.map(|facts| facts.max_active_blocks);
+        let estimated = self.estimated();
+        Some(match id {
+            "block_size" => known(threads as f64, None),
+            "grid_size" => known(blocks, None),
+            "registers_per_thread" => of_function(|facts| facts.registers, estimated),
+            "shared_memory_per_block" => match self.function {
+                Some(_) => known(f64::from(self.shared_bytes()) + self.reserved(), None),
+                None => Err(NO_FACTS.into()),
+            },
+            "local_memory_per_thread" => of_function(|facts| facts.local_bytes, None),
+            "static_shared_memory_per_block" => {
+                of_function(|facts| facts.static_shared_bytes, None)
+            }
+            "dynamic_shared_memory_per_block" => known(f64::from(self.dynamic_shared_bytes), None),
+            "driver_shared_memory_per_block" => known(self.reserved(), None),
+            "occupancy_limit_registers" => limit(|limits| limits.registers, estimated),
+            "occupancy_limit_shared_memory" => self.shared_limit(),
+            "occupancy_limit_warps" => limit(|limits| limits.warps, None),
+            "occupancy_limit_blocks" => limit(|limits| limits.blocks, None),
+            "theoretical_occupancy" => match resident {
+                Some(resident) => {
+                    let threads = u32::try_from(threads).unwrap_or(u32::MAX);
+                    let pct = occupancy::theoretical_pct(&self.device.sm, threads, resident);
+                    known(pct, estimated)
+                }
+                None => Err(NO_FACTS.into()),
+            },
+            "waves_per_sm" => match resident {
+                Some(resident) if resident > 0 && self.device.multiprocessors > 0 => {
+                    let at_once = f64::from(resident) * f64::from(self.device.multiprocessors);
+                    known(blocks / at_once, estimated)
+                }
+                _ => Err(NO_FACTS.into()),
+            },
+            _ => return None,
+        })
+    }
+
+    /// Blocks that fit into the shared memory that the driver set up for the launch, as Nsight
+    /// Compute has it: `launch__shared_mem_config_size` by what a block is given
+    /// (`launch__shared_mem_per_block_allocated`), rounded down. The driver sets up at least what
+    /// the resident blocks need, and at most all there is. Where both allow the same number, it is
+    /// known; otherwise nothing that the driver tells of a launch says what it chose.
+    fn shared_limit(&self) -> Found {
+        let (Some(limits), Some(facts)) = (self.limits(), self.function) else {
+            return Err(NO_FACTS.into());
+        };
+        match limits.shared == facts.max_active_blocks {
+            true => known(f64::from(limits.shared), None),
+            false => Err(SET_UP.into()),
+        }
+    }
+
+    /// What to say of values that rest on the number of registers.
+    fn estimated(&self) -> Option<&'static str> {
+        (self.device.kind == DeviceKind::Emulator).then_some(ESTIMATED)
+    }
+
+    fn threads(&self) -> u64 {
+        self.block.iter().map(|&extent| u64::from(extent)).product()
+    }
+
+    fn shared_bytes(&self) -> u32 {
+        let fixed = self.function.map_or(0, |facts| facts.static_shared_bytes);
+        fixed.saturating_add(self.dynamic_shared_bytes)
+    }
+
+    fn reserved(&self) -> f64 {
+        f64::from(self.device.sm.reserved_shared_bytes)
+    }
+
+    fn limits(&self) -> Option<Limits> {
+        let block = Block {
+            threads: u32::try_from(self.threads()).ok()?,
+            registers: self.function?.registers,
+            shared_bytes: self.shared_bytes(),
+        };
+        occupancy::limits(&self.device.sm, self.device.target.compute_capability.0, block)
+    }
+}

@@ -1,0 +1,53 @@
+//! Device metrics: what a kernel asked of the hardware, and how it used it.
+//!
+//! [`catalogue`] is the one table of metrics: id, unit, meaning, NVIDIA's counters, and where the
+//! CUDA Evaluation Server's responses have the value. A source fills in what it knows, and a reason
+//! for everything else; `emulator` is such a source. [`types`](DeviceMetrics) are the wire types.
+//! [`analyse`] adds what follows from the values: the roofline, advice, and the cross-check with
+//! the unprofiled time.
+
+#![forbid(unsafe_code)]
+
+mod advice;
+mod analysis;
+pub mod catalogue;
+mod cross_check;
+mod emulator;
+mod facts;
+mod found;
+pub mod gpm;
+pub mod import;
+mod launch;
+pub mod ncu;
+pub mod nsys;
+mod occupancy;
+mod roofline;
+pub mod sanitizer;
+mod select;
+pub mod sets;
+mod several;
+mod svg;
+#[cfg(test)]
+pub(crate) mod testing;
+mod text;
+mod types;
+mod values;
+
+pub use advice::{Advice, AdviceCode, Evidence, ShareOf};
+pub use analysis::analyse;
+pub use cross_check::CrossCheck;
+pub use emulator::metrics as emulator_metrics;
+pub use facts::{Facts, Timed};
+pub use launch::Launch;
+pub use roofline::{
+    BoundBy, Ceiling, CeilingSource, ComputeRoof, Level, MemoryRoof, Precision, RatesOver,
+    Roofline, RooflinePoint, TimeBasis,
+};
+pub use select::{Selection, select, unknown_name};
+pub use several::{MAX_KERNELS, Profiled, several_metrics};
+pub use svg::{Caption, render as roofline_svg, si};
+pub use types::{
+    CacheControl, ClockControl, Conditions, DeviceMetrics, KernelMetrics, Metric, MetricGroups,
+    MetricSource, Replay,
+};
+pub use values::{Collected, counter_names, device_metrics, nvidia_names};

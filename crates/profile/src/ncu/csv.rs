@@ -1,0 +1,299 @@
+//! CSV pages of Nsight Compute in a text: where each begins, and what both kinds have in common.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::kernel::NcuKernel;
+use super::merge::Merged;
+use super::page::Page;
+use crate::text::{Conflict, Notes, Record, Records, TooLong};
+
+/// Most columns.
+pub const MAX_COLUMNS: usize = 20_000;
+/// Most cells of all kernels: 1,800 kernels with every metric that `--set full` has.
+pub const MAX_CELLS: usize = 4_000_000;
+
+/// A page of a report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NcuReport {
+    /// Which pages there are: files are concatenated.
+    pub pages: Vec<NcuPage>,
+    /// The kernels, as they ran; one that stands in several pages is one.
+    pub kernels: Vec<NcuKernel>,
+    /// Lines that are no part of a page: the tool's log and what programs print.
+    pub other_lines: usize,
+    /// What was left out, and what to know of the rest.
+    pub notes: Vec<String>,
+}
+
+/// Pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NcuPage {
+    /// `--page raw`: a row per kernel, a column per metric.
+    Raw,
+    /// `--page details`: a row per kernel, section and metric.
+    Details,
+}
+
+/// Why a text is no page that can be trusted.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum NcuCsvError {
+    /// No line is a header.
+    #[error(
+        "this is no CSV page of Nsight Compute: no line begins with the column `ID`; export with \
+         `ncu --import FILE --csv --page raw --print-units base`"
+    )]
+    NoHeader,
+    /// There is a header and nothing else.
+    #[error("the page holds no kernels: the header in line {line} is all there is of it")]
+    NoKernels {
+        /// Of the header.
+        line: usize,
+    },
+    /// A raw page without the record of units, without which its numbers say nothing.
+    #[error(
+        "line {line}: no record of units follows the header; export again with `--print-units base`"
+    )]
+    NoUnits {
+        /// Of the header.
+        line: usize,
+    },
+    /// A record of units that is not that of the header.
+    #[error(
+        "line {line}: units that are not those of the header in line {header}: the rows after \
+         them are of another page, whose header is missing; concatenate the whole \
+         files, or import each"
+    )]
+    UnitsTwice {
+        /// Where.
+        line: usize,
+        /// Of the header.
+        header: usize,
+    },
+    /// A row of another page.
+    #[error(
+        "line {line}: the row has {found} fields, and the header in line {header} has {columns}: \
+         it is of another page, or was changed; export again, or import each page alone"
+    )]
+    RowLength {
+        /// Where.
+        line: usize,
+        /// Its fields.
+        found: usize,
+        /// Of the header.
+        header: usize,
+        /// Its columns.
+        columns: usize,
+    },
+    /// A page that tells of no launch by itself.
+    #[error(
+        "line {line}: this is a summary (`--print-summary`), which has means over several launches \
+         and not the launches; export with `ncu --import FILE --csv --page raw --print-units base`"
+    )]
+    Summary {
+        /// Of the header.
+        line: usize,
+    },
+    /// A column twice.
+    #[error("line {line}: the column `{column}` stands there twice")]
+    ColumnTwice {
+        /// Of the header.
+        line: usize,
+        /// Its name.
+        column: String,
+    },
+    /// Columns are more than any version has.
+    #[error("line {line}: more than {MAX_COLUMNS} columns")]
+    TooManyColumns {
+        /// Of the header.
+        line: usize,
+    },
+    /// Cells are too many.
+    #[error(
+        "line {line}: more than {MAX_CELLS} cells; export fewer kernels (`--launch-count`) or \
+         fewer metrics (`--metrics`)"
+    )]
+    TooManyCells {
+        /// Where.
+        line: usize,
+    },
+    /// A field has no end.
+    #[error("line {line}: a field is longer than 64 KiB")]
+    FieldTooLong {
+        /// Where.
+        line: usize,
+    },
+    /// No locale writes such numbers.
+    #[error(
+        "{dot} and {comma} are not of one locale; export again with the environment variable \
+         LC_ALL=C"
+    )]
+    MixedLocales {
+        /// A cell with a decimal point.
+        dot: String,
+        /// A cell with a decimal comma.
+        comma: String,
+    },
+    /// A number has two readings.
+    #[error(
+        "line {line}, {column}: `{cell}` may be a fraction or a number with grouped digits; export \
+         again with the environment variable LC_ALL=C"
+    )]
+    Ambiguous {
+        /// Where.
+        line: usize,
+        /// Column or metric.
+        column: String,
+        /// The number.
+        cell: String,
+    },
+}
+
+impl From<Conflict> for NcuCsvError {
+    fn from(conflict: Conflict) -> Self {
+        NcuCsvError::MixedLocales { dot: conflict.dot, comma: conflict.comma }
+    }
+}
+
+impl From<TooLong> for NcuCsvError {
+    fn from(too_long: TooLong) -> Self {
+        NcuCsvError::FieldTooLong { line: too_long.line }
+    }
+}
+
+/// Reads the pages of a text. Lines before the first header, and the tool's log, are skipped;
+/// every other line that is no row has a note.
+///
+/// # Errors
+/// See [`NcuCsvError`].
+pub fn parse_csv(text: &str) -> Result<NcuReport, NcuCsvError> {
+    let mut records = Records::new(text);
+    let mut notes = Notes::default();
+    let mut pages: Vec<Page<'_>> = Vec::new();
+    let (mut skipped, mut cells) = (0, 0);
+    while let Some(record) = records.next() {
+        let record = match record {
+            Ok(record) => record,
+            // What programs print before the page is none of its fields.
+            Err(_) if pages.is_empty() => {
+                skipped += 1;
+                continue;
+            }
+            Err(too_long) => return Err(too_long.into()),
+        };
+        if let Some(header) = header(&mut records, &record) {
+            pages.push(Page::new(&header)?);
+            continue;
+        }
+        let line = record.line;
+        let Some(page) = pages.last_mut() else {
+            skipped += 1;
+            continue;
+        };
+        match page.take(record, &mut notes)? {
+            Some(fields) => cells += fields,
+            None => skipped += 1,
+        }
+        if cells > MAX_CELLS {
+            return Err(NcuCsvError::TooManyCells { line });
+        }
+    }
+    let Some(first) = pages.first() else { return Err(no_header(text)) };
+    let (line, kinds) = (first.line, pages.iter().map(|page| page.kind).collect::<Vec<_>>());
+    let last = pages.len() - 1;
+    let mut merged = Merged::default();
+    for (index, page) in pages.iter().enumerate() {
+        let kernels = page.kernels(index == last, &mut notes)?;
+        if kernels.is_empty() && last > 0 {
+            notes.add(format!("line {}", page.line), "the page of this header is empty".to_owned());
+        }
+        merged.add(kernels, page.line, &mut notes);
+    }
+    if merged.kernels.is_empty() {
+        return Err(NcuCsvError::NoKernels { line });
+    }
+    Ok(NcuReport {
+        pages: kinds,
+        kernels: merged.kernels,
+        other_lines: skipped,
+        notes: notes.into_texts(),
+    })
+}
+
+/// Whether a text looks like a page of this kind.
+pub fn looks_like_page(text: &str) -> bool {
+    let mut records = Records::new(text);
+    while let Some(record) = records.next() {
+        if record.is_ok_and(|record| header(&mut records, &record).is_some()) {
+            return true;
+        }
+    }
+    false
+}
+
+/// A record as the header of a page, whatever separates its fields.
+fn header<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
+    record.text.contains("Kernel Name").then(|| records.recognise(record, is_header))?
+}
+
+/// Programs that write the page anew may have put columns before its own.
+fn is_header(record: &Record<'_>) -> bool {
+    let has = |name: &str| record.fields.iter().any(|field| field.trim() == name);
+    !record.broken && has("ID") && has("Kernel Name")
+}
+
+/// Why no page was found.
+fn no_header(text: &str) -> NcuCsvError {
+    let summary = |record: Record<'_>| {
+        let has = |name: &str| record.fields.iter().any(|field| field == name);
+        has("Metric Name") && has("Average") && has("Maximum")
+    };
+    match Records::new(text).flatten().find(|record| summary(record.clone())) {
+        Some(record) => NcuCsvError::Summary { line: record.line },
+        None => NcuCsvError::NoHeader,
+    }
+}
+
+/// Where the columns are.
+#[derive(Debug)]
+pub(super) struct Columns<'a> {
+    pub(super) names: Vec<Cow<'a, str>>,
+    by_name: BTreeMap<String, usize>,
+    pub(super) id: usize,
+    pub(super) kernel: usize,
+}
+
+impl<'a> Columns<'a> {
+    pub(super) fn of(header: &Record<'a>) -> Result<Self, NcuCsvError> {
+        let line = header.line;
+        if header.fields.len() > MAX_COLUMNS {
+            return Err(NcuCsvError::TooManyColumns { line });
+        }
+        let mut by_name = BTreeMap::new();
+        let names: Vec<Cow<'a, str>> =
+            header.fields.iter().map(|name| Cow::Owned(name.trim().to_owned())).collect();
+        for (index, name) in names.iter().enumerate() {
+            // A trailing comma makes a column without a name.
+            if !name.is_empty() && by_name.insert(name.to_string(), index).is_some() {
+                return Err(NcuCsvError::ColumnTwice { line, column: name.to_string() });
+            }
+        }
+        let kernel = *by_name.get("Kernel Name").ok_or(NcuCsvError::NoHeader)?;
+        let id = *by_name.get("ID").ok_or(NcuCsvError::NoHeader)?;
+        Ok(Self { names, by_name, id, kernel })
+    }
+
+    pub(super) fn index(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    /// A field of a record, if the record is long enough and the column exists.
+    pub(super) fn field<'r>(&self, record: &'r Record<'_>, name: &str) -> Option<&'r str> {
+        record.fields.get(self.index(name)?).map(|field| field.trim())
+    }
+}
+
+#[cfg(test)]
+mod appended;
+#[cfg(test)]
+mod tests;

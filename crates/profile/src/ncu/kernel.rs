@@ -1,0 +1,252 @@
+//! One kernel of a report.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::csv::Columns;
+use super::expected::Expected;
+use crate::text::{Convention, OUT_OF_BOUNDS, Record, Value, unit, value};
+use crate::types::{Conditions, MetricSource};
+use crate::values::Collected;
+
+/// Passes, as a metric.
+const PASSES: &str = "profiler__replayer_passes";
+
+/// Columns that describe the kernel; all others of a raw page are metrics.
+const DESCRIPTION: [&str; 13] = [
+    "ID",
+    "Process ID",
+    "Process Name",
+    "Host Name",
+    "Kernel Name",
+    "Kernel Time",
+    "Context",
+    "Stream",
+    "Block Size",
+    "Grid Size",
+    "Device",
+    "CC",
+    "API Call ID",
+];
+
+/// One launch of a kernel that was profiled.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NcuKernel {
+    /// The tool's number of it.
+    pub id: String,
+    /// Its name, as the tool was told to write it.
+    pub name: String,
+    /// Threads per block, if the tool tells.
+    pub block: Option<[u32; 3]>,
+    /// Blocks, if the tool tells.
+    pub grid: Option<[u32; 3]>,
+    /// Compute capability times 10, if the tool tells.
+    pub capability: Option<u32>,
+    /// The device's ordinal, if the tool tells.
+    pub device: Option<u32>,
+    /// Ranges of NVTX in which it ran, as the tool writes them.
+    pub ranges: Vec<String>,
+    /// NVIDIA's metrics in base units (bytes, s, Hz, %, counts).
+    pub values: BTreeMap<String, f64>,
+    /// Metrics without a number, and why.
+    pub missing: BTreeMap<String, String>,
+    /// Metrics that are words, e.g. `launch__func_cache_config`.
+    pub texts: BTreeMap<String, String>,
+    /// What the tool's rules found; details pages only.
+    pub rules: Vec<NcuRule>,
+    /// What tells this launch from all others of the file, where the page has it.
+    pub(super) launch: Option<String>,
+}
+
+/// What became of a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Put {
+    /// It stands in its place.
+    Done,
+    /// It can be read in two ways.
+    Ambiguous,
+    /// It is no value of this metric, and this is why.
+    Refused(String),
+}
+
+/// What a rule of Nsight Compute found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NcuRule {
+    /// Its section.
+    pub section: String,
+    /// Its name.
+    pub name: String,
+    /// `OPT`, `INF`, `WRN`, ….
+    pub kind: String,
+    /// The finding.
+    pub description: String,
+}
+
+/// Whether a column describes the kernel. Ranges of NVTX have colons and no metric's name has.
+pub(super) fn describes(column: &str) -> bool {
+    DESCRIPTION.contains(&column) || is_range(column)
+}
+
+fn is_range(column: &str) -> bool {
+    column.contains(":Push/Pop_Range:") || column.contains(":Start/Stop_Range:")
+}
+
+impl NcuKernel {
+    /// What the description columns of a row tell.
+    pub(super) fn of(columns: &Columns<'_>, record: &Record<'_>) -> Self {
+        let field = |name: &str| columns.field(record, name).filter(|field| !field.is_empty());
+        let range = |(name, field): (_, &Cow<'_, str>)| {
+            (is_range(name) && !field.trim().is_empty()).then(|| field.trim().to_owned())
+        };
+        let launch = field("Process ID").map(|process| {
+            let others = ["Host Name", "Process Name", "ID", "Kernel Name", "Context", "Stream"];
+            let others = others.map(|name| field(name).unwrap_or_default());
+            format!("{process}\u{1f}{}", others.join("\u{1f}"))
+        });
+        Self {
+            launch,
+            id: field("ID").unwrap_or_default().to_owned(),
+            name: field("Kernel Name").unwrap_or_default().to_owned(),
+            block: field("Block Size").and_then(extents),
+            grid: field("Grid Size").and_then(extents),
+            capability: field("CC").and_then(capability),
+            device: field("Device").and_then(|device| device.parse().ok()),
+            ranges: columns
+                .names
+                .iter()
+                .map(|name| name.as_ref())
+                .zip(&record.fields)
+                .filter_map(range)
+                .collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Puts a metric in its place.
+    pub(super) fn put(
+        &mut self,
+        name: &str,
+        cell: &str,
+        unit_text: &str,
+        convention: Convention,
+        expected: Expected,
+    ) -> Put {
+        let number = match value(cell, convention) {
+            Value::Number(number) => number,
+            Value::Missing(reason) => {
+                self.missing.insert(name.to_owned(), reason.to_owned());
+                return Put::Done;
+            }
+            Value::Text => {
+                self.missing.remove(name);
+                self.texts.insert(name.to_owned(), cell.trim().to_owned());
+                return Put::Done;
+            }
+            Value::Ambiguous => return Put::Ambiguous,
+        };
+        let Some(unit) = unit(unit_text) else {
+            return self.refuse(name, format!("its unit `{}` is not known", short(unit_text)));
+        };
+        if let Some(what) = expected.against_unit(unit.dimension) {
+            return self.refuse(name, format!("its unit `{}` is {what}", short(unit_text)));
+        }
+        let scaled = number * unit.scale;
+        // What is too small for a number is no zero.
+        if !scaled.is_finite() || (scaled == 0.0 && number != 0.0) {
+            return self.refuse(name, OUT_OF_BOUNDS.to_owned());
+        }
+        if let Some(why) = expected.against_value(scaled) {
+            return self.refuse(name, why);
+        }
+        // Sections repeat metrics, and one may know what another did not.
+        self.missing.remove(name);
+        self.values.insert(name.to_owned(), scaled);
+        Put::Done
+    }
+
+    /// Leaves a metric without a value.
+    pub(super) fn refuse(&mut self, name: &str, why: String) -> Put {
+        self.values.remove(name);
+        self.missing.insert(name.to_owned(), why.clone());
+        Put::Refused(why)
+    }
+
+    /// Leaves out what contradicts the columns that describe the launch; the metrics and why.
+    pub(super) fn contradictions(&mut self) -> Vec<(&'static str, String)> {
+        let product = |extents: [u32; 3]| extents.iter().map(|&extent| f64::from(extent)).product();
+        let told: [(&str, &str, Option<f64>); 2] = [
+            ("launch__block_size", "Block Size", self.block.map(product)),
+            ("launch__grid_size", "Grid Size", self.grid.map(product)),
+        ];
+        let mut found = Vec::new();
+        for (name, column, product) in told {
+            let (Some(product), Some(&value)) = (product, self.values.get(name)) else { continue };
+            // Scaled units leave six digits.
+            if (value - product).abs() > 1e-5 * product {
+                let why = format!("it says {value}, and the column {column} {product}");
+                self.refuse(name, why.clone());
+                found.push((name, why));
+            }
+        }
+        found
+    }
+
+    /// What catalogue formulas need, with a reason for every metric that was requested and is not
+    /// there. `unreadable` are those that the log says the device refuses.
+    pub fn collected(
+        &self,
+        tool: &str,
+        conditions: &Conditions,
+        requested: &BTreeSet<&str>,
+        unreadable: &[String],
+    ) -> Collected {
+        let mut missing = self.missing.clone();
+        for (name, text) in &self.texts {
+            missing.insert(name.clone(), format!("it is no number but `{}`", short(text)));
+        }
+        for name in requested {
+            if self.values.contains_key(*name) || missing.contains_key(*name) {
+                continue;
+            }
+            let reason = match unreadable.iter().any(|refused| refused == name) {
+                true => "the tool cannot read it on this device",
+                false => "it was asked for, and the tool left it out: it has no such metric here",
+            };
+            missing.insert((*name).to_owned(), reason.to_owned());
+        }
+        let passes = self.values.get(PASSES).map(|passes| *passes as u32);
+        Collected {
+            source: MetricSource::Ncu,
+            tool: tool.to_owned(),
+            kernel: self.name.clone(),
+            values: self.values.clone(),
+            missing,
+            conditions: Conditions { passes: conditions.passes.or(passes), ..conditions.clone() },
+            note: None,
+        }
+    }
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+/// `(256, 1, 1)`; digits may be grouped, by anything but a comma with a space after it.
+fn extents(text: &str) -> Option<[u32; 3]> {
+    let inner = text.trim().strip_prefix('(')?.strip_suffix(')')?;
+    let mut parts = inner.split(", ").map(|part| {
+        let digits: String = part.chars().filter(char::is_ascii_digit).collect();
+        digits.parse::<u32>().ok()
+    });
+    let extents = [parts.next()??, parts.next()??, parts.next()??];
+    parts.next().is_none().then_some(extents)
+}
+
+/// `9.0` as 90.
+fn capability(text: &str) -> Option<u32> {
+    let (major, minor) = text.split_once(['.', ','])?;
+    let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);
+    (major < 1000 && minor < 10).then_some(major * 10 + minor)
+}

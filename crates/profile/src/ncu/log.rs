@@ -1,0 +1,171 @@
+//! Nsight Compute's own log: how far it came, and why no further.
+
+use warpgauge_model::{Cause, Unavailable};
+
+/// Lines of the log that are read; a kernel that is profiled writes one.
+const MAX_LINES: usize = 200_000;
+/// Kernels and metrics that are kept.
+const MAX_KEPT: usize = 10_000;
+/// Characters that are kept of a line.
+const MAX_TEXT: usize = 400;
+
+/// What the log tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NcuLog {
+    /// Kernels that were profiled, as the log names them (long names are cut), and the passes that
+    /// each took.
+    pub kernels: Vec<(String, u32)>,
+    /// Metrics that the tool says it cannot access.
+    pub unreadable: Vec<String>,
+    /// Files that it wrote.
+    pub reports: Vec<String>,
+    /// What went wrong, worst first. Nothing of it need have kept the tool from its work.
+    pub problems: Vec<Unavailable>,
+    /// Exit code of the program under the tool, if the log tells one.
+    pub application_code: Option<i32>,
+}
+
+/// Texts and what they mean; the first that fits a line counts. From several versions.
+const TEXTS: [(&str, Cause); 30] = [
+    ("ERR_NVGPUCTRPERM", Cause::NoPermission),
+    ("does not have permission to access NVIDIA GPU Performance Counters", Cause::NoPermission),
+    ("Confidential computing mode detected", Cause::UnsupportedMode),
+    ("Profiling is not supported on vGPU", Cause::UnsupportedMode),
+    ("is not supported on vGPU", Cause::UnsupportedMode),
+    ("Multi-Instance GPU", Cause::UnsupportedMode),
+    ("MIG instance", Cause::UnsupportedMode),
+    ("driver resource was unavailable", Cause::CountersBusy),
+    ("Failed to initialize the profiler: LibraryNotLoaded", Cause::NoProfilerLibrary),
+    ("Failed to initialize the profiler", Cause::NoProfilerLibrary),
+    ("driver is not compatible with Nsight Compute", Cause::DriverMismatch),
+    ("Profiling is not supported on device", Cause::UnsupportedDevice),
+    ("is not supported on this device", Cause::UnsupportedDevice),
+    ("failed to connect to the CUDA driver", Cause::NoDriver),
+    ("Failed to find metric", Cause::UnknownMetric),
+    ("Unable to find metric", Cause::UnknownMetric),
+    ("No space left on device", Cause::DiskFull),
+    ("Failed to write", Cause::NoFiles),
+    ("Could not deploy stock", Cause::NoFiles),
+    ("Failed to add rules search path", Cause::NoFiles),
+    ("Failed to add sections search path", Cause::NoFiles),
+    ("Failed to create", Cause::NoFiles),
+    ("Failed to open", Cause::NoFiles),
+    ("Failed to prepare kernel for profiling", Cause::KernelFailed),
+    ("Failed to profile", Cause::KernelFailed),
+    ("Unknown Error on device", Cause::KernelFailed),
+    ("No kernels were profiled", Cause::NoKernel),
+    ("terminated before first instrumented API call", Cause::NoKernel),
+    ("The application returned an error code", Cause::ApplicationFailed),
+    ("Launching the workload is taking more time than expected", Cause::TimedOut),
+];
+
+/// Reads a log as `--log-file` makes it: the tool's own lines, which begin with `==`. Everything
+/// else is skipped.
+pub fn parse_log(text: &str) -> NcuLog {
+    let mut log = NcuLog::default();
+    let mut problems: Vec<(Cause, Unavailable)> = Vec::new();
+    for line in text.lines().take(MAX_LINES) {
+        let line = line.trim_start_matches('\u{feff}').trim_end();
+        let Some((kind, message)) = tool_line(line) else { continue };
+        match kind {
+            "PROF" => log.progress(message),
+            "WARNING" => log.warning(message),
+            _ => {}
+        }
+        if let Some(code) = after(message, "returned an error code (") {
+            log.application_code = code.split(')').next().and_then(|code| code.parse().ok());
+        }
+        let known = TEXTS.iter().find(|(text, _)| message.contains(text)).map(|(_, cause)| *cause);
+        let cause = match kind {
+            "ERROR" => known.unwrap_or(Cause::Unknown),
+            _ => match known {
+                Some(cause) => cause,
+                None => continue,
+            },
+        };
+        if !problems.iter().any(|(seen, _)| *seen == cause) {
+            let reason = format!("Nsight Compute: {}", cut(message));
+            problems.push((cause, cause.because(reason)));
+        }
+    }
+    // What is unknown or a consequence comes after what is known to be the cause.
+    problems.sort_by_key(|(cause, _)| rank(*cause));
+    log.problems = problems.into_iter().map(|(_, problem)| problem).collect();
+    log
+}
+
+/// How far a cause is from the root: an application that fails, fails for a reason.
+fn rank(cause: Cause) -> u8 {
+    match cause {
+        Cause::Unknown => 3,
+        Cause::ApplicationFailed | Cause::NoKernel => 2,
+        Cause::KernelFailed | Cause::NoFiles | Cause::TimedOut => 1,
+        _ => 0,
+    }
+}
+
+/// The kind and the message of `==PROF== message`.
+fn tool_line(line: &str) -> Option<(&str, &str)> {
+    let (kind, message) = line.strip_prefix("==")?.split_once("==")?;
+    matches!(kind, "PROF" | "WARNING" | "ERROR").then(|| (kind, message.trim()))
+}
+
+fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
+    text.find(mark).map(|at| &text[at + mark.len()..])
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(MAX_TEXT).collect()
+}
+
+/// Why the tool did no work, if the log says so.
+pub fn cause(text: &str) -> Option<Cause> {
+    let first = parse_log(text).problems.into_iter().next()?;
+    first.cause()
+}
+
+impl NcuLog {
+    fn progress(&mut self, message: &str) {
+        if let Some(path) = message.strip_prefix("Report: ")
+            && self.reports.len() < MAX_KEPT
+        {
+            self.reports.push(cut(path));
+        }
+        let profiled = message.strip_prefix("Profiling ").and_then(profiled);
+        if let Some(kernel) = profiled
+            && self.kernels.len() < MAX_KEPT
+        {
+            self.kernels.push(kernel);
+        }
+    }
+
+    fn warning(&mut self, message: &str) {
+        let Some(list) = after(message, "Unable to access the following ")
+            .and_then(|rest| rest.split_once(": "))
+            .filter(|(count, _)| count.ends_with("metrics") || count.ends_with("metric"))
+        else {
+            return;
+        };
+        let names = list.1.split(',').map(|name| name.trim().trim_end_matches('.'));
+        let names = names.filter(|name| !name.is_empty()).map(cut);
+        let room = MAX_KEPT - self.unreadable.len();
+        self.unreadable.extend(names.take(room));
+    }
+}
+
+/// `"name" - 0: 0%....50%....100% - 8 passes`, without the number in some versions.
+fn profiled(text: &str) -> Option<(String, u32)> {
+    let text = text.strip_prefix('"')?;
+    // Names may have quotes in them.
+    let ends = |at: usize| [" - ", ":"].iter().any(|mark| text[at + 1..].starts_with(mark));
+    let (end, _) = text.match_indices('"').find(|(at, _)| ends(*at))?;
+    let (name, rest) = (&text[..end], &text[end + 1..]);
+    let rest = &rest[rest.find("100%")? + "100%".len()..];
+    let rest = rest.trim_start().strip_prefix('-')?.trim_start();
+    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let passes = rest[..digits].parse().ok()?;
+    rest[digits..].trim_start().starts_with("pass").then(|| (cut(name), passes))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! One page of a text: a header, and the rows after it.
+
+use super::csv::{Columns, NcuCsvError, NcuPage};
+use super::kernel::NcuKernel;
+use super::{details, raw};
+use crate::text::{Notes, Record};
+
+/// A page as it is read.
+#[derive(Debug)]
+pub(super) struct Page<'a> {
+    /// Line of the header.
+    pub(super) line: usize,
+    pub(super) kind: NcuPage,
+    columns: Columns<'a>,
+    units: Option<Record<'a>>,
+    rows: Vec<Record<'a>>,
+    /// Line and fields of a row that ends too early; none may follow it.
+    short: Option<(usize, usize)>,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn new(header: &Record<'a>) -> Result<Self, NcuCsvError> {
+        let columns = Columns::of(header)?;
+        let kind = match columns.index("Metric Name").is_some() {
+            true => NcuPage::Details,
+            false => NcuPage::Raw,
+        };
+        Ok(Self { line: header.line, kind, columns, units: None, rows: Vec::new(), short: None })
+    }
+
+    /// Takes a record; its fields, or `None` if it is no part of the page, which is noted unless it
+    /// is the tool's log.
+    pub(super) fn take(
+        &mut self,
+        record: Record<'a>,
+        notes: &mut Notes,
+    ) -> Result<Option<usize>, NcuCsvError> {
+        let text = record.text.trim();
+        if text.is_empty() || text.starts_with("==") {
+            return Ok(None);
+        }
+        let line = record.line;
+        let mut left_out = |why: &str| {
+            let begin: String = text.chars().take(40).collect();
+            notes.add(format!("line {line}"), format!("`{begin}` {why}: it is left out"));
+            Ok(None)
+        };
+        if record.broken {
+            return left_out("is cut off, or has a quote that stays open");
+        }
+        let id = record.fields.get(self.columns.id).map_or("", |id| id.trim());
+        if self.is_units(&record) {
+            return self.take_units(record);
+        }
+        if !is_id(id) || record.fields.len() <= self.columns.kernel {
+            return left_out("is no row of the page");
+        }
+        // A details page has no units of its own, and a raw page none after its rows.
+        if self.kind == NcuPage::Raw && self.units.is_none() {
+            return Err(NcuCsvError::NoUnits { line: self.line });
+        }
+        self.fits(&record)?;
+        let fields = record.fields.len();
+        self.rows.push(record);
+        Ok(Some(fields))
+    }
+
+    /// Whether a record is the one of units: it names no kernel.
+    fn is_units(&self, record: &Record<'_>) -> bool {
+        let empty = |index: usize| record.fields.get(index).is_none_or(|f| f.trim().is_empty());
+        self.kind == NcuPage::Raw
+            && record.fields.len() > self.columns.kernel
+            && empty(self.columns.id)
+            && empty(self.columns.kernel)
+            && (record.fields.len() == self.columns.names.len()
+                || record.fields.iter().any(|field| !field.trim().is_empty()))
+    }
+
+    fn take_units(&mut self, record: Record<'a>) -> Result<Option<usize>, NcuCsvError> {
+        let Some(units) = &self.units else {
+            self.too_long(&record)?;
+            let fields = record.fields.len();
+            self.units = Some(record);
+            return Ok(Some(fields));
+        };
+        match units.fields == record.fields {
+            true => Ok(None),
+            false => Err(NcuCsvError::UnitsTwice { line: record.line, header: self.line }),
+        }
+    }
+
+    fn length(&self, line: usize, found: usize) -> NcuCsvError {
+        let columns = self.columns.names.len();
+        NcuCsvError::RowLength { line, found, header: self.line, columns }
+    }
+
+    fn too_long(&self, record: &Record<'_>) -> Result<(), NcuCsvError> {
+        let beyond = record.fields.iter().skip(self.columns.names.len());
+        match beyond.clone().all(|field| field.trim().is_empty()) {
+            true => Ok(()),
+            false => Err(self.length(record.line, record.fields.len())),
+        }
+    }
+
+    /// Whether a row can be this page's. Only the last row of a file may be cut off.
+    fn fits(&mut self, record: &Record<'_>) -> Result<(), NcuCsvError> {
+        self.too_long(record)?;
+        if let Some((line, found)) = self.short {
+            return Err(self.length(line, found));
+        }
+        let needed = match self.kind {
+            NcuPage::Raw => self.columns.names.len(),
+            // Rows of metrics and rows of rules end at different columns.
+            NcuPage::Details => {
+                let metric = self.columns.field(record, "Metric Name");
+                let last = match metric.is_some_and(|name| !name.is_empty()) {
+                    true => "Metric Value",
+                    false => "Metric Name",
+                };
+                self.columns.index(last).map_or(0, |index| index + 1)
+            }
+        };
+        if record.fields.len() < needed {
+            self.short = Some((record.line, record.fields.len()));
+        }
+        Ok(())
+    }
+
+    /// The kernels of the page; `last` if nothing follows it in the file.
+    pub(super) fn kernels(
+        &self,
+        last: bool,
+        notes: &mut Notes,
+    ) -> Result<Vec<NcuKernel>, NcuCsvError> {
+        if let Some((line, found)) = self.short {
+            if !last {
+                return Err(self.length(line, found));
+            }
+            let text = format!(
+                "the row is cut off after {found} of {} fields; what comes after them has no value",
+                self.columns.names.len()
+            );
+            notes.add(format!("line {line}"), text);
+        }
+        match (self.kind, &self.units) {
+            (_, _) if self.rows.is_empty() => Ok(Vec::new()),
+            (NcuPage::Details, _) => details::kernels(&self.columns, &self.rows, notes),
+            (NcuPage::Raw, Some(units)) => raw::kernels(&self.columns, units, &self.rows, notes),
+            (NcuPage::Raw, None) => Err(NcuCsvError::NoUnits { line: self.line }),
+        }
+    }
+}
+
+fn is_id(id: &str) -> bool {
+    !id.is_empty() && id.len() < 20 && id.chars().all(|c| c.is_ascii_digit() || ".,".contains(c))
+}

@@ -1,0 +1,358 @@
+//! The tables of a text.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::columns::{self, Column, Quantity, Table, header};
+use super::messages;
+use super::reports::{self, Known};
+use super::rows::{Fields, NsysEvent, NsysLaunch, NsysRow};
+use crate::text::{Notes, Record, Records, TooLong};
+use warpgauge_model::Unavailable;
+
+/// Most rows of all tables.
+pub const MAX_ROWS: usize = 1_000_000;
+/// Remarks that are kept.
+const MAX_PROBLEMS: usize = 100;
+
+/// What the tables of `nsys stats` tell.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct NsysReport {
+    /// Kernels by name; seconds.
+    pub kernels: Vec<NsysRow>,
+    /// Copies and fillings; seconds.
+    pub memory_time: Vec<NsysRow>,
+    /// Copies and fillings; bytes, which the tool rounds to thousands.
+    pub memory_size: Vec<NsysRow>,
+    /// Calls of the API; seconds.
+    pub api: Vec<NsysRow>,
+    /// Each activity of the GPU.
+    pub trace: Vec<NsysEvent>,
+    /// Launches by kernel.
+    pub launches: Vec<NsysLaunch>,
+    /// What the tool could not do, and what would help.
+    pub problems: Vec<Unavailable>,
+    /// What was left out, and what to know of the rest.
+    pub notes: Vec<String>,
+    /// Tables in `trace`: each may count its times from another beginning.
+    #[serde(skip)]
+    pub traces: usize,
+}
+
+/// Why a text cannot be trusted.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum NsysError {
+    /// Neither a table nor a remark that says why there is none.
+    #[error(
+        "this is no output of Nsight Systems' `stats`: no line has the columns of one of its \
+         reports; export with `nsys stats --format csv --force-export=true FILE`"
+    )]
+    NoTable,
+    /// Tables, and none of what is read.
+    #[error(
+        "line {line}: this table is of {what}, and not of what a GPU did; export with \
+         `nsys stats --format csv --report cuda_gpu_kern_sum --report cuda_gpu_trace FILE`"
+    )]
+    OtherTable {
+        /// Of its header.
+        line: usize,
+        /// What it tells of.
+        what: String,
+    },
+    /// A column twice.
+    #[error("line {line}: the column `{column}` stands there twice")]
+    ColumnTwice {
+        /// Of the header.
+        line: usize,
+        /// Its name.
+        column: String,
+    },
+    /// A unit of something else.
+    #[error("line {line}, {column}: the header's unit is of no {what}; export again")]
+    WrongUnit {
+        /// Where.
+        line: usize,
+        /// Column.
+        column: String,
+        /// What the column has.
+        what: &'static str,
+    },
+    /// A number that cannot be.
+    #[error("line {line}, {column}: `{cell}` cannot be a {what}; export again")]
+    Impossible {
+        /// Where.
+        line: usize,
+        /// Column.
+        column: String,
+        /// The cell.
+        cell: String,
+        /// What the column has.
+        what: &'static str,
+    },
+    /// A number is none.
+    #[error("line {line}, {column}: `{cell}` is no number")]
+    BadNumber {
+        /// Where.
+        line: usize,
+        /// Column.
+        column: String,
+        /// The cell.
+        cell: String,
+    },
+    /// A column of numbers without a unit.
+    #[error("line {line}, {column}: the header tells no unit that is known")]
+    NoUnit {
+        /// Where.
+        line: usize,
+        /// Column.
+        column: String,
+    },
+    /// Rows are too many.
+    #[error("line {line}: more than {MAX_ROWS} rows; leave out the report `cuda_gpu_trace`")]
+    TooManyRows {
+        /// Where.
+        line: usize,
+    },
+    /// A field has no end.
+    #[error("line {line}: a field is longer than 64 KiB")]
+    FieldTooLong {
+        /// Where.
+        line: usize,
+    },
+}
+
+impl From<TooLong> for NsysError {
+    fn from(too_long: TooLong) -> Self {
+        NsysError::FieldTooLong { line: too_long.line }
+    }
+}
+
+/// Reads the tables of a text, and the remarks between them.
+///
+/// # Errors
+/// See [`NsysError`]. A text with remarks and no table is none: [`NsysReport::problems`] says why.
+pub fn parse_stats(text: &str) -> Result<NsysReport, NsysError> {
+    parse(text, None)
+}
+
+/// The same for a file of this name, which may say which report it is.
+///
+/// # Errors
+/// See [`NsysError`].
+pub fn parse_stats_of(text: &str, file: &str) -> Result<NsysReport, NsysError> {
+    parse(text, reports::file(file))
+}
+
+fn parse(text: &str, known: Option<Known>) -> Result<NsysReport, NsysError> {
+    let mut reader = Reader { known, ..Reader::default() };
+    let mut records = Records::new(text);
+    while let Some(record) = records.next() {
+        let record = record?;
+        if let Some(name) = reports::processing(record.text) {
+            reader.known = Some(reports::report(name));
+            reader.table = None;
+        } else if let Some(first) = header_record(&mut records, &record) {
+            reader.begin(&first)?;
+        } else if let Some((_, problem)) = messages::problem(record.text) {
+            reader.table = None;
+            if reader.report.problems.len() < MAX_PROBLEMS {
+                reader.report.problems.push(problem);
+            }
+        } else {
+            reader.line(&record)?;
+        }
+    }
+    reader.end()
+}
+
+/// A record as a header, whatever separates its fields.
+fn header_record<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
+    // Rows begin with a number, and every header has a unit.
+    let words = !record.text.starts_with(|c: char| c.is_ascii_digit()) && record.text.contains('(');
+    words.then(|| records.recognise(record, |record| header(record).is_some()))?
+}
+
+/// Whether a text looks like tables of this kind.
+pub fn looks_like_stats(text: &str) -> bool {
+    let mut records = Records::new(text);
+    while let Some(record) = records.next() {
+        if record.is_ok_and(|record| header_record(&mut records, &record).is_some()) {
+            return true;
+        }
+    }
+    false
+}
+
+/// A table as it is read.
+#[derive(Debug)]
+struct Open {
+    table: Table,
+    columns: Vec<Column>,
+    line: usize,
+    /// Whether an empty line followed the last row.
+    empty: bool,
+}
+
+/// A text as it is read.
+#[derive(Debug, Default)]
+struct Reader {
+    report: NsysReport,
+    notes: Notes,
+    /// What the report is by its name, if it has one.
+    known: Option<Known>,
+    table: Option<Open>,
+    /// The first table of something else: its line, and what it is of.
+    other: Option<(usize, String)>,
+    /// Headers of each kind, and the line of the first.
+    headers: BTreeMap<Table, (usize, usize)>,
+    rows: usize,
+}
+
+impl Reader {
+    fn begin(&mut self, record: &Record<'_>) -> Result<(), NsysError> {
+        let Some((mut table, columns)) = header(record) else { return Ok(()) };
+        let line = record.line;
+        if let Some(Known::Other(_)) = self.known {
+            table = Table::Other;
+        }
+        if table == Table::Other {
+            let what = match &self.known {
+                Some(Known::Other(what)) => what.clone(),
+                _ => columns::other(&columns).to_owned(),
+            };
+            let text = format!("a table of {what}: it is left out");
+            self.notes.add(format!("line {line}"), text);
+            self.other.get_or_insert((line, what));
+        } else if let Some(column) = columns::twice(&columns) {
+            return Err(NsysError::ColumnTwice { line, column: column.to_owned() });
+        }
+        let (headers, _) = self.headers.entry(table).or_insert((0, line));
+        *headers += 1;
+        if *headers == 2 && table != Table::Other {
+            let text = "such a table stands before it too: rows of both are in the list, and \
+                        shares are of the table of each"
+                .to_owned();
+            self.notes.add(format!("line {line}"), text);
+        }
+        self.table = Some(Open { table, columns, line, empty: false });
+        Ok(())
+    }
+
+    /// Takes a line that is neither a header nor a remark.
+    fn line(&mut self, record: &Record<'_>) -> Result<(), NsysError> {
+        let line = record.line;
+        if record.text.trim().is_empty() {
+            if let Some(open) = &mut self.table {
+                open.empty = true;
+            }
+            return Ok(());
+        }
+        let number = |field: &str| field.trim().parse::<f64>().is_ok();
+        let begins = record.fields.first().is_some_and(|field| number(field));
+        let looks = record.broken && record.text.contains(',')
+            || record.fields.len() > 1 && (begins || record.fields.len() > 3);
+        let mut left_out = |why: &str| {
+            let begin: String = record.text.trim().chars().take(40).collect();
+            self.notes.add(format!("line {line}"), format!("`{begin}` {why}: it is left out"));
+        };
+        let Some(open) = &mut self.table else {
+            if looks && !self.headers.is_empty() {
+                left_out("stands below no header");
+            }
+            return Ok(());
+        };
+        if open.table == Table::Other {
+            return Ok(());
+        }
+        if record.fields.len() != open.columns.len() || !begins || record.broken {
+            if looks {
+                left_out(&format!("is no whole row of the table of line {}", open.line));
+            }
+            return Ok(());
+        }
+        if std::mem::take(&mut open.empty) {
+            let text = format!("rows after an empty line are taken for the table of {}", open.line);
+            self.notes.add(format!("line {line}"), text);
+        }
+        self.rows += 1;
+        if self.rows > MAX_ROWS {
+            return Err(NsysError::TooManyRows { line });
+        }
+        let fields = Fields { columns: &open.columns, record };
+        let named = self.known == Some(Known::Cuda);
+        if let Some(why) = push(&mut self.report, open.table, &fields, named)? {
+            self.notes.add(format!("line {line}"), format!("{why}: it is left out"));
+        }
+        Ok(())
+    }
+
+    fn end(self) -> Result<NsysReport, NsysError> {
+        let mut report = self.report;
+        if self.headers.is_empty() && report.problems.is_empty() {
+            return Err(NsysError::NoTable);
+        }
+        let known = self.headers.keys().any(|table| *table != Table::Other);
+        if let Some((line, what)) = self.other.filter(|_| !known && report.problems.is_empty()) {
+            return Err(NsysError::OtherTable { line, what });
+        }
+        let calls = self.headers.get(&Table::Api).filter(|_| self.headers.len() == 1);
+        if let Some((_, line)) = calls.filter(|_| self.rows > 0 && report.api.is_empty()) {
+            let what = "calls of something else than the CUDA API".to_owned();
+            return Err(NsysError::OtherTable { line: *line, what });
+        }
+        report.traces = self.headers.get(&Table::Trace).map_or(0, |(headers, _)| *headers);
+        report.notes = self.notes.into_texts();
+        Ok(report)
+    }
+}
+
+/// Puts a row in its place; why it has none there. `named` if the report is CUDA's by its name.
+fn push(
+    report: &mut NsysReport,
+    table: Table,
+    fields: &Fields<'_>,
+    named: bool,
+) -> Result<Option<&'static str>, NsysError> {
+    let name = fields.text("name").unwrap_or_default();
+    match table {
+        Table::Kernels if !named && name.starts_with("MPI_") => {
+            return Ok(Some("this call of MPI is no kernel"));
+        }
+        Table::Kernels => report.kernels.push(fields.row("name", "instances", Quantity::Time)?),
+        Table::MemoryTime => {
+            report.memory_time.push(fields.row("operation", operations(fields), Quantity::Time)?)
+        }
+        Table::MemorySize => {
+            report.memory_size.push(fields.row("operation", operations(fields), Quantity::Bytes)?)
+        }
+        Table::Api if !named && !reports::is_cuda_call(name) => {
+            return Ok(Some("this function is none of the CUDA API"));
+        }
+        Table::Api => report.api.push(fields.row("name", "num calls", Quantity::Time)?),
+        Table::ByCategory => {
+            let row = fields.row("operation", "instances", Quantity::Time)?;
+            match fields.text("category").unwrap_or_default() {
+                "CUDA_KERNEL" => report.kernels.push(row),
+                "MEMORY_OPER" => report.memory_time.push(row),
+                "CUDA_API" => report.api.push(row),
+                _ => return Ok(Some("its category is neither kernels, copies nor calls")),
+            }
+        }
+        Table::Trace => report.trace.push(fields.event()?),
+        Table::Launches => report.launches.push(fields.launch()?),
+        Table::Other => {}
+    }
+    Ok(None)
+}
+
+/// What the column of numbers of operations is called.
+fn operations(fields: &Fields<'_>) -> &'static str {
+    match fields.columns.iter().any(|column| column.name == "operations") {
+        true => "operations",
+        false => "count",
+    }
+}
+
+#[cfg(test)]
+mod tests;

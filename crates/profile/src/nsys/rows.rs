@@ -1,0 +1,237 @@
+//! Rows of the tables.
+
+use serde::Serialize;
+
+use super::columns::{Column, Quantity};
+use super::report::NsysError;
+use crate::text::Record;
+
+/// A row of a summary: kernels, copies or calls of one name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NsysRow {
+    /// Kernel, operation or function.
+    pub name: String,
+    /// Part of the time of all rows of its table, percent; summaries by size have none.
+    pub share_pct: Option<f64>,
+    /// Seconds, or bytes in a summary by size.
+    pub total: f64,
+    /// How many.
+    pub count: u64,
+    /// Mean, in the total's unit.
+    pub mean: Option<f64>,
+    /// Median.
+    pub median: Option<f64>,
+    /// Least.
+    pub min: Option<f64>,
+    /// Most.
+    pub max: Option<f64>,
+    /// Standard deviation.
+    pub std_dev: Option<f64>,
+    /// Blocks, where the version tells.
+    pub grid: Option<[u32; 3]>,
+    /// Threads per block, where the version tells.
+    pub block: Option<[u32; 3]>,
+}
+
+/// Something that the GPU did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NsysEvent {
+    /// Kernel or operation.
+    pub name: String,
+    /// When it began, seconds from the beginning of the trace.
+    pub start: f64,
+    /// How long it took, seconds.
+    pub duration: f64,
+    /// Number that joins it to the call that caused it.
+    pub correlation: Option<u64>,
+    /// Blocks; kernels only.
+    pub grid: Option<[u32; 3]>,
+    /// Threads per block; kernels only.
+    pub block: Option<[u32; 3]>,
+    /// Registers per thread; kernels only.
+    pub registers: Option<u32>,
+    /// Bytes copied or filled; the tool rounds to thousands of them.
+    pub bytes: Option<f64>,
+    /// Bytes per second.
+    pub throughput: Option<f64>,
+    /// The device, as the tool names it.
+    pub device: String,
+    /// The stream.
+    pub stream: Option<u64>,
+}
+
+/// Launches of one kernel by one function of the API; means in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NsysLaunch {
+    /// The kernel.
+    pub kernel: String,
+    /// The function that launched it.
+    pub api: String,
+    /// How many.
+    pub count: u64,
+    /// From the beginning of the call to the kernel's end.
+    pub total: Option<f64>,
+    /// The call.
+    pub api_time: Option<f64>,
+    /// From the end of the call to the kernel's beginning.
+    pub queue_time: Option<f64>,
+    /// The kernel.
+    pub kernel_time: Option<f64>,
+}
+
+/// Fields of a record by the meaning of their columns.
+pub(super) struct Fields<'a> {
+    pub(super) columns: &'a [Column],
+    pub(super) record: &'a Record<'a>,
+}
+
+impl Fields<'_> {
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        let index = self.columns.iter().position(|column| column.name == name)?;
+        let field = self.record.fields.get(index)?.trim();
+        (!field.is_empty() && field != "-").then_some(field)
+    }
+
+    fn bad(&self, name: &str, cell: &str) -> NsysError {
+        NsysError::BadNumber {
+            line: self.record.line,
+            column: name.to_owned(),
+            cell: cell.chars().take(40).collect(),
+        }
+    }
+
+    /// A number in base units; `None` if the column or its value is absent. `unit` serves columns
+    /// that name none.
+    fn scaled(
+        &self,
+        name: &str,
+        quantity: Quantity,
+        unit: Option<(f64, Quantity)>,
+    ) -> Result<Option<f64>, NsysError> {
+        let Some(cell) = self.text(name) else { return Ok(None) };
+        let line = self.record.line;
+        let column = self.columns.iter().find(|column| column.name == name);
+        let Some((scale, of)) = column.and_then(|column| column.unit).or(unit) else {
+            return Err(NsysError::NoUnit { line, column: name.to_owned() });
+        };
+        if of != quantity {
+            let what = quantity.name();
+            return Err(NsysError::WrongUnit { line, column: name.to_owned(), what });
+        }
+        if matches!(cell.to_ascii_lowercase().as_str(), "nan" | "n/a" | "inf" | "-nan" | "-inf") {
+            return Ok(None);
+        }
+        let nothing = !cell.contains(|c: char| ('1'..='9').contains(&c));
+        let number = match cell.parse::<f64>().map(|number| number * scale) {
+            // What is too small for a number is no zero.
+            Ok(number) if number.is_finite() && (number != 0.0 || nothing) => number,
+            _ => return Err(self.bad(name, cell)),
+        };
+        // Traces may begin before what the tool counts from.
+        let impossible =
+            (number < 0.0 && name != "start") || (quantity == Quantity::Percent && number > 100.1);
+        match impossible {
+            true => Err(NsysError::Impossible {
+                line,
+                column: name.to_owned(),
+                cell: cell.chars().take(40).collect(),
+                what: quantity.name(),
+            }),
+            false => Ok(Some(number)),
+        }
+    }
+
+    fn time(&self, name: &str) -> Result<Option<f64>, NsysError> {
+        self.scaled(name, Quantity::Time, None)
+    }
+
+    fn required(&self, name: &str, quantity: Quantity) -> Result<f64, NsysError> {
+        self.scaled(name, quantity, None)?.ok_or_else(|| self.bad(name, ""))
+    }
+
+    fn whole<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, NsysError> {
+        let Some(cell) = self.text(name) else { return Ok(None) };
+        cell.parse().map(Some).map_err(|_| self.bad(name, cell))
+    }
+
+    /// A row of a summary; `name` and `count` are what its table calls them.
+    pub(super) fn row(
+        &self,
+        name: &str,
+        count: &str,
+        quantity: Quantity,
+    ) -> Result<NsysRow, NsysError> {
+        // Versions of 2020 name the unit of the total only.
+        let total = self.columns.iter().find(|column| column.name == "total");
+        let unit = total.and_then(|column| column.unit);
+        Ok(NsysRow {
+            name: operation(self.text(name).unwrap_or_default()),
+            share_pct: self.scaled("time (%)", Quantity::Percent, None)?,
+            total: self.required("total", quantity)?,
+            count: self.whole(count)?.ok_or_else(|| self.bad(count, ""))?,
+            mean: self.scaled("avg", quantity, unit)?,
+            median: self.scaled("med", quantity, unit)?,
+            min: self.scaled("min", quantity, unit)?,
+            max: self.scaled("max", quantity, unit)?,
+            std_dev: self.scaled("stddev", quantity, unit)?,
+            grid: self.text("gridxyz").and_then(extent),
+            block: self.text("blockxyz").and_then(extent),
+        })
+    }
+
+    pub(super) fn event(&self) -> Result<NsysEvent, NsysError> {
+        let three = |names: [&str; 3]| -> Result<Option<[u32; 3]>, NsysError> {
+            let [x, y, z] = names.map(|name| self.whole::<u32>(name));
+            Ok(x?.zip(y?).zip(z?).map(|((x, y), z)| [x, y, z]))
+        };
+        Ok(NsysEvent {
+            name: operation(self.text("name").unwrap_or_default()),
+            start: self.required("start", Quantity::Time)?,
+            duration: self.required("duration", Quantity::Time)?,
+            correlation: self.whole("corrid")?,
+            grid: three(["grdx", "grdy", "grdz"])?,
+            block: three(["blkx", "blky", "blkz"])?,
+            registers: self.whole("reg/trd")?,
+            bytes: self.scaled("bytes", Quantity::Bytes, None)?,
+            throughput: self.scaled("throughput", Quantity::BytesPerSecond, None)?,
+            device: self.text("device").unwrap_or_default().to_owned(),
+            stream: self.whole("strm")?,
+        })
+    }
+
+    pub(super) fn launch(&self) -> Result<NsysLaunch, NsysError> {
+        Ok(NsysLaunch {
+            kernel: self.text("kernel name").unwrap_or_default().to_owned(),
+            api: self.text("api name").unwrap_or_default().to_owned(),
+            count: self.whole("count")?.ok_or_else(|| self.bad("count", ""))?,
+            total: self.time("tavg")?,
+            api_time: self.time("aavg")?,
+            queue_time: self.time("qavg")?,
+            kernel_time: self.time("kavg")?,
+        })
+    }
+}
+
+/// The new names of operations for the old ones.
+fn operation(name: &str) -> String {
+    const OLD: [(&str, &str); 5] = [
+        ("HtoD]", "Host-to-Device]"),
+        ("DtoH]", "Device-to-Host]"),
+        ("DtoD]", "Device-to-Device]"),
+        ("HtoH]", "Host-to-Host]"),
+        ("PtoP]", "Peer-to-Peer]"),
+    ];
+    if let Some(kind) = name.strip_prefix("[CUDA memcpy ")
+        && let Some((_, new)) = OLD.iter().find(|(old, _)| *old == kind)
+    {
+        return format!("[CUDA memcpy {new}");
+    }
+    name.to_owned()
+}
+
+/// `16384    1    1`.
+fn extent(text: &str) -> Option<[u32; 3]> {
+    let mut parts = text.split_whitespace().map(|part| part.parse::<u32>().ok());
+    let extent = [parts.next()??, parts.next()??, parts.next()??];
+    parts.next().is_none().then_some(extent)
+}

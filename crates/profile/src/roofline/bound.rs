@@ -1,0 +1,110 @@
+//! What limits a kernel.
+//!
+//! The rule is that of the "Speed Of Light" section of Nsight Compute (its rule `SOLBottleneck`):
+//! a unit that is used to 60 % of its peak or more limits the kernel, the busiest of them first;
+//! where none is, latency does, since warps then wait and nothing is full. Before that rule comes
+//! one of our own: a kernel that takes hardly longer than an empty one is bound by its launch.
+
+use super::{BoundBy, ComputeRoof, Facts, Level, MemoryRoof, Values};
+
+/// From this part of its peak on, a unit limits a kernel.
+const LIMITS_FROM: f64 = 0.6;
+
+/// A median below this multiple of an empty launch's is the launch's time, not the kernel's.
+pub(crate) const LAUNCH_FACTOR: f64 = 1.25;
+
+/// Pipelines, and the issue of instructions, as parts of the elapsed time.
+const PIPELINES: [(&str, &str); 5] = [
+    ("fma_pipe_active", "FMA pipeline"),
+    ("alu_pipe_active", "ALU pipeline"),
+    ("fp64_pipe_active", "FP64 pipeline"),
+    ("tensor_pipe_active", "tensor pipeline"),
+    ("sm_issue_active", "issue of instructions"),
+];
+
+/// How much of a unit's peak is used, and what tells so.
+struct Use {
+    of: BoundBy,
+    fraction: f64,
+    what: String,
+}
+
+/// What limits the kernel, and the numbers that show it.
+pub(super) fn classify(
+    values: Values<'_>,
+    facts: &Facts<'_>,
+    compute: &[ComputeRoof],
+    memory: &[MemoryRoof],
+) -> (Option<BoundBy>, String) {
+    if let Some((median, empty)) = facts.timed.median_s.zip(facts.timed.empty_launch_s)
+        && median < LAUNCH_FACTOR * empty
+    {
+        let text = format!(
+            "a launch takes {:.2} µs, less than {LAUNCH_FACTOR} × the {:.2} µs of a kernel that \
+             does nothing",
+            median * 1e6,
+            empty * 1e6
+        );
+        return (Some(BoundBy::Launch), text);
+    }
+    let uses = uses(values, compute, memory);
+    let Some(busiest) = uses.iter().max_by(|a, b| a.fraction.total_cmp(&b.fraction)) else {
+        return (None, "no unit's use is among the metrics".to_owned());
+    };
+    let list: Vec<String> =
+        uses.iter().map(|used| format!("{} {:.0} %", used.what, 100.0 * used.fraction)).collect();
+    let list = list.join(", ");
+    if busiest.fraction >= LIMITS_FROM {
+        return (Some(busiest.of), format!("{} is the busiest unit: {list}", busiest.what));
+    }
+    // Without one of them, the unit that is not known might be the busy one.
+    let known = |of: BoundBy| uses.iter().any(|used| used.of == of);
+    let all = [BoundBy::Compute, BoundBy::L1, BoundBy::L2, BoundBy::Dram];
+    if !all.into_iter().all(known) {
+        return (
+            None,
+            format!(
+                "no unit that is known is at 60 % of its peak, and others are not known: {list}"
+            ),
+        );
+    }
+    (Some(BoundBy::Latency), format!("no unit is at 60 % of its peak, so warps wait: {list}"))
+}
+
+fn uses(values: Values<'_>, compute: &[ComputeRoof], memory: &[MemoryRoof]) -> Vec<Use> {
+    let level = |level: Level| {
+        memory.iter().find(|roof| roof.level == level).and_then(|roof| roof.fraction)
+    };
+    // L1 is idle where its multiprocessor is.
+    let l1_active = values
+        .part("l1_throughput")
+        .map(|part| part * values.part("sm_active_cycles").unwrap_or(1.0));
+    let parts = [
+        (BoundBy::L1, "L1", largest([level(Level::L1), l1_active])),
+        // The throughput of L2's busiest part counts its inner fabric, which stands at 80 % while
+        // device memory streams: the bytes it hands out come first.
+        (BoundBy::L2, "L2", level(Level::L2).or_else(|| values.part("l2_throughput"))),
+        (BoundBy::Dram, "DRAM", largest([level(Level::Dram), values.part("dram_throughput")])),
+    ];
+    let memory = parts.into_iter().filter_map(|(of, what, fraction)| {
+        Some(Use { of, fraction: fraction?, what: what.to_owned() })
+    });
+    arithmetic(values, compute).into_iter().chain(memory).collect()
+}
+
+/// The busiest precision or pipeline.
+fn arithmetic(values: Values<'_>, compute: &[ComputeRoof]) -> Option<Use> {
+    let rates = compute.iter().filter_map(|roof| {
+        Some((roof.fraction?, format!("{} arithmetic", roof.precision.label())))
+    });
+    let pipelines =
+        PIPELINES.iter().filter_map(|(id, what)| Some((values.part(id)?, (*what).to_owned())));
+    let busiest = rates.chain(pipelines).max_by(|a, b| a.0.total_cmp(&b.0));
+    let whole = || Some((values.part("sm_throughput")?, "multiprocessors".to_owned()));
+    let (fraction, what) = busiest.or_else(whole)?;
+    Some(Use { of: BoundBy::Compute, fraction, what })
+}
+
+fn largest(parts: [Option<f64>; 2]) -> Option<f64> {
+    parts.into_iter().flatten().max_by(f64::total_cmp)
+}

@@ -1,0 +1,217 @@
+//! Numbers as locales write them.
+//!
+//! Nsight Compute groups digits and writes decimals as the locale has it: `1,209.5`, `1.209,5`,
+//! `1 209,5`. `8.930` may then be 8.93 or 8930. Which it is follows from the other cells of the
+//! same file, and if it does not, the cell is refused.
+
+/// Why a number that is too great or too small has no value.
+pub(crate) const OUT_OF_BOUNDS: &str = "the tool gave a number beyond all bounds";
+
+/// What separates decimals in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Convention {
+    /// No cell tells.
+    #[default]
+    Unknown,
+    /// A dot.
+    Dot,
+    /// A comma.
+    Comma,
+}
+
+/// A number as it stands in a file, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cell<'a> {
+    pub(crate) text: &'a str,
+    /// Whether it can only be a whole number: `1.024` then has grouped digits.
+    pub(crate) whole: bool,
+    pub(crate) line: usize,
+    pub(crate) column: &'a str,
+}
+
+/// Cells that no single locale writes, with their places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Conflict {
+    pub(crate) dot: String,
+    pub(crate) comma: String,
+}
+
+/// What a cell says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Value {
+    /// A finite number.
+    Number(f64),
+    /// The tool has no value, and this is why.
+    Missing(&'static str),
+    /// It can be read in two ways.
+    Ambiguous,
+    /// Something else.
+    Text,
+}
+
+impl Convention {
+    /// What all cells of a page tell together.
+    pub(crate) fn of<'a>(cells: impl Iterator<Item = Cell<'a>>) -> Result<Self, Conflict> {
+        let (mut dot, mut comma) = (None, None);
+        for cell in cells {
+            let told = Digits::of(cell.text).and_then(|digits| match digits.convention() {
+                Some(Convention::Unknown) if cell.whole => Some(digits.grouped()),
+                told => told,
+            });
+            match told {
+                Some(Convention::Dot) => dot = dot.or(Some(cell)),
+                Some(Convention::Comma) => comma = comma.or(Some(cell)),
+                Some(Convention::Unknown) | None => {}
+            }
+        }
+        let place = |cell: Cell<'_>| {
+            let text: String = cell.text.trim().chars().take(40).collect();
+            format!("`{text}` (line {}, {})", cell.line, cell.column)
+        };
+        match (dot, comma) {
+            (None, None) => Ok(Convention::Unknown),
+            (Some(_), None) => Ok(Convention::Dot),
+            (None, Some(_)) => Ok(Convention::Comma),
+            (Some(dot), Some(comma)) => Err(Conflict { dot: place(dot), comma: place(comma) }),
+        }
+    }
+}
+
+/// What a cell says.
+pub(crate) fn value(cell: &str, convention: Convention) -> Value {
+    let cell = cell.trim();
+    if let Some(reason) = missing(cell) {
+        return Value::Missing(reason);
+    }
+    let Some(digits) = Digits::of(cell) else { return Value::Text };
+    let Some(own) = digits.convention() else { return Value::Text };
+    let decimal = match (own, convention) {
+        (Convention::Unknown, convention) => convention,
+        (own, Convention::Unknown) => own,
+        (own, convention) if own == convention => own,
+        _ => return Value::Text,
+    };
+    match decimal {
+        Convention::Unknown if digits.separated() => Value::Ambiguous,
+        Convention::Unknown | Convention::Dot => digits.parse('.', ','),
+        Convention::Comma => digits.parse(',', '.'),
+    }
+}
+
+/// Why there is no value, for the words by which tools say so.
+fn missing(cell: &str) -> Option<&'static str> {
+    let plain = cell.trim_start_matches("(!)").trim().to_ascii_lowercase();
+    Some(match plain.as_str() {
+        "" => "the tool left it empty",
+        "n/a" | "na" => "the tool says that it does not apply (n/a)",
+        "no data" => "the tool has no data for it",
+        "nan" | "-nan" | "+nan" | "-nan(ind)" => "the tool gave no number (nan)",
+        "inf" | "-inf" | "+inf" | "infinity" | "-infinity" => "the tool gave no number (inf)",
+        _ => return None,
+    })
+}
+
+/// A text of digits, separators, and perhaps an exponent.
+struct Digits<'a> {
+    negative: bool,
+    mantissa: &'a str,
+    exponent: &'a str,
+}
+
+/// Whether a character groups digits, whatever the locale: spaces of several kinds, apostrophes.
+fn groups(c: char) -> bool {
+    matches!(c, ' ' | '\u{a0}' | '\u{202f}' | '\u{2009}' | '\'' | '\u{2019}')
+}
+
+impl<'a> Digits<'a> {
+    fn of(cell: &'a str) -> Option<Self> {
+        let cell = cell.trim();
+        // With `--print-metric-instances` the instances follow in parentheses.
+        let cell = cell.split_once(" (").filter(|_| cell.ends_with(')')).map_or(cell, |p| p.0);
+        let negative = cell.starts_with('-');
+        let cell = cell.strip_prefix(['-', '+']).unwrap_or(cell);
+        let (mantissa, exponent) = match cell.find(['e', 'E']) {
+            Some(at) => (&cell[..at], &cell[at + 1..]),
+            None => (cell, ""),
+        };
+        let plain = |c: char| c.is_ascii_digit() || c == '.' || c == ',' || groups(c);
+        let exponent_digits = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+        let is = mantissa.starts_with(|c: char| c.is_ascii_digit() || c == '.' || c == ',')
+            && mantissa.contains(|c: char| c.is_ascii_digit())
+            && mantissa.chars().all(plain)
+            && exponent_digits.chars().all(|c| c.is_ascii_digit())
+            && (mantissa.len() == cell.len() || !exponent_digits.is_empty())
+            && cell.len() < 64;
+        is.then_some(Self { negative, mantissa, exponent })
+    }
+
+    /// What this number tells if its separators group digits.
+    fn grouped(&self) -> Convention {
+        match (self.mantissa.contains('.'), self.mantissa.contains(',')) {
+            (true, false) => Convention::Comma,
+            (false, true) => Convention::Dot,
+            _ => Convention::Unknown,
+        }
+    }
+
+    fn separated(&self) -> bool {
+        self.mantissa.contains(['.', ','])
+    }
+
+    /// What this number alone tells of its separators; `None` if no locale writes it.
+    fn convention(&self) -> Option<Convention> {
+        let dots = self.mantissa.matches('.').count();
+        let commas = self.mantissa.matches(',').count();
+        let decimal = |c: char| if c == '.' { Convention::Dot } else { Convention::Comma };
+        match (dots, commas) {
+            (0, 0) => Some(Convention::Unknown),
+            (1, 0) | (0, 1) => {
+                let separator = if dots == 1 { '.' } else { ',' };
+                let (whole, fraction) = self.mantissa.split_once(separator)?;
+                let may_group = fraction.len() == 3
+                    && (1..=3).contains(&whole.len())
+                    && !whole.starts_with('0')
+                    && self.exponent.is_empty();
+                Some(if may_group { Convention::Unknown } else { decimal(separator) })
+            }
+            (_, 0) => Some(Convention::Comma),
+            (0, _) => Some(Convention::Dot),
+            _ => {
+                let last = self.mantissa.rfind(['.', ','])?;
+                let last = self.mantissa[last..].chars().next()?;
+                let once = if last == '.' { dots } else { commas } == 1;
+                once.then(|| decimal(last))
+            }
+        }
+    }
+
+    fn parse(&self, decimal: char, group: char) -> Value {
+        let (whole, fraction) = self.mantissa.split_once(decimal).unwrap_or((self.mantissa, ""));
+        let grouped: Vec<&str> = whole.split(|c| c == group || groups(c)).collect();
+        let well_grouped = match grouped.split_first() {
+            None | Some((_, [])) => true,
+            Some((first, rest)) => {
+                (1..=3).contains(&first.len()) && rest.iter().all(|group| group.len() == 3)
+            }
+        };
+        if !well_grouped || !fraction.chars().all(|c| c.is_ascii_digit()) {
+            return Value::Text;
+        }
+        let exponent = if self.exponent.is_empty() { "0" } else { self.exponent };
+        let plain = format!("{}.{fraction}e{exponent}", grouped.concat());
+        match plain.parse::<f64>() {
+            // What is too small for a number is no zero.
+            Ok(0.0) if self.mantissa.contains(|c: char| ('1'..='9').contains(&c)) => {
+                Value::Missing(OUT_OF_BOUNDS)
+            }
+            Ok(number) if number.is_finite() => {
+                Value::Number(if self.negative { -number } else { number })
+            }
+            Ok(_) => Value::Missing(OUT_OF_BOUNDS),
+            Err(_) => Value::Text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

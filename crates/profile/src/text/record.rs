@@ -1,0 +1,244 @@
+//! Separated records, line by line: what else stands in the text cannot swallow them.
+
+use std::borrow::Cow;
+
+/// Longest field, bytes.
+const MAX_FIELD: usize = 64 << 10;
+/// Lines over which a record with quoted line breaks may run.
+const MAX_LINES: usize = 64;
+
+/// A record and where it begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record<'a> {
+    /// Line, from 1.
+    pub(crate) line: usize,
+    /// Its text, or the first line of it.
+    pub(crate) text: &'a str,
+    pub(crate) fields: Vec<Cow<'a, str>>,
+    /// Whether it is no record as any tool writes one: it is cut off, or a quote stays open. Its
+    /// one field is its text.
+    pub(crate) broken: bool,
+}
+
+/// A field that is longer than any tool's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooLong {
+    /// Line, from 1.
+    pub(crate) line: usize,
+}
+
+/// The records of a text. A line with an open quote takes the next lines with it if they close it
+/// within a bound, and stands alone otherwise.
+#[derive(Debug, Clone)]
+pub(crate) struct Records<'a> {
+    rest: &'a str,
+    line: usize,
+    separator: char,
+}
+
+/// What may separate fields: spreadsheets of locales with decimal commas write semicolons.
+const SEPARATORS: [char; 3] = [',', ';', '\t'];
+
+impl<'a> Records<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { rest: text, line: 0, separator: ',' }
+    }
+
+    /// Reads a record again with each separator that there is, until `is` finds it to be what it
+    /// looks for; the records that follow are read with that separator.
+    pub(crate) fn recognise(
+        &mut self,
+        record: &Record<'a>,
+        is: impl Fn(&Record<'a>) -> bool,
+    ) -> Option<Record<'a>> {
+        if is(record) {
+            return Some(record.clone());
+        }
+        let others = SEPARATORS.into_iter().filter(|c| *c != self.separator);
+        for separator in others.filter(|c| record.text.contains(*c)) {
+            let Some(fields) = fields(record.text, separator) else { continue };
+            let other = Record { fields, broken: false, ..record.clone() };
+            if is(&other) {
+                self.separator = separator;
+                return Some(other);
+            }
+        }
+        None
+    }
+
+    /// Bytes to the end of the record that begins here, and its lines. Only a record of which every
+    /// field is quoted may run on: what programs print may not.
+    fn extent(&self) -> (usize, usize) {
+        let mut end = 0;
+        let mut open = false;
+        for lines in 1..=MAX_LINES {
+            let rest = &self.rest[end..];
+            let line = &rest[..rest.find('\n').map_or(rest.len(), |at| at + 1)];
+            end += line.len();
+            open ^= line.matches('"').count() % 2 == 1;
+            if !open {
+                return (end, lines);
+            }
+            if line.is_empty() || end > MAX_FIELD || !self.rest.starts_with('"') {
+                break;
+            }
+        }
+        (self.rest.find('\n').map_or(self.rest.len(), |at| at + 1), 1)
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, TooLong>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let line = self.line + 1;
+        // Concatenated files have a mark at the beginning of each.
+        self.rest = self.rest.trim_start_matches('\u{feff}');
+        let (mut end, mut lines) = self.extent();
+        let text = |end: usize| self.rest[..end].trim_end_matches(['\n', '\r']);
+        let mut read = fields(text(end), self.separator);
+        if read.is_none() && lines > 1 {
+            // What is no record takes no line but its own with it.
+            (end, lines) = (self.rest.find('\n').map_or(self.rest.len(), |at| at + 1), 1);
+            read = fields(text(end), self.separator);
+        }
+        let text = text(end);
+        self.rest = &self.rest[end..];
+        self.line += lines;
+        let broken = read.is_none();
+        let fields = read.unwrap_or_else(|| vec![Cow::Borrowed(text)]);
+        if fields.iter().any(|field| field.len() > MAX_FIELD) {
+            return Some(Err(TooLong { line }));
+        }
+        Some(Ok(Record { line, text, fields, broken }))
+    }
+}
+
+/// The fields of a record; `None` if a quote stays open, or text follows one that closes.
+fn fields(text: &str, separator: char) -> Option<Vec<Cow<'_, str>>> {
+    let mut fields = Vec::new();
+    let mut rest = text;
+    loop {
+        let (field, after) = match rest.strip_prefix('"') {
+            Some(quoted) => self::quoted(quoted, separator)?,
+            None => {
+                let end = rest.find(separator).unwrap_or(rest.len());
+                (Cow::Borrowed(&rest[..end]), &rest[end..])
+            }
+        };
+        fields.push(field);
+        match after.strip_prefix(separator) {
+            Some(next) => rest = next,
+            None => return Some(fields),
+        }
+    }
+}
+
+/// A quoted field whose opening quote is gone, and what follows from the next separator on.
+fn quoted(text: &str, separator: char) -> Option<(Cow<'_, str>, &str)> {
+    let mut field = Cow::Borrowed("");
+    let mut start = 0;
+    loop {
+        let end = start + text[start..].find('"')?;
+        let piece = &text[start..end];
+        if text[end + 1..].starts_with('"') {
+            field.to_mut().push_str(piece);
+            field.to_mut().push('"');
+            start = end + 2;
+            continue;
+        }
+        let field = if field.is_empty() { Cow::Borrowed(piece) } else { field + piece };
+        let after = &text[end + 1..];
+        // Text between the quote and the separator is no tool's: it may be the rest of a number.
+        let end = after.find(separator).unwrap_or(after.len());
+        return after[..end].trim().is_empty().then(|| (field, &after[end..]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn all(text: &str) -> Vec<(usize, Vec<String>)> {
+        Records::new(text)
+            .map(Result::unwrap)
+            .map(|record| (record.line, record.fields.into_iter().map(Cow::into_owned).collect()))
+            .collect()
+    }
+
+    #[test]
+    fn quotes_breaks_and_marks() {
+        let text = "\u{feff}\"a\",\"b \"\"c\"\"\",\r\nplain,,\"x,y\"\n\"two\nlines\",z\n";
+        let strings = |fields: &[&str]| fields.iter().map(|f| (*f).to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            all(text),
+            [
+                (1, strings(&["a", "b \"c\"", ""])),
+                (2, strings(&["plain", "", "x,y"])),
+                (3, strings(&["two\nlines", "z"])),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_open_quote_takes_nothing_with_it() {
+        let text = format!("\"open\n{}\"1\",\"2\"\n", "x\n".repeat(MAX_LINES));
+        let records = all(&text);
+        assert_eq!(records.last().unwrap().1, ["1", "2"]);
+        assert_eq!(all("say \"hi\n\"1\"\n")[1].1, ["1"], "not a record that could run on");
+        let long = format!("\"{}\"\n", "x".repeat(MAX_FIELD + 1));
+        assert_eq!(Records::new(&long).next(), Some(Err(TooLong { line: 1 })));
+    }
+
+    #[test]
+    fn what_no_tool_writes_is_broken_and_takes_one_line() {
+        let text =
+            "\"5\"8,\"1\"\n\"0\",\"cut\n\"6\",\"7\"\n\"2\",\"cut again\n\u{feff}\"8\",\"9\"\n";
+        let records: Vec<Record<'_>> = Records::new(text).map(Result::unwrap).collect();
+        let told: Vec<(usize, bool, &str)> =
+            records.iter().map(|r| (r.line, r.broken, r.fields[0].as_ref())).collect();
+        assert_eq!(
+            told,
+            [
+                (1, true, "\"5\"8,\"1\""),
+                (2, true, "\"0\",\"cut"),
+                (3, false, "6"),
+                (4, true, "\"2\",\"cut again"),
+                (5, false, "8"),
+            ]
+        );
+    }
+
+    #[test]
+    fn other_separators_are_recognised_from_there_on() {
+        let mut records = Records::new("ID;Name, long;x\n1;\"a;b\";2,5\n");
+        let first = records.next().unwrap().unwrap();
+        let header = records.recognise(&first, |record| record.fields[0] == "ID").unwrap();
+        assert_eq!(header.fields, ["ID", "Name, long", "x"]);
+        assert_eq!(records.next().unwrap().unwrap().fields, ["1", "a;b", "2,5"]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(rows in prop::collection::vec(
+            prop::collection::vec("[ -~\u{e9}]{0,12}", 1..6), 1..6,
+        )) {
+            let quote = |field: &String| format!("\"{}\"", field.replace('"', "\"\""));
+            let line = |row: &Vec<String>| row.iter().map(quote).collect::<Vec<_>>().join(",");
+            let text = rows.iter().map(line).collect::<Vec<_>>().join("\r\n");
+            let read: Vec<Vec<String>> = all(&text).into_iter().map(|(_, row)| row).collect();
+            prop_assert_eq!(read, rows);
+        }
+
+        #[test]
+        fn any_text_is_read_to_its_end(text in "[\"a,\r\n]{0,60}") {
+            let lines = all(&text).len();
+            prop_assert!(lines <= text.matches('\n').count() + 1);
+        }
+    }
+}

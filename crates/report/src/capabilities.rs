@@ -1,0 +1,115 @@
+//! What the tools of a machine can do.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One thing that can be done, or the reason why not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Capability {
+    /// Whether it can.
+    pub available: bool,
+    /// What does it, or why it cannot be done.
+    pub reason: String,
+    /// Stable code of the reason why it cannot be done, e.g. `no_permission`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// What would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Capability {
+    /// It can be done, and this does it.
+    pub fn has(reason: impl Into<String>) -> Self {
+        Self { available: true, reason: reason.into(), code: None, remedy: None }
+    }
+
+    /// It cannot be done, or it can, without more to say about it.
+    pub fn new(available: bool, reason: impl Into<String>) -> Self {
+        Self { available, ..Self::has(reason) }
+    }
+
+    /// It cannot be done, and this would help.
+    pub fn lacks(code: &str, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            available: false,
+            reason: reason.into(),
+            code: Some(code.to_owned()),
+            remedy: Some(remedy.into()),
+        }
+    }
+}
+
+/// A program of NVIDIA's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolReport {
+    /// Name of the program: `ncu`, `nsys`, `QdstrmImporter`, `compute-sanitizer`, `cuobjdump`,
+    /// `nvdisasm`.
+    pub name: String,
+    /// Whether it is there and can be started.
+    pub available: bool,
+    /// Where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Why it cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// What the tools of a machine can do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tooling {
+    /// NVIDIA's programs.
+    pub tools: Vec<ToolReport>,
+    /// Programs that may hold the counters, with their process numbers.
+    pub counter_users: Vec<String>,
+    /// Each device, by ordinal.
+    pub devices: Vec<DeviceTooling>,
+}
+
+/// What the tools of a machine can do on one of its devices.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceTooling {
+    /// CUDA ordinal.
+    pub id: u32,
+    /// Whether hardware counters can be read, as far as it is known without reading them.
+    pub counters: Capability,
+    /// Sources of device metrics, best first.
+    pub sources: Vec<SourceCapability>,
+    /// Memory and race checks.
+    pub sanitize: Capability,
+    /// Traces of what the GPU and the driver did.
+    pub timeline: Capability,
+}
+
+/// A source of device metrics.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SourceCapability {
+    /// As `profile.tools` of a contract has it: `emulator`, `cupti`, `ncu`, `gpm`,
+    /// `static`.
+    pub name: String,
+    /// Whether it tells anything on this device.
+    pub available: bool,
+    /// What it tells, or why it tells nothing.
+    pub reason: String,
+    /// Stable code of the reason why it tells nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// What would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl SourceCapability {
+    /// A source of that name, as capable as said.
+    pub fn new(name: &str, capability: Capability) -> Self {
+        let Capability { available, reason, code, remedy } = capability;
+        Self { name: name.to_owned(), available, reason, code, remedy }
+    }
+}

@@ -1,0 +1,25 @@
+//! What goes back to the caller: the report of one evaluation.
+
+#![forbid(unsafe_code)]
+
+mod capabilities;
+mod compare;
+mod compile;
+mod measurement;
+mod profile_plan;
+mod sweep;
+mod timeline;
+mod types;
+
+pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
+pub use compare::{CandidateReport, CompareResponse, CountComparison, VerdictBy};
+pub use compile::CompileResponse;
+pub use measurement::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
+pub use profile_plan::ProfilePlan;
+pub use sweep::{
+    BestPoint, SweepBest, SweepPoint, SweepReason, SweepResponse, SweepStarted, SweepStatus,
+    SweepTable, SweepView,
+};
+pub use timeline::{ExecutionSummary, GpuTime, LaunchRow, TimelineReport, TimelineRow};
+pub use types::*;
+pub use warpgauge_measure::RuntimeStats;

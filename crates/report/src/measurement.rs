@@ -1,0 +1,127 @@
+//! Wire types of how times were taken, and how far they can be trusted.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use warpgauge_measure::{
+    HealthFlag, Rates, RejectCount, SpeedOfLight, StopReason, Summary, ThrottleReason,
+};
+use warpgauge_model::CacheState;
+
+/// How the times were taken.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct MeasurementReport {
+    /// What one sample is: `cuda_events_gated` (events round one launch, queued before the device
+    /// comes to it) or `emulated` (the emulation's own time, which says nothing about a GPU).
+    pub method: String,
+    /// Version of the method: times of different versions are not compared.
+    pub method_version: u32,
+    /// State of L2 at each launch.
+    pub cache: CacheState,
+    /// What the random inputs of each launch were.
+    pub inputs: InputsShown,
+    /// Blocks of one launch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid_blocks: Option<u64>,
+    /// Warm-up launches.
+    pub warmup_launches: u32,
+    /// Whether the warm-up ended because times were stable; otherwise its time was up.
+    pub warmup_stable: bool,
+    /// Why no more launches were timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<StopReason>,
+    /// Statistics of the samples that count, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+    /// Median time of a kernel that does nothing, taken the same way, milliseconds. Nothing is
+    /// subtracted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_launch_ms: Option<f64>,
+    /// Whether the kernel is so short that the time is that of launching it.
+    pub at_floor: bool,
+    /// The least time that the contract's `work` takes at the device's peak rates, with all that L2
+    /// can hold left out: a kernel that is faster is not measured right. Only declared work counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed_of_light: Option<SpeedOfLight>,
+    /// The work by the median time, beside the device's peaks. Where the contract declares no bytes
+    /// it rests on an assumption, which it names. Absent on the emulated device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates: Option<Rates>,
+    /// Samples that do not count, by reason. No rule looks at a time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected: Vec<RejectCount>,
+    /// Timed launches whose outputs were verified.
+    pub audited: u32,
+    /// Clock of the multiprocessors, measured on the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sm_clock: Option<ClockReport>,
+    /// The GPU before the first timed launch and after the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuReport>,
+    /// Launches queued together, in order.
+    pub batches: Vec<BatchReport>,
+    /// What to know before trusting the numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Every sample, rejected ones too, milliseconds, in launch order.
+    pub samples_ms: Vec<f32>,
+}
+
+/// What the random inputs of each timed launch were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InputsShown {
+    /// Numbers that no launch before it saw.
+    Fresh,
+    /// The same each time; the module's variables and shared memory were put back in between.
+    SameStateWiped,
+    /// The same each time, and what the module keeps could not be put back: a kernel that reuses
+    /// earlier results would not be noticed.
+    Same,
+}
+
+/// A clock over the timed launches.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockReport {
+    /// Mean over the batches, Hz.
+    pub mean_hz: f64,
+    /// Slowest batch, Hz.
+    pub min_hz: f64,
+    /// Fastest batch, Hz.
+    pub max_hz: f64,
+}
+
+/// Launches queued together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BatchReport {
+    /// How many.
+    pub trials: u32,
+    /// Clock of the multiprocessors, Hz, where the batch was long enough to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sm_clock_hz: Option<f64>,
+}
+
+/// The GPU while it was measured. What the driver does not tell is absent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GpuReport {
+    /// Version of the driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// Largest SM clock, MHz.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_sm_clock_mhz: Option<u32>,
+    /// Power limit, W.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_limit_w: Option<f64>,
+    /// Power before and after, W.
+    pub power_w: Vec<f64>,
+    /// Temperature before and after, °C.
+    pub temperature_c: Vec<u32>,
+    /// Why clocks were below the largest, at any time that was looked at.
+    pub throttle_reasons: Vec<ThrottleReason>,
+    /// What of it bears on the times.
+    pub flags: Vec<HealthFlag>,
+    /// Compute processes on the GPU that this server did not start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_processes: Option<u32>,
+}

@@ -1,0 +1,152 @@
+//! What a job has left so far. It goes to the store when the job ends.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::ArtifactKind;
+pub use warpgauge_exec::KeptKernel;
+
+/// Most kernels of one job: a reference and its candidates.
+const MAX_KERNELS: usize = 16;
+
+/// Format of stored kernels.
+const FORMAT: u8 = 1;
+
+/// Kernels for the store.
+pub(super) fn pack(kernels: &[Arc<KeptKernel>]) -> Result<Vec<u8>, String> {
+    let mut bytes = vec![FORMAT];
+    let mut writer = rmp_serde::Serializer::new(&mut bytes).with_struct_map();
+    let kernels = kernels.iter().map(Arc::as_ref).collect::<Vec<_>>();
+    kernels.serialize(&mut writer).map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+/// Kernels from the store.
+pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<Arc<KeptKernel>>, String> {
+    match bytes.split_first() {
+        Some((&FORMAT, content)) => {
+            let kernels: Vec<KeptKernel> =
+                rmp_serde::from_slice(content).map_err(|error| error.to_string())?;
+            Ok(kernels.into_iter().map(Arc::new).collect())
+        }
+        Some((format, _)) => Err(format!("format {format} is not known to this program")),
+        None => Err("there is nothing in it".to_owned()),
+    }
+}
+
+/// A profiler's file; dropping it deletes the file.
+#[derive(Debug)]
+pub(super) struct KeptFile {
+    pub(super) path: tempfile::TempPath,
+    pub(super) bytes: u64,
+}
+
+/// What a job has left so far.
+#[derive(Debug)]
+pub(crate) struct CollectedArtifacts {
+    /// Where files stand, which are not to go with the job's own directory.
+    directory: PathBuf,
+    pub(super) kernels: Vec<Arc<KeptKernel>>,
+    pub(super) files: BTreeMap<ArtifactKind, KeptFile>,
+}
+
+impl CollectedArtifacts {
+    /// None yet; files will stand in this directory.
+    pub(crate) fn new(directory: &Path) -> Self {
+        Self { directory: directory.to_owned(), kernels: Vec::new(), files: BTreeMap::new() }
+    }
+
+    /// Keeps a kernel, in place of one of the same name.
+    pub(crate) fn keep(&mut self, kernel: KeptKernel) {
+        if let Some(known) = self.kernels.iter_mut().find(|known| known.name == kernel.name) {
+            *known = Arc::new(kernel);
+        } else if self.kernels.len() < MAX_KERNELS {
+            self.kernels.push(Arc::new(kernel));
+        }
+    }
+
+    /// Takes over a profiler's file.
+    ///
+    /// # Errors
+    /// The file cannot be moved here.
+    pub(crate) fn keep_file(&mut self, kind: ArtifactKind, file: &Path) -> io::Result<()> {
+        let (_, path) =
+            tempfile::Builder::new().prefix("artifact-").tempfile_in(&self.directory)?.into_parts();
+        // The job's directory may be on another file system.
+        if std::fs::rename(file, &path).is_err() {
+            std::fs::copy(file, &path)?;
+        }
+        let bytes = std::fs::metadata(&path)?.len();
+        self.files.insert(kind, KeptFile { path, bytes });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_contract::{KernelCode, KernelType};
+    use warpgauge_exec::BuiltImage;
+    use warpgauge_model::{ImageFormat, Target};
+
+    fn kernel(name: &str, source: &str) -> KeptKernel {
+        let code = KernelCode {
+            source_code: Some(source.to_owned()),
+            binary_b64: None,
+            kernel_type: KernelType::Cuda,
+            io: None,
+            metadata: None,
+        };
+        let target = Target { compute_capability: (9, 0), driver_version: 13_000, emulated: true };
+        KeptKernel {
+            name: name.to_owned(),
+            code,
+            target,
+            lineinfo: false,
+            log: String::new(),
+            built: None,
+        }
+    }
+
+    #[test]
+    fn a_kernel_replaces_its_namesake_and_there_is_a_bound() {
+        let mut collected = CollectedArtifacts::new(Path::new("/"));
+        collected.keep(kernel("kernel", "a"));
+        collected.keep(kernel("kernel", "b"));
+        assert_eq!(collected.kernels[0].code.source_code.as_deref(), Some("b"));
+        for at in 0..40 {
+            collected.keep(kernel(&at.to_string(), "c"));
+        }
+        assert_eq!(collected.kernels.len(), MAX_KERNELS);
+    }
+
+    #[test]
+    fn kernels_come_back_from_the_store() {
+        let mut one = kernel("kernel", "source");
+        one.built = Some(BuiltImage { image: Arc::from([1, 2, 255]), format: ImageFormat::Ptx });
+        let again = unpack(&pack(&[Arc::new(one)]).unwrap()).unwrap();
+        let built = again[0].built.as_ref().unwrap();
+        assert_eq!((&built.image[..], built.format), (&[1_u8, 2, 255][..], ImageFormat::Ptx));
+        assert_eq!(again[0].name, "kernel");
+        assert!(unpack(&[7]).unwrap_err().contains("format 7"));
+        assert!(unpack(&[]).is_err());
+    }
+
+    #[test]
+    fn files_go_with_what_is_left() {
+        let (own, job) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let report = job.path().join("kernel.ncu-rep");
+        std::fs::write(&report, b"report").unwrap();
+        let mut collected = CollectedArtifacts::new(own.path());
+        collected.keep_file(ArtifactKind::NcuRep, &report).unwrap();
+        assert!(!report.exists());
+        assert_eq!(collected.files[&ArtifactKind::NcuRep].bytes, 6);
+        assert_eq!(std::fs::read_dir(own.path()).unwrap().count(), 1);
+        drop(collected);
+        assert_eq!(std::fs::read_dir(own.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,294 @@
+//! Handing artifacts out; what was not kept is made on demand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::kept::Lookup;
+use super::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
+use crate::error::ServiceError;
+use crate::shared::Shared;
+use crate::submission::Caller;
+use warpgauge_contract::KernelType;
+use warpgauge_exec::{BuiltCode, BuiltImage, CodeOrder, KeptKernel};
+use warpgauge_model::{ImageFormat, Target};
+use warpgauge_store::{JobKind, JobRow};
+
+const PTX_WAS_SUBMITTED: &str =
+    "the kernel was submitted as PTX: the driver makes the machine code, and keeps it";
+const CODE_WAS_SUBMITTED: &str = "the kernel was submitted as machine code: there is no PTX of it";
+const FATBIN_WAS_SUBMITTED: &str =
+    "the kernel was submitted as a fatbin, which the driver chose from";
+const NOT_COMPILED: &str = "the kernel did not compile; `log` says why";
+const EMULATED: &str = "made for the architecture that the emulated device stands for; the \
+                        emulator itself executed the PTX";
+
+/// How a kernel's artifact comes about.
+enum Way<'a> {
+    /// It is there.
+    Kept(&'a [u8]),
+    /// The compiler makes it for that target.
+    Compile(Target),
+    /// It is listed, out of an image that is there or that the compiler makes.
+    List(Option<&'a BuiltImage>, Target),
+}
+
+impl Shared {
+    /// What a job left.
+    pub(crate) async fn artifacts(
+        &self,
+        job_id: &str,
+        caller: &Caller,
+    ) -> Result<ArtifactList, ServiceError> {
+        let job = self.row(job_id, caller).await?;
+        let kernels = self.kernels_of(&job, "artifacts").await?;
+        let files = self.left_files(job_id).await?;
+        let mut artifacts = Vec::new();
+        for (index, kernel) in kernels.iter().enumerate() {
+            for kind in ArtifactKind::ALL {
+                // A profiler's files belong to the job, not to each of its kernels.
+                if index == 0 || !is_file(kind) {
+                    artifacts.push(self.artifact_view(job_id, kernel, kind, &files));
+                }
+            }
+        }
+        Ok(ArtifactList { job_id: job_id.to_owned(), artifacts })
+    }
+
+    /// The content of one artifact: of the job's kernel, or of the one that is named.
+    pub(crate) async fn artifact(
+        &self,
+        job_id: &str,
+        kind: ArtifactKind,
+        kernel: Option<&str>,
+        caller: &Caller,
+    ) -> Result<ArtifactContent, ServiceError> {
+        let job = self.row(job_id, caller).await?;
+        let kernels = self.kernels_of(&job, kind.name()).await?;
+        if is_file(kind) {
+            return self.file(&job, kind).await;
+        }
+        let chosen = chosen(&kernels, kernel).ok_or_else(|| {
+            let known: Vec<&str> = kernels.iter().map(|one| one.name.as_str()).collect();
+            let reason = format!("the job's kernels are {}", known.join(", "));
+            absent(kind, job_id, &reason)
+        })?;
+        let content = match way(chosen, kind).map_err(|why| absent(kind, job_id, why))? {
+            Way::Kept(bytes) => Bytes::copy_from_slice(bytes),
+            Way::Compile(target) => {
+                let artifact = self.compiled_again(chosen, target, kind, job_id).await?;
+                Bytes::copy_from_slice(&artifact.image)
+            }
+            Way::List(built, target) => {
+                let text = match built {
+                    Some(built) => self.listing_of(&built.image, built.format, job_id).await?,
+                    None => {
+                        let made = self.compiled_again(chosen, target, kind, job_id).await?;
+                        self.listing_of(&made.image, made.format, job_id).await?
+                    }
+                };
+                Bytes::copy_from_slice(text.as_bytes())
+            }
+        };
+        let file_name = format!("{}.{}", file_stem(&chosen.name), kind.name());
+        Ok(ArtifactContent { kind, file_name, content })
+    }
+
+    async fn kernels_of(
+        &self,
+        job: &JobRow,
+        what: &str,
+    ) -> Result<Vec<Arc<KeptKernel>>, ServiceError> {
+        let id = &job.id;
+        match self.left_kernels(job).await? {
+            Lookup::Here(kernels) => Ok(kernels),
+            Lookup::Gone(why) => Err(ServiceError::ArtifactGone {
+                what: format!("{what} of job {id}"),
+                reason: why.to_owned(),
+            }),
+            Lookup::Nothing => Err(ServiceError::NoArtifact {
+                what: format!("{what} of job {id}"),
+                reason: why_nothing(job).to_owned(),
+            }),
+        }
+    }
+
+    fn artifact_view(
+        &self,
+        job_id: &str,
+        kernel: &KeptKernel,
+        kind: ArtifactKind,
+        files: &BTreeMap<ArtifactKind, u64>,
+    ) -> ArtifactView {
+        let (bytes, note) = match way(kernel, kind) {
+            _ if is_file(kind) => match files.get(&kind) {
+                Some(&bytes) => (Ok(Some(bytes)), None),
+                None => (Err(no_file(kind).to_owned()), None),
+            },
+            Ok(Way::Kept(bytes)) => (Ok(Some(bytes.len() as u64)), None),
+            Ok(Way::Compile(target)) => (Ok(None), on_demand(kernel, target)),
+            Ok(Way::List(built, target)) => {
+                let format = built.map_or(ImageFormat::Cubin, |built| built.format);
+                match self.executor.cannot_list(format) {
+                    Some(why) => (Err(why), None),
+                    None => (Ok(None), on_demand(kernel, target)),
+                }
+            }
+            Err(why) => (Err(why.to_owned()), None),
+        };
+        let available = bytes.is_ok();
+        let query = format!("?kernel={}", encoded(&kernel.name));
+        let url = format!("/jobs/{job_id}/artifacts/{}{query}", kind.name());
+        ArtifactView {
+            name: kind.name().to_owned(),
+            kernel: kernel.name.clone(),
+            available,
+            url: available.then_some(url),
+            media_type: available.then(|| kind.media_type().to_owned()),
+            note: bytes.as_ref().err().cloned().or(note),
+            bytes: bytes.ok().flatten(),
+        }
+    }
+
+    /// A profiler's file.
+    async fn file(
+        &self,
+        job: &JobRow,
+        kind: ArtifactKind,
+    ) -> Result<ArtifactContent, ServiceError> {
+        let id = &job.id;
+        let content = match self.left_file(job, kind).await? {
+            Lookup::Here(content) => content,
+            Lookup::Nothing => return Err(absent(kind, id, no_file(kind))),
+            Lookup::Gone(why) => {
+                return Err(ServiceError::ArtifactGone {
+                    what: format!("{} of job {id}", kind.name()),
+                    reason: why.to_owned(),
+                });
+            }
+        };
+        let file_name = format!("kernel.{}", kind.name());
+        Ok(ArtifactContent { kind, file_name, content: content.into() })
+    }
+
+    /// The kernel again, compiled for that target.
+    async fn compiled_again(
+        &self,
+        kernel: &KeptKernel,
+        target: Target,
+        kind: ArtifactKind,
+        job_id: &str,
+    ) -> Result<BuiltCode, ServiceError> {
+        let order = CodeOrder { code: kernel.code.clone(), target, lineinfo: kernel.lineinfo };
+        let built = self.executor.image(order).await?;
+        built.map_err(|why| absent(kind, job_id, &why))
+    }
+
+    async fn listing_of(
+        &self,
+        image: &Arc<[u8]>,
+        format: ImageFormat,
+        job_id: &str,
+    ) -> Result<Arc<str>, ServiceError> {
+        let listed = self.executor.listing(Arc::clone(image), format).await?;
+        listed.map_err(|why| absent(ArtifactKind::Sass, job_id, &why))
+    }
+}
+
+fn absent(kind: ArtifactKind, job_id: &str, reason: &str) -> ServiceError {
+    ServiceError::NoArtifact {
+        what: format!("{} of job {job_id}", kind.name()),
+        reason: reason.to_owned(),
+    }
+}
+
+fn is_file(kind: ArtifactKind) -> bool {
+    matches!(kind, ArtifactKind::NcuRep | ArtifactKind::NsysRep)
+}
+
+fn no_file(kind: ArtifactKind) -> &'static str {
+    match kind {
+        ArtifactKind::NsysRep => {
+            "Nsight Systems did not run for this job; ask for it with profile.tools: [nsys]"
+        }
+        _ => "Nsight Compute did not run for this job; ask for it with profile.tools: [ncu]",
+    }
+}
+
+fn why_nothing(job: &JobRow) -> &'static str {
+    if job.kind == JobKind::Sweep {
+        "points of a sweep leave none; evaluate the point's contract by itself"
+    } else if job.state.is_end() {
+        "the job ended before its kernel was compiled"
+    } else {
+        "the job's kernel is not compiled yet; ask again when it is"
+    }
+}
+
+/// How to come by a kernel's artifact, or why there is none.
+fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'static str> {
+    let other = Target { emulated: !kernel.target.emulated, ..kernel.target };
+    if kind == ArtifactKind::Log {
+        return Ok(Way::Kept(kernel.log.as_bytes()));
+    }
+    let built = kernel.built.as_ref().ok_or(NOT_COMPILED)?;
+    let from_source = kernel.code.kernel_type == KernelType::Cuda;
+    match (kind, built.format) {
+        (ArtifactKind::Ptx, ImageFormat::Ptx) | (ArtifactKind::Cubin, ImageFormat::Cubin) => {
+            Ok(Way::Kept(&built.image))
+        }
+        (ArtifactKind::Ptx, _) if from_source => Ok(Way::Compile(other)),
+        (ArtifactKind::Ptx, _) => Err(CODE_WAS_SUBMITTED),
+        (ArtifactKind::Sass, ImageFormat::Cubin | ImageFormat::Fatbin) => {
+            Ok(Way::List(Some(built), kernel.target))
+        }
+        (ArtifactKind::Sass, ImageFormat::Ptx) if from_source => Ok(Way::List(None, other)),
+        (ArtifactKind::Cubin, ImageFormat::Ptx) if from_source => Ok(Way::Compile(other)),
+        (ArtifactKind::Cubin, ImageFormat::Fatbin) => Err(FATBIN_WAS_SUBMITTED),
+        _ => Err(PTX_WAS_SUBMITTED),
+    }
+}
+
+fn on_demand(kernel: &KeptKernel, target: Target) -> Option<String> {
+    (kernel.target.emulated && !target.emulated).then(|| EMULATED.to_owned())
+}
+
+/// The kernel that is named; else the job's own, or a comparison's first candidate.
+fn chosen<'a>(kernels: &'a [Arc<KeptKernel>], name: Option<&str>) -> Option<&'a KeptKernel> {
+    match name {
+        Some(name) => kernels.iter().find(|one| one.name == name),
+        None => kernels.get(1).or_else(|| kernels.first()),
+    }
+    .map(Arc::as_ref)
+}
+
+/// A name that is no path and needs no quotes.
+fn file_stem(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    name.chars().take(64).map(plain).collect()
+}
+
+/// A name for a query.
+fn encoded(name: &str) -> String {
+    let mut out = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_safe_in_addresses_and_headers() {
+        assert_eq!(encoded("a b/ü&kernel=x"), "a%20b%2F%C3%BC%26kernel%3Dx");
+        assert_eq!(file_stem("../\"x\"\r\nä"), "____x____");
+    }
+}

@@ -1,0 +1,96 @@
+//! What there can be, and what of it there is.
+
+use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A kind of artifact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ArtifactKind {
+    /// What the compiler made of the source for the assembler.
+    Ptx,
+    /// The machine code as text.
+    Sass,
+    /// The machine code.
+    Cubin,
+    /// The compiler's messages.
+    Log,
+    /// Nsight Compute's report.
+    NcuRep,
+    /// Nsight Systems' report.
+    NsysRep,
+}
+
+impl ArtifactKind {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Ptx, Self::Sass, Self::Cubin, Self::Log, Self::NcuRep, Self::NsysRep];
+
+    /// As paths name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ptx => "ptx",
+            Self::Sass => "sass",
+            Self::Cubin => "cubin",
+            Self::Log => "log",
+            Self::NcuRep => "ncu-rep",
+            Self::NsysRep => "nsys-rep",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Media type of its content.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Ptx | Self::Sass | Self::Log => "text/plain; charset=utf-8",
+            Self::Cubin | Self::NcuRep | Self::NsysRep => "application/octet-stream",
+        }
+    }
+}
+
+/// What a job left.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ArtifactList {
+    /// Identifies the job.
+    pub job_id: String,
+    /// Every kind, of every kernel of the job.
+    pub artifacts: Vec<ArtifactView>,
+}
+
+/// One artifact, or why there is none.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ArtifactView {
+    /// `ptx`, `sass`, `cubin`, `log`, `ncu-rep` or `nsys-rep`.
+    pub name: String,
+    /// Whose it is: `kernel`, or in a comparison `reference` or a candidate's name.
+    pub kernel: String,
+    /// Whether it can be fetched.
+    pub available: bool,
+    /// Where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Media type of its content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// Its size. Absent for what is made on demand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Why there is none, and what would help; or what to know about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// An artifact's content.
+#[derive(Debug, Clone)]
+pub struct ArtifactContent {
+    /// What it is.
+    pub kind: ArtifactKind,
+    /// Name for a file of it.
+    pub file_name: String,
+    /// The content.
+    pub content: Bytes,
+}

@@ -1,0 +1,199 @@
+//! Baselines that are kept: found by name, promoted from runs that passed, removed. No device is
+//! needed for any of it.
+
+use super::error::{self, ServiceError};
+use super::gate_jobs::invalid;
+use super::history::unix_s;
+use super::jobs::{gate_job, refused};
+use super::start;
+use super::submission::Caller;
+use warpgauge_config::Config;
+use warpgauge_gate::{Baseline, BaselineSummary, Pin, SuiteVerdict, check_baseline_name};
+use warpgauge_model::ErrorCode;
+use warpgauge_store::{BaselineRow, NewBaseline, Store, StoredBaseline, Visibility};
+
+/// Versions of baselines that are looked through.
+const MAX_VERSIONS: usize = 10_000;
+
+/// Versions of one name that are kept beside those that count.
+const KEPT_VERSIONS: usize = 20;
+
+/// Baselines of a list.
+const MAX_LISTED: usize = 200;
+
+/// The baselines of a store.
+pub struct Baselines {
+    store: Store,
+    /// The device that is gated on here, where it is known.
+    device: Option<String>,
+}
+
+impl Baselines {
+    pub(super) fn new(store: Store, device: Option<String>) -> Self {
+        Self { store, device }
+    }
+
+    /// Those of this machine's store. Nothing else of the pipeline is started.
+    ///
+    /// # Errors
+    /// Where the store cannot be opened.
+    pub async fn open(config: &Config) -> Result<Self, ServiceError> {
+        let store = Store::open(&start::store_config(config)).await.map_err(refused)?;
+        Ok(Self::new(store, None))
+    }
+
+    /// Closes the store.
+    pub async fn close(self) {
+        self.store.close().await;
+    }
+
+    /// The owner's baseline of this name.
+    ///
+    /// # Errors
+    /// [`ServiceError::NoSuchBaseline`]; and where the store fails.
+    pub async fn named(&self, name: &str, owner: &str) -> Result<Baseline, ServiceError> {
+        if check_baseline_name(name).is_err() {
+            return Err(missing(name));
+        }
+        let rows = self.versions(name, owner).await?;
+        let chosen = self.chosen(rows).ok_or_else(|| missing(name))?;
+        self.read(&chosen.id, owner).await?.ok_or_else(|| missing(name))
+    }
+
+    async fn versions(&self, name: &str, owner: &str) -> Result<Vec<BaselineRow>, ServiceError> {
+        let who = Visibility::Owner(owner);
+        self.store.baselines(who, Some(name), MAX_VERSIONS).await.map_err(refused)
+    }
+
+    /// Of several baselines of one name, each for other conditions, the one for this machine; else
+    /// the newest.
+    fn chosen(&self, rows: Vec<BaselineRow>) -> Option<BaselineRow> {
+        let here = |row: &BaselineRow| {
+            let pin = serde_json::from_str::<Pin>(&row.pin).ok();
+            pin.is_some_and(|pin| Some(pin.device) == self.device)
+        };
+        let promoted = rows.into_iter().filter(|row| row.promoted);
+        promoted.max_by_key(|row| (here(row), row.created_at))
+    }
+
+    async fn read(&self, id: &str, owner: &str) -> Result<Option<Baseline>, ServiceError> {
+        let stored = self.store.baseline(id, Visibility::Owner(owner)).await.map_err(refused)?;
+        let read = |stored: StoredBaseline| {
+            serde_json::from_slice(&stored.body)
+                .map_err(|error| error::internal("reading a stored baseline", &error))
+        };
+        stored.map(read).transpose()
+    }
+
+    /// Stores one, in place of the one of that name and for those conditions.
+    pub(super) async fn keep(
+        &self,
+        baseline: &Baseline,
+        caller: &Caller,
+    ) -> Result<BaselineSummary, ServiceError> {
+        let written = |error: &serde_json::Error| error::internal("writing a baseline", error);
+        let new = NewBaseline {
+            owner: caller.owner.clone(),
+            name: baseline.name.clone(),
+            pin: serde_json::to_string(&baseline.pin).map_err(|error| written(&error))?,
+            job: baseline.promoted_from.clone(),
+            body: serde_json::to_vec(baseline).map_err(|error| written(&error))?,
+            promote: true,
+        };
+        self.store.put_baseline(new).await.map_err(refused)?;
+        self.drop_old_versions(&baseline.name, &caller.owner).await?;
+        Ok(baseline.summary())
+    }
+
+    /// Keeps the latest versions of a name.
+    async fn drop_old_versions(&self, name: &str, owner: &str) -> Result<(), ServiceError> {
+        let mut rows = self.versions(name, owner).await?;
+        rows.retain(|row| !row.promoted);
+        rows.sort_by_key(|row| std::cmp::Reverse(row.created_at));
+        for row in rows.iter().skip(KEPT_VERSIONS) {
+            let who = Visibility::Owner(owner);
+            self.store.delete_baseline(&row.id, who).await.map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// The caller's baselines, by name.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub async fn list(&self, caller: &Caller) -> Result<Vec<BaselineSummary>, ServiceError> {
+        let who = Visibility::Owner(&caller.owner);
+        let rows = self.store.baselines(who, None, MAX_VERSIONS).await.map_err(refused)?;
+        let mut summaries = Vec::new();
+        for row in rows.into_iter().filter(|row| row.promoted).take(MAX_LISTED) {
+            // One that was removed meanwhile is not listed.
+            if let Some(baseline) = self.read(&row.id, &caller.owner).await? {
+                summaries.push(baseline.summary());
+            }
+        }
+        Ok(summaries)
+    }
+
+    /// Makes the candidate of a gate's job that passed a baseline.
+    ///
+    /// # Errors
+    /// [`ServiceError::Conflict`] where the job did not pass or is no run of the gate.
+    pub async fn promote(
+        &self,
+        name: &str,
+        job_id: &str,
+        caller: &Caller,
+    ) -> Result<BaselineSummary, ServiceError> {
+        check_baseline_name(name).map_err(|error| invalid(&error))?;
+        let (request, report) = gate_job(&self.store, job_id, caller).await?;
+        let no =
+            |why: String| ServiceError::Conflict { code: ErrorCode::NotPromotable, message: why };
+        if report.verdict != SuiteVerdict::Pass {
+            return Err(no(format!(
+                "the verdict of job {job_id} is {}, not PASS; a candidate becomes the baseline \
+                 only if nothing stands against it",
+                report.verdict.name()
+            )));
+        }
+        let (Some(device), Some(method)) = (&report.device, &report.method) else {
+            return Err(no(format!("job {job_id} measured nothing")));
+        };
+        let baseline = Baseline {
+            name: name.to_owned(),
+            pin: Pin {
+                device: device.name.clone(),
+                driver: method.driver.clone(),
+                cuda: device.cuda_version.clone(),
+                method: method.method.clone(),
+                method_version: method.method_version,
+            },
+            suite: request.suite.clone(),
+            commit: request.commit.clone(),
+            promoted_from: Some(job_id.to_owned()),
+            stored_unix_s: unix_s(),
+            cases: request.contracts(),
+        };
+        self.keep(&baseline, caller).await
+    }
+
+    /// Removes the baselines of this name, whatever they are for.
+    ///
+    /// # Errors
+    /// [`ServiceError::NoSuchBaseline`] where there is none.
+    pub async fn remove(&self, name: &str, caller: &Caller) -> Result<(), ServiceError> {
+        let rows = self.versions(name, &caller.owner).await?;
+        if rows.is_empty() {
+            return Err(missing(name));
+        }
+        for row in rows {
+            let who = Visibility::Owner(&caller.owner);
+            self.store.delete_baseline(&row.id, who).await.map_err(refused)?;
+        }
+        Ok(())
+    }
+}
+
+/// A name that no baseline can have is not echoed at length.
+fn missing(name: &str) -> ServiceError {
+    ServiceError::NoSuchBaseline(name.chars().take(128).collect())
+}

@@ -1,0 +1,140 @@
+//! What can keep an evaluation from ending with a report.
+
+use std::error::Error;
+use std::time::Duration;
+
+use warpgauge_contract::ContractError;
+use warpgauge_exec::ExecError;
+pub use warpgauge_exec::{Problem, chain};
+use warpgauge_model::ErrorCode;
+
+/// Why there is no report. Failures of the submitted kernel are reports, not errors.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ServiceError {
+    /// The contract is not valid: every problem found, each with its path.
+    #[error("the contract is not valid: {}", .0.iter().map(|p| format!("{}: {}", p.path, p.message)).collect::<Vec<_>>().join("; "))]
+    Invalid(Vec<Problem>),
+    /// No device is free and the queue is full.
+    #[error("{waiting} evaluations are waiting already; try again in {} s", .retry_after.as_secs().max(1))]
+    QueueFull {
+        /// Evaluations waiting.
+        waiting: usize,
+        /// When it is worth trying again.
+        retry_after: Duration,
+    },
+    /// No such job.
+    #[error("there is no job {0}; ended jobs are kept until they are old or take too much room")]
+    NoSuchJob(String),
+    /// The caller has as many jobs as it may have.
+    #[error("{message}; try again in {} s", .retry_after.as_secs().max(1))]
+    QuotaExceeded {
+        /// Which quota, and how much of it is used.
+        message: String,
+        /// When it is worth trying again.
+        retry_after: Duration,
+    },
+    /// The idempotency key was used before, for something else.
+    #[error(
+        "the idempotency key was used before with a different request, for job {job_id}; use a new \
+         key for a new request"
+    )]
+    IdempotencyConflict {
+        /// The job that the key stands for.
+        job_id: String,
+    },
+    /// The job was cancelled while its caller waited.
+    #[error("job {job_id} was cancelled")]
+    Cancelled {
+        /// The job.
+        job_id: String,
+    },
+    /// The job ended without a report, some time ago or in another process.
+    #[error("job {job_id} failed ({code}): {message}")]
+    JobFailed {
+        /// The job.
+        job_id: String,
+        /// Stable code.
+        code: ErrorCode,
+        /// Why.
+        message: String,
+    },
+    /// No such baseline.
+    #[error("there is no baseline {0}; GET /baselines lists those that there are")]
+    NoSuchBaseline(String),
+    /// What is there does not fit what is asked for.
+    #[error("{message}")]
+    Conflict {
+        /// Stable code.
+        code: ErrorCode,
+        /// What differs, and what to do.
+        message: String,
+    },
+    /// The caller may not do that.
+    #[error("{0}")]
+    Forbidden(String),
+    /// The job is there, and does not have what is asked for.
+    #[error("there is no {what}: {reason}")]
+    NoArtifact {
+        /// What is asked for, and of which job.
+        what: String,
+        /// Why there is none, and what would help.
+        reason: String,
+    },
+    /// The job had what is asked for, and it is not kept any more.
+    #[error("{what} is not kept any more: {reason}")]
+    ArtifactGone {
+        /// What is asked for, and of which job.
+        what: String,
+        /// Why it went, and what would help.
+        reason: String,
+    },
+    /// What the order requires is nowhere, or not where it was said to be.
+    #[error("{0}")]
+    Unmet(String),
+    /// The server is going down.
+    #[error("the server is shutting down; send the request again to another or later")]
+    ShuttingDown,
+    /// This machine lacks something: says what, and what to do.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Our bug or a broken machine. The detail goes to the log, `id` to the caller.
+    #[error("internal error {id}: {message}")]
+    Internal {
+        /// Finds the log line.
+        id: String,
+        /// What failed, without internals.
+        message: String,
+    },
+}
+
+/// The request does not fit: every problem found.
+pub(super) fn invalid(errors: Vec<ContractError>) -> ServiceError {
+    ServiceError::Invalid(errors.into_iter().map(Problem::from).collect())
+}
+
+/// Our bug or a broken machine: the whole chain goes to the log under an id, the id to the caller.
+pub(super) fn internal(operation: &str, error: &(dyn Error + 'static)) -> ServiceError {
+    let (id, message) = warpgauge_exec::logged(operation, error);
+    ServiceError::Internal { id, message }
+}
+
+/// The conditions are not those that something holds for.
+pub(super) fn differs(message: String) -> ServiceError {
+    ServiceError::Conflict { code: ErrorCode::ConditionsDiffer, message }
+}
+
+impl From<ExecError> for ServiceError {
+    fn from(error: ExecError) -> Self {
+        match error {
+            ExecError::Invalid(problems) => Self::Invalid(problems),
+            ExecError::QueueFull { waiting, retry_after } => {
+                Self::QueueFull { waiting, retry_after }
+            }
+            ExecError::ConditionsDiffer(message) => differs(message),
+            ExecError::NotOffered(message) => Self::Unmet(message),
+            ExecError::ShuttingDown => Self::ShuttingDown,
+            ExecError::Unavailable(message) => Self::Unavailable(message),
+            ExecError::Internal { id, message } => Self::Internal { id, message },
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Who can carry out what: what requests require, what this process and the others have.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::super::error::{Problem, ServiceError, chain};
+use super::super::shared::Shared;
+use super::super::submission::JobRequest;
+use super::accept::refused;
+use warpgauge_model::{Capabilities, FailureCode, Requirements};
+
+/// What this process takes from the store.
+#[derive(Default)]
+pub(crate) struct Taking {
+    now: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    capabilities: Capabilities,
+    /// Requirements that the executor said it meets, and did not: not taken again until what it has
+    /// changes.
+    broken: BTreeSet<String>,
+}
+
+impl Taking {
+    fn takes(&self, key: &str) -> bool {
+        let taken = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let meets = |order: &Requirements| taken.capabilities.meet(order).is_ok();
+        !taken.broken.contains(key) && Requirements::of_key(key).as_ref().is_some_and(meets)
+    }
+
+    /// Whether it is something else than before.
+    fn update(&self, capabilities: &Capabilities) -> bool {
+        let mut taken = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = taken.capabilities != *capabilities;
+        if changed {
+            *taken = Taken { capabilities: capabilities.clone(), broken: BTreeSet::new() };
+        }
+        changed
+    }
+
+    fn broke(&self, key: String) {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).broken.insert(key);
+    }
+}
+
+impl JobRequest {
+    /// What carrying it out requires.
+    ///
+    /// # Errors
+    /// Its parts require different things of the one device that they share.
+    pub(crate) fn requirements(&self) -> Result<Requirements, ServiceError> {
+        Ok(match self {
+            Self::Evaluate(request) | Self::Execute(request) => request.requires.clone(),
+            Self::Compare(request) => request.requires.clone(),
+            Self::Sweep(request) => request.requires.clone(),
+            Self::Gate(request) => {
+                let all = request.cases.iter().map(|case| &case.contract.requires);
+                let all: BTreeSet<&Requirements> = all.collect();
+                let mut all = all.into_iter();
+                let first = all.next().cloned().unwrap_or_default();
+                if all.next().is_some() {
+                    return Err(ServiceError::Invalid(vec![Problem {
+                        path: "cases".to_owned(),
+                        code: FailureCode::DifferentRequirements,
+                        message: "the cases of a suite run on one device: give all contracts the \
+                                  same `requires`, or none"
+                            .to_owned(),
+                    }]));
+                }
+                first
+            }
+        })
+    }
+}
+
+/// Whether anybody can ever carry an order out.
+pub(crate) enum Takers {
+    /// This process.
+    Here,
+    /// Another one that uses the same store.
+    Elsewhere,
+}
+
+impl Shared {
+    /// Tells the store, and through it the other processes, what there is here. Done again when that
+    /// may have changed.
+    pub(crate) async fn offer_capabilities(&self) {
+        let capabilities = self.executor.capabilities().await;
+        if !self.taking.update(&capabilities) {
+            return;
+        }
+        let text = match serde_json::to_string(&capabilities) {
+            Ok(text) => text,
+            Err(error) => {
+                tracing::error!(%error, "what is offered cannot be written");
+                return;
+            }
+        };
+        let taking = Arc::clone(&self.taking);
+        if let Err(error) = self.store.offer(text, move |key| taking.takes(key)).await {
+            // Told again with the next change; until then this process takes what requires nothing.
+            self.taking.update(&Capabilities::default());
+            tracing::error!(error = chain(&error), "cannot tell what is offered here");
+        }
+    }
+
+    /// Who can carry out what has these requirements.
+    ///
+    /// # Errors
+    /// Nobody can, with the reason of each process.
+    pub(crate) async fn takers(&self, order: &Requirements) -> Result<Takers, ServiceError> {
+        if order.is_empty() {
+            return Ok(Takers::Here);
+        }
+        let here = match self.executor.capabilities().await.meet(order) {
+            Ok(()) => return Ok(Takers::Here),
+            Err(reason) => reason,
+        };
+        let mut reasons = BTreeSet::from([here]);
+        for offer in self.store.offers_of_others().await.map_err(refused)? {
+            // One of another version is nobody that could be counted on.
+            let Ok(offer) = serde_json::from_str::<Capabilities>(&offer) else { continue };
+            match offer.meet(order) {
+                Ok(()) => return Ok(Takers::Elsewhere),
+                Err(reason) => drop(reasons.insert(reason)),
+            }
+        }
+        Err(unmet(reasons))
+    }
+
+    /// What becomes of an order that the executor could not carry out although it had said so: whether
+    /// another process may take it.
+    pub(crate) async fn broken_promise(&self, key: String, why: &str) -> Result<(), ServiceError> {
+        self.taking.broke(key.clone());
+        let order = Requirements::of_key(&key).unwrap_or_default();
+        tracing::error!(requires = key, why, "an order cannot be carried out here after all");
+        for offer in self.store.offers_of_others().await.map_err(refused)? {
+            let offer = serde_json::from_str::<Capabilities>(&offer);
+            if offer.is_ok_and(|offer| offer.meet(&order).is_ok()) {
+                return Ok(());
+            }
+        }
+        Err(unmet(BTreeSet::from([why.to_owned()])))
+    }
+}
+
+fn unmet(reasons: BTreeSet<String>) -> ServiceError {
+    let reasons = reasons.into_iter().collect::<Vec<_>>().join("; ");
+    ServiceError::Unmet(format!("nobody here can carry this out: {reasons}"))
+}
+
+/// That an order cannot be carried out, as a fault of the request.
+pub(crate) fn refusal(error: ServiceError) -> ServiceError {
+    match error {
+        ServiceError::Unmet(message) => ServiceError::Invalid(vec![Problem {
+            path: "requires".to_owned(),
+            code: FailureCode::UnmetRequirements,
+            message,
+        }]),
+        other => other,
+    }
+}

@@ -1,0 +1,137 @@
+//! What the store is told from time to time: that this process lives, and where its jobs stand.
+
+use std::sync::Weak;
+use std::time::{Duration, Instant};
+
+use super::super::error::chain;
+use super::super::shared::Shared;
+use super::super::start::Role;
+use super::live::{LiveJob, Stop};
+use warpgauge_store::{Retention, Visibility, may_follow};
+use warpgauge_telemetry::{EndState, telemetry};
+
+/// How often stages are written. One that lasts less than this is mostly not seen by other processes.
+const WRITE: Duration = Duration::from_millis(250);
+
+/// How often leases are renewed, and others are asked whether a job is to stop.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// How often jobs of processes that are gone are looked for.
+const RECOVERY: Duration = Duration::from_secs(5);
+
+/// How often jobs are removed that need not be kept.
+const RETENTION: Duration = Duration::from_secs(60);
+
+/// Keeps the store up to date until the service is gone.
+pub(crate) async fn keep(shared: Weak<Shared>) {
+    let now = Instant::now();
+    let (mut beat, mut recovered, mut tidied) = (now, now, now);
+    if let Some(shared) = shared.upgrade().filter(|shared| shared.role == Role::Server) {
+        shared.offer_capabilities().await;
+    }
+    let mut ticks = tokio::time::interval(WRITE);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let Some(shared) = shared.upgrade() else { return };
+        for job in shared.jobs.all() {
+            shared.write_stage(&job);
+        }
+        if beat.elapsed() >= HEARTBEAT {
+            beat = Instant::now();
+            shared.renew_leases().await;
+        }
+        if shared.role == Role::Server && recovered.elapsed() >= RECOVERY {
+            recovered = Instant::now();
+            shared.offer_capabilities().await;
+            shared.recover().await;
+        }
+        if shared.role == Role::Server && tidied.elapsed() >= RETENTION {
+            tidied = Instant::now();
+            shared.tidy().await;
+        }
+    }
+}
+
+impl Shared {
+    /// Has jobs wait for their turn again whose process is gone.
+    pub(crate) async fn recover(&self) {
+        match self.store.requeue_expired().await {
+            Ok(found) => {
+                for job in &found.queued {
+                    tracing::warn!(job, "its process is gone: the job waits for its turn again");
+                }
+                for job in &found.exhausted {
+                    tracing::error!(job, "begun as often as it may be, and never ended: failed");
+                    self.count_end(job, EndState::Failed).await;
+                }
+                for job in &found.cancelled {
+                    self.count_end(job, EndState::Cancelled).await;
+                }
+            }
+            Err(error) => tracing::error!(error = chain(&error), "cannot look for lost jobs"),
+        }
+    }
+
+    /// Counts the end of a job that no task of this process worked on.
+    async fn count_end(&self, job: &str, state: EndState) {
+        let age = match self.store.job(job, Visibility::All).await {
+            Ok(row) => row.and_then(|row| row.created_at.elapsed().ok()),
+            Err(error) => {
+                tracing::warn!(job, error = chain(&error), "cannot tell how long a job took");
+                None
+            }
+        };
+        telemetry().job_ended(state, age.unwrap_or_default());
+    }
+
+    /// Removes ended jobs that need not be kept.
+    async fn tidy(&self) {
+        let storage = &self.config.storage;
+        let age = Duration::try_from_secs_f64(storage.keep_days * 86_400.0).ok();
+        let policy = Retention {
+            max_age: age.filter(|age| !age.is_zero()),
+            max_jobs: storage.keep_jobs,
+            max_bytes: storage.keep_bytes,
+            max_points: Some(storage.keep_points).filter(|points| *points > 0),
+        };
+        match self.store.cleanup(&policy).await {
+            Ok(cleaned) if cleaned.jobs > 0 => {
+                tracing::info!(jobs = cleaned.jobs, bytes = cleaned.bytes, "old jobs were removed");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::error!(error = chain(&error), "cannot remove old jobs"),
+        }
+    }
+
+    async fn renew_leases(&self) {
+        self.readiness.beats();
+        let outcome = self.store.heartbeat().await;
+        self.readiness.beaten(&outcome);
+        match outcome {
+            Ok(told) => {
+                let stop = |ids: Vec<String>, why| {
+                    for job in ids.iter().filter_map(|id| self.jobs.get(id)) {
+                        job.stop(why);
+                    }
+                };
+                stop(told.cancel, Stop::Cancelled);
+                stop(told.lost, Stop::Lost);
+            }
+            Err(error) => tracing::error!(error = chain(&error), "cannot renew leases"),
+        }
+    }
+
+    /// Tells the store of a stage that it does not know of.
+    fn write_stage(&self, job: &LiveJob) {
+        let state = job.now().state;
+        let lease = job.lease();
+        let Some(lease) = lease.as_ref().filter(|lease| lease.state() != state) else { return };
+        if may_follow(lease.state(), state)
+            && !state.is_end()
+            && let Err(error) = self.store.advance_behind(lease, state)
+        {
+            tracing::warn!(job = job.id(), error = chain(&error), "cannot write a stage");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The service: accepting jobs, keeping them, having an executor carry them out, and telling of them;
+//! baselines and their owners. It knows no devices: [`warpgauge_exec::Executor`] is the seam.
+
+#![forbid(unsafe_code)]
+
+mod artifacts;
+mod baselines;
+mod error;
+#[cfg(test)]
+mod executors_tests;
+mod gate_jobs;
+mod gate_service;
+mod history;
+mod jobs;
+mod readiness;
+mod run_dir;
+mod service;
+mod shared;
+mod start;
+mod statistics;
+mod submission;
+mod sweep;
+
+pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
+pub use baselines::Baselines;
+pub use error::{Problem, ServiceError, chain as error_chain};
+pub use gate_service::{GateService, HistoryQuery, MAX_HISTORY};
+pub use history::stored_history;
+pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
+pub use start::{LocalService, Role};
+pub use submission::{
+    Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
+};
+pub use sweep::{SweepEvent, SweepEvents};

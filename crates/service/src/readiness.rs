@@ -1,0 +1,245 @@
+//! Whether anything can be evaluated at this moment, and if not, why.
+//!
+//! Everything is looked up, not remembered: compilers and files where they should be, the database over
+//! a connection of its own. One look serves all who ask within a second, and there is never more than
+//! one: a disk that hangs holds up one thread, and whoever asks is told so.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout_at;
+
+use super::error::chain;
+use super::shared::Shared;
+use warpgauge_exec::OfferedState;
+use warpgauge_jobs::Unready;
+use warpgauge_store::StoreError;
+
+/// How long what was found holds.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// How long a look may take before it counts as hanging.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long whoever asks waits for a new look while an older one is…
+const BRIEFLY: Duration = Duration::from_millis(800);
+
+/// …no older than this.
+const RECENT: Duration = Duration::from_secs(10);
+
+/// How long the database may take over a heartbeat.
+const BEAT: Duration = Duration::from_secs(5);
+
+/// What is wrong with the store, for those who ask whether anything can be evaluated.
+fn of_store(error: &StoreError) -> Unready {
+    let code = match error {
+        StoreError::DiskFull { .. } => "disk_full",
+        StoreError::ReadOnly { .. } => "read_only",
+        StoreError::DataDir { .. } | StoreError::Object { .. } => "files_unusable",
+        StoreError::Gone { .. } => "database_gone",
+        StoreError::Corrupt { .. }
+        | StoreError::Odd { .. }
+        | StoreError::Foreign { .. }
+        | StoreError::Newer { .. } => "database_damaged",
+        StoreError::Unreachable { .. } => "database_unreachable",
+        StoreError::Busy { .. } => "database_busy",
+        StoreError::Closed => return Unready::shutting_down(),
+        error if error.is_transient() => "database_unreachable",
+        _ => "database_failed",
+    };
+    Unready::new(code, chain(error))
+}
+
+/// What was found by the latest look, and whether one is under way.
+#[derive(Default)]
+pub(super) struct Readiness {
+    found: watch::Sender<Option<Found>>,
+    looking_since: Mutex<Option<Instant>>,
+    heartbeat: Mutex<Heartbeat>,
+}
+
+#[derive(Clone)]
+struct Found {
+    at: Instant,
+    unready: Vec<Unready>,
+}
+
+/// The database as the heartbeats see it, which write to it.
+#[derive(Default)]
+struct Heartbeat {
+    since: Option<Instant>,
+    failure: Option<Unready>,
+}
+
+/// A look that is under way until this is dropped.
+struct Looking(Arc<Shared>);
+
+impl Drop for Looking {
+    fn drop(&mut self) {
+        *self.0.readiness.looking_since() = None;
+    }
+}
+
+impl Readiness {
+    fn looking_since(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.looking_since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn heartbeat(&self) -> std::sync::MutexGuard<'_, Heartbeat> {
+        self.heartbeat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A heartbeat begins.
+    pub(super) fn beats(&self) {
+        self.heartbeat().since = Some(Instant::now());
+    }
+
+    /// It has come to this.
+    pub(super) fn beaten<T>(&self, outcome: &Result<T, StoreError>) {
+        let failure = outcome.as_ref().err().map(of_store);
+        *self.heartbeat() = Heartbeat { since: None, failure };
+    }
+
+    fn of_heartbeats(&self, place: &Path) -> Option<Unready> {
+        let heartbeat = self.heartbeat();
+        let hangs = heartbeat.since.filter(|since| since.elapsed() > BEAT);
+        if let Some(since) = hangs {
+            let message = format!(
+                "the database has not taken a heartbeat for {} s; see whether its server, or the disk \
+                 of {}, hangs",
+                since.elapsed().as_secs(),
+                place.display()
+            );
+            return Some(Unready::new("database_busy", message));
+        }
+        heartbeat.failure.clone()
+    }
+}
+
+/// Why nothing can be evaluated now; empty if something can.
+pub(super) async fn look(shared: &Arc<Shared>) -> Vec<Unready> {
+    if shared.closing.load(Ordering::Acquire) {
+        return vec![Unready::shutting_down()];
+    }
+    let readiness = &shared.readiness;
+    let mut found = readiness.found.subscribe();
+    let known = found.borrow_and_update().clone();
+    if let Some(known) = known.as_ref().filter(|known| known.at.elapsed() < FRESH) {
+        return known.unready.clone();
+    }
+    let since = {
+        let mut looking = readiness.looking_since();
+        *looking.get_or_insert_with(|| {
+            tokio::spawn(look_now(Looking(Arc::clone(shared))));
+            Instant::now()
+        })
+    };
+    let known = known.filter(|known| known.at.elapsed() < RECENT);
+    let wait = if known.is_some() { BRIEFLY } else { PATIENCE };
+    let newer = |found: &Option<Found>| found.as_ref().is_some_and(|found| found.at >= since);
+    let looked = timeout_at((since + wait).into(), found.wait_for(newer)).await;
+    match (looked, known) {
+        (Ok(Ok(found)), _) => found.as_ref().map(|found| found.unready.clone()).unwrap_or_default(),
+        (_, Some(known)) => known.unready,
+        (_, None) => {
+            let message = format!(
+                "looking at {} and the database has taken more than {} s; see whether a disk or the \
+                 database's server hangs",
+                shared.config.data_dir().display(),
+                PATIENCE.as_secs()
+            );
+            vec![Unready::new("checks_hang", message)]
+        }
+    }
+}
+
+async fn look_now(looking: Looking) {
+    let shared = &looking.0;
+    let mut unready = Vec::new();
+    unready.extend(no_device(shared));
+    unready.extend(of_files(shared).await);
+    if let Err(error) = shared.store.check_database().await {
+        unready.push(of_store(&error));
+    } else {
+        unready.extend(shared.readiness.of_heartbeats(shared.config.data_dir()));
+    }
+    // Files and database have much the same to say of a disk.
+    unready.dedup_by(|one, other| one.code == other.code);
+    let found = Some(Found { at: Instant::now(), unready: unready.clone() });
+    let before = shared.readiness.found.send_replace(found).map(|found| found.unready);
+    if before.unwrap_or_default() == unready {
+        return;
+    }
+    if unready.is_empty() {
+        tracing::info!("evaluations can run again");
+    }
+    for Unready { code, message } in &unready {
+        tracing::warn!(code, message, "nothing can be evaluated");
+    }
+}
+
+fn no_device(shared: &Shared) -> Option<Unready> {
+    let devices = shared.executor.offer().devices;
+    let mut reasons = Vec::new();
+    for device in &devices {
+        match &device.state {
+            OfferedState::Failed { reason } => {
+                reasons.push(format!("device {}: {reason}", device.info.ordinal));
+            }
+            OfferedState::Starting | OfferedState::Ready => return None,
+        }
+    }
+    let reasons = if reasons.is_empty() { "there is none".to_owned() } else { reasons.join("; ") };
+    let message = format!(
+        "no device works ({reasons}); see GET /devices and the log; it is tried again from time to time"
+    );
+    Some(Unready::new("no_device", message))
+}
+
+/// What compilers and files have to say. On a thread of its own: one that hangs is left behind, and
+/// holds up neither others nor the end of the process.
+async fn of_files(shared: &Arc<Shared>) -> Vec<Unready> {
+    let (answer, told) = oneshot::channel();
+    let looked_at = Arc::clone(shared);
+    let thread = std::thread::Builder::new().name("readiness".to_owned());
+    let started = thread.spawn(move || {
+        let shared = looked_at;
+        let mut found = Vec::new();
+        found.extend(shared.executor.unready());
+        found.extend(shared.store.check_files().err().map(|error| of_store(&error)));
+        let _ = answer.send(found);
+    });
+    match started {
+        Ok(_) => told.await.unwrap_or_default(),
+        Err(error) => {
+            let message =
+                format!("no thread can be started: {error}; see the limits of the process");
+            vec![Unready::new("files_unusable", message)]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_that_hangs_or_fails_is_told_until_one_succeeds() {
+        let readiness = Readiness::default();
+        let told = || readiness.of_heartbeats(Path::new("/data")).map(|unready| unready.code);
+        assert_eq!(told(), None);
+        readiness.beats();
+        assert_eq!(told(), None);
+        readiness.heartbeat().since = Instant::now().checked_sub(BEAT + BEAT);
+        assert_eq!(told().as_deref(), Some("database_busy"));
+        let failed =
+            Err::<(), _>(StoreError::Gone { place: "x".to_owned(), what: "emptied".to_owned() });
+        readiness.beaten(&failed);
+        assert_eq!(told().as_deref(), Some("database_gone"));
+        readiness.beaten(&Ok(()));
+        assert_eq!(told(), None);
+    }
+}

@@ -1,0 +1,343 @@
+//! Bringing the service up and down.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::task::JoinHandle;
+
+use super::SweepEvents;
+use super::artifacts::{ArtifactContent, ArtifactKind, ArtifactList};
+use super::error::ServiceError;
+use super::jobs::{self, Dispatcher, another_kind};
+use super::readiness::{self, Readiness};
+use super::run_dir::RunDir;
+use super::service::{DeviceView, EvaluationService, ServiceStatus};
+use super::shared::Shared;
+use super::submission::{
+    Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
+};
+use warpgauge_config::Config;
+use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, Limits, SweepRequest};
+use warpgauge_exec::{Executor, LocalExecutor, OfferedState, device_report};
+use warpgauge_jobs::{CancelReport, CleanupReport, JobList, JobView, ServiceStatistics, Unready};
+use warpgauge_report::{
+    CompareResponse, CompileResponse, EvaluateResponse, ProfilePlan, SweepResponse, Tooling,
+};
+use warpgauge_store::{Durability, Quotas, Store, StoreConfig};
+use warpgauge_telemetry::telemetry;
+use warpgauge_webhook::{Courier, Policy};
+
+/// What a process is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It serves others: takes on jobs that wait in the store, also those of processes that are gone.
+    Server,
+    /// It does what one command asks for, and nothing else.
+    Command,
+}
+
+/// The service on this machine: its store, and an executor.
+pub struct LocalService {
+    pub(super) shared: Arc<Shared>,
+    dispatcher: Option<Dispatcher>,
+    upkeep: JoinHandle<()>,
+    /// Delivers webhooks for as long as it is there.
+    _courier: Option<Courier>,
+}
+
+/// Longest time for jobs to be written to their end, once nothing runs any more.
+const LAST_WRITES: Duration = Duration::from_secs(10);
+
+impl LocalService {
+    /// Opens the store, finds the toolchain, starts a worker per device, and makes ready for jobs.
+    ///
+    /// # Errors
+    /// What is missing on this machine, and what to do about it.
+    pub async fn start(config: &Config, role: Role) -> Result<Arc<Self>, ServiceError> {
+        let store = Store::open(&store_config(config)).await.map_err(jobs::refused)?;
+        let run_dir = private_run_dir(config.data_dir())?;
+        let executor = LocalExecutor::start(config, limits(config), run_dir.path()).await?;
+        Self::with(config, role, store, run_dir, executor).await
+    }
+
+    /// The service over an executor.
+    pub(super) async fn with(
+        config: &Config,
+        role: Role,
+        store: Store,
+        run_dir: RunDir,
+        executor: Arc<dyn Executor>,
+    ) -> Result<Arc<Self>, ServiceError> {
+        let capacity = config.devices.queue_capacity + executor.offer().devices.len();
+        let shared = Arc::new(Shared {
+            config: config.clone(),
+            limits: limits(config),
+            executor,
+            store,
+            jobs: Arc::default(),
+            role,
+            admission: Arc::new(tokio::sync::Semaphore::new(capacity)),
+            admitted_at_most: capacity,
+            started: Instant::now(),
+            closing: AtomicBool::new(false),
+            readiness: Readiness::default(),
+            taking: Arc::default(),
+            run_dir,
+        });
+        shared.recover().await;
+        let upkeep = tokio::spawn(jobs::keep_up(Arc::downgrade(&shared)));
+        let dispatcher = (role == Role::Server).then(|| Dispatcher::start(&shared));
+        let courier = (role == Role::Server).then(|| {
+            Courier::start(
+                shared.store.clone(),
+                Policy::new(&config.server.webhook_hosts, &config.server.webhook_secret),
+            )
+        });
+        Ok(Arc::new(Self { shared, dispatcher, upkeep, _courier: courier }))
+    }
+}
+
+impl Drop for LocalService {
+    fn drop(&mut self) {
+        self.upkeep.abort();
+    }
+}
+
+impl EvaluationService for LocalService {
+    fn evaluate(
+        &self,
+        request: EvaluateRequest,
+        submission: Submission,
+    ) -> Answer<'_, EvaluateResponse> {
+        let request = JobRequest::Evaluate(Box::new(request));
+        async move {
+            self.shared
+                .waited(request, submission, None)
+                .await?
+                .evaluated()
+                .ok_or_else(another_kind)
+        }
+        .boxed()
+    }
+
+    fn compare(
+        &self,
+        request: CompareRequest,
+        submission: Submission,
+    ) -> Answer<'_, CompareResponse> {
+        let request = JobRequest::Compare(Box::new(request));
+        async move {
+            self.shared.waited(request, submission, None).await?.compared().ok_or_else(another_kind)
+        }
+        .boxed()
+    }
+
+    fn execute(
+        &self,
+        request: EvaluateRequest,
+        submission: Submission,
+    ) -> Answer<'_, EvaluateResponse> {
+        let request = JobRequest::Execute(Box::new(request));
+        async move {
+            self.shared
+                .waited(request, submission, None)
+                .await?
+                .evaluated()
+                .ok_or_else(another_kind)
+        }
+        .boxed()
+    }
+
+    fn profile_plan(&self, request: EvaluateRequest) -> Answer<'_, ProfilePlan> {
+        async move { Ok(self.shared.executor.profile_plan(request).await?) }.boxed()
+    }
+
+    fn submit(&self, request: JobRequest, submission: Submission) -> Answer<'_, SubmittedJob> {
+        async move {
+            let accepted = self.shared.submit_jobs(vec![(request, submission)], false).await?;
+            accepted.into_iter().next().ok_or(ServiceError::ShuttingDown)
+        }
+        .boxed()
+    }
+
+    fn submit_all(&self, jobs: Vec<(JobRequest, Submission)>) -> Answer<'_, Vec<SubmittedJob>> {
+        self.shared.submit_jobs(jobs, true).boxed()
+    }
+
+    fn sweep(
+        &self,
+        request: SweepRequest,
+        submission: Submission,
+        events: SweepEvents,
+    ) -> Answer<'_, SweepResponse> {
+        let request = JobRequest::Sweep(Box::new(request));
+        async move {
+            self.shared
+                .waited(request, submission, Some(events))
+                .await?
+                .swept()
+                .ok_or_else(another_kind)
+        }
+        .boxed()
+    }
+
+    fn compile(&self, request: CompileRequest) -> Answer<'_, CompileResponse> {
+        async move {
+            let _admitted = self.shared.admit()?;
+            Ok(self.shared.executor.compile(request).await?)
+        }
+        .boxed()
+    }
+
+    fn job<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobView> {
+        self.shared.view(job_id, caller).boxed()
+    }
+
+    fn jobs<'a>(&'a self, query: JobQuery, caller: &'a Caller) -> Answer<'a, JobList> {
+        self.shared.list(query, caller).boxed()
+    }
+
+    fn cancel<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, CancelReport> {
+        self.shared.cancel_job(job_id, caller).boxed()
+    }
+
+    fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobEvents> {
+        self.shared.watch_job(job_id, caller).boxed()
+    }
+
+    fn statistics<'a>(&'a self, caller: &'a Caller) -> Answer<'a, ServiceStatistics> {
+        self.shared.statistics_for(caller).boxed()
+    }
+
+    fn cleanup<'a>(
+        &'a self,
+        policy: CleanupPolicy,
+        caller: &'a Caller,
+    ) -> Answer<'a, CleanupReport> {
+        self.shared.clean_up(policy, caller).boxed()
+    }
+
+    fn artifacts<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, ArtifactList> {
+        self.shared.artifacts(job_id, caller).boxed()
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        job_id: &'a str,
+        kind: ArtifactKind,
+        kernel: Option<&'a str>,
+        caller: &'a Caller,
+    ) -> Answer<'a, ArtifactContent> {
+        self.shared.artifact(job_id, kind, kernel, caller).boxed()
+    }
+
+    fn status(&self) -> ServiceStatus {
+        let shared = &self.shared;
+        let (mut jobs_by_state, average_job_age_s) = shared.jobs.summary();
+        for (state, count) in telemetry().endings() {
+            *jobs_by_state.entry(state.to_owned()).or_insert(0) += count;
+        }
+        let offer = shared.executor.offer();
+        let devices = offer.devices.into_iter().map(|device| DeviceView {
+            device: device_report(&device.info),
+            state: match device.state {
+                OfferedState::Starting => "starting".to_owned(),
+                OfferedState::Ready if device.busy => "busy".to_owned(),
+                OfferedState::Ready => "ready".to_owned(),
+                OfferedState::Failed { reason } => format!("failed: {reason}"),
+            },
+            jobs_done: device.jobs_done,
+            restarts: device.restarts,
+            worker_sandbox: device.worker_sandbox,
+        });
+        ServiceStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_s: shared.started.elapsed().as_secs_f64(),
+            devices: devices.collect(),
+            queue_depth: offer.waiting,
+            queue_capacity: shared.config.devices.queue_capacity,
+            jobs_by_state,
+            average_job_age_s,
+            compilers: offer.compilers,
+            compile_sandbox: offer.compile_sandbox,
+        }
+    }
+
+    fn readiness(&self) -> BoxFuture<'_, Vec<Unready>> {
+        readiness::look(&self.shared).boxed()
+    }
+
+    fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling> {
+        self.shared.executor.tooling(refresh)
+    }
+
+    fn drain(&self) {
+        if let Some(dispatcher) = &self.dispatcher {
+            dispatcher.stop();
+        }
+    }
+
+    fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()> {
+        async move {
+            let shared = &self.shared;
+            shared.closing.store(true, Ordering::Release);
+            if let Some(dispatcher) = &self.dispatcher {
+                dispatcher.stopped().await;
+            }
+            shared.executor.shutdown(grace).await;
+            // What was stopped is written down, so that others need not find out.
+            if tokio::time::timeout(LAST_WRITES, shared.jobs.drained()).await.is_err() {
+                tracing::warn!("jobs are left unended; they are run again after the next start");
+            }
+            self.upkeep.abort();
+            shared.store.close().await;
+        }
+        .boxed()
+    }
+}
+
+/// What contracts may ask for, by the configuration.
+fn limits(config: &Config) -> Limits {
+    Limits {
+        max_tensor_bytes: config.limits.max_tensor_bytes,
+        max_total_bytes: config.limits.max_total_bytes,
+        max_output_bytes: config.limits.max_output_bytes,
+        max_decoded_bytes: config.limits.max_decoded_bytes,
+        max_sweep_points: config.limits.max_sweep_points,
+        ..Limits::default()
+    }
+}
+
+/// Where the store is, by the configuration.
+pub(super) fn store_config(config: &Config) -> StoreConfig {
+    let limits = &config.limits;
+    let storage = &config.storage;
+    StoreConfig {
+        url: storage.database_url.clone(),
+        durability: match storage.durability.as_str() {
+            "power" => Durability::Power,
+            _ => Durability::Process,
+        },
+        quotas: Quotas {
+            max_waiting: limits.max_queued_per_key,
+            max_running: limits.max_running_per_key,
+        },
+        artifacts_max_bytes: storage.artifacts_max_bytes,
+        ..StoreConfig::new(config.data_dir())
+    }
+}
+
+/// A directory that only this process uses and that goes with it.
+fn private_run_dir(data_dir: &Path) -> Result<RunDir, ServiceError> {
+    RunDir::enter(&data_dir.join("run")).map_err(|error| {
+        ServiceError::Unavailable(format!(
+            "cannot create a run directory in {}: {error}; set storage.data_dir \
+             (WARPGAUGE_DATA_DIR) to a directory that can be written",
+            data_dir.join("run").display()
+        ))
+    })
+}

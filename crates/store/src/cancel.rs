@@ -1,0 +1,50 @@
+//! Cancelling.
+
+use futures_util::future::BoxFuture;
+
+use super::lease::{end, held_row};
+use super::state::has_ended;
+use super::writer::{Batch, Write};
+use super::{Cancel, JobError, JobState, StoreError};
+
+use warpgauge_model::ErrorCode;
+
+/// The wish that a job stop.
+pub(super) struct CancelJob {
+    pub(super) job: String,
+    /// Only if it is this owner's.
+    pub(super) owner: Option<String>,
+}
+
+impl Write for CancelJob {
+    type Out = Cancel;
+
+    fn run<'a>(
+        &'a mut self,
+        batch: &'a mut Batch<'_>,
+    ) -> BoxFuture<'a, Result<Cancel, StoreError>> {
+        Box::pin(async move {
+            let row = held_row(&self.job, batch).await?;
+            let visible =
+                row.filter(|row| self.owner.as_ref().is_none_or(|owner| *owner == row.owner));
+            let Some(row) = visible else { return Ok(Cancel::NotFound) };
+            if has_ended(row.state) {
+                return Ok(Cancel::Ended(row.state));
+            }
+            if row.holder.is_none() {
+                let error = JobError {
+                    code: ErrorCode::Cancelled,
+                    message: "it was cancelled while it waited".to_owned(),
+                };
+                end(&self.job, &row, JobState::Cancelled, Some(&error), 0, batch).await?;
+                return Ok(Cancel::Cancelled);
+            }
+            let asked = sqlx::query("UPDATE jobs SET cancel_requested = 1 WHERE id = $1")
+                .bind(self.job.as_str())
+                .execute(&mut *batch.connection)
+                .await;
+            asked.map_err(batch.failed("cancel a job"))?;
+            Ok(Cancel::Asked)
+        })
+    }
+}

@@ -1,0 +1,269 @@
+//! Handing out the next job: fair between owners, then by priority and age within one.
+//!
+//! An owner's turn is decided by the device time it has had (start-time fair queueing): the least
+//! served goes first. Whoever comes back after having had no jobs is taken to have had at least as much
+//! as the one whose turn it was last, so that idleness earns no credit.
+
+use futures_util::future::BoxFuture;
+use sqlx::{AssertSqlSafe, Row};
+use tokio::sync::oneshot;
+
+use super::objects::Body;
+use super::offer::MOST_REQUIREMENTS;
+use super::read::{COLUMNS, row_of};
+use super::submit::ADVANCE_CHARGE;
+use super::tally::Place;
+use super::writer::{AnyWrite, Batch};
+use super::{JobRow, StoreError};
+
+/// Owners that are looked at beyond as many as there are claims.
+const MORE_OWNERS: usize = 32;
+
+/// A claimed job, whose request has yet to be fetched.
+pub(super) struct Taken {
+    pub(super) job: JobRow,
+    pub(super) epoch: i64,
+    pub(super) body: Body,
+    /// Gives the job back if the claimer went away before it could take it.
+    pub(super) lease: Option<super::JobLease>,
+}
+
+/// One who wants a job.
+pub(super) struct Claiming {
+    pub(super) reply: oneshot::Sender<Result<Option<Taken>, StoreError>>,
+    /// Makes a lease of job, epoch and state.
+    pub(super) lease: super::lease::LeaseMaker,
+}
+
+/// Claims that are served together.
+pub(super) struct Claims {
+    claims: Vec<Claiming>,
+    taken: Vec<Taken>,
+}
+
+impl Claims {
+    pub(super) fn new(claims: Vec<Claiming>) -> Self {
+        Self { claims, taken: Vec::new() }
+    }
+}
+
+impl AnyWrite for Claims {
+    fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.taken = take(self.claims.len(), batch).await?;
+            Ok(())
+        })
+    }
+
+    fn split(self: Box<Self>) -> Vec<Box<dyn AnyWrite>> {
+        let one = |claim| Box::new(Self::new(vec![claim])) as Box<dyn AnyWrite>;
+        self.claims.into_iter().map(one).collect()
+    }
+
+    fn weight(&self) -> usize {
+        self.taken.len()
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) {
+        let mut failure = failure;
+        let mut taken = self.taken.into_iter();
+        for claim in self.claims {
+            let outcome = match failure.take() {
+                Some(error) => Err(error),
+                None => Ok(taken.next().map(|mut taken| {
+                    let (id, state) = (taken.job.id.clone(), taken.job.state);
+                    taken.lease = Some(claim.lease.lease(id, taken.epoch, state));
+                    taken
+                })),
+            };
+            // Undelivered, the lease gives the job back.
+            let _ = claim.reply.send(outcome);
+        }
+    }
+}
+
+struct Candidate {
+    owner: String,
+    running: i64,
+    served: i64,
+}
+
+/// Which waiting jobs this process takes.
+enum Choice {
+    /// No job that waits requires anything.
+    Plain,
+    /// Those that require nothing, and those that require one of these.
+    These(Vec<String>),
+}
+
+async fn take(wanted: usize, batch: &mut Batch<'_>) -> Result<Vec<Taken>, StoreError> {
+    let choice = choice(batch).await?;
+    let mut candidates = candidates(wanted, &choice, batch).await?;
+    let mut taken = Vec::with_capacity(wanted);
+    let limit = i64::try_from(batch.context.quotas.max_running).unwrap_or(i64::MAX);
+    while taken.len() < wanted {
+        let least =
+            candidates.iter_mut().min_by(|a, b| (a.served, &a.owner).cmp(&(b.served, &b.owner)));
+        let Some(candidate) = least else { break };
+        let owner = candidate.owner.clone();
+        if limit > 0 && candidate.running >= limit {
+            candidates.retain(|candidate| candidate.owner != owner);
+            continue;
+        }
+        match take_from(&owner, &choice, batch).await? {
+            Some(job) => {
+                batch.tally.advance_to(candidate.served);
+                batch.tally.served(&owner, ADVANCE_CHARGE);
+                let (from, to) = (Place::waiting(job.job.state), Place::held(job.job.state));
+                batch.tally.moved(&owner, Some(from), Some(to));
+                batch.leases.push((job.job.id.clone(), Some(job.epoch)));
+                candidate.served = candidate.served.saturating_add(ADVANCE_CHARGE);
+                candidate.running += 1;
+                taken.push(job);
+            }
+            None => candidates.retain(|candidate| candidate.owner != owner),
+        }
+    }
+    Ok(taken)
+}
+
+/// Looks at what waiting jobs require. Each different requirement is one step down the index, however
+/// many jobs have it.
+async fn choice(batch: &mut Batch<'_>) -> Result<Choice, StoreError> {
+    const FIRST: &str = "SELECT MIN(requires) FROM jobs \
+                         WHERE state = 'queued' AND holder IS NULL AND requires IS NOT NULL";
+    const NEXT: &str = "SELECT MIN(requires) FROM jobs \
+                        WHERE state = 'queued' AND holder IS NULL AND requires > $1";
+    let failed = batch.failed("look at what jobs require");
+    let mut found: Vec<String> = Vec::new();
+    let takes = batch.context.offered.takes();
+    for _ in 0..MOST_REQUIREMENTS {
+        let query = match found.last() {
+            None => sqlx::query(FIRST),
+            Some(last) => sqlx::query(NEXT).bind(last.clone()),
+        };
+        let row = query.fetch_one(&mut *batch.connection).await.map_err(&failed)?;
+        let Some(next) = row.try_get::<Option<String>, _>(0).map_err(&failed)? else { break };
+        found.push(next);
+    }
+    if found.is_empty() {
+        return Ok(Choice::Plain);
+    }
+    found.retain(|requires| takes.as_ref().is_some_and(|takes| takes(requires)));
+    Ok(Choice::These(found))
+}
+
+/// The owners that may have a turn, least served first.
+async fn candidates(
+    wanted: usize,
+    choice: &Choice,
+    batch: &mut Batch<'_>,
+) -> Result<Vec<Candidate>, StoreError> {
+    let failed = batch.failed("find the next job");
+    let limit = batch.context.quotas.max_running;
+    let most = i64::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(i64::MAX);
+    let (mut sql, these) = match choice {
+        Choice::Plain => (String::new(), &[][..]),
+        // Owners all of whose jobs are for others must not keep those from their turn that come after.
+        Choice::These(these) => {
+            let places = (0..these.len()).map(|at| format!(" OR requires = ${}", at + 3));
+            let places = places.collect::<String>();
+            let sql = format!(
+                " AND EXISTS (SELECT 1 FROM jobs WHERE jobs.owner = owners.owner \
+                 AND state = 'queued' AND holder IS NULL AND (requires IS NULL{places}))"
+            );
+            (sql, these.as_slice())
+        }
+    };
+    sql = format!(
+        "SELECT owner, running, served FROM owners WHERE waiting > 0 AND running < $1{sql} \
+         ORDER BY served, owner LIMIT $2"
+    );
+    let query = sqlx::query(AssertSqlSafe(sql)).bind(most).bind((wanted + MORE_OWNERS) as i64);
+    let query = these.iter().fold(query, |query, requires| query.bind(requires.as_str()));
+    let rows = query.fetch_all(&mut *batch.connection).await;
+    let candidate = |row: &sqlx::any::AnyRow| -> Result<Candidate, sqlx::Error> {
+        Ok(Candidate { owner: row.try_get(0)?, running: row.try_get(1)?, served: row.try_get(2)? })
+    };
+    rows.and_then(|rows| rows.iter().map(candidate).collect()).map_err(failed)
+}
+
+/// Takes the owner's next job; `None` if others have taken them all.
+async fn take_from(
+    owner: &str,
+    choice: &Choice,
+    batch: &mut Batch<'_>,
+) -> Result<Option<Taken>, StoreError> {
+    let failed = batch.failed("claim a job");
+    let requires = match choice {
+        Choice::Plain => None,
+        Choice::These(these) => match first_of(owner, these, batch).await? {
+            Some(requires) => requires,
+            None => return Ok(None),
+        },
+    };
+    // What another process is about to take is passed over rather than waited for.
+    let skip = if batch.is_postgres() { " FOR UPDATE SKIP LOCKED" } else { "" };
+    let which = if requires.is_some() { "requires = $4" } else { "requires IS NULL" };
+    let sql = format!(
+        "UPDATE jobs SET holder = $1, epoch = epoch + 1, attempts = attempts + 1, started_at = $2, \
+         error = NULL WHERE id = (SELECT id FROM jobs WHERE owner = $3 AND state = 'queued' \
+         AND holder IS NULL AND {which} ORDER BY priority DESC, arrival LIMIT 1{skip}) \
+         RETURNING {COLUMNS}, epoch"
+    );
+    let query = sqlx::query(AssertSqlSafe(sql))
+        .bind(batch.context.instance.as_str())
+        .bind(super::clock::now())
+        .bind(owner);
+    let query = requires.iter().fold(query, |query, requires| query.bind(requires.as_str()));
+    let row = query.fetch_optional(&mut *batch.connection).await;
+    let Some(row) = row.map_err(&failed)? else { return Ok(None) };
+    let job = row_of(&row, &batch.context.database.place)?;
+    let epoch: i64 = row.try_get("epoch").map_err(&failed)?;
+    let request = sqlx::query("SELECT codec, body, object FROM requests WHERE job_id = $1")
+        .bind(job.id.as_str())
+        .fetch_optional(&mut *batch.connection)
+        .await;
+    let body = match request.map_err(&failed)? {
+        Some(row) => super::read::body_of(&row).map_err(&failed)?,
+        None => Body::default(),
+    };
+    Ok(Some(Taken { job, epoch, body, lease: None }))
+}
+
+/// What the job requires that is an owner's next among those that require nothing or one of `these`;
+/// `None`: no job is.
+async fn first_of(
+    owner: &str,
+    these: &[String],
+    batch: &mut Batch<'_>,
+) -> Result<Option<Option<String>>, StoreError> {
+    let failed = batch.failed("find the next job");
+    let first = |which: &str| {
+        format!(
+            "SELECT * FROM (SELECT requires, priority, arrival FROM jobs WHERE owner = $1 \
+             AND state = 'queued' AND holder IS NULL AND requires {which} \
+             ORDER BY priority DESC, arrival LIMIT 1) AS one"
+        )
+    };
+    let mut sql = first("IS NULL");
+    for at in 0..these.len() {
+        sql.push_str(" UNION ALL ");
+        sql.push_str(&first(&format!("= ${}", at + 2)));
+    }
+    let query = sqlx::query(AssertSqlSafe(sql)).bind(owner);
+    let query = these.iter().fold(query, |query, requires| query.bind(requires.as_str()));
+    let rows = query.fetch_all(&mut *batch.connection).await.map_err(&failed)?;
+    let mut best: Option<((i64, i64), Option<String>)> = None;
+    for row in rows {
+        let read = || -> Result<_, sqlx::Error> {
+            let (priority, arrival): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
+            Ok(((-priority, arrival), row.try_get(0)?))
+        };
+        let (turn, requires) = read().map_err(&failed)?;
+        if best.as_ref().is_none_or(|(first, _)| turn < *first) {
+            best = Some((turn, requires));
+        }
+    }
+    Ok(best.map(|(_, requires)| requires))
+}

@@ -1,0 +1,106 @@
+//! Whether the database is still the one that was opened.
+//!
+//! A file of SQLite's that is deleted or moved away goes on taking writes, which nobody will find again:
+//! its name is what the next process opens. So the name is looked at before a transaction is begun and
+//! after it was committed, which takes a microsecond.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::StoreError;
+
+/// The file that a name stood for as it was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OpenedFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl OpenedFile {
+    /// The file that is there now.
+    pub(super) fn at(path: &Path) -> std::io::Result<Self> {
+        let found = path.metadata()?;
+        Ok(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
+    }
+
+    /// Whether the name still stands for it.
+    ///
+    /// # Errors
+    /// `Gone`, with what became of it.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        let what = match Self::at(&self.path) {
+            Ok(found) if found == *self => return Ok(()),
+            Ok(_) => "replaced by another file".to_owned(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                "deleted or moved away".to_owned()
+            }
+            Err(error) => format!("put out of reach ({error})"),
+        };
+        Err(StoreError::Gone { place: self.path.display().to_string(), what })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::database::sqlite_path;
+    use super::super::testing::{completed, job, postgres, sqlite};
+    use super::super::{JobState, Visibility};
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_database_that_is_deleted_or_replaced_takes_no_more_jobs() {
+        let fresh = sqlite();
+        let store = fresh.store().await;
+        store.check_database().await.unwrap();
+        let id = store.submit(job("a")).await.unwrap().id;
+        let mut lease = store.claim().await.unwrap().unwrap().lease;
+        store.advance(&lease, JobState::Compiling).await.unwrap();
+        let path = sqlite_path(&fresh.config.data_dir);
+        let aside = path.with_extension("aside");
+        std::fs::rename(&path, &aside).unwrap();
+        for replaced in [false, true] {
+            if replaced {
+                std::fs::write(&path, "").unwrap();
+            }
+            let word = if replaced { "replaced" } else { "deleted or moved away" };
+            let gone = |error: StoreError| {
+                assert!(matches!(error, StoreError::Gone { .. }) && error.may_pass(), "{error}");
+                let text = error.to_string();
+                assert!(text.contains("warpgauge.db") && text.contains(word), "{text}");
+            };
+            gone(store.check_database().await.unwrap_err());
+            gone(store.submit(job("a")).await.unwrap_err());
+            gone(store.claim().await.map(drop).unwrap_err());
+            gone(store.heartbeat().await.unwrap_err());
+            gone(store.try_finish(&mut lease, completed(b"{}")).await.unwrap_err());
+        }
+        // Nothing was made in its place; once it is back, all goes on.
+        assert_eq!(std::fs::read(&path).unwrap(), b"");
+        std::fs::rename(&aside, &path).unwrap();
+        store.check_database().await.unwrap();
+        store.try_finish(&mut lease, completed(b"{}")).await.unwrap();
+        let row = store.job(&id, Visibility::All).await.unwrap().unwrap();
+        assert_eq!(row.state, JobState::Completed);
+        store.submit(job("a")).await.unwrap();
+        assert_eq!(store.counts(Visibility::All).await.unwrap().total(), 2);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn on_postgres_a_server_that_is_away_is_told_and_comes_back() {
+        needs!("PostgreSQL", crate::testing::server::installed());
+        let mut fresh = postgres();
+        let store = fresh.store().await;
+        store.check_database().await.unwrap();
+        store.submit(job("a")).await.unwrap();
+        fresh.stop_server();
+        let error = store.check_database().await.unwrap_err();
+        assert!(matches!(error, StoreError::Unreachable { .. }), "{error}");
+        let error = store.submit(job("a")).await.unwrap_err();
+        assert!(error.may_pass(), "{error}");
+        fresh.start_server();
+        store.check_database().await.unwrap();
+        assert_eq!(store.counts(Visibility::All).await.unwrap().total(), 1);
+        store.submit(job("a")).await.unwrap();
+    }
+}

@@ -1,0 +1,126 @@
+//! What is announced when a job ends: entered in the transaction that ends it, so that no end goes
+//! unannounced, and kept until it was delivered or given up.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use futures_util::future::BoxFuture;
+use sqlx::{AssertSqlSafe, Row};
+use tokio::sync::Notify;
+
+use super::objects::cut;
+use super::writer::{Batch, Write};
+use super::{Delivery, DeliveryOutcome, StoreError};
+
+/// How long one who took a delivery has before another may take it, microseconds.
+const TAKEN_FOR: i64 = 60_000_000;
+
+/// Rings once what this process has entered is committed: before that nobody would find it.
+#[derive(Debug, Default)]
+pub(super) struct Bell {
+    entered: AtomicBool,
+    rung: Notify,
+    /// How often somebody has looked for what is due.
+    pub(super) looks: std::sync::atomic::AtomicU64,
+}
+
+impl Bell {
+    /// A transaction was committed; perhaps one that entered something.
+    pub(super) fn committed(&self) {
+        if self.entered.swap(false, Ordering::AcqRel) {
+            self.rung.notify_one();
+        }
+    }
+
+    /// Waits for the next ring, or returns at once if nobody has heard the last one.
+    pub(super) async fn heard(&self) {
+        self.rung.notified().await;
+    }
+}
+
+/// Enters what is to be announced.
+pub(super) async fn enter(job: &str, url: &str, batch: &mut Batch<'_>) -> Result<(), StoreError> {
+    let entered = sqlx::query(
+        "INSERT INTO deliveries (job_id, url, state, attempts, next_at) \
+         VALUES ($1, $2, 'pending', 0, $3) ON CONFLICT (job_id) DO NOTHING",
+    )
+    .bind(job)
+    .bind(url)
+    .bind(super::clock::now())
+    .execute(&mut *batch.connection)
+    .await;
+    entered.map_err(batch.failed("enter a webhook"))?;
+    batch.context.bell.entered.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// Takes what is due.
+pub(super) struct TakeDue {
+    pub(super) limit: usize,
+}
+
+impl Write for TakeDue {
+    type Out = Vec<Delivery>;
+
+    fn run<'a>(
+        &'a mut self,
+        batch: &'a mut Batch<'_>,
+    ) -> BoxFuture<'a, Result<Vec<Delivery>, StoreError>> {
+        Box::pin(async move {
+            let failed = batch.failed("take webhooks that are due");
+            let skip = if batch.is_postgres() { " FOR UPDATE SKIP LOCKED" } else { "" };
+            let sql = format!(
+                "UPDATE deliveries SET attempts = attempts + 1, next_at = $1 WHERE job_id IN \
+                 (SELECT job_id FROM deliveries WHERE state = 'pending' AND next_at <= $2 \
+                 ORDER BY next_at LIMIT $3{skip}) RETURNING job_id, url, attempts"
+            );
+            let now = super::clock::now();
+            let rows = sqlx::query(AssertSqlSafe(sql))
+                .bind(now + TAKEN_FOR)
+                .bind(now)
+                .bind(self.limit.clamp(1, 1_000) as i64)
+                .fetch_all(&mut *batch.connection)
+                .await
+                .map_err(&failed)?;
+            let delivery = |row: &sqlx::any::AnyRow| -> Result<Delivery, sqlx::Error> {
+                Ok(Delivery {
+                    job: row.try_get(0)?,
+                    url: row.try_get(1)?,
+                    attempt: u32::try_from(row.try_get::<i64, _>(2)?).unwrap_or(u32::MAX),
+                })
+            };
+            rows.iter().map(delivery).collect::<Result<_, _>>().map_err(failed)
+        })
+    }
+}
+
+/// What became of a delivery.
+pub(super) struct Settle {
+    pub(super) job: String,
+    pub(super) outcome: DeliveryOutcome,
+}
+
+impl Write for Settle {
+    type Out = ();
+
+    fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let (state, at, error) = match &self.outcome {
+                DeliveryOutcome::Delivered => ("delivered", SystemTime::now(), None),
+                DeliveryOutcome::RetryAt(at, why) => ("pending", *at, Some(why)),
+                DeliveryOutcome::GivenUp(why) => ("failed", SystemTime::now(), Some(why)),
+            };
+            let settled = sqlx::query(
+                "UPDATE deliveries SET state = $1, next_at = $2, error = $3 WHERE job_id = $4 \
+                 AND state = 'pending'",
+            )
+            .bind(state)
+            .bind(super::clock::micros(at))
+            .bind(error.map(|why| cut(why, 1_024).replace('\0', "\u{fffd}")))
+            .bind(self.job.as_str())
+            .execute(&mut *batch.connection)
+            .await;
+            settled.map(drop).map_err(batch.failed("note what became of a webhook"))
+        })
+    }
+}

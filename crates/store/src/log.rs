@@ -1,0 +1,165 @@
+//! SQLite's log, folded back into the database file beside the writer: that waits for the disk, and the
+//! writer should not.
+//!
+//! While the disk takes what the log has, the writer cannot add to it. So there is never much to take:
+//! the log is folded back in small steps, as often as it grows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sqlx::{AnyConnection, Connection, Executor};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::database::Database;
+
+/// So many writes are folded back at once. Each is some 10 kB.
+const STEP: u64 = 128;
+
+/// Fewer are folded back this long after the first.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Least time from one step to the next.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A step is followed by this many times its own length without one, [`PATIENCE`] at most: it takes
+/// processors and the disk from the writer.
+const REST: u32 = 4;
+
+/// What was written, for who folds it back.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    writes: AtomicU64,
+    more: Notify,
+}
+
+impl Written {
+    /// So many writes more were committed.
+    pub(super) fn add(&self, writes: usize) {
+        if writes == 0 {
+            return;
+        }
+        self.writes.fetch_add(writes as u64, Ordering::Relaxed);
+        self.more.notify_one();
+    }
+
+    fn count(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+}
+
+/// The task that folds the log back. It ends when this is dropped.
+pub(super) struct LogKeeper {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl LogKeeper {
+    /// Starts the task.
+    pub(super) fn start(database: Database, written: Arc<Written>) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(async move { keep(&database, &written, stopped).await });
+        Self { stop, task }
+    }
+
+    /// Ends the task, and returns once its connection is closed.
+    pub(super) async fn end(self) {
+        drop(self.stop);
+        // An error is a panic in there, which was reported where it happened.
+        let _ = self.task.await;
+    }
+}
+
+/// Folds the log back until it is told to stop.
+///
+/// It stops between steps only: what is dropped while it connects has its connection closed by another
+/// thread, at some later time, and whoever closes the database would not be the last.
+async fn keep(database: &Database, written: &Written, mut stopped: oneshot::Receiver<()>) {
+    let (mut connection, mut folded, mut pause) = (None, 0, PAUSE);
+    loop {
+        tokio::select! {
+            _ = &mut stopped => break,
+            () = worth_a_step(written, folded, pause) => {}
+        }
+        let (count, start) = (written.count(), Instant::now());
+        connection = fold(database, connection).await;
+        pause = if connection.is_some() {
+            folded = count;
+            (start.elapsed() * REST).clamp(PAUSE, PATIENCE)
+        } else {
+            PATIENCE
+        };
+    }
+    if let Some(connection) = connection {
+        close(connection).await;
+    }
+}
+
+/// Waits until there is enough to fold back, or for long enough that less will do.
+async fn worth_a_step(written: &Written, folded: u64, pause: Duration) {
+    while written.count() == folded {
+        written.more.notified().await;
+    }
+    let due = Instant::now() + PATIENCE;
+    loop {
+        tokio::time::sleep(pause).await;
+        if written.count() - folded >= STEP || Instant::now() >= due {
+            return;
+        }
+    }
+}
+
+/// Folds back what can be without waiting for anybody. Gives the connection if that went well.
+async fn fold(database: &Database, kept: Option<AnyConnection>) -> Option<AnyConnection> {
+    let mut connection = match kept {
+        Some(connection) => connection,
+        None => match database.connect().await {
+            Ok(connection) => connection,
+            Err(error) => {
+                tracing::warn!(%error, "the database's log cannot be folded back now");
+                return None;
+            }
+        },
+    };
+    match connection.execute(sqlx::raw_sql("PRAGMA wal_checkpoint(PASSIVE)")).await {
+        Ok(_) => Some(connection),
+        Err(_) => {
+            close(connection).await;
+            None
+        }
+    }
+}
+
+async fn close(connection: AnyConnection) {
+    // Fails if the database is gone; then there is nothing to close.
+    let _ = connection.close().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::{Durability, sqlite_path};
+
+    /// Whenever it is ended: also while it connects, and while it folds.
+    #[tokio::test]
+    async fn nothing_is_open_once_it_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = sqlite_path(folder.path()).with_extension("db-wal");
+        let database = Database::new("", folder.path(), Durability::Process).unwrap();
+        for moment in 0..30 {
+            let mut connection = database.connect().await.unwrap();
+            connection.execute(sqlx::raw_sql("CREATE TABLE t (x); DROP TABLE t")).await.unwrap();
+            let written = Arc::new(Written::default());
+            let mut keeper = LogKeeper::start(database.clone(), Arc::clone(&written));
+            written.add(STEP as usize);
+            let after = PAUSE + Duration::from_micros(100) * moment;
+            let unasked = tokio::time::timeout(after, &mut keeper.task).await;
+            assert!(unasked.is_err(), "ended unasked: {unasked:?}");
+            keeper.end().await;
+            connection.close().await.unwrap();
+            assert!(!log.exists(), "ended after {after:?}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Whether the store can be used now: looked up on the disk, not in what this process remembers.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sqlx::{AnyConnection, Connection, Executor};
+
+use super::database::{Backend, Database};
+use super::error::lost_connection;
+use super::{Store, StoreError, migrate};
+
+/// Largest database that is read as a whole, bytes: some ten milliseconds.
+const READ_WHOLE_BYTES: u64 = 16 << 20;
+
+/// What is written to see whether there is room.
+const PROBE_BYTES: usize = 4 << 10;
+
+/// Tables that no job can do without.
+const TABLES: [&str; 6] = ["owners", "instances", "jobs", "requests", "reports", "numbers"];
+
+/// Longest wait for an answer of a database server.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What was opened: the database, and the directories that must take new files.
+#[derive(Debug, Clone)]
+pub(super) struct Opened {
+    pub(super) database: Database,
+    pub(super) directories: Vec<PathBuf>,
+}
+
+impl Store {
+    /// Whether the files of the store are there and there is room for more. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, where, and what to do.
+    pub fn check_files(&self) -> Result<(), StoreError> {
+        let Opened { database, directories } = &*self.opened;
+        database.check()?;
+        for directory in directories {
+            let written = tempfile::tempfile_in(directory)
+                .and_then(|mut file| file.write_all(&[1; PROBE_BYTES]));
+            written.map_err(|source| unwritable(directory, source))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the database can be read, over a connection of its own: those that are open remember
+    /// what is not there any more. A small one is read as a whole.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, where, and what to do.
+    pub async fn check_database(&self) -> Result<(), StoreError> {
+        let database = &self.opened.database;
+        if database.backend == Backend::Postgres {
+            return self.check_remote().await;
+        }
+        database.check()?;
+        let Some(mut connection) = database.peek().await? else {
+            return Err(gone(database, "deleted or moved away"));
+        };
+        let outcome = check_sqlite(&mut connection, database).await;
+        let _ = connection.close().await;
+        outcome
+    }
+
+    async fn check_remote(&self) -> Result<(), StoreError> {
+        let highest = "SELECT COALESCE(MAX(version), 0) FROM schema_versions";
+        let asked = sqlx::query(highest).fetch_one(&self.reader.pool);
+        let answer = tokio::time::timeout(PATIENCE, asked).await;
+        let answer = answer.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        answer.map(drop).map_err(|source| {
+            if lost_connection(&source) {
+                return StoreError::Unreachable { place: self.reader.place.clone(), source };
+            }
+            self.reader.failed("read its version")(source)
+        })
+    }
+}
+
+fn gone(database: &Database, what: &str) -> StoreError {
+    StoreError::Gone { place: database.place.clone(), what: what.to_owned() }
+}
+
+fn unwritable(directory: &Path, source: std::io::Error) -> StoreError {
+    let place = directory.display().to_string();
+    match StoreError::file("write a file", &place, source.into()) {
+        // The words for a single file do not fit.
+        StoreError::Object { source, .. } => StoreError::DataDir {
+            operation: "write in",
+            path: directory.to_owned(),
+            source: std::io::Error::other(source),
+        },
+        sorted => sorted,
+    }
+}
+
+async fn check_sqlite(
+    connection: &mut AnyConnection,
+    database: &Database,
+) -> Result<(), StoreError> {
+    let place = &database.place;
+    let failed = |source| StoreError::database("check it", place, source);
+    if migrate::version(connection, database).await? == 0 {
+        return Err(gone(database, "emptied"));
+    }
+    for table in TABLES {
+        let sql = format!("SELECT * FROM {table} LIMIT 1");
+        connection.fetch_optional(sqlx::raw_sql(sqlx::AssertSqlSafe(sql))).await.map_err(failed)?;
+    }
+    let bytes = std::fs::metadata(place).map_or(u64::MAX, |file| file.len());
+    if bytes > READ_WHOLE_BYTES {
+        return Ok(());
+    }
+    let found = sqlx::query_scalar::<_, String>("PRAGMA quick_check(1)").fetch_one(connection);
+    match found.await.map_err(failed)?.as_str() {
+        "ok" => Ok(()),
+        what => Err(StoreError::Corrupt {
+            operation: "check it",
+            place: place.clone(),
+            source: sqlx::Error::Protocol(what.chars().take(400).collect()),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StoreConfig;
+    use std::io::{Seek, SeekFrom};
+
+    async fn opened(directory: &Path) -> Store {
+        Store::open(&StoreConfig::new(directory)).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_store_that_is_well_is_found_so_again_and_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = opened(directory.path()).await;
+        for _ in 0..3 {
+            store.check_files().unwrap();
+            store.check_database().await.unwrap();
+        }
+        store.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_database_that_was_removed_or_replaced_is_gone() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = opened(directory.path()).await;
+        let file = directory.path().join("warpgauge.db");
+        let aside = directory.path().join("aside");
+        std::fs::rename(&file, &aside).unwrap();
+        assert!(matches!(store.check_files(), Err(StoreError::Gone { .. })));
+        assert!(matches!(store.check_database().await, Err(StoreError::Gone { .. })));
+        std::fs::copy(&aside, &file).unwrap();
+        assert!(matches!(store.check_files(), Err(StoreError::Gone { .. })));
+        std::fs::rename(&aside, &file).unwrap();
+        store.check_files().unwrap();
+        store.check_database().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_damaged_database_is_found_although_it_is_remembered_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        opened(directory.path()).await.close().await;
+        let store = opened(directory.path()).await;
+        let path = directory.path().join("warpgauge.db");
+        let whole = std::fs::read(&path).unwrap();
+        for start in [0, 4_096, whole.len() / 2] {
+            let mut file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.seek(SeekFrom::Start(start as u64)).unwrap();
+            file.write_all(&[0x5a; 8_192]).unwrap();
+            let error = store.check_database().await.expect_err("it is damaged");
+            assert!(matches!(error, StoreError::Corrupt { .. }), "{start}: {error:?}");
+            std::fs::write(&path, &whole).unwrap();
+            store.check_database().await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_is_gone_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = opened(directory.path()).await;
+        let objects = directory.path().join("objects");
+        std::fs::remove_dir_all(&objects).unwrap();
+        let told = store.check_files().unwrap_err().to_string();
+        assert!(told.contains(objects.to_str().unwrap()), "{told}");
+    }
+}

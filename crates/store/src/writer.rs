@@ -1,0 +1,432 @@
+//! The one writer of a process: what waits to be written goes into one transaction.
+//!
+//! A commit costs far more than a row, so writes that arrive while one transaction is under way, or
+//! while the next is begun, share that next one. A write that is refused (a quota, a lost lease) has
+//! changed nothing, and costs the others nothing. A write that the database fails takes the transaction
+//! with it; each write of the group is then tried by itself.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use sqlx::{AnyConnection, Connection, Executor};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+
+use super::StoreError;
+use super::database::{Backend, Database};
+use super::error::lost_connection;
+use super::log::{LogKeeper, Written};
+use super::submit::Group;
+use super::tally::Tally;
+
+/// Most writes of one transaction.
+const MAX_GROUP: usize = 256;
+
+/// Most callers that wait for their write; the others wait to get in.
+const MAX_WAITING: usize = 4_096;
+
+/// How often a group is tried while others hold the database or the connection is lost.
+const TRIES: u32 = 6;
+
+/// Channel on which PostgreSQL tells the other processes that there is work.
+pub(super) const CHANNEL: &str = "warpgauge_jobs";
+
+/// Leases of this process: job to epoch.
+pub(super) type Held = Arc<Mutex<HashMap<String, i64>>>;
+
+/// The map of leases, whoever panicked while holding it.
+pub(super) fn locked(held: &Held) -> MutexGuard<'_, HashMap<String, i64>> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a write has at hand while its transaction is open.
+pub(super) struct Batch<'a> {
+    pub(super) connection: &'a mut AnyConnection,
+    pub(super) context: &'a Context,
+    pub(super) tally: &'a mut Tally,
+    /// Leases to enter (`Some`) and to strike once this is committed.
+    pub(super) leases: &'a mut Vec<(String, Option<i64>)>,
+}
+
+impl Batch<'_> {
+    /// Sorts an error of the database.
+    pub(super) fn failed(
+        &self,
+        operation: &'static str,
+    ) -> impl Fn(sqlx::Error) -> StoreError + use<> {
+        let place = self.context.database.place.clone();
+        move |source| StoreError::database(operation, &place, source)
+    }
+
+    /// Whether this is PostgreSQL, where others write at the same time.
+    pub(super) fn is_postgres(&self) -> bool {
+        self.context.database.backend == Backend::Postgres
+    }
+}
+
+/// What does not change while the store is open.
+pub(super) struct Context {
+    pub(super) database: Database,
+    pub(super) instance: String,
+    pub(super) quotas: super::Quotas,
+    pub(super) held: Held,
+    /// Which jobs this process takes.
+    pub(super) offered: super::offer::Offered,
+    /// What was committed.
+    pub(super) written: Arc<Written>,
+    /// Rung when jobs begin to wait.
+    pub(super) work: Arc<Notify>,
+    /// Rung when there is a webhook to deliver.
+    pub(super) bell: Arc<super::deliveries::Bell>,
+}
+
+/// A write: run in a transaction that may be tried again, so it must not consume itself.
+pub(super) trait Write: Send + 'static {
+    /// What the caller gets.
+    type Out: Send + 'static;
+
+    /// Writes. A refusal must come before the first change.
+    fn run<'a>(
+        &'a mut self,
+        batch: &'a mut Batch<'_>,
+    ) -> BoxFuture<'a, Result<Self::Out, StoreError>>;
+}
+
+/// A write whose caller waits, whatever its type.
+pub(super) trait AnyWrite: Send {
+    fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>>;
+    /// Answers the caller: with what `run` gave, or with why the transaction failed.
+    fn answer(self: Box<Self>, failure: Option<StoreError>);
+    /// Its parts, each of which can be tried by itself.
+    fn split(self: Box<Self>) -> Vec<Box<dyn AnyWrite>>;
+    /// How many jobs it wrote of: a measure of what the disk has to take.
+    fn weight(&self) -> usize {
+        1
+    }
+}
+
+struct Waiting<W: Write> {
+    write: W,
+    out: Option<Result<W::Out, StoreError>>,
+    reply: Option<oneshot::Sender<Result<W::Out, StoreError>>>,
+}
+
+impl<W: Write> AnyWrite for Waiting<W> {
+    fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            match self.write.run(batch).await {
+                Err(error) if !error.is_refusal() => Err(error),
+                outcome => {
+                    self.out = Some(outcome);
+                    Ok(())
+                }
+            }
+        })
+    }
+
+    fn split(self: Box<Self>) -> Vec<Box<dyn AnyWrite>> {
+        vec![self]
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) {
+        let outcome = match failure {
+            Some(error) => Err(error),
+            None => self.out.unwrap_or(Err(StoreError::Closed)),
+        };
+        match self.reply {
+            // A caller that has gone leaves what it was given: a lease gives itself back.
+            Some(reply) => drop(reply.send(outcome)),
+            None => {
+                if let Err(error) = outcome {
+                    tracing::debug!(%error, "a write that nobody waits for was refused");
+                }
+            }
+        }
+    }
+}
+
+/// What the writer is asked.
+pub(super) enum Message {
+    /// Accept jobs; all that wait are inserted together.
+    Submit(Group),
+    /// Hand out the next job.
+    Claim(super::claim::Claiming),
+    /// Anything else, in order of arrival.
+    Other(Box<dyn AnyWrite>),
+    /// Write what waits, then end.
+    Close(oneshot::Sender<()>),
+}
+
+/// How to reach the writer.
+#[derive(Clone)]
+pub(super) struct Writer {
+    sender: mpsc::UnboundedSender<Message>,
+    /// Bounds the channel: callers wait for a place. Leases are bounded by themselves.
+    places: Arc<Semaphore>,
+    /// Leases that were dropped, until it is written that their jobs wait again.
+    pub(super) dropped: Held,
+}
+
+impl Writer {
+    /// Starts the writer on a connection.
+    pub(super) fn start(
+        connection: AnyConnection,
+        context: Arc<Context>,
+        log: Option<LogKeeper>,
+    ) -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let task = Task { connection: Some(connection), context, log };
+        tokio::spawn(task.run(receiver));
+        let places = Arc::new(Semaphore::new(MAX_WAITING));
+        Self { sender, places, dropped: Held::default() }
+    }
+
+    /// Writes, and waits until that is committed.
+    pub(super) async fn write<W: Write>(&self, write: W) -> Result<W::Out, StoreError> {
+        self.ask(|reply| Message::Other(Box::new(Waiting { write, out: None, reply: Some(reply) })))
+            .await
+    }
+
+    /// Queues a write: after everything that was asked for before, with nobody waiting.
+    pub(super) fn write_behind<W: Write>(&self, write: W) {
+        let waiting = Waiting { write, out: None, reply: None };
+        // The writer is gone only after `close`, and leases left then are found lost.
+        let _ = self.sender.send(Message::Other(Box::new(waiting)));
+    }
+
+    /// Asks, and waits for the answer.
+    pub(super) async fn ask<T>(
+        &self,
+        message: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Message,
+    ) -> Result<T, StoreError> {
+        let _place = self.places.acquire().await.map_err(|_| StoreError::Closed)?;
+        let (reply, answer) = oneshot::channel();
+        self.sender.send(message(reply)).map_err(|_| StoreError::Closed)?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Ends the writer once everything that was asked for is written.
+    pub(super) async fn close(&self) {
+        let (done, ended) = oneshot::channel();
+        if self.sender.send(Message::Close(done)).is_ok() {
+            let _ = ended.await;
+        }
+    }
+}
+
+struct Task {
+    connection: Option<AnyConnection>,
+    context: Arc<Context>,
+    /// Of SQLite.
+    log: Option<LogKeeper>,
+}
+
+/// What is served together.
+#[derive(Default)]
+struct Round<'a> {
+    /// The first message, and where the others are, until these are wanted.
+    arriving: Option<(Message, &'a mut mpsc::UnboundedReceiver<Message>)>,
+    /// For one transaction.
+    writes: Vec<Box<dyn AnyWrite>>,
+    /// For one of their own, if there are writes: they lock rows of jobs after rows of owners.
+    claims: Vec<super::claim::Claiming>,
+    close: Option<oneshot::Sender<()>>,
+}
+
+impl Round<'_> {
+    fn of(write: Box<dyn AnyWrite>) -> Self {
+        Self { writes: vec![write], ..Self::default() }
+    }
+
+    /// Closes the round: it is of the messages that have arrived by now.
+    fn gather(&mut self) {
+        let Some((first, receiver)) = self.arriving.take() else { return };
+        let mut submits = Vec::new();
+        let arrived = std::iter::from_fn(|| receiver.try_recv().ok());
+        for message in std::iter::once(first).chain(arrived).take(MAX_GROUP) {
+            match message {
+                Message::Submit(submit) => submits.push(submit),
+                Message::Claim(claim) => self.claims.push(claim),
+                Message::Other(other) => self.writes.push(other),
+                Message::Close(done) => self.close = Some(done),
+            }
+        }
+        if !submits.is_empty() {
+            self.writes.insert(0, Box::new(super::submit::Submits::new(submits)));
+        }
+        if self.writes.is_empty() {
+            let claims = self.claims();
+            self.writes.extend(claims);
+        }
+    }
+
+    /// The claims, as one write.
+    fn claims(&mut self) -> Option<Box<dyn AnyWrite>> {
+        let claims = std::mem::take(&mut self.claims);
+        (!claims.is_empty()).then(|| Box::new(super::claim::Claims::new(claims)) as _)
+    }
+}
+
+impl Task {
+    async fn run(mut self, mut receiver: mpsc::UnboundedReceiver<Message>) {
+        while let Some(first) = receiver.recv().await {
+            let Some(done) = self.serve(first, &mut receiver).await else { continue };
+            if let Some(log) = self.log.take() {
+                log.end().await;
+            }
+            if let Some(connection) = self.connection.take() {
+                // SQLite folds its log back into the file as the last connection closes.
+                let _ = connection.close().await;
+            }
+            let _ = done.send(());
+            return;
+        }
+    }
+
+    /// Serves a message and those that arrive while a transaction is begun for it; `Some` when one asks
+    /// to end.
+    async fn serve(
+        &mut self,
+        first: Message,
+        receiver: &mut mpsc::UnboundedReceiver<Message>,
+    ) -> Option<oneshot::Sender<()>> {
+        let closes = matches!(first, Message::Close(_));
+        let mut round = Round { arriving: Some((first, receiver)), ..Round::default() };
+        if closes {
+            // No transaction is begun for nothing.
+            round.gather();
+        }
+        if !closes || !round.writes.is_empty() {
+            self.write_all(&mut round).await;
+        }
+        if let Some(claims) = round.claims() {
+            self.write_all(&mut Round::of(claims)).await;
+        }
+        round.close
+    }
+
+    /// Writes all of a round in one transaction or, where that fails, each in its own.
+    async fn write_all(&mut self, round: &mut Round<'_>) {
+        let outcome = self.persistently(round).await;
+        // There may not have been a transaction.
+        round.gather();
+        let writes = std::mem::take(&mut round.writes);
+        let Err(error) = outcome else {
+            writes.into_iter().for_each(|write| write.answer(None));
+            return;
+        };
+        let mut parts: Vec<_> = writes.into_iter().flat_map(AnyWrite::split).collect();
+        if parts.len() == 1 {
+            parts.into_iter().take(1).zip([error]).for_each(|(one, error)| one.answer(Some(error)));
+            return;
+        }
+        for part in parts.drain(..) {
+            let mut alone = Round::of(part);
+            let failure = self.persistently(&mut alone).await.err();
+            alone
+                .writes
+                .into_iter()
+                .zip([failure])
+                .for_each(|(part, failure)| part.answer(failure));
+        }
+    }
+
+    /// Tries again while others hold the database, or until there is a connection again.
+    async fn persistently(&mut self, round: &mut Round<'_>) -> Result<(), StoreError> {
+        let mut tries = 1;
+        loop {
+            match self.once(round).await {
+                Err(error) if error.is_transient() && tries < TRIES => {
+                    tracing::warn!(error = %super::error::chain(&error), tries, "a write is tried again");
+                    tokio::time::sleep(Duration::from_millis(20 << tries)).await;
+                    tries += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn once(&mut self, round: &mut Round<'_>) -> Result<(), StoreError> {
+        self.context.database.check()?;
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.context.database.connect().await?,
+        };
+        let mut leases = Vec::new();
+        let (outcome, usable) = transact(&mut connection, &self.context, round, &mut leases).await;
+        if usable {
+            self.connection = Some(connection);
+        }
+        let woke = outcome?;
+        // What went to a file that nobody finds again was not written.
+        self.context.database.check()?;
+        self.context.written.add(round.writes.iter().map(|write| write.weight()).sum());
+        let mut held = locked(&self.context.held);
+        for (job, epoch) in leases {
+            match epoch {
+                Some(epoch) => held.insert(job, epoch),
+                None => held.remove(&job),
+            };
+        }
+        drop(held);
+        self.context.bell.committed();
+        if woke {
+            self.context.work.notify_one();
+        }
+        Ok(())
+    }
+}
+
+/// One transaction: whether jobs began to wait, and whether the connection can be used again.
+async fn transact(
+    connection: &mut AnyConnection,
+    context: &Context,
+    round: &mut Round<'_>,
+    leases: &mut Vec<(String, Option<i64>)>,
+) -> (Result<bool, StoreError>, bool) {
+    let failed = |source| StoreError::database("write", &context.database.place, source);
+    let mut transaction = match connection.begin_with(context.database.begin()).await {
+        Ok(transaction) => transaction,
+        Err(source) => {
+            let usable = !lost_connection(&source);
+            return (Err(failed(source)), usable);
+        }
+    };
+    // Beginning takes a moment, in which others have come.
+    round.gather();
+    let mut tally = Tally::default();
+    let outcome = fill(&mut transaction, context, &mut round.writes, leases, &mut tally).await;
+    match outcome {
+        Ok(woke) => match transaction.commit().await {
+            Ok(()) => (Ok(woke), true),
+            // Whether it was committed is not known, nor what the connection is in the middle of.
+            Err(source) => (Err(failed(source)), false),
+        },
+        Err(error) => {
+            let usable = transaction.rollback().await.is_ok();
+            (Err(error), usable)
+        }
+    }
+}
+
+async fn fill(
+    connection: &mut AnyConnection,
+    context: &Context,
+    writes: &mut [Box<dyn AnyWrite>],
+    leases: &mut Vec<(String, Option<i64>)>,
+    tally: &mut Tally,
+) -> Result<bool, StoreError> {
+    for write in writes {
+        let connection = &mut *connection;
+        write.run(&mut Batch { connection, context, tally, leases }).await?;
+    }
+    let failed = |source| StoreError::database("write", &context.database.place, source);
+    tally.flush(context.database.backend, connection).await.map_err(failed)?;
+    let woke = tally.woke();
+    if woke && context.database.backend == Backend::Postgres {
+        let notify = sqlx::query("SELECT CAST(pg_notify($1, '') AS TEXT)").bind(CHANNEL);
+        connection.execute(notify).await.map_err(failed)?;
+    }
+    Ok(woke)
+}

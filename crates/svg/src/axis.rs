@@ -1,0 +1,130 @@
+//! Axes: ticks with their lines and labels round a plot.
+
+use crate::drawing::Drawing;
+use crate::element::{Anchor, Element};
+
+/// Pixels between the plot and the labels beside, above and below it; the last two to the line that
+/// letters stand on.
+const BESIDE: f64 = 8.0;
+const ABOVE: f64 = 8.0;
+const BELOW: f64 = 16.0;
+/// From the middle of a line of text down to the line that letters stand on.
+const HALF_LETTER: f64 = 4.0;
+
+/// The part of a drawing in which values are drawn: its edges, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Plot {
+    /// The left edge.
+    pub left: f64,
+    /// The upper edge.
+    pub top: f64,
+    /// The right edge.
+    pub right: f64,
+    /// The lower edge.
+    pub bottom: f64,
+}
+
+impl Plot {
+    /// Its outline.
+    pub fn frame(&self, class: &str) -> Element {
+        let size = [self.right - self.left, self.bottom - self.top];
+        Element::rectangle(class, [self.left, self.top], size)
+    }
+
+    /// A line through all of it, at a place from left to right.
+    pub fn vertical(&self, class: &str, x: f64) -> Element {
+        Element::line(class, [x, self.top], [x, self.bottom])
+    }
+
+    /// A line through all of it, at a place from top to bottom.
+    pub fn horizontal(&self, class: &str, y: f64) -> Element {
+        Element::line(class, [self.left, y], [self.right, y])
+    }
+}
+
+/// Where an axis has its labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Left of the plot; ticks go from top to bottom.
+    Left,
+    /// Above it; ticks go from left to right.
+    Top,
+    /// Below it.
+    Bottom,
+}
+
+/// A value that an axis names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tick<'a> {
+    /// Its place along the axis, in pixels of the drawing.
+    pub at: f64,
+    /// The value for people.
+    pub label: String,
+    /// Class of its line through the plot; without, it has none.
+    pub line: Option<&'a str>,
+}
+
+/// An axis of a plot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Axis<'a> {
+    /// Where the labels stand.
+    pub side: Side,
+    /// Their class.
+    pub label: &'a str,
+}
+
+impl Axis<'_> {
+    /// Draws the ticks: the line of each, and its label.
+    pub fn draw<'t>(
+        &self,
+        drawing: &mut Drawing,
+        plot: &Plot,
+        ticks: impl IntoIterator<Item = Tick<'t>>,
+    ) {
+        for tick in ticks {
+            let at = tick.at;
+            let (place, anchor) = match self.side {
+                Side::Left => ([plot.left - BESIDE, at + HALF_LETTER], Anchor::End),
+                Side::Top => ([at, plot.top - ABOVE], Anchor::Middle),
+                Side::Bottom => ([at, plot.bottom + BELOW], Anchor::Middle),
+            };
+            if let Some(class) = tick.line {
+                drawing.add(match self.side {
+                    Side::Left => plot.horizontal(class, at),
+                    Side::Top | Side::Bottom => plot.vertical(class, at),
+                });
+            }
+            drawing.add(Element::text(self.label, place, &tick.label).anchored(anchor));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLOT: Plot = Plot { left: 50.0, top: 20.0, right: 150.0, bottom: 120.0 };
+
+    fn drawn(side: Side, line: Option<&str>) -> String {
+        let mut drawing = Drawing::new([200.0, 200.0], "");
+        let tick = Tick { at: 70.0, label: "7".to_owned(), line };
+        Axis { side, label: "l" }.draw(&mut drawing, &PLOT, [tick]);
+        drawing.finish()
+    }
+
+    #[test]
+    fn lines_cross_the_plot_and_labels_stand_outside() {
+        let left = drawn(Side::Left, Some("g"));
+        assert!(
+            left.contains("<line class=\"g\" x1=\"50.0\" y1=\"70.0\" x2=\"150.0\" y2=\"70.0\"/>")
+        );
+        assert!(left.contains("x=\"42.0\" y=\"74.0\" text-anchor=\"end\">7<"), "{left}");
+        for (side, y) in [(Side::Top, "12.0"), (Side::Bottom, "136.0")] {
+            let text = drawn(side, Some("g"));
+            assert!(text.contains("x1=\"70.0\" y1=\"20.0\" x2=\"70.0\" y2=\"120.0\""), "{text}");
+            let label = format!("x=\"70.0\" y=\"{y}\" text-anchor=\"middle\">7<");
+            assert!(text.contains(&label), "{text}");
+        }
+        assert!(!drawn(Side::Left, None).contains("<line"));
+    }
+}

@@ -1,0 +1,90 @@
+//! A drawing as a document.
+
+use std::fmt::Write as _;
+
+use crate::element::{Element, described};
+
+/// An SVG document in the making. Its size is fixed, and so is the order of its elements: later ones
+/// cover earlier ones.
+#[derive(Debug)]
+pub struct Drawing {
+    out: String,
+}
+
+impl Drawing {
+    /// A drawing of so many pixels, with a title for those who do not see it.
+    pub fn new(size: [f64; 2], title: &str) -> Self {
+        let mut drawing = Self::open(size, "");
+        let _ = writeln!(drawing.out, "<title>{}</title>", described(title));
+        drawing
+    }
+
+    /// As [`Drawing::new`], with a description too. For a document of its own: the two are named by
+    /// ids.
+    pub fn described(size: [f64; 2], title: &str, description: &str) -> Self {
+        let mut drawing = Self::open(size, " aria-labelledby=\"t d\"");
+        let (title, description) = (described(title), described(description));
+        let _ = writeln!(
+            drawing.out,
+            "<title id=\"t\">{title}</title>\n<desc id=\"d\">{description}</desc>"
+        );
+        drawing
+    }
+
+    fn open([width, height]: [f64; 2], labels: &str) -> Self {
+        let mut out = String::with_capacity(16 << 10);
+        let _ = writeln!(
+            out,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \
+             width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\"{labels}>"
+        );
+        Self { out }
+    }
+
+    /// Gives it a style sheet of its own: CSS, written as it is.
+    pub fn style(&mut self, css: &'static str) {
+        let _ = writeln!(self.out, "<style>{css}</style>");
+    }
+
+    /// Draws an element over those before.
+    pub fn add(&mut self, element: Element) {
+        let _ = writeln!(self.out, "{element}");
+    }
+
+    /// The document.
+    pub fn finish(mut self) -> String {
+        self.out.push_str("</svg>\n");
+        self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drawing_is_well_formed_and_says_what_it_is() {
+        let mut drawing = Drawing::described([10.0, 20.4], "a < b", "c & d");
+        drawing.style("text{fill:#444}");
+        drawing.add(Element::text("x", [1.0, 2.0], "<script>"));
+        let text = drawing.finish();
+        let document = roxmltree::Document::parse(&text).expect("well-formed");
+        let svg = document.root_element();
+        assert_eq!(svg.attribute("viewBox"), Some("0 0 10 20"));
+        let label = svg.attribute("aria-labelledby").expect("a label");
+        let of =
+            |id: &str| svg.children().find(|it| it.attribute("id") == Some(id)).unwrap().text();
+        let texts = label.split(' ').map(of).collect::<Vec<_>>();
+        assert_eq!(texts, [Some("a < b"), Some("c & d")]);
+        let last = svg.children().rfind(roxmltree::Node::is_element).unwrap();
+        assert_eq!((last.tag_name().name(), last.text()), ("text", Some("<script>")));
+    }
+
+    #[test]
+    fn a_drawing_within_a_page_has_no_ids() {
+        let text = Drawing::new([10.0, 10.0], "title").finish();
+        let document = roxmltree::Document::parse(&text).expect("well-formed");
+        assert!(document.descendants().all(|node| node.attribute("id").is_none()), "{text}");
+        assert!(text.contains("<title>title</title>"));
+    }
+}

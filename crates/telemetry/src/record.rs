@@ -1,0 +1,297 @@
+//! The counters of this process.
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::counters::{
+    CacheResult, Counter, Counters, Delivery, EndState, Named, Outcome, Reject, Stage,
+};
+use super::histogram::{Histogram, Observed};
+use super::recent::Recent;
+
+/// Devices that are told apart, by ordinal; those above share the last place.
+const DEVICES: usize = 64;
+
+/// Everything that is counted. What it means is at the methods that count it.
+#[derive(Debug)]
+pub struct Telemetry {
+    started: Instant,
+    stages: Box<[Histogram]>,
+    outcomes: Counters<Outcome>,
+    images: Counters<CacheResult>,
+    not_compiled: Counter,
+    runs: Counter,
+    run_failed: Counter,
+    correct: Counter,
+    wrong: Counter,
+    released: Counter,
+    devices: [Device; DEVICES],
+    submitted: Counter,
+    submitted_lately: Recent,
+    ended: Counters<EndState>,
+    rejects: Counters<Reject>,
+    deliveries: Counters<Delivery>,
+}
+
+/// How long a device was in use.
+#[derive(Debug)]
+struct Device {
+    busy_ns: AtomicU64,
+    /// Since when it is leased, nanoseconds after the start and one more; 0 while it is not.
+    since_ns: AtomicU64,
+    run_ns: AtomicU64,
+}
+
+/// Runs on devices, and what came of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Runs {
+    /// All of them.
+    pub all: u64,
+    /// That did not come to their end.
+    pub failed: u64,
+    /// With right outputs.
+    pub correct: u64,
+    /// With wrong ones.
+    pub wrong: u64,
+}
+
+/// How long a device was in use, seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DeviceUse {
+    /// Leased, or being cleaned up after a lease; up to now.
+    pub busy_s: f64,
+    /// Part of it: running evaluations that have ended.
+    pub run_s: f64,
+    /// Whether it is leased now.
+    pub leased: bool,
+}
+
+/// The counters of this process.
+pub fn telemetry() -> &'static Telemetry {
+    static TELEMETRY: LazyLock<Telemetry> = LazyLock::new(Telemetry::new);
+    &TELEMETRY
+}
+
+impl Telemetry {
+    fn new() -> Self {
+        let device = || Device {
+            busy_ns: AtomicU64::new(0),
+            since_ns: AtomicU64::new(0),
+            run_ns: AtomicU64::new(0),
+        };
+        Self {
+            started: Instant::now(),
+            stages: Stage::ALL.iter().map(|_| Histogram::new()).collect(),
+            outcomes: Counters::default(),
+            images: Counters::default(),
+            not_compiled: Counter::default(),
+            runs: Counter::default(),
+            run_failed: Counter::default(),
+            correct: Counter::default(),
+            wrong: Counter::default(),
+            released: Counter::default(),
+            devices: std::array::from_fn(|_| device()),
+            submitted: Counter::default(),
+            submitted_lately: Recent::default(),
+            ended: Counters::default(),
+            rejects: Counters::default(),
+            deliveries: Counters::default(),
+        }
+    }
+
+    /// A stage took this long, in milliseconds as reports have it. Queue, compile and total
+    /// are told by the methods below.
+    pub fn stage(&self, stage: Stage, ms: f64) {
+        self.stages[stage.index()].observe_ms(ms);
+    }
+
+    /// An evaluation ended so.
+    pub fn evaluated(&self, outcome: Outcome) {
+        self.outcomes.add(outcome);
+    }
+
+    /// A compilation ended after `took`: with an image from there, or without.
+    pub fn compiled(&self, image: CacheResult, took: Duration) {
+        self.images.add(image);
+        if image == CacheResult::Failed {
+            self.not_compiled.add();
+        }
+        self.stages[Stage::Compile.index()].observe(took);
+    }
+
+    /// A kernel ran on a device for `ms`: to an end (`ended`) or not, with right outputs, wrong ones,
+    /// or none that were checked.
+    pub fn ran(&self, device: u32, ms: f64, ended: bool, correct: Option<bool>) {
+        self.runs.add();
+        if !ended {
+            self.run_failed.add();
+        }
+        match correct {
+            Some(true) => self.correct.add(),
+            Some(false) => self.wrong.add(),
+            None => {}
+        }
+        // What is no number of milliseconds counts as none.
+        self.device(device).run_ns.fetch_add((ms * 1e6) as u64, Ordering::Relaxed);
+    }
+
+    /// A device was leased after a wait.
+    pub fn leased(&self, device: u32, waited: Duration) {
+        self.stages[Stage::Queue.index()].observe(waited);
+        self.device(device).since_ns.store(self.now_ns() + 1, Ordering::Relaxed);
+    }
+
+    /// A lease ended, and the device has been cleaned up after it.
+    pub fn released(&self, device: u32) {
+        self.released.add();
+        let device = self.device(device);
+        let since = device.since_ns.swap(0, Ordering::Relaxed);
+        if since > 0 {
+            let held = (self.now_ns() + 1).saturating_sub(since);
+            device.busy_ns.fetch_add(held, Ordering::Relaxed);
+        }
+    }
+
+    /// A job was accepted.
+    pub fn submitted(&self) {
+        self.submitted.add();
+        self.submitted_lately.add(self.started.elapsed().as_secs());
+    }
+
+    /// A job ended, this long after it was accepted.
+    pub fn job_ended(&self, state: EndState, took: Duration) {
+        self.ended.add(state);
+        self.stages[Stage::Total.index()].observe(took);
+    }
+
+    /// A request was refused.
+    pub fn rejected(&self, why: Reject) {
+        self.rejects.add(why);
+    }
+
+    /// An attempt to deliver a webhook ended so.
+    pub fn delivered(&self, how: Delivery) {
+        self.deliveries.add(how);
+    }
+
+    /// Seconds since the start of the process, or nearly: since the first use of this.
+    pub fn uptime_s(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// Durations of a stage.
+    pub fn stage_times(&self, stage: Stage) -> Observed {
+        self.stages[stage.index()].observed()
+    }
+
+    /// Evaluations by outcome.
+    pub fn outcomes(&self) -> Vec<(&'static str, u64)> {
+        self.outcomes.all()
+    }
+
+    /// Compilations by where their image came from.
+    pub fn images(&self) -> Vec<(&'static str, u64)> {
+        self.images.all()
+    }
+
+    /// Compilations whose image came from there.
+    pub fn images_from(&self, origin: CacheResult) -> u64 {
+        self.images.get(origin)
+    }
+
+    /// Runs on devices, and what came of them.
+    pub fn runs(&self) -> Runs {
+        Runs {
+            all: self.runs.get(),
+            failed: self.run_failed.get(),
+            correct: self.correct.get(),
+            wrong: self.wrong.get(),
+        }
+    }
+
+    /// Leases that ended.
+    pub fn releases(&self) -> u64 {
+        self.released.get()
+    }
+
+    /// How long a device was in use.
+    pub fn device_use(&self, device: u32) -> DeviceUse {
+        let device = self.device(device);
+        let load = |ns: &AtomicU64| ns.load(Ordering::Relaxed);
+        let since = load(&device.since_ns);
+        let current = if since > 0 { (self.now_ns() + 1).saturating_sub(since) } else { 0 };
+        DeviceUse {
+            busy_s: (load(&device.busy_ns) + current) as f64 * 1e-9,
+            run_s: load(&device.run_ns) as f64 * 1e-9,
+            leased: since > 0,
+        }
+    }
+
+    /// Jobs accepted: all, and in the last five minutes.
+    pub fn submissions(&self) -> (u64, u64) {
+        let lately = self.submitted_lately.count(self.started.elapsed().as_secs());
+        (self.submitted.get(), lately)
+    }
+
+    /// Jobs that ended, by state.
+    pub fn endings(&self) -> Vec<(&'static str, u64)> {
+        self.ended.all()
+    }
+
+    /// Jobs that ended in this state.
+    pub fn ended_in(&self, state: EndState) -> u64 {
+        self.ended.get(state)
+    }
+
+    /// Refused requests by reason.
+    pub fn rejects(&self) -> Vec<(&'static str, u64)> {
+        self.rejects.all()
+    }
+
+    /// Attempts to deliver webhooks, by what came of them.
+    pub fn deliveries(&self) -> Vec<(&'static str, u64)> {
+        self.deliveries.all()
+    }
+
+    fn device(&self, ordinal: u32) -> &Device {
+        &self.devices[(ordinal as usize).min(DEVICES - 1)]
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_counts_while_it_is_held_and_after() {
+        let telemetry = Telemetry::new();
+        assert_eq!(telemetry.device_use(0).busy_s, 0.0);
+        telemetry.leased(0, Duration::from_millis(3));
+        let (first, second) = (telemetry.device_use(0), telemetry.device_use(0));
+        assert!(first.leased && second.busy_s >= first.busy_s && first.busy_s > 0.0);
+        telemetry.released(0);
+        let after = telemetry.device_use(0);
+        assert!(!after.leased && after.busy_s >= second.busy_s);
+        assert_eq!(telemetry.device_use(0), after);
+        // Released twice, or never leased: nothing is added.
+        telemetry.released(0);
+        assert_eq!(telemetry.device_use(0), after);
+        assert_eq!(telemetry.stage_times(Stage::Queue).count(), 1);
+    }
+
+    #[test]
+    fn devices_beyond_the_last_place_share_it() {
+        let telemetry = Telemetry::new();
+        telemetry.ran(70, 2.0, true, Some(true));
+        telemetry.ran(u32::MAX, 1.0, false, None);
+        assert_eq!(telemetry.device_use(99).run_s, 0.003);
+        assert_eq!(telemetry.runs(), Runs { all: 2, failed: 1, correct: 1, wrong: 0 });
+        telemetry.ran(0, f64::NAN, false, Some(false));
+        assert_eq!(telemetry.device_use(0).run_s, 0.0);
+    }
+}

@@ -1,0 +1,131 @@
+//! Wire types of what is in a tensor.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Blob, Dtype};
+
+/// Generated tensor content. Equal seeds and names give equal bits everywhere.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TensorInit {
+    /// Distribution or pattern.
+    pub kind: InitKind,
+    /// Seed of the random kinds; default 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// `randn`: mean, default 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
+    /// `randn`: standard deviation, default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub std: Option<f64>,
+    /// `uniform`: lower bound, default 0; `randint`: smallest value, default 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// `uniform`: upper bound, default 1 (100 for integers); `randint`: first value above the range.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// `full`: the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fill_value: Option<f64>,
+    /// `arange`: first value, default 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<f64>,
+    /// `arange`: difference between neighbours, default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<f64>,
+}
+
+impl TensorInit {
+    /// Content of a kind with every parameter at its default.
+    pub fn of_kind(kind: InitKind) -> Self {
+        Self {
+            kind,
+            seed: None,
+            mean: None,
+            std: None,
+            low: None,
+            high: None,
+            fill_value: None,
+            start: None,
+            step: None,
+        }
+    }
+}
+
+/// Distribution or pattern of generated content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum InitKind {
+    /// All zero.
+    Zeros,
+    /// All one.
+    Ones,
+    /// All `fill_value`.
+    Full,
+    /// `start + i * step`.
+    Arange,
+    /// Uniform on [`low`, `high`).
+    Uniform,
+    /// Normal with `mean` and `std`.
+    Randn,
+    /// Uniform integers in [`low`, `high`).
+    Randint,
+}
+
+/// Tensor content on the wire: little-endian, C order.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TensorData {
+    /// The bytes, base64.
+    pub data_b64: Blob,
+    /// Element type; default: the tensor's. Must match it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dtype: Option<Dtype>,
+    /// Shape; default: the tensor's. Must match it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Vec<u64>>,
+    /// Compression under the base64.
+    #[serde(default)]
+    pub compress: Compress,
+    /// Raw elements, or a `.npy` file.
+    #[serde(default)]
+    pub format: DataFormat,
+}
+
+/// Compression of tensor bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Compress {
+    /// Not compressed.
+    #[default]
+    None,
+    /// RFC 1950.
+    Zlib,
+    /// RFC 8878.
+    Zstd,
+}
+
+/// Layout of tensor bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DataFormat {
+    /// The elements and nothing else.
+    #[default]
+    Raw,
+    /// A numpy `.npy` file, version 1 to 3, C order.
+    Npy,
+}
+
+/// Encoding of returned outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OutputEncoding {
+    /// Compression under the base64.
+    #[serde(default)]
+    pub compress: Compress,
+    /// Raw elements, or a `.npy` file.
+    #[serde(default)]
+    pub format: DataFormat,
+}

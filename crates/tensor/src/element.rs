@@ -1,0 +1,204 @@
+//! Element types as Rust values: conversion from and to binary64, and dispatch over [`Dtype`].
+
+use half::{bf16, f16};
+
+use super::float8::{e4m3_from_f32, e4m3_to_f32, e5m2_from_f32, e5m2_to_f32};
+
+/// A tensor element held in little-endian bytes.
+pub trait Element: Copy + Send + Sync + 'static {
+    /// Bytes an element takes.
+    const SIZE: usize;
+    /// Rounds to nearest, ties to even (8- and 16-bit floats by way of binary32); integers truncate
+    /// towards zero and saturate, NaN becomes 0.
+    fn from_f64(value: f64) -> Self;
+    /// An exact integer, saturated.
+    fn from_i128(value: i128) -> Self;
+    /// The value; 64-bit integers are rounded.
+    fn to_f64(self) -> f64;
+    /// Reads the first `SIZE` bytes.
+    fn read(bytes: &[u8]) -> Self;
+    /// Writes the first `SIZE` bytes.
+    fn write(self, bytes: &mut [u8]);
+    /// Decimal text: exact for integers, shortest that reads back equal for floats.
+    fn text(self) -> String;
+}
+
+macro_rules! bytes_by_primitive {
+    ($type:ty) => {
+        const SIZE: usize = size_of::<$type>();
+        #[inline]
+        fn read(bytes: &[u8]) -> Self {
+            let mut raw = [0; size_of::<$type>()];
+            raw.copy_from_slice(&bytes[..size_of::<$type>()]);
+            Self::from_le_bytes(raw)
+        }
+        #[inline]
+        fn write(self, bytes: &mut [u8]) {
+            bytes[..size_of::<$type>()].copy_from_slice(&self.to_le_bytes());
+        }
+    };
+}
+
+macro_rules! integer {
+    ($($type:ty),*) => {$(
+        impl Element for $type {
+            bytes_by_primitive!($type);
+            #[inline]
+            fn from_f64(value: f64) -> Self {
+                value as $type
+            }
+            #[inline]
+            fn from_i128(value: i128) -> Self {
+                value.clamp(<$type>::MIN as i128, <$type>::MAX as i128) as $type
+            }
+            #[inline]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            fn text(self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+integer!(i8, i16, i32, i64, u8, u16, u32, u64);
+
+macro_rules! float {
+    ($type:ty, $from:expr, $to:expr) => {
+        impl Element for $type {
+            bytes_by_primitive!($type);
+            #[inline]
+            fn from_f64(value: f64) -> Self {
+                $from(value)
+            }
+            #[inline]
+            fn from_i128(value: i128) -> Self {
+                $from(value as f64)
+            }
+            #[inline]
+            fn to_f64(self) -> f64 {
+                $to(self)
+            }
+            fn text(self) -> String {
+                float_text(self)
+            }
+        }
+    };
+}
+float!(f64, |x: f64| x, |x: f64| x);
+float!(f32, |x: f64| x as f32, f64::from);
+float!(f16, |x: f64| f16::from_f32(x as f32), |x: f16| f64::from(x.to_f32()));
+float!(bf16, |x: f64| bf16::from_f32(x as f32), |x: bf16| f64::from(x.to_f32()));
+
+/// An E4M3 code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct E4m3(u8);
+
+/// An E5M2 code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct E5m2(u8);
+
+/// One byte, 0 or 1; any other value is kept, and is itself when read back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Boolean(u8);
+
+macro_rules! one_byte {
+    ($type:ty) => {
+        const SIZE: usize = 1;
+        #[inline]
+        fn read(bytes: &[u8]) -> Self {
+            Self(bytes[0])
+        }
+        #[inline]
+        fn write(self, bytes: &mut [u8]) {
+            bytes[0] = self.0;
+        }
+    };
+}
+
+impl Element for E4m3 {
+    one_byte!(Self);
+    fn from_f64(value: f64) -> Self {
+        Self(e4m3_from_f32(value as f32))
+    }
+    fn from_i128(value: i128) -> Self {
+        Self::from_f64(value as f64)
+    }
+    fn to_f64(self) -> f64 {
+        f64::from(e4m3_to_f32(self.0))
+    }
+    fn text(self) -> String {
+        float_text(e4m3_to_f32(self.0))
+    }
+}
+
+impl Element for E5m2 {
+    one_byte!(Self);
+    fn from_f64(value: f64) -> Self {
+        Self(e5m2_from_f32(value as f32))
+    }
+    fn from_i128(value: i128) -> Self {
+        Self::from_f64(value as f64)
+    }
+    fn to_f64(self) -> f64 {
+        f64::from(e5m2_to_f32(self.0))
+    }
+    fn text(self) -> String {
+        float_text(e5m2_to_f32(self.0))
+    }
+}
+
+impl Element for Boolean {
+    one_byte!(Self);
+    fn from_f64(value: f64) -> Self {
+        Self((value as u8).min(1))
+    }
+    fn from_i128(value: i128) -> Self {
+        Self(value.clamp(0, 1) as u8)
+    }
+    fn to_f64(self) -> f64 {
+        f64::from(self.0)
+    }
+    fn text(self) -> String {
+        match self.0 {
+            0 => "false".to_owned(),
+            1 => "true".to_owned(),
+            other => format!("{other} (not a bool)"),
+        }
+    }
+}
+
+/// Shortest text that reads back equal; exponents only where plain digits would be long.
+fn float_text(value: impl std::fmt::Display + std::fmt::LowerExp) -> String {
+    let plain = value.to_string();
+    if plain.len() <= 18 { plain } else { format!("{value:e}") }
+}
+
+/// Runs a generic function for the Rust type of a [`Dtype`](crate::Dtype):
+/// `for_dtype!(dtype, function(arguments))` calls `function::<T>(arguments)`.
+#[macro_export]
+macro_rules! for_dtype {
+    ($dtype:expr, $function:ident ( $($argument:expr),* $(,)? )) => {
+        {
+            use $crate::{Dtype as Kind, element as types};
+            match $dtype {
+                Kind::Float64 => $function::<f64>($($argument),*),
+                Kind::Float32 => $function::<f32>($($argument),*),
+                Kind::Float16 => $function::<half::f16>($($argument),*),
+                Kind::Bfloat16 => $function::<half::bf16>($($argument),*),
+                Kind::Float8E4m3 => $function::<types::E4m3>($($argument),*),
+                Kind::Float8E5m2 => $function::<types::E5m2>($($argument),*),
+                Kind::Int8 => $function::<i8>($($argument),*),
+                Kind::Int16 => $function::<i16>($($argument),*),
+                Kind::Int32 => $function::<i32>($($argument),*),
+                Kind::Int64 => $function::<i64>($($argument),*),
+                Kind::Uint8 => $function::<u8>($($argument),*),
+                Kind::Uint16 => $function::<u16>($($argument),*),
+                Kind::Uint32 => $function::<u32>($($argument),*),
+                Kind::Uint64 => $function::<u64>($($argument),*),
+                Kind::Bool => $function::<types::Boolean>($($argument),*),
+            }
+        }
+    };
+}
+pub use for_dtype;

@@ -1,0 +1,28 @@
+//! Tensors on the host: element types, shapes, seeded initialisation, encodings.
+
+#![forbid(unsafe_code)]
+
+mod apart;
+mod base64_stream;
+mod blob;
+mod content;
+mod dtype;
+pub mod element;
+pub mod encoding;
+pub mod float8;
+mod generator;
+mod init;
+mod normal;
+mod philox;
+mod schema;
+pub mod shape;
+
+pub use apart::{put_back, set_apart};
+pub use base64_stream::Base64Error;
+pub use blob::{Blob, BlobError, Kept};
+pub use content::{Compress, DataFormat, InitKind, OutputEncoding, TensorData, TensorInit};
+pub use dtype::Dtype;
+pub use generator::{Generator, InitError};
+pub use init::{fill, fill_parallel};
+pub use normal::{inverse_normal_cdf, standard_normal};
+pub use philox::{Philox, fnv1a64};

@@ -1,0 +1,116 @@
+//! Who may read the hardware's counters on this machine, by what the system tells.
+
+use std::fs;
+
+use rustix::process::geteuid;
+
+use warpgauge_model::{Cause, Unavailable};
+
+/// Setting of the driver.
+const PARAMETERS: &str = "/proc/driver/nvidia/params";
+
+/// Number of `CAP_SYS_ADMIN` (capability.h).
+const CAP_SYS_ADMIN: u32 = 21;
+
+/// Programs that read counters all the time. Names as the system has them: 15 characters.
+const KNOWN_READERS: [&str; 4] = ["nv-hostengine", "dcgm-exporter", "dcgmi", "nvidia-dcgm"];
+
+/// Most processes that are looked at.
+const MAX_PROCESSES: usize = 65_536;
+
+/// What is known about access to counters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CounterAccess {
+    /// Why they cannot be read, as far as it is known before trying.
+    pub refused: Option<Unavailable>,
+    /// What lets this process read them, or what is not known.
+    pub because: String,
+    /// Programs that may hold them, with their process numbers.
+    pub readers: Vec<String>,
+}
+
+/// Looks at the driver's setting, at this process's rights, and at who else is there.
+pub fn access() -> CounterAccess {
+    let parameters = fs::read_to_string(PARAMETERS).ok();
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let (refused, because) =
+        judge(parameters.as_deref(), geteuid().is_root(), has_capability(&status));
+    CounterAccess { refused, because, readers: readers() }
+}
+
+/// Whether counters are closed, and why or why not.
+fn judge(parameters: Option<&str>, root: bool, capable: bool) -> (Option<Unavailable>, String) {
+    match parameters.map(admin_only) {
+        None => {
+            let text = format!("{PARAMETERS} cannot be read: NVIDIA's driver is not loaded");
+            (Some(Cause::NoDriver.because(text.clone())), text)
+        }
+        Some(Some(false)) => (None, "the driver opens them to all users".to_owned()),
+        Some(Some(true)) if capable => {
+            (None, "the driver opens them to administrators, and this process is one".to_owned())
+        }
+        Some(Some(true)) => {
+            let who = if root { "root without CAP_SYS_ADMIN" } else { "an ordinary user" };
+            let text = format!(
+                "the driver opens them to administrators only (RmProfilingAdminOnly: 1), and this \
+                 process is {who}"
+            );
+            (Some(Cause::NoPermission.because(text.clone())), text)
+        }
+        Some(None) => (None, format!("{PARAMETERS} does not tell who may read them")),
+    }
+}
+
+/// The driver's setting `RmProfilingAdminOnly`.
+fn admin_only(parameters: &str) -> Option<bool> {
+    let value = parameters.lines().find_map(|line| line.strip_prefix("RmProfilingAdminOnly:"))?;
+    value.trim().parse::<u32>().ok().map(|value| value != 0)
+}
+
+/// Whether a process with that `/proc/<pid>/status` has the capability in force.
+fn has_capability(status: &str) -> bool {
+    let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    bits.is_some_and(|bits| bits & (1 << CAP_SYS_ADMIN) != 0)
+}
+
+/// Running programs that are known to read counters.
+fn readers() -> Vec<String> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let processes = entries.flatten().take(MAX_PROCESSES).filter_map(|entry| {
+        let number = entry.file_name().to_str()?.parse::<u32>().ok()?;
+        let name = fs::read_to_string(format!("/proc/{number}/comm")).ok()?;
+        let name = name.trim();
+        KNOWN_READERS.contains(&name).then(|| format!("{name} ({number})"))
+    });
+    processes.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLOSED: &str = "ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\n";
+    const OPEN: &str = "RmProfilingAdminOnly: 0\nEnableMSI: 1\n";
+
+    #[test]
+    fn the_setting_and_the_rights_decide() {
+        let code = |parameters, root, capable| {
+            judge(parameters, root, capable).0.map(|refused| refused.code)
+        };
+        assert_eq!(code(Some(OPEN), false, false), None);
+        assert_eq!(code(Some(CLOSED), false, false).as_deref(), Some("no_permission"));
+        assert_eq!(code(Some(CLOSED), true, false).as_deref(), Some("no_permission"));
+        assert_eq!(code(Some(CLOSED), true, true), None);
+        assert_eq!(code(Some("EnableMSI: 1"), false, false), None);
+        assert_eq!(code(None, true, true).as_deref(), Some("no_driver"));
+    }
+
+    #[test]
+    fn the_capability_is_one_bit() {
+        assert!(has_capability("Name:\tx\nCapEff:\t000001ffffffffff\n"));
+        assert!(has_capability("CapEff:\t0000000000200000"));
+        assert!(!has_capability("CapEff:\t00000000a80425fb"));
+        assert!(!has_capability("CapPrm:\t000001ffffffffff"));
+    }
+}

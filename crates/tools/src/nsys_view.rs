@@ -1,0 +1,57 @@
+//! `nsys` and its importer side by side.
+//!
+//! Nsight Compute brings both, in directories with other names than those in which `nsys` looks. It
+//! looks beside the file that it was started from, links followed. So the program is copied, and
+//! all else linked:
+//!
+//! ```text
+//! nsys-view/target-linux-x64/nsys       copy
+//! nsys-view/target-linux-x64/…          links
+//! nsys-view/host-linux-x64              link to the importer's directory
+//! ```
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// Most files beside `nsys`.
+const MAX_ENTRIES: usize = 4096;
+
+/// Name of the directory in which `nsys` looks for its importer.
+const HOST: &str = "host-linux-x64";
+
+/// A path of `nsys` from which it finds its importer: the one it has, or one in `directory`.
+///
+/// # Errors
+/// The directory cannot be written.
+pub(super) fn make(nsys: &Path, importer: &Path, directory: &Path) -> io::Result<PathBuf> {
+    let real = nsys.canonicalize()?;
+    let home = real.parent().ok_or(io::ErrorKind::NotFound)?;
+    let has_own = home.parent().is_some_and(|root| {
+        ["host-linux-x64", "host-linux-armv8"].iter().any(|host| root.join(host).is_dir())
+    });
+    // A script that starts the program, as `bin/nsys` is, knows where it is.
+    if has_own || !home.ends_with("target-linux-x64") {
+        return Ok(nsys.to_owned());
+    }
+    let view = directory.join("nsys-view");
+    if view.exists() {
+        std::fs::remove_dir_all(&view)?;
+    }
+    let target = view.join("target-linux-x64");
+    std::fs::create_dir_all(&target)?;
+    for entry in home.read_dir()?.take(MAX_ENTRIES) {
+        let entry = entry?;
+        if entry.path() != real {
+            symlink(entry.path(), target.join(entry.file_name()))?;
+        }
+    }
+    let copy = target.join("nsys");
+    std::fs::copy(&real, &copy)?;
+    // Copying takes the mode along; nobody else has any business with this one.
+    std::fs::set_permissions(&copy, Permissions::from_mode(0o700))?;
+    let importer = importer.canonicalize()?;
+    symlink(importer.parent().ok_or(io::ErrorKind::NotFound)?, view.join(HOST))?;
+    Ok(copy)
+}

@@ -1,0 +1,239 @@
+//! Element-wise comparison, parallel, with a result that does not depend on the number of threads.
+
+use rayon::prelude::*;
+
+use super::{Comparison, Filling, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance, Trace};
+use errors::Errors;
+use warpgauge_tensor::Dtype;
+use warpgauge_tensor::element::{Element, for_dtype};
+use warpgauge_tensor::shape::unravel;
+
+mod errors;
+mod fast;
+
+pub(super) use errors::ordinal;
+
+/// Elements per parallel task. Fixed, so that partial results are the same on every machine.
+pub(super) const CHUNK: usize = 1 << 15;
+
+/// Compares raw little-endian elements: element `i` matches if
+/// |actual − expected| ≤ atol + rtol·|expected|.
+///
+/// Differences are computed in binary64, those of 64-bit integers exactly. A NaN or infinity
+/// matches only if the tolerance allows it and the expectation is NaN or the same infinity.
+/// `filling` is what the output held before the launch: if elements that still hold it, where
+/// something else is expected, are too many for chance, they count as unwritten. Should the buffers not have the size
+/// that `dtype` and `shape` give, the missing or surplus elements are mismatches.
+pub fn compare(
+    dtype: Dtype,
+    shape: &[u64],
+    actual: &[u8],
+    expected: &[u8],
+    filling: Option<Filling>,
+    tolerance: &ResolvedTolerance,
+) -> Comparison {
+    compare_traced(dtype, shape, actual, expected, filling, tolerance).0
+}
+
+/// As [`compare`], and what the launch left of the filling, to be added to that of others.
+pub fn compare_traced(
+    dtype: Dtype,
+    shape: &[u64],
+    actual: &[u8],
+    expected: &[u8],
+    filling: Option<Filling>,
+    tolerance: &ResolvedTolerance,
+) -> (Comparison, Trace) {
+    let elements = filling.map(|filling| filling.elements(dtype));
+    let (mut comparison, held, suspects) =
+        for_dtype!(dtype, compare_as(shape, actual, expected, elements, tolerance));
+    let mut trace = Trace::new(dtype);
+    trace.add_launch(held, suspects);
+    comparison.unwritten = if trace.is_reason() { trace.held } else { 0 };
+    (comparison, trace)
+}
+
+/// What an output held before the launch, by an element's place modulo 4.
+type Fillings = [[u8; 8]; 4];
+
+/// What one chunk found.
+#[derive(Default)]
+struct Partial {
+    matched: u64,
+    non_finite: u64,
+    /// By place modulo 4: elements that hold the filling, and all that do or are wrong.
+    held: [u64; 4],
+    suspects: [u64; 4],
+    errors: Errors,
+    /// Element offset in the tensor, actual, expected.
+    mismatches: Vec<(u64, String, String)>,
+}
+
+fn compare_as<T: Comparable>(
+    shape: &[u64],
+    actual: &[u8],
+    expected: &[u8],
+    filling: Option<Fillings>,
+    tolerance: &ResolvedTolerance,
+) -> (Comparison, [u64; 4], [u64; 4]) {
+    // What follows a filling may be within a wide tolerance; but not where all is finite, and the
+    // filling is not or is next to the largest number.
+    let exact = tolerance.atol == 0.0 && tolerance.rtol == 0.0;
+    let sharp = exact || (T::ULP && T::SIZE > 1) || filling.is_none();
+    let partials: Vec<Partial> = actual
+        .par_chunks(CHUNK * T::SIZE)
+        .zip(expected.par_chunks(CHUNK * T::SIZE))
+        .enumerate()
+        .map(|(index, (actual, expected))| {
+            let first = (index * CHUNK) as u64;
+            let quick = (actual.len() == expected.len())
+                .then(|| T::all_match(actual, expected, tolerance))
+                .flatten()
+                .filter(|_| sharp || actual == expected);
+            match quick {
+                Some(errors) => Partial {
+                    matched: (actual.len() / T::SIZE) as u64,
+                    errors,
+                    ..Partial::default()
+                },
+                None => examine::<T>(first, actual, expected, filling.as_ref(), tolerance),
+            }
+        })
+        .collect();
+    let in_shape = shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent));
+    let longest = (actual.len().max(expected.len()).div_ceil(T::SIZE)) as u64;
+    let elements = in_shape.unwrap_or(u64::MAX).max(longest);
+    merge(partials, elements, shape, T::ULP, tolerance)
+}
+
+/// Every element on its own.
+fn examine<T: Comparable>(
+    first: u64,
+    actual: &[u8],
+    expected: &[u8],
+    filling: Option<&Fillings>,
+    tolerance: &ResolvedTolerance,
+) -> Partial {
+    let mut partial = Partial::default();
+    let pairs = actual.chunks_exact(T::SIZE).zip(expected.chunks_exact(T::SIZE));
+    for (offset, (actual_bytes, expected_bytes)) in pairs.enumerate() {
+        let (actual, expected) = (T::read(actual_bytes), T::read(expected_bytes));
+        let judged = judge(actual, expected, tolerance);
+        // The place of a chunk is a multiple of 4.
+        let cell = offset % 4;
+        let held = filling.is_some_and(|f| f[cell][..T::SIZE] == *actual_bytes)
+            && actual_bytes != expected_bytes;
+        partial.held[cell] += u64::from(held);
+        partial.suspects[cell] += u64::from(held || !judged.matches);
+        if let Some(error) = judged.error {
+            partial.errors.add(error, expected.to_f64());
+            if T::ULP {
+                let (x, y) = (ordinal::<T>(actual_bytes), ordinal::<T>(expected_bytes));
+                partial.errors.add_ulp(x.abs_diff(y));
+            }
+        }
+        if judged.matches {
+            partial.matched += 1;
+            continue;
+        }
+        partial.non_finite += u64::from(!actual.to_f64().is_finite());
+        if partial.mismatches.len() < MAX_LISTED_MISMATCHES {
+            partial.mismatches.push((first + offset as u64, actual.text(), expected.text()));
+        }
+    }
+    partial
+}
+
+/// What is to be said of one pair.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Judged {
+    /// Whether the pair matches.
+    pub(super) matches: bool,
+    /// |actual − expected| if both are finite.
+    pub(super) error: Option<f64>,
+}
+
+/// The rule of [`compare`] for one pair of elements.
+#[inline]
+pub(super) fn judge<T: Comparable>(
+    actual: T,
+    expected: T,
+    tolerance: &ResolvedTolerance,
+) -> Judged {
+    let (x, y) = (actual.to_f64(), expected.to_f64());
+    if x.is_finite() && y.is_finite() {
+        // Two finite numbers may be further apart than the largest.
+        let error = T::distance(actual, expected).min(f64::MAX);
+        let matches = error <= tolerance.atol + tolerance.rtol * y.abs();
+        return Judged { matches, error: Some(error) };
+    }
+    let same = x == y || (x.is_nan() && y.is_nan());
+    Judged { matches: tolerance.allow_non_finite && same, error: None }
+}
+
+fn merge(
+    partials: Vec<Partial>,
+    elements: u64,
+    shape: &[u64],
+    ulp: bool,
+    tolerance: &ResolvedTolerance,
+) -> (Comparison, [u64; 4], [u64; 4]) {
+    let mut total = Partial::default();
+    for partial in partials {
+        total.matched += partial.matched;
+        total.non_finite += partial.non_finite;
+        for cell in 0..4 {
+            total.held[cell] += partial.held[cell];
+            total.suspects[cell] += partial.suspects[cell];
+        }
+        total.errors.merge(&partial.errors);
+        let room = MAX_LISTED_MISMATCHES - total.mismatches.len();
+        total.mismatches.extend(partial.mismatches.into_iter().take(room));
+    }
+    let errors = &total.errors;
+    let comparison = Comparison {
+        passed: enough(total.matched, elements, tolerance),
+        elements,
+        matched: total.matched,
+        non_finite: total.non_finite,
+        unwritten: 0,
+        max_abs_error: errors.max_abs(),
+        max_rel_error: errors.max_rel(),
+        mean_abs_error: errors.mean_abs(),
+        rms_error: errors.rms(),
+        ulp: if ulp { errors.ulp_distribution() } else { None },
+        tolerance: *tolerance,
+        first_mismatches: total
+            .mismatches
+            .into_iter()
+            .map(|(offset, actual, expected)| Mismatch {
+                index: unravel(offset, shape),
+                actual,
+                expected,
+            })
+            .collect(),
+    };
+    (comparison, total.held, total.suspects)
+}
+
+/// Whether so many matches are enough.
+pub(super) fn enough(matched: u64, elements: u64, tolerance: &ResolvedTolerance) -> bool {
+    let required = tolerance.required_matched_ratio;
+    matched == elements || (required < 1.0 && matched as f64 >= required * elements as f64)
+}
+
+/// What the comparison needs of an element type.
+pub(crate) trait Comparable: Element {
+    /// Whether errors are also counted in units in the last place: floating-point numbers.
+    const ULP: bool;
+    /// |actual − expected|, both finite.
+    fn distance(actual: Self, expected: Self) -> f64;
+    /// A quick look at a whole chunk, both sides of one length: the errors if every element
+    /// matches, `None` if one may not.
+    fn all_match(actual: &[u8], expected: &[u8], tolerance: &ResolvedTolerance) -> Option<Errors>;
+}
+
+#[cfg(test)]
+mod non_finite_tests;
+#[cfg(test)]
+mod tests;

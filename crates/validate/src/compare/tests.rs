@@ -1,0 +1,340 @@
+use super::*;
+use crate::{Filling, resolve, validation_error};
+use warpgauge_contract::Tolerance;
+
+fn bytes<T: Element>(values: &[T]) -> Vec<u8> {
+    let mut out = vec![0; values.len() * T::SIZE];
+    values.iter().zip(out.chunks_exact_mut(T::SIZE)).for_each(|(value, slot)| value.write(slot));
+    out
+}
+
+fn tolerance(atol: f64, rtol: f64) -> ResolvedTolerance {
+    ResolvedTolerance { atol, rtol, required_matched_ratio: 1.0, allow_non_finite: false }
+}
+
+fn f32s(actual: &[f32], expected: &[f32], tolerance: &ResolvedTolerance) -> Comparison {
+    let shape = [actual.len() as u64];
+    compare(Dtype::Float32, &shape, &bytes(actual), &bytes(expected), None, tolerance)
+}
+
+#[test]
+fn equal_buffers_match_in_every_dtype() {
+    for dtype in Dtype::ALL {
+        // 0x01 repeated is finite in every type.
+        let data = vec![1; 70_001 * dtype.size()];
+        let result = compare(dtype, &[70_001], &data, &data, None, &resolve(None, dtype));
+        assert!(result.passed, "{dtype}: {result:?}");
+        assert_eq!((result.elements, result.matched), (70_001, 70_001));
+        assert_eq!((result.max_abs_error, result.max_rel_error), (0.0, 0.0));
+        let mut other = data.clone();
+        other[69_999 * dtype.size()] ^= if dtype.is_float() { 0xff } else { 1 };
+        let tolerance = tolerance(0.0, 0.0);
+        let result = compare(dtype, &[70_001], &other, &data, None, &tolerance);
+        assert_eq!((result.passed, result.matched), (false, 70_000), "{dtype}");
+        assert_eq!(result.first_mismatches[0].index, [69_999]);
+    }
+}
+
+#[test]
+fn the_bound_is_inclusive_and_relative_to_the_expectation() {
+    let t = tolerance(0.5, 0.25);
+    assert!(f32s(&[1.5, -2.75, 6.5], &[1.0, -3.0, 5.0], &t).passed);
+    let result = f32s(&[3.0, 100.0], &[1.0, 100.0], &t);
+    assert_eq!((result.passed, result.matched), (false, 1));
+    assert_eq!((result.max_abs_error, result.max_rel_error), (2.0, 2.0));
+    // Symmetric in neither argument: 4 is within a quarter of 5, 5 is not within a quarter of 4 −
+    // ….
+    assert!(f32s(&[4.0], &[5.0], &tolerance(0.0, 0.2)).passed);
+    assert!(!f32s(&[5.0], &[4.0], &tolerance(0.0, 0.2)).passed);
+}
+
+#[test]
+fn non_finite_values_fail_unless_allowed_and_equal() {
+    let (inf, nan) = (f32::INFINITY, f32::NAN);
+    let strict = tolerance(1e9, 1e9);
+    let lenient = ResolvedTolerance { allow_non_finite: true, ..strict };
+    for (actual, expected, allowed, counted) in [
+        (nan, nan, true, 1),
+        (inf, inf, true, 1),
+        (-inf, -inf, true, 1),
+        (inf, -inf, false, 1),
+        (nan, inf, false, 1),
+        (nan, 1.0, false, 1),
+        (inf, 1.0, false, 1),
+        (1.0, inf, false, 0),
+        (1.0, nan, false, 0),
+    ] {
+        let result = f32s(&[actual], &[expected], &strict);
+        assert!(!result.passed, "{actual} for {expected}");
+        assert_eq!(result.non_finite, counted, "{actual} for {expected}");
+        assert_eq!(f32s(&[actual], &[expected], &lenient).passed, allowed, "{actual} {expected}");
+    }
+}
+
+#[test]
+fn integers_of_64_bits_are_exact() {
+    let big = (1i64 << 60) + 1;
+    let exact = tolerance(0.0, 0.0);
+    let run = |a: i64, e: i64, t: &ResolvedTolerance| {
+        compare(Dtype::Int64, &[1], &bytes(&[a]), &bytes(&[e]), None, t)
+    };
+    assert!(run(big, big, &exact).passed);
+    let result = run(big, big - 1, &exact);
+    assert!(!result.passed);
+    assert_eq!(result.max_abs_error, 1.0);
+    assert_eq!(result.first_mismatches[0].actual, big.to_string());
+    assert!(run(big, big - 1, &tolerance(1.0, 0.0)).passed);
+    assert!(run(i64::MIN, i64::MAX, &exact).max_abs_error > 1.8e19);
+}
+
+#[test]
+fn unwritten_elements_are_counted() {
+    for filling in [Filling::FIXED, Filling::not_a_number(0x1234_5678_9ABC), Filling::number(99)] {
+        for dtype in Dtype::ALL {
+            let size = dtype.size();
+            let expected = vec![0; 8 * size];
+            let filled = filling.word(dtype).to_le_bytes().repeat(2 * size);
+            let mut actual = filled.clone();
+            actual[4 * size..].fill(0);
+            let t = resolve(None, dtype);
+            let result = compare(dtype, &[2, 4], &actual, &expected, Some(filling), &t);
+            assert_eq!((result.unwritten, result.matched), (4, 4), "{dtype} {filling:?}");
+            assert_eq!(result.first_mismatches[2].index, [0, 2], "{dtype}");
+            // Where the pattern is what was expected, nobody can tell.
+            if !dtype.is_float() {
+                let result = compare(dtype, &[8], &actual, &actual, Some(filling), &t);
+                assert_eq!((result.passed, result.unwritten), (true, 0), "{dtype}");
+            }
+        }
+    }
+}
+
+#[test]
+fn minus_one_that_was_written_is_a_mismatch() {
+    for dtype in [Dtype::Int8, Dtype::Uint8, Dtype::Int16, Dtype::Int32, Dtype::Int64, Dtype::Bool]
+    {
+        let t = resolve(None, dtype);
+        let (expected, actual) = (vec![0; 64 * dtype.size()], vec![0xFF; 64 * dtype.size()]);
+        for bits in 0..500u64 {
+            let filling = Filling::drawn(bits.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let result = compare(dtype, &[64], &actual, &expected, Some(filling), &t);
+            assert_eq!((result.matched, result.unwritten), (0, 0), "{dtype}");
+        }
+    }
+}
+
+#[test]
+fn a_nan_that_was_never_written_is_told_from_one_that_was() {
+    let allowed = ResolvedTolerance { allow_non_finite: true, ..tolerance(1e-5, 1e-4) };
+    for dtype in [Dtype::Float16, Dtype::Bfloat16, Dtype::Float32, Dtype::Float64] {
+        let size = dtype.size();
+        // The NaN of the hardware, and one of another payload.
+        let mut nan = vec![0xFF; size];
+        nan[size - 1] = 0x7F;
+        for bits in 0..500u64 {
+            let filling = Filling::not_a_number(bits.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let filled = filling.word(dtype).to_le_bytes().repeat(size);
+            let expected = nan.repeat(4);
+            let result = compare(dtype, &[4], &filled, &expected, Some(filling), &allowed);
+            assert_eq!((result.matched, result.unwritten), (4, 4), "{dtype}");
+            let mut other = expected.clone();
+            other[size - 1] = 0xFF;
+            let result = compare(dtype, &[4], &other, &expected, Some(filling), &allowed);
+            assert_eq!((result.matched, result.unwritten), (4, 0), "{dtype}");
+        }
+    }
+}
+
+#[test]
+fn what_follows_the_filling_within_a_wide_tolerance_is_unwritten() {
+    let wide = tolerance(1e30, 0.0);
+    let filling = Filling::drawn(12_345);
+    let filled = filling.word(Dtype::Int32).to_le_bytes().repeat(64);
+    let result = compare(Dtype::Int32, &[64], &filled, &[0; 256], Some(filling), &wide);
+    assert_eq!((result.passed, result.unwritten), (true, 64));
+    let result = compare(Dtype::Int32, &[64], &[1; 256], &[0; 256], Some(filling), &wide);
+    assert_eq!((result.passed, result.unwritten), (true, 0));
+}
+
+#[test]
+fn a_share_of_mismatches_may_be_allowed() {
+    let mut actual = vec![1.0f32; 1000];
+    actual[..10].fill(2.0);
+    let expected = vec![1.0; 1000];
+    let with = |required_matched_ratio| ResolvedTolerance {
+        required_matched_ratio,
+        ..tolerance(0.0, 0.0)
+    };
+    assert!(f32s(&actual, &expected, &with(0.99)).passed);
+    assert!(!f32s(&actual, &expected, &with(0.991)).passed);
+    assert!(!f32s(&actual, &expected, &with(1.0)).passed);
+}
+
+#[test]
+fn wrong_sizes_never_pass() {
+    let t = tolerance(1e9, 0.0);
+    for (actual, expected, elements) in [(3, 4, 4), (4, 3, 4), (4, 4, 5), (0, 0, 5), (6, 6, 6)] {
+        let (actual, expected) = (vec![1.0f32; actual], vec![1.0f32; expected]);
+        let shape = [elements.min(5)];
+        let result = compare(Dtype::Float32, &shape, &bytes(&actual), &bytes(&expected), None, &t);
+        let whole = actual.len() == expected.len() && actual.len() as u64 >= shape[0];
+        assert_eq!(result.passed, whole, "{result:?}");
+    }
+}
+
+#[test]
+fn fast_and_slow_looks_agree() {
+    let expected: Vec<f32> = (0..100_003).map(|i| (i as f32 * 0.37).sin() * 10.0).collect();
+    let actual: Vec<f32> = expected.iter().map(|x| x * (1.0 + 1e-6) + 1e-6).collect();
+    let t = tolerance(1e-5, 1e-5);
+    let fast = f32s(&actual, &expected, &t);
+    assert!(fast.passed);
+    let whole = examine::<f32>(0, &bytes(&actual), &bytes(&expected), None, &t);
+    assert_eq!(fast.matched, whole.matched);
+    assert_eq!(fast.max_abs_error, whole.errors.max_abs());
+    assert_eq!(fast.max_rel_error, whole.errors.max_rel());
+    assert_eq!(fast.ulp, whole.errors.ulp_distribution());
+    // Sums are rounded in another order.
+    assert!((fast.mean_abs_error / whole.errors.mean_abs() - 1.0).abs() < 1e-12);
+    assert!((fast.rms_error / whole.errors.rms() - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn errors_are_summed_up() {
+    let next = |x: f32, steps: u32| f32::from_bits(x.to_bits() + steps);
+    let expected = [1.0, 1.0, 1.0, 1.0, 0.0, -0.0, 8.0, 8.0, 8.0, 8.0];
+    let mut actual = expected;
+    (actual[1], actual[2], actual[3]) = (next(1.0, 1), next(1.0, 3), next(1.0, 9));
+    (actual[4], actual[5]) = (-0.0, f32::from_bits(0x8000_0001));
+    let result = f32s(&actual, &expected, &tolerance(1e-3, 0.0));
+    assert!(result.passed);
+    let ulp = result.ulp.unwrap();
+    assert_eq!(ulp.histogram, [6, 2, 1, 0, 1]);
+    assert_eq!((ulp.max, ulp.p50, ulp.p90, ulp.p99), (9, 0, 3, 9));
+    let epsilon = f64::from(f32::EPSILON);
+    assert!((result.mean_abs_error - 1.3 * epsilon).abs() < 1e-3 * epsilon);
+    assert!((result.rms_error - (91.0f64 / 10.0).sqrt() * epsilon).abs() < 1e-3 * epsilon);
+}
+
+/// Neither sums nor squares of the errors fit binary64, nor do the squares of tiny ones.
+#[test]
+fn extreme_errors_stay_numbers() {
+    let run = |actual: f64, expected: f64| {
+        let (a, e) = ([actual; 100], [expected; 100]);
+        let t = tolerance(0.0, 3.0);
+        compare(Dtype::Float64, &[100], &bytes(&a), &bytes(&e), None, &t)
+    };
+    for (actual, expected) in [(f64::MAX, -f64::MAX), (2e-320, 1e-320), (1e-200, 2e-200)] {
+        let result = run(actual, expected);
+        let error = (actual - expected).abs().min(f64::MAX);
+        assert_eq!(result.max_abs_error, error);
+        assert!((result.mean_abs_error / error - 1.0).abs() < 1e-3, "{result:?}");
+        assert!((result.rms_error / error - 1.0).abs() < 1e-3, "{result:?}");
+    }
+    // Readers whose integers are signed can read it.
+    for (actual, expected) in [(f64::MAX, -f64::MAX), (2.0, -2.0)] {
+        let ulp = run(actual, expected).ulp.unwrap();
+        assert_eq!(
+            (ulp.max, ulp.p50, ulp.p99),
+            (i64::MAX as u64, i64::MAX as u64, i64::MAX as u64)
+        );
+    }
+    assert_eq!(run(1.0, -1.0).ulp.unwrap().max, 2 * 1f64.to_bits());
+}
+
+/// One step apart is one unit, for every code of the small types.
+#[test]
+fn neighbours_are_one_unit_apart() {
+    for dtype in [Dtype::Float8E4m3, Dtype::Float8E5m2, Dtype::Float16, Dtype::Bfloat16] {
+        let size = dtype.size();
+        let finite = match dtype {
+            Dtype::Float8E4m3 => 0x7F,
+            Dtype::Float8E5m2 => 0x7C,
+            Dtype::Float16 => 0x7C00u16,
+            _ => 0x7F80,
+        };
+        for sign in [0, 1u16 << (8 * size - 1)] {
+            let codes: Vec<u16> = (0..finite).map(|code| code | sign).collect();
+            let bytes = |codes: &[u16]| {
+                codes.iter().flat_map(|c| c.to_le_bytes()[..size].to_vec()).collect()
+            };
+            let (lower, upper): (Vec<u8>, Vec<u8>) =
+                (bytes(&codes[..codes.len() - 1]), bytes(&codes[1..]));
+            let shape = [codes.len() as u64 - 1];
+            let result = compare(dtype, &shape, &lower, &upper, None, &tolerance(1e38, 0.0));
+            let ulp = result.ulp.unwrap();
+            assert_eq!((ulp.max, ulp.histogram), (1, vec![0, shape[0]]), "{dtype}");
+        }
+    }
+}
+
+#[test]
+fn the_result_is_the_same_on_any_number_of_threads() {
+    let expected: Vec<f32> = (0..300_000).map(|i| (i as f32 * 0.37).sin() * 10.0).collect();
+    let mut actual: Vec<f32> = expected.iter().map(|x| x * (1.0 + 3e-6) + 1e-6).collect();
+    for i in (5..actual.len()).step_by(10_007) {
+        actual[i] = f32::NAN;
+    }
+    let all: Vec<_> = [1, 2, 3, 16]
+        .into_iter()
+        .map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| f32s(&actual, &expected, &tolerance(1e-5, 1e-5)))
+        })
+        .collect();
+    assert!(!all[0].passed && all[0].rms_error > 0.0);
+    assert!(all.iter().all(|result| *result == all[0]));
+}
+
+#[test]
+fn the_first_mismatches_are_listed_in_order() {
+    let expected = vec![0.0f32; 200_000];
+    let mut actual = expected.clone();
+    for i in [17, 40_000, 40_001, 90_000, 199_999] {
+        actual[i] = 1.5;
+    }
+    let (a, e) = (bytes(&actual), bytes(&expected));
+    let t = tolerance(1e-5, 1e-4);
+    let result = compare(Dtype::Float32, &[200, 1000], &a, &e, None, &t);
+    let indices: Vec<_> = result.first_mismatches.iter().map(|m| m.index.clone()).collect();
+    assert_eq!(indices, [[0, 17], [40, 0], [40, 1], [90, 0], [199, 999]]);
+    assert_eq!(
+        validation_error("c", &result).as_deref(),
+        Some(
+            "output `c`: 5 of 200000 elements differ beyond atol 1e-5 + rtol \
+             1e-4·|expected|; largest |error| 1.5, mean 3.75e-5; first: [0, 17] is 1.5, expected 0, [40, 0] is \
+             1.5, expected 0, [40, 1] is 1.5, expected 0"
+        )
+    );
+    actual.fill(1.0);
+    let result = f32s(&actual, &expected, &t);
+    assert_eq!(result.first_mismatches.len(), MAX_LISTED_MISMATCHES);
+    assert_eq!(validation_error("c", &f32s(&expected, &expected, &t)), None);
+}
+
+#[test]
+fn given_tolerances_replace_defaults_one_by_one() {
+    let given = Tolerance { atol: Some(0.5), ..Tolerance::default() };
+    let resolved = resolve(Some(&given), Dtype::Float32);
+    assert_eq!((resolved.atol, resolved.rtol), (0.5, 1e-4));
+    assert_eq!(resolve(None, Dtype::Int32), tolerance(0.0, 0.0));
+}
+
+/// Run in release mode with `--ignored --nocapture`.
+#[test]
+#[ignore = "a measurement, not a check"]
+fn speed_of_one_million_floats() {
+    let expected: Vec<f32> = (0..1_000_000).map(|i| (i as f32 * 0.37).sin()).collect();
+    let actual: Vec<f32> = expected.iter().map(|x| x * (1.0 + 1e-6)).collect();
+    let (a, e) = (bytes(&actual), bytes(&expected));
+    let mut times: Vec<_> = (0..50)
+        .map(|_| {
+            let start = std::time::Instant::now();
+            let t = tolerance(1e-5, 1e-4);
+            assert!(compare(Dtype::Float32, &[1_000_000], &a, &e, None, &t).passed);
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    println!("median {:?}, fastest {:?}", times[25], times[0]);
+}

@@ -1,0 +1,277 @@
+//! What outputs hold before a launch, and what it proves to find it there afterwards.
+//!
+//! An element that a kernel does not write follows the filling. So each launch gets another one,
+//! drawn at random, and an element that holds the filling of its own launch, where something else is
+//! expected, was not written: a kernel that writes would have to hit what it cannot know. How sure
+//! that is depends on the type. One value of 2³² is hit by no accident; one of 250 is, now and then,
+//! so that for narrow types the elements of all verified launches together decide ([`Trace`]).
+
+use warpgauge_tensor::Dtype;
+
+/// Byte that fills what no verdict depends on, such as outputs of a reference kernel.
+///
+/// 0xFF repeated is NaN in every floating-point type; it is no valid bool, and as an integer it is
+/// −1 or the type's largest value.
+pub const POISON_BYTE: u8 = 0xFF;
+
+/// Probability of blaming a kernel for elements that it wrote, for one output.
+const REJECT: f64 = 1e-7;
+
+/// The same, where the kernel is wrong anyway, and only the reason is in question.
+const LABEL: f64 = 1e-3;
+
+/// Elements after which a filling repeats, at most: four bytes of one byte each.
+const CELLS: usize = 4;
+
+/// What an output holds before a launch: four bytes, again and again, by element type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Filling {
+    bits: u64,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// [`POISON_BYTE`] throughout.
+    Fixed,
+    /// NaN, where a type has enough of them, so that whatever is computed from it shows.
+    NotANumber,
+    /// A number next to the largest, for kernels that NaN slips by.
+    Number,
+}
+
+impl Filling {
+    /// [`POISON_BYTE`] throughout, for launches whose outputs nobody judges.
+    pub const FIXED: Self = Self { bits: 0, kind: Kind::Fixed };
+
+    /// From 64 random bits: NaN in most floating-point types.
+    pub fn not_a_number(bits: u64) -> Self {
+        Self { bits, kind: Kind::NotANumber }
+    }
+
+    /// From 64 random bits: a large number in most floating-point types.
+    pub fn number(bits: u64) -> Self {
+        Self { bits, kind: Kind::Number }
+    }
+
+    /// From 64 random bits: one or the other.
+    pub fn drawn(bits: u64) -> Self {
+        if bits >> 63 == 0 { Self::not_a_number(bits) } else { Self::number(bits) }
+    }
+
+    /// The four bytes (the lowest first) that an output of this type holds again and again.
+    ///
+    /// None of the patterns is a value that kernels write by habit: no zero, one or −1, no end of a
+    /// range, not the NaN that the hardware makes.
+    pub fn word(self, dtype: Dtype) -> u32 {
+        if self.kind == Kind::Fixed {
+            return u32::from_ne_bytes([POISON_BYTE; 4]);
+        }
+        let number = self.kind == Kind::Number;
+        let each = |f: &dyn Fn(u32, u32) -> u32| {
+            (0..4).fold(0, |word, at| {
+                let byte = (self.bits >> (8 * at)) as u32 & 0xFF;
+                let sign = (self.bits >> (32 + at)) as u32 & 1;
+                word | f(byte, sign) << (8 * at)
+            })
+        };
+        let halves = |f: &dyn Fn(u32, u32) -> u32| {
+            let half = |at: u32| {
+                let random = (self.bits >> (16 * at)) as u32 & 0xFFFF;
+                f(random, (self.bits >> (32 + at)) as u32 & 1)
+            };
+            half(0) | half(1) << 16
+        };
+        let (random, sign) = (self.bits as u32, (self.bits >> 32) as u32 & 1);
+        match dtype {
+            Dtype::Float32 if number => sign << 31 | 0x7F60_0001 | random & 0x000F_FFFC,
+            Dtype::Float64 if number => sign << 31 | 0x7FD0_0001 | random & 0x000F_FFFC,
+            // Quiet, and neither the hardware's NaN nor its opposite: the two lowest bits are 01.
+            Dtype::Float32 | Dtype::Float64 => sign << 31 | 0x7FF8_0001 | random & 0x0007_FFFC,
+            Dtype::Bfloat16 if number => halves(&|r, s| s << 15 | 0x7F01 | r & 0x7C),
+            Dtype::Bfloat16 => halves(&|r, s| s << 15 | 0x7FC1 | r & 0x3C),
+            Dtype::Float16 => halves(&|r, s| s << 15 | 0x7E01 | r & 0x1FC),
+            // There are too few NaNs; below the largest number, which is what conversions saturate
+            // to.
+            Dtype::Float8E4m3 => each(&|r, s| s << 7 | (0x70 + r % 14)),
+            Dtype::Float8E5m2 => each(&|r, s| s << 7 | (0x6C + r % 15)),
+            Dtype::Bool => each(&|r, _| 2 + r % 253),
+            Dtype::Int8 | Dtype::Uint8 => each(&|r, s| s << 7 | (2 + r % 125)),
+            Dtype::Int16 | Dtype::Uint16 => {
+                halves(&|r, s| s << 15 | (8 + (r >> 8) % 112) << 8 | r & 0xFF)
+            }
+            Dtype::Int32 | Dtype::Uint32 | Dtype::Int64 | Dtype::Uint64 => {
+                sign << 31 | (8 + (random >> 24) % 112) << 24 | random & 0x00FF_FFFF
+            }
+        }
+    }
+
+    /// One element after another as the filling has them, [`CELLS`] of them, each in the first bytes.
+    pub(super) fn elements(self, dtype: Dtype) -> [[u8; 8]; CELLS] {
+        let word = self.word(dtype).to_le_bytes();
+        let byte = |cell: usize, at: usize| word[(cell * dtype.size() + at) % 4];
+        std::array::from_fn(|cell| std::array::from_fn(|at| byte(cell, at)))
+    }
+}
+
+/// Probability that a value which was written is a random filling, at most; `None` if one element is
+/// proof.
+fn chance(dtype: Dtype) -> Option<f64> {
+    match dtype {
+        Dtype::Float8E4m3 => Some(1.0 / 28.0),
+        Dtype::Float8E5m2 => Some(1.0 / 30.0),
+        Dtype::Bool | Dtype::Int8 | Dtype::Uint8 => Some(1.0 / 250.0),
+        Dtype::Int16 | Dtype::Uint16 => Some(1.0 / 57_344.0),
+        _ => None,
+    }
+}
+
+/// What launches left of their fillings in one output.
+///
+/// In each launch the elements fall into cells, each with a random filling of its own. A kernel that
+/// writes hits it with a probability of at most `p`, whatever it writes: so the share of suspects in a
+/// cell that hold the filling is at most `p` on average, and is 1 where they were not written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trace {
+    dtype: Dtype,
+    /// Elements that hold the filling of their launch, where something else is expected.
+    pub held: u64,
+    /// Cells with suspects, over all launches.
+    cells: f64,
+    /// Sum of the shares of their suspects that hold the filling.
+    shares: f64,
+}
+
+impl Trace {
+    /// Of no launch yet.
+    pub fn new(dtype: Dtype) -> Self {
+        Self { dtype, held: 0, cells: 0.0, shares: 0.0 }
+    }
+
+    /// Adds a launch: by cell, elements that hold the filling, and all that do or are wrong.
+    pub(super) fn add_launch(&mut self, held: [u64; CELLS], suspects: [u64; CELLS]) {
+        for (held, suspects) in held.into_iter().zip(suspects).filter(|(_, all)| *all > 0) {
+            self.held += held;
+            self.cells += 1.0;
+            self.shares += held as f64 / suspects as f64;
+        }
+    }
+
+    /// Adds what other launches left in the same output.
+    pub fn add(&mut self, other: &Self) {
+        self.held += other.held;
+        self.cells += other.cells;
+        self.shares += other.shares;
+    }
+
+    /// Whether elements were surely not written, whatever share of mismatches is allowed.
+    pub fn is_proof(&self) -> bool {
+        self.probability() <= REJECT
+    }
+
+    /// Whether unwritten elements are the reason why a kernel is wrong that is wrong.
+    pub fn is_reason(&self) -> bool {
+        self.probability() <= LABEL
+    }
+
+    /// Probability, at most, that a kernel which wrote all elements leaves this.
+    fn probability(&self) -> f64 {
+        let Some(chance) = chance(self.dtype) else {
+            return if self.held > 0 { 0.0 } else { 1.0 };
+        };
+        // Chernoff's bound for a sum of independent numbers from 0 to 1 (Hoeffding, "Probability
+        // inequalities for sums of bounded random variables", JASA 58, 1963, theorem 1).
+        let mean = self.cells * chance;
+        if self.shares <= mean {
+            return 1.0;
+        }
+        (self.shares * (1.0 - (self.shares / mean).ln()) - mean).exp()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_tensor::element::{Element, for_dtype};
+
+    fn fillings() -> impl Iterator<Item = Filling> {
+        (1..2000u64).map(|n| Filling::drawn(n.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+    }
+
+    #[test]
+    fn no_filling_is_a_value_that_kernels_write_by_habit() {
+        fn value<T: Element>(bytes: &[u8]) -> f64 {
+            T::read(bytes).to_f64()
+        }
+        for dtype in Dtype::ALL {
+            let size = dtype.size();
+            let mut distinct = std::collections::BTreeSet::new();
+            for filling in fillings() {
+                let elements = filling.elements(dtype);
+                let repeated = filling.word(dtype).to_le_bytes().repeat(8);
+                for (cell, element) in elements.iter().enumerate() {
+                    let element = &element[..size];
+                    assert_eq!(*element, repeated[cell * size..][..size], "{dtype}");
+                    distinct.insert(element.to_vec());
+                    let value = for_dtype!(dtype, value(element));
+                    let habit = [0.0, 1.0, -1.0].contains(&value)
+                        || element.iter().all(|byte| *byte == 0xFF)
+                        || (dtype != Dtype::Bool && element.iter().all(|byte| *byte == 0x7F));
+                    assert!(!habit && !value.is_infinite(), "{dtype} {value}");
+                    if dtype.is_float() {
+                        assert!(value.is_nan() || value.abs() >= 128.0, "{dtype} {value}");
+                    }
+                }
+            }
+            let expected = chance(dtype).map_or(31.0, |chance| 0.9 / chance).min(2000.0);
+            assert!(distinct.len() as f64 >= expected, "{dtype}: {}", distinct.len());
+        }
+        assert!(fillings().any(|f| f32::from_bits(f.word(Dtype::Float32)).is_nan()));
+        assert!(fillings().any(|f| f32::from_bits(f.word(Dtype::Float32)).abs() > 1e38));
+        let hardware = [0x7FFF_FFFF, 0xFFFF_FFFF, 0x7FC0_0000, 0xFFC0_0000];
+        assert!(fillings().all(|f| !hardware.contains(&f.word(Dtype::Float32))));
+        assert_eq!(Filling::FIXED.word(Dtype::Uint8), u32::MAX);
+    }
+
+    /// Whatever a kernel writes into bytes, it is not blamed for leaving them.
+    #[test]
+    fn written_bytes_are_not_taken_for_unwritten_ones() {
+        for value in 0..=255u8 {
+            let mut trace = Trace::new(Dtype::Uint8);
+            for (n, filling) in fillings().take(45).enumerate() {
+                let mut held = [0; CELLS];
+                for (cell, element) in filling.elements(Dtype::Uint8).iter().enumerate() {
+                    // The same value everywhere, or one that runs through all.
+                    let runs = value.wrapping_add((n * CELLS + cell) as u8);
+                    held[cell] = 500 * u64::from(element[0] == value);
+                    held[cell] += 500 * u64::from(element[0] == runs);
+                }
+                trace.add_launch(held, [1000; CELLS]);
+                assert!(!trace.is_proof(), "{value} after {n}: {trace:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn unwritten_elements_are_proven_by_few_launches() {
+        let launches = |dtype, held: [u64; CELLS], suspects| {
+            let mut trace = Trace::new(dtype);
+            (1..100)
+                .find(|_| {
+                    trace.add_launch(held, suspects);
+                    trace.is_proof()
+                })
+                .unwrap_or(100)
+        };
+        assert_eq!(launches(Dtype::Int32, [1, 0, 0, 0], [9, 9, 9, 9]), 1);
+        assert_eq!(launches(Dtype::Uint8, [25; 4], [25; 4]), 1);
+        assert_eq!(launches(Dtype::Bool, [25; 4], [25; 4]), 1);
+        assert!(launches(Dtype::Uint8, [1, 0, 0, 0], [1, 0, 0, 0]) <= 5);
+        assert!(launches(Dtype::Uint8, [5; 4], [10; 4]) <= 4, "half of the wrong ones");
+        assert!(launches(Dtype::Uint16, [1, 0, 0, 0], [1, 0, 0, 0]) <= 2);
+        assert!(launches(Dtype::Float8E4m3, [25; 4], [25; 4]) <= 3);
+        // By chance.
+        assert_eq!(launches(Dtype::Uint8, [4; 4], [1000; 4]), 100);
+        assert_eq!(launches(Dtype::Int32, [0; 4], [1000; 4]), 100);
+    }
+}

@@ -1,0 +1,100 @@
+//! Is the output right, and can it be trusted? Tolerances, comparison, fillings, reasons, and
+//! the weaknesses of a contract; pure. docs/validation.md argues the rules.
+
+#![forbid(unsafe_code)]
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+mod compare;
+mod filling;
+mod lint;
+mod message;
+mod reason;
+mod tolerance;
+
+#[cfg(test)]
+mod corpora_tests;
+
+pub use compare::{compare, compare_traced};
+pub use filling::{Filling, POISON_BYTE, Trace};
+pub use lint::{Contents, OutputFacts, Weakness, WeaknessCode, lint_output, no_expectation};
+pub use message::validation_error;
+pub use reason::{Reason, ReasonCode};
+pub use tolerance::{default_tolerance, resolve};
+
+/// Mismatches that a comparison lists.
+pub const MAX_LISTED_MISMATCHES: usize = 10;
+
+/// A tolerance with every default filled in for one element type.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResolvedTolerance {
+    /// Absolute tolerance.
+    pub atol: f64,
+    /// Relative tolerance.
+    pub rtol: f64,
+    /// Share of elements that must pass, 0–1.
+    pub required_matched_ratio: f64,
+    /// Whether NaN may match NaN and an infinity an equal one.
+    pub allow_non_finite: bool,
+}
+
+/// One element that does not match.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Mismatch {
+    /// Index of the element, one number per dimension.
+    pub index: Vec<u64>,
+    /// Value the kernel wrote, as text (exact for integers, shortest round-trip for floats).
+    pub actual: String,
+    /// Value it should have written, as text.
+    pub expected: String,
+}
+
+/// Distances between actual and expected in units in the last place: how many numbers of the element
+/// type lie between the two, plus one if they differ. Zeros of both signs are equal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UlpDistribution {
+    /// Largest distance; 2^63 and more, which only numbers of 64 bits with unlike signs can be apart,
+    /// is told as 2^63 − 1.
+    pub max: u64,
+    /// Half of the pairs are at most so far apart: the upper end of the histogram's bin.
+    pub p50: u64,
+    /// 90 % of the pairs are at most so far apart: the upper end of the histogram's bin.
+    pub p90: u64,
+    /// 99 % of the pairs are at most so far apart: the upper end of the histogram's bin.
+    pub p99: u64,
+    /// Pairs by distance: equal ones, then those 1, 2–3, 4–7, 8–15, … apart; at most 65 numbers.
+    pub histogram: Vec<u64>,
+}
+
+/// Outcome of comparing one output with its expectation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// Whether enough elements match.
+    pub passed: bool,
+    /// Elements compared.
+    pub elements: u64,
+    /// Elements that match.
+    pub matched: u64,
+    /// Elements that are NaN or infinite where the expectation is not, or that may not be.
+    pub non_finite: u64,
+    /// Elements that still hold what the output was filled with: never written.
+    pub unwritten: u64,
+    /// Largest |actual − expected| among finite pairs.
+    pub max_abs_error: f64,
+    /// Largest |actual − expected| / |expected| among finite pairs with expected ≠ 0.
+    pub max_rel_error: f64,
+    /// Mean of |actual − expected| over finite pairs.
+    #[serde(default)]
+    pub mean_abs_error: f64,
+    /// Root of the mean square of actual − expected over finite pairs.
+    #[serde(default)]
+    pub rms_error: f64,
+    /// Errors of a floating-point output in units in the last place, over finite pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ulp: Option<UlpDistribution>,
+    /// The tolerance applied.
+    pub tolerance: ResolvedTolerance,
+    /// The first mismatches, in index order.
+    pub first_mismatches: Vec<Mismatch>,
+}

@@ -1,0 +1,259 @@
+//! Contract lint: could a kernel that does not do the work pass?
+//!
+//! A comparison can only be as strong as its expectation. These checks play the cheapest cheats —
+//! write nothing but zeros, one constant, a copy of an input, last time's result — against the
+//! expectation itself, under the contract's own tolerance. What passes is a weakness of the
+//! contract, not of the kernel, and stays one where the expectation is legitimately so.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ResolvedTolerance;
+use super::compare::{Comparable, compare, enough};
+use super::tolerance::default_tolerance;
+use constant::{best_constant, matches_of_constant};
+use spread::Spread;
+use warpgauge_tensor::Dtype;
+use warpgauge_tensor::element::for_dtype;
+
+mod constant;
+mod spread;
+
+/// How a contract is weak. Codes are never renamed; the text of each is what to do about it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum WeaknessCode {
+    /// One constant passes for the whole output. Choose inputs that make its elements differ.
+    ExpectedConstant,
+    /// An output of nothing but zeros passes. Choose inputs whose result is not zero, or a smaller
+    /// absolute tolerance.
+    ZerosPass,
+    /// The expectation is the same for every seed. Give an input a seeded random `init`, and a
+    /// reference kernel instead of data.
+    SeedInvariant,
+    /// A copy of an input, or an `inout` left as it was, passes. Choose inputs that the kernel must
+    /// change by more than the tolerance.
+    InputPasses,
+    /// The tolerance is as wide as the expected values spread. Lower `atol` and `rtol`, or raise
+    /// `required_matched_ratio`.
+    ToleranceTooLoose,
+    /// Nothing says what the output must hold. Give `expected` data or a reference kernel.
+    NoExpectation,
+}
+
+/// One way in which a contract is weak.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Weakness {
+    /// Stable code.
+    pub code: WeaknessCode,
+    /// The output that is weakly checked.
+    pub output: String,
+    /// What would pass, and what to do.
+    pub message: String,
+}
+
+/// Content of one argument, one entry per seed: raw little-endian elements, C order.
+#[derive(Debug, Clone, Copy)]
+pub struct Contents<'a> {
+    /// Argument name.
+    pub name: &'a str,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Shape.
+    pub shape: &'a [u64],
+    /// Bytes for each seed. All arguments have the same seeds in the same order.
+    pub seeds: &'a [&'a [u8]],
+}
+
+/// What is known of one checked output.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputFacts<'a> {
+    /// What it must hold.
+    pub expected: Contents<'a>,
+    /// How close is close enough.
+    pub tolerance: &'a ResolvedTolerance,
+    /// Whether any input, or initial content of an `inout`, depends on the seed: content given as
+    /// data, constants and ranges do not. Without, one entry of `seeds` says it all.
+    pub seeded: bool,
+    /// What the kernel is given: inputs, and the initial content of `inout` arguments.
+    pub inputs: &'a [Contents<'a>],
+}
+
+/// The weakness of an output without expectation.
+pub fn no_expectation(output: &str) -> Weakness {
+    let message = format!(
+        "nothing says what `{output}` must hold, so any content passes; give `expected.{output}` \
+         as data or as a reference kernel"
+    );
+    Weakness { code: WeaknessCode::NoExpectation, output: output.to_owned(), message }
+}
+
+/// Every weakness of one checked output, in the order of the codes. A cheat counts if it passes for
+/// every seed given: what another seed uncovers is no weakness.
+pub fn lint_output(facts: &OutputFacts<'_>) -> Vec<Weakness> {
+    for_dtype!(facts.expected.dtype, lint_as(facts))
+}
+
+fn lint_as<T: Comparable>(facts: &OutputFacts<'_>) -> Vec<Weakness> {
+    if facts.expected.seeds.iter().all(|bytes| bytes.len() < T::SIZE) {
+        return Vec::new();
+    }
+    [
+        constant_passes::<T>(facts),
+        zeros_pass::<T>(facts),
+        seed_invariant(facts),
+        input_passes(facts),
+        too_loose::<T>(facts),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn weakness(facts: &OutputFacts<'_>, code: WeaknessCode, what: &str) -> Option<Weakness> {
+    let output = facts.expected.name;
+    let message = format!("output `{output}`: {what}");
+    Some(Weakness { code, output: output.to_owned(), message })
+}
+
+/// Whether writing `value` everywhere passes for every seed.
+fn passes_everywhere<T: Comparable>(
+    value: T,
+    seeds: &[&[u8]],
+    tolerance: &ResolvedTolerance,
+) -> bool {
+    seeds.iter().all(|expected| {
+        let matched = matches_of_constant(value, expected, tolerance);
+        enough(matched, (expected.len() / T::SIZE) as u64, tolerance)
+    })
+}
+
+/// Elements in all seeds together.
+fn elements<T: Comparable>(facts: &OutputFacts<'_>) -> usize {
+    facts.expected.seeds.iter().map(|bytes| bytes.len() / T::SIZE).sum()
+}
+
+/// The tolerance, or the type's default where that is tighter: under it only a constant is like a
+/// constant.
+fn tight<T: Comparable>(facts: &OutputFacts<'_>) -> ResolvedTolerance {
+    let (atol, rtol) = default_tolerance(facts.expected.dtype);
+    ResolvedTolerance {
+        atol: facts.tolerance.atol.min(atol),
+        rtol: facts.tolerance.rtol.min(rtol),
+        ..*facts.tolerance
+    }
+}
+
+fn constant_passes<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
+    // One element of one seed tells nothing, unless no seed will ever change it.
+    if facts.seeded && elements::<T>(facts) < 2 {
+        return None;
+    }
+    let value = passing_constant::<T>(facts, &tight::<T>(facts))?;
+    let what = format!(
+        "every element is expected to be {}, for every seed looked at, so a kernel that writes \
+         this constant passes; choose inputs that make the elements differ",
+        value.text()
+    );
+    weakness(facts, WeaknessCode::ExpectedConstant, &what)
+}
+
+/// A constant that passes under `tolerance` for every seed, if one was found.
+fn passing_constant<T: Comparable>(
+    facts: &OutputFacts<'_>,
+    tolerance: &ResolvedTolerance,
+) -> Option<T> {
+    let seeds = facts.expected.seeds;
+    let first = seeds.iter().find_map(|bytes| bytes.get(..T::SIZE).map(T::read));
+    let guess = best_constant::<T>(seeds, tolerance).map(T::from_f64);
+    [first, guess].into_iter().flatten().find(|value| passes_everywhere(*value, seeds, tolerance))
+}
+
+fn zeros_pass<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
+    let zero = T::from_f64(0.0);
+    if !passes_everywhere(zero, facts.expected.seeds, facts.tolerance) {
+        return None;
+    }
+    let what = "an output of nothing but zeros passes, for every seed looked at; choose inputs \
+                whose result is not zero, or a smaller absolute tolerance";
+    weakness(facts, WeaknessCode::ZerosPass, what)
+}
+
+fn seed_invariant(facts: &OutputFacts<'_>) -> Option<Weakness> {
+    let (first, others) = facts.expected.seeds.split_first()?;
+    let same = |other: &&[u8]| other == first || passes(facts, first, other);
+    // One seed tells nothing, unless no input depends on it.
+    if (facts.seeded && others.is_empty()) || !others.iter().all(same) {
+        return None;
+    }
+    let what = if facts.seeded {
+        "the inputs vary with the seed, the expected output does not beyond the tolerance, so a \
+         result computed once passes for ever; choose inputs that matter to the result"
+    } else {
+        "neither the inputs nor the expected output vary with a seed, so a result computed once \
+         passes for ever; give an input a seeded random `init` and the expectation as a reference \
+         kernel"
+    };
+    weakness(facts, WeaknessCode::SeedInvariant, what)
+}
+
+fn passes(facts: &OutputFacts<'_>, actual: &[u8], expected: &[u8]) -> bool {
+    let Contents { dtype, shape, .. } = facts.expected;
+    compare(dtype, shape, actual, expected, None, facts.tolerance).passed
+}
+
+fn input_passes(facts: &OutputFacts<'_>) -> Option<Weakness> {
+    let expected = &facts.expected;
+    let candidate = facts.inputs.iter().find(|input| {
+        let pairs = || input.seeds.iter().zip(expected.seeds);
+        let alike = input.dtype == expected.dtype
+            && input.seeds.len() == expected.seeds.len()
+            && pairs().all(|(input, expected)| input.len() == expected.len());
+        alike && pairs().all(|(input, wanted)| input == wanted || passes(facts, input, wanted))
+    })?;
+    let what = if candidate.name == expected.name {
+        "leaving it as it was before the launch passes; choose inputs that the kernel must change \
+         by more than the tolerance"
+            .to_owned()
+    } else {
+        format!(
+            "a copy of `{}` passes; choose inputs that the kernel must change by more than the \
+             tolerance",
+            candidate.name
+        )
+    };
+    weakness(facts, WeaknessCode::InputPasses, &what)
+}
+
+/// Two tests: a constant passes that would not under the type's own tolerance, or the tolerance of a
+/// typical element is at least the standard deviation of the expected values.
+fn too_loose<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
+    if elements::<T>(facts) < 2 {
+        return None;
+    }
+    let spread = Spread::of::<T>(facts.expected.seeds);
+    let typical = facts.tolerance.atol + facts.tolerance.rtol * spread.mean_magnitude;
+    let is_constant = || passing_constant::<T>(facts, &tight::<T>(facts)).is_some();
+    let wide = spread.std > 0.0 && typical >= spread.std;
+    let constant =
+        if wide || is_constant() { None } else { passing_constant::<T>(facts, facts.tolerance) };
+    let what = match constant {
+        Some(value) => format!(
+            "writing {} everywhere passes, because so much error or so many mismatches are \
+             allowed; lower `atol` and `rtol`, or raise `required_matched_ratio`",
+            value.text()
+        ),
+        None if wide && !is_constant() => format!(
+            "the tolerance of a typical element is {typical:.3e}, and the expected values spread \
+             by {:.3e} (standard deviation), so noise passes; lower `atol` and `rtol`",
+            spread.std
+        ),
+        None => return None,
+    };
+    weakness(facts, WeaknessCode::ToleranceTooLoose, &what)
+}
+
+#[cfg(test)]
+mod tests;

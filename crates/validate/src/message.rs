@@ -1,0 +1,68 @@
+//! A failed comparison in words.
+
+use std::fmt::Write;
+
+use super::Comparison;
+use warpgauge_tensor::shape;
+
+/// Mismatches quoted in the text; the comparison lists more.
+const QUOTED: usize = 3;
+
+/// What is wrong with an output, for `validation_error`; `None` if it passed.
+pub fn validation_error(name: &str, comparison: &Comparison) -> Option<String> {
+    if comparison.passed {
+        return None;
+    }
+    let tolerance = &comparison.tolerance;
+    let wrong = comparison.elements - comparison.matched;
+    let mut text = format!("output `{name}`: {wrong} of {} elements differ", comparison.elements);
+    if tolerance.atol > 0.0 || tolerance.rtol > 0.0 {
+        let _ = write!(
+            text,
+            " beyond atol {} + rtol {}·|expected|",
+            number(tolerance.atol),
+            number(tolerance.rtol)
+        );
+    }
+    if tolerance.required_matched_ratio < 1.0 {
+        let share = comparison.matched as f64 / comparison.elements.max(1) as f64;
+        let _ =
+            write!(text, "; {share:.6} match, {} are required", tolerance.required_matched_ratio);
+    }
+    if comparison.unwritten > 0 {
+        let _ = write!(text, "; {} were never written", comparison.unwritten);
+    }
+    if comparison.non_finite > 0 {
+        let _ = write!(text, "; {} are NaN or infinite and should not be", comparison.non_finite);
+    }
+    if comparison.max_abs_error > 0.0 {
+        let _ = write!(text, "; largest |error| {}", number(comparison.max_abs_error));
+    }
+    if comparison.max_rel_error > 0.0 {
+        let _ = write!(text, ", relative {}", number(comparison.max_rel_error));
+    }
+    if comparison.max_abs_error > 0.0 {
+        let _ = write!(text, ", mean {}", number(comparison.mean_abs_error));
+    }
+    for (position, mismatch) in comparison.first_mismatches.iter().take(QUOTED).enumerate() {
+        let _ = write!(
+            text,
+            "{}{} is {}, expected {}",
+            if position == 0 { "; first: " } else { ", " },
+            shape::shown(&mismatch.index),
+            mismatch.actual,
+            mismatch.expected
+        );
+    }
+    Some(text)
+}
+
+/// Four significant digits, plain or with an exponent.
+fn number(value: f64) -> String {
+    let rounded: f64 = format!("{value:.3e}").parse().unwrap_or(value);
+    if rounded == 0.0 || (1e-3..1e6).contains(&rounded.abs()) {
+        rounded.to_string()
+    } else {
+        format!("{rounded:e}")
+    }
+}

@@ -1,0 +1,275 @@
+//! Why a kernel is not accepted, as a stable code and a sentence.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Comparison;
+use super::message::validation_error;
+
+use warpgauge_model::FailureCode;
+
+/// Why a kernel is not accepted. Codes are never renamed; the text of each is what to do about it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ReasonCode {
+    /// An output differs from its expectation beyond the tolerance. The comparison lists the first
+    /// mismatches; if the error is one of rounding, state a `tolerance` that the algorithm can keep.
+    OutputMismatch,
+    /// Elements of an output were never written. Write every element in every launch; content that
+    /// the kernel is to find and keep needs role `inout`.
+    OutputUnwritten,
+    /// An output holds NaN or an infinity where a number is expected. Look for division by zero,
+    /// overflow and unwritten memory; if they are right, set `tolerance.allow_non_finite`.
+    NonFiniteOutput,
+    /// An argument of role `input` was changed. Give arguments that the kernel writes role `output`
+    /// or `inout`.
+    InputModified,
+    /// Memory beside a buffer was written. Check index computations at both ends of the buffer; run
+    /// with `sanitize: true` for the line.
+    GuardBandWritten,
+    /// Timed launches on equal inputs left different results, and not all are right. Look for state
+    /// kept between launches, data races and uninitialised memory.
+    OutputVariesBetweenTrials,
+    /// Right for the contract's seed, wrong for others. Do not rely on the values of one input.
+    WrongForOtherSeeds,
+    /// The result depends on launches before it. Keep nothing between launches: reset counters and
+    /// accumulators within the launch.
+    DependsOnHistory,
+    /// The time is below what the contract's `work` takes at the device's peak rates. The kernel
+    /// does not do the work, or `work` states too much.
+    FasterThanLight,
+    /// The kernel accessed memory that is not its own. Run with `sanitize: true` for the line.
+    MemoryFault,
+    /// The launch was refused or ended abnormally. Check block size, shared memory and registers
+    /// against the device's limits, and asserts and traps in the code.
+    LaunchFailed,
+    /// The kernel did not end in time. Look for endless loops and barriers that not all threads
+    /// reach; `timeout` can be raised to 600 s.
+    Timeout,
+    /// The buffers do not fit the device's memory. Make the tensors smaller.
+    OutOfMemory,
+    /// A memory check reported a fault. The finding names kernel, thread and, where known, line.
+    SanitizerFault,
+    /// No timed launch could be used. The measurement says why each sample was rejected.
+    NoValidSamples,
+    /// The contract's reference kernel failed, so there is no expectation. Correct the reference.
+    ReferenceFailed,
+}
+
+/// One reason against a kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Reason {
+    /// Stable code.
+    pub code: ReasonCode,
+    /// What was found, where, and what to do.
+    pub message: String,
+}
+
+impl ReasonCode {
+    /// Every code, in order of declaration.
+    pub const ALL: [ReasonCode; 16] = [
+        ReasonCode::OutputMismatch,
+        ReasonCode::OutputUnwritten,
+        ReasonCode::NonFiniteOutput,
+        ReasonCode::InputModified,
+        ReasonCode::GuardBandWritten,
+        ReasonCode::OutputVariesBetweenTrials,
+        ReasonCode::WrongForOtherSeeds,
+        ReasonCode::DependsOnHistory,
+        ReasonCode::FasterThanLight,
+        ReasonCode::MemoryFault,
+        ReasonCode::LaunchFailed,
+        ReasonCode::Timeout,
+        ReasonCode::OutOfMemory,
+        ReasonCode::SanitizerFault,
+        ReasonCode::NoValidSamples,
+        ReasonCode::ReferenceFailed,
+    ];
+
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReasonCode::OutputMismatch => "output_mismatch",
+            ReasonCode::OutputUnwritten => "output_unwritten",
+            ReasonCode::NonFiniteOutput => "non_finite_output",
+            ReasonCode::InputModified => "input_modified",
+            ReasonCode::GuardBandWritten => "guard_band_written",
+            ReasonCode::OutputVariesBetweenTrials => "output_varies_between_trials",
+            ReasonCode::WrongForOtherSeeds => "wrong_for_other_seeds",
+            ReasonCode::DependsOnHistory => "depends_on_history",
+            ReasonCode::FasterThanLight => "faster_than_light",
+            ReasonCode::MemoryFault => "memory_fault",
+            ReasonCode::LaunchFailed => "launch_failed",
+            ReasonCode::Timeout => "timeout",
+            ReasonCode::OutOfMemory => "out_of_memory",
+            ReasonCode::SanitizerFault => "sanitizer_fault",
+            ReasonCode::NoValidSamples => "no_valid_samples",
+            ReasonCode::ReferenceFailed => "reference_failed",
+        }
+    }
+
+    /// The reason behind a failed run, if the failure speaks against the kernel rather than the
+    /// machine. `assert` and `trap` end a launch like any other fault. What verification finds is named
+    /// as the reason is.
+    pub fn of_failure(code: &FailureCode) -> Option<Self> {
+        Some(match code {
+            FailureCode::IllegalAddress
+            | FailureCode::MisalignedAddress
+            | FailureCode::InvalidAddressSpace
+            | FailureCode::InvalidPc
+            | FailureCode::HardwareStackError => ReasonCode::MemoryFault,
+            FailureCode::LaunchOutOfResources
+            | FailureCode::IllegalInstruction
+            | FailureCode::Assert
+            | FailureCode::CooperativeLaunchTooLarge
+            | FailureCode::InvalidValue => ReasonCode::LaunchFailed,
+            FailureCode::LaunchTimeout => ReasonCode::Timeout,
+            code => return Self::ALL.into_iter().find(|reason| reason.failure() == *code),
+        })
+    }
+
+    /// The code of a run that failed for this reason.
+    pub fn failure(self) -> FailureCode {
+        match self {
+            ReasonCode::OutputMismatch => FailureCode::OutputMismatch,
+            ReasonCode::OutputUnwritten => FailureCode::OutputUnwritten,
+            ReasonCode::NonFiniteOutput => FailureCode::NonFiniteOutput,
+            ReasonCode::InputModified => FailureCode::InputModified,
+            ReasonCode::GuardBandWritten => FailureCode::GuardBandWritten,
+            ReasonCode::OutputVariesBetweenTrials => FailureCode::OutputVariesBetweenTrials,
+            ReasonCode::WrongForOtherSeeds => FailureCode::WrongForOtherSeeds,
+            ReasonCode::DependsOnHistory => FailureCode::DependsOnHistory,
+            ReasonCode::FasterThanLight => FailureCode::FasterThanLight,
+            ReasonCode::MemoryFault => FailureCode::MemoryFault,
+            ReasonCode::LaunchFailed => FailureCode::LaunchFailed,
+            ReasonCode::Timeout => FailureCode::Timeout,
+            ReasonCode::OutOfMemory => FailureCode::OutOfMemory,
+            ReasonCode::SanitizerFault => FailureCode::SanitizerFault,
+            ReasonCode::NoValidSamples => FailureCode::NoValidSamples,
+            ReasonCode::ReferenceFailed => FailureCode::ReferenceFailed,
+        }
+    }
+}
+
+impl std::fmt::Display for ReasonCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Reason {
+    /// A reason in words of its own.
+    pub fn new(code: ReasonCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// What a comparison says against an output; `None` if it passed. The most telling code wins:
+    /// unwritten before not finite before different.
+    pub fn of_comparison(output: &str, comparison: &Comparison) -> Option<Self> {
+        let message = validation_error(output, comparison)?;
+        let code = if comparison.unwritten > 0 {
+            ReasonCode::OutputUnwritten
+        } else if comparison.non_finite > 0 {
+            ReasonCode::NonFiniteOutput
+        } else {
+            ReasonCode::OutputMismatch
+        };
+        Some(Self { code, message })
+    }
+
+    /// A read-only argument differs from what it held, first at `element` where that can be told.
+    pub fn input_modified(input: &str, element: Option<u64>) -> Self {
+        let place = element.map_or(String::new(), |at| format!(", first at element {at}"));
+        let message = format!(
+            "the kernel changed its input `{input}`{place}; an argument that a kernel writes needs \
+             role `output` or `inout`"
+        );
+        Self { code: ReasonCode::InputModified, message }
+    }
+
+    /// Memory beside a buffer was written, `distance` bytes before its first byte (`before`) or
+    /// after its last.
+    pub fn guard_band_written(argument: &str, before: bool, distance: u64) -> Self {
+        let place = if before { "before its start" } else { "past its end" };
+        let message = format!(
+            "the kernel wrote outside `{argument}`, {distance} bytes {place}; check its bounds \
+             against the shapes of the contract, or run it with `sanitize: true` on the emulator \
+             for the line"
+        );
+        Self { code: ReasonCode::GuardBandWritten, message }
+    }
+
+    /// The time is below the floor of the contract's work.
+    pub fn faster_than_light(measured_s: f64, floor_s: f64, bound_by: &str) -> Self {
+        let message = format!(
+            "a launch takes {:.3e} s, less than the {:.3e} s that the contract's `work` needs at \
+             the device's peak ({bound_by}); the kernel does not do the work, or `work` states too \
+             much",
+            measured_s, floor_s
+        );
+        Self { code: ReasonCode::FasterThanLight, message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Filling, compare, resolve};
+    use warpgauge_tensor::Dtype;
+
+    #[test]
+    fn names_are_those_on_the_wire() {
+        for code in ReasonCode::ALL {
+            let json = serde_json::to_value(code).unwrap();
+            assert_eq!(json, code.name());
+            assert_eq!(code.failure().as_str(), code.name(), "a failed run has the same code");
+            assert_eq!(ReasonCode::of_failure(&code.failure()), Some(code));
+            assert_eq!(serde_json::from_value::<ReasonCode>(json).unwrap(), code);
+        }
+        let distinct: std::collections::BTreeSet<_> = ReasonCode::ALL.into_iter().collect();
+        assert_eq!(distinct.len(), ReasonCode::ALL.len());
+    }
+
+    #[test]
+    fn the_most_telling_code_of_a_comparison_wins() {
+        let expected = vec![0; 16];
+        let filling = Filling::not_a_number(77);
+        let reason = |actual: &[f32]| {
+            let actual: Vec<u8> = actual.iter().flat_map(|x| x.to_le_bytes()).collect();
+            let tolerance = resolve(None, Dtype::Float32);
+            let result =
+                compare(Dtype::Float32, &[4], &actual, &expected, Some(filling), &tolerance);
+            Reason::of_comparison("y", &result).map(|reason| reason.code)
+        };
+        let poison = f32::from_bits(filling.word(Dtype::Float32));
+        assert_eq!(reason(&[0.0; 4]), None);
+        assert_eq!(reason(&[0.0, 1.0, 0.0, 0.0]), Some(ReasonCode::OutputMismatch));
+        assert_eq!(reason(&[0.0, 1.0, f32::INFINITY, 0.0]), Some(ReasonCode::NonFiniteOutput));
+        assert_eq!(reason(&[1.0, poison, f32::INFINITY, 0.0]), Some(ReasonCode::OutputUnwritten));
+    }
+
+    #[test]
+    fn texts_say_what_where_and_what_to_do() {
+        let input = Reason::input_modified("x", Some(17));
+        assert!(input.message.contains("`x`, first at element 17"), "{}", input.message);
+        let guard = Reason::guard_band_written("y", false, 12);
+        assert!(guard.message.contains("12 bytes past its end"), "{}", guard.message);
+    }
+
+    #[test]
+    fn failures_of_the_machine_are_no_reason_against_a_kernel() {
+        assert_eq!(
+            ReasonCode::of_failure(&FailureCode::IllegalAddress),
+            Some(ReasonCode::MemoryFault)
+        );
+        assert_eq!(ReasonCode::of_failure(&FailureCode::Timeout), Some(ReasonCode::Timeout));
+        assert_eq!(
+            ReasonCode::of_failure(&FailureCode::GuardBandWritten),
+            Some(ReasonCode::GuardBandWritten)
+        );
+        assert_eq!(ReasonCode::of_failure(&FailureCode::WorkerDied), None);
+        assert_eq!(ReasonCode::of_failure(&FailureCode::EccUncorrectable), None);
+    }
+}

@@ -1,0 +1,237 @@
+//! Delivers what is due, for as long as the service runs.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::task::JoinSet;
+
+use super::message::Message;
+use super::policy::Policy;
+use super::post::{Failed, post};
+use super::schedule::delay;
+use warpgauge_store::{Delivery, DeliveryOutcome, Store, StoreError, Visibility};
+use warpgauge_telemetry::telemetry;
+
+/// Attempts under way at once; each blocks a thread for at most ten seconds.
+const AT_ONCE: usize = 4;
+
+/// Longest time without a look: another process may have left something that nobody rings for here.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Pause where the store fails, or another process is just taking what is due.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The task that delivers. Dropping it stops that; what is not delivered is due at the next start.
+pub struct Courier {
+    _task: JoinSet<()>,
+}
+
+impl Courier {
+    /// Starts to deliver. Must run inside a runtime.
+    pub fn start(store: Store, policy: Policy) -> Self {
+        let mut task = JoinSet::new();
+        task.spawn(run(store, Arc::new(policy), LONGEST));
+        Self { _task: task }
+    }
+}
+
+async fn run(store: Store, policy: Arc<Policy>, longest: Duration) {
+    let mut attempts = JoinSet::new();
+    loop {
+        let pause = match due(&store, AT_ONCE - attempts.len(), longest).await {
+            Ok((found, pause)) => {
+                for delivery in found {
+                    attempts.spawn(attempt(store.clone(), Arc::clone(&policy), delivery));
+                }
+                pause
+            }
+            Err(StoreError::Closed) => return,
+            Err(error) => {
+                tracing::warn!(%error, "cannot look for webhooks");
+                PAUSE
+            }
+        };
+        // Where all are busy the next look is after one of them.
+        let free = attempts.len() < AT_ONCE;
+        tokio::select! {
+            Some(ended) = attempts.join_next() => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "an attempt to deliver a webhook panicked");
+                }
+            }
+            () = store.wait_for_delivery(), if free => {}
+            () = tokio::time::sleep(pause), if free => {}
+        }
+    }
+}
+
+/// What is due, as far as there is room for it, and how long there will be nothing more unless
+/// somebody rings.
+async fn due(
+    store: &Store,
+    free: usize,
+    longest: Duration,
+) -> Result<(Vec<Delivery>, Duration), StoreError> {
+    // Looking costs less than writing, and often there is nothing.
+    let next = store.next_delivery().await?.map_or(longest, |next| next.min(longest));
+    if !next.is_zero() {
+        return Ok((Vec::new(), next));
+    }
+    let found = store.due_deliveries(free).await?;
+    // Behind what was taken there may be more.
+    let pause = if found.is_empty() { PAUSE } else { Duration::ZERO };
+    Ok((found, pause))
+}
+
+async fn attempt(store: Store, policy: Arc<Policy>, delivery: Delivery) {
+    let Delivery { job, url, attempt } = &delivery;
+    let outcome = match policy.check(url) {
+        Ok(()) => send(&store, &policy, &delivery).await,
+        // The operator has changed the rules since the job was accepted.
+        Err(refused) => Err(Failed::Refused(refused)),
+    };
+    let retry = match &outcome {
+        Err(failed) if failed.may_pass() => delay(job, *attempt),
+        _ => None,
+    };
+    let (counted, settled) = match (&outcome, retry) {
+        (Ok(()), _) => (warpgauge_telemetry::Delivery::Delivered, DeliveryOutcome::Delivered),
+        (Err(reason), Some(wait)) => {
+            let at = SystemTime::now() + wait;
+            (
+                warpgauge_telemetry::Delivery::Retried,
+                DeliveryOutcome::RetryAt(at, reason.to_string()),
+            )
+        }
+        (Err(reason), None) => {
+            (warpgauge_telemetry::Delivery::GivenUp, DeliveryOutcome::GivenUp(reason.to_string()))
+        }
+    };
+    telemetry().delivered(counted);
+    settle(store.settle_delivery(job, settled).await);
+    // Said once it is written.
+    match (outcome, retry) {
+        (Err(reason), Some(wait)) => {
+            tracing::info!(%job, attempt, %reason, ?wait, "a webhook is tried again");
+        }
+        (Err(reason), None) => tracing::warn!(%job, attempt, %reason, "a webhook is given up"),
+        (Ok(()), _) => {}
+    }
+}
+
+async fn send(store: &Store, policy: &Arc<Policy>, delivery: &Delivery) -> Result<(), Failed> {
+    let found = store.job(&delivery.job, Visibility::All).await;
+    let row = found.map_err(|error| Failed::Internal(error.to_string()))?.ok_or(Failed::NoJob)?;
+    let seconds =
+        |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let ended = seconds(row.ended_at.unwrap_or(SystemTime::UNIX_EPOCH)).as_secs_f64();
+    let message = Message::ended(&row.id, row.state, ended);
+    let body = serde_json::to_vec(&message).map_err(|error| Failed::Internal(error.to_string()))?;
+    let (policy, url) = (Arc::clone(policy), delivery.url.clone());
+    let now = seconds(SystemTime::now()).as_secs();
+    let posting = tokio::task::spawn_blocking(move || post(&url, policy.secret(), now, &body));
+    posting.await.unwrap_or_else(|error| Err(Failed::Internal(error.to_string())))
+}
+
+/// What cannot be written down is due again after a minute, and delivered once more.
+fn settle(outcome: Result<(), StoreError>) {
+    if let Err(error) = outcome {
+        tracing::warn!(%error, "what came of a webhook cannot be written down");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+    use warpgauge_config::{Config, DEFAULT_TOML};
+    use warpgauge_store::{Ending, JobKind, JobState, NewJob, StoreConfig};
+
+    /// Takes a message and says what was in it; then the next one.
+    fn receiver() -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let (sender, came) = tokio::sync::mpsc::unbounded_channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut text = Vec::new();
+                let mut part = [0; 4096];
+                while !text.ends_with(b"}}") {
+                    let read = stream.read(&mut part).unwrap();
+                    assert!(read > 0, "the whole message");
+                    text.extend_from_slice(&part[..read]);
+                }
+                stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").unwrap();
+                if sender.send(String::from_utf8(text).unwrap()).is_err() {
+                    return;
+                }
+            }
+        });
+        (url, came)
+    }
+
+    async fn run_job(store: &Store, webhook: Option<&str>) -> String {
+        let mut job = NewJob::new("a", JobKind::Evaluate, b"{}".to_vec());
+        job.webhook = webhook.map(str::to_owned);
+        let (submitted, lease) = store.submit_leased(job).await.unwrap();
+        let ending =
+            Ending { state: JobState::Failed, report: None, error: None, points: Vec::new() };
+        store.finish(lease.unwrap(), ending).await.unwrap();
+        submitted.id
+    }
+
+    fn policy() -> Arc<Policy> {
+        let mut config: Config = toml::from_str(DEFAULT_TOML).unwrap();
+        config.server.webhook_hosts = vec!["127.0.0.1:*".to_owned()];
+        config.server.webhook_secret = "0123456789abcdef".to_owned();
+        Arc::new(Policy::new(&config.server.webhook_hosts, &config.server.webhook_secret))
+    }
+
+    /// The clock is out of it: without a ring this courier would look again after a day.
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    const ROUNDS: u64 = 3;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_idle_courier_asks_nothing_and_the_end_of_a_job_wakes_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&StoreConfig::new(directory.path())).await.unwrap();
+        let (url, mut came) = receiver();
+        let mut task = JoinSet::new();
+        task.spawn(run(store.clone(), policy(), DAY));
+        while store.looks_for_deliveries() == 0 {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..ROUNDS {
+            for _ in 0..30 {
+                run_job(&store, None).await;
+            }
+            let id = run_job(&store, Some(&url)).await;
+            assert!(came.recv().await.unwrap().contains(&id));
+        }
+        // At its start; then as it is woken, after what it found, and after the attempt.
+        let looks = store.looks_for_deliveries();
+        assert!(looks <= 1 + 3 * ROUNDS, "{looks} looks");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_others_entered_is_looked_for_now_and_then() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&StoreConfig::new(directory.path())).await.unwrap();
+        let idle = due(&store, AT_ONCE, LONGEST).await.unwrap();
+        assert_eq!(idle, (Vec::new(), LONGEST));
+        let id = run_job(&store, Some("http://127.0.0.1:9/")).await;
+        let (found, pause) = due(&store, AT_ONCE, LONGEST).await.unwrap();
+        assert_eq!((found[0].job.as_str(), pause), (id.as_str(), Duration::ZERO));
+        // Another process has it; should that die, it is due again.
+        assert_eq!(due(&store, AT_ONCE, LONGEST).await.unwrap(), (Vec::new(), LONGEST));
+        let soon = SystemTime::now() + Duration::from_secs(5);
+        let again = DeliveryOutcome::RetryAt(soon, "busy".to_owned());
+        store.settle_delivery(&id, again).await.unwrap();
+        let (none, pause) = due(&store, AT_ONCE, LONGEST).await.unwrap();
+        assert!(none.is_empty() && pause <= Duration::from_secs(5) && !pause.is_zero());
+    }
+}

@@ -1,0 +1,168 @@
+//! Which URLs may be called.
+
+use ureq::http::Uri;
+
+use warpgauge_model::HostPattern;
+
+/// Longest URL, bytes.
+const MAX_URL: usize = 2_048;
+
+/// Hosts that may be called, and the secret that signs.
+#[derive(Clone)]
+pub struct Policy {
+    hosts: Vec<HostPattern>,
+    secret: String,
+}
+
+/// Why a URL is not called.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// No hosts are allowed.
+    #[error(
+        "webhooks are off: the operator has to name hosts in server.webhook_hosts, e.g. \
+         [\"ci.example.org\"]"
+    )]
+    Off,
+    /// Nothing to sign with.
+    #[error(
+        "webhooks cannot be signed: the operator has to set server.webhook_secret \
+         (WARPGAUGE_WEBHOOK_SECRET)"
+    )]
+    NoSecret,
+    /// Not a URL, or not one of a kind that is called.
+    #[error(
+        "not a URL that can be called; expected http:// or https:// with a host, without a user, in \
+         at most {MAX_URL} bytes"
+    )]
+    Url,
+    /// A host that is not allowed.
+    #[error("{host} is none of the hosts that webhooks may be sent to (server.webhook_hosts)")]
+    Host {
+        /// Host and port.
+        host: String,
+    },
+}
+
+impl Policy {
+    /// URLs with these hosts, each as [`HostPattern::parse`] takes it; `secret` signs.
+    pub fn new(hosts: &[String], secret: &str) -> Self {
+        let hosts = hosts.iter().filter_map(|text| HostPattern::parse(text));
+        Self { hosts: hosts.collect(), secret: secret.to_owned() }
+    }
+
+    /// Whether this URL may be called.
+    ///
+    /// # Errors
+    /// Why not, and who can change that.
+    pub fn check(&self, url: &str) -> Result<(), Refused> {
+        if self.hosts.is_empty() {
+            return Err(Refused::Off);
+        }
+        if self.secret.is_empty() {
+            return Err(Refused::NoSecret);
+        }
+        let uri: Uri = Some(url)
+            .filter(|url| url.len() <= MAX_URL)
+            .and_then(|url| url.parse().ok())
+            .ok_or(Refused::Url)?;
+        let default_port = match uri.scheme_str() {
+            Some("http") => 80,
+            Some("https") => 443,
+            _ => return Err(Refused::Url),
+        };
+        let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else {
+            return Err(Refused::Url);
+        };
+        // A user could pass for the host in a log; a port that is none would be left out silently.
+        let port = match authority.as_str().strip_prefix(host) {
+            Some("") => None,
+            Some(rest) => Some(
+                rest.strip_prefix(':').and_then(|port| port.parse().ok()).ok_or(Refused::Url)?,
+            ),
+            None => return Err(Refused::Url),
+        };
+        if host.is_empty() {
+            return Err(Refused::Url);
+        }
+        if self.hosts.iter().any(|pattern| pattern.allows(host, port, default_port)) {
+            Ok(())
+        } else {
+            Err(Refused::Host { host: authority.as_str().to_owned() })
+        }
+    }
+
+    /// What signs.
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_config::{Config, DEFAULT_TOML};
+
+    fn policy(hosts: &[&str], secret: &str) -> Policy {
+        let mut config: Config = toml::from_str(DEFAULT_TOML).unwrap();
+        config.server.webhook_hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+        config.server.webhook_secret = secret.to_owned();
+        Policy::new(&config.server.webhook_hosts, &config.server.webhook_secret)
+    }
+
+    const SECRET: &str = "0123456789abcdef";
+
+    #[test]
+    fn without_hosts_or_secret_nothing_is_called() {
+        assert_eq!(policy(&[], SECRET).check("https://h/"), Err(Refused::Off));
+        assert_eq!(policy(&["h"], "").check("https://h/"), Err(Refused::NoSecret));
+    }
+
+    #[test]
+    fn only_listed_hosts_are_called() {
+        let policy = policy(&["ci.example", "*.hooks.example:*", "127.0.0.1:9"], SECRET);
+        for right in [
+            "https://ci.example/a?b=c",
+            "http://CI.example:80",
+            "http://a.hooks.example:8080/",
+            "http://127.0.0.1:9/",
+        ] {
+            assert_eq!(policy.check(right), Ok(()), "{right}");
+        }
+        for host in [
+            "http://127.0.0.1/",
+            "http://169.254.169.254/latest/meta-data",
+            "http://[::1]/",
+            "http://localhost:8000/",
+            "https://ci.example:22/",
+            "https://ci.example.evil.example/",
+            "https://hooks.example/",
+            "http://2130706433/",
+            "http://0x7f.1/",
+        ] {
+            assert!(matches!(policy.check(host), Err(Refused::Host { .. })), "{host}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_plain_http_url_is_refused() {
+        let policy = policy(&["ci.example:*"], SECRET);
+        let long = format!("https://ci.example/{}", "x".repeat(MAX_URL));
+        for wrong in [
+            "",
+            "ci.example",
+            "/path",
+            "ftp://ci.example/",
+            "file:///etc/passwd",
+            "https://user@ci.example/",
+            "https://ci.example@evil.example/",
+            "https://ci.example:70000/",
+            "https://ci.example:/",
+            "https://ci example/",
+            "https://ci.example/\r\nx: y",
+            "http://",
+            &long,
+        ] {
+            assert_eq!(policy.check(wrong), Err(Refused::Url), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Outputs compared with a reference's on the device, where that suffices.
+
+use super::buffers::{JobBuffer, SHIFT_STEP, restore_all};
+use super::captured::{Outputs, copy_outputs};
+use super::executor::Executor;
+use super::job::{Failed, JobResult, environment};
+use super::loaded::LoadedProgram;
+use super::verify::Oracle;
+use crate::protocol::Blame;
+use warpgauge_device::DeviceBuffer;
+use warpgauge_device::support::{Near, Support};
+use warpgauge_model::{DeviceKind, FailureCode};
+use warpgauge_validate::Filling;
+
+impl Oracle<'_, '_> {
+    /// What a launch left, on the host. `None`: it was compared on the device with what the references
+    /// leave for the same inputs, and is right.
+    pub(super) fn unless_right_on_device(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+    ) -> JobResult<Option<Outputs>> {
+        let Some(kept) = self.layout(executor, buffers) else {
+            return copy_outputs(executor, buffers).map(Some);
+        };
+        let scratch = self.scratch(executor, kept.bytes)?;
+        let memory = scratch.as_ref().or(executor.flush.as_ref()).ok_or_else(no_scratch)?;
+        let stream = &executor.stream;
+        for &(index, at) in &kept.places {
+            buffers[index].start_copy_to(memory, at, stream).map_err(environment)?;
+        }
+        let right = self.is_right(executor, buffers, (&kept, memory));
+        let left = match right {
+            Ok(true) => Ok(None),
+            Ok(false) => copied(executor, buffers, (&kept, memory)).map(Some),
+            Err(failed) => Err(failed),
+        };
+        memory.fill_range(0, kept.bytes, 0, stream).map_err(environment)?;
+        self.keep_scratch(scratch);
+        left
+    }
+
+    /// Where each checked output goes, if all can be compared on the device.
+    fn layout(&self, executor: &Executor, buffers: &[JobBuffer<'_>]) -> Option<Kept> {
+        if executor.device().kind != DeviceKind::Cuda || !self.checks.files.is_empty() {
+            return None;
+        }
+        let mut kept = Kept { places: Vec::new(), bytes: 0 };
+        for (index, tolerance) in &self.checks.tolerances.0 {
+            let buffer = buffers.get(*index)?;
+            let dtype = buffer.spec.dtype;
+            let wide = tolerance.atol > 0.0 || tolerance.rtol > 0.0;
+            // What was never written may match here, and must be told from what was.
+            if !Support::compares(dtype) || tolerance.allow_non_finite || wide && !dtype.is_float()
+            {
+                return None;
+            }
+            kept.places.push((*index, kept.bytes));
+            kept.bytes += buffer.len().next_multiple_of(SHIFT_STEP);
+        }
+        (kept.bytes > 0).then_some(kept)
+    }
+
+    fn is_right(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        (kept, memory): (&Kept, &DeviceBuffer),
+    ) -> JobResult<bool> {
+        let checks = self.checks;
+        let tools = executor.tools()?;
+        let mut compared = 0;
+        for (index, reference) in checks.references.iter().enumerate() {
+            self.run_reference(executor, buffers, index, reference)?;
+            for output in &reference.outputs {
+                let place = kept.places.iter().find(|(index, _)| index == output);
+                let (Some((_, at)), Some(tolerance)) = (place, checks.tolerances.of(*output))
+                else {
+                    continue;
+                };
+                let buffer = &buffers[*output];
+                let near = Near {
+                    atol: tolerance.atol,
+                    rtol: tolerance.rtol,
+                    allow_non_finite: tolerance.allow_non_finite,
+                };
+                let dtype = buffer.spec.dtype;
+                let count = (buffer.len() / dtype.size()) as u64;
+                let addresses = (memory.address() + *at as u64, buffer.address());
+                let found =
+                    tools.support.count_different(addresses, count, dtype, near, tools.stream);
+                if found.map_err(environment)? != Some(0) {
+                    return Ok(false);
+                }
+                compared += 1;
+            }
+        }
+        Ok(compared == kept.places.len())
+    }
+}
+
+/// Outputs of one launch, on the device.
+struct Kept {
+    /// Buffer, and where its content begins.
+    places: Vec<(usize, usize)>,
+    /// Size of all.
+    bytes: usize,
+}
+
+fn copied(
+    executor: &Executor,
+    buffers: &[JobBuffer<'_>],
+    (kept, memory): (&Kept, &DeviceBuffer),
+) -> JobResult<Outputs> {
+    let copy = |&(index, at): &(usize, usize)| {
+        let mut content = executor.pinned.take(buffers[index].len());
+        let copied = memory.copy_to_host(at, content.bytes_mut(), &executor.stream);
+        copied.map_err(environment)?;
+        Ok((index, content))
+    };
+    kept.places.iter().map(copy).collect()
+}
+
+fn no_scratch() -> Failed {
+    let text = "there is no memory to keep outputs in".to_owned();
+    Failed::new(FailureCode::InternalError, text, Blame::Environment)
+}
+
+/// Queues a reference on what the buffers show, as if it had just been loaded.
+pub(super) fn launch_reference(
+    executor: &Executor,
+    reference: &mut LoadedProgram,
+    buffers: &[JobBuffer<'_>],
+) -> JobResult<()> {
+    let tools = executor.tools()?;
+    reference.forget(tools.stream).map_err(environment)?;
+    restore_all(buffers, Filling::FIXED, tools).map_err(environment)?;
+    let launched = reference.launch(buffers, tools.stream);
+    launched.map_err(|error| Failed::device(error, Blame::Reference))
+}

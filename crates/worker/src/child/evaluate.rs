@@ -1,0 +1,234 @@
+//! A program launched, timed and verified, phase by phase.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use super::buffers::{Use, allocate_all};
+use super::captured;
+use super::job::{JobResult, Run, environment, timed};
+use super::loaded::LoadedProgram;
+use super::trials::{self, Inputs, Rig, Shown};
+use super::verify::{Oracle, nothing_else_touched};
+use crate::protocol::{Blame, EvaluatePlan, Evaluated, FromWorker};
+use warpgauge_model::{CacheState, LaunchCounts, WorkerTimings};
+use warpgauge_validate::Filling;
+
+/// Launches the candidate, and verifies each launch that is looked at before the next begins: then
+/// nothing of what is expected of it lies where it could reach it.
+pub(super) fn run(
+    run: &mut Run<'_, '_>,
+    plan: &EvaluatePlan,
+    told: &mut Evaluated,
+) -> JobResult<()> {
+    run.executor.arm_checks(plan.sanitize)?;
+    allocate_and_fill(run, plan)?;
+    let Run { executor, job, link, outcome, residue, buffers } = run;
+    let launches = &job.program.launches;
+    let mut program = timed(&mut outcome.timings.load_ms, || {
+        LoadedProgram::load(executor, launches, buffers, residue, Blame::Candidate)
+    })?;
+    outcome.function = program.facts;
+    let mut rig = Rig {
+        inputs: Inputs::new(buffers, may_move(plan)),
+        cache: plan.trials.as_ref().map_or(CacheState::Hot, |trials| trials.cache),
+        executor,
+        buffers,
+    };
+    // A server that is gone is noticed by the watchdog.
+    let _ = link.send(&FromWorker::Started);
+    let moving = rig.inputs.are_all_moving(rig.buffers);
+    let link = RefCell::new(&mut **link);
+    let mut oracle = Oracle::new(plan, residue, &link, moving);
+    let timings = &mut outcome.timings;
+    let directory = &job.directory;
+    let judged = judge(&mut rig, plan, &mut program, (&mut oracle, directory), timings, told);
+    told.audits = oracle.audits.clone();
+    oracle.retire();
+    program.retire(residue);
+    told.emulator_report = executor.emulator.and_then(|emulator| emulator.take_report());
+    executor.arm_checks(false)?;
+    let _ = link.borrow_mut().send(&FromWorker::Executed);
+    judged
+}
+
+/// The first launch, the second, and those that are timed.
+fn judge(
+    rig: &mut Rig<'_, '_>,
+    plan: &EvaluatePlan,
+    program: &mut LoadedProgram,
+    (oracle, directory): (&mut Oracle<'_, '_>, &Path),
+    timings: &mut WorkerTimings,
+    told: &mut Evaluated,
+) -> JobResult<()> {
+    if plan.count {
+        told.counts = count_launch(rig, plan, program)?;
+    }
+    let proven = is_proven(plan);
+    // Where nobody judges the outputs, they are what a caller gets who looks at them.
+    let filling = match proven {
+        true => Filling::not_a_number(rig.inputs.secret.bits()),
+        false => Filling::FIXED,
+    };
+    timed(&mut timings.execute_ms, || rig.launch_once(program, filling))?;
+    let right = first(rig, plan, filling, (oracle, directory), timings, told)?;
+    if proven {
+        rig.inputs.leave_contract();
+        let filling = Filling::number(rig.inputs.secret.bits());
+        let shown = timed(&mut timings.execute_ms, || rig.launch_once(program, filling))?;
+        let Rig { executor, buffers, .. } = rig;
+        timed(&mut timings.verify_ms, || {
+            oracle.aside(executor, |oracle| {
+                let outputs = captured::copy_outputs(executor, buffers)?;
+                let left = (&outputs, filling);
+                // A kernel that is wrong for the contract's inputs needs no further witness.
+                match right {
+                    true => oracle.second(executor, buffers, shown, left),
+                    false => oracle.settle(executor, buffers, shown, left, &mut told.checks),
+                }
+            })
+        })?;
+        tell_guarantees(rig, program, told);
+        if !right {
+            return Ok(());
+        }
+        measure(rig, plan, program, oracle, timings, told)?;
+        return match plan.lint {
+            true => timed(&mut timings.verify_ms, || lint(rig, oracle, shown, told)),
+            false => Ok(()),
+        };
+    }
+    tell_guarantees(rig, program, told);
+    rig.inputs.leave_contract();
+    measure(rig, plan, program, oracle, timings, told)
+}
+
+/// What keeps a launch from finding what an earlier one left.
+fn tell_guarantees(rig: &Rig<'_, '_>, program: &LoadedProgram, told: &mut Evaluated) {
+    told.inputs_moved = rig.inputs.are_moving();
+    told.state_wiped = !told.inputs_moved && program.is_forgetful();
+}
+
+/// What the first launch left: for the caller, and for the verdict. Returns whether it is right.
+fn first(
+    rig: &mut Rig<'_, '_>,
+    plan: &EvaluatePlan,
+    filling: Filling,
+    (oracle, directory): (&mut Oracle<'_, '_>, &Path),
+    timings: &mut WorkerTimings,
+    told: &mut Evaluated,
+) -> JobResult<bool> {
+    let Rig { executor, buffers, .. } = rig;
+    oracle.aside(executor, |oracle| {
+        let content = timed(&mut timings.d2h_ms, || {
+            let (content, hashed) = captured::capture(executor, buffers, plan)?;
+            told.outputs = hashed;
+            for output in &content {
+                told.outputs.push(captured::summarise(directory, plan, output)?);
+            }
+            told.outputs.sort_by_key(|output| output.buffer);
+            Ok(content)
+        })?;
+        timed(&mut timings.verify_ms, || {
+            oracle.first(executor, buffers, (&content, filling), &mut told.checks)
+        })
+    })
+}
+
+/// Warms up and times.
+fn measure(
+    rig: &mut Rig<'_, '_>,
+    plan: &EvaluatePlan,
+    program: &mut LoadedProgram,
+    oracle: &mut Oracle<'_, '_>,
+    timings: &mut WorkerTimings,
+    told: &mut Evaluated,
+) -> JobResult<()> {
+    let Some(trials) = &plan.trials else { return Ok(()) };
+    let link = oracle.link();
+    let mut progress = |samples: &[f32]| link.borrow_mut().progress(samples.len(), samples);
+    let measured = timed(&mut timings.execute_ms, || {
+        trials::measure(rig, program, trials, oracle, &mut progress)
+    })?;
+    let verify_ms = measured.verifying.as_secs_f64() * 1e3;
+    timings.device_busy_ms = measured.busy_ms;
+    timings.monitor_ms = measured.monitor_ms;
+    timings.verify_ms += verify_ms;
+    timings.execute_ms -= measured.monitor_ms + verify_ms;
+    told.samples_ms = measured.samples_ms;
+    told.batches = measured.batches;
+    told.warmup_launches = measured.warmup_launches;
+    told.warmup_stable = measured.warmup_stable;
+    told.stopped = measured.stopped;
+    told.health = measured.health;
+    told.settings = rig.executor.settings.clone();
+    told.empty_launch_ms = measured.empty_launch_ms;
+    // Of the launches that were not verified one may have reached beyond its outputs.
+    let Rig { executor, buffers, .. } = rig;
+    timed(&mut timings.verify_ms, || {
+        oracle.aside(executor, |_| nothing_else_touched(executor, buffers))
+    })
+}
+
+/// What would pass without doing the work. The candidate runs no more.
+fn lint(
+    rig: &mut Rig<'_, '_>,
+    oracle: &mut Oracle<'_, '_>,
+    shown: Shown,
+    told: &mut Evaluated,
+) -> JobResult<()> {
+    let Rig { executor, buffers, .. } = rig;
+    oracle.aside(executor, |oracle| {
+        let canonical = oracle.expect(executor, buffers, Shown::CANONICAL)?;
+        let other = match shown == Shown::CANONICAL {
+            true => None,
+            false => Some((shown, oracle.expect(executor, buffers, shown)?)),
+        };
+        told.weaknesses = oracle.lint(executor, buffers, &canonical, other.as_ref())?;
+        Ok(())
+    })
+}
+
+/// Whether outputs are checked, so that it is proven that all of them are written.
+fn is_proven(plan: &EvaluatePlan) -> bool {
+    !plan.checks.tolerances.is_empty()
+}
+
+/// Whether other random inputs would serve as well: what is expected must then be computed.
+fn may_move(plan: &EvaluatePlan) -> bool {
+    let fresh = plan.trials.as_ref().is_none_or(|trials| trials.fresh_inputs);
+    fresh && plan.checks.files.is_empty() && !plan.sanitize
+}
+
+/// One launch on the emulator for its counts alone, before any other.
+fn count_launch(
+    rig: &mut Rig<'_, '_>,
+    plan: &EvaluatePlan,
+    program: &mut LoadedProgram,
+) -> JobResult<Option<LaunchCounts>> {
+    let Some(emulator) = rig.executor.emulator else { return Ok(None) };
+    rig.executor.arm_checks(false)?;
+    emulator.set_counting(true).map_err(environment)?;
+    let launched = rig.launch_once(program, Filling::FIXED);
+    emulator.set_counting(false).map_err(environment)?;
+    launched?;
+    let counts = emulator.take_launch();
+    // As if it had not been.
+    program.forget(&rig.executor.stream).map_err(environment)?;
+    rig.executor.arm_checks(plan.sanitize)?;
+    Ok(counts)
+}
+
+fn allocate_and_fill(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<()> {
+    let Run { executor, job, outcome, buffers, .. } = run;
+    let tools = executor.tools()?;
+    let usage = Use {
+        copied: false,
+        // Where every access is checked, a band would hide one that misses its buffer by little.
+        guard: (!plan.sanitize).then(|| executor.guard_byte()),
+        shift: 0,
+        poisoned: true,
+    };
+    timed(&mut outcome.timings.h2d_ms, || {
+        allocate_all(&job.program.buffers, || usage, tools, buffers)
+    })
+}

@@ -1,0 +1,208 @@
+//! The device of a worker, and all that outlives a job.
+
+use std::rc::Rc;
+
+use super::buffers::Tools;
+use super::counters::Counters;
+use super::job::{Failed, JobResult, environment};
+use super::printed::Printed;
+use super::scrub::Residue;
+use super::secret::Secret;
+use super::{monitored, trials};
+use crate::protocol::Blame;
+use warpgauge_device::loader::Loaded;
+use warpgauge_device::support::{InitParams, Support};
+use warpgauge_device::{
+    BlockingKernel, Context, DeviceBuffer, DeviceError, EmulatorControl, EventPool, GpuMonitor,
+    GpuSettings, PinnedPool, SharedWipe, Staging, Stamps, Stream,
+};
+use warpgauge_model::{DeviceInfo, DeviceKind, FailureCode, Image};
+use warpgauge_tensor::{Dtype, InitKind, TensorInit};
+
+/// Page-locked memory kept for copies, bytes.
+const PINNED_BYTES: usize = 256 << 20;
+
+/// Guard bands hold a byte from 1 to this.
+const GUARD_BYTES: usize = 126;
+
+/// Size of the copies, hashes and fills that a new worker practises.
+const WARM_BYTES: usize = 4 << 20;
+
+/// A device, and all that outlives a job.
+pub(super) struct Executor {
+    pub(super) context: Context,
+    pub(super) stream: Stream,
+    pub(super) device: DeviceInfo,
+    pub(super) support: Option<Support>,
+    pub(super) pinned: Rc<PinnedPool>,
+    pub(super) events: EventPool,
+    /// Memory written between launches to push everything else out of L2.
+    pub(super) flush: Option<DeviceBuffer>,
+    pub(super) emulator: Option<EmulatorControl>,
+    pub(super) printed: Printed,
+    /// What only a GPU's timing needs; `None` on the emulated device.
+    pub(super) timing: Option<TimingAids>,
+    /// What reading hardware counters needs, in a worker that is for that.
+    pub(super) counters: Option<Counters>,
+    guard: u8,
+    /// The management library's view of the GPU; why not, where there is none.
+    pub(super) monitor: Result<GpuMonitor, String>,
+    /// What the GPU is set to.
+    pub(super) settings: Option<GpuSettings>,
+    /// Median time of a kernel that does nothing, milliseconds, once it was measured.
+    pub(super) empty_launch_ms: Option<f64>,
+}
+
+/// What keeps the host and earlier launches out of a GPU's timing, and tells its clock.
+pub(super) struct TimingAids {
+    pub blocking_kernel: BlockingKernel,
+    pub stamps: Stamps,
+    pub wipe: SharedWipe,
+}
+
+impl Executor {
+    /// Creates the context.
+    pub(super) fn open(
+        loaded: &Loaded,
+        ordinal: u32,
+        printed: Printed,
+    ) -> Result<Self, DeviceError> {
+        let mut device = loaded.driver.device_info(ordinal)?;
+        let context = loaded.driver.open(ordinal)?;
+        if let Some(emulator) = loaded.emulator {
+            // On at its start, and switched on again for the one launch that is counted.
+            emulator.set_counting(false)?;
+        }
+        let monitor = GpuMonitor::of(&device);
+        device.unmonitored = monitored::refusal(&monitor);
+        Ok(Self {
+            stream: Stream::new(&context)?,
+            support: None,
+            pinned: PinnedPool::new(&context, PINNED_BYTES),
+            events: EventPool::new(&context, 2 * trials::BATCH + 2)?,
+            flush: None,
+            emulator: loaded.emulator,
+            printed,
+            timing: None,
+            counters: None,
+            settings: monitor.as_ref().ok().map(GpuMonitor::settings),
+            monitor,
+            empty_launch_ms: None,
+            guard: 1 + Secret::new().below(GUARD_BYTES) as u8,
+            context,
+            device,
+        })
+    }
+
+    /// The device it holds.
+    pub(super) fn device(&self) -> &DeviceInfo {
+        &self.device
+    }
+
+    /// Loads the worker's own kernels and, if they are to be quick at once, practises them.
+    pub(super) fn load_support(
+        &mut self,
+        image: &Image,
+        practise: bool,
+    ) -> Result<(), DeviceError> {
+        self.support = Some(Support::load(&self.context, image, &self.device)?);
+        let practise = practise && self.device.kind == DeviceKind::Cuda;
+        if practise { self.warm_up() } else { Ok(()) }
+    }
+
+    /// Does once what is slow the first time, so that the first job of a spare that takes over is
+    /// as fast as any: page-locked memory, memory to flush L2, the driver's late loading of
+    /// kernels, local memory for scrubbing, and the threads that hash.
+    fn warm_up(&mut self) -> Result<(), DeviceError> {
+        let Some(support) = &self.support else { return Ok(()) };
+        let mut timing = TimingAids {
+            blocking_kernel: BlockingKernel::new(&self.context)?,
+            stamps: Stamps::new(&self.context, self.device.multiprocessors)?,
+            wipe: SharedWipe::new(&self.context, support)?,
+        };
+        let bytes = 2 * self.device.l2_bytes;
+        if bytes > 0 {
+            self.flush = Some(DeviceBuffer::new(&self.context, bytes, "flushing L2")?);
+        }
+        let staging = [WARM_BYTES, WARM_BYTES].map(|bytes| self.pinned.take(bytes));
+        let memory = DeviceBuffer::new(&self.context, WARM_BYTES as u64, "warming up")?;
+        let init = TensorInit::of_kind(InitKind::Randn);
+        if let Ok(params) = InitParams::new(&init, Dtype::Float32, "warm_up") {
+            let address = memory.address();
+            support.init(&params, Dtype::Float32, 0, WARM_BYTES, address, &self.stream)?;
+        }
+        support.first_difference(memory.address(), &memory, WARM_BYTES, &self.stream)?;
+        support.first_other(&[(memory.address(), WARM_BYTES)], 0, &self.stream)?;
+        timing.wipe.queue(&self.stream)?;
+        // After a blocking kernel nothing may be loaded: the driver would wait for the device for it.
+        timing.blocking_kernel.launch(support, &self.stream)?;
+        timing.blocking_kernel.release();
+        let target = self.pinned.take(timing.stamps.bytes());
+        timing.stamps.take(support, target, &self.stream)?.finish()?;
+        self.timing = Some(timing);
+        for staging in staging {
+            blake3::Hasher::new().update_rayon(staging.bytes());
+        }
+        let mut residue = Residue::default();
+        residue.take_memory(memory);
+        self.scrub(residue);
+        Ok(())
+    }
+
+    /// What filling and comparing buffers need.
+    pub(super) fn tools(&self) -> JobResult<Tools<'_>> {
+        let Some(support) = &self.support else {
+            let text = "the server sent a job before the worker's own kernels".to_owned();
+            return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment));
+        };
+        Ok(Tools {
+            context: &self.context,
+            stream: &self.stream,
+            support,
+            pinned: &self.pinned,
+            kind: self.device.kind,
+            // Scrubbed with everything else.
+            scratch: self.flush.as_ref(),
+        })
+    }
+
+    /// A byte for guard bands, other than those that outputs are poisoned with. It differs from
+    /// worker to worker.
+    pub(super) fn guard_byte(&self) -> u8 {
+        self.guard
+    }
+
+    /// Ends what a launch before may have asked of L2.
+    pub(super) fn reset_persisting_l2(&self) -> JobResult<()> {
+        self.context.reset_persisting_l2().map_err(environment)
+    }
+
+    /// Host memory for a reading of the clocks, where they can be read.
+    pub(super) fn stamp_staging(&self) -> Option<Staging> {
+        self.timing.as_ref().map(|aids| self.pinned.take(aids.stamps.bytes()))
+    }
+
+    /// Why clocks are low now: NVML's bits, where the driver tells.
+    pub(super) fn throttle_reasons(&self) -> Option<u64> {
+        self.monitor.as_ref().ok()?.throttle_reasons().ok()
+    }
+
+    /// Leaves accesses unchecked for a while, if they are checked; what was found stays.
+    pub(super) fn suspend_checks(&self, armed: bool) -> Result<(), DeviceError> {
+        self.emulator.filter(|_| armed).map_or(Ok(()), |emulator| emulator.set_sanitize(false))
+    }
+
+    /// Checks accesses again.
+    pub(super) fn resume_checks(&self, armed: bool) -> Result<(), DeviceError> {
+        self.emulator.filter(|_| armed).map_or(Ok(()), |emulator| emulator.set_sanitize(true))
+    }
+
+    /// Sets the emulator's checks and forgets what it has seen so far.
+    pub(super) fn arm_checks(&self, on: bool) -> JobResult<()> {
+        if let Some(emulator) = self.emulator {
+            emulator.set_sanitize(on).map_err(environment)?;
+            let _ = emulator.take_report();
+        }
+        Ok(())
+    }
+}

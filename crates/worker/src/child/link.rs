@@ -1,0 +1,102 @@
+//! The worker's end of its socket.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::frame::{self, FrameError};
+use crate::protocol::{FromWorker, TimesSoFar, ToWorker};
+use crate::rendezvous;
+use warpgauge_measure::Sorted;
+
+/// Messages that may wait. The server sends one job at a time.
+const INBOX: usize = 4;
+
+/// Shortest time between two progress messages.
+const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
+
+/// The connection to the server.
+pub(super) struct Link {
+    stream: UnixStream,
+    inbox: Receiver<ToWorker>,
+    last_progress: Option<Instant>,
+}
+
+impl Link {
+    /// Connects to the socket at `path`, or takes standard input, which is one, and starts the
+    /// thread that reads it.
+    ///
+    /// That thread is also the watchdog: it always waits on the socket, so it learns at once that
+    /// the server is gone, and ends the process even while the device hangs.
+    ///
+    /// # Errors
+    /// There is no such socket, standard input is none, or no thread can be started.
+    pub(super) fn open(path: Option<&Path>) -> io::Result<Self> {
+        let stream = match path {
+            Some(path) => rendezvous::connect(path)?,
+            None => UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?),
+        };
+        let mut reader = stream.try_clone()?;
+        let (sender, inbox) = sync_channel(INBOX);
+        std::thread::Builder::new().name("socket".to_owned()).spawn(move || {
+            while let Ok(message) = frame::read::<ToWorker>(&mut reader) {
+                if sender.send(message).is_err() {
+                    break;
+                }
+            }
+            end_now();
+        })?;
+        Ok(Self { stream, inbox, last_progress: None })
+    }
+
+    /// The next message; waits for it. `None`: there will be none.
+    pub(super) fn next(&mut self) -> Option<ToWorker> {
+        self.inbox.recv().ok()
+    }
+
+    /// The next message, if it comes within `time` or the connection ends within it.
+    pub(super) fn next_within(&mut self, time: Duration) -> Option<Option<ToWorker>> {
+        match self.inbox.recv_timeout(time) {
+            Ok(message) => Some(Some(message)),
+            Err(RecvTimeoutError::Disconnected) => Some(None),
+            Err(RecvTimeoutError::Timeout) => None,
+        }
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// The server is gone, or the message is too large.
+    pub(super) fn send(&mut self, message: &FromWorker) -> Result<(), FrameError> {
+        frame::write(&mut self.stream, message)
+    }
+
+    /// Tells how many trials are done and what their times are so far, but not too often. A server
+    /// that is gone is the watchdog's business.
+    pub(super) fn progress(&mut self, trials: usize, samples_ms: &[f32]) {
+        let due = self.last_progress.is_none_or(|last| last.elapsed() >= PROGRESS_PERIOD);
+        if due {
+            self.last_progress = Some(Instant::now());
+            let times = times_so_far(samples_ms);
+            let _ = self.send(&FromWorker::Progress { trials: trials as u32, times });
+        }
+    }
+}
+
+/// `None` where there are too few for an interval.
+fn times_so_far(samples_ms: &[f32]) -> Option<TimesSoFar> {
+    let samples = samples_ms.iter().map(|&ms| f64::from(ms)).collect::<Vec<_>>();
+    let sorted = Sorted::new(&samples)?;
+    Some(TimesSoFar { median_ms: sorted.median(), ci_ms: sorted.median_ci95()? })
+}
+
+/// Ends the process without running exit handlers, which could wait for the device.
+fn end_now() -> ! {
+    let _ = kill_process(getpid(), Signal::KILL);
+    std::process::abort()
+}

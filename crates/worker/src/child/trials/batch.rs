@@ -1,0 +1,229 @@
+//! Launches in batches, each prepared, timed and perhaps verified before the next.
+
+use super::inputs::{Inputs, Shown};
+use crate::child::buffers::{JobBuffer, Tools, restore_all};
+use crate::child::executor::{Executor, TimingAids};
+use crate::child::job::{JobResult, candidate, environment};
+use crate::child::loaded::LoadedProgram;
+use warpgauge_device::{
+    ClockReading, DeviceBuffer, DeviceError, Event, Staging, Stamp, clock_between,
+};
+use warpgauge_model::CacheState;
+use warpgauge_validate::Filling;
+
+/// Most launches of one batch: there are so many pairs of events.
+pub(in crate::child) const BATCH: usize = 256;
+
+/// What launches run on, and under which conditions.
+pub(in crate::child) struct Rig<'a, 'job> {
+    pub executor: &'a mut Executor,
+    pub buffers: &'a mut [JobBuffer<'job>],
+    pub inputs: Inputs,
+    /// State of L2 at each launch.
+    pub cache: CacheState,
+}
+
+/// Whether a kernel finds what its launches before left in its variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::child) enum Memory {
+    /// It does, as in its later life: it must be right all the same.
+    Kept,
+    /// It does not, so that no launch can count, replay or skip.
+    Wiped,
+}
+
+/// A launch that has ended and is to be verified; its outputs are where it left them.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::child) struct Audit {
+    /// Place among the launches of its kind, from 0.
+    pub trial: usize,
+    pub shown: Shown,
+    /// What its outputs held before.
+    pub filling: Filling,
+}
+
+/// Verifies launches, each before the next begins. What it wrote to the device is gone when it returns.
+pub(in crate::child) trait Judge {
+    /// Whether to verify the launch with this place in its batch.
+    fn takes(&mut self, index: usize) -> bool;
+
+    /// Verifies a launch that has ended.
+    fn verify(
+        &mut self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        audit: Audit,
+    ) -> JobResult<()>;
+}
+
+/// Where nobody verifies.
+pub(in crate::child) struct NoJudge;
+
+impl Judge for NoJudge {
+    fn takes(&mut self, _: usize) -> bool {
+        false
+    }
+
+    fn verify(&mut self, _: &Executor, _: &mut [JobBuffer<'_>], _: Audit) -> JobResult<()> {
+        Ok(())
+    }
+}
+
+/// What a batch yields.
+#[derive(Default)]
+pub(in crate::child) struct Batch {
+    /// Time of each launch, milliseconds.
+    pub samples_ms: Vec<f32>,
+    pub busy_ms: f64,
+    pub clock: Option<ClockReading>,
+}
+
+impl Rig<'_, '_> {
+    /// One launch that is not timed, on outputs that hold `filling`; waits for it.
+    pub(in crate::child) fn launch_once(
+        &mut self,
+        arm: &mut LoadedProgram,
+        filling: Filling,
+    ) -> JobResult<Shown> {
+        let tools = self.executor.tools()?;
+        let shown = self.inputs.advance(self.buffers, tools)?;
+        restore_all(self.buffers, filling, tools).map_err(environment)?;
+        arm.launch(self.buffers, tools.stream).map_err(candidate)?;
+        tools.stream.synchronize().map_err(candidate)?;
+        Ok(shown)
+    }
+
+    /// Runs `count` launches, each on restored buffers and with the kernel's variables as they were
+    /// after loading. Each has ended, and was verified if the judge takes it, before anything of the
+    /// next is written.
+    pub(in crate::child) fn run(
+        &mut self,
+        arm: &mut LoadedProgram,
+        count: usize,
+        judge: &mut dyn Judge,
+    ) -> JobResult<Batch> {
+        self.run_with(arm, count, judge, Memory::Wiped)
+    }
+
+    /// As [`Self::run`]; `memory` says whether the kernel finds what it left in its variables.
+    pub(in crate::child) fn run_with(
+        &mut self,
+        arm: &mut LoadedProgram,
+        count: usize,
+        judge: &mut dyn Judge,
+        memory: Memory,
+    ) -> JobResult<Batch> {
+        let count = count.clamp(1, BATCH);
+        let stamps = [0, 1].map(|_| self.executor.stamp_staging());
+        // Out of the executor for the time of the batch: the rest of it is borrowed beside them.
+        let mut aids = self.executor.timing.take();
+        let stamps = self.launch_all(arm, count, (judge, memory), stamps, aids.as_mut());
+        if let Some(aids) = &aids {
+            aids.blocking_kernel.release();
+        }
+        self.executor.timing = aids;
+        self.collect(count, stamps?)
+    }
+
+    fn launch_all(
+        &mut self,
+        arm: &mut LoadedProgram,
+        count: usize,
+        (judge, memory): (&mut dyn Judge, Memory),
+        stamps: [Option<Staging>; 2],
+        mut aids: Option<&mut TimingAids>,
+    ) -> JobResult<Option<[Stamp; 2]>> {
+        let executor = &*self.executor;
+        let tools = executor.tools()?;
+        let (stream, support) = (tools.stream, tools.support);
+        let flush = match self.cache {
+            CacheState::Cold => executor.flush.as_ref(),
+            CacheState::Hot => None,
+        };
+        let (first, last, pairs) = split(executor.events.events());
+        first.record(stream).map_err(candidate)?;
+        let [before, after] = stamps;
+        let stamp = |aids: &Option<&mut TimingAids>, staging: Option<Staging>| {
+            let taken = match (aids, staging) {
+                (Some(aids), Some(staging)) => aids.stamps.take(support, staging, stream).map(Some),
+                _ => Ok(None),
+            };
+            taken.map_err(candidate)
+        };
+        let before = stamp(&aids, before)?;
+        for (index, [start, end]) in pairs.iter().take(count).enumerate() {
+            let shown = self.inputs.advance(self.buffers, tools)?;
+            let filling = self.inputs.filling();
+            let wiped = memory == Memory::Wiped;
+            self.queue(arm, tools, (filling, wiped), flush, [start, end], aids.as_deref_mut())
+                .map_err(candidate)?;
+            end.synchronize().map_err(candidate)?;
+            if judge.takes(index) {
+                let audit = Audit { trial: index, shown, filling };
+                judge.verify(executor, self.buffers, audit)?;
+            }
+        }
+        let after = stamp(&aids, after)?;
+        last.record(stream).map_err(candidate)?;
+        Ok(before.zip(after).map(<[Stamp; 2]>::from))
+    }
+
+    /// Queues one timed launch.
+    fn queue(
+        &self,
+        arm: &mut LoadedProgram,
+        tools: Tools<'_>,
+        (filling, wiped): (Filling, bool),
+        flush: Option<&DeviceBuffer>,
+        [start, end]: [&Event; 2],
+        mut aids: Option<&mut TimingAids>,
+    ) -> Result<(), DeviceError> {
+        let (stream, support) = (tools.stream, tools.support);
+        if wiped {
+            arm.forget(stream)?;
+            // Inputs that move leave nothing of use in shared memory.
+            if let (false, Some(aids)) = (self.inputs.are_moving(), &mut aids) {
+                aids.wipe.queue(stream)?;
+            }
+        }
+        restore_all(self.buffers, filling, tools)?;
+        flush.map_or(Ok(()), |flush| flush.fill(0, stream))?;
+        if let Some(aids) = &mut aids {
+            // The blocking kernel right before the first event: after anything else, what the device
+            // does between the two is part of the time (0.5 µs after a fill). What is queued before
+            // the device stands there takes longer too (0.7 µs).
+            aids.blocking_kernel.launch(support, stream)?;
+        }
+        start.record(stream)?;
+        arm.launch(self.buffers, stream)?;
+        end.record(stream)?;
+        if let Some(aids) = &aids {
+            aids.blocking_kernel.release();
+        }
+        Ok(())
+    }
+
+    fn collect(&self, count: usize, stamps: Option<[Stamp; 2]>) -> JobResult<Batch> {
+        let (first, last, pairs) = split(self.executor.events.events());
+        last.synchronize().map_err(candidate)?;
+        let mut batch = Batch {
+            busy_ms: f64::from(last.elapsed_ms_since(first).map_err(candidate)?),
+            ..Batch::default()
+        };
+        for [start, end] in pairs.iter().take(count) {
+            batch.samples_ms.push(end.elapsed_ms_since(start).map_err(candidate)?);
+        }
+        if let Some([before, after]) = stamps {
+            let before = before.finish().map_err(environment)?;
+            let after = after.finish().map_err(environment)?;
+            batch.clock = clock_between(&before, &after);
+        }
+        Ok(batch)
+    }
+}
+
+/// The first event, the last, and the pairs between.
+fn split(events: &[Event]) -> (&Event, &Event, &[[Event; 2]]) {
+    let ([first, last], pairs) = events.split_first_chunk::<2>().expect("2 * BATCH + 2 events");
+    (first, last, pairs.as_chunks().0)
+}

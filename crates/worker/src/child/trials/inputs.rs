@@ -1,0 +1,89 @@
+//! What each launch finds in the random inputs.
+//!
+//! A kernel that keeps results from launch to launch gains nothing if no launch sees what another saw,
+//! and if what the next will see exists nowhere yet. So random inputs are drawn anew for each launch,
+//! from a seed that nobody knows, once the launch before has ended.
+
+use crate::child::buffers::{JobBuffer, Seed, Tools};
+use crate::child::job::JobResult;
+use crate::child::secret::Secret;
+use warpgauge_contract::Role;
+use warpgauge_validate::Filling;
+
+/// What one launch found: enough to show it to a reference kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::child) struct Shown {
+    /// Seed of all random content.
+    pub seed: Seed,
+}
+
+impl Shown {
+    /// What the contract describes.
+    pub(in crate::child) const CANONICAL: Self = Self { seed: Seed::Contract };
+}
+
+/// Chooses inputs.
+pub(in crate::child) struct Inputs {
+    pub secret: Secret,
+    /// Whether inputs change at all.
+    moving: bool,
+    /// Whether the contract's own are behind us.
+    secret_ones: bool,
+}
+
+impl Inputs {
+    /// Inputs as the contract has them; `may_move`: other random numbers would serve as well.
+    pub(in crate::child) fn new(buffers: &[JobBuffer<'_>], may_move: bool) -> Self {
+        Self {
+            secret: Secret::new(),
+            moving: may_move && buffers.iter().any(JobBuffer::is_random),
+            secret_ones: false,
+        }
+    }
+
+    /// Whether launches see different inputs.
+    pub(in crate::child) fn are_moving(&self) -> bool {
+        self.moving
+    }
+
+    /// Whether all inputs do. Otherwise an output may follow from those alone that stay, so that what was
+    /// right once is right again.
+    pub(in crate::child) fn are_all_moving(&self, buffers: &[JobBuffer<'_>]) -> bool {
+        let given = |buffer: &&JobBuffer<'_>| buffer.spec.role != Role::Output;
+        self.moving && buffers.iter().filter(given).all(JobBuffer::is_random)
+    }
+
+    /// From here on each launch finds random numbers of its own, where they may move.
+    pub(in crate::child) fn leave_contract(&mut self) {
+        self.secret_ones = true;
+    }
+
+    /// What the outputs of the next launch hold before it.
+    pub(in crate::child) fn filling(&mut self) -> Filling {
+        Filling::drawn(self.secret.bits())
+    }
+
+    /// Writes the inputs of the next launch. The launch before must have ended: what is queued is in
+    /// memory that it could read.
+    pub(in crate::child) fn advance(
+        &mut self,
+        buffers: &mut [JobBuffer<'_>],
+        tools: Tools<'_>,
+    ) -> JobResult<Shown> {
+        if !self.moving || !self.secret_ones {
+            return Ok(Shown::CANONICAL);
+        }
+        let seed = Seed::Secret(self.secret.bits());
+        buffers.iter_mut().try_for_each(|buffer| buffer.reseed(seed, tools))?;
+        Ok(Shown { seed })
+    }
+}
+
+/// Makes the buffers hold what a launch found, written anew.
+pub(in crate::child) fn present(
+    shown: Shown,
+    buffers: &mut [JobBuffer<'_>],
+    tools: Tools<'_>,
+) -> JobResult<()> {
+    buffers.iter_mut().try_for_each(|buffer| buffer.show(shown.seed, tools))
+}

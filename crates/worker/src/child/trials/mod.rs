@@ -1,0 +1,247 @@
+//! Warm-up and timed launches.
+//!
+//! A trial is: inputs that no launch saw before → the kernel's variables as after loading → outputs
+//! poisoned → L2 flushed (cold) → blocking kernel → event, launch, event → perhaps verification. The
+//! blocking kernel holds the device back until the host has queued all of the launch. Nothing of a
+//! trial is written before the trial before it has ended. Trials come in batches; the cycle counters
+//! of all multiprocessors are read before and after each.
+//!
+//! While it warms up a kernel keeps its variables: results of the first of these launches are
+//! verified, and show a kernel that is not right in every launch. When it is timed it keeps nothing,
+//! so that it cannot know which launches are which.
+
+use std::time::{Duration, Instant};
+
+mod batch;
+mod inputs;
+
+use batch::Memory;
+pub(super) use batch::{Audit, BATCH, Judge, NoJudge, Rig};
+pub(super) use inputs::{Inputs, Shown, present};
+
+use super::job::{JobResult, environment, timed};
+use super::loaded::LoadedProgram;
+use crate::protocol::{BatchFacts, TrialPlan};
+use warpgauge_device::{GpuHealth, GpuMonitor};
+use warpgauge_measure::{Decision, Sorted, StopReason, WARMUP_BATCH, decide, is_stable};
+use warpgauge_model::DeviceKind;
+use warpgauge_validate::Filling;
+
+/// Warm-up ends this long after its planned end, whatever happened: seconds.
+const WARMUP_GRACE_S: f64 = 0.5;
+
+/// Longest time that a batch should take, so that progress is seen and a stop is near: seconds.
+const BATCH_S: f64 = 0.2;
+
+/// Longest time of one step of the warm-up, seconds.
+const WARMUP_STEP_S: f64 = 0.025;
+
+/// Launches of the warm-up whose results are verified.
+const HISTORY_LAUNCHES: usize = 10;
+
+/// Longest time that these take on the emulated device, which needs no other warm-up: seconds.
+const HISTORY_S: f64 = 0.5;
+
+/// Launches of a kernel that does nothing.
+const EMPTY_LAUNCHES: usize = 40;
+
+/// What measuring yields.
+#[derive(Default)]
+pub(super) struct Measured {
+    /// Time of each launch, milliseconds, in launch order.
+    pub samples_ms: Vec<f32>,
+    pub batches: Vec<BatchFacts>,
+    pub warmup_launches: u32,
+    /// Whether the warm-up ended because times were stable.
+    pub warmup_stable: bool,
+    pub busy_ms: f64,
+    /// Wall time of verification.
+    pub verifying: Duration,
+    pub stopped: Option<StopReason>,
+    /// How the GPU was before the first and after the last timed launch.
+    pub health: Option<[GpuHealth; 2]>,
+    /// Median time of a kernel that does nothing, milliseconds.
+    pub empty_launch_ms: Option<f64>,
+    /// Wall time of asking how the GPU is, milliseconds.
+    pub monitor_ms: f64,
+}
+
+/// Warms up and measures as planned.
+pub(super) fn measure(
+    rig: &mut Rig<'_, '_>,
+    arm: &mut LoadedProgram,
+    plan: &TrialPlan,
+    judge: &mut dyn Referee,
+    progress: &mut dyn FnMut(&[f32]),
+) -> JobResult<Measured> {
+    let mut measured = Measured::default();
+    rig.executor.reset_persisting_l2()?;
+    measured.empty_launch_ms = empty_launch(rig)?;
+    let each = warm_up(rig, arm, plan, judge, &mut measured)?;
+    let before = health(rig, &mut measured);
+    trials(rig, arm, (plan, each), judge, &mut measured, progress)?;
+    measured.health = before.zip(health(rig, &mut measured)).map(<[GpuHealth; 2]>::from);
+    Ok(measured)
+}
+
+fn health(rig: &Rig<'_, '_>, measured: &mut Measured) -> Option<GpuHealth> {
+    timed(&mut measured.monitor_ms, || rig.executor.monitor.as_ref().ok().map(GpuMonitor::health))
+}
+
+/// What a launch takes that does nothing, under the same conditions: the floor below which no time
+/// can be. Measured once for a worker.
+fn empty_launch(rig: &mut Rig<'_, '_>) -> JobResult<Option<f64>> {
+    if rig.executor.empty_launch_ms.is_none() && rig.executor.timing.is_some() {
+        let mut arm = match &rig.executor.support {
+            Some(support) => LoadedProgram::empty(support).map_err(environment)?,
+            None => return Ok(None),
+        };
+        let cache = rig.cache;
+        let inputs = Inputs::new(&[], false);
+        let mut bare = Rig { executor: &mut *rig.executor, buffers: &mut [], inputs, cache };
+        // The first loads the kernel.
+        bare.launch_once(&mut arm, Filling::FIXED)?;
+        let samples = bare.run(&mut arm, EMPTY_LAUNCHES, &mut NoJudge)?.samples_ms;
+        let samples = samples.into_iter().map(f64::from).collect::<Vec<_>>();
+        rig.executor.empty_launch_ms = Sorted::new(&samples).map(|sorted| sorted.median());
+    }
+    Ok(rig.executor.empty_launch_ms)
+}
+
+/// Launches until the planned time has passed and times are stable. Returns the wall time that one
+/// launch took at the end, preparation included.
+fn warm_up(
+    rig: &mut Rig<'_, '_>,
+    arm: &mut LoadedProgram,
+    plan: &TrialPlan,
+    judge: &mut dyn Referee,
+    measured: &mut Measured,
+) -> JobResult<Duration> {
+    let start = Instant::now();
+    let emulated = rig.executor.device().kind == DeviceKind::Emulator;
+    let (mut medians, mut spread) = (Vec::new(), 0.0_f64);
+    let mut count = 1;
+    loop {
+        let step = Instant::now();
+        let count_now = count.min(BATCH);
+        let before = measured.warmup_launches as usize;
+        let verified = HISTORY_LAUNCHES.saturating_sub(before).min(count_now);
+        judge.begin(Phase::WarmUp, before, (0..verified).collect());
+        let batch = rig.run_with(arm, count_now, judge, Memory::Kept)?;
+        let spent = judge.spent();
+        measured.verifying += spent;
+        let each = step.elapsed().saturating_sub(spent) / count_now as u32;
+        measured.warmup_launches += count_now as u32;
+        measured.busy_ms += batch.busy_ms;
+        let samples = batch.samples_ms.iter().map(|&ms| f64::from(ms)).collect::<Vec<_>>();
+        spread = spread.max(relative_spread(&samples));
+        medians.extend(Sorted::new(&samples).map(|sorted| sorted.median()));
+        // Verification warms nothing.
+        let passed = start.elapsed().saturating_sub(measured.verifying).as_secs_f64();
+        // The emulated device has neither clocks nor caches to warm.
+        if emulated {
+            let left = HISTORY_LAUNCHES.saturating_sub(measured.warmup_launches as usize);
+            if left == 0 || passed >= HISTORY_S {
+                return Ok(each);
+            }
+            count = launches_in(each, HISTORY_S).min(left);
+            continue;
+        }
+        measured.warmup_stable = is_stable(&medians, spread);
+        if passed >= plan.min_warmup_s && measured.warmup_stable
+            || passed >= plan.min_warmup_s + WARMUP_GRACE_S
+        {
+            return Ok(each);
+        }
+        count = launches_in(each, WARMUP_STEP_S).min(WARMUP_BATCH as usize);
+    }
+}
+
+/// What launches are for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The kernel warms up, and keeps its variables.
+    #[default]
+    WarmUp,
+    /// It is timed.
+    Timed,
+}
+
+/// A judge that is told what comes.
+pub(super) trait Referee: Judge {
+    /// Launches of this phase begin, after `before` others of it; of the batch, those at these places
+    /// (ascending) are to be verified.
+    fn begin(&mut self, phase: Phase, before: usize, places: Vec<usize>);
+
+    /// Wall time that verification took since then.
+    fn spent(&self) -> Duration;
+}
+
+fn trials(
+    rig: &mut Rig<'_, '_>,
+    arm: &mut LoadedProgram,
+    (plan, mut each): (&TrialPlan, Duration),
+    judge: &mut dyn Referee,
+    measured: &mut Measured,
+    progress: &mut dyn FnMut(&[f32]),
+) -> JobResult<()> {
+    let start = Instant::now();
+    let verified_before = measured.verifying;
+    loop {
+        let done = measured.samples_ms.len();
+        let verifying = measured.verifying.saturating_sub(verified_before);
+        let elapsed_s = start.elapsed().saturating_sub(verifying).as_secs_f64();
+        let target = match decide(&plan.stop, &measured.samples_ms, elapsed_s) {
+            Decision::Continue { next_look } => next_look as usize,
+            Decision::Stop(reason) => {
+                measured.stopped = Some(reason);
+                return Ok(());
+            }
+        };
+        let count = launches_in(each, BATCH_S).min(target - done).min(BATCH);
+        // Some of every batch, so that no part of the trials is beyond suspicion.
+        let share = (plan.audits as usize * count).div_ceil(target.max(1));
+        let places = rig.inputs.secret.choose(share, count);
+        judge.begin(Phase::Timed, done, places);
+        let began = Instant::now();
+        let batch = rig.run(arm, count, judge)?;
+        let spent = judge.spent();
+        measured.verifying += spent;
+        each = began.elapsed().saturating_sub(spent) / count as u32;
+        measured.busy_ms += batch.busy_ms;
+        measured.batches.push(BatchFacts {
+            trials: batch.samples_ms.len() as u32,
+            clock: batch.clock,
+            throttle_reasons: rig.executor.throttle_reasons(),
+        });
+        measured.samples_ms.extend(batch.samples_ms);
+        progress(&measured.samples_ms);
+    }
+}
+
+/// Standard deviation of samples over their median, from the quartiles, so that a single late launch
+/// does not make everything look alike: the quartiles of a normal distribution are 1.349 σ apart.
+fn relative_spread(samples: &[f64]) -> f64 {
+    let sorted = Sorted::new(samples).filter(|sorted| sorted.median() > 0.0);
+    sorted.map_or(0.0, |s| (s.percentile(75.0) - s.percentile(25.0)) / 1.349 / s.median())
+}
+
+/// Launches of `each` that fit into `time_s`, 1 to [`BATCH`].
+fn launches_in(each: Duration, time_s: f64) -> usize {
+    let count = time_s / each.as_secs_f64().max(1e-9);
+    (count as usize).clamp(1, BATCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_follow_the_time_a_launch_takes() {
+        let size = |each_ms, time_s| launches_in(Duration::from_millis(each_ms), time_s);
+        assert_eq!(size(1, 0.2), 200);
+        assert_eq!(size(0, 0.2), BATCH);
+        assert_eq!(size(1000, 0.2), 1);
+        assert_eq!(size(1, 0.0), 1);
+    }
+}

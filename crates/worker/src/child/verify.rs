@@ -1,0 +1,466 @@
+//! What a launch left: everything written that should be, nothing else touched, and expectations met.
+//!
+//! Each launch is verified before the next begins, from where it left its outputs; what was computed for
+//! it is gone by then, or is of no use to a launch with other inputs.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use super::assigned::Assigned;
+use super::audit::launch_reference;
+use super::buffers::{JobBuffer, bytes_of, rewrite_inputs};
+use super::captured::Outputs;
+use super::executor::Executor;
+use super::intact;
+use super::job::{Failed, JobResult, environment};
+use super::link::Link;
+use super::loaded::LoadedProgram;
+use super::scrub::Residue;
+use super::trials::{Audit, Judge, Phase, Referee, Shown, present};
+use crate::protocol::{
+    AuditFacts, Blame, Checks, EvaluatePlan, FromWorker, OutputCheck, ReferenceRun,
+};
+use warpgauge_device::{DeviceBuffer, MappedFile, Staging};
+use warpgauge_model::FailureCode;
+use warpgauge_validate::{Comparison, Filling, Reason, ReasonCode, ResolvedTolerance, Trace};
+
+/// A verification above this time does not count for the time limit of the candidate.
+const WORTH_TELLING: Duration = Duration::from_millis(2);
+
+/// What is expected, by buffer.
+pub(super) type Expectations = Vec<(usize, Expected)>;
+
+/// Who knows what is right, and tells whether launches are.
+pub(super) struct Oracle<'a, 'l> {
+    pub checks: &'a Checks,
+    residue: &'a mut Residue,
+    link: &'a RefCell<&'l mut Link>,
+    /// Whether accesses of the candidate are checked; those of references are not.
+    sanitize: bool,
+    /// Whether launches find nothing but inputs of their own, so that what was right for one is of no use
+    /// to another.
+    moving: bool,
+    /// Loaded at first use, in the plan's order.
+    pub(super) references: Vec<LoadedProgram>,
+    /// Memory for outputs where that to flush L2 with is too small.
+    scratch: Option<DeviceBuffer>,
+    /// What launches left of their fillings, by buffer.
+    traces: Vec<(usize, Trace)>,
+    /// Timed launches that were verified, and that were to be.
+    pub audits: AuditFacts,
+    /// Whether verification takes so long that the server is told of it.
+    slow: bool,
+    assigned: Assigned,
+}
+
+/// Expected content of a buffer.
+pub(super) enum Expected {
+    File(MappedFile),
+    Computed(Staging),
+}
+
+impl Expected {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Expected::File(file) => file.bytes(),
+            Expected::Computed(content) => content.bytes(),
+        }
+    }
+}
+
+impl<'a, 'l> Oracle<'a, 'l> {
+    pub(super) fn new(
+        plan: &'a EvaluatePlan,
+        residue: &'a mut Residue,
+        link: &'a RefCell<&'l mut Link>,
+        moving: bool,
+    ) -> Self {
+        Self {
+            checks: &plan.checks,
+            residue,
+            link,
+            sanitize: plan.sanitize,
+            moving,
+            references: Vec::new(),
+            scratch: None,
+            traces: Vec::new(),
+            audits: AuditFacts::default(),
+            slow: true,
+            assigned: Assigned::default(),
+        }
+    }
+
+    /// The connection to the server.
+    pub(super) fn link(&self) -> &'a RefCell<&'l mut Link> {
+        self.link
+    }
+
+    /// Gives up the references.
+    pub(super) fn retire(self) {
+        for reference in self.references {
+            reference.retire(self.residue);
+        }
+        self.scratch.into_iter().for_each(|memory| self.residue.take_memory(memory));
+    }
+
+    /// Memory of so many bytes, taken out while it is used; `None`: that to flush L2 with serves.
+    pub(super) fn scratch(
+        &mut self,
+        executor: &Executor,
+        bytes: usize,
+    ) -> JobResult<Option<DeviceBuffer>> {
+        if executor.flush.as_ref().is_some_and(|flush| flush.len() >= bytes) {
+            return Ok(None);
+        }
+        match self.scratch.take() {
+            Some(memory) => Ok(Some(memory)),
+            None => DeviceBuffer::new(&executor.context, bytes as u64, "verifying outputs")
+                .map(Some)
+                .map_err(environment),
+        }
+    }
+
+    /// Takes it back.
+    pub(super) fn keep_scratch(&mut self, memory: Option<DeviceBuffer>) {
+        self.scratch = memory;
+    }
+
+    /// Does what is not the candidate's doing, while its time limit stands still.
+    pub(super) fn aside<T>(
+        &mut self,
+        executor: &Executor,
+        work: impl FnOnce(&mut Self) -> JobResult<T>,
+    ) -> JobResult<T> {
+        // A server that is gone is noticed by the watchdog.
+        let _ = self.link.borrow_mut().send(&FromWorker::Verifying);
+        let done = self.apart(executor, work);
+        let _ = self.link.borrow_mut().send(&FromWorker::Resumed);
+        done
+    }
+
+    /// Does what is not the candidate's doing: its accesses are not checked, and nothing stays behind
+    /// that a later launch with the same inputs could copy.
+    fn apart<T>(
+        &mut self,
+        executor: &Executor,
+        work: impl FnOnce(&mut Self) -> JobResult<T>,
+    ) -> JobResult<T> {
+        executor.suspend_checks(self.sanitize).map_err(environment)?;
+        let done = work(self);
+        executor.resume_checks(self.sanitize).map_err(environment)?;
+        if !self.moving {
+            executor.pinned.scrub();
+        }
+        done
+    }
+
+    /// What is expected for the inputs shown, by buffer.
+    pub(super) fn expect(
+        &mut self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        shown: Shown,
+    ) -> JobResult<Expectations> {
+        let mut expected = Vec::new();
+        for (buffer, path) in &self.checks.files {
+            let spec = buffers.get(*buffer).map(|buffer| buffer.spec);
+            let spec = spec.ok_or_else(|| unknown(*buffer))?;
+            let file = MappedFile::open(path, bytes_of(spec)?).map_err(|error| {
+                let text = format!("read the expected content of {}: {error}", spec.name);
+                Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
+            })?;
+            expected.push((*buffer, Expected::File(file)));
+        }
+        let checks = self.checks;
+        if !checks.references.is_empty() {
+            present(shown, buffers, executor.tools()?)?;
+        }
+        for (index, reference) in checks.references.iter().enumerate() {
+            self.run_reference(executor, buffers, index, reference)?;
+            for &buffer in &reference.outputs {
+                let content = computed(executor, buffers, buffer)?;
+                expected.push((buffer, Expected::Computed(content)));
+            }
+        }
+        Ok(expected)
+    }
+
+    /// Runs a reference kernel on what the buffers show, and waits for it. Inputs are as they were
+    /// before: that a reference changes one is no fault of the candidate's.
+    pub(super) fn run_reference(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        index: usize,
+        reference: &ReferenceRun,
+    ) -> JobResult<()> {
+        let blame = Blame::Reference;
+        if index == self.references.len() {
+            let arm =
+                LoadedProgram::load(executor, &reference.launches, buffers, self.residue, blame)?;
+            self.references.push(arm);
+        }
+        launch_reference(executor, &mut self.references[index], buffers)?;
+        let ended = executor.stream.synchronize();
+        ended.map_err(|error| Failed::device(error, blame))?;
+        rewrite_inputs(buffers, executor.tools()?).map_err(environment)
+    }
+
+    fn compare(
+        &self,
+        buffers: &[JobBuffer<'_>],
+        buffer: usize,
+        (actual, filling): (&Outputs, Filling),
+        expected: &Expected,
+    ) -> JobResult<(Comparison, Trace)> {
+        let actual = actual.iter().find(|(index, _)| *index == buffer);
+        let (Some(tolerance), Some((_, actual)), Some(compared)) =
+            (self.checks.tolerances.of(buffer), actual, buffers.get(buffer))
+        else {
+            return Err(unknown(buffer));
+        };
+        Ok(compare(compared, tolerance, (actual.bytes(), filling), expected.bytes()))
+    }
+
+    /// The first launch, which had the contract's inputs: the verdict of each output. Returns whether
+    /// all are right.
+    pub(super) fn first(
+        &mut self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        left: (&Outputs, Filling),
+        told: &mut Vec<OutputCheck>,
+    ) -> JobResult<bool> {
+        nothing_else_touched(executor, buffers)?;
+        let mut right = true;
+        for (buffer, expected) in self.expect(executor, buffers, Shown::CANONICAL)? {
+            let (judged, trace) = self.compare(buffers, buffer, left, &expected)?;
+            right &= judged.passed;
+            if judged.passed {
+                self.note(
+                    &buffers[buffer].spec.name,
+                    buffer,
+                    (&trace, &judged),
+                    "the first launch",
+                )?;
+            } else {
+                self.traces.push((buffer, trace));
+            }
+            told.push(OutputCheck { buffer, comparison: judged });
+        }
+        Ok(right)
+    }
+
+    /// The second launch, on other inputs where they may differ, is right too.
+    pub(super) fn second(
+        &mut self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        shown: Shown,
+        left: (&Outputs, Filling),
+    ) -> JobResult<()> {
+        nothing_else_touched(executor, buffers)?;
+        for (buffer, expected) in self.expect(executor, buffers, shown)? {
+            let (comparison, trace) = self.compare(buffers, buffer, left, &expected)?;
+            let name = &buffers[buffer].spec.name;
+            self.note(name, buffer, (&trace, &comparison), "the second launch")?;
+            let Some(text) = warpgauge_validate::validation_error(name, &comparison) else {
+                continue;
+            };
+            let (code, when) = if shown == Shown::CANONICAL {
+                (ReasonCode::DependsOnHistory, "right at the first launch, but at the second")
+            } else {
+                (ReasonCode::WrongForOtherSeeds, "right for the contract's seeds, but for others")
+            };
+            return Err(Failed::reason(Reason::new(code, format!("{when} {text}"))));
+        }
+        Ok(())
+    }
+
+    /// Whether elements that are wrong were never written, where one launch cannot tell: the second
+    /// had another filling.
+    pub(super) fn settle(
+        &mut self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        shown: Shown,
+        left: (&Outputs, Filling),
+        checks: &mut [OutputCheck],
+    ) -> JobResult<()> {
+        let open = |traces: &[(usize, Trace)], check: &OutputCheck| {
+            let comparison = &check.comparison;
+            let trace = traces.iter().find(|(buffer, _)| *buffer == check.buffer);
+            !comparison.passed
+                && comparison.unwritten == 0
+                && trace.is_some_and(|(_, trace)| trace.held > 0)
+        };
+        if !checks.iter().any(|check| open(&self.traces, check)) {
+            return Ok(());
+        }
+        for (buffer, expected) in self.expect(executor, buffers, shown)? {
+            let Some(check) = checks.iter_mut().find(|check| check.buffer == buffer) else {
+                continue;
+            };
+            let found = self.traces.iter().find(|(index, _)| *index == buffer).map(|found| found.1);
+            let Some(first) = found.filter(|_| open(&self.traces, check)) else { continue };
+            let (_, mut both) = self.compare(buffers, buffer, left, &expected)?;
+            both.add(&first);
+            if both.is_reason() {
+                check.comparison.unwritten = first.held;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what a launch left of its filling. Unwritten elements count whatever share of mismatches
+    /// is allowed.
+    fn note(
+        &mut self,
+        name: &str,
+        buffer: usize,
+        (trace, comparison): (&Trace, &Comparison),
+        launch: &str,
+    ) -> JobResult<()> {
+        let known = self.traces.iter_mut().find(|(index, _)| *index == buffer);
+        let all = match known {
+            Some((_, all)) => {
+                all.add(trace);
+                *all
+            }
+            None => {
+                self.traces.push((buffer, *trace));
+                *trace
+            }
+        };
+        if trace.held > 0 && all.is_proof() {
+            return Err(unwritten(name, trace, comparison, launch));
+        }
+        Ok(())
+    }
+
+    /// A launch that was not the first, from what it left in the buffers.
+    fn later(
+        &mut self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        audit: Audit,
+    ) -> JobResult<()> {
+        nothing_else_touched(executor, buffers)?;
+        let Some(actual) = self.unless_right_on_device(executor, buffers)? else { return Ok(()) };
+        let (code, before, after) = match self.assigned.phase {
+            Phase::WarmUp => {
+                (ReasonCode::DependsOnHistory, "right at first, but in launch", "of the warm-up")
+            }
+            Phase::Timed => (
+                ReasonCode::OutputVariesBetweenTrials,
+                "right when not timed, but in launch",
+                "timed",
+            ),
+        };
+        let trial = self.assigned.trial(audit.trial);
+        for (buffer, expected) in self.expect(executor, buffers, audit.shown)? {
+            let left = (&actual, audit.filling);
+            let (comparison, trace) = self.compare(buffers, buffer, left, &expected)?;
+            let name = &buffers[buffer].spec.name;
+            let launch = format!("launch {trial} {after}");
+            self.note(name, buffer, (&trace, &comparison), &launch)?;
+            if let Some(text) = warpgauge_validate::validation_error(name, &comparison) {
+                let text = format!("{before} {trial} {after}: {text}");
+                return Err(Failed::reason(Reason::new(code, text)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Judge for Oracle<'_, '_> {
+    fn takes(&mut self, index: usize) -> bool {
+        !self.checks.tolerances.is_empty() && self.assigned.takes(index)
+    }
+
+    fn verify(
+        &mut self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        audit: Audit,
+    ) -> JobResult<()> {
+        let timed = self.assigned.phase == Phase::Timed;
+        if !self.assigned.has_time(executor.device().kind) {
+            self.audits.skipped += u32::from(timed);
+            return Ok(());
+        }
+        let began = Instant::now();
+        let later = |this: &mut Self| this.later(executor, buffers, audit);
+        // What is quick is not worth two messages; they cost as much.
+        let verified = match self.slow {
+            true => self.aside(executor, later),
+            false => self.apart(executor, later),
+        };
+        let took = began.elapsed();
+        self.slow = took > WORTH_TELLING;
+        self.assigned.took(took);
+        self.audits.done += u32::from(timed);
+        verified
+    }
+}
+
+impl Referee for Oracle<'_, '_> {
+    fn begin(&mut self, phase: Phase, before: usize, places: Vec<usize>) {
+        self.assigned.begin(phase, before, places);
+    }
+
+    fn spent(&self) -> Duration {
+        self.assigned.spent_on_batch()
+    }
+}
+
+/// Nothing is written that should not be.
+pub(super) fn nothing_else_touched(
+    executor: &Executor,
+    buffers: &[JobBuffer<'_>],
+) -> JobResult<()> {
+    intact::guards_intact(executor, buffers)?;
+    intact::inputs_unchanged(executor, buffers)
+}
+
+/// An output beside what is expected of it, and what is left of its filling.
+pub(super) fn compare(
+    output: &JobBuffer<'_>,
+    tolerance: &ResolvedTolerance,
+    (actual, filling): (&[u8], Filling),
+    expected: &[u8],
+) -> (Comparison, Trace) {
+    let filling = output.is_poisoned().then_some(filling);
+    let (dtype, shape) = (output.spec.dtype, &output.spec.shape);
+    warpgauge_validate::compare_traced(dtype, shape, actual, expected, filling, tolerance)
+}
+
+fn computed(executor: &Executor, buffers: &[JobBuffer<'_>], buffer: usize) -> JobResult<Staging> {
+    let source = buffers.get(buffer).ok_or_else(|| unknown(buffer))?;
+    let mut content = executor.pinned.take(source.len());
+    source
+        .copy_to_host(content.bytes_mut(), &executor.stream)
+        .map_err(|error| Failed::device(error, Blame::Reference))?;
+    Ok(content)
+}
+
+/// That elements of an output were never written in a launch.
+pub(super) fn unwritten(
+    output: &str,
+    trace: &Trace,
+    comparison: &Comparison,
+    launch: &str,
+) -> Failed {
+    let text = format!(
+        "output `{output}`: {} of {} elements were never written ({launch}); a kernel must write \
+         every element in every launch, whatever share of mismatches is allowed, and what it is to \
+         keep needs role `inout`",
+        trace.held, comparison.elements
+    );
+    Failed::reason(Reason::new(ReasonCode::OutputUnwritten, text))
+}
+
+fn unknown(buffer: usize) -> Failed {
+    let text = format!("buffer {buffer} is to be checked, but is no output with a tolerance");
+    Failed::new(FailureCode::InternalError, text, Blame::Environment)
+}

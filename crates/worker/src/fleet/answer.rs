@@ -1,0 +1,41 @@
+//! A worker's answer, as the one who asked wants it.
+
+use crate::protocol::{Blame, Plan, RunFailure, RunOutcome};
+
+use warpgauge_model::FailureCode;
+
+/// What a worker told, or why it told nothing.
+pub(super) type Answer = Result<RunOutcome, RunFailure>;
+
+/// The outcome of a task of one kind. An answer to another is a defect, which is said.
+pub(super) fn outcome_of<P: Plan>(answer: Answer) -> RunOutcome<P::Told> {
+    let RunOutcome { failure, timings, printed, function, told } = match answer {
+        Ok(outcome) => outcome,
+        Err(failure) => return failure.into(),
+    };
+    let Some(told) = P::told(told) else {
+        return RunOutcome::from(RunFailure {
+            code: FailureCode::InternalError,
+            message: "the worker answered another task than it was given; this is a defect of \
+                      warpgauge"
+                .to_owned(),
+            blame: Blame::Environment,
+        });
+    };
+    RunOutcome { failure, timings, printed, function, told }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{EvaluatePlan, PairPlan, Paired, TaskOutcome};
+
+    #[test]
+    fn an_answer_to_another_task_is_a_failure_of_ours() {
+        let told = TaskOutcome::Paired(Paired::default());
+        let outcome = RunOutcome::<()>::default().map(|()| told);
+        assert!(outcome_of::<PairPlan>(Ok(outcome.clone())).failure.is_none());
+        let failure = outcome_of::<EvaluatePlan>(Ok(outcome)).failure.unwrap();
+        assert_eq!((failure.code, failure.blame), (FailureCode::InternalError, Blame::Environment));
+    }
+}

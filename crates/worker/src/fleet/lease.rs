@@ -1,0 +1,223 @@
+//! A device, for one job after another of the same owner.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::answer::{Answer, outcome_of};
+use super::one_shot::{self, OneShot, OneShotEnd};
+use super::process::Worker;
+use super::slot::Work;
+use super::{Fleet, Grant, RunEvent};
+use crate::protocol::{Blame, Job, Plan, RunFailure, RunOutcome};
+use warpgauge_model::{DeviceInfo, FailureCode};
+use warpgauge_telemetry::telemetry;
+
+/// Longest time for which an answer is held back until the device has a worker again.
+const REPLACEMENT_LIMIT: Duration = Duration::from_millis(800);
+
+/// A leased device. Dropping it gives the device back; dropping it while a job runs kills the
+/// worker that runs it.
+pub struct Lease {
+    pub(super) fleet: Arc<Fleet>,
+    pub(super) slot: usize,
+    /// `None` after it was lost.
+    worker: Option<Worker>,
+    device: DeviceInfo,
+    queued: Duration,
+    since: Instant,
+}
+
+impl Lease {
+    pub(super) fn new(fleet: Arc<Fleet>, grant: Grant, queued: Duration) -> Self {
+        let device = grant.worker.device().clone();
+        let Grant { slot, worker } = grant;
+        telemetry().leased(device.ordinal, queued);
+        Self { fleet, slot, worker: Some(worker), device, queued, since: Instant::now() }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &DeviceInfo {
+        &self.device
+    }
+
+    /// How long the lease waited in the queue.
+    pub fn queue_wait(&self) -> Duration {
+        self.queued
+    }
+
+    /// Runs a job. `time_limit` counts from the candidate's first launch. `fresh`: in a process
+    /// that has run nothing before and will run nothing after.
+    ///
+    /// What goes wrong is in the outcome: a worker that hangs is killed and reported as `timeout`,
+    /// one that dies as `worker_died`.
+    pub async fn run<P: Plan>(
+        &mut self,
+        job: Job<P>,
+        time_limit: Duration,
+        fresh: bool,
+        on_event: &(dyn Fn(RunEvent) + Send + Sync),
+    ) -> RunOutcome<P::Told> {
+        outcome_of::<P>(self.run_any(job.any(), time_limit, fresh, on_event).await)
+    }
+
+    async fn run_any(
+        &mut self,
+        job: Job,
+        time_limit: Duration,
+        fresh: bool,
+        on_event: &(dyn Fn(RunEvent) + Send + Sync),
+    ) -> Answer {
+        self.make_ready(fresh).await?;
+        let mut stop = self.fleet.stop.subscribe();
+        let worker = self.worker.as_mut().ok_or_else(unavailable)?;
+        let outcome = tokio::select! {
+            outcome = worker.run(job, time_limit, on_event) => outcome,
+            // An error means that the fleet is gone, which holds us: it cannot be.
+            _ = stop.wait_for(|&stop| stop) => Err(RunFailure {
+                code: FailureCode::ShuttingDown,
+                message: "the server is shutting down; the job was stopped".to_owned(),
+                blame: Blame::Environment,
+            }),
+        };
+        let lost = !(worker.is_scrubbing() || worker.is_idle());
+        if fresh || lost {
+            self.lose();
+        }
+        if lost {
+            self.replacement().await;
+        }
+        outcome
+    }
+
+    /// Runs a job in a process of its own that `shot`'s tool starts and watches. The device's
+    /// workers wait meanwhile.
+    pub async fn run_under<P: Plan>(&mut self, shot: &OneShot, job: Job<P>) -> OneShotEnd<P::Told> {
+        // What is still being scrubbed would be seen, or would wait.
+        if let Some(worker) = &mut self.worker
+            && worker.settle().await.is_err()
+        {
+            self.lose();
+        }
+        let plan = &self.fleet.plans[self.slot];
+        let (answer, tool) =
+            one_shot::run(plan, shot, job.any(), self.fleet.stop.subscribe()).await;
+        OneShotEnd { outcome: outcome_of::<P>(answer), tool }
+    }
+
+    /// Waits until the device has a ready worker again, which it has at once where a spare stands
+    /// by. So a job that costs a worker pays for it with its own time, and the next job with none,
+    /// even when crashes follow each other faster than workers start.
+    async fn replacement(&self) {
+        let mut arrivals = self.fleet.lock().slots[self.slot].arrivals.subscribe();
+        let staffed = async {
+            loop {
+                arrivals.mark_unchanged();
+                {
+                    let state = self.fleet.lock();
+                    let slot = &state.slots[self.slot];
+                    if state.closing || slot.has_ready() || slot.failure().is_some() {
+                        return;
+                    }
+                }
+                if arrivals.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        // Whoever waits for an answer should not wait for a machine that has become slow.
+        let _ = tokio::time::timeout(REPLACEMENT_LIMIT, staffed).await;
+    }
+
+    /// Gets a worker that can take the job.
+    async fn make_ready(&mut self, fresh: bool) -> Result<(), RunFailure> {
+        if let Some(worker) = &mut self.worker
+            && let Err(reason) = worker.settle().await
+        {
+            tracing::info!(device = self.device.ordinal, %reason, "a worker is replaced");
+            self.lose();
+        }
+        let used = self.worker.as_ref().is_some_and(|worker| worker.jobs() > 0);
+        if self.worker.is_some() && !(fresh && used) {
+            return Ok(());
+        }
+        let mut changed = {
+            let state = self.fleet.lock();
+            state.slots[self.slot].arrivals.subscribe()
+        };
+        // The spare if there is one; else the next that is started.
+        if let Some(worker) = self.worker.take() {
+            let mut state = self.fleet.lock();
+            let slot = &mut state.slots[self.slot];
+            match slot.take_unused() {
+                Some(spare) => {
+                    slot.put_ready(worker);
+                    self.worker = Some(spare);
+                    return Ok(());
+                }
+                // Its place is needed for one that is unused.
+                None => slot.lost_one(),
+            }
+        }
+        loop {
+            changed.mark_unchanged();
+            {
+                let mut state = self.fleet.lock();
+                if state.closing {
+                    return Err(unavailable());
+                }
+                let slot = &mut state.slots[self.slot];
+                if let Some(worker) = slot.take_unused() {
+                    self.worker = Some(worker);
+                    return Ok(());
+                }
+                if let Some(reason) = slot.failure() {
+                    return Err(RunFailure { message: reason.to_owned(), ..unavailable() });
+                }
+            }
+            if changed.changed().await.is_err() {
+                return Err(unavailable());
+            }
+        }
+    }
+
+    /// Drops the worker, which kills it if it lives, and has another one started.
+    fn lose(&mut self) {
+        if self.worker.take().is_some() {
+            self.fleet.lock().slots[self.slot].lost_one();
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let held = self.since.elapsed();
+        let (fleet, slot) = (Arc::clone(&self.fleet), self.slot);
+        match self.worker.take() {
+            Some(mut worker) if worker.is_scrubbing() => {
+                // The device is busy until it is scrubbed.
+                fleet.lock().slots[slot].set_work(Work::CleanUp);
+                let runtime = fleet.runtime.clone();
+                runtime.spawn(async move {
+                    let settled = worker.settle().await;
+                    if let Err(reason) = &settled {
+                        tracing::info!(device = worker.device().ordinal, %reason, "a worker is replaced");
+                    }
+                    fleet.give_back(slot, Some(worker).filter(|_| settled.is_ok()), true, held);
+                });
+            }
+            Some(mut worker) => {
+                let usable = worker.is_idle();
+                fleet.give_back(slot, Some(worker).filter(|_| usable), true, held);
+            }
+            None => fleet.give_back(slot, None, false, held),
+        }
+    }
+}
+
+fn unavailable() -> RunFailure {
+    RunFailure {
+        code: FailureCode::WorkerUnavailable,
+        message: "no worker could be started on the device".to_owned(),
+        blame: Blame::Environment,
+    }
+}

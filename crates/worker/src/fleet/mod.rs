@@ -1,0 +1,294 @@
+//! The server's side: workers, started and replaced, and devices, leased.
+//!
+//! Every device has one worker and, if wanted, a hot spare: creating a context takes a third of a
+//! second, taking over takes nothing. A worker that hangs or loses its context is killed with its
+//! process group; the spare is the worker from then on, and a new spare is started in its place.
+//! A device runs one job at a time, whatever the number of its workers.
+
+mod answer;
+mod asked;
+mod costs;
+mod kind;
+mod lease;
+mod one_shot;
+mod plan;
+mod probe;
+mod process;
+mod profiler;
+mod restart;
+mod slot;
+mod spawner;
+mod system;
+mod types;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
+
+use crate::queue::{Need, WaitQueue, retry_after};
+use warpgauge_model::DeviceInfo;
+use warpgauge_telemetry::telemetry;
+
+use kind::{WorkerKind, WorkerProgram};
+pub use lease::Lease;
+pub use one_shot::{OneShot, OneShotEnd};
+pub use plan::chip_of;
+use process::{StartPlan, Worker};
+pub use profiler::CounterClaim;
+use slot::{Slot, Work};
+use spawner::Spawner;
+pub use types::{
+    DeviceChoice, DeviceState, DeviceStatus, FleetConfig, FleetError, LeaseError, RunEvent,
+    SupportSource,
+};
+
+/// The devices of this host and their workers.
+pub struct Fleet {
+    state: Mutex<State>,
+    /// How to start a worker of each device.
+    plans: Vec<StartPlan>,
+    /// Where CUPTI may be, for each device.
+    cupti: Vec<Vec<PathBuf>>,
+    /// Whose turn it is to read counters: a machine's serve one process at a time.
+    counters: Arc<tokio::sync::Mutex<()>>,
+    /// True from the moment at which running jobs are to be stopped.
+    stop: watch::Sender<bool>,
+    /// Where a lease that is dropped has its device scrubbed.
+    runtime: Handle,
+}
+
+/// A ticket of the queue: a lease is handed over through it.
+type Ticket = oneshot::Sender<Result<Grant, LeaseError>>;
+
+/// A device handed to a waiter.
+struct Grant {
+    slot: usize,
+    worker: Worker,
+}
+
+/// Whoever waits for a lease. Dropped when a device was handed over and not taken yet, it gives the
+/// device back.
+struct Waiting {
+    fleet: Arc<Fleet>,
+    answer: oneshot::Receiver<Result<Grant, LeaseError>>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // From here on nothing can be handed over; what was is either found now or was taken.
+        self.answer.close();
+        if let Ok(Ok(grant)) = self.answer.try_recv() {
+            drop(Lease::new(Arc::clone(&self.fleet), grant, Duration::ZERO));
+        }
+    }
+}
+
+struct State {
+    slots: Vec<Slot>,
+    queue: WaitQueue<Ticket>,
+    closing: bool,
+    /// Moving average of the time a lease is held.
+    mean_lease: Duration,
+}
+
+impl Fleet {
+    /// Finds the devices and begins to start their workers; leases wait for them.
+    ///
+    /// # Errors
+    /// There is no device as asked for; the message says what to do.
+    pub async fn start(
+        config: FleetConfig,
+        support: SupportSource,
+    ) -> Result<Arc<Self>, FleetError> {
+        let found = probe::find(&config).await?;
+        let spawner = Spawner::start().map_err(FleetError::Thread)?;
+        let plan = |device: &DeviceInfo| StartPlan {
+            program: WorkerProgram {
+                path: config.program.clone(),
+                emulator: found.emulator.clone(),
+                run_dir: config.run_dir.clone(),
+            },
+            kind: WorkerKind::Timing,
+            device: device.ordinal,
+            start_timeout: config.start_timeout,
+            support: Arc::clone(&support),
+            spawner: spawner.clone(),
+        };
+        let cupti = |device: &DeviceInfo| {
+            warpgauge_device::cupti::for_driver(&config.cupti, device.target.driver_version)
+        };
+        let cupti = found.devices.iter().map(cupti).collect();
+        let plans: Vec<StartPlan> = found.devices.iter().map(plan).collect();
+        let workers = if config.hot_spare { 2 } else { 1 };
+        let slots = found.devices.into_iter().map(|device| Slot::new(device, workers)).collect();
+        let state = Mutex::new(State {
+            slots,
+            queue: WaitQueue::new(config.queue_capacity),
+            closing: false,
+            mean_lease: Duration::from_millis(100),
+        });
+        let stop = watch::Sender::new(false);
+        let runtime = Handle::current();
+        let fleet = Arc::new(Self {
+            counters: Arc::default(),
+            state,
+            plans: plans.clone(),
+            cupti,
+            stop,
+            runtime,
+        });
+        for (index, plan) in plans.into_iter().enumerate() {
+            tokio::spawn(slot::keep_staffed(Arc::downgrade(&fleet), index, plan));
+        }
+        Ok(fleet)
+    }
+
+    /// Every device.
+    pub fn devices(&self) -> Vec<DeviceStatus> {
+        self.lock().slots.iter().map(Slot::status).collect()
+    }
+
+    /// Leases that wait.
+    pub fn waiting(&self) -> usize {
+        self.lock().queue.len()
+    }
+
+    /// Waits for a device that meets `need`, after those who came before.
+    ///
+    /// # Errors
+    /// As [`LeaseError`] says.
+    pub async fn lease(self: &Arc<Self>, need: &Need) -> Result<Lease, LeaseError> {
+        let asked = Instant::now();
+        let (ticket, answer) = oneshot::channel();
+        self.lock().enqueue(need.clone(), ticket, asked)?;
+        let mut waiting = Waiting { fleet: Arc::clone(self), answer };
+        let grant = (&mut waiting.answer).await.map_err(|_| LeaseError::ShuttingDown)??;
+        Ok(Lease::new(Arc::clone(self), grant, asked.elapsed()))
+    }
+
+    /// Refuses new leases, lets running jobs go on for `grace`, then stops them and ends all
+    /// workers, each once it has cleaned up after the job whose answer it gave.
+    pub async fn shutdown(&self, grace: Duration) {
+        let mut slots = {
+            let mut state = self.lock();
+            state.closing = true;
+            for waiter in state.queue.remove_where(|_| true) {
+                let _ = waiter.ticket.send(Err(LeaseError::ShuttingDown));
+            }
+            for slot in &state.slots {
+                slot.changed.send_modify(|()| ());
+                slot.arrivals.send_modify(|()| ());
+            }
+            state.slots.iter().map(|slot| slot.work.subscribe()).collect::<Vec<_>>()
+        };
+        let jobs_ended = async {
+            for slot in &mut slots {
+                // An error means that the slot is gone, and with it the job.
+                let _ = slot.wait_for(|work| *work != Work::Lease).await;
+            }
+        };
+        if tokio::time::timeout(grace, jobs_ended).await.is_err() {
+            tracing::warn!(?grace, "jobs still run after the grace period: stopping them");
+        }
+        self.stop.send_replace(true);
+        for slot in &mut slots {
+            let _ = slot.wait_for(|work| *work != Work::CleanUp).await;
+        }
+        for slot in &mut self.lock().slots {
+            slot.dismiss_all();
+        }
+    }
+
+    fn give_back(&self, slot: usize, worker: Option<Worker>, had_worker: bool, held: Duration) {
+        // Before the next lease of the device begins.
+        telemetry().released(self.plans[slot].device);
+        self.lock().give_back(slot, worker, had_worker, held);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn enqueue(&mut self, need: Need, ticket: Ticket, now: Instant) -> Result<(), LeaseError> {
+        if self.closing {
+            return Err(LeaseError::ShuttingDown);
+        }
+        self.check_need(&need)?;
+        // Those who gave up do not count.
+        self.queue.remove_where(|waiter| waiter.ticket.is_closed());
+        self.queue.push(need, ticket, now);
+        self.dispatch();
+        if self.queue.pop_surplus().is_some() {
+            let waiting = self.queue.len();
+            let retry_after = retry_after(waiting, self.slots.len(), self.mean_lease);
+            return Err(LeaseError::QueueFull { waiting, retry_after });
+        }
+        Ok(())
+    }
+
+    fn check_need(&self, need: &Need) -> Result<(), LeaseError> {
+        let mut suitable = self.slots.iter().filter(|slot| need.is_met_by(&slot.info)).peekable();
+        if suitable.peek().is_none() {
+            return Err(LeaseError::NoSuchDevice { need: Box::new(need.clone()) });
+        }
+        let mut failure = None;
+        for slot in suitable {
+            match slot.failure() {
+                None => return Ok(()),
+                Some(reason) => failure = Some((slot.info.ordinal, reason.to_owned())),
+            }
+        }
+        failure.map_or(Ok(()), |(device, reason)| Err(LeaseError::Failed { device, reason }))
+    }
+
+    /// Hands free devices to waiters, in order.
+    fn dispatch(&mut self) {
+        let Self { slots, queue, .. } = self;
+        for (index, slot) in slots.iter_mut().enumerate() {
+            while let Some(worker) = slot.take_ready() {
+                let Some(waiter) = queue.take_for(&slot.info) else {
+                    slot.put_ready(worker);
+                    break;
+                };
+                match waiter.ticket.send(Ok(Grant { slot: index, worker })) {
+                    Ok(()) => slot.set_work(Work::Lease),
+                    // The waiter gave up; the next one then.
+                    Err(Ok(grant)) => slot.put_ready(grant.worker),
+                    Err(Err(_)) => {}
+                }
+            }
+        }
+    }
+
+    /// Tells waiters that no device is left for them.
+    fn refuse_hopeless(&mut self) {
+        let waiters = self.queue.remove_where(|_| true);
+        for waiter in waiters {
+            match self.check_need(&waiter.need) {
+                Err(error) => {
+                    let _ = waiter.ticket.send(Err(error));
+                }
+                Ok(()) => self.queue.push(waiter.need, waiter.ticket, waiter.since),
+            }
+        }
+    }
+
+    /// A lease ended after `held`. `had_worker`: it had one until now, and gives it back, or not.
+    fn give_back(&mut self, slot: usize, worker: Option<Worker>, had_worker: bool, held: Duration) {
+        self.mean_lease = (self.mean_lease * 7 + held) / 8;
+        let closing = self.closing;
+        let slot = &mut self.slots[slot];
+        match worker {
+            Some(worker) if !closing => slot.put_ready(worker),
+            _ if had_worker => slot.lost_one(),
+            _ => {}
+        }
+        slot.set_work(Work::None);
+        self.dispatch();
+    }
+}

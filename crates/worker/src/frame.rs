@@ -1,0 +1,195 @@
+//! Frames: a length in four bytes, little-endian, then a MessagePack document.
+
+use std::io::{self, Read, Write};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::protocol::MAX_FRAME_BYTES;
+
+/// Why a frame could not be sent or received.
+#[derive(Debug, Error)]
+pub enum FrameError {
+    /// The other side closed the connection between two frames.
+    #[error("the connection was closed")]
+    Closed,
+    /// Reading or writing failed, or the connection ended inside a frame.
+    #[error("the connection broke: {0}")]
+    Io(#[source] io::Error),
+    /// Larger than a frame may be.
+    #[error("a frame of {bytes} bytes; the limit is {MAX_FRAME_BYTES}")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// It cannot be encoded.
+    #[error("encode a frame: {0}")]
+    Encode(#[source] rmp_serde::encode::Error),
+    /// It is not the message expected.
+    #[error("decode a frame: {0}")]
+    Decode(#[source] rmp_serde::decode::Error),
+}
+
+/// A message with its length in front.
+///
+/// # Errors
+/// It is larger than a frame may be.
+pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
+    let mut frame = vec![0; 4];
+    // With field names: types that leave out empty fields cannot be read back without.
+    rmp_serde::encode::write_named(&mut frame, message).map_err(FrameError::Encode)?;
+    let bytes = frame.len() - 4;
+    if bytes > MAX_FRAME_BYTES {
+        return Err(FrameError::TooLarge { bytes });
+    }
+    frame[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
+    Ok(frame)
+}
+
+/// The message in the bytes after the length.
+///
+/// # Errors
+/// It is not the message expected.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FrameError> {
+    rmp_serde::from_slice(bytes).map_err(FrameError::Decode)
+}
+
+fn checked_length(prefix: [u8; 4]) -> Result<usize, FrameError> {
+    let bytes = u32::from_le_bytes(prefix) as usize;
+    if bytes > MAX_FRAME_BYTES {
+        return Err(FrameError::TooLarge { bytes });
+    }
+    Ok(bytes)
+}
+
+/// Sends a message.
+///
+/// # Errors
+/// As [`FrameError`] says.
+pub fn write(stream: &mut impl Write, message: &impl Serialize) -> Result<(), FrameError> {
+    stream.write_all(&encode(message)?).map_err(FrameError::Io)
+}
+
+/// Receives a message; waits for it.
+///
+/// # Errors
+/// As [`FrameError`] says.
+pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> Result<T, FrameError> {
+    let mut prefix = [0; 4];
+    let first = stream.read(&mut prefix).map_err(FrameError::Io)?;
+    if first == 0 {
+        return Err(FrameError::Closed);
+    }
+    stream.read_exact(&mut prefix[first..]).map_err(FrameError::Io)?;
+    let length = checked_length(prefix)?;
+    let mut bytes = Vec::new();
+    // Grows as data comes in: a prefix alone reserves nothing.
+    let got = stream.take(length as u64).read_to_end(&mut bytes).map_err(FrameError::Io)?;
+    if got < length {
+        return Err(FrameError::Io(io::ErrorKind::UnexpectedEof.into()));
+    }
+    decode(&bytes)
+}
+
+/// [`write`] for an asynchronous stream.
+///
+/// # Errors
+/// As [`FrameError`] says.
+pub async fn send<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    message: &impl Serialize,
+) -> Result<(), FrameError> {
+    let frame = encode(message)?;
+    stream.write_all(&frame).await.map_err(FrameError::Io)
+}
+
+/// [`read`] for an asynchronous stream. Not safe to cancel: a cancelled call may have taken part of
+/// a frame.
+///
+/// # Errors
+/// As [`FrameError`] says.
+pub async fn receive<S: AsyncRead + Unpin, T: DeserializeOwned>(
+    stream: &mut S,
+) -> Result<T, FrameError> {
+    let mut prefix = [0; 4];
+    let first = stream.read(&mut prefix).await.map_err(FrameError::Io)?;
+    if first == 0 {
+        return Err(FrameError::Closed);
+    }
+    stream.read_exact(&mut prefix[first..]).await.map_err(FrameError::Io)?;
+    let length = checked_length(prefix)?;
+    let mut bytes = Vec::new();
+    let mut body = stream.take(length as u64);
+    let got = body.read_to_end(&mut bytes).await.map_err(FrameError::Io)?;
+    if got < length {
+        return Err(FrameError::Io(io::ErrorKind::UnexpectedEof.into()));
+    }
+    decode(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Content, FromWorker, ToWorker};
+    use warpgauge_tensor::{InitKind, TensorInit};
+
+    #[test]
+    fn frames_survive_the_way_and_the_end_is_told_from_a_break() {
+        let mut bytes = encode(&ToWorker::Hello { protocol: 7 }).unwrap();
+        bytes.extend(encode(&ToWorker::Exit).unwrap());
+        let mut stream = bytes.as_slice();
+        assert!(matches!(read(&mut stream).unwrap(), ToWorker::Hello { protocol: 7 }));
+        assert!(matches!(read(&mut stream).unwrap(), ToWorker::Exit));
+        assert!(matches!(read::<ToWorker>(&mut stream), Err(FrameError::Closed)));
+        for end in 1..bytes.len() - encode(&ToWorker::Exit).unwrap().len() {
+            let broken = read::<ToWorker>(&mut &bytes[..end]);
+            assert!(matches!(broken, Err(FrameError::Io(_))), "{end} bytes");
+        }
+    }
+
+    #[test]
+    fn fields_that_are_left_out_come_back() {
+        let init = TensorInit {
+            kind: InitKind::Randn,
+            seed: None,
+            mean: None,
+            std: Some(2.0),
+            low: None,
+            high: None,
+            fill_value: None,
+            start: None,
+            step: Some(3.0),
+        };
+        let frame = encode(&Content::Init(init.clone())).unwrap();
+        assert!(matches!(decode(&frame[4..]).unwrap(), Content::Init(back) if back == init));
+    }
+
+    #[test]
+    fn a_length_beyond_the_limit_is_refused_without_reserving_it() {
+        let frame = u32::MAX.to_le_bytes();
+        let refused = read::<FromWorker>(&mut frame.as_slice());
+        assert!(matches!(refused, Err(FrameError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn rubbish_is_an_error() {
+        let frame = [3, 0, 0, 0, 0xC1, 0xC1, 0xC1];
+        assert!(matches!(read::<FromWorker>(&mut frame.as_slice()), Err(FrameError::Decode(_))));
+    }
+
+    #[tokio::test]
+    async fn the_asynchronous_form_reads_what_the_other_writes() {
+        let mut bytes = Vec::new();
+        write(&mut bytes, &FromWorker::Progress { trials: 3, times: None }).unwrap();
+        send(&mut bytes, &FromWorker::Started).await.unwrap();
+        let mut stream = bytes.as_slice();
+        assert!(matches!(
+            receive(&mut stream).await.unwrap(),
+            FromWorker::Progress { trials: 3, .. }
+        ));
+        assert!(matches!(receive(&mut stream).await.unwrap(), FromWorker::Started));
+        assert!(matches!(receive::<_, FromWorker>(&mut stream).await, Err(FrameError::Closed)));
+    }
+}

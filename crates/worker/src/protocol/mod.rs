@@ -1,0 +1,21 @@
+//! Messages between the server and a device worker.
+//!
+//! Frames are length-bounded MessagePack over a Unix socket that the worker inherits as its standard
+//! input; its standard output belongs to the kernels (`printf`). Tensor content travels in files of
+//! the job's private directory, never in frames.
+
+mod handshake;
+mod job;
+mod outcome;
+mod task;
+
+pub use handshake::{FromWorker, MAX_FRAME_BYTES, PROTOCOL_VERSION, TimesSoFar, ToWorker};
+pub use job::{Argument, BufferSpec, Content, Job, KernelLaunch, Launches, Program};
+pub use outcome::{
+    AuditFacts, BatchFacts, Blame, Counted, CounterFacts, CounterTimings, Evaluated, Monitored,
+    OutputCheck, OutputSummary, Paired, RunFailure, RunOutcome, TaskOutcome, Traced,
+};
+pub use task::{
+    Checks, CountPlan, EvaluatePlan, MonitorPlan, PairPlan, Plan, ReferenceRun, Task, Tolerances,
+    TracePlan, TraceView, TrialPlan,
+};

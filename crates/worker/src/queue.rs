@@ -1,0 +1,178 @@
+//! Who gets a device next: a bounded queue of leases, first come, first served.
+//!
+//! A waiter states what it needs, not which device it wants; a device that becomes free goes to the
+//! first waiter whose need it meets, so that nobody is overtaken on a device that would suit them.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use warpgauge_model::{DeviceInfo, DeviceKind, Requirements, Target};
+
+/// What a lease needs of its device. The default is content with any.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Need {
+    /// This device, by ordinal.
+    pub device: Option<u32>,
+    /// A device of this kind.
+    pub kind: Option<DeviceKind>,
+    /// A device that runs images compiled for this target.
+    pub target: Option<Target>,
+    /// At least this compute capability.
+    pub min_compute_capability: Option<(u32, u32)>,
+    /// At least this much memory, bytes.
+    pub min_memory_bytes: u64,
+    /// A device that is what the order requires.
+    pub order: Requirements,
+}
+
+impl Need {
+    /// Whether a device meets it.
+    pub fn is_met_by(&self, device: &DeviceInfo) -> bool {
+        self.device.is_none_or(|ordinal| ordinal == device.ordinal)
+            && self.kind.is_none_or(|kind| kind == device.kind)
+            && self.target.is_none_or(|target| target == device.target)
+            && self.min_compute_capability.is_none_or(|min| device.target.compute_capability >= min)
+            && device.memory_bytes >= self.min_memory_bytes
+            && self.order.is_met_by(&device.offer())
+    }
+}
+
+/// Waiters in order of arrival; each holds a ticket, through which it is answered.
+#[derive(Debug)]
+pub struct WaitQueue<T> {
+    waiters: VecDeque<Waiter<T>>,
+    capacity: usize,
+}
+
+/// One who waits.
+#[derive(Debug)]
+pub struct Waiter<T> {
+    /// What it needs.
+    pub need: Need,
+    /// How it is answered.
+    pub ticket: T,
+    /// When it came.
+    pub since: Instant,
+}
+
+impl<T> WaitQueue<T> {
+    /// An empty queue for at most `capacity` waiters.
+    pub fn new(capacity: usize) -> Self {
+        Self { waiters: VecDeque::new(), capacity }
+    }
+
+    /// Waiters there are.
+    pub fn len(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiters.is_empty()
+    }
+
+    /// Appends a waiter. It may be one more than the capacity for as long as it takes to see
+    /// whether it can be served at once: see [`WaitQueue::pop_surplus`].
+    pub fn push(&mut self, need: Need, ticket: T, now: Instant) {
+        self.waiters.push_back(Waiter { need, ticket, since: now });
+    }
+
+    /// Removes the last waiter if there are more than may wait.
+    pub fn pop_surplus(&mut self) -> Option<Waiter<T>> {
+        if self.waiters.len() > self.capacity { self.waiters.pop_back() } else { None }
+    }
+
+    /// Removes the first waiter whose need `device` meets.
+    pub fn take_for(&mut self, device: &DeviceInfo) -> Option<Waiter<T>> {
+        let index = self.waiters.iter().position(|waiter| waiter.need.is_met_by(device))?;
+        self.waiters.remove(index)
+    }
+
+    /// Removes every waiter for which `leaves` is true.
+    pub fn remove_where(&mut self, mut leaves: impl FnMut(&Waiter<T>) -> bool) -> Vec<Waiter<T>> {
+        let (gone, stay): (Vec<_>, Vec<_>) =
+            self.waiters.drain(..).partition(|waiter| leaves(waiter));
+        self.waiters = stay.into();
+        gone
+    }
+}
+
+/// When to try again: the time that those ahead will take, between a second and a minute.
+pub fn retry_after(ahead: usize, devices: usize, mean_job: Duration) -> Duration {
+    let rounds = ahead.div_ceil(devices.max(1)).max(1) as u32;
+    mean_job.saturating_mul(rounds).clamp(Duration::from_secs(1), Duration::from_secs(60))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use warpgauge_model::{SmLimits, Target};
+
+    /// A device with an ordinal and 1000 bytes of memory.
+    pub(crate) fn device(ordinal: u32) -> DeviceInfo {
+        DeviceInfo {
+            ordinal,
+            kind: DeviceKind::Emulator,
+            name: "test".to_owned(),
+            uuid: format!("GPU-{ordinal}"),
+            target: Target { compute_capability: (9, 0), driver_version: 13000, emulated: true },
+            multiprocessors: 1,
+            memory_bytes: 1000,
+            l2_bytes: 0,
+            clock_khz: 0,
+            memory_clock_khz: 0,
+            memory_bus_bits: 0,
+            max_shared_optin_bytes: 0,
+            pci_bus_id: String::new(),
+            sm: SmLimits::default(),
+            unmonitored: None,
+        }
+    }
+
+    fn on(ordinal: u32) -> Need {
+        Need { device: Some(ordinal), ..Need::default() }
+    }
+
+    #[test]
+    fn first_come_first_served_on_every_device() {
+        let mut queue = WaitQueue::new(8);
+        let now = Instant::now();
+        for (need, ticket) in [(on(1), 'a'), (Need::default(), 'b'), (on(0), 'c'), (on(1), 'd')] {
+            queue.push(need, ticket, now);
+        }
+        let mut next = |ordinal| queue.take_for(&device(ordinal)).map(|waiter| waiter.ticket);
+        assert_eq!(next(0), Some('b'));
+        assert_eq!(next(1), Some('a'));
+        assert_eq!(next(0), Some('c'));
+        assert_eq!(next(0), None);
+        assert_eq!(next(1), Some('d'));
+    }
+
+    #[test]
+    fn what_is_too_much_comes_back_and_the_rest_stays() {
+        let mut queue = WaitQueue::new(1);
+        queue.push(Need::default(), 1, Instant::now());
+        assert!(queue.pop_surplus().is_none());
+        queue.push(Need::default(), 2, Instant::now());
+        assert_eq!(queue.pop_surplus().map(|waiter| waiter.ticket), Some(2));
+        assert_eq!(queue.remove_where(|waiter| waiter.ticket == 1).len(), 1);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn needs_are_checked() {
+        let met = |need: Need| need.is_met_by(&device(0));
+        assert!(met(Need { min_compute_capability: Some((9, 0)), ..Need::default() }));
+        assert!(!met(Need { min_compute_capability: Some((10, 0)), ..Need::default() }));
+        assert!(!met(Need { min_memory_bytes: 1001, ..Need::default() }));
+        assert!(!met(Need { kind: Some(DeviceKind::Cuda), ..Need::default() }));
+    }
+
+    #[test]
+    fn retry_is_bounded() {
+        let second = Duration::from_secs(1);
+        assert_eq!(retry_after(0, 1, Duration::ZERO), second);
+        assert_eq!(retry_after(9, 2, second * 2), second * 10);
+        assert_eq!(retry_after(1000, 1, second), second * 60);
+    }
+}

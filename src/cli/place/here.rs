@@ -1,0 +1,199 @@
+//! This machine as the place of a command's work.
+
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use super::Place;
+use crate::cli::contract_file::ContractFile;
+use crate::cli::local::{self, Session};
+use crate::cli::progress::Progress;
+use crate::cli::with_progress::{Expected, with_news, with_progress};
+use crate::cli::{CliError, json};
+use warpgauge_client::{Reply, SweepEvent as SweepNews, Told};
+use warpgauge_config::Config;
+use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, SweepRequest};
+use warpgauge_gate::report::GateReport;
+use warpgauge_gate::{Baseline, BaselineSummary, GateRequest, NewBaseline};
+use warpgauge_history::HistoryAnswer;
+use warpgauge_jobs::JobEvent;
+use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
+use warpgauge_service::{
+    Baselines, Caller, EvaluationService, HistoryQuery, ServiceError, Submission, SweepEvent,
+    stored_history,
+};
+
+/// Work in this process. The pipeline is started by the first work that takes it.
+pub(super) struct Here<'c> {
+    config: &'c Config,
+    session: Option<Session>,
+}
+
+impl<'c> Here<'c> {
+    pub(super) fn new(config: &'c Config) -> Self {
+        Self { config, session: None }
+    }
+
+    /// The pipeline, started.
+    fn session(&mut self) -> Result<&mut Session, CliError> {
+        if self.session.is_none() {
+            self.session = Some(Session::start(self.config)?);
+        }
+        let none = || CliError::Internal("the pipeline was started and is not there".to_owned());
+        self.session.as_mut().ok_or_else(none)
+    }
+
+    /// Asks this machine's store. No device is started for it.
+    fn stored<T>(
+        &self,
+        work: impl AsyncFnOnce(&Baselines) -> Result<T, ServiceError>,
+    ) -> Result<T, CliError> {
+        local::runtime()?.block_on(async {
+            let baselines = Baselines::open(self.config).await?;
+            let outcome = work(&baselines).await;
+            baselines.close().await;
+            Ok(outcome?)
+        })
+    }
+}
+
+/// An answer with its JSON, as a server would send it.
+fn reply<T: Serialize>(value: T) -> Result<Reply<T>, CliError> {
+    Ok(Reply { text: json::text("answer", &value)?, value })
+}
+
+impl Place for Here<'_> {
+    fn stage(&self, _: &str, here: &str) -> String {
+        here.to_owned()
+    }
+
+    fn flag(&self) -> String {
+        String::new()
+    }
+
+    fn evaluate(
+        &mut self,
+        contract: ContractFile,
+        progress: &Progress,
+    ) -> Result<Reply<EvaluateResponse>, CliError> {
+        let expected = Expected::of_body(&contract.fields);
+        let request: EvaluateRequest = contract.typed()?;
+        reply(self.session()?.call(|service| async move {
+            let work = |submission| service.evaluate(request, submission);
+            with_progress(&*service, expected, progress, work).await
+        })?)
+    }
+
+    fn compare(
+        &mut self,
+        contract: ContractFile,
+        progress: &Progress,
+    ) -> Result<Reply<CompareResponse>, CliError> {
+        let expected = Expected::of_body(&contract.fields);
+        let request: CompareRequest = contract.typed()?;
+        reply(self.session()?.call(|service| async move {
+            let work = |submission| service.compare(request, submission);
+            with_progress(&*service, expected, progress, work).await
+        })?)
+    }
+
+    fn compare_unwatched(&mut self, request: CompareRequest) -> Result<CompareResponse, CliError> {
+        self.session()?
+            .call(|service| async move { Ok(service.compare(request, Submission::local()).await?) })
+    }
+
+    fn sweep(
+        &mut self,
+        contract: ContractFile,
+        told: &mut dyn FnMut(Told) -> Result<(), CliError>,
+    ) -> Result<Reply<SweepResponse>, CliError> {
+        let request: SweepRequest = contract.typed()?;
+        reply(
+            self.session()?
+                .call(|service| async move { stream_sweep(&*service, request, told).await })?,
+        )
+    }
+
+    fn compile(&mut self, request: CompileRequest) -> Result<Reply<CompileResponse>, CliError> {
+        let work =
+            self.session()?.call(|service| async move { Ok(service.compile(request).await?) });
+        reply(work?)
+    }
+
+    fn gate(
+        &mut self,
+        request: GateRequest,
+        on_event: &mut (dyn FnMut(&JobEvent) + Send),
+    ) -> Result<GateReport, CliError> {
+        self.session()?.call(|service| async move {
+            let work = |submission| service.gate(request, submission);
+            with_news(service.as_ref(), on_event, work).await
+        })
+    }
+
+    fn baselines(&mut self) -> Result<Vec<BaselineSummary>, CliError> {
+        self.stored(async |all| all.list(&Caller::local()).await)
+    }
+
+    fn baseline(&mut self, name: &str) -> Result<Baseline, CliError> {
+        self.stored(async |all| all.named(name, &Caller::local().owner).await)
+    }
+
+    fn store_baseline(&mut self, new: NewBaseline) -> Result<BaselineSummary, CliError> {
+        self.session()?
+            .call(|service| async move { Ok(service.put_baseline(new, &Caller::local()).await?) })
+    }
+
+    fn promote(&mut self, name: &str, job_id: &str) -> Result<BaselineSummary, CliError> {
+        match &mut self.session {
+            // The run was just made: its store is open.
+            Some(session) => session.call(|service| async move {
+                Ok(service.promote(name, job_id, &Caller::local()).await?)
+            }),
+            None => self.stored(async |all| all.promote(name, job_id, &Caller::local()).await),
+        }
+    }
+
+    fn remove_baseline(&mut self, name: &str) -> Result<String, CliError> {
+        self.stored(async |all| all.remove(name, &Caller::local()).await)?;
+        Ok(name.to_owned())
+    }
+
+    fn history(&mut self, query: &HistoryQuery) -> Result<HistoryAnswer, CliError> {
+        // The devices are not needed, and not started.
+        let caller = Caller::local();
+        Ok(local::runtime()?.block_on(stored_history(self.config, query, &caller))?)
+    }
+}
+
+/// Sweeps, and tells of each event on the way.
+async fn stream_sweep(
+    service: &dyn EvaluationService,
+    request: SweepRequest,
+    told: &mut dyn FnMut(Told) -> Result<(), CliError>,
+) -> Result<SweepResponse, CliError> {
+    let mut take = |event| {
+        told(Told::Sweep(match event {
+            SweepEvent::Started(started) => SweepNews::Started(started),
+            SweepEvent::Point(point) => SweepNews::Point(point),
+        }))
+    };
+    let (sender, mut events) = mpsc::unbounded_channel();
+    // The receiver outlives the sweep.
+    let sweep = service.sweep(
+        request,
+        Submission::local(),
+        Box::new(move |event| drop(sender.send(event))),
+    );
+    tokio::pin!(sweep);
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            Some(event) = events.recv() => take(event)?,
+            outcome = &mut sweep => break outcome,
+        }
+    };
+    while let Ok(event) = events.try_recv() {
+        take(event)?;
+    }
+    Ok(outcome?)
+}

@@ -1,0 +1,156 @@
+//! A server as the place of a command's work.
+
+use std::time::Duration;
+
+use super::{Place, duration, patience, remark};
+use crate::cli::CliError;
+use crate::cli::contract_file::ContractFile;
+use crate::cli::progress::Progress;
+use crate::cli::signals;
+use crate::cli::terminal::Terminal;
+use crate::cli::with_progress::{Expected, View};
+use warpgauge_client::{Attendant, Client, Patience, Reply, Told};
+use warpgauge_contract::{CompareRequest, CompileRequest};
+use warpgauge_gate::report::GateReport;
+use warpgauge_gate::{Baseline, BaselineSummary, GateRequest, NewBaseline};
+use warpgauge_history::HistoryAnswer;
+use warpgauge_jobs::JobEvent;
+use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
+use warpgauge_service::HistoryQuery;
+
+/// Work at a server. SIGINT and SIGTERM cancel the job of what takes long.
+pub(super) struct AtServer {
+    client: Client,
+    patience_s: f64,
+    /// For everything that is asked without an attendant.
+    patience: Patience,
+    terminal: Terminal,
+}
+
+impl AtServer {
+    pub(super) fn new(client: Client, patience_s: f64, terminal: Terminal) -> Self {
+        Self { client, patience_s, patience: patience(patience_s, terminal), terminal }
+    }
+
+    fn limit(&self) -> Duration {
+        duration(self.patience_s)
+    }
+
+    /// Shows what comes on the way to a report.
+    fn show(&self, told: Told, view: &mut View, progress: &Progress) {
+        match told {
+            // After its end there is nothing to show but the answer.
+            Told::Job(event) if event.state.is_end() => {}
+            Told::Job(event) => view.show(&event, progress),
+            other => progress.beside(|| remark(&other, self.terminal)),
+        }
+    }
+}
+
+impl Place for AtServer {
+    fn stage(&self, at_server: &str, _: &str) -> String {
+        format!("{at_server} at {}", self.client.url())
+    }
+
+    fn flag(&self) -> String {
+        format!(" --server {}", self.client.url())
+    }
+
+    fn evaluate(
+        &mut self,
+        contract: ContractFile,
+        progress: &Progress,
+    ) -> Result<Reply<EvaluateResponse>, CliError> {
+        let mut view = View::new(Expected::of_body(&contract.fields));
+        let told = &mut |told| -> Result<(), CliError> {
+            self.show(told, &mut view, progress);
+            Ok(())
+        };
+        let attendant = Attendant { told, interruptible: &signals::interrupts };
+        self.client.evaluate(&contract.fields, self.limit(), attendant)
+    }
+
+    fn compare(
+        &mut self,
+        contract: ContractFile,
+        progress: &Progress,
+    ) -> Result<Reply<CompareResponse>, CliError> {
+        let mut view = View::new(Expected::of_body(&contract.fields));
+        let told = &mut |told| -> Result<(), CliError> {
+            self.show(told, &mut view, progress);
+            Ok(())
+        };
+        let attendant = Attendant { told, interruptible: &signals::interrupts };
+        self.client.compare(&contract.fields, self.limit(), attendant)
+    }
+
+    fn compare_unwatched(&mut self, request: CompareRequest) -> Result<CompareResponse, CliError> {
+        let Self { client, patience, .. } = self;
+        Ok(patience.with(|| client.compare_unwatched(&request))?.value)
+    }
+
+    fn sweep(
+        &mut self,
+        contract: ContractFile,
+        told: &mut dyn FnMut(Told) -> Result<(), CliError>,
+    ) -> Result<Reply<SweepResponse>, CliError> {
+        let attendant = Attendant { told, interruptible: &signals::interrupts };
+        self.client.sweep(&contract.fields, self.limit(), attendant)
+    }
+
+    fn compile(&mut self, request: CompileRequest) -> Result<Reply<CompileResponse>, CliError> {
+        let Self { client, patience, .. } = self;
+        Ok(patience.with(|| client.compile(&request))?)
+    }
+
+    fn gate(
+        &mut self,
+        request: GateRequest,
+        on_event: &mut (dyn FnMut(&JobEvent) + Send),
+    ) -> Result<GateReport, CliError> {
+        let terminal = self.terminal;
+        let told = &mut |told| -> Result<(), CliError> {
+            match told {
+                // Beside a bar it would stay; the report names it as well.
+                Told::Accepted(id) if !terminal.interactive => {
+                    terminal.note(&format!("warpgauge: job {id} at {}", self.client.url()));
+                }
+                Told::Job(event) => on_event(&event),
+                other => remark(&other, terminal),
+            }
+            Ok(())
+        };
+        let attendant = Attendant { told, interruptible: &signals::interrupts };
+        self.client.gate(&request, patience(self.patience_s, terminal), attendant)
+    }
+
+    fn baselines(&mut self) -> Result<Vec<BaselineSummary>, CliError> {
+        let Self { client, patience, .. } = self;
+        Ok(patience.with(|| client.baselines())?)
+    }
+
+    fn baseline(&mut self, name: &str) -> Result<Baseline, CliError> {
+        let Self { client, patience, .. } = self;
+        Ok(patience.with(|| client.baseline(name))?)
+    }
+
+    fn store_baseline(&mut self, new: NewBaseline) -> Result<BaselineSummary, CliError> {
+        let Self { client, patience, .. } = self;
+        Ok(patience.with(|| client.store_baseline(&new))?)
+    }
+
+    fn promote(&mut self, name: &str, job_id: &str) -> Result<BaselineSummary, CliError> {
+        let Self { client, patience, .. } = self;
+        Ok(patience.with(|| client.promote(name, job_id))?)
+    }
+
+    fn remove_baseline(&mut self, name: &str) -> Result<String, CliError> {
+        let Self { client, patience, .. } = self;
+        Ok(patience.with(|| client.remove_baseline(name))?)
+    }
+
+    fn history(&mut self, query: &HistoryQuery) -> Result<HistoryAnswer, CliError> {
+        let Self { client, patience, .. } = self;
+        Ok(patience.with(|| client.history(query.case.as_deref(), query.limit))?)
+    }
+}

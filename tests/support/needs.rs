@@ -1,0 +1,99 @@
+//! Tests tell when they do not test.
+//!
+//! What a machine lacks — a GPU, PostgreSQL, nvcc — keeps some tests from running there. Such a test
+//! ends with [`needs!`], or half-way with [`the_rest_needs!`], and never with a bare `return`: it would
+//! count as passed, and nobody would know. `cargo xtask test` and the bundle's `run.sh` name a file in
+//! [`RECORD`], and print at the end what was skipped and why; in any case it is on standard error.
+//!
+//! Each test program that uses it has this file at its root, before everything else:
+//!
+//! ```text
+//! #[macro_use]
+//! #[path = "../support/needs.rs"]
+//! mod needs;
+//! ```
+
+// Not every test program uses all of it.
+#![allow(dead_code, unused_macros)]
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Variable with the file that collects what was skipped: `skipped|in part`, test and need in a line,
+/// with tabs between them.
+pub const RECORD: &str = "WARPGAUGE_TESTS_SKIPPED";
+
+/// Ends the test as skipped where something is not there: `needs!("PostgreSQL", installed())`.
+macro_rules! needs {
+    ($what:expr, $there:expr $(,)?) => {
+        if !$there {
+            $crate::needs::tell("skipped", &$crate::needs::this_test!(), $what);
+            return;
+        }
+    };
+}
+
+/// The same, for a test that has checked something: it is skipped in part.
+macro_rules! the_rest_needs {
+    ($what:expr, $there:expr $(,)?) => {
+        if !$there {
+            $crate::needs::tell("in part", &$crate::needs::this_test!(), $what);
+            return;
+        }
+    };
+}
+
+/// What an option holds; where it holds nothing, the test ends, skipped in part.
+macro_rules! the_rest_needs_some {
+    ($what:expr, $found:expr $(,)?) => {{
+        let found = $found;
+        the_rest_needs!($what, found.is_some());
+        found.unwrap()
+    }};
+}
+
+/// Says that something is not checked here, and goes on.
+macro_rules! in_part {
+    ($what:expr) => {
+        $crate::needs::tell("in part", &$crate::needs::this_test!(), $what)
+    };
+}
+
+/// The name of the test that runs, with its program: `it::disk::a_full_disk_…`.
+macro_rules! this_test {
+    () => {{
+        fn here() {}
+        $crate::needs::name_of(std::any::type_name_of_val(&here))
+    }};
+}
+
+pub(crate) use this_test;
+
+/// Test runners name the thread of each test for it. On the main thread, where a test program may run
+/// tests one after the other, `here` tells: the path of something within the test.
+pub fn name_of(here: &str) -> String {
+    match std::thread::current().name() {
+        Some(name) if name != "main" => format!("{}::{name}", env!("CARGO_CRATE_NAME")),
+        _ => here.trim_end_matches("::here").trim_end_matches("::{{closure}}").to_owned(),
+    }
+}
+
+/// Tells that a test, or a part of it, does not run for want of something.
+///
+/// # Panics
+///
+/// Where it cannot be recorded: the test fails rather than pass unnoticed.
+pub fn tell(how: &str, test: &str, what: &str) {
+    // Not `eprintln!`, which runners capture of tests that pass.
+    let told = std::io::stderr().write_all(format!("{how}: {test} needs {what}\n").as_bytes());
+    let record = std::env::var_os(RECORD).map(PathBuf::from);
+    let told = told.and_then(|()| record.map_or(Ok(()), |file| append(&file, how, test, what)));
+    told.unwrap_or_else(|error| panic!("cannot tell in {RECORD} what {test} needs: {error}"));
+}
+
+/// Tests run side by side, in one process or in many: a line is written at once.
+fn append(file: &Path, how: &str, test: &str, what: &str) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).open(file)?;
+    file.write_all(format!("{how}\t{test}\t{what}\n").as_bytes())
+}

@@ -1,0 +1,156 @@
+//! No test passes without having tested: one that this machine cannot run says so (`needs!`).
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::shell;
+
+/// Where tests are.
+const ROOTS: [&str; 5] = ["tests", "src", "crates", "xtask", "benches"];
+
+/// What a condition asks that depends on the machine: a helper that returns by it hides it from the
+/// test that called it.
+const MACHINE: [&str; 5] = ["emulated()", "on_gpu()", "device() ", "[\"kind\"]", "is_root()"];
+
+/// A `return` that ends a test as if it had passed.
+#[derive(Debug, PartialEq)]
+struct Silent {
+    /// First line is 1.
+    line: usize,
+    text: String,
+}
+
+/// Finds them in one file. A test may return early in one case: it has started itself again, in a
+/// process of its own.
+fn check(text: &str, only_tests: bool) -> Vec<Silent> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    let mut end_of_test = 0;
+    for (index, line) in lines.iter().enumerate() {
+        if is_test(line) {
+            end_of_test = index + end_of_item(&lines[index..]);
+        }
+        if !returns_nothing(line) {
+            continue;
+        }
+        let block = block_before(&lines[..=index]);
+        let silent = if index < end_of_test {
+            !block.iter().any(|line| line.contains("again("))
+        } else {
+            only_tests && block.iter().any(|line| MACHINE.iter().any(|asks| line.contains(asks)))
+        };
+        if silent {
+            found.push(Silent { line: index + 1, text: line.trim().to_owned() });
+        }
+    }
+    found
+}
+
+fn is_test(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("#[test]") || line.starts_with("#[tokio::test")
+}
+
+/// `return;`, also at the end of a line: `else { return };`. Sources of kernels are no Rust.
+fn returns_nothing(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default().trim();
+    if code.contains('"') {
+        return false;
+    }
+    code == "return;" || code.ends_with("{ return; }") || code.ends_with("{ return };")
+}
+
+/// Lines from here to the end of the function: rustfmt closes it where it began.
+fn end_of_item(lines: &[&str]) -> usize {
+    let closing = format!("{}}}", &lines[0][..indent(lines[0])]);
+    lines.iter().position(|line| line.trim_end() == closing).unwrap_or(lines.len())
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// The lines of the block that a line is the end of, from its condition on.
+fn block_before<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
+    let last = lines.len() - 1;
+    let own = indent(lines[last]);
+    let outside = |line: &&str| !line.trim().is_empty() && indent(line) < own;
+    if lines[last].trim() != "return;" {
+        return &lines[last..];
+    }
+    let mut start = lines[..last].iter().rposition(outside).unwrap_or(0);
+    // A condition of several lines ends with a brace alone.
+    if lines[start].trim() == "{" {
+        let level = indent(lines[start]);
+        let begins = |line: &&str| line.trim_start().starts_with("if ") && indent(line) == level;
+        start = lines[..start].iter().rposition(begins).unwrap_or(start);
+    }
+    &lines[start..]
+}
+
+/// Every silent return below a directory, as `path:line: text`.
+fn below(directory: &Path, found: &mut Vec<String>) -> Result<()> {
+    let entries = fs::read_dir(directory)
+        .with_context(|| format!("cannot read {}", directory.display()))?
+        .collect::<Result<Vec<_>, _>>()?;
+    for entry in entries {
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            if entry.file_name() != "target" {
+                below(&path, found)?;
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            let only_tests = path.components().any(|part| part.as_os_str() == "tests");
+            let told = check(&text, only_tests)
+                .into_iter()
+                .map(|silent| format!("{}:{}: {}", path.display(), silent.line, silent.text));
+            found.extend(told);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn no_test_returns_without_a_word() {
+    let mut found = Vec::new();
+    for root in ROOTS {
+        below(&shell::root().join(root), &mut found).unwrap();
+    }
+    assert!(
+        found.is_empty(),
+        "these pass where they do not test; say what is missing with `needs!` or `the_rest_needs!` \
+         (tests/support/needs.rs):\n{}",
+        found.join("\n")
+    );
+}
+
+#[test]
+fn silent_returns_are_found() {
+    const NONE: [usize; 0] = [];
+    let lines = |text: &str, only_tests: bool| -> Vec<usize> {
+        check(text, only_tests).iter().map(|silent| silent.line).collect()
+    };
+    let test = |body: &str| format!("#[test]\nfn a() {{\n{body}\n    assert!(true);\n}}\n");
+    assert_eq!(lines(&test("    if !there() {\n        return;\n    }"), false), [4]);
+    assert_eq!(lines(&test("    let Some(a) = b() else { return };"), false), [3]);
+    assert_eq!(lines(&test("    if a {\n        assert!(b);\n        return;\n    }"), false), [5]);
+    // In a module, and of tokio.
+    let within = "mod tests {\n    #[tokio::test]\n    async fn a() {\n        if b() {\n            return;\n        }\n    }\n}\n";
+    assert_eq!(lines(within, false), [5]);
+    // It has started itself again.
+    assert_eq!(lines(&test("    if a {\n        again(b);\n        return;\n    }"), false), NONE);
+    // What is no test may return; but not by the kind of device, among tests.
+    let helper = "fn long() {\n    if device() != \"emulator\" {\n        return;\n    }\n}\n";
+    assert_eq!(lines(helper, true), [3]);
+    assert_eq!(lines(helper, false), NONE);
+    let several =
+        "fn long() {\n    if a\n        || !emulated()\n    {\n        return;\n    }\n}\n";
+    assert_eq!(lines(several, true), [5]);
+    assert_eq!(lines("fn b() {\n    if c.is_symlink() {\n        return;\n    }\n}\n", true), NONE);
+    // CUDA.
+    assert_eq!(lines(&test("    let a = \"if (i >= n) return;\";"), false), NONE);
+}

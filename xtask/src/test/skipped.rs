@@ -1,0 +1,113 @@
+//! What the tests did not test, as they recorded it (`tests/support/needs.rs`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// Variable that tells tests where to record; `tests/support/needs.rs` reads it.
+pub const VARIABLE: &str = "WARPGAUGE_TESTS_SKIPPED";
+
+/// The record of one run.
+pub struct Record(PathBuf);
+
+impl Record {
+    /// An empty record in cargo's target directory.
+    pub fn new(target: &Path) -> Result<Self> {
+        let directory = target.join("xtask");
+        fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot create {}", directory.display()))?;
+        let record = Self(directory.join("skipped.txt"));
+        fs::write(&record.0, "").with_context(|| format!("cannot write {}", record.0.display()))?;
+        Ok(record)
+    }
+
+    /// Where tests are to write.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Prints what was recorded.
+    pub fn tell(&self) -> Result<()> {
+        let text = fs::read_to_string(&self.0)
+            .with_context(|| format!("cannot read {}", self.0.display()))?;
+        println!("\n{}", summary(&text)?);
+        if !text.is_empty() {
+            println!("their names are in {}", self.0.display());
+        }
+        Ok(())
+    }
+}
+
+/// How many tests were skipped, whole and in part, by what they need.
+///
+/// # Errors
+///
+/// With the line that is no record.
+pub fn summary(record: &str) -> Result<String> {
+    let (mut whole, mut part) = (Needs::new(), Needs::new());
+    for (index, line) in record.lines().enumerate() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let needs = match fields.first() {
+            Some(&"skipped") => &mut whole,
+            Some(&"in part") => &mut part,
+            _ => anyhow::bail!("line {} of the record of skipped tests: {line:?}", index + 1),
+        };
+        let [_, test, what] = fields[..] else {
+            anyhow::bail!("line {} of the record of skipped tests: {line:?}", index + 1);
+        };
+        // A test that was run again is one test.
+        needs.entry(what).or_default().insert(test);
+    }
+    let mut text = format!("skipped: {}", list(&whole));
+    if !part.is_empty() {
+        let _ = write!(text, "\nskipped in part: {}", list(&part));
+    }
+    Ok(text)
+}
+
+/// Tests by what they need.
+type Needs<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+/// `23 tests: 19 need a GPU, 4 need PostgreSQL`: the largest group first.
+fn list(needs: &Needs) -> String {
+    // One that lacks several things stands in several groups.
+    let all: BTreeSet<&str> = needs.values().flatten().copied().collect();
+    let mut groups: Vec<_> = needs.iter().map(|(what, tests)| (tests.len(), *what)).collect();
+    groups.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    let groups = groups.iter().map(|(count, what)| {
+        let need = if *count == 1 { "needs" } else { "need" };
+        format!("{count} {need} {what}")
+    });
+    match all.len() {
+        0 => "no tests".to_owned(),
+        1 => format!("1 test: {}", groups.collect::<Vec<_>>().join(", ")),
+        count => format!("{count} tests: {}", groups.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::summary;
+
+    #[test]
+    fn tests_are_counted_by_what_they_need() {
+        let record = "skipped\tit::a\tPostgreSQL\nskipped\tit::b\ta GPU\nin part\tit::c\ta GPU\n\
+                      skipped\tit::d\ta GPU\nskipped\tit::b\ta GPU\n";
+        assert_eq!(
+            summary(record).unwrap(),
+            "skipped: 3 tests: 2 need a GPU, 1 needs PostgreSQL\nskipped in part: 1 test: 1 needs a GPU"
+        );
+        assert_eq!(summary("").unwrap(), "skipped: no tests");
+    }
+
+    #[test]
+    fn what_is_no_record_is_an_error() {
+        for broken in ["skipped\tit::a\n", "ignored\tit::a\ta GPU\n", "\n", "skipped\ta\tb\tc\n"] {
+            let error = summary(&format!("skipped\tit::a\ta GPU\n{broken}")).unwrap_err();
+            assert!(error.to_string().contains("line 2"), "{error}");
+        }
+    }
+}

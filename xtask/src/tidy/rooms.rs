@@ -1,0 +1,284 @@
+//! The modules within a crate, lowest first, and what each may use. Cargo forbids circles between
+//! crates and nothing forbids them between modules: these tables do, where a crate is large enough
+//! that one wants to read a part of it alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Source, Violation};
+
+mod paths;
+
+/// A module, and those beside it that it may use.
+type Row = (&'static str, &'static [&'static str]);
+
+/// The modules of a crate, or of one of its modules. The parent itself (`lib.rs`, `mod.rs`) puts them
+/// together: it may use all of them, and none of them uses what it defines or hands on.
+struct Table {
+    /// Directory in `crates/`.
+    name: &'static str,
+    /// The parent's path in the crate; empty for the crate itself.
+    within: &'static [&'static str],
+    /// All modules of the parent, lowest first.
+    rows: &'static [Row],
+}
+
+const TABLES: [Table; 3] = [
+    Table {
+        name: "emulator",
+        within: &[],
+        rows: &[
+            ("arith", &[]),
+            ("memory", &[]),
+            ("check", &[]),
+            ("ptx", &[]),
+            ("ir", &["arith", "ptx"]),
+            ("counts", &["ir", "memory", "ptx"]),
+            ("module", &["ir", "memory", "ptx"]),
+            ("exec", &["arith", "check", "counts", "ir", "memory", "module", "ptx"]),
+            ("driver", &["check", "counts", "exec", "memory", "module"]),
+        ],
+    },
+    Table {
+        name: "emulator",
+        within: &["exec"],
+        rows: &[
+            ("lanes", &[]),
+            ("state", &["lanes"]),
+            ("step", &["lanes", "state"]),
+            ("schedule", &["state", "step"]),
+        ],
+    },
+    Table {
+        name: "emulator",
+        within: &["driver"],
+        rows: &[("c", &[]), ("state", &["c"]), ("api", &["c", "state"])],
+    },
+];
+
+/// Checks the sources of all crates that have a table.
+pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
+    for table in &TABLES {
+        check_table(table, files, violations);
+    }
+}
+
+/// A file of a crate that a table is about.
+struct File<'a> {
+    source: &'a Source,
+    /// Its module, from the root of the crate.
+    module: Vec<&'a str>,
+}
+
+fn check_table(table: &Table, files: &[Source], violations: &mut Vec<Violation>) {
+    let files = files_of(table.name, files);
+    let depth = table.within.len();
+    let inside = |module: &[&str]| module.len() > depth && module[..depth] == *table.within;
+    let mut used: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for file in files.iter().filter(|file| inside(&file.module)) {
+        let room = file.module[depth];
+        let known = used.contains_key(room);
+        let edges = used.entry(room).or_default();
+        let mut report = |line, message| {
+            violations.push(Violation { path: file.source.path.clone(), line, message });
+        };
+        let Some((_, allowed)) = table.rows.iter().find(|(name, _)| *name == room) else {
+            if !known {
+                report(0, format!("`{room}` has no row in xtask/src/tidy/rooms.rs"));
+            }
+            continue;
+        };
+        for path in paths::used(&file.source.text, &file.module) {
+            let segments: Vec<&str> = path.segments.iter().map(String::as_str).collect();
+            if !inside(&segments) || segments[depth] == room {
+                continue;
+            }
+            let target = segments[depth];
+            if !table.rows.iter().any(|(name, _)| *name == target) {
+                let parent = ["crate"].iter().chain(table.within).copied().collect::<Vec<_>>();
+                report(
+                    path.line,
+                    format!(
+                        "`{room}` uses `{target}` of `{}`, which uses `{room}`: name the module that \
+                         defines it, or move it down",
+                        parent.join("::")
+                    ),
+                );
+            } else if !allowed.contains(&target) {
+                report(
+                    path.line,
+                    format!(
+                        "`{room}` uses `{target}`, which its row in xtask/src/tidy/rooms.rs does not \
+                         have: move what both need into the lower one"
+                    ),
+                );
+            }
+            edges.insert(target.to_owned());
+        }
+    }
+    check_rows(table, &used, violations);
+}
+
+/// Checks that the table says no more than there is.
+fn check_rows(
+    table: &Table,
+    used: &BTreeMap<&str, BTreeSet<String>>,
+    violations: &mut Vec<Violation>,
+) {
+    let path =
+        ["crates", table.name, "src"].iter().chain(table.within).copied().collect::<Vec<_>>();
+    let mut report = |message: String| {
+        violations.push(Violation { path: path.join("/"), line: 0, message });
+    };
+    for (room, allowed) in table.rows {
+        let Some(edges) = used.get(room) else {
+            report(format!("has no module `{room}`: take its row out of xtask/src/tidy/rooms.rs"));
+            continue;
+        };
+        for other in allowed.iter().filter(|other| !edges.contains(**other)) {
+            report(format!(
+                "`{room}` does not use `{other}`: take it out of its row in xtask/src/tidy/rooms.rs"
+            ));
+        }
+    }
+}
+
+/// The files of a crate's library with their modules, but those that are for tests only.
+fn files_of<'a>(name: &str, sources: &'a [Source]) -> Vec<File<'a>> {
+    let home = format!("crates/{name}/src/");
+    let mut files: Vec<File<'a>> = Vec::new();
+    let mut tests: Vec<Vec<String>> = Vec::new();
+    for source in sources {
+        let Some(path) = source.path.strip_prefix(&home).and_then(|it| it.strip_suffix(".rs"))
+        else {
+            continue;
+        };
+        let mut module: Vec<&str> = path.split('/').collect();
+        if matches!(module[..], [.., "mod"] | ["lib" | "main"]) {
+            module.pop();
+        }
+        for test in paths::test_modules(&source.text) {
+            tests.push(module.iter().map(|&it| it.to_owned()).chain([test]).collect());
+        }
+        files.push(File { source, module });
+    }
+    let is_test = |module: &[&str]| {
+        tests.iter().any(|test| test.len() <= module.len() && test.iter().eq(&module[..test.len()]))
+    };
+    files.retain(|file| !is_test(&file.module));
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: Table = Table {
+        name: "house",
+        within: &[],
+        rows: &[("cellar", &[]), ("hall", &["cellar"]), ("attic", &["cellar", "hall"])],
+    };
+    const HALL: Table =
+        Table { name: "house", within: &["hall"], rows: &[("door", &[]), ("stairs", &["door"])] };
+
+    /// What the check says of the files of a crate.
+    fn messages(table: &Table, files: &[(&str, &str)]) -> Vec<String> {
+        let source = |(path, text): &(&str, &str)| Source {
+            path: format!("crates/house/src/{path}"),
+            text: (*text).to_owned(),
+        };
+        let files: Vec<Source> = files.iter().map(source).collect();
+        let mut violations = Vec::new();
+        check_table(table, &files, &mut violations);
+        violations.into_iter().map(|v| format!("{}:{}: {}", v.path, v.line, v.message)).collect()
+    }
+
+    const SOUND: [(&str, &str); 5] = [
+        ("lib.rs", "mod attic;\nmod cellar;\nmod hall;\npub use attic::Roof;\n"),
+        ("cellar.rs", "pub struct Wine;\n"),
+        ("hall/mod.rs", "mod door;\nmod stairs;\npub use door::Key;\n"),
+        ("hall/door.rs", "use crate::cellar::Wine;\n"),
+        ("attic.rs", "use crate::cellar::Wine;\nuse crate::hall::Key;\n"),
+    ];
+
+    /// The sound files, one of them with another text.
+    fn with(path: &'static str, text: &'static str) -> Vec<(&'static str, &'static str)> {
+        let others = SOUND.into_iter().filter(|(other, _)| *other != path);
+        others.chain([(path, text)]).collect()
+    }
+
+    #[test]
+    fn the_tables_are_ordered_so_that_there_is_no_circle() {
+        for table in &TABLES {
+            for (index, (room, uses)) in table.rows.iter().enumerate() {
+                for used in *uses {
+                    let below = table.rows[..index].iter().any(|(other, _)| other == used);
+                    assert!(
+                        below,
+                        "{room} uses {used}, which does not stand above it in the table"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn modules_that_keep_to_the_table_pass() {
+        assert_eq!(messages(&TABLE, &SOUND), [""; 0]);
+    }
+
+    #[test]
+    fn an_edge_that_is_not_in_the_table_is_told_with_its_line() {
+        let upwards = with("cellar.rs", "//! Dark.\n\nuse crate::hall::Key;\n");
+        let told = messages(&TABLE, &upwards);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("crates/house/src/cellar.rs:3: `cellar` uses `hall`"));
+        let inline = with("cellar.rs", "fn f() { super::attic::climb() }\n");
+        assert!(messages(&TABLE, &inline)[0].contains("`cellar` uses `attic`"));
+        let grouped = with("hall/door.rs", "use crate::{attic::Roof, cellar::Wine};\n");
+        assert!(messages(&TABLE, &grouped)[0].contains("hall/door.rs:1: `hall` uses `attic`"));
+    }
+
+    #[test]
+    fn what_the_parent_hands_on_is_a_circle() {
+        let told = messages(&TABLE, &with("cellar.rs", "use crate::Roof;\n"));
+        assert!(told[0].contains("`cellar` uses `Roof` of `crate`"), "{told:?}");
+        let told = messages(&TABLE, &with("cellar.rs", "use super::*;\n"));
+        assert!(told[0].contains("`cellar` uses `*` of `crate`"), "{told:?}");
+    }
+
+    #[test]
+    fn every_module_has_a_row_and_every_row_a_module() {
+        let more = [&SOUND[..], &[("shed/mod.rs", ""), ("shed/roof.rs", "")]].concat();
+        let told = messages(&TABLE, &more);
+        assert_eq!(
+            told,
+            ["crates/house/src/shed/mod.rs:0: `shed` has no row in xtask/src/tidy/rooms.rs"]
+        );
+        let told = messages(&TABLE, &SOUND[..4]);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("has no module `attic`"));
+        let told = messages(&TABLE, &with("attic.rs", "use crate::cellar::Wine;\n"));
+        assert!(told[0].contains("`attic` does not use `hall`: take it out"), "{told:?}");
+    }
+
+    #[test]
+    fn a_module_can_have_a_table_too() {
+        let stairs = |text| [&SOUND[..], &[("hall/stairs.rs", text)]].concat();
+        assert_eq!(messages(&HALL, &stairs("use super::door::Key;\n")), [""; 0]);
+        let told = messages(&HALL, &stairs("use super::door::Key;\nuse crate::hall::Key;\n"));
+        assert!(told[0].contains("stairs.rs:2: `stairs` uses `Key` of `crate::hall`"), "{told:?}");
+    }
+
+    #[test]
+    fn tests_may_use_what_they_like() {
+        let tests = [
+            &with(
+                "cellar.rs",
+                "#[cfg(test)]\nmod flood;\n#[cfg(test)]\nmod tests { use crate::Roof; }\n",
+            )[..],
+            &[("cellar/flood.rs", "use crate::attic::Roof;\n")],
+        ]
+        .concat();
+        assert_eq!(messages(&TABLE, &tests), [""; 0]);
+    }
+}
