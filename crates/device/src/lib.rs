@@ -16,6 +16,7 @@ mod emulator;
 mod error;
 mod gpm;
 mod image;
+pub mod inspection;
 mod launch;
 pub mod loader;
 mod mapped;

@@ -236,6 +236,56 @@ extern "C" __global__ void wg_init(u8* out, u64 first, u64 count, InitParams p) 
 
 // Comparison.
 
+static __device__ bool holds(const u8* at, u64 index, u64 bits, u32 dtype) {
+    switch (dtype) {
+        case F64: case I64: case U64: return ((const u64*)at)[index] == bits;
+        case F32: case I32: case U32: return ((const u32*)at)[index] == (u32)bits;
+        case F16: case BF16: case I16: case U16: return ((const u16*)at)[index] == (u16)bits;
+        default: return at[index] == (u8)bits;
+    }
+}
+
+static __device__ u64 size_of(u32 dtype) {
+    switch (dtype) {
+        case F64: case I64: case U64: return 8;
+        case F32: case I32: case U32: return 4;
+        case F16: case BF16: case I16: case U16: return 2;
+        default: return 1;
+    }
+}
+
+// Lowers *lowest to the index of the first byte of an element that is not what wg_init would write.
+extern "C" __global__ void wg_differ_from_init(
+    const u8* at, u64 first, u64 count, InitParams p, u64* lowest) {
+    u64 blocks = (count + 3) / 4;
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    bool random = p.generator != CONSTANT && p.generator != ARANGE;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < blocks; i += stride) {
+        Words words = {{0, 0, 0, 0}};
+        if (random) words = philox(first / 4 + i, p.key0, p.key1);
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            u64 index = i * 4 + k;
+            if (index >= count) break;
+            if (!holds(at, index, value(first + index, words.w[k], p), p.dtype)) {
+                atomicMin(lowest, index * size_of(p.dtype));
+            }
+        }
+    }
+}
+
+// Lowers first[0] and first[1] to the index of the first byte that is not `value`, in two ranges of
+// their own; the second dimension of the grid tells them apart.
+extern "C" __global__ void wg_find_other(
+    const u8* a, u64 bytes_a, const u8* b, u64 bytes_b, u32 value, u64* first) {
+    const u8* at = blockIdx.y == 0 ? a : b;
+    u64 bytes = blockIdx.y == 0 ? bytes_a : bytes_b;
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < bytes; i += stride) {
+        if (at[i] != (u8)value) atomicMin(&first[blockIdx.y], i);
+    }
+}
+
 // Lowers *first to the index of the first byte in which a and b differ. Both come from the
 // allocator, so 8-byte words are aligned.
 extern "C" __global__ void wg_differ(const u8* a, const u8* b, u64 bytes, u64* first) {
@@ -273,11 +323,11 @@ static __device__ double number(const u8* at, u64 index, u32 dtype) {
     }
 }
 
-// Raises *differ for each element that is not within the tolerance of what is expected: the rule of
-// src/validate/compare.rs.
+// Lowers *first to the index of the first element that is not within the tolerance of what is
+// expected: the rule of validate/src/compare.rs.
 extern "C" __global__ void wg_compare(
     const u8* actual, const u8* expected, u64 count, double atol, double rtol, u32 dtype,
-    u32 allow_non_finite, u64* differ) {
+    u32 allow_non_finite, u64* first) {
     u64 stride = (u64)gridDim.x * blockDim.x;
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
         double x = number(actual, i, dtype), y = number(expected, i, dtype);
@@ -287,18 +337,7 @@ extern "C" __global__ void wg_compare(
         } else {
             close = allow_non_finite && (x == y || (x != x && y != y));
         }
-        if (!close) atomicAdd(differ, 1ull);
-    }
-}
-
-// Raises *filled for each element of `size` bytes that holds nothing but `value`.
-extern "C" __global__ void wg_count_filled(
-    const u8* at, u64 count, u32 size, u32 value, u64* filled) {
-    u64 stride = (u64)gridDim.x * blockDim.x;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
-        bool all = true;
-        for (u32 k = 0; k < size; k++) all = all && at[i * size + k] == (u8)value;
-        if (all) atomicAdd(filled, 1ull);
+        if (!close) atomicMin(first, i);
     }
 }
 
@@ -409,11 +448,3 @@ extern "C" __global__ void wg_stamp(u64* slots, u32 multiprocessors) {
 }
 
 extern "C" __global__ void wg_empty() {}
-
-// Lowers *first to the index of the first of `bytes` bytes that is not `value`.
-extern "C" __global__ void wg_find_other(const u8* at, u64 bytes, u32 value, u64* first) {
-    u64 stride = (u64)gridDim.x * blockDim.x;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < bytes; i += stride) {
-        if (at[i] != (u8)value) atomicMin(first, i);
-    }
-}

@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use super::inspection::Cells;
 use super::memory::DeviceBuffer;
 use super::module::Module;
 use super::{Context, DeviceError, LaunchShape, Params, PreparedLaunch, Stream};
@@ -83,12 +84,9 @@ pub struct Near {
 }
 
 /// Position in `enum { F64, F32, … }` of support.cu.
-fn dtype_number(dtype: Dtype) -> u32 {
+pub(super) fn dtype_number(dtype: Dtype) -> u32 {
     Dtype::ALL.iter().position(|&other| other == dtype).unwrap_or(0) as u32
 }
-
-/// Ranges that are looked at together.
-const CELLS: usize = 64;
 
 /// The loaded kernels.
 pub struct Support {
@@ -97,8 +95,8 @@ pub struct Support {
     shared_bytes: u32,
     /// One word for the scrubbing kernels, or for the index that the comparison finds.
     cell: DeviceBuffer,
-    /// One for each of many ranges.
-    cells: DeviceBuffer,
+    /// For the findings of an inspection.
+    pub(super) cells: Cells,
 }
 
 impl Support {
@@ -116,7 +114,7 @@ impl Support {
             multiprocessors: device.multiprocessors,
             shared_bytes: device.max_shared_optin_bytes,
             cell: DeviceBuffer::new(context, 8, "the worker's own use")?,
-            cells: DeviceBuffer::new(context, 8 * CELLS as u64, "the worker's own use")?,
+            cells: Cells::new(context)?,
         })
     }
 
@@ -163,58 +161,10 @@ impl Support {
         Ok((first != u64::MAX).then_some(first))
     }
 
-    /// Whether [`Self::count_different`] knows elements of this type: single precision and up hold
+    /// Whether [`Inspection::first_not_near`](super::inspection::Inspection::first_not_near) knows elements of this type: single precision and up hold
     /// the narrower types exactly, but no 64-bit integers.
     pub fn compares(dtype: Dtype) -> bool {
         !matches!(dtype, Dtype::Float8E4m3 | Dtype::Float8E5m2 | Dtype::Int64 | Dtype::Uint64)
-    }
-
-    /// How many of `count` elements at `actual` are not within a tolerance of those at `expected`;
-    /// `None` for types that cannot be compared on the device. The memory belongs to this process.
-    ///
-    /// # Errors
-    /// As the driver says.
-    pub fn count_different(
-        &self,
-        (actual, expected): (u64, u64),
-        count: u64,
-        dtype: Dtype,
-        near: Near,
-        stream: &Stream,
-    ) -> Result<Option<u64>, DeviceError> {
-        if !Self::compares(dtype) {
-            return Ok(None);
-        }
-        self.cell.fill(0, stream)?;
-        let mut arguments = Params::new();
-        arguments.push_address(actual).push_address(expected).push(&count.to_ne_bytes());
-        arguments.push(&near.atol.to_ne_bytes()).push(&near.rtol.to_ne_bytes());
-        arguments.push(&dtype_number(dtype).to_ne_bytes());
-        arguments.push(&u32::from(near.allow_non_finite).to_ne_bytes());
-        arguments.push_address(self.cell.address());
-        self.launch("wg_compare", self.spread(count), arguments, stream)?;
-        self.read_cell(stream).map(Some)
-    }
-
-    /// How many of `count` elements of `size` bytes at `address` hold nothing but `value`.
-    ///
-    /// # Errors
-    /// As the driver says.
-    pub fn count_filled(
-        &self,
-        address: u64,
-        count: u64,
-        size: usize,
-        value: u8,
-        stream: &Stream,
-    ) -> Result<u64, DeviceError> {
-        self.cell.fill(0, stream)?;
-        let mut arguments = Params::new();
-        arguments.push_address(address).push(&count.to_ne_bytes());
-        arguments.push(&(size as u32).to_ne_bytes()).push(&u32::from(value).to_ne_bytes());
-        arguments.push_address(self.cell.address());
-        self.launch("wg_count_filled", self.spread(count), arguments, stream)?;
-        self.read_cell(stream)
     }
 
     fn read_cell(&self, stream: &Stream) -> Result<u64, DeviceError> {
@@ -323,42 +273,7 @@ impl Support {
         PreparedLaunch::new(function, LaunchShape::linear(1, 32), Params::new())
     }
 
-    /// Index of the first byte that is not `value` in each of `ranges` (address, bytes).
-    ///
-    /// # Errors
-    /// As the driver says.
-    pub fn first_other(
-        &self,
-        ranges: &[(u64, usize)],
-        value: u8,
-        stream: &Stream,
-    ) -> Result<Vec<Option<u64>>, DeviceError> {
-        let parts = ranges.chunks(CELLS).map(|part| self.first_other_of_few(part, value, stream));
-        Ok(parts.collect::<Result<Vec<_>, _>>()?.concat())
-    }
-
-    fn first_other_of_few(
-        &self,
-        ranges: &[(u64, usize)],
-        value: u8,
-        stream: &Stream,
-    ) -> Result<Vec<Option<u64>>, DeviceError> {
-        let (cells, bytes) = (&self.cells, 8 * ranges.len());
-        cells.fill_range(0, bytes, 0xFF, stream)?;
-        for (index, &(address, bytes)) in ranges.iter().enumerate() {
-            let mut arguments = Params::new();
-            arguments.push_address(address).push(&(bytes as u64).to_ne_bytes());
-            arguments.push(&u32::from(value).to_ne_bytes());
-            arguments.push_address(cells.address() + 8 * index as u64);
-            self.launch("wg_find_other", self.spread(bytes as u64), arguments, stream)?;
-        }
-        let mut found = vec![0; bytes];
-        cells.copy_to_host(0, &mut found, stream)?;
-        let words = found.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
-        Ok(words.map(|first| (first != u64::MAX).then_some(first)).collect())
-    }
-
-    fn launch(
+    pub(super) fn launch(
         &self,
         symbol: &str,
         shape: LaunchShape,
@@ -370,7 +285,7 @@ impl Support {
     }
 
     /// Enough blocks for `threads`, but no more than keep the device busy: the kernels loop.
-    fn spread(&self, threads: u64) -> LaunchShape {
+    pub(super) fn spread(&self, threads: u64) -> LaunchShape {
         let most = u64::from(self.multiprocessors) * 16;
         let blocks = threads.div_ceil(u64::from(THREADS)).clamp(1, most.max(1));
         LaunchShape::linear(blocks as u32, THREADS)

@@ -19,15 +19,15 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "guard_bands",
         what: "guard bands are looked at",
-        file: "crates/worker/src/child/verify.rs",
-        text: "intact::guards_intact(executor, buffers)?;",
+        file: "crates/worker/src/child/intact.rs",
+        text: "judge_bands(&self.bands, buffers, findings)?;",
         replacement: "",
     },
     Mutation {
         name: "input_comparison",
         what: "inputs are compared with what they held",
-        file: "crates/worker/src/child/verify.rs",
-        text: "intact::inputs_unchanged(executor, buffers)",
+        file: "crates/worker/src/child/intact.rs",
+        text: "judge_inputs(self.inputs, buffers, findings)",
         replacement: "Ok(())",
     },
     Mutation {

@@ -3,6 +3,7 @@
 use super::buffers::{JobBuffer, SHIFT_STEP, restore_all};
 use super::captured::{Outputs, copy_outputs};
 use super::executor::Executor;
+use super::intact::{Surroundings, nothing_else_touched};
 use super::job::{Failed, JobResult, environment};
 use super::loaded::LoadedProgram;
 use super::verify::Oracle;
@@ -14,28 +15,24 @@ use warpgauge_validate::Filling;
 
 impl Oracle<'_, '_> {
     /// What a launch left, on the host. `None`: it was compared on the device with what the references
-    /// leave for the same inputs, and is right.
+    /// leave for the same inputs, and is right. Either way nothing else was touched.
     pub(super) fn unless_right_on_device(
         &mut self,
         executor: &Executor,
         buffers: &[JobBuffer<'_>],
     ) -> JobResult<Option<Outputs>> {
         let Some(kept) = self.layout(executor, buffers) else {
+            nothing_else_touched(executor, buffers)?;
             return copy_outputs(executor, buffers).map(Some);
         };
         let scratch = self.scratch(executor, kept.bytes)?;
         let memory = scratch.as_ref().or(executor.flush.as_ref()).ok_or_else(no_scratch)?;
-        let stream = &executor.stream;
-        for &(index, at) in &kept.places {
-            buffers[index].start_copy_to(memory, at, stream).map_err(environment)?;
-        }
-        let right = self.is_right(executor, buffers, (&kept, memory));
-        let left = match right {
+        let left = match self.is_right(executor, buffers, (&kept, memory)) {
             Ok(true) => Ok(None),
             Ok(false) => copied(executor, buffers, (&kept, memory)).map(Some),
             Err(failed) => Err(failed),
         };
-        memory.fill_range(0, kept.bytes, 0, stream).map_err(environment)?;
+        memory.fill_range(0, kept.bytes, 0, &executor.stream).map_err(environment)?;
         self.keep_scratch(scratch);
         left
     }
@@ -61,6 +58,8 @@ impl Oracle<'_, '_> {
         (kept.bytes > 0).then_some(kept)
     }
 
+    /// Whether the outputs are, once they were moved to `memory`. All of it is queued before any of
+    /// it is waited for.
     fn is_right(
         &mut self,
         executor: &Executor,
@@ -69,33 +68,39 @@ impl Oracle<'_, '_> {
     ) -> JobResult<bool> {
         let checks = self.checks;
         let tools = executor.tools()?;
-        let mut compared = 0;
+        let mut inspection = tools.support.inspect(tools.stream).map_err(environment)?;
+        let surroundings = Surroundings::queue(buffers, tools, &mut inspection)?;
+        for &(index, at) in &kept.places {
+            buffers[index].start_copy_to(memory, at, tools.stream).map_err(environment)?;
+        }
+        let mut compared = Vec::new();
         for (index, reference) in checks.references.iter().enumerate() {
-            self.run_reference(executor, buffers, index, reference)?;
+            self.queue_reference(executor, buffers, index, reference)?;
             for output in &reference.outputs {
                 let place = kept.places.iter().find(|(index, _)| index == output);
                 let (Some((_, at)), Some(tolerance)) = (place, checks.tolerances.of(*output))
                 else {
                     continue;
                 };
-                let buffer = &buffers[*output];
                 let near = Near {
                     atol: tolerance.atol,
                     rtol: tolerance.rtol,
                     allow_non_finite: tolerance.allow_non_finite,
                 };
+                let buffer = &buffers[*output];
                 let dtype = buffer.spec.dtype;
                 let count = (buffer.len() / dtype.size()) as u64;
                 let addresses = (memory.address() + *at as u64, buffer.address());
-                let found =
-                    tools.support.count_different(addresses, count, dtype, near, tools.stream);
-                if found.map_err(environment)? != Some(0) {
-                    return Ok(false);
-                }
-                compared += 1;
+                let look = inspection.first_not_near(addresses, count, dtype, near);
+                compared.push(look.map_err(environment)?);
             }
         }
-        Ok(compared == kept.places.len())
+        // The candidate's launch has ended without a fault.
+        let findings = inspection.read();
+        let findings = findings.map_err(|error| Failed::device(error, Blame::Reference))?;
+        surroundings.judge(buffers, &findings)?;
+        let all = compared.len() == kept.places.len();
+        Ok(all && compared.iter().all(|look| findings.of(*look).is_none()))
     }
 }
 

@@ -11,6 +11,7 @@
 use super::job::{Failed, JobResult, environment};
 use crate::protocol::{Blame, BufferSpec, Content};
 use warpgauge_contract::Role;
+use warpgauge_device::inspection::{Finding, Findings, Inspection};
 use warpgauge_device::support::{InitParams, Support};
 use warpgauge_device::{
     Context, DeviceBuffer, DeviceError, MappedFile, PendingCopy, PinnedPool, Staging, Stream,
@@ -89,6 +90,16 @@ pub(super) struct JobBuffer<'job> {
     filled: bool,
 }
 
+/// Whether an input was changed: what has yet to be read, or is known.
+pub(super) enum Change {
+    /// Among the findings.
+    Looked(Finding),
+    /// In a copy of the whole input.
+    Copied(PendingCopy),
+    /// Index of the first byte that was.
+    Known(Option<u64>),
+}
+
 /// What filling and comparing need.
 #[derive(Clone, Copy)]
 pub(super) struct Tools<'a> {
@@ -97,8 +108,6 @@ pub(super) struct Tools<'a> {
     pub support: &'a Support,
     pub pinned: &'a std::rc::Rc<PinnedPool>,
     pub kind: DeviceKind,
-    /// Memory that nothing needs between launches, to generate content in for comparing.
-    pub scratch: Option<&'a DeviceBuffer>,
 }
 
 /// The buffers that a kernel writes, each with its index.
@@ -317,40 +326,59 @@ impl<'job> JobBuffer<'job> {
         at / self.spec.dtype.size() as u64
     }
 
-    /// Index of the first byte of an input that differs from the initial content.
-    pub(super) fn first_change(&self, tools: Tools<'_>) -> Result<Option<u64>, DeviceError> {
-        let mut own = None;
+    /// Looks for a byte of an input that differs from what was written. What the device cannot tell
+    /// by itself is copied to the host; what is large is waited for.
+    pub(super) fn look_for_change(
+        &self,
+        tools: Tools<'_>,
+        inspection: &mut Inspection<'_>,
+    ) -> Result<Change, DeviceError> {
+        let range = (self.address(), self.bytes);
+        let looked = match &self.source {
+            Source::Device(params) => {
+                inspection.first_not_generated(params, self.spec.dtype, 0, range)?
+            }
+            Source::Byte(byte) if tools.kind == DeviceKind::Cuda => {
+                let ranges = [range, (self.address(), 0)];
+                inspection.first_other(ranges, byte.unwrap_or(POISON_BYTE))?[0]
+            }
+            _ if self.bytes <= CHUNK_BYTES => {
+                let target = tools.pinned.take(self.bytes);
+                let copy = self.start_copy_part_to_host(0, target, tools.stream)?;
+                return Ok(Change::Copied(copy));
+            }
+            source => return self.change_in_pieces(source, tools).map(Change::Known),
+        };
+        Ok(Change::Looked(looked))
+    }
+
+    fn change_in_pieces(
+        &self,
+        source: &Source,
+        tools: Tools<'_>,
+    ) -> Result<Option<u64>, DeviceError> {
         for start in (0..self.bytes).step_by(CHUNK_BYTES) {
-            let bytes = CHUNK_BYTES.min(self.bytes - start);
-            let found = match &self.source {
-                Source::Device(params) => {
-                    let scratch = match (tools.scratch, &mut own) {
-                        (Some(scratch), _) if scratch.len() >= bytes => scratch,
-                        (_, Some(own)) => &*own,
-                        (_, none) => &*none.insert(DeviceBuffer::new(
-                            tools.context,
-                            bytes as u64,
-                            "verifying inputs",
-                        )?),
-                    };
-                    let first = (start / self.spec.dtype.size()) as u64;
-                    let (dtype, stream) = (self.spec.dtype, tools.stream);
-                    tools.support.init(params, dtype, first, bytes, scratch.address(), stream)?;
-                    let live = self.memory.address() + (self.front + start) as u64;
-                    tools.support.first_difference(live, scratch, bytes, tools.stream)?
-                }
-                source => {
-                    let mut staging = tools.pinned.take(bytes);
-                    let at = self.front + start;
-                    self.memory.copy_to_host(at, staging.bytes_mut(), tools.stream)?;
-                    source.first_difference(start, staging.bytes())
-                }
-            };
-            if let Some(at) = found {
+            let mut staging = tools.pinned.take(CHUNK_BYTES.min(self.bytes - start));
+            let at = self.front + start;
+            self.memory.copy_to_host(at, staging.bytes_mut(), tools.stream)?;
+            if let Some(at) = source.first_difference(start, staging.bytes()) {
                 return Ok(Some(start as u64 + at));
             }
         }
         Ok(None)
+    }
+
+    /// Index of the first byte that [`Self::look_for_change`] found.
+    pub(super) fn changed_at(
+        &self,
+        change: Change,
+        findings: &Findings,
+    ) -> Result<Option<u64>, DeviceError> {
+        Ok(match change {
+            Change::Looked(finding) => findings.of(finding),
+            Change::Copied(copy) => self.source.first_difference(0, copy.finish()?.bytes()),
+            Change::Known(at) => at,
+        })
     }
 
     /// Gives up what refers to the job and keeps the device memory, for scrubbing.

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use super::buffers::{Use, allocate_all};
 use super::captured;
+use super::intact::nothing_else_touched;
 use super::job::{JobResult, Run, environment, timed};
 use super::loaded::LoadedProgram;
 use super::trials::{self, Inputs, Rig, Shown};
-use super::verify::{Oracle, nothing_else_touched};
+use super::verify::Oracle;
 use crate::protocol::{Blame, EvaluatePlan, Evaluated, FromWorker};
 use warpgauge_model::{CacheState, LaunchCounts, WorkerTimings};
 use warpgauge_validate::Filling;

@@ -11,7 +11,7 @@ use super::secret::Secret;
 use super::{monitored, trials};
 use crate::protocol::Blame;
 use warpgauge_device::loader::Loaded;
-use warpgauge_device::support::{InitParams, Support};
+use warpgauge_device::support::{InitParams, Near, Support};
 use warpgauge_device::{
     BlockingKernel, Context, DeviceBuffer, DeviceError, EmulatorControl, EventPool, GpuMonitor,
     GpuSettings, PinnedPool, SharedWipe, Staging, Stamps, Stream,
@@ -130,9 +130,15 @@ impl Executor {
         if let Ok(params) = InitParams::new(&init, Dtype::Float32, "warm_up") {
             let address = memory.address();
             support.init(&params, Dtype::Float32, 0, WARM_BYTES, address, &self.stream)?;
+            let mut inspection = support.inspect(&self.stream)?;
+            let range = (address, WARM_BYTES);
+            inspection.first_not_generated(&params, Dtype::Float32, 0, range)?;
+            inspection.first_other([range; 2], 0)?;
+            let near = Near { atol: 0.0, rtol: 0.0, allow_non_finite: false };
+            inspection.first_not_near((address, address), 1, Dtype::Float32, near)?;
+            inspection.read()?;
         }
         support.first_difference(memory.address(), &memory, WARM_BYTES, &self.stream)?;
-        support.first_other(&[(memory.address(), WARM_BYTES)], 0, &self.stream)?;
         timing.wipe.queue(&self.stream)?;
         // After a blocking kernel nothing may be loaded: the driver would wait for the device for it.
         timing.blocking_kernel.launch(support, &self.stream)?;
@@ -161,8 +167,6 @@ impl Executor {
             support,
             pinned: &self.pinned,
             kind: self.device.kind,
-            // Scrubbed with everything else.
-            scratch: self.flush.as_ref(),
         })
     }
 

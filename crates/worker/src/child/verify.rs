@@ -11,7 +11,7 @@ use super::audit::launch_reference;
 use super::buffers::{JobBuffer, bytes_of, rewrite_inputs};
 use super::captured::Outputs;
 use super::executor::Executor;
-use super::intact;
+use super::intact::nothing_else_touched;
 use super::job::{Failed, JobResult, environment};
 use super::link::Link;
 use super::loaded::LoadedProgram;
@@ -185,9 +185,21 @@ impl<'a, 'l> Oracle<'a, 'l> {
         Ok(expected)
     }
 
-    /// Runs a reference kernel on what the buffers show, and waits for it. Inputs are as they were
-    /// before: that a reference changes one is no fault of the candidate's.
+    /// Runs a reference kernel on what the buffers show, and waits for it.
     pub(super) fn run_reference(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        index: usize,
+        reference: &ReferenceRun,
+    ) -> JobResult<()> {
+        self.queue_reference(executor, buffers, index, reference)?;
+        executor.stream.synchronize().map_err(|error| Failed::device(error, Blame::Reference))
+    }
+
+    /// Queues a reference kernel on what the buffers show. Afterwards inputs are as they were before:
+    /// that a reference changes one is no fault of the candidate's.
+    pub(super) fn queue_reference(
         &mut self,
         executor: &Executor,
         buffers: &[JobBuffer<'_>],
@@ -201,9 +213,8 @@ impl<'a, 'l> Oracle<'a, 'l> {
             self.references.push(arm);
         }
         launch_reference(executor, &mut self.references[index], buffers)?;
-        let ended = executor.stream.synchronize();
-        ended.map_err(|error| Failed::device(error, blame))?;
-        rewrite_inputs(buffers, executor.tools()?).map_err(environment)
+        let rewritten = rewrite_inputs(buffers, executor.tools()?);
+        rewritten.map_err(|error| Failed::device(error, blame))
     }
 
     fn compare(
@@ -345,7 +356,6 @@ impl<'a, 'l> Oracle<'a, 'l> {
         buffers: &mut [JobBuffer<'_>],
         audit: Audit,
     ) -> JobResult<()> {
-        nothing_else_touched(executor, buffers)?;
         let Some(actual) = self.unless_right_on_device(executor, buffers)? else { return Ok(()) };
         let (code, before, after) = match self.assigned.phase {
             Phase::WarmUp => {
@@ -412,15 +422,6 @@ impl Referee for Oracle<'_, '_> {
     fn spent(&self) -> Duration {
         self.assigned.spent_on_batch()
     }
-}
-
-/// Nothing is written that should not be.
-pub(super) fn nothing_else_touched(
-    executor: &Executor,
-    buffers: &[JobBuffer<'_>],
-) -> JobResult<()> {
-    intact::guards_intact(executor, buffers)?;
-    intact::inputs_unchanged(executor, buffers)
 }
 
 /// An output beside what is expected of it, and what is left of its filling.

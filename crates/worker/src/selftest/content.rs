@@ -1,4 +1,4 @@
-//! Seeded content is the same bits on the device and on the CPU.
+//! Seeded content is the same bits on the device and on the CPU, and is known again.
 
 use super::bench::{Bench, buffer, init};
 use super::checks::ensure;
@@ -38,10 +38,55 @@ pub(super) async fn init_bits(bench: &Bench) -> Result<String, String> {
             let undefined = Content::Undefined;
             let buffers = vec![buffer("tensor", dtype, elements, Role::Output, undefined)];
             has_bits(bench, bench.job(launch, buffers), &spec, dtype, FIRST).await?;
+            is_known_again(bench, &spec, dtype, ELEMENTS / 100).await?;
             compared += 1;
         }
     }
     Ok(format!("{compared} combinations are equal to the CPU's"))
+}
+
+/// The worker's kernel finds no difference in a tensor's content, and one where the tensor begins
+/// with another element.
+async fn is_known_again(
+    bench: &Bench,
+    spec: &TensorInit,
+    dtype: Dtype,
+    elements: u64,
+) -> Result<(), String> {
+    const NOTHING: u64 = 1 << 40;
+    let mut nothing = init(InitKind::Full);
+    nothing.fill_value = Some(NOTHING as f64);
+    let params = InitParams::new(spec, dtype, "tensor").map_err(|error| error.to_string())?;
+    for first in [0, 4] {
+        // Of what is the same everywhere, every part looks like the first.
+        let uniform = matches!(spec.kind, InitKind::Zeros | InitKind::Ones | InitKind::Full);
+        if first > 0 && (uniform || dtype == Dtype::Bool) {
+            continue;
+        }
+        let buffers = vec![
+            buffer("tensor", dtype, elements, Role::Inout, Content::Init(spec.clone())),
+            buffer("lowest", Dtype::Uint64, 1, Role::Inout, Content::Init(nothing.clone())),
+        ];
+        let arguments = vec![
+            Argument::Buffer(0),
+            Argument::Scalar(u64::to_ne_bytes(first).to_vec()),
+            Argument::Scalar(elements.to_ne_bytes().to_vec()),
+            Argument::Scalar(bytemuck::bytes_of(&params).to_vec()),
+            Argument::Buffer(1),
+        ];
+        let job = bench.job(bench.support("wg_differ_from_init", arguments, 4), buffers);
+        let outcome = bench.succeed(job).await?;
+        let words = bench.words(&outcome, 1)?;
+        let found = u64::from(words[0]) | u64::from(words[1]) << 32;
+        let right = if first == 0 { found == NOTHING } else { found < elements };
+        ensure(right, || {
+            format!(
+                "{elements} elements of {dtype} {:?} compared from element {first} on: byte {found}",
+                spec.kind
+            )
+        })?;
+    }
+    Ok(())
 }
 
 const KINDS: [InitKind; 7] = [

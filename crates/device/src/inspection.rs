@@ -1,0 +1,184 @@
+//! Looks at device memory that are queued one after the other, and whose findings are read together:
+//! waiting for each would take longer than looking.
+
+use bytemuck::bytes_of;
+
+use super::launch::{LaunchShape, Params};
+use super::memory::DeviceBuffer;
+use super::support::{InitParams, Near, Support, dtype_number};
+use super::{DeviceError, Stream};
+use warpgauge_tensor::Dtype;
+
+/// Findings that are read together. Further ones are read apart.
+const CELLS: usize = 64;
+
+/// What a cell holds where nothing was found.
+const NOTHING: u64 = u64::MAX;
+
+/// Where findings are written: one cell each.
+pub(super) struct Cells(DeviceBuffer);
+
+impl Cells {
+    /// Allocates them.
+    pub(super) fn new(context: &super::Context) -> Result<Self, DeviceError> {
+        DeviceBuffer::new(context, 8 * CELLS as u64, "the worker's own use").map(Self)
+    }
+}
+
+/// Looks at memory, queued on a stream.
+pub struct Inspection<'a> {
+    support: &'a Support,
+    stream: &'a Stream,
+    /// Findings that were read already.
+    read: Vec<u64>,
+    /// Cells in use by the others.
+    queued: usize,
+}
+
+/// A look that was queued: what it found is in the [`Findings`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finding(usize);
+
+/// What an inspection found.
+pub struct Findings(Vec<u64>);
+
+impl Findings {
+    /// Index of the first byte or element that was looked for; `None`: there is none.
+    pub fn of(&self, finding: Finding) -> Option<u64> {
+        self.0.get(finding.0).copied().filter(|&first| first != NOTHING)
+    }
+}
+
+impl Support {
+    /// Begins an inspection; another one must have been read.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn inspect<'a>(&'a self, stream: &'a Stream) -> Result<Inspection<'a>, DeviceError> {
+        let inspection = Inspection { support: self, stream, read: Vec::new(), queued: 0 };
+        inspection.reset()?;
+        Ok(inspection)
+    }
+}
+
+impl Inspection<'_> {
+    /// Queues looking for the first byte that is not `value`, in two ranges (address, bytes).
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn first_other(
+        &mut self,
+        ranges: [(u64, usize); 2],
+        value: u8,
+    ) -> Result<[Finding; 2], DeviceError> {
+        if self.queued + 2 > CELLS {
+            self.collect()?;
+        }
+        let [(_, first), (_, second)] = ranges;
+        let mut arguments = Params::new();
+        for (address, bytes) in ranges {
+            arguments.push_address(address).push(&(bytes as u64).to_ne_bytes());
+        }
+        arguments.push(&u32::from(value).to_ne_bytes()).push_address(self.cell());
+        let mut shape = self.support.spread(first.max(second) as u64 / 4);
+        shape.grid[1] = 2;
+        self.support.launch("wg_find_other", shape, arguments, self.stream)?;
+        Ok([self.taken(), self.taken()])
+    }
+
+    /// Queues looking for the first of the `bytes` bytes at `address` that differs from those of a
+    /// tensor from element `first` on, a multiple of 4.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn first_not_generated(
+        &mut self,
+        params: &InitParams,
+        dtype: Dtype,
+        first: u64,
+        (address, bytes): (u64, usize),
+    ) -> Result<Finding, DeviceError> {
+        let count = (bytes / dtype.size()) as u64;
+        let mut arguments = Params::new();
+        arguments.push_address(address);
+        arguments.push(&first.to_ne_bytes()).push(&count.to_ne_bytes()).push(bytes_of(params));
+        let shape = self.support.spread(count.div_ceil(4));
+        self.look("wg_differ_from_init", shape, arguments)
+    }
+
+    /// Queues looking for the first of `count` elements at `actual` that is not within a tolerance of
+    /// the one at `expected`. The memory belongs to this process, and [`Support::compares`] the type.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn first_not_near(
+        &mut self,
+        (actual, expected): (u64, u64),
+        count: u64,
+        dtype: Dtype,
+        near: Near,
+    ) -> Result<Finding, DeviceError> {
+        let mut arguments = Params::new();
+        arguments.push_address(actual).push_address(expected).push(&count.to_ne_bytes());
+        arguments.push(&near.atol.to_ne_bytes()).push(&near.rtol.to_ne_bytes());
+        arguments.push(&dtype_number(dtype).to_ne_bytes());
+        arguments.push(&u32::from(near.allow_non_finite).to_ne_bytes());
+        self.look("wg_compare", self.support.spread(count), arguments)
+    }
+
+    /// Waits for all that was queued, and reads what it found.
+    ///
+    /// # Errors
+    /// A fault of what was queued before, or of the driver.
+    pub fn read(mut self) -> Result<Findings, DeviceError> {
+        self.fetch()?;
+        Ok(Findings(self.read))
+    }
+
+    /// Queues a look with one finding, whose cell is the last argument.
+    fn look(
+        &mut self,
+        symbol: &str,
+        shape: LaunchShape,
+        mut arguments: Params,
+    ) -> Result<Finding, DeviceError> {
+        if self.queued == CELLS {
+            self.collect()?;
+        }
+        arguments.push_address(self.cell());
+        self.support.launch(symbol, shape, arguments, self.stream)?;
+        Ok(self.taken())
+    }
+
+    /// Address of the next cell.
+    fn cell(&self) -> u64 {
+        self.support.cells.0.address() + 8 * self.queued as u64
+    }
+
+    fn taken(&mut self) -> Finding {
+        self.queued += 1;
+        Finding(self.read.len() + self.queued - 1)
+    }
+
+    /// Makes room for others.
+    fn collect(&mut self) -> Result<(), DeviceError> {
+        self.fetch()?;
+        self.reset()
+    }
+
+    fn reset(&self) -> Result<(), DeviceError> {
+        self.support.cells.0.fill(0xFF, self.stream)
+    }
+
+    fn fetch(&mut self) -> Result<(), DeviceError> {
+        let mut found = vec![0; 8 * self.queued];
+        if found.is_empty() {
+            return self.stream.synchronize();
+        }
+        self.support.cells.0.copy_to_host(0, &mut found, self.stream)?;
+        let words = found.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
+        self.read.extend(words);
+        self.queued = 0;
+        Ok(())
+    }
+}
