@@ -9,10 +9,14 @@ const MAX_BYTES: usize = 256 << 20;
 /// Each copy begins at a multiple of this, so that it is copied as fast as its variable allows.
 const ALIGNMENT: usize = 16;
 
+/// Size of an entry of the table of ranges: three words.
+const RANGE_BYTES: usize = 24;
+
 /// A copy of a module's variables.
 ///
 /// Putting it back makes a launch see the module as if it had just been loaded, so that what a
-/// kernel leaves in a variable does not reach its next launch.
+/// kernel leaves in a variable does not reach its next launch. The copy is kept in the host's ordinary
+/// memory: what lies on the device, or is page-locked, a kernel could write to.
 pub struct VariableSnapshot {
     /// `None`: the module has no variables.
     held: Option<Held>,
@@ -20,11 +24,21 @@ pub struct VariableSnapshot {
 
 /// Variables there are.
 struct Held {
+    /// Copies from `device` to the variables.
     restore: PreparedLaunch,
-    copy: DeviceBuffer,
-    table: DeviceBuffer,
+    /// The ranges to copy, and then the content of all.
+    host: Vec<u8>,
+    /// As many bytes, written anew each time.
+    device: DeviceBuffer,
     /// Keeps the addresses valid.
     _module: Module,
+}
+
+/// A variable: its address, its size, and where its copy begins; bytes.
+struct Variable {
+    address: u64,
+    bytes: u64,
+    at: u64,
 }
 
 impl VariableSnapshot {
@@ -40,34 +54,30 @@ impl VariableSnapshot {
         names: &[String],
         stream: &Stream,
     ) -> Result<Option<Self>, DeviceError> {
-        let (mut variables, mut total) = (Vec::new(), 0usize);
+        let mut variables = Vec::new();
+        let content = (RANGE_BYTES * names.len()).next_multiple_of(ALIGNMENT);
+        let mut end = content;
         for name in names {
             let Some((address, bytes)) = module.global(name)? else { return Ok(None) };
-            variables.push((address, bytes as u64, total as u64));
-            total = total.saturating_add(bytes.next_multiple_of(ALIGNMENT));
-            if total > MAX_BYTES {
+            variables.push(Variable { address, bytes: bytes as u64, at: end as u64 });
+            end = end.saturating_add(bytes.next_multiple_of(ALIGNMENT));
+            if end > MAX_BYTES {
                 return Ok(None);
             }
         }
-        if total == 0 {
+        if end == content {
             return Ok(Some(Self { held: None }));
         }
-        let copy = DeviceBuffer::new(context, total as u64, "a copy of variables")?;
-        let table = |to_copy: bool| {
-            let range = |&(address, bytes, at): &(u64, u64, u64)| {
-                let kept = copy.address() + at;
-                if to_copy { [kept, address, bytes] } else { [address, kept, bytes] }
-            };
-            variables.iter().flat_map(range).flat_map(u64::to_ne_bytes).collect::<Vec<_>>()
-        };
-        let bytes = 24 * variables.len() as u64;
-        let ranges = DeviceBuffer::new(context, bytes, "a table of variables")?;
-        let mut launch =
-            support.copy_launch(ranges.address(), variables.len() as u32, total as u64)?;
-        ranges.copy_from_host(0, &table(true), stream)?;
+        let device = DeviceBuffer::new(context, end as u64, "a copy of variables")?;
+        let total = (end - content) as u64;
+        let mut launch = support.copy_launch(device.address(), variables.len() as u32, total)?;
+        device.copy_from_host(0, &table(&variables, device.address(), Direction::Out), stream)?;
         launch.launch(stream)?;
-        ranges.copy_from_host(0, &table(false), stream)?;
-        let held = Held { restore: launch, copy, table: ranges, _module: module.clone() };
+        let mut host = vec![0; end];
+        device.copy_to_host(0, &mut host, stream)?;
+        let back = table(&variables, device.address(), Direction::Back);
+        host[..back.len()].copy_from_slice(&back);
+        let held = Held { restore: launch, host, device, _module: module.clone() };
         Ok(Some(Self { held: Some(held) }))
     }
 
@@ -76,16 +86,37 @@ impl VariableSnapshot {
         self.held.is_none()
     }
 
-    /// Queues putting the variables back.
+    /// Puts the variables back: queued, once their copy was sent.
     ///
     /// # Errors
     /// As the driver says.
     pub fn restore(&mut self, stream: &Stream) -> Result<(), DeviceError> {
-        self.held.as_mut().map_or(Ok(()), |held| held.restore.launch(stream))
+        let Some(held) = &mut self.held else { return Ok(()) };
+        held.device.copy_from_host(0, &held.host, stream)?;
+        held.restore.launch(stream)
     }
 
     /// Gives up its memory, for scrubbing.
     pub fn into_memory(self) -> impl Iterator<Item = DeviceBuffer> {
-        self.held.into_iter().flat_map(|held| [held.copy, held.table])
+        self.held.into_iter().map(|held| held.device)
     }
+}
+
+/// Which way variables are copied.
+#[derive(Clone, Copy)]
+enum Direction {
+    Out,
+    Back,
+}
+
+/// The ranges that are copied, as the kernel wants them: target, source, bytes.
+fn table(variables: &[Variable], copy: u64, direction: Direction) -> Vec<u8> {
+    let range = |variable: &Variable| {
+        let (kept, own) = (copy + variable.at, variable.address);
+        match direction {
+            Direction::Out => [kept, own, variable.bytes],
+            Direction::Back => [own, kept, variable.bytes],
+        }
+    };
+    variables.iter().flat_map(range).flat_map(u64::to_ne_bytes).collect()
 }

@@ -150,10 +150,12 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
     };
     validation.reasons.extend(untimed);
     // A time may only be ranked when nothing is known against the kernel.
-    let ranked = failure.is_none() && correctness != Some(false);
+    let barely_verified = measured::barely_verified(device, outcome);
+    let ranked = failure.is_none() && correctness != Some(false) && barely_verified.is_none();
     let stats = if ranked { runtime_stats(&kept) } else { None };
     let mut measurement = measured::report(request, device, outcome, &screened, &kept);
     if let Some(measurement) = &mut measurement {
+        measurement.notes.extend(barely_verified);
         // Rates are the runtime in other words, and a kernel without one has none.
         if stats.is_none() {
             measurement.rates = None;

@@ -37,6 +37,8 @@ mod run;
 mod sanitized;
 mod sweep;
 mod sweep_points;
+#[cfg(test)]
+mod testing;
 mod timeline;
 mod tool_runs;
 

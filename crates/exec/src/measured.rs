@@ -1,12 +1,15 @@
 //! From the worker's raw readings to the report of a measurement. Pure.
 
+use super::run::AUDITS;
 use warpgauge_contract::{EvaluateRequest, Role};
 use warpgauge_measure::{
     Batch, FloorDevice, Reading, Screened, SpeedOfLight, Summary, health_flags, rates, screen,
     speed_of_light, throttle_reasons,
 };
 use warpgauge_model::{DeviceInfo, DeviceKind};
-use warpgauge_report::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
+use warpgauge_report::{
+    BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport, StateReport,
+};
 use warpgauge_tensor::shape;
 use warpgauge_validate::{Reason, ReasonCode};
 use warpgauge_worker::protocol::{BatchFacts, Evaluated, RunOutcome};
@@ -64,6 +67,24 @@ pub(super) fn impossible(
     let floor_ms = light.floor_ms.filter(|_| light.excludes(median))?;
     let derivation = light.derivation.join("; ");
     Some(Reason::faster_than_light(median * 1e-3, floor_ms * 1e-3, &derivation))
+}
+
+/// That so few timed launches were verified, because each takes long, that a kernel which leaves some
+/// out might not be found: its time is not ranked. Times of the emulated device never are.
+pub(super) fn barely_verified(
+    device: &DeviceInfo,
+    outcome: &RunOutcome<Evaluated>,
+) -> Option<String> {
+    let audits = &outcome.told.audits;
+    let few = audits.skipped > 0 && audits.done < AUDITS && device.kind == DeviceKind::Cuda;
+    few.then(|| {
+        format!(
+            "{} timed launches were verified, of at least {AUDITS} that are needed, because \
+             verifying one takes long: the time has no rank. Make the reference kernel faster, or \
+             the tensors smaller",
+            audits.done
+        )
+    })
 }
 
 /// The least time that the contract's work takes; `None` if it states none, or if nothing is known
@@ -125,15 +146,17 @@ pub(super) fn report(
                 .to_owned(),
         );
     }
+    let state = outcome.told.variables_put_back.map(|put_back| state(put_back, device.kind));
     Some(MeasurementReport {
         method: if emulated { "emulated" } else { "cuda_events_gated" }.to_owned(),
         method_version: METHOD_VERSION,
         cache: request.measure.cache,
-        inputs: match (outcome.told.inputs_moved, outcome.told.state_wiped) {
-            (true, _) => InputsShown::Fresh,
-            (false, true) => InputsShown::SameStateWiped,
-            (false, false) => InputsShown::Same,
+        inputs: match &state {
+            _ if outcome.told.inputs_moved => InputsShown::Fresh,
+            Some(state) if state.not_known.is_empty() => InputsShown::SameStateWiped,
+            _ => InputsShown::Same,
         },
+        state,
         grid_blocks: None,
         warmup_launches: outcome.told.warmup_launches,
         warmup_stable: outcome.told.warmup_stable,
@@ -153,6 +176,36 @@ pub(super) fn report(
         notes,
         samples_ms: outcome.told.samples_ms.clone(),
     })
+}
+
+/// What could carry a result between launches on a device; `variables`: whether those were put back.
+fn state(variables: bool, device: DeviceKind) -> StateReport {
+    let modules = "variables and constants of the kernel's modules";
+    let (mut put_back, mut looked_at, mut not_known) = (vec!["outputs"], Vec::new(), Vec::new());
+    if variables { &mut put_back } else { &mut not_known }.push(modules);
+    // What both are to the emulated device, each launch has for itself; and it knows of each access
+    // what it belongs to.
+    put_back.push("shared memory");
+    match device {
+        DeviceKind::Cuda => {
+            looked_at.push("inputs, and the rest of the pages that the buffers lie on");
+            not_known.extend([
+                "local memory",
+                "memory of the context that no buffer owns: what the driver keeps beside code and \
+                 variables",
+            ]);
+        }
+        DeviceKind::Emulator => {
+            put_back.push("local memory");
+            looked_at.push("inputs");
+        }
+    }
+    let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
+    StateReport {
+        put_back: owned(put_back),
+        looked_at: owned(looked_at),
+        not_known: owned(not_known),
+    }
 }
 
 fn batch(facts: &BatchFacts) -> BatchReport {
@@ -197,4 +250,37 @@ fn gpu(outcome: &RunOutcome<Evaluated>, device: &DeviceInfo) -> Option<GpuReport
         flags: health_flags(&reading, f64::from(device.clock_khz) * 1e3),
         other_processes,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::h200;
+    use warpgauge_worker::protocol::AuditFacts;
+
+    #[test]
+    fn a_time_has_no_rank_where_too_few_launches_could_be_verified() {
+        let told = |done, skipped, kind| {
+            let mut outcome = RunOutcome::<Evaluated>::default();
+            outcome.told.audits = AuditFacts { done, skipped };
+            barely_verified(&DeviceInfo { kind, ..h200() }, &outcome)
+        };
+        let note = told(12, 54, DeviceKind::Cuda).expect("a note");
+        assert!(note.starts_with("12 timed launches were verified, of at least 66"), "{note}");
+        // All there are; enough of many; nothing to rank.
+        assert_eq!(told(20, 0, DeviceKind::Cuda), None);
+        assert_eq!(told(AUDITS, 3, DeviceKind::Cuda), None);
+        assert_eq!(told(12, 54, DeviceKind::Emulator), None);
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_gpu_is_said() {
+        let gpu = state(true, DeviceKind::Cuda);
+        assert!(gpu.not_known.iter().any(|text| text.contains("no buffer owns")), "{gpu:?}");
+        assert!(gpu.put_back.iter().any(|text| text.contains("constants")), "{gpu:?}");
+        let emulated = state(true, DeviceKind::Emulator);
+        assert!(emulated.not_known.is_empty(), "{emulated:?}");
+        let unknown = state(false, DeviceKind::Emulator);
+        assert!(unknown.not_known.iter().any(|text| text.contains("variables")), "{unknown:?}");
+    }
 }

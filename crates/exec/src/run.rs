@@ -22,7 +22,7 @@ use warpgauge_worker::queue::Need;
 
 /// Timed launches whose outputs are verified, or all if there are fewer: a kernel that leaves out a tenth
 /// of its launches' work passes less than once in 1000 times, 0.9⁶⁶ < 0.001.
-const AUDITS: u32 = 66;
+pub(super) const AUDITS: u32 = 66;
 
 /// What is written to see whether there is room: not even that, and the disk is full.
 const PROBE_BYTES: usize = 16 << 10;

@@ -163,7 +163,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use warpgauge_model::{DeviceKind, SmLimits, Target};
+    use crate::testing::h200;
     use warpgauge_tools::nsys::Table;
     use warpgauge_worker::protocol::Traced;
 
@@ -171,27 +171,6 @@ mod tests {
         ($name:literal) => {
             include_str!(concat!("../../../tests/fixtures/profile/nsys/2025.3.1-", $name, ".txt"))
         };
-    }
-
-    /// As its driver describes it.
-    fn h200() -> DeviceInfo {
-        DeviceInfo {
-            ordinal: 0,
-            kind: DeviceKind::Cuda,
-            name: "NVIDIA H200".to_owned(),
-            uuid: "GPU-0".to_owned(),
-            target: Target { compute_capability: (9, 0), driver_version: 13_000, emulated: false },
-            multiprocessors: 132,
-            memory_bytes: 139 << 30,
-            l2_bytes: 60 << 20,
-            clock_khz: 1_980_000,
-            memory_clock_khz: 3_201_000,
-            memory_bus_bits: 6144,
-            max_shared_optin_bytes: 227 << 10,
-            pci_bus_id: String::new(),
-            sm: SmLimits::default(),
-            unmonitored: None,
-        }
     }
 
     fn traced() -> Timeline {

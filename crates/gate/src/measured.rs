@@ -29,6 +29,8 @@ pub struct MeasuredCase {
     pub own_ci_ms: Vec<f64>,
     /// What the candidate counted, where there is nothing to compare it with.
     pub own_counts: BTreeMap<String, u64>,
+    /// Where the candidate could have kept results.
+    pub weaker_for: Vec<String>,
     /// Whether both are the same machine code.
     pub identical_code: Option<bool>,
     /// How long it took, seconds.
@@ -48,6 +50,7 @@ impl MeasuredCase {
             own_ms: [None; 2],
             own_ci_ms: Vec::new(),
             own_counts: BTreeMap::new(),
+            weaker_for: Vec::new(),
             identical_code: None,
             duration_s: 0.0,
         }
@@ -64,6 +67,7 @@ impl MeasuredCase {
             let own = response.candidates.first().map(|one| &one.evaluation);
             self.own_ms = [median_ms(Some(&response.reference)), median_ms(own)];
             self.own_ci_ms = own.and_then(median_ci_ms).unwrap_or_default();
+            self.weaker_for = own.map(could_be_kept).unwrap_or_default();
         } else {
             // Counts are exact: what noise there was on another device does not bear on them.
             self.policy = self.spec.policy;
@@ -78,6 +82,7 @@ impl MeasuredCase {
         if report.device.as_ref().is_some_and(|device| device.kind == DeviceKind::Cuda) {
             self.own_ms = [None, median_ms(Some(report))];
             self.own_ci_ms = median_ci_ms(report).unwrap_or_default();
+            self.weaker_for = could_be_kept(report);
         }
         self.own_counts.clone_from(counts);
     }
@@ -105,6 +110,12 @@ pub fn idle_multiprocessors(response: &CompareResponse) -> Option<String> {
             device.multiprocessors
         )
     })
+}
+
+/// Where a kernel could have kept a result that serves again; nowhere, where all inputs vary.
+fn could_be_kept(report: &EvaluateResponse) -> Vec<String> {
+    let state = report.measurement.as_ref().and_then(|measured| measured.state.as_ref());
+    state.map(|state| state.not_known.clone()).unwrap_or_default()
 }
 
 fn median_ms(report: Option<&EvaluateResponse>) -> Option<f64> {
@@ -164,6 +175,7 @@ pub fn conclude(cases: &[MeasuredCase], on_missing: OnMissing) -> (Vec<CaseRepor
             candidate_ms: case.own_ms[1],
             candidate_ci_ms: case.own_ci_ms.clone(),
             candidate_counts: case.own_counts.clone(),
+            weaker_for: case.weaker_for.clone(),
             identical_code: case.identical_code,
             comparison: of(Some(&case.first)),
             confirmation: of(case.confirmation.as_ref()),

@@ -136,6 +136,10 @@ codes! {
         WrongForOtherSeeds = "wrong_for_other_seeds",
         /// The result depends on launches before it.
         DependsOnHistory = "depends_on_history",
+        /// Launches under equal conditions leave different results.
+        Nondeterministic = "nondeterministic",
+        /// More than one answer is right, and another one was expected.
+        AmbiguousExpectation = "ambiguous_expectation",
         /// Faster than the device can be.
         FasterThanLight = "faster_than_light",
         /// The kernel accessed memory that is not its own, whatever the driver says of it.

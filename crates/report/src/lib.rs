@@ -14,7 +14,9 @@ mod types;
 pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
 pub use compare::{CandidateReport, CompareResponse, CountComparison, VerdictBy};
 pub use compile::CompileResponse;
-pub use measurement::{BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport};
+pub use measurement::{
+    BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport, StateReport,
+};
 pub use profile_plan::ProfilePlan;
 pub use sweep::{
     BestPoint, SweepBest, SweepPoint, SweepReason, SweepResponse, SweepStarted, SweepStatus,

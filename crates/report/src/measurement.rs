@@ -20,6 +20,9 @@ pub struct MeasurementReport {
     pub cache: CacheState,
     /// What the random inputs of each launch were.
     pub inputs: InputsShown,
+    /// What could carry a result from one timed launch to the next, where not all inputs vary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<StateReport>,
     /// Blocks of one launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grid_blocks: Option<u64>,
@@ -73,11 +76,26 @@ pub struct MeasurementReport {
 pub enum InputsShown {
     /// Numbers that no launch before it saw.
     Fresh,
-    /// The same each time; the module's variables and shared memory were put back in between.
+    /// The same each time; all that a kernel can address and could keep a result in was put back in
+    /// between.
     SameStateWiped,
-    /// The same each time, and what the module keeps could not be put back: a kernel that reuses
-    /// earlier results would not be noticed.
+    /// The same each time, and a kernel that keeps results where nothing was put back would not be
+    /// noticed: `state` says what was, and what is not known.
     Same,
+}
+
+/// What could carry a result from one timed launch to the next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StateReport {
+    /// What each timed launch found as if it were the first.
+    pub put_back: Vec<String>,
+    /// What was looked at after the launches that were verified, and after the last: a kernel that
+    /// had kept something there would have been rejected.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looked_at: Vec<String>,
+    /// What a determined kernel could still have kept results in; empty: nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_known: Vec<String>,
 }
 
 /// A clock over the timed launches.

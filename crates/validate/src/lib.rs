@@ -11,6 +11,7 @@ mod filling;
 mod lint;
 mod message;
 mod reason;
+mod ties;
 mod tolerance;
 
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub use filling::{Filling, POISON_BYTE, Trace};
 pub use lint::{Contents, OutputFacts, Weakness, WeaknessCode, lint_output, no_expectation};
 pub use message::validation_error;
 pub use reason::{Reason, ReasonCode};
+pub use ties::{Tie, tie};
 pub use tolerance::{default_tolerance, resolve};
 
 /// Mismatches that a comparison lists.

@@ -37,6 +37,12 @@ pub enum ReasonCode {
     /// The result depends on launches before it. Keep nothing between launches: reset counters and
     /// accumulators within the launch.
     DependsOnHistory,
+    /// Launches on the same inputs, with all that the kernel keeps put back, leave different results.
+    /// Look for races between threads and blocks, and for memory that is read before it is written.
+    Nondeterministic,
+    /// The output differs from its expectation only where more than one answer is right: in the order
+    /// of equal keys. Give keys that differ, or check what the indices point to.
+    AmbiguousExpectation,
     /// The time is below what the contract's `work` takes at the device's peak rates. The kernel
     /// does not do the work, or `work` states too much.
     FasterThanLight,
@@ -69,7 +75,7 @@ pub struct Reason {
 
 impl ReasonCode {
     /// Every code, in order of declaration.
-    pub const ALL: [ReasonCode; 16] = [
+    pub const ALL: [ReasonCode; 18] = [
         ReasonCode::OutputMismatch,
         ReasonCode::OutputUnwritten,
         ReasonCode::NonFiniteOutput,
@@ -78,6 +84,8 @@ impl ReasonCode {
         ReasonCode::OutputVariesBetweenTrials,
         ReasonCode::WrongForOtherSeeds,
         ReasonCode::DependsOnHistory,
+        ReasonCode::Nondeterministic,
+        ReasonCode::AmbiguousExpectation,
         ReasonCode::FasterThanLight,
         ReasonCode::MemoryFault,
         ReasonCode::LaunchFailed,
@@ -99,6 +107,8 @@ impl ReasonCode {
             ReasonCode::OutputVariesBetweenTrials => "output_varies_between_trials",
             ReasonCode::WrongForOtherSeeds => "wrong_for_other_seeds",
             ReasonCode::DependsOnHistory => "depends_on_history",
+            ReasonCode::Nondeterministic => "nondeterministic",
+            ReasonCode::AmbiguousExpectation => "ambiguous_expectation",
             ReasonCode::FasterThanLight => "faster_than_light",
             ReasonCode::MemoryFault => "memory_fault",
             ReasonCode::LaunchFailed => "launch_failed",
@@ -141,6 +151,8 @@ impl ReasonCode {
             ReasonCode::OutputVariesBetweenTrials => FailureCode::OutputVariesBetweenTrials,
             ReasonCode::WrongForOtherSeeds => FailureCode::WrongForOtherSeeds,
             ReasonCode::DependsOnHistory => FailureCode::DependsOnHistory,
+            ReasonCode::Nondeterministic => FailureCode::Nondeterministic,
+            ReasonCode::AmbiguousExpectation => FailureCode::AmbiguousExpectation,
             ReasonCode::FasterThanLight => FailureCode::FasterThanLight,
             ReasonCode::MemoryFault => FailureCode::MemoryFault,
             ReasonCode::LaunchFailed => FailureCode::LaunchFailed,

@@ -39,7 +39,7 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
     let inputs = match report.inputs {
         InputsShown::Fresh => "fresh inputs each launch",
         InputsShown::SameStateWiped => "the same inputs, state wiped",
-        InputsShown::Same => "the same inputs: reuse of results would not be noticed",
+        InputsShown::Same => "the same inputs: a kernel that keeps results may not be noticed",
     };
     let n = report.summary.as_ref().map_or(0, |summary| summary.n);
     page.row("measured", &format!("{n} launches, {stopped}; {cache}; {inputs}"));

@@ -73,6 +73,20 @@ pub const MUTATIONS: &[Mutation] = &[
         replacement: "",
     },
     Mutation {
+        name: "constants",
+        what: "constants are put back too, where inputs stay",
+        file: "crates/worker/src/child/loaded.rs",
+        text: "if inputs.are_all_moving(buffers) { Self::Variables } else { Self::ConstantsToo }",
+        replacement: "let _ = (inputs, buffers); Self::Variables",
+    },
+    Mutation {
+        name: "last_look",
+        what: "guard bands and inputs are looked at after the last launch",
+        file: "crates/worker/src/child/evaluate.rs",
+        text: "oracle.aside(executor, |_| nothing_else_touched(executor, buffers))",
+        replacement: "oracle.aside(executor, |_| Ok(()))",
+    },
+    Mutation {
         name: "history",
         what: "launches that keep their variables are verified",
         file: "crates/worker/src/child/trials/mod.rs",

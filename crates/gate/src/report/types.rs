@@ -151,6 +151,10 @@ pub struct CaseReport {
     /// Counts of a candidate that there is nothing to compare with; on the emulated device only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub candidate_counts: BTreeMap<String, u64>,
+    /// Where a result could have been kept from one timed launch of the candidate to the next: inputs
+    /// do not vary, so that its times are weaker evidence. Empty where they do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub weaker_for: Vec<String>,
     /// Whether both are the same machine code, but for names. Absent where that cannot be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identical_code: Option<bool>,

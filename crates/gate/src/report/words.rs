@@ -43,10 +43,16 @@ pub(super) fn reason(reason: Reason) -> &'static str {
     }
 }
 
-/// Why a case has its outcome, on one line of bounded length.
+/// Why a case has its outcome, and how far it can be trusted, on one line of bounded length.
 pub(super) fn why(case: &CaseReport) -> String {
-    let reason = reason(case.reason);
-    if case.detail.is_empty() { reason.to_owned() } else { format!("{reason}: {}", short(case)) }
+    let mut text = reason(case.reason).to_owned();
+    if !case.detail.is_empty() {
+        text.push_str(&format!(": {}", short(case)));
+    }
+    if !case.weaker_for.is_empty() {
+        text.push_str(" (inputs do not vary: weaker evidence)");
+    }
+    text
 }
 
 fn short(case: &CaseReport) -> String {

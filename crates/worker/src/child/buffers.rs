@@ -29,6 +29,9 @@ const CHUNK_BYTES: usize = 32 << 20;
 /// Bytes before and after each buffer that no kernel may touch.
 const GUARD_BYTES: usize = 4 << 10;
 
+/// Pages of device memory: what is as large as several of them begins and ends with one.
+const PAGE_BYTES: u64 = 2 << 20;
+
 /// Buffers are moved by multiples of this: it keeps the alignment that the driver promises.
 pub(super) const SHIFT_STEP: usize = 512;
 
@@ -52,6 +55,9 @@ pub(super) struct Use {
     /// Bytes by which the first band is longer, so that the content lies elsewhere; a multiple of
     /// [`SHIFT_STEP`].
     pub shift: usize,
+    /// Whether the second band reaches to the end of the last page, so that nothing on the buffer's
+    /// pages is beyond suspicion: where inputs stay, a result kept there would serve again.
+    pub whole_pages: bool,
     /// Whether content that the contract does not define is written at first. For who looks for
     /// reads of what nobody wrote, it is not.
     pub poisoned: bool,
@@ -167,8 +173,15 @@ impl<'job> JobBuffer<'job> {
         tools: Tools<'_>,
     ) -> JobResult<Self> {
         let bytes = bytes_of(spec)?;
-        let back = if usage.guard.is_some() { GUARD_BYTES } else { 0 };
         let front = if usage.guard.is_some() { GUARD_BYTES + usage.shift } else { 0 };
+        let back = match usage.guard {
+            Some(_) if usage.whole_pages && tools.kind == DeviceKind::Cuda => {
+                let used = front as u64 + bytes + GUARD_BYTES as u64;
+                GUARD_BYTES + (used.next_multiple_of(PAGE_BYTES) - used) as usize
+            }
+            Some(_) => GUARD_BYTES,
+            None => 0,
+        };
         let source = Source::new(spec, bytes, tools.kind, Seed::Contract)?;
         let blame = |error: DeviceError| Failed::device(error, Blame::Candidate);
         let total = bytes + (front + back) as u64;

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use super::buffers::{Use, allocate_all};
 use super::captured;
+use super::explained;
 use super::intact::nothing_else_touched;
 use super::job::{JobResult, Run, environment, timed};
-use super::loaded::LoadedProgram;
-use super::trials::{self, Inputs, Rig, Shown};
+use super::loaded::{LoadedProgram, Restored};
+use super::trials::{self, Inputs, Rig, Shown, all_move};
 use super::verify::Oracle;
 use crate::protocol::{Blame, EvaluatePlan, Evaluated, FromWorker};
 use warpgauge_model::{CacheState, LaunchCounts, WorkerTimings};
@@ -25,12 +26,14 @@ pub(super) fn run(
     allocate_and_fill(run, plan)?;
     let Run { executor, job, link, outcome, residue, buffers } = run;
     let launches = &job.program.launches;
+    let inputs = Inputs::new(buffers, may_move(plan));
+    let how = (Blame::Candidate, Restored::of(&inputs, buffers));
     let mut program = timed(&mut outcome.timings.load_ms, || {
-        LoadedProgram::load(executor, launches, buffers, residue, Blame::Candidate)
+        LoadedProgram::load(executor, launches, buffers, residue, how)
     })?;
     outcome.function = program.facts;
     let mut rig = Rig {
-        inputs: Inputs::new(buffers, may_move(plan)),
+        inputs,
         cache: plan.trials.as_ref().map_or(CacheState::Hot, |trials| trials.cache),
         executor,
         buffers,
@@ -77,7 +80,7 @@ fn judge(
         let filling = Filling::number(rig.inputs.secret.bits());
         let shown = timed(&mut timings.execute_ms, || rig.launch_once(program, filling))?;
         let Rig { executor, buffers, .. } = rig;
-        timed(&mut timings.verify_ms, || {
+        let second = timed(&mut timings.verify_ms, || {
             oracle.aside(executor, |oracle| {
                 let outputs = captured::copy_outputs(executor, buffers)?;
                 let left = (&outputs, filling);
@@ -87,12 +90,14 @@ fn judge(
                     false => oracle.settle(executor, buffers, shown, left, &mut told.checks),
                 }
             })
-        })?;
+        });
         tell_guarantees(rig, program, told);
         if !right {
-            return Ok(());
+            second?;
+            return explained::first(rig, program, oracle, &told.checks);
         }
-        measure(rig, plan, program, oracle, timings, told)?;
+        let measured = second.and_then(|()| measure(rig, plan, program, oracle, timings, told));
+        measured.map_err(|failed| explained::later(rig, program, oracle, failed))?;
         return match plan.lint {
             true => timed(&mut timings.verify_ms, || lint(rig, oracle, shown, told)),
             false => Ok(()),
@@ -106,7 +111,8 @@ fn judge(
 /// What keeps a launch from finding what an earlier one left.
 fn tell_guarantees(rig: &Rig<'_, '_>, program: &LoadedProgram, told: &mut Evaluated) {
     told.inputs_moved = rig.inputs.are_moving();
-    told.state_wiped = !told.inputs_moved && program.is_forgetful();
+    let all_move = rig.inputs.are_all_moving(rig.buffers);
+    told.variables_put_back = (!all_move).then(|| program.is_forgetful());
 }
 
 /// What the first launch left: for the caller, and for the verdict. Returns whether it is right.
@@ -227,6 +233,7 @@ fn allocate_and_fill(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<()
         // Where every access is checked, a band would hide one that misses its buffer by little.
         guard: (!plan.sanitize).then(|| executor.guard_byte()),
         shift: 0,
+        whole_pages: !all_move(&job.program.buffers, may_move(plan)),
         poisoned: true,
     };
     timed(&mut outcome.timings.h2d_ms, || {

@@ -2,8 +2,10 @@
 
 use super::buffers::JobBuffer;
 use super::executor::Executor;
+use super::globals::Variables;
 use super::job::{Failed, JobResult};
 use super::scrub::Residue;
+use super::trials::Inputs;
 use crate::protocol::{Argument, Blame, KernelLaunch, Launches};
 use warpgauge_device::support::Support;
 use warpgauge_device::{
@@ -21,6 +23,22 @@ pub(super) struct LoadedProgram {
     variables: Option<Vec<VariableSnapshot>>,
 }
 
+/// What of a module is put back before a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Restored {
+    /// Its variables.
+    Variables,
+    /// What it declares as constant too, for who looks for anything that could be kept.
+    ConstantsToo,
+}
+
+impl Restored {
+    /// Where inputs stay, what a launch left could serve the next one.
+    pub(super) fn of(inputs: &Inputs, buffers: &[JobBuffer<'_>]) -> Self {
+        if inputs.are_all_moving(buffers) { Self::Variables } else { Self::ConstantsToo }
+    }
+}
+
 struct BoundLaunch {
     launch: PreparedLaunch,
     /// Arguments that are addresses: their place, and the buffer.
@@ -35,13 +53,17 @@ impl LoadedProgram {
         launches: &Launches,
         buffers: &[JobBuffer<'_>],
         residue: &mut Residue,
-        blame: Blame,
+        (blame, restored): (Blame, Restored),
     ) -> JobResult<Self> {
         let mut variables = Some(Vec::new());
         let loaded =
-            Self::load_with(executor, launches, buffers, residue, blame, |module, names| {
-                variables = match (variables.take(), names) {
-                    (Some(mut all), Some(names)) => {
+            Self::load_with(executor, launches, buffers, residue, blame, |module, known| {
+                variables = match (variables.take(), known) {
+                    (Some(mut all), Some(known)) => {
+                        let names = match restored {
+                            Restored::Variables => known.names,
+                            Restored::ConstantsToo => known.all().cloned().collect(),
+                        };
                         let Executor { context, stream, .. } = executor;
                         let support = executor.tools()?.support;
                         let taken =
@@ -68,14 +90,14 @@ impl LoadedProgram {
         Self::load_with(executor, launches, buffers, residue, Blame::Candidate, |_, _| Ok(()))
     }
 
-    /// `on_module` gets each module, and the names of its variables if they are all there is to it.
+    /// `on_module` gets each module, and its variables if they are all there is to it.
     fn load_with(
         executor: &Executor,
         launches: &Launches,
         buffers: &[JobBuffer<'_>],
         residue: &mut Residue,
         blame: Blame,
-        mut on_module: impl FnMut(&Module, Option<Vec<String>>) -> JobResult<()>,
+        mut on_module: impl FnMut(&Module, Option<Variables>) -> JobResult<()>,
     ) -> JobResult<Self> {
         let mut modules: Vec<(&Image, Module)> = Vec::new();
         let mut bound = Self { launches: Vec::new(), facts: None, variables: None };

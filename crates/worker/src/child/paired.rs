@@ -9,10 +9,10 @@ use std::time::Instant;
 use super::buffers::{JobBuffer, SHIFT_STEP, Use, allocate_all};
 use super::executor::Executor;
 use super::job::{Failed, JobResult, Run, environment, timed};
-use super::loaded::LoadedProgram;
+use super::loaded::{LoadedProgram, Restored};
 use super::scrub::Residue;
 use super::secret::Secret;
-use super::trials::{Audit, BATCH, Inputs, Judge, NoJudge, Rig, present};
+use super::trials::{Audit, BATCH, Inputs, Judge, NoJudge, Rig, all_move, present};
 use super::{audit, captured, intact, verify};
 use crate::protocol::{Blame, FromWorker, PairPlan, Paired, Program, Tolerances};
 use warpgauge_measure::paired::{
@@ -103,19 +103,20 @@ impl Block<'_> {
         let reference_first = self.secret.below(2) == 0;
         let (plan, program) = (self.plan, self.program);
         let executor = &mut *self.executor;
-        let mut load =
-            |launches, blame| LoadedProgram::load(executor, launches, buffers, residue, blame);
-        let (mut a, mut b);
-        if reference_first {
-            a = load(&program.launches, Blame::Reference)?;
-            b = load(&plan.rival, Blame::Candidate)?;
-        } else {
-            b = load(&plan.rival, Blame::Candidate)?;
-            a = load(&program.launches, Blame::Reference)?;
-        }
-        self.timings.load_ms += began.elapsed().as_secs_f64() * 1e3;
         let mut inputs = Inputs::new(buffers, plan.fresh_inputs);
         inputs.leave_contract();
+        let restored = Restored::of(&inputs, buffers);
+        let mut load =
+            |launches, how| LoadedProgram::load(executor, launches, buffers, residue, how);
+        let (mut a, mut b);
+        if reference_first {
+            a = load(&program.launches, (Blame::Reference, restored))?;
+            b = load(&plan.rival, (Blame::Candidate, restored))?;
+        } else {
+            b = load(&plan.rival, (Blame::Candidate, restored))?;
+            a = load(&program.launches, (Blame::Reference, restored))?;
+        }
+        self.timings.load_ms += began.elapsed().as_secs_f64() * 1e3;
         let mut rig = Rig { executor: &mut *self.executor, buffers, inputs, cache: plan.cache };
         let began = Instant::now();
         let taken = slots(&mut rig, &mut a, &mut b, plan, self.index, self.secret);
@@ -138,9 +139,10 @@ impl Block<'_> {
     {
         let guard = Some(self.executor.guard_byte());
         let secret = &mut *self.secret;
+        let whole_pages = !all_move(&self.program.buffers, self.plan.fresh_inputs);
         let usage = || {
             let shift = secret.below(MAX_SHIFT / SHIFT_STEP) * SHIFT_STEP;
-            Use { copied: false, guard, shift, poisoned: true }
+            Use { copied: false, guard, shift, whole_pages, poisoned: true }
         };
         allocate_all(&self.program.buffers, usage, self.executor.tools()?, buffers)
     }

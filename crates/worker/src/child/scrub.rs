@@ -32,12 +32,12 @@ pub(super) struct Scrubbed {
 }
 
 impl Residue {
-    /// Remembers a loaded module. Returns the names of its variables; `None` if it may keep more.
-    pub(super) fn note_module(&mut self, module: Module, image: &Image) -> Option<Vec<String>> {
+    /// Remembers a loaded module. Returns its variables; `None` if it may keep more.
+    pub(super) fn note_module(&mut self, module: Module, image: &Image) -> Option<Variables> {
         let variables = globals::variables(image);
-        let names = variables.unprovable.is_none().then(|| variables.names.clone());
+        let known = variables.unprovable.is_none().then(|| variables.clone());
         self.modules.push((module, variables));
-        names
+        known
     }
 
     /// Handles of the modules that the job loaded: as long as one is kept, its module stays.
@@ -100,7 +100,7 @@ impl Executor {
             if let Some(reason) = &variables.unprovable {
                 residue.retire = Some(reason.clone());
             }
-            for name in &variables.names {
+            for name in variables.all() {
                 if !module.zero_global(name, &self.stream)? {
                     let text = format!("the driver does not tell where variable {name} is");
                     residue.retire = Some(text);

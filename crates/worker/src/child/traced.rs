@@ -6,7 +6,7 @@
 use super::buffers::{JobBuffer, Use, allocate_all, outputs, restore_all};
 use super::executor::Executor;
 use super::job::{JobResult, Run, candidate, environment, timed};
-use super::loaded::LoadedProgram;
+use super::loaded::{LoadedProgram, Restored};
 use crate::protocol::{Blame, FromWorker, Program, TracePlan, TraceView, Traced};
 use warpgauge_contract::Role;
 use warpgauge_model::CacheState;
@@ -44,7 +44,10 @@ pub(super) fn begin(
     let launches = &job.program.launches;
     let arm = timed(&mut outcome.timings.load_ms, || match checks {
         true => LoadedProgram::load_once(executor, launches, buffers, residue),
-        false => LoadedProgram::load(executor, launches, buffers, residue, Blame::Candidate),
+        false => {
+            let how = (Blame::Candidate, Restored::Variables);
+            LoadedProgram::load(executor, launches, buffers, residue, how)
+        }
     })?;
     outcome.function = arm.facts;
     let _ = link.send(&FromWorker::Started);
@@ -61,7 +64,7 @@ fn allocate<'job>(
 ) -> JobResult<()> {
     let tools = executor.tools()?;
     let guard = (!checks).then(|| executor.guard_byte());
-    let usage = Use { copied: !checks, guard, shift: 0, poisoned: !checks };
+    let usage = Use { copied: !checks, guard, shift: 0, whole_pages: false, poisoned: !checks };
     allocate_all(&program.buffers, || usage, tools, buffers)
 }
 

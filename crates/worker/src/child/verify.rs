@@ -14,7 +14,7 @@ use super::executor::Executor;
 use super::intact::nothing_else_touched;
 use super::job::{Failed, JobResult, environment};
 use super::link::Link;
-use super::loaded::LoadedProgram;
+use super::loaded::{LoadedProgram, Restored};
 use super::scrub::Residue;
 use super::trials::{Audit, Judge, Phase, Referee, Shown, present};
 use crate::protocol::{
@@ -51,6 +51,8 @@ pub(super) struct Oracle<'a, 'l> {
     /// Whether verification takes so long that the server is told of it.
     slow: bool,
     assigned: Assigned,
+    /// What the launch found that was wrong after the first.
+    pub failed_for: Shown,
 }
 
 /// Expected content of a buffer.
@@ -87,6 +89,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
             audits: AuditFacts::default(),
             slow: true,
             assigned: Assigned::default(),
+            failed_for: Shown::CANONICAL,
         }
     }
 
@@ -208,8 +211,9 @@ impl<'a, 'l> Oracle<'a, 'l> {
     ) -> JobResult<()> {
         let blame = Blame::Reference;
         if index == self.references.len() {
+            let how = (blame, Restored::ConstantsToo);
             let arm =
-                LoadedProgram::load(executor, &reference.launches, buffers, self.residue, blame)?;
+                LoadedProgram::load(executor, &reference.launches, buffers, self.residue, how)?;
             self.references.push(arm);
         }
         launch_reference(executor, &mut self.references[index], buffers)?;
@@ -278,6 +282,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
             let Some(text) = warpgauge_validate::validation_error(name, &comparison) else {
                 continue;
             };
+            self.failed_for = shown;
             let (code, when) = if shown == Shown::CANONICAL {
                 (ReasonCode::DependsOnHistory, "right at the first launch, but at the second")
             } else {
@@ -375,6 +380,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
             let launch = format!("launch {trial} {after}");
             self.note(name, buffer, (&trace, &comparison), &launch)?;
             if let Some(text) = warpgauge_validate::validation_error(name, &comparison) {
+                self.failed_for = audit.shown;
                 let text = format!("{before} {trial} {after}: {text}");
                 return Err(Failed::reason(Reason::new(code, text)));
             }

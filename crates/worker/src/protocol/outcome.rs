@@ -78,9 +78,9 @@ pub struct Evaluated {
     pub empty_launch_ms: Option<f64>,
     /// Whether each timed launch got inputs that none before it saw.
     pub inputs_moved: bool,
-    /// Whether, with the same inputs for all, the kernel's variables and shared memory were put
+    /// Where not all inputs moved: whether the variables and constants of the kernel's modules were put
     /// back before each timed launch.
-    pub state_wiped: bool,
+    pub variables_put_back: Option<bool>,
     /// Timed launches whose outputs were verified.
     pub audits: AuditFacts,
     /// How a kernel that does not do the work could pass.

@@ -181,8 +181,9 @@ impl Rig<'_, '_> {
         let (stream, support) = (tools.stream, tools.support);
         if wiped {
             arm.forget(stream)?;
-            // Inputs that move leave nothing of use in shared memory.
-            if let (false, Some(aids)) = (self.inputs.are_moving(), &mut aids) {
+            // Where all inputs move, shared memory holds nothing of use.
+            let all_move = self.inputs.are_all_moving(self.buffers);
+            if let (false, Some(aids)) = (all_move, &mut aids) {
                 aids.wipe.queue(stream)?;
             }
         }

@@ -4,9 +4,10 @@
 //! and if what the next will see exists nowhere yet. So random inputs are drawn anew for each launch,
 //! from a seed that nobody knows, once the launch before has ended.
 
-use crate::child::buffers::{JobBuffer, Seed, Tools};
+use crate::child::buffers::{JobBuffer, Seed, Tools, is_random};
 use crate::child::job::JobResult;
 use crate::child::secret::Secret;
+use crate::protocol::BufferSpec;
 use warpgauge_contract::Role;
 use warpgauge_validate::Filling;
 
@@ -49,8 +50,7 @@ impl Inputs {
     /// Whether all inputs do. Otherwise an output may follow from those alone that stay, so that what was
     /// right once is right again.
     pub(in crate::child) fn are_all_moving(&self, buffers: &[JobBuffer<'_>]) -> bool {
-        let given = |buffer: &&JobBuffer<'_>| buffer.spec.role != Role::Output;
-        self.moving && buffers.iter().filter(given).all(JobBuffer::is_random)
+        all_move(buffers.iter().map(|buffer| buffer.spec), self.moving)
     }
 
     /// From here on each launch finds random numbers of its own, where they may move.
@@ -77,6 +77,15 @@ impl Inputs {
         buffers.iter_mut().try_for_each(|buffer| buffer.reseed(seed, tools))?;
         Ok(Shown { seed })
     }
+}
+
+/// Whether all that kernels are given is random, and `may_move`.
+pub(in crate::child) fn all_move<'a>(
+    specs: impl IntoIterator<Item = &'a BufferSpec>,
+    may_move: bool,
+) -> bool {
+    let mut given = specs.into_iter().filter(|spec| spec.role != Role::Output).peekable();
+    may_move && given.peek().is_some() && given.all(|spec| is_random(&spec.content))
 }
 
 /// Makes the buffers hold what a launch found, written anew.

@@ -17,7 +17,7 @@ mod inputs;
 
 use batch::Memory;
 pub(super) use batch::{Audit, BATCH, Judge, NoJudge, Rig};
-pub(super) use inputs::{Inputs, Shown, present};
+pub(super) use inputs::{Inputs, Shown, all_move, present};
 
 use super::job::{JobResult, environment, timed};
 use super::loaded::LoadedProgram;

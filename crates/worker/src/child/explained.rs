@@ -1,0 +1,174 @@
+//! Why a kernel is not right: what one more look tells of results that were found wrong.
+//!
+//! A race shows as a launch that is wrong after others were right, like a result that hangs on launches
+//! before it. What tells them apart is the same launch again, with nothing of those before.
+
+use std::time::{Duration, Instant};
+
+use super::buffers::{JobBuffer, restore_all};
+use super::captured::{Outputs, copy_outputs};
+use super::job::{Failed, JobResult, candidate, environment};
+use super::loaded::LoadedProgram;
+use super::trials::{Rig, Shown, present};
+use super::verify::{Expected, Oracle};
+use crate::protocol::OutputCheck;
+use warpgauge_contract::Role;
+use warpgauge_validate::{Contents, Filling, Reason, ReasonCode, ResolvedTolerance};
+
+/// Launches that are compared with the first of them.
+const REPEATS: usize = 6;
+
+/// Time after which there is no further one.
+const REPEAT_TIME: Duration = Duration::from_millis(300);
+
+/// Inputs above this size are not looked at for equal keys, bytes.
+const KEY_BYTES: usize = 16 << 20;
+
+/// What is to be told of a kernel that was right at first: `failed`, or that it is not deterministic.
+pub(super) fn later(
+    rig: &mut Rig<'_, '_>,
+    program: &mut LoadedProgram,
+    oracle: &Oracle<'_, '_>,
+    failed: Failed,
+) -> Failed {
+    let told_apart = [
+        ReasonCode::DependsOnHistory,
+        ReasonCode::WrongForOtherSeeds,
+        ReasonCode::OutputVariesBetweenTrials,
+    ];
+    if failed.sticky || !told_apart.iter().any(|code| code.failure() == failed.failure.code) {
+        return failed;
+    }
+    match varying_output(rig, program, oracle, oracle.failed_for) {
+        Ok(Some(output)) => nondeterministic(&output),
+        // What was found stands, whatever becomes of another look; but not a lost context.
+        Err(lost) if lost.sticky => Failed { sticky: true, ..failed },
+        _ => failed,
+    }
+}
+
+/// The same of one that is wrong at its first launch; `Ok`: there is no more to tell than that.
+pub(super) fn first(
+    rig: &mut Rig<'_, '_>,
+    program: &mut LoadedProgram,
+    oracle: &mut Oracle<'_, '_>,
+    checks: &[OutputCheck],
+) -> JobResult<()> {
+    let differs = |check: &OutputCheck| {
+        let found = &check.comparison;
+        !found.passed && found.unwritten == 0 && found.non_finite == 0
+    };
+    if !checks.iter().any(differs) {
+        return Ok(());
+    }
+    if let Some(output) = varying_output(rig, program, oracle, Shown::CANONICAL)? {
+        return Err(nondeterministic(&output));
+    }
+    let wrong = checks.iter().filter(|check| !check.comparison.passed);
+    let wrong = wrong.map(|check| check.buffer).collect::<Vec<_>>();
+    let Rig { executor, buffers, .. } = rig;
+    let actual = copy_outputs(executor, buffers)?;
+    let expected =
+        oracle.aside(executor, |oracle| oracle.expect(executor, buffers, Shown::CANONICAL))?;
+    let keys = given(rig)?;
+    let reasons = wrong.iter().map(|&index| tie(rig.buffers, index, (&actual, &expected), &keys));
+    match reasons.collect::<Option<Vec<_>>>().and_then(|reasons| reasons.into_iter().next()) {
+        Some(reason) => Err(Failed::reason(reason)),
+        None => Ok(()),
+    }
+}
+
+fn nondeterministic(output: &str) -> Failed {
+    let text = format!(
+        "launches on the same inputs, with all that the kernel keeps put back, leave different \
+         results in `{output}`: look for races between threads and blocks, and for memory that is \
+         read before it is written (`sanitize: true` finds both)"
+    );
+    Failed::reason(Reason::new(ReasonCode::Nondeterministic, text))
+}
+
+/// The first output in which equal launches differ. `None`: none does, or what the kernel keeps
+/// cannot be put back.
+fn varying_output(
+    rig: &mut Rig<'_, '_>,
+    program: &mut LoadedProgram,
+    oracle: &Oracle<'_, '_>,
+    shown: Shown,
+) -> JobResult<Option<String>> {
+    let filling = Filling::number(rig.inputs.secret.bits());
+    let Rig { executor, buffers, .. } = rig;
+    let began = Instant::now();
+    present(shown, buffers, executor.tools()?)?;
+    let mut first: Option<Outputs> = None;
+    for _ in 0..=REPEATS {
+        let tools = executor.tools()?;
+        if !program.forget(tools.stream).map_err(environment)? {
+            return Ok(None);
+        }
+        restore_all(buffers, filling, tools).map_err(environment)?;
+        program.launch(buffers, tools.stream).map_err(candidate)?;
+        tools.stream.synchronize().map_err(candidate)?;
+        let left = copy_outputs(executor, buffers)?;
+        let Some(first) = &first else {
+            first = Some(left);
+            continue;
+        };
+        for ((index, one), (_, other)) in first.iter().zip(&left) {
+            let Some(tolerance) = oracle.checks.tolerances.of(*index) else { continue };
+            if differ(&buffers[*index], tolerance, (one.bytes(), other.bytes())) {
+                return Ok(Some(buffers[*index].spec.name.clone()));
+            }
+        }
+        if began.elapsed() > REPEAT_TIME {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// Whether two results are farther apart than the tolerance.
+fn differ(buffer: &JobBuffer<'_>, tolerance: &ResolvedTolerance, (a, b): (&[u8], &[u8])) -> bool {
+    let (dtype, shape) = (buffer.spec.dtype, &buffer.spec.shape);
+    // What is no number is the same in both, or not.
+    let tolerance = ResolvedTolerance { allow_non_finite: true, ..*tolerance };
+    a != b && !warpgauge_validate::compare(dtype, shape, a, b, None, &tolerance).passed
+}
+
+/// What the kernel was given, by buffer, as far as it is not too much to look at.
+fn given(rig: &Rig<'_, '_>) -> JobResult<Vec<(usize, Vec<u8>)>> {
+    let looked_at =
+        |buffer: &JobBuffer<'_>| buffer.spec.role == Role::Input && buffer.len() <= KEY_BYTES;
+    let inputs = rig.buffers.iter().enumerate().filter(|(_, buffer)| looked_at(buffer));
+    let copy = |(index, buffer): (usize, &JobBuffer<'_>)| {
+        let mut content = vec![0; buffer.len()];
+        let copied = buffer.copy_to_host(&mut content, &rig.executor.stream);
+        copied.map_err(environment).map(|()| (index, content))
+    };
+    inputs.map(copy).collect()
+}
+
+/// That an output differs between equal keys alone.
+fn tie(
+    buffers: &[JobBuffer<'_>],
+    index: usize,
+    (actual, expected): (&Outputs, &[(usize, Expected)]),
+    given: &[(usize, Vec<u8>)],
+) -> Option<Reason> {
+    let (_, actual) = actual.iter().find(|(other, _)| *other == index)?;
+    let (_, expected) = expected.iter().find(|(other, _)| *other == index)?;
+    let seeds = given.iter().map(|(_, bytes)| [&bytes[..]]).collect::<Vec<_>>();
+    let inputs = given.iter().zip(&seeds).map(|((input, _), seeds)| {
+        let spec = buffers[*input].spec;
+        Contents { name: &spec.name, dtype: spec.dtype, shape: &spec.shape, seeds }
+    });
+    let inputs = inputs.collect::<Vec<_>>();
+    let spec = buffers[index].spec;
+    let output = Contents { name: &spec.name, dtype: spec.dtype, shape: &spec.shape, seeds: &[] };
+    let tie = warpgauge_validate::tie(&output, (actual.bytes(), expected.bytes()), &inputs)?;
+    let text = format!(
+        "`{}`: {} elements differ from the expectation, each between equal keys in `{}`: the \
+         contract says more than it means. Give keys that differ, or check what the indices point to rather than the indices",
+        spec.name, tie.elements, tie.keys
+    );
+    Some(Reason::new(ReasonCode::AmbiguousExpectation, text))
+}
