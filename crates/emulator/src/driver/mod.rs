@@ -14,14 +14,17 @@
 //!
 //! `context` holds the errors: after a fault every call on the context fails with it, until the
 //! context is destroyed. `queue` is a stream's thread, `task` what it does, `event`, `capture`
-//! and `graph` build on its tickets. `alloc`, `copy` and `ipc` are memory; `module`, `function`,
-//! `launch` and `occupancy` are kernels. `absent` lists what there is not.
+//! and `graph` build on its tickets. `alloc` and `copy` are memory; `module`, `function`, `launch`
+//! and `occupancy` are kernels. `ipc` is what processes share: `segment` has its files, `signal`
+//! the events. `absent` lists what there is not.
 //!
 //! # Where it differs from a real driver
 //! - Memory of all devices is one memory. Peer access is always there; `cuCtxEnablePeerAccess`
 //!   only keeps its books. Device memory is readable by the host, which no program may rely on.
 //! - The restrictions on unrelated calls during a capture in global mode are not enforced.
 //! - Destroying a context waits for its work; a context that failed has none left.
+//! - What one process exports and another has open stays as it is when the exporter releases it or
+//!   ends. `cuIpcGetMemHandle` waits for kernels and copies that run.
 //! - Priorities, cache preferences, carveouts, prefetching and advice are kept and have no effect.
 //!
 //! # Environment
@@ -32,6 +35,8 @@
 //!   shared between the devices, at most 16 GiB each.
 //! - `WARPGAUGE_EMULATOR_TIMEOUT_MS`: after this time a kernel is stopped with
 //!   `CUDA_ERROR_LAUNCH_TIMEOUT`; no limit by default.
+//! - `WARPGAUGE_EMULATOR_IPC_DIR`: the directory of memory and events that processes share, an
+//!   absolute path; `state::segment` says what it must be. By default one of the user's own.
 //!
 //! # Beside the driver API
 //! Functions to look up by symbol; their presence tells the emulator from a real driver:

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::mapping::Mapping;
 use super::shadow::Shadow;
-use super::table::{Region, Table};
+use super::table::{Freed, Region, Table};
 use super::{Heap, MemoryError, raw};
 
 /// How many freed allocations are remembered, and stay reserved, to name a use after free.
@@ -64,7 +64,7 @@ impl State {
     fn table(&mut self) -> Arc<Table> {
         let build = || Table {
             regions: self.live.values().cloned().collect(),
-            freed: self.freed.iter().map(|r| (r.base, r.bytes)).collect(),
+            freed: self.freed.iter().map(|r| Freed::of(r)).collect(),
         };
         self.table.get_or_insert_with(|| Arc::new(build())).clone()
     }
@@ -142,6 +142,30 @@ impl Memory {
         let shadow = track.then(|| Shadow::new(bytes)).transpose().map_err(failed)?;
         let region = Region::new(mapping.base(), bytes, kind, Some(mapping), shadow);
         self.write_state().insert(region)
+    }
+
+    /// Like [`alloc`](Self::alloc), for a range in whose place the caller puts memory of another
+    /// process: all of it counts as written, and once it is released it is closed, not freed.
+    ///
+    /// # Errors
+    /// As for [`alloc`](Self::alloc).
+    pub fn alloc_foreign(&self, bytes: u64, kind: AllocKind) -> Result<u64, MemoryError> {
+        let failed = |source| MemoryError::Reserve { bytes, source };
+        let mapping = Mapping::new(size(bytes)?).map_err(failed)?;
+        let mut region = Region::new(mapping.base(), bytes, kind, Some(mapping), None);
+        region.foreign = true;
+        self.write_state().insert(region)
+    }
+
+    /// All of the allocation that contains `va` counts as written from now on: others write to it
+    /// too.
+    ///
+    /// # Errors
+    /// `va` is in no allocation.
+    pub fn assume_written(&self, va: u64) -> Result<(), MemoryError> {
+        let region = self.region(va, 1)?;
+        mark(&region, region.base, region.bytes);
+        Ok(())
     }
 
     /// Makes memory of the caller part of the space, at its own address. All of it counts as

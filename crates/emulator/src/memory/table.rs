@@ -16,6 +16,8 @@ pub(crate) struct Region {
     pub(super) backing: Option<Mapping>,
     /// Which bytes are written, where that is tracked.
     pub(crate) shadow: Option<Shadow>,
+    /// The memory is another process's.
+    pub(super) foreign: bool,
     read_only: AtomicBool,
 }
 
@@ -27,7 +29,8 @@ impl Region {
         backing: Option<Mapping>,
         shadow: Option<Shadow>,
     ) -> Self {
-        Self { base, bytes, kind, backing, shadow, read_only: AtomicBool::new(false) }
+        let read_only = AtomicBool::new(false);
+        Self { base, bytes, kind, backing, shadow, foreign: false, read_only }
     }
 
     pub(crate) fn end(&self) -> u64 {
@@ -48,7 +51,21 @@ pub(crate) struct Table {
     /// Sorted by address; disjoint.
     pub(crate) regions: Vec<Arc<Region>>,
     /// Ranges freed a short while ago, newest last.
-    pub(crate) freed: Vec<(u64, u64)>,
+    pub(crate) freed: Vec<Freed>,
+}
+
+/// A range that was an allocation.
+pub(crate) struct Freed {
+    base: u64,
+    bytes: u64,
+    /// It was another process's, which may have it still.
+    foreign: bool,
+}
+
+impl Freed {
+    pub(super) fn of(region: &Region) -> Self {
+        Self { base: region.base, bytes: region.bytes, foreign: region.foreign }
+    }
 }
 
 impl Table {
@@ -59,15 +76,21 @@ impl Table {
         (va < region.end()).then_some(region)
     }
 
-    /// The freed range that contains `va`: begin and size.
-    pub(crate) fn freed(&self, va: u64) -> Option<(u64, u64)> {
-        self.freed.iter().rev().find(|(base, bytes)| va.wrapping_sub(*base) < *bytes).copied()
+    /// The freed range that contains `va`.
+    pub(crate) fn freed(&self, va: u64) -> Option<&Freed> {
+        self.freed.iter().rev().find(|freed| va.wrapping_sub(freed.base) < freed.bytes)
     }
 
     /// Where `va` lies in relation to the nearest allocation, for a message.
     pub(crate) fn describe(&self, va: u64) -> String {
-        if let Some((base, bytes)) = self.freed(va) {
-            return format!("{} bytes into a freed {bytes}-byte allocation", va - base);
+        if let Some(Freed { base, bytes, foreign }) = self.freed(va) {
+            let offset = va - base;
+            if *foreign {
+                return format!(
+                    "{offset} bytes into a closed {bytes}-byte allocation of another process"
+                );
+            }
+            return format!("{offset} bytes into a freed {bytes}-byte allocation");
         }
         let after = self.regions.partition_point(|r| r.base <= va);
         let below = after.checked_sub(1).map(|i| &self.regions[i]);

@@ -3,7 +3,7 @@
 //! They exist, so that a program which looks all of them up finds them, and answer
 //! `CUDA_ERROR_NOT_SUPPORTED`: arrays, textures and surfaces; graphics; external memory and
 //! semaphores; virtual memory management; multicast; green contexts; tensor maps; linking; stream
-//! memory operations; events and pools between processes; logs and core dumps; what was deprecated
+//! memory operations; pools between processes; logs and core dumps; what was deprecated
 //! long ago; and parts of graphs that do not come from copies, memsets, kernels and host functions.
 
 use crate::driver::c::entry::refused;
@@ -46,8 +46,8 @@ refused! {
     cuGraphicsResourceSetMapFlags_v2 cuGraphicsSubResourceGetMappedArray
     cuGraphicsUnmapResources cuGraphicsUnregisterResource cuGreenCtxCreate cuGreenCtxDestroy
     cuGreenCtxGetDevResource cuGreenCtxGetId cuGreenCtxRecordEvent cuGreenCtxStreamCreate
-    cuGreenCtxWaitEvent cuImportExternalMemory cuImportExternalSemaphore cuIpcGetEventHandle
-    cuIpcOpenEventHandle cuLaunch cuLaunchCooperativeKernelMultiDevice cuLaunchGrid
+    cuGreenCtxWaitEvent cuImportExternalMemory cuImportExternalSemaphore
+    cuLaunch cuLaunchCooperativeKernelMultiDevice cuLaunchGrid
     cuLaunchGridAsync cuLibraryGetManaged cuLibraryGetUnifiedFunction cuLinkAddData_v2
     cuLinkAddFile_v2 cuLinkComplete cuLinkCreate_v2 cuLinkDestroy cuLogsCurrent cuLogsDumpToFile
     cuLogsDumpToMemory cuLogsRegisterCallback cuLogsUnregisterCallback cuMemAddressFree

@@ -38,18 +38,11 @@ api! {
     }
 
     fn cuEventQuery(handle: Handle) {
-        match event(handle)?.point()? {
-            Some((point, _)) if !point.reached() => Err(Code::NOT_READY),
-            Some((point, _)) => point.queue.core.check(),
-            None => Ok(()),
-        }
+        if event(handle)?.query()? { Ok(()) } else { Err(Code::NOT_READY) }
     }
 
     fn cuEventSynchronize(handle: Handle) {
-        let Some((point, _)) = event(handle)?.point()? else { return Ok(()) };
-        point.wait();
-        point.queue.core.flush_printf();
-        point.queue.core.check()
+        event(handle)?.synchronize()
     }
 
     fn cuEventElapsedTime(out: Out<f32>, start: Handle, end: Handle) {

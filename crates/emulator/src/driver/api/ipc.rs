@@ -1,103 +1,81 @@
-//! Device memory that processes of one host share.
+//! Device memory and events that processes of one host share.
 //!
-//! Exporting an allocation backs it by a file of shared memory, at the same address. The handle
-//! names that file through `/proc/<pid>/fd/<n>`: it opens for processes of the same user alone
-//! (the kernel asks for the right to inspect the exporting process, and the file's mode is 0600),
-//! there is nothing in a file system to clean up or to guess, and the inode number in the handle
-//! tells a stale handle from a new file with the same descriptor. As with the real driver, the
-//! exporting process must outlive the others' use of the memory.
+//! What is exported lies in a file of a directory that the processes have in common
+//! (`state::segment`). A handle says the file's random number and length, and nothing else: it can
+//! lead to no other file. As with the real driver, a handle is not opened in the process that made
+//! it, and memory by one context of a device alone; what a handle answers that is wrong was looked
+//! up on an H200.
 
 use std::ffi::c_uint;
-use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
 
-use crate::driver::c::abi::{Address, Bytes};
+use crate::driver::api::pointer::exportable;
+use crate::driver::c::abi::{Address, Bytes, Handle};
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{Out, api};
-use crate::driver::state::context::current;
+use crate::driver::state::context::{context, current};
+use crate::driver::state::event::{Event, event};
 use crate::driver::state::ledger::{AllocationRequest, Kind};
-use crate::driver::state::pages::Pages;
 use crate::driver::state::registry::registry;
-use crate::memory::AllocKind;
+use crate::driver::state::segment::{Content, Name, made_here};
+use crate::driver::state::signal::{self, Shared};
 
-/// The begin of every handle; tells a handle of this driver from bytes of anything else.
-const MAGIC: [u8; 8] = *b"wgipcmem";
 /// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`.
 const LAZY_PEER: c_uint = 1;
 
 /// What a handle says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Ticket {
-    process: u32,
-    descriptor: u32,
-    inode: u64,
+    name: Name,
     bytes: u64,
+}
+
+/// The begin of every handle; tells a handle of this driver from bytes of anything else.
+fn magic(content: Content) -> [u8; 8] {
+    match content {
+        Content::Memory => *b"wgipcmem",
+        Content::Event => *b"wgipcevt",
+    }
 }
 
 impl Ticket {
     fn write(&self) -> Bytes<64> {
         let mut out = [0; 64];
-        out[..8].copy_from_slice(&MAGIC);
-        out[8..12].copy_from_slice(&self.process.to_le_bytes());
-        out[12..16].copy_from_slice(&self.descriptor.to_le_bytes());
-        out[16..24].copy_from_slice(&self.inode.to_le_bytes());
+        out[..8].copy_from_slice(&magic(self.name.content));
+        out[8..24].copy_from_slice(&self.name.number.to_le_bytes());
         out[24..32].copy_from_slice(&self.bytes.to_le_bytes());
         Bytes(out)
     }
 
-    fn read(handle: &Bytes<64>) -> Res<Self> {
-        let word = |at: usize| {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(&handle.0[at..at + 8]);
-            u64::from_le_bytes(bytes)
-        };
-        if handle.0[..8] != MAGIC {
-            return Err(Code::INVALID_VALUE);
-        }
-        let who = word(8);
-        let (process, descriptor) = (who as u32, (who >> 32) as u32);
-        Ok(Ticket { process, descriptor, inode: word(16), bytes: word(24) })
-    }
-
-    fn open(&self) -> Res<File> {
-        let path = format!("/proc/{}/fd/{}", self.process, self.descriptor);
-        let file = OpenOptions::new().read(true).write(true).open(path);
-        let file = file.map_err(|_| Code::MAP_FAILED)?;
-        let known = file.metadata().map_err(|_| Code::MAP_FAILED)?;
-        if known.ino() != self.inode || known.len() != self.bytes {
-            return Err(Code::MAP_FAILED);
-        }
-        Ok(file)
+    /// What a handle of something says; nothing if it is no such handle.
+    fn read(handle: &Bytes<64>, content: Content) -> Option<Self> {
+        let (mut number, mut bytes) = ([0; 16], [0; 8]);
+        number.copy_from_slice(&handle.0[8..24]);
+        bytes.copy_from_slice(&handle.0[24..32]);
+        let name = Name { content, number: u128::from_le_bytes(number) };
+        let ticket = Ticket { name, bytes: u64::from_le_bytes(bytes) };
+        (ticket.write().0 == handle.0).then_some(ticket)
     }
 }
 
 fn export(address: Address) -> Res<Bytes<64>> {
-    let context = current()?;
-    let registry = registry()?;
-    let block = registry.ledger.find(address).ok_or(Code::INVALID_VALUE)?;
-    if block.kind != Kind::Device || block.pool != 0 {
+    current()?;
+    let ledger = &registry()?.ledger;
+    let block = ledger.find(address).ok_or(Code::INVALID_VALUE)?;
+    if !exportable(block) || block.leaving {
         return Err(Code::INVALID_VALUE);
     }
-    context.drain();
-    let file = registry.ledger.share(&block)?;
-    let inode = file.metadata().map_err(|_| Code::OPERATING_SYSTEM)?.ino();
-    let descriptor = file.as_raw_fd() as u32;
-    let process = std::process::id();
-    Ok(Ticket { process, descriptor, inode, bytes: block.bytes }.write())
+    let name = ledger.share(&block)?.name;
+    Ok(Ticket { name, bytes: block.bytes }.write())
 }
 
 fn import(handle: &Bytes<64>) -> Res<u64> {
     let context = current()?;
     let registry = registry()?;
-    let ticket = Ticket::read(handle)?;
-    if ticket.process == std::process::id() {
-        // The real driver refuses to open a handle in the process that made it.
+    let ticket = Ticket::read(handle, Content::Memory).ok_or(Code::INVALID_VALUE)?;
+    if made_here(ticket.name) {
         return Err(Code::INVALID_CONTEXT);
     }
-    let pages = Pages::shared(&ticket.open()?, ticket.bytes).map_err(|_| Code::MAP_FAILED)?;
-    let device = AllocKind::Device(context.device.ordinal);
-    let made = registry.memory.map(pages.base(), ticket.bytes, device);
-    let base = made.map_err(|_| Code::MAP_FAILED)?;
     let request = AllocationRequest {
         bytes: ticket.bytes,
         kind: Kind::Imported,
@@ -106,11 +84,54 @@ fn import(handle: &Bytes<64>) -> Res<u64> {
         flags: 0,
         pool: 0,
     };
-    registry.ledger.adopt(base, request, Some(pages));
-    Ok(base)
+    registry.ledger.import(request, ticket.name, || {
+        registry.segments.open(ticket.name, ticket.bytes).map_err(|_| Code::MAP_FAILED)
+    })
+}
+
+/// Ends one use of imported memory, in whichever context. The last waits for the work that may
+/// use it.
+fn close(base: Address) -> Res {
+    let own = current()?;
+    let ledger = &registry()?.ledger;
+    let Some(block) = ledger.close(base)? else { return Ok(()) };
+    own.drain();
+    if let Ok(opener) = context(block.context) {
+        opener.drain();
+    }
+    ledger.release(base)
+}
+
+fn export_event(handle: Handle) -> Res<Bytes<64>> {
+    let name = event(handle)?.export()?;
+    Ok(Ticket { name, bytes: signal::BYTES }.write())
+}
+
+fn import_event(handle: &Bytes<64>) -> Res<Handle> {
+    let context = current()?;
+    let registry = registry()?;
+    let ticket = Ticket::read(handle, Content::Event).ok_or(Code::MAP_FAILED)?;
+    if made_here(ticket.name) {
+        return Err(Code::INVALID_CONTEXT);
+    }
+    if ticket.bytes != signal::BYTES {
+        return Err(Code::MAP_FAILED);
+    }
+    let shared = Shared::join(&registry.segments, ticket.name).map_err(|_| Code::MAP_FAILED)?;
+    Ok(registry.events.insert(Arc::new(Event::imported(context.handle, shared))))
 }
 
 api! {
+    fn cuIpcGetEventHandle(out: Out<Bytes<64>>, handle: Handle) {
+        out.required()?;
+        out.set(export_event(handle)?)
+    }
+
+    fn cuIpcOpenEventHandle(out: Out<Handle>, handle: Bytes<64>) {
+        out.required()?;
+        out.set(import_event(&handle)?)
+    }
+
     fn cuIpcGetMemHandle(out: Out<Bytes<64>>, address: Address) {
         out.required()?;
         out.set(export(address)?)
@@ -125,11 +146,7 @@ api! {
     }
 
     fn cuIpcCloseMemHandle(base: Address) {
-        let context = current()?;
-        let ledger = &registry()?.ledger;
-        ledger.begin(base, &[Kind::Imported])?;
-        context.drain();
-        ledger.release(base)
+        close(base)
     }
 }
 
@@ -139,11 +156,14 @@ mod tests {
 
     #[test]
     fn handles_round_trip_and_others_are_refused() {
-        let ticket = Ticket { process: 7, descriptor: 9, inode: 1 << 40, bytes: 4096 };
+        let name = Name { content: Content::Memory, number: 1 << 90 | 5 };
+        let ticket = Ticket { name, bytes: 4096 };
         let handle = ticket.write();
-        let read = Ticket::read(&handle).unwrap();
-        assert_eq!((read.process, read.descriptor), (7, 9));
-        assert_eq!((read.inode, read.bytes), (1 << 40, 4096));
-        assert!(Ticket::read(&Bytes([0; 64])).is_err());
+        assert_eq!(Ticket::read(&handle, Content::Memory), Some(ticket));
+        assert_eq!(Ticket::read(&handle, Content::Event), None);
+        assert_eq!(Ticket::read(&Bytes([0; 64]), Content::Memory), None);
+        let mut longer = handle;
+        longer.0[63] = 1;
+        assert_eq!(Ticket::read(&longer, Content::Memory), None);
     }
 }

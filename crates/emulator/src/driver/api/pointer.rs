@@ -14,6 +14,11 @@ use crate::memory::AllocKind;
 const HOST: u64 = 1;
 const DEVICE: u64 = 2;
 
+/// Whether `cuIpcGetMemHandle` takes it.
+pub fn exportable(block: Block) -> bool {
+    block.kind == Kind::Device && block.pool == 0
+}
+
 /// The value of an attribute, and how many bytes of it the caller has room for.
 fn attribute(address: Address, attribute: c_uint) -> Res<(u64, usize)> {
     let registry = registry()?;
@@ -36,7 +41,7 @@ fn attribute(address: Address, attribute: c_uint) -> Res<(u64, usize)> {
         7 => (of_block(|block| block.id), 8),
         8 => (u64::from(managed), 4),
         9 => (ordinal, 4),
-        10 => (u64::from(block.is_some_and(|block| block.kind == Kind::Device)), 4),
+        10 => (u64::from(block.is_some_and(exportable)), 4),
         11 => (found.base, 8),
         12 => (found.bytes, 8),
         13 => (1, 4),

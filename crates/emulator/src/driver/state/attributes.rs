@@ -61,7 +61,8 @@ pub fn value(device: &DeviceInfo, attribute: c_uint) -> Option<c_int> {
         111 => arch.shared_reserved as c_int,
         113 => 1,
         115 => 1,
-        126 => 1,
+        // Events between processes, and one domain of memory synchronisation.
+        125 | 126 => 1,
         // NUMA node of the device's memory and of its host: none.
         131 | 134 => -1,
         _ => 0,

@@ -8,6 +8,8 @@ use super::capture::Mark;
 use super::context::context;
 use super::queue::Point;
 use super::registry::registry;
+use super::segment::Name;
+use super::signal::{Mark as SharedMark, Shared, Signal};
 use super::stream::{Stream, record, stream};
 use super::task::Task;
 use crate::driver::c::abi::Handle;
@@ -21,12 +23,26 @@ pub const INTERPROCESS: c_uint = 4;
 
 /// When a stream got to a record of an event, on the host's monotonic clock.
 #[derive(Default)]
-pub struct Stamp(OnceLock<Instant>);
+pub struct Stamp {
+    time: OnceLock<Instant>,
+    /// Tells the other processes, if they share the event.
+    signal: Mutex<Option<Signal>>,
+}
 
 impl Stamp {
     /// Keeps the time of the first call, which is the one call of the record's task.
     pub fn set(&self) {
-        self.0.get_or_init(Instant::now);
+        let mut signal = lock(&self.signal);
+        self.time.get_or_init(Instant::now);
+        drop(signal.take());
+    }
+
+    /// Has other processes told when the stream gets there, or now if it did.
+    fn tell(&self, signal: Signal) {
+        let mut place = lock(&self.signal);
+        if self.time.get().is_none() {
+            *place = Some(signal);
+        }
     }
 }
 
@@ -38,7 +54,11 @@ enum Last {
     Stream {
         point: Point,
         stamp: Arc<Stamp>,
+        /// The record's ticket among those of all processes; 0 for an event of this one alone.
+        ticket: u64,
     },
+    /// Another process's stream.
+    Elsewhere(SharedMark),
     /// A capture: the event stands for places in a graph.
     Capture(Mark),
 }
@@ -47,25 +67,99 @@ enum Last {
 pub struct Event {
     pub context: Handle,
     flags: c_uint,
+    /// What this process last recorded it in.
     last: Mutex<Last>,
+    /// What other processes know of it, if any do.
+    shared: OnceLock<Arc<Shared>>,
+    /// Held while it is recorded or exported.
+    changing: Mutex<()>,
 }
 
 impl Event {
     /// An event that was never recorded.
     pub fn new(context: Handle, flags: c_uint) -> Self {
-        Event { context, flags, last: Mutex::default() }
+        let (last, shared, changing) = Default::default();
+        Event { context, flags, last, shared, changing }
     }
 
+    /// An event of another process. It has no time, and is not handed on.
+    pub fn imported(context: Handle, shared: Arc<Shared>) -> Self {
+        let event = Event::new(context, DISABLE_TIMING);
+        Event { shared: OnceLock::from(shared), ..event }
+    }
+
+    /// What it was last recorded in, by whatever process.
     fn last(&self) -> Last {
-        lock(&self.last).clone()
+        let own = lock(&self.last).clone();
+        let known = match own {
+            Last::Capture(_) => return own,
+            Last::Stream { ticket, .. } => ticket,
+            Last::Never | Last::Elsewhere(_) => 0,
+        };
+        let latest = self.shared.get().and_then(Shared::latest);
+        latest.filter(|mark| mark.ticket > known).map_or(own, Last::Elsewhere)
     }
 
-    /// The stream position to wait for: none for an event that was never recorded.
-    pub fn point(&self) -> Res<Option<(Point, Arc<Stamp>)>> {
+    /// Lets other processes know of it; the name is for them to open it by.
+    pub fn export(&self) -> Res<Name> {
+        if self.flags & INTERPROCESS == 0 {
+            return Err(Code::INVALID_HANDLE);
+        }
+        let registry = registry()?;
+        let _alone = lock(&self.changing);
+        if let Some(shared) = self.shared.get() {
+            return shared.name().ok_or(Code::INVALID_HANDLE);
+        }
+        let made = Shared::create(&registry.segments).map_err(|error| {
+            registry.reports.message("cuIpcGetEventHandle", &error.to_string());
+            Code::OPERATING_SYSTEM
+        })?;
+        if let Last::Stream { stamp, ticket, .. } = &mut *lock(&self.last) {
+            let signal = made.issue(&|| None)?;
+            *ticket = signal.ticket;
+            stamp.tell(signal);
+        }
+        let name = made.name().ok_or(Code::INVALID_HANDLE);
+        self.shared.get_or_init(|| made);
+        name
+    }
+
+    /// Whether all that it stands for is done.
+    pub fn query(&self) -> Res<bool> {
         match self.last() {
-            Last::Never => Ok(None),
-            Last::Stream { point, stamp } => Ok(Some((point, stamp))),
+            Last::Never => Ok(true),
+            Last::Stream { point, .. } if point.reached() => {
+                point.queue.core.check().map(|()| true)
+            }
+            Last::Stream { .. } => Ok(false),
+            Last::Elsewhere(mark) => mark.reached(),
             Last::Capture(_) => Err(Code::CAPTURED_EVENT),
+        }
+    }
+
+    /// Blocks until all that it stands for is done.
+    pub fn synchronize(&self) -> Res {
+        match self.last() {
+            Last::Never => Ok(()),
+            Last::Stream { point, .. } => {
+                point.wait();
+                point.queue.core.flush_printf();
+                point.queue.core.check()
+            }
+            Last::Elsewhere(mark) => {
+                let context = context(self.context)?;
+                mark.wait(&|| context.core.failed())
+            }
+            Last::Capture(_) => Err(Code::CAPTURED_EVENT),
+        }
+    }
+
+    /// The record that it was timed by: none for an event that was never recorded.
+    fn stamp(&self) -> Res<Option<Arc<Stamp>>> {
+        match self.last() {
+            Last::Stream { stamp, .. } => Ok(Some(stamp)),
+            Last::Capture(_) => Err(Code::CAPTURED_EVENT),
+            Last::Never | Last::Elsewhere(_) => Ok(None),
         }
     }
 }
@@ -89,9 +183,16 @@ pub fn record_event(handle: Handle, stream_handle: Handle, flags: c_uint) -> Res
         *lock(&event.last) = Last::Capture(mark);
         return Ok(());
     }
+    let _alone = lock(&event.changing);
     let stamp = Arc::new(Stamp::default());
+    let mut ticket = 0;
+    if let Some(shared) = event.shared.get() {
+        let signal = shared.issue(&|| stream.queue.core.failed())?;
+        ticket = signal.ticket;
+        stamp.tell(signal);
+    }
     let point = record(&stream, stamp.clone())?;
-    *lock(&event.last) = Last::Stream { point, stamp };
+    *lock(&event.last) = Last::Stream { point, stamp, ticket };
     Ok(())
 }
 
@@ -100,12 +201,14 @@ pub fn wait_in_stream(stream: &Stream, event: &Event) -> Res {
     match event.last() {
         Last::Never => Ok(()),
         Last::Capture(mark) => crate::driver::state::capture::join(stream, &mark),
-        Last::Stream { .. } if stream.captures() => {
+        Last::Stream { .. } | Last::Elsewhere(_) if stream.captures() => {
             stream.forbid_capture().err();
             Err(Code::STREAM_CAPTURE_ISOLATION)
         }
         Last::Stream { point, .. } if point.reached() => Ok(()),
         Last::Stream { point, .. } => stream.push(Task::Wait(vec![point])).map(|_| ()),
+        Last::Elsewhere(mark) if mark.reached() == Ok(true) => Ok(()),
+        Last::Elsewhere(mark) => stream.push(Task::Await(mark)).map(|_| ()),
     }
 }
 
@@ -114,10 +217,10 @@ pub fn elapsed(out: Out<f32>, start: Handle, end: Handle) -> Res {
     if (start.flags | end.flags) & DISABLE_TIMING != 0 || start.context != end.context {
         return Err(Code::INVALID_HANDLE);
     }
-    let (Some((_, start)), Some((_, end))) = (start.point()?, end.point()?) else {
+    let (Some(start), Some(end)) = (start.stamp()?, end.stamp()?) else {
         return Err(Code::INVALID_HANDLE);
     };
-    let (Some(start), Some(end)) = (start.0.get(), end.0.get()) else {
+    let (Some(start), Some(end)) = (start.time.get(), end.time.get()) else {
         return Err(Code::NOT_READY);
     };
     let milliseconds = match end.checked_duration_since(*start) {

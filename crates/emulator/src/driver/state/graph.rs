@@ -251,6 +251,7 @@ pub fn kind(task: &Task) -> u32 {
         Task::Host { .. } | Task::Callback { .. } => 3,
         Task::Graph(_) => 4,
         Task::Empty | Task::Wait(_) => 5,
+        Task::Await(_) => 6,
         Task::Record(_) => 7,
         Task::Free { .. } => 11,
     }

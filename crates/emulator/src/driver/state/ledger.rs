@@ -5,12 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::device::DeviceInfo;
 use super::pages::{self, Pages};
 use super::registry::registry;
+use super::segment::{Content, Name, Segment};
 use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::lock;
@@ -55,8 +57,16 @@ struct Row {
     block: Block,
     /// Pages that the driver mapped itself; `Memory` owns those it allocated.
     pages: Option<Pages>,
-    /// The file that backs the allocation, once it is exported to other processes.
-    shared: Option<Arc<File>>,
+    /// What backs the allocation, if other processes see it.
+    shared: Option<Shared>,
+}
+
+/// Memory of several processes.
+enum Shared {
+    /// This process's, exported to others. The file goes with the allocation.
+    Exported(Arc<Segment>),
+    /// Another's: which, and how often it was opened and not closed.
+    Imported { name: Name, opened: u64 },
 }
 
 /// What runs at present, by start, and pages that wait until nothing that started before their
@@ -76,12 +86,11 @@ struct Book {
 }
 
 impl Book {
-    fn insert(&mut self, block: Block, pages: Option<Pages>) {
-        if limited(block.kind) {
-            *self.used.entry(block.device).or_default() += block.bytes;
+    fn insert(&mut self, row: Row) {
+        if limited(row.block.kind) {
+            *self.used.entry(row.block.device).or_default() += row.block.bytes;
         }
-        let row = Row { block, pages, shared: None };
-        self.rows.insert(block.base, row);
+        self.rows.insert(row.block.base, row);
     }
 
     fn remove(&mut self, base: u64) -> Option<Row> {
@@ -104,6 +113,8 @@ pub struct Ledger {
     next_id: AtomicU64,
     activity: Mutex<Activity>,
     quiet: Condvar,
+    /// Held while memory of another process is opened.
+    imports: Mutex<()>,
 }
 
 /// Work that touches memory is running.
@@ -136,7 +147,8 @@ impl Ledger {
 
     /// Backs an allocation of device memory by a file that other processes can map. Waits for
     /// all work that runs.
-    pub fn share(&self, block: &Block) -> Res<Arc<File>> {
+    pub fn share(&self, block: &Block) -> Res<Arc<Segment>> {
+        let registry = registry()?;
         let mut activity = lock(&self.activity);
         while !activity.running.is_empty() {
             activity = self.quiet.wait(activity).unwrap_or_else(PoisonError::into_inner);
@@ -146,15 +158,79 @@ impl Ledger {
         let row = book.rows.get_mut(&block.base);
         let row = row.filter(|row| row.block.id == block.id && row.block.kind == Kind::Device);
         let row = row.ok_or(Code::INVALID_VALUE)?;
-        if let Some(file) = &row.shared {
-            return Ok(file.clone());
+        match &row.shared {
+            Some(Shared::Exported(segment)) => return Ok(segment.clone()),
+            Some(Shared::Imported { .. }) => return Err(Code::INVALID_VALUE),
+            None => {}
         }
-        // SAFETY: `Memory` maps an allocation of device memory privately, from a page on, and
-        // only reads, writes and unmaps it. Nothing that could do so runs.
-        let file = unsafe { pages::share(block.base, block.bytes) };
-        let file = Arc::new(file.map_err(|_| Code::OPERATING_SYSTEM)?);
-        row.shared = Some(file.clone());
-        Ok(file)
+        let made = registry.segments.create(Content::Memory).and_then(|segment| {
+            // SAFETY: `Memory` maps an allocation of device memory privately, from a page on, and
+            // only reads, writes and unmaps it. Nothing that could do so runs.
+            unsafe {
+                pages::save(block.base, block.bytes, &segment.file)?;
+                pages::share(block.base, block.bytes, &segment.file)?;
+            }
+            Ok(Arc::new(segment))
+        });
+        let segment = made.map_err(|error| {
+            registry.reports.message("cuIpcGetMemHandle", &error.to_string());
+            match error.kind() {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Code::OUT_OF_MEMORY,
+                _ => Code::OPERATING_SYSTEM,
+            }
+        })?;
+        row.shared = Some(Shared::Exported(segment.clone()));
+        registry.memory.assume_written(block.base).map_err(|_| Code::INVALID_VALUE)?;
+        Ok(segment)
+    }
+
+    /// Maps another process's memory, or counts one more use of it in the context that has it
+    /// open. Only one context of a device may.
+    pub fn import(
+        &self,
+        request: AllocationRequest,
+        name: Name,
+        open: impl FnOnce() -> Res<File>,
+    ) -> Res<u64> {
+        let _alone = lock(&self.imports);
+        let mut book = lock(&self.book);
+        for row in book.rows.values_mut().filter(|row| !row.block.leaving) {
+            let Some(Shared::Imported { name: other, opened }) = &mut row.shared else { continue };
+            if *other != name || row.block.device != request.device.ordinal {
+                continue;
+            }
+            if row.block.context != request.context {
+                return Err(Code::INVALID_HANDLE);
+            }
+            *opened += 1;
+            return Ok(row.block.base);
+        }
+        drop(book);
+        let file = open()?;
+        let memory = &registry()?.memory;
+        let made = memory.alloc_foreign(request.bytes, AllocKind::Device(request.device.ordinal));
+        let base = made.map_err(|_| Code::MAP_FAILED)?;
+        // SAFETY: a new allocation of device memory, which `Memory` has mapped privately from a
+        // page on, and whose address nobody knows yet.
+        if unsafe { pages::share(base, request.bytes, &file) }.is_err() {
+            memory.free(base).map_err(|_| Code::MAP_FAILED)?;
+            return Err(Code::MAP_FAILED);
+        }
+        self.enter(base, request, None, Some(Shared::Imported { name, opened: 1 }));
+        Ok(base)
+    }
+
+    /// Ends one use of another process's memory. The last marks it as about to be released, and
+    /// returns it.
+    pub fn close(&self, base: u64) -> Res<Option<Block>> {
+        let mut book = lock(&self.book);
+        let row = book.rows.get_mut(&base).filter(|row| !row.block.leaving);
+        let Some(Row { block, shared: Some(Shared::Imported { opened, .. }), .. }) = row else {
+            return Err(Code::INVALID_VALUE);
+        };
+        *opened -= 1;
+        block.leaving = *opened == 0;
+        Ok(block.leaving.then_some(*block))
     }
 
     /// Bytes that a device has given out.
@@ -171,7 +247,7 @@ impl Ledger {
 
     /// Allocates memory for a context and writes it down.
     pub fn allocate(&self, request: AllocationRequest) -> Res<u64> {
-        let AllocationRequest { bytes, kind, context, device, flags, pool } = request;
+        let AllocationRequest { bytes, kind, device, .. } = request;
         if bytes == 0 {
             return Err(Code::INVALID_VALUE);
         }
@@ -200,22 +276,33 @@ impl Ledger {
             }
             Kind::Registered | Kind::Imported => return Err(Code::INVALID_VALUE),
         };
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let device = device.ordinal;
-        let leaving = false;
-        let block = Block { base, bytes, kind, context, device, flags, pool, id, leaving };
-        book.insert(block, pages);
+        let block = self.block(base, &request);
+        book.insert(Row { block, pages, shared: None });
         Ok(base)
+    }
+
+    /// The entry of an allocation, with a number of its own.
+    fn block(&self, base: u64, request: &AllocationRequest) -> Block {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let &AllocationRequest { bytes, kind, context, device, flags, pool } = request;
+        let device = device.ordinal;
+        Block { base, bytes, kind, context, device, flags, pool, id, leaving: false }
     }
 
     /// Writes down memory that is already mapped into `Memory`.
     pub fn adopt(&self, base: u64, request: AllocationRequest, pages: Option<Pages>) {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
-        let AllocationRequest { bytes, kind, context, device, flags, pool } = request;
-        let device = device.ordinal;
-        let leaving = false;
-        let block = Block { base, bytes, kind, context, device, flags, pool, id, leaving };
-        lock(&self.book).insert(block, pages);
+        self.enter(base, request, pages, None);
+    }
+
+    fn enter(
+        &self,
+        base: u64,
+        request: AllocationRequest,
+        pages: Option<Pages>,
+        shared: Option<Shared>,
+    ) {
+        let block = self.block(base, &request);
+        lock(&self.book).insert(Row { block, pages, shared });
     }
 
     /// The allocation that contains an address.
@@ -269,7 +356,7 @@ impl Ledger {
             unsafe { pages::unshare(base, row.block.bytes) };
         }
         match row.block.kind {
-            Kind::Device | Kind::Graph => memory.free(base),
+            Kind::Device | Kind::Graph | Kind::Imported => memory.free(base),
             _ => memory.unmap(base),
         }
         .map_err(|_| Code::INVALID_VALUE)?;

@@ -22,5 +22,7 @@ pub mod pool;
 pub mod queue;
 pub mod registry;
 pub mod report;
+pub mod segment;
+pub mod signal;
 pub mod stream;
 pub mod task;

@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Error};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::ptr::null_mut;
 
 /// A readable and writable mapping, unmapped on drop.
@@ -31,8 +32,8 @@ impl Pages {
     fn map(at: *mut u8, bytes: u64, flags: i32, fd: i32) -> io::Result<Self> {
         let bytes = usize::try_from(bytes).map_err(|_| Error::from(io::ErrorKind::OutOfMemory))?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: without MAP_FIXED, a new mapping touches no memory that is in use; the one
-        // caller that fixes the address owns the range there.
+        // SAFETY: without MAP_FIXED, a new mapping touches no memory that is in use; the
+        // callers that fix the address own the range there.
         let base = unsafe { libc::mmap(at.cast(), bytes, access, flags, fd, 0) };
         if base == libc::MAP_FAILED {
             return Err(Error::last_os_error());
@@ -53,32 +54,28 @@ impl Drop for Pages {
     }
 }
 
-/// Backs a range that is mapped already by a file of shared memory, with the same contents.
+/// Writes the contents of a range to the begin of a file. Each byte is written, zeros too, so that
+/// a file system that is full says so now, and not when the memory is used.
+///
+/// # Safety
+/// The range is mapped, and nobody writes to it during the call.
+pub unsafe fn save(base: u64, bytes: u64, file: &File) -> io::Result<()> {
+    // SAFETY: by contract.
+    let contents = unsafe { std::slice::from_raw_parts(base as *const u8, bytes as usize) };
+    file.write_all_at(contents, 0)
+}
+
+/// Puts a file that is `bytes` bytes long in the place of a range that is mapped already.
 ///
 /// # Safety
 /// `base` begins a page of a private mapping that is `bytes` bytes long, rounded up to pages; its
 /// owner may unmap it but does not depend on what backs it; nobody accesses it during the call.
-pub unsafe fn share(base: u64, bytes: u64) -> io::Result<File> {
-    // SAFETY: a constant C string, and flags of this call.
-    let fd = unsafe { libc::memfd_create(c"wg-device-memory".as_ptr(), libc::MFD_CLOEXEC) };
-    if fd < 0 {
-        return Err(Error::last_os_error());
-    }
-    // SAFETY: a new descriptor, owned by nobody else.
-    let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    // SAFETY: our own descriptor; the mode keeps other users from opening it through /proc.
-    if unsafe { libc::fchmod(fd, 0o600) } != 0 {
-        return Err(Error::last_os_error());
-    }
-    file.set_len(bytes)?;
-    let copy = Pages::shared(&file, bytes)?;
-    // SAFETY: both ranges are mapped and `bytes` long; by contract nobody writes to the source.
-    unsafe { std::ptr::copy_nonoverlapping(base as *const u8, copy.base, bytes as usize) };
-    drop(copy);
-    let pages = Pages::map(base as *mut u8, bytes, libc::MAP_SHARED | libc::MAP_FIXED, fd)?;
+pub unsafe fn share(base: u64, bytes: u64, file: &File) -> io::Result<()> {
+    let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+    let pages = Pages::map(base as *mut u8, bytes, flags, file.as_raw_fd())?;
     // The range belongs to the owner of the mapping that was there before.
     std::mem::forget(pages);
-    Ok(file)
+    Ok(())
 }
 
 /// Undoes [`share`]: private zeros take the place of the file. If that fails, the file stays.

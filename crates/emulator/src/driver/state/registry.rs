@@ -13,6 +13,7 @@ use super::library::{Kernel, Library};
 use super::module::{FunctionEntry, ModuleEntry};
 use super::pool::Pool;
 use super::report::Reports;
+use super::segment::Directory;
 use super::stream::Stream;
 use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
@@ -80,6 +81,7 @@ pub struct Registry {
     pub devices: Vec<DeviceInfo>,
     pub ledger: Ledger,
     pub reports: Reports,
+    pub segments: Directory,
     pub contexts: Table<Context>,
     pub streams: Table<Stream>,
     pub events: Table<Event>,
@@ -102,6 +104,7 @@ fn build() -> Result<Registry, String> {
         devices: DeviceInfo::all(&Settings::from_environment()?),
         ledger: Ledger::default(),
         reports: Reports::default(),
+        segments: Directory::from_environment()?,
         contexts: Table::new(),
         streams: Table::new(),
         events: Table::new(),

@@ -10,6 +10,7 @@ use super::graph::Plan;
 use super::launch::KernelTask;
 use super::queue::Point;
 use super::registry::registry;
+use super::signal::Mark;
 use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 
@@ -35,6 +36,8 @@ pub enum Task {
     },
     Record(Arc<Stamp>),
     Wait(Vec<Point>),
+    /// Waits for another process.
+    Await(Mark),
     /// Releases an allocation in stream order.
     Free {
         base: u64,
@@ -84,7 +87,7 @@ impl Task {
             Task::Fill(_) => "a memset",
             Task::Host { .. } | Task::Callback { .. } => "a host function",
             Task::Record(_) => "an event record",
-            Task::Wait(_) => "an event wait",
+            Task::Wait(_) | Task::Await(_) => "an event wait",
             Task::Free { .. } => "a free",
             Task::Empty => "an empty node",
             Task::Graph(_) => "a graph",
@@ -130,6 +133,7 @@ impl Task {
                 points.iter().for_each(Point::wait);
                 Ok(())
             }
+            Task::Await(mark) => mark.wait(&|| core.failed()),
             Task::Free { base } => registry()?.ledger.release(*base),
             Task::Empty => Ok(()),
             Task::Graph(plan) => plan.run(core),
