@@ -284,6 +284,39 @@ fn forged_handles_are_refused() {
 }
 
 #[test]
+fn confined_processes_share_memory_and_events() {
+    let home = tempfile::tempdir().unwrap();
+    // Somebody left a file behind.
+    let mut dead = Puppet::confined(home.path());
+    let base = dead.does("alloc 4096");
+    dead.does(&format!("export {base}"));
+    dead.kill();
+    let (mut one, mut other) = (Puppet::confined(home.path()), Puppet::confined(home.path()));
+    let base = one.does("alloc 4096");
+    let memory = one.does(&format!("export {base}"));
+    let event = one.does("event 6");
+    let shared = one.does(&format!("export-event {event}"));
+    assert_eq!(files(home.path()).len(), 2);
+    let there = other.does(&format!("open {memory}"));
+    let seen = other.does(&format!("open-event {shared}"));
+    one.does("stall");
+    one.does(&format!("put {base} 60 32"));
+    one.does(&format!("record {event}"));
+    other.does(&format!("wait {seen}"));
+    other.tell(&format!("take {there} 32"));
+    one.does("go");
+    assert_eq!(other.hear().unwrap(), counted(60, 32));
+    other.does("stall");
+    other.does(&format!("record {seen}"));
+    one.tell(&format!("wait-here {event}"));
+    other.kill();
+    assert_eq!(one.hear().unwrap_err(), "CUDA_ERROR_EXTERNAL_DEVICE");
+    one.does(&format!("free {base}"));
+    one.does(&format!("destroy {event}"));
+    assert!(files(home.path()).is_empty());
+}
+
+#[test]
 fn a_directory_that_is_not_fit_is_an_error() {
     let home = tempfile::tempdir().unwrap();
     let mut one = Puppet::start(&home.path().join("missing"));

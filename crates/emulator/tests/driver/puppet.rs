@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::io::{BufRead, BufReader, Lines, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Lines, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
@@ -13,12 +13,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, PushKernelArg, result, sys};
 use libloading::Symbol;
+use warpgauge_process::device_worker::confine;
+use warpgauge_process::sandbox::Enforcement;
+use warpgauge_process::syscalls::Counters;
 
 use crate::kernels::config;
 use crate::setup::{emulator, function, own_context};
 
 /// The directory that the processes share.
 pub const DIRECTORY: &str = "WARPGAUGE_EMULATOR_IPC_DIR";
+
+/// Has a process confine itself.
+const CONFINED: &str = "WARPGAUGE_TEST_CONFINED";
 
 /// A process, from the test's side.
 pub struct Puppet {
@@ -29,9 +35,19 @@ pub struct Puppet {
 
 impl Puppet {
     pub fn start(directory: &Path) -> Self {
+        Self::start_with(directory, &[])
+    }
+
+    /// One that is confined as workers are; of all directories it may write to this one alone.
+    pub fn confined(directory: &Path) -> Self {
+        Self::start_with(directory, &[(CONFINED, "1")])
+    }
+
+    fn start_with(directory: &Path, variables: &[(&str, &str)]) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "puppet::plays", "--ignored", "--nocapture"])
             .env(DIRECTORY, directory)
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -346,9 +362,23 @@ fn report() -> String {
     String::from_utf8(text[..length].to_vec()).unwrap()
 }
 
+/// The driver is loaded and initialised, as it is in a worker, and no memory is shared yet.
+fn confine_this_process() {
+    emulator();
+    let directory = std::env::var_os(DIRECTORY).unwrap();
+    let confinement = confine(directory.as_ref(), &[], Counters::Refused);
+    assert_eq!(confinement.calls, Enforcement::Full);
+    assert_eq!(confinement.files, Enforcement::Full, "the tests need Linux 6.12 or later");
+    let elsewhere = std::env::temp_dir().join("outside");
+    assert_eq!(std::fs::write(elsewhere, "").unwrap_err().kind(), ErrorKind::PermissionDenied);
+}
+
 #[test]
 #[ignore = "runs in processes that other tests start"]
 fn plays() {
+    if std::env::var_os(CONFINED).is_some() {
+        confine_this_process();
+    }
     let stages = vec![Stage::new(0)];
     let (gates, events) = (Vec::new(), HashMap::new());
     let mut player = Player { stages, current: 0, gates, events };
