@@ -317,6 +317,20 @@ fn confined_processes_share_memory_and_events() {
 }
 
 #[test]
+fn what_does_not_fit_is_an_error_and_stays_as_it_was() {
+    let home = tempfile::tempdir().unwrap();
+    let mut one = Puppet::start(home.path());
+    let base = one.does("alloc 8192");
+    one.does(&format!("put {base} 4 32"));
+    one.does("limit-files 8191");
+    assert_eq!(one.fails(&format!("export {base}")), "CUDA_ERROR_OPERATING_SYSTEM");
+    assert!(files(home.path()).is_empty());
+    assert_eq!(one.does(&format!("take {base} 3")), "4 5 6");
+    let small = one.does("alloc 8191");
+    one.does(&format!("export {small}"));
+}
+
+#[test]
 fn a_directory_that_is_not_fit_is_an_error() {
     let home = tempfile::tempdir().unwrap();
     let mut one = Puppet::start(&home.path().join("missing"));

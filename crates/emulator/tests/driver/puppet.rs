@@ -339,6 +339,10 @@ impl Player {
                 unsafe { set(number(1), 1) }
             }),
             "report" => word(report()),
+            "limit-files" => {
+                let limit = libc::rlimit { rlim_cur: number(1), rlim_max: number(1) };
+                extra(|| unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }.unsigned_abs())
+            }
             "exit" => std::process::exit(0),
             other => panic!("no such command: {other}"),
         }

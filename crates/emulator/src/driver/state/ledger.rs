@@ -163,7 +163,7 @@ impl Ledger {
             Some(Shared::Imported { .. }) => return Err(Code::INVALID_VALUE),
             None => {}
         }
-        let made = registry.segments.create(Content::Memory).and_then(|segment| {
+        let made = registry.segments.create(Content::Memory, block.bytes).and_then(|segment| {
             // SAFETY: `Memory` maps an allocation of device memory privately, from a page on, and
             // only reads, writes and unmaps it. Nothing that could do so runs.
             unsafe {

@@ -157,10 +157,14 @@ impl Directory {
         Ok(self.ready.get_or_init(|| path))
     }
 
-    /// Makes an empty file that holds something.
-    pub fn create(&self, content: Content) -> io::Result<Segment> {
+    /// Makes an empty file that holds something, and may become `bytes` bytes long.
+    pub fn create(&self, content: Content, bytes: u64) -> io::Result<Segment> {
         static AT_EXIT: Once = Once::new();
         let directory = self.path()?;
+        if bytes > largest_file() {
+            // Whoever writes beyond the limit is ended by a signal.
+            return Err(Error::from(ErrorKind::FileTooLarge));
+        }
         for _ in 0..ATTEMPTS {
             let name = Name::random(content)?;
             let path = directory.join(name.file());
@@ -210,6 +214,16 @@ fn open_own(path: &Path) -> io::Result<File> {
 fn own_user() -> u32 {
     // SAFETY: the call has no conditions.
     unsafe { libc::geteuid() }
+}
+
+/// How long a file of this process may become.
+fn largest_file() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is ours.
+    match unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } {
+        0 => limit.rlim_cur,
+        _ => u64::MAX,
+    }
 }
 
 /// A directory of this user, where the user's sessions or temporary files are. Made if needed.
@@ -304,7 +318,7 @@ mod tests {
     #[test]
     fn a_file_lives_as_long_as_its_segment() {
         let home = tempfile::tempdir().unwrap();
-        let made = Directory::at(home.path()).create(Content::Memory).unwrap();
+        let made = Directory::at(home.path()).create(Content::Memory, 100).unwrap();
         made.file.set_len(100).unwrap();
         assert!(made_here(made.name));
         assert_eq!(files(home.path()), [made.name.file()]);
@@ -329,7 +343,7 @@ mod tests {
     #[test]
     fn what_the_dead_left_is_swept_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
-        let living = Directory::at(home.path()).create(Content::Event).unwrap();
+        let living = Directory::at(home.path()).create(Content::Event, 100).unwrap();
         let dead = Name { content: Content::Memory, number: 7 }.file();
         for name in [dead.as_str(), "memory-7", "notes.txt"] {
             let mut options = OpenOptions::new();
@@ -348,11 +362,11 @@ mod tests {
         let inner = home.path().join("open");
         std::fs::create_dir(&inner).unwrap();
         std::fs::set_permissions(&inner, PermissionsExt::from_mode(0o777)).unwrap();
-        assert!(Directory::at(&inner).create(Content::Memory).is_err());
+        assert!(Directory::at(&inner).create(Content::Memory, 100).is_err());
         let link = home.path().join("link");
         symlink(home.path(), &link).unwrap();
-        assert!(Directory::at(&link).create(Content::Memory).is_err());
-        assert!(Directory::at(&home.path().join("missing")).create(Content::Memory).is_err());
+        assert!(Directory::at(&link).create(Content::Memory, 100).is_err());
+        assert!(Directory::at(&home.path().join("missing")).create(Content::Memory, 100).is_err());
     }
 
     #[test]

@@ -64,7 +64,7 @@ enum Hold {
 impl Shared {
     /// A board for a new event of this process.
     pub fn create(directory: &Directory) -> io::Result<Arc<Self>> {
-        let made = directory.create(Content::Event)?;
+        let made = directory.create(Content::Event, BYTES)?;
         made.file.write_all_at(&[0; BYTES as usize], 0)?;
         let pages = Pages::shared(&made.file, BYTES)?;
         Ok(Arc::new(Shared { pages, hold: Hold::Maker(made), member: 0 }))
