@@ -38,7 +38,7 @@ const FLAGS: u64 = REACHED | LOST;
 struct Board {
     /// Counts what happened. Waiters sleep on it.
     pulse: AtomicU32,
-    reserved: u32,
+    reserved: AtomicU32,
     /// The last ticket that was taken (from bit 16), and the member (from bit 8).
     latest: AtomicU64,
     /// Ticket `n` at `n % SLOTS`: like `latest`, with the flags.
@@ -94,7 +94,7 @@ impl Shared {
 
     fn board(&self) -> &Board {
         // SAFETY: the mapping begins a page, is as long as a board, and lives as long as `self`.
-        // All of a board that is read are atomics, which other processes may change.
+        // All of a board are atomics, which other processes may change.
         unsafe { &*self.pages.base().cast::<Board>() }
     }
 
