@@ -72,10 +72,12 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// Packs a bundle into an archive within it, for hosts that are far away.
 fn pack(out: &Path) -> Result<PathBuf> {
-    let (name, archive) = ("bundle.tar.gz", out.join("bundle.tar.gz"));
+    // Written beside the folder: tar complains of a folder that changes while it reads it.
+    let (written, archive) = (out.with_extension("tar.gz"), out.join("bundle.tar.gz"));
     let mut tar = Command::new("tar");
-    tar.arg("-C").arg(out).args(["--exclude", name, "-czf"]).arg(&archive).arg(".");
+    tar.arg("-C").arg(out).arg("-czf").arg(&written).arg(".");
     shell::run(&mut tar)?;
+    fs::rename(&written, &archive)?;
     Ok(archive)
 }
 
