@@ -38,6 +38,7 @@ fn run(body: &str, limit: Duration, sanitize: bool) -> (Result<(), LaunchFault>,
         device: 0,
         sanitize,
         count: false,
+        order: 0,
     };
     let cfg = LaunchConfig {
         grid: [8, 1, 1],
@@ -95,6 +96,7 @@ fn a_variable_of_a_module_has_been_written() {
         device: 0,
         sanitize: true,
         count: false,
+        order: 0,
     };
     let cfg =
         LaunchConfig { grid: [1; 3], block: [1; 3], dynamic_shared_bytes: 0, cooperative: false };

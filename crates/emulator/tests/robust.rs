@@ -38,6 +38,7 @@ fn run_all(module: &Module, memory: &Memory) {
             device: 0,
             sanitize: true,
             count: true,
+            order: 0,
         };
         let cfg = LaunchConfig {
             grid: [2, 1, 1],
@@ -228,6 +229,7 @@ fn extreme_addresses_are_faults() {
                             device: 0,
                             sanitize,
                             count: true,
+                            order: 0,
                         };
                         let cfg = LaunchConfig {
                             grid: [1, 1, 1],

@@ -53,6 +53,7 @@ pub const INHERITED: &[&str] = &[
     "WARPGAUGE_EMULATOR_CC",
     "WARPGAUGE_EMULATOR_DEVICES",
     "WARPGAUGE_EMULATOR_MEMORY_MB",
+    "WARPGAUGE_EMULATOR_ORDER",
     "WARPGAUGE_EMULATOR_TIMEOUT_MS",
     // What a crash of a child of ours tells.
     "RUST_BACKTRACE",

@@ -117,6 +117,7 @@ fn run(function: &Function, memory: &Memory, checks: bool) {
         device: 0,
         sanitize: checks,
         count: checks,
+        order: 0,
     };
     let config = LaunchConfig {
         grid: [3, 1, 1],

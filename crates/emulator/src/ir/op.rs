@@ -168,6 +168,12 @@ pub(crate) enum Op {
         bytes: u8,
         src_size: bool,
     },
+    /// The copies so far become a group.
+    CpCommit,
+    /// Until at most `imm` groups are on their way, or with `all` no copies.
+    CpWait {
+        all: bool,
+    },
     Ldmatrix {
         count: u8,
         trans: bool,

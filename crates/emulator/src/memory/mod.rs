@@ -8,6 +8,7 @@
 //! A freed allocation stays mapped for as long as a launch that started before holds a
 //! [`Table`] with it, and for a while longer, so that a use after free can be named.
 
+mod cells;
 mod error;
 mod heap;
 mod mapping;
@@ -16,6 +17,7 @@ mod shadow;
 mod space;
 mod table;
 
+pub(crate) use cells::Cells;
 pub use error::MemoryError;
 pub(crate) use heap::Heap;
 pub use space::{AllocKind, Allocation, Memory};

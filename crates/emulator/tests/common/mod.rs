@@ -17,6 +17,7 @@ pub struct Device {
     pub printed: Mutex<Vec<u8>>,
     pub sanitize: bool,
     pub count: bool,
+    pub order: u64,
     pub seconds: u64,
     pub cooperative: bool,
 }
@@ -71,6 +72,7 @@ impl Device {
             printed,
             sanitize: false,
             count: false,
+            order: 0,
             seconds: 60,
             cooperative: false,
         }
@@ -117,6 +119,7 @@ impl Device {
             device: 0,
             sanitize: self.sanitize,
             count: self.count,
+            order: self.order,
         };
         launch(&f, &self.memory, &cfg, &params.0, &opts).map_err(Box::new)
     }

@@ -1,6 +1,5 @@
 //! Faults and what they leave, kernels that run on, printing, and the report.
 
-use std::process::Command;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -8,8 +7,8 @@ use cudarc::driver::{CudaContext, CudaFunction, PushKernelArg, result, sys};
 use sys::CUresult::*;
 
 use crate::kernels::config;
-use crate::ptx::{MANY, PRINT, VECTOR_ADD};
-use crate::setup::{code, emulator, function, own_context};
+use crate::ptx::{BLOCKS, MANY, PRINT, VECTOR_ADD};
+use crate::setup::{again, code, emulator, function, own_context, sanitizing};
 
 fn fault(context: &Arc<CudaContext>, kernel: &CudaFunction, at: Option<u64>) -> sys::CUresult {
     let stream = context.default_stream();
@@ -64,7 +63,7 @@ fn a_failed_primary_context_is_replaced_by_a_new_one() {
     const ROLE: &str = "WARPGAUGE_TEST_PRIMARY";
     if std::env::var_os(ROLE).is_none() {
         // Alone in a process: nobody else holds the primary context.
-        again("faults::a_failed_primary_context_is_replaced_by_a_new_one", (ROLE, "1"));
+        again("faults::a_failed_primary_context_is_replaced_by_a_new_one", &[(ROLE, "1")]);
         return;
     }
     emulator();
@@ -124,23 +123,11 @@ fn a_kernel_runs_while_the_host_goes_on() {
     event.synchronize().unwrap();
 }
 
-/// Runs this test program again with one test and an environment, and returns what it printed.
-fn again(test: &str, variable: (&str, &str)) -> String {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env(variable.0, variable.1)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    text
-}
-
 #[test]
 fn a_runaway_kernel_ends_at_the_time_limit() {
     const LIMIT: &str = "WARPGAUGE_EMULATOR_TIMEOUT_MS";
     if std::env::var_os(LIMIT).is_none() {
-        again("faults::a_runaway_kernel_ends_at_the_time_limit", (LIMIT, "50"));
+        again("faults::a_runaway_kernel_ends_at_the_time_limit", &[(LIMIT, "50")]);
         return;
     }
     let context = own_context(0);
@@ -155,7 +142,7 @@ fn a_runaway_kernel_ends_at_the_time_limit() {
 fn a_process_ends_with_a_kernel_running() {
     const ROLE: &str = "WARPGAUGE_TEST_EXIT";
     if std::env::var_os(ROLE).is_none() {
-        again("faults::a_process_ends_with_a_kernel_running", (ROLE, "1"));
+        again("faults::a_process_ends_with_a_kernel_running", &[(ROLE, "1")]);
         return;
     }
     let context = own_context(0);
@@ -173,7 +160,7 @@ fn kernels_print_to_standard_output_when_somebody_waits() {
     const ROLE: &str = "WARPGAUGE_TEST_PRINT";
     if std::env::var_os(ROLE).is_none() {
         let text =
-            again("faults::kernels_print_to_standard_output_when_somebody_waits", (ROLE, "1"));
+            again("faults::kernels_print_to_standard_output_when_somebody_waits", &[(ROLE, "1")]);
         let at = |needle: &str| text.find(needle).unwrap_or_else(|| panic!("{needle}: {text}"));
         assert!(at("before waiting") < at("value is 41"));
         assert!(at("value is 41") < at("value is 42"));
@@ -215,7 +202,7 @@ fn kernels_are_counted_and_checked() {
     const ROLE: &str = "WARPGAUGE_TEST_REPORT";
     if std::env::var_os(ROLE).is_none() {
         // Alone in a process: the report is the process's.
-        again("faults::kernels_are_counted_and_checked", (ROLE, "1"));
+        again("faults::kernels_are_counted_and_checked", &[(ROLE, "1")]);
         return;
     }
     let context = own_context(0);
@@ -245,10 +232,7 @@ fn kernels_are_counted_and_checked() {
     assert_eq!(issued, instructions + 2048);
     run(1024);
     assert_eq!(number(&take_report(), "thread_instructions") * 2, instructions);
-    // SAFETY: the function's type as documented.
-    let sanitize: libloading::Symbol<unsafe extern "C" fn(u32) -> u32> =
-        unsafe { emulator().get(b"wgEmulatorSetSanitize").unwrap() };
-    assert_eq!(unsafe { sanitize(1) }, 0);
+    sanitizing(true);
     // The sanitiser lists a wrong access, skips it and goes on.
     let bad = function(&context, MANY, "bad_store");
     let launch = || unsafe { stream.launch_builder(&bad).launch(config(2, 1, 0)) }.unwrap();
@@ -270,11 +254,35 @@ fn kernels_are_counted_and_checked() {
     let report = take_report();
     assert!(report.contains(r#""check":"read_only_write","kernel":"bump""#), "{report}");
     // Without it, the first wrong access ends the kernel.
-    assert_eq!(unsafe { sanitize(0) }, 0);
+    sanitizing(false);
     launch();
     assert_eq!(code(stream.synchronize()), CUDA_ERROR_ILLEGAL_ADDRESS);
     let report = take_report();
     assert!(report.contains(r#"{"subject":"bad_store","text":"out of bounds 4-byte write"#));
     assert!(report.contains(r#""check":"out_of_bounds","kernel":"bad_store""#), "{report}");
     assert!(take_report().contains(r#""messages":[]"#));
+}
+
+#[test]
+fn races_between_blocks_are_reported() {
+    const ROLE: &str = "WARPGAUGE_TEST_RACES";
+    if std::env::var_os(ROLE).is_none() {
+        // Alone in a process: the report is the process's.
+        again("faults::races_between_blocks_are_reported", &[(ROLE, "1")]);
+        return;
+    }
+    let context = own_context(0);
+    let stream = context.default_stream();
+    let mut cell = stream.alloc_zeros::<u32>(1).unwrap();
+    sanitizing(true);
+    for (name, blocks, finding) in [("add", 1, false), ("add", 8, true), ("last", 1, false)] {
+        let kernel = function(&context, BLOCKS, name);
+        let config = config(blocks, 1, 0);
+        unsafe { stream.launch_builder(&kernel).arg(&mut cell).launch(config) }.unwrap();
+        stream.synchronize().unwrap();
+        let report = take_report();
+        let told = report.contains(r#""check":"global_race","kernel":"add","block":["#);
+        assert_eq!(told, finding, "{report}");
+        assert_eq!(report.contains(r#""findings":[]"#), !finding, "{report}");
+    }
 }

@@ -7,8 +7,8 @@ use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg, sys};
 use sys::CUresult::*;
 
 use crate::modules::raw_function;
-use crate::ptx::{MANY, VECTOR_ADD};
-use crate::setup::{code, function, own_context};
+use crate::ptx::{BLOCKS, MANY, VECTOR_ADD};
+use crate::setup::{again, code, counting, function, own_context};
 
 pub fn config(grid: u32, block: u32, shared: u32) -> LaunchConfig {
     LaunchConfig { grid_dim: (grid, 1, 1), block_dim: (block, 1, 1), shared_mem_bytes: shared }
@@ -253,4 +253,39 @@ fn extended_launches_know_their_attributes() {
     let large = unsafe { stream.launch_builder(&bounded).launch_cooperative(config(513, 64, 0)) };
     assert_eq!(code(large), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     context.synchronize().unwrap();
+}
+
+/// The block that writes last is another one in many launches, and nobody can know which: but not
+/// where a number says so, nor where launches are counted.
+#[test]
+fn blocks_begin_in_another_order_each_time() {
+    const ORDER: &str = "WARPGAUGE_EMULATOR_ORDER";
+    const NAME: &str = "kernels::blocks_begin_in_another_order_each_time";
+    let Ok(order) = std::env::var(ORDER) else {
+        // Alone in processes with one worker: blocks end as they begin.
+        let printed = |order| again(NAME, &[(ORDER, order), ("RAYON_NUM_THREADS", "1")]);
+        let line = |order| printed(order).lines().find(|l| l.starts_with('[')).map(str::to_owned);
+        assert_eq!(line("7"), line("7"));
+        assert_ne!(line("7"), line("8"));
+        assert_ne!(line("any"), line("any"), "a number that nobody knows");
+        assert_eq!(line("0"), Some(format!("{:?}", [63u32; 20])));
+        return;
+    };
+    let context = own_context(0);
+    let stream = context.default_stream();
+    let last = function(&context, BLOCKS, "last");
+    let mut cell = stream.alloc_zeros::<u32>(1).unwrap();
+    let mut run = || {
+        unsafe { stream.launch_builder(&last).arg(&mut cell).launch(config(64, 1, 0)) }.unwrap();
+        stream.clone_dtoh(&cell).unwrap()[0]
+    };
+    // Launches are counted unless one says otherwise.
+    assert_eq!(run(), 63);
+    counting(false);
+    let all: Vec<u32> = (0..20).map(|_| run()).collect();
+    println!("\n{all:?}");
+    let different = all.iter().collect::<std::collections::HashSet<_>>().len();
+    assert!(order == "0" || different > 5, "{all:?}");
+    counting(true);
+    assert_eq!(run(), 63);
 }

@@ -35,6 +35,30 @@ $done:
 }
 ";
 
+/// `last`: each block writes its index to `*at`. `add`: each block adds 1 to it, without an atomic.
+pub const BLOCKS: &str = r"
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry last(.param .u64 at) {
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [at];
+    mov.u32 %r1, %ctaid.x;
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+.visible .entry add(.param .u64 at) {
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [at];
+    ld.global.u32 %r1, [%rd1];
+    add.u32 %r2, %r1, 1;
+    st.global.u32 [%rd1], %r2;
+    ret;
+}
+";
+
 /// `bump`: adds `by` to `*at`. `bad_store`: writes to address 0. `misaligned`: stores four bytes
 /// at an odd address. `stop`: traps. `forever`: never ends. `block_sum`: sums the block through
 /// dynamic shared memory. `bounded`: at most 64 threads.

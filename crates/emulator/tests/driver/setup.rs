@@ -1,6 +1,7 @@
 //! Opens the emulator before cudarc looks for a driver.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, result, sys};
@@ -60,4 +61,35 @@ pub fn function(context: &Arc<CudaContext>, ptx: &str, name: &str) -> CudaFuncti
 /// The code of a failed call.
 pub fn code<T>(result: Result<T, result::DriverError>) -> sys::CUresult {
     result.err().expect("the call should fail").0
+}
+
+/// Switches something of the whole process on or off, by the name of its function.
+fn switch(name: &[u8], on: bool) {
+    // SAFETY: the type of all these functions as documented.
+    let set: libloading::Symbol<unsafe extern "C" fn(u32) -> u32> =
+        unsafe { emulator().get(name).unwrap() };
+    // SAFETY: as above.
+    assert_eq!(unsafe { set(on.into()) }, 0);
+}
+
+/// Whether launches are sanitised.
+pub fn sanitizing(on: bool) {
+    switch(b"wgEmulatorSetSanitize", on);
+}
+
+/// Whether launches are counted.
+pub fn counting(on: bool) {
+    switch(b"wgEmulatorSetCounting", on);
+}
+
+/// Runs this test program again with one test and an environment, and returns what it printed.
+pub fn again(test: &str, variables: &[(&str, &str)]) -> String {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text
 }

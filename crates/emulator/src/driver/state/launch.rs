@@ -1,7 +1,8 @@
 //! Kernel launches: checks as the real driver makes them, parameters, and execution.
 
 use std::ffi::c_void;
-use std::sync::atomic::Ordering;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -165,6 +166,7 @@ impl KernelTask {
             device: core.device.ordinal,
             sanitize: reports.sanitizes(),
             count: reports.counts(),
+            order: order(reports.counts()),
         };
         let function = &self.entry.function;
         let outcome =
@@ -195,6 +197,30 @@ fn code_of(kind: FaultKind) -> Code {
         FaultKind::LaunchResources => Code::LAUNCH_OUT_OF_RESOURCES,
         FaultKind::Unsupported => Code::NOT_SUPPORTED,
     }
+}
+
+/// The order of the blocks of the next launch: another one each time, which follows from
+/// `WARPGAUGE_EMULATOR_ORDER`, by default a number that nobody knows. Launches that are counted keep
+/// that of the indices, so that counts are the same each time; so do all of them for the number 0.
+fn order(counted: bool) -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    static LAUNCHES: AtomicU64 = AtomicU64::new(0);
+    let seed = *SEED.get_or_init(|| {
+        let random = || RandomState::new().build_hasher().finish() | 1;
+        let Ok(text) = std::env::var("WARPGAUGE_EMULATOR_ORDER") else { return random() };
+        text.parse().unwrap_or_else(|_| {
+            eprintln!(
+                "warpgauge emulator: WARPGAUGE_EMULATOR_ORDER={text}: expected a number; blocks \
+                 begin in any order"
+            );
+            random()
+        })
+    });
+    if counted || seed == 0 {
+        return 0;
+    }
+    let launch = LAUNCHES.fetch_add(1, Ordering::Relaxed);
+    seed.wrapping_add(launch.wrapping_mul(0x9e37_79b9_7f4a_7c15)).max(1)
 }
 
 /// The time that one kernel may take, from `WARPGAUGE_EMULATOR_TIMEOUT_MS`; none by default.

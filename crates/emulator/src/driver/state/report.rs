@@ -16,6 +16,9 @@ use crate::exec::{LaunchFault, LaunchReport};
 const MAX_KERNELS: usize = 256;
 const MAX_FINDINGS: usize = 256;
 const MAX_MESSAGES: usize = 64;
+/// What is said of a launch that was too large.
+const UNWATCHED: &str = "races between blocks were looked for in the first 64 MiB only of the global \
+                         memory that the kernel used";
 /// The longest message that is kept, in bytes.
 const MAX_TEXT: usize = 4096;
 
@@ -58,6 +61,9 @@ impl Reports {
         let mut kept = lock(&self.kept);
         kept.count(kernel, &report.counts);
         report.findings.iter().for_each(|finding| kept.find(finding));
+        if report.unwatched {
+            kept.say(kernel, UNWATCHED);
+        }
     }
 
     /// Adds a launch that was stopped.
@@ -182,7 +188,7 @@ mod tests {
     fn reports_sum_bound_and_empty_themselves() {
         let reports = Reports::default();
         let counts = Counts { warp_instructions: 3, thread_instructions: 96, ..Counts::default() };
-        let report = LaunchReport { counts, findings: vec![finding("first")] };
+        let report = LaunchReport { counts, findings: vec![finding("first")], unwatched: false };
         reports.add("k", &report);
         reports.add("k", &report);
         for index in 0..=MAX_MESSAGES {

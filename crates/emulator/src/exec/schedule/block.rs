@@ -2,9 +2,10 @@
 
 use crate::check::Finding;
 use crate::exec::state::{
-    Barrier, Cta, FaultKind, Grid, LaunchFault, Races, State, Warp, Where, Worker, fault, found,
+    Barrier, Copies, Cta, FaultKind, Grid, LaunchFault, Races, State, Warp, Where, Worker, fault,
+    found,
 };
-use crate::exec::step::{Turn, run};
+use crate::exec::step::{Turn, run, settle};
 
 /// Instructions that a block may execute before another gets its worker.
 const SLICE: u64 = 1 << 20;
@@ -24,12 +25,8 @@ pub(super) enum Slice {
     Spinning,
     /// Its time is up.
     Expired,
-}
-
-/// Coordinates of block `index`.
-fn place(grid: &Grid<'_>, index: u64) -> [u32; 3] {
-    let [x, y, _] = grid.cfg.grid.map(u64::from);
-    [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
+    /// It has read what others may change before it goes on.
+    Held,
 }
 
 /// Lanes of warp `w` of a block.
@@ -54,15 +51,29 @@ impl Block {
         });
         let bytes = grid.shared_room();
         let cta = Cta {
-            id: place(grid, index),
+            id: grid.place(index),
             index,
             shared: vec![0; bytes.div_ceil(4) as usize],
             shared_bytes: bytes,
             barriers: [Barrier::default(); 16],
             alive: threads,
             races: grid.opts.sanitize.then(|| Races::new(bytes, warps.len())),
+            copies: Copies::default(),
+            known: 0,
+            loads: 0,
+            hold: 0,
         };
         Self { warps: warps.collect(), cta, next: 0 }
+    }
+
+    /// Lets others run after the `hold`th plain load from global memory; 0: not at all.
+    pub(super) fn hold(&mut self, hold: u32) {
+        self.cta.hold = hold;
+    }
+
+    /// Plain loads from global memory so far.
+    pub(super) fn loads(&self) -> u32 {
+        self.cta.loads
     }
 
     /// Memory that the calls of its threads have taken, in bytes.
@@ -75,10 +86,12 @@ impl Block {
         let threads = grid.cfg.block.iter().product();
         let warps = self.warps.len();
         let cta = &mut self.cta;
-        (cta.id, cta.index, cta.alive) = (place(grid, index), index, threads);
+        (cta.id, cta.index, cta.alive) = (grid.place(index), index, threads);
         cta.shared.fill(0);
         cta.barriers = [Barrier::default(); 16];
         cta.races = grid.opts.sanitize.then(|| Races::new(cta.shared_bytes, warps));
+        cta.copies.clear();
+        (cta.known, cta.loads, cta.hold) = (0, 0, 0);
         for (w, warp) in self.warps.iter_mut().enumerate() {
             warp.begin(lanes(threads, w as u32), grid.code);
         }
@@ -100,8 +113,12 @@ impl Block {
             let before = worker.executed;
             let turn = if warp.alive == 0 { Turn::Done } else { run(worker, &mut self.cta, warp)? };
             worker.grid.check_time()?;
+            if turn == Turn::Held {
+                self.next = (self.next + n - 1) % n;
+                return Ok(Slice::Held);
+            }
             match turn {
-                Turn::Expired => (idle, spinning) = (0, false),
+                Turn::Expired | Turn::Held => (idle, spinning) = (0, false),
                 Turn::Spinning => {
                     spinning = true;
                     idle += 1;
@@ -111,6 +128,8 @@ impl Block {
             }
             if idle >= 2 * n {
                 if spinning {
+                    // Time passes, and copies end that nobody waits for.
+                    settle(&mut self.cta);
                     return Ok(Slice::Spinning);
                 }
                 return Err(self.deadlock(worker.grid));

@@ -1,11 +1,12 @@
 //! Which blocks run when, on which threads.
 //!
-//! Blocks are taken in order by a worker for each core. A block that waits for another one — at
+//! Blocks are taken by a worker for each core, in an order that the launch says (`order`). A block that waits for another one — at
 //! a barrier of the whole grid, for the result of a predecessor, for a lock — is put aside, and
 //! the worker goes on with others; no block that has begun is left out for ever. The thread that
 //! launches is itself a worker, so that every launch goes on, however many run at the same time.
 
 mod block;
+mod order;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,8 +14,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::block::{Block, Slice};
+use self::order::{Order, WINDOW};
+use super::state::blocks::BlockRaces;
 use super::state::{
-    FaultKind, Findings, Grid, LaunchFault, LaunchReport, Warp, Worker, fault, race,
+    FaultKind, Findings, Grid, LaunchFault, LaunchReport, Warp, Worker, copies, fault, race,
 };
 use crate::counts::{Counts, Executed};
 
@@ -26,8 +29,10 @@ const TURN: Duration = Duration::from_millis(5);
 /// Launches that run now.
 static LAUNCHES: AtomicUsize = AtomicUsize::new(0);
 /// Blocks that wait for a worker, and what has come out so far.
-#[derive(Default)]
 struct Queue {
+    order: Order,
+    /// Plain loads from global memory of the block that ended last.
+    loads: u32,
     paused: VecDeque<Box<Block>>,
     next: u64,
     begun: usize,
@@ -38,6 +43,26 @@ struct Queue {
     counts: Counts,
     findings: Findings,
     profile: Vec<Executed>,
+}
+
+impl Queue {
+    /// No block has begun.
+    fn new(order: Order) -> Self {
+        Self {
+            order,
+            loads: 0,
+            paused: VecDeque::new(),
+            next: 0,
+            begun: 0,
+            finished: 0,
+            working: 0,
+            take_new: true,
+            fault: None,
+            counts: Counts::default(),
+            findings: Findings::default(),
+            profile: Vec::new(),
+        }
+    }
 }
 
 struct Shared<'a> {
@@ -67,7 +92,8 @@ impl Shared<'_> {
             q.take_new = false;
             q.begun += 1;
             q.next += 1;
-            return Some(Err(q.next - 1));
+            let n = q.next - 1;
+            return Some(Err(q.order.index(n)));
         }
         q.take_new = true;
         q.paused.pop_front().map(Ok)
@@ -82,26 +108,36 @@ impl Shared<'_> {
         loop {
             let mut q = self.lock();
             let Some(item) = self.take(&mut q) else { break };
+            let hold = item.as_ref().err().map_or(0, |index| q.order.hold(*index, q.loads));
             drop(q);
             let mut block = match item {
                 Ok(block) => block,
-                Err(index) => match spare.take() {
-                    Some(mut block) => {
-                        block.renew(self.grid, index);
-                        block
-                    }
-                    None => Box::new(Block::new(self.grid, index)),
-                },
+                Err(index) => {
+                    let mut block = match spare.take() {
+                        Some(mut block) => {
+                            block.renew(self.grid, index);
+                            block
+                        }
+                        None => Box::new(Block::new(self.grid, index)),
+                    };
+                    block.hold(hold);
+                    block
+                }
             };
             let result = block.run(&mut worker);
             let mut q = self.lock();
             match result {
                 Ok(Slice::Done) => {
+                    q.loads = block.loads();
                     q.finished += 1;
                     q.begun -= 1;
                     release(self.grid, spare.replace(block));
                 }
                 Ok(Slice::Spinning | Slice::Expired) => q.paused.push_back(block),
+                Ok(Slice::Held) => {
+                    q.take_new = true;
+                    q.paused.push_back(block);
+                }
                 Err(fault) => {
                     self.grid.stop();
                     q.fault.get_or_insert(fault);
@@ -142,18 +178,23 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
     let [x, y, z] = grid.cfg.grid.map(u64::from);
     let [bx, by, bz] = grid.cfg.block;
     let warps = (bx * by * bz).div_ceil(32) as usize;
-    let per_byte = 1 + if grid.opts.sanitize { race::BYTES_PER_BYTE } else { 0 };
+    let per_byte =
+        1 + if grid.opts.sanitize { race::BYTES_PER_BYTE + copies::BYTES_PER_BYTE } else { 0 };
     let shared = grid.shared_room() as usize * per_byte;
     let bytes = warps * (Warp::estimate(grid.code) + 1024) + shared + 4096;
     let total = x * y * z;
     let hold = usize::try_from(total).unwrap_or(usize::MAX);
-    let most = if grid.cfg.cooperative { hold } else { (grid.opts.sm_count as usize * 32).max(64) };
+    let most = if grid.cfg.cooperative {
+        hold
+    } else {
+        (grid.opts.sm_count as usize * 32).max(WINDOW as usize)
+    };
     let shared = Shared {
         grid,
-        queue: Mutex::new(Queue { take_new: true, ..Queue::default() }),
+        queue: Mutex::new(Queue::new(Order::new(grid.opts.order, total))),
         wake: Condvar::new(),
         total,
-        resident: most.min(hold).min((RESIDENT_BYTES / bytes).max(64)),
+        resident: most.min(hold).min((RESIDENT_BYTES / bytes).max(WINDOW as usize)),
     };
     if grid.cfg.cooperative && shared.resident < hold {
         let message = format!(
@@ -195,5 +236,6 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
     let mut counts = q.counts;
     counts.fold(grid.code, &q.profile);
     counts.finish(&grid.traffic);
-    Ok(LaunchReport { counts, findings: q.findings.into_vec() })
+    let unwatched = grid.block_races.as_ref().is_some_and(BlockRaces::missed);
+    Ok(LaunchReport { counts, findings: q.findings.into_vec(), unwatched })
 }

@@ -1,5 +1,6 @@
 //! What the warps of a block share: shared memory and barriers.
 
+use super::copies::Copies;
 use super::race::{Object, Races};
 
 /// One of the 16 barriers of a block.
@@ -28,9 +29,37 @@ pub(in crate::exec) struct Cta {
     pub(in crate::exec) alive: u32,
     /// Last accesses to shared memory, when races are looked for.
     pub(in crate::exec) races: Option<Races>,
+    /// Copies to shared memory that are on their way.
+    pub(in crate::exec) copies: Copies,
+    /// Before which time of the launch it knows everything, when races between blocks are looked
+    /// for.
+    pub(in crate::exec) known: u32,
+    /// Plain loads from global memory so far, one for each instruction of a warp.
+    pub(in crate::exec) loads: u32,
+    /// After which of them the block lets others run, once; 0 for none.
+    pub(in crate::exec) hold: u32,
 }
 
+/// What `hold` of a block is that is to let others run now.
+pub(in crate::exec) const HELD: u32 = u32::MAX;
+
 impl Cta {
+    /// Notes a plain load from global memory.
+    #[inline]
+    pub(in crate::exec) fn loaded(&mut self) {
+        self.loads = self.loads.saturating_add(1);
+        if self.loads == self.hold {
+            self.hold = HELD;
+        }
+    }
+
+    /// Whether the block is to let others run now, which is asked for once.
+    pub(in crate::exec) fn held(&mut self) -> bool {
+        let held = self.hold == HELD;
+        self.hold = if held { 0 } else { self.hold };
+        held
+    }
+
     /// `threads` arrive at barrier `id`, of which `yes` have a true predicate.
     pub(in crate::exec) fn arrive(
         &mut self,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use super::blocks::BlockRaces;
 use super::launch::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, fault};
 use crate::counts::Traffic;
 use crate::exec::lanes::{self, Alu, Span};
@@ -33,6 +34,8 @@ pub(in crate::exec) struct Grid<'a> {
     pub(in crate::exec) alu: Alu,
     pub(in crate::exec) span: Span,
     pub(in crate::exec) traffic: Traffic,
+    /// Accesses to global memory, when races between blocks are looked for.
+    pub(in crate::exec) block_races: Option<BlockRaces>,
     stop: AtomicBool,
     /// Memory for calls of all threads, in bytes.
     stacks: AtomicU64,
@@ -56,6 +59,12 @@ impl Grid<'_> {
             0 => self.shared_bytes,
             reserved => self.reserved_at().saturating_add(reserved),
         }
+    }
+
+    /// Coordinates of block `index`.
+    pub(in crate::exec) fn place(&self, index: u64) -> [u32; 3] {
+        let [x, y, _] = self.cfg.grid.map(u64::from);
+        [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
     }
 
     /// Gives back what the calls of a block have taken that is not needed any more.
@@ -104,6 +113,8 @@ impl<'a> Grid<'a> {
         let (alu, span) = lanes::select();
         let table = memory.snapshot();
         let traffic = Traffic::new(opts.count, &table);
+        let blocks = cfg.grid.iter().map(|n| u64::from(*n)).product();
+        let block_races = if opts.sanitize { BlockRaces::new(&table, blocks) } else { None };
         Self {
             code,
             kernel,
@@ -121,6 +132,7 @@ impl<'a> Grid<'a> {
             alu,
             span,
             traffic,
+            block_races,
             stop: AtomicBool::new(false),
             stacks: AtomicU64::new(0),
         }

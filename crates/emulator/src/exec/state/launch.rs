@@ -35,6 +35,9 @@ pub struct LaunchOptions<'a> {
     pub sanitize: bool,
     /// Whether to count memory traffic too, which costs time.
     pub count: bool,
+    /// The order in which blocks begin: 0 for that of their indices, any other number for one of
+    /// its own. The same number gives the same order.
+    pub order: u64,
 }
 
 /// What a finished launch leaves.
@@ -44,6 +47,8 @@ pub struct LaunchReport {
     pub counts: Counts,
     /// What the sanitiser found; empty without [`LaunchOptions::sanitize`].
     pub findings: Vec<Finding>,
+    /// Whether the kernel used more global memory than is watched for races between blocks.
+    pub unwatched: bool,
 }
 
 /// Why a launch stopped.

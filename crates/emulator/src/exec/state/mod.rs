@@ -1,5 +1,7 @@
 //! A launch as data: its grid, blocks, warps and workers, and how it fails.
 
+pub(super) mod blocks;
+pub(super) mod copies;
 mod cta;
 mod fault;
 mod grid;
@@ -8,7 +10,8 @@ pub(super) mod race;
 mod warp;
 mod worker;
 
-pub(super) use cta::{Barrier, Cta};
+pub(super) use copies::Copies;
+pub(super) use cta::{Barrier, Cta, HELD};
 pub(super) use fault::{Findings, Where};
 pub(super) use grid::Grid;
 pub use launch::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, LaunchReport};

@@ -1,16 +1,15 @@
-//! Atomic operations and barrier objects in shared memory.
+//! Atomic operations.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
 use super::access::{Kind, Target};
 use super::at::At;
-use super::memory;
+use super::{between, memory};
 use crate::arith::{nan, soft};
 use crate::exec::lanes::{float, half};
-use crate::exec::state::{Cta, FaultKind, LaunchFault, Warp, Worker, fault, race};
-use crate::ir::{Access, Inst, Mbar, Rmw};
-use crate::ptx::Space;
+use crate::exec::state::{Cta, FaultKind, LaunchFault, Warp, Worker, fault};
+use crate::ir::{Access, Inst, Rmw};
 
 type Done = Result<(), Box<LaunchFault>>;
 
@@ -162,6 +161,9 @@ pub(super) fn atom(
             return Err(fault(FaultKind::IllegalInstruction, message));
         }
     }
+    if result && worker.grid.block_races.is_some() && matches!(target, Target::Global) {
+        between::acquires(worker, cta, &at, &a, w.into());
+    }
     if result {
         let regs = &mut warp.frames[at.frame].regs;
         if access.wide {
@@ -169,124 +171,6 @@ pub(super) fn atom(
         } else {
             regs.put32(inst.d, &old.map(|v| v as u32), at.active);
         }
-    }
-    Ok(())
-}
-
-/// The state of an `mbarrier`: phase, expected and pending arrivals of 20 bits each.
-struct Object {
-    phase: u64,
-    expected: u64,
-    pending: u64,
-}
-
-const COUNT: u64 = (1 << 20) - 1;
-
-impl Object {
-    fn unpack(v: u64) -> Self {
-        Self { phase: v >> 63, expected: v >> 32 & COUNT, pending: v & COUNT }
-    }
-
-    fn pack(&self) -> u64 {
-        self.phase << 63 | self.expected << 32 | self.pending
-    }
-
-    fn arrive(&mut self, count: u64) {
-        self.pending = self.pending.saturating_sub(count);
-        if self.pending == 0 {
-            self.phase ^= 1;
-            self.pending = self.expected;
-        }
-    }
-}
-
-pub(super) fn mbarrier(
-    worker: &mut Worker<'_>,
-    cta: &mut Cta,
-    warp: &mut Warp,
-    at: &At,
-    inst: &Inst,
-    kind: Mbar,
-) -> Done {
-    let k = &worker.grid.code.consts;
-    if kind == Mbar::PendingCount {
-        warp.frames[at.frame].regs.u32_64(k, inst, at.active, |v| (v & COUNT) as u32);
-        return Ok(());
-    }
-    let access = Access {
-        space: Space::Shared,
-        width: 8,
-        count: 1,
-        sext: false,
-        wide: true,
-        base64: true,
-        strong: true,
-        atomic: true,
-        to16: false,
-    };
-    let mut a = memory::addresses(worker, warp, at, inst, access);
-    let mut at = At { ..*at };
-    // Who makes a barrier must have it ordered before its use.
-    let plain = matches!(kind, Mbar::Init | Mbar::Inval);
-    let (access, as_what) = match plain {
-        true => (Access { atomic: false, ..access }, Kind::Write),
-        false => (access, Kind::Atomic),
-    };
-    memory::resolve(worker, cta, warp, &mut at, &mut a, access, as_what)?;
-    let regs = &warp.frames[at.frame].regs;
-    let counts = if kind == Mbar::AsyncArrive { [1; 32] } else { *regs.s32(k, inst.b) };
-    let tokens = match kind {
-        Mbar::TestWait | Mbar::TryWait => *regs.s64(k, inst.c),
-        _ => [0; 32],
-    };
-    let (mut out, mut done) = ([0u64; 32], 0u32);
-    let mut races = cta.races.take();
-    memory::lanes(at.active, |l| {
-        let before = memory::shared_get(cta, a[l], 8);
-        let mut o = Object::unpack(before);
-        let known = race::Object::Word((a[l] / 4) as u32);
-        out[l] = before;
-        let n = u64::from(counts[l]);
-        match kind {
-            Mbar::Init => o = Object { phase: 0, expected: n & COUNT, pending: n & COUNT },
-            Mbar::Inval => o = Object { phase: 0, expected: 0, pending: 0 },
-            Mbar::Arrive => o.arrive(n),
-            // Arrivals by `cp.async` count themselves, unless the program has counted them.
-            Mbar::AsyncArrive if inst.e == 1 => {}
-            Mbar::AsyncArrive => o.arrive(1),
-            Mbar::ArriveDrop => {
-                o.expected = o.expected.saturating_sub(n);
-                o.arrive(n);
-            }
-            Mbar::TestWait | Mbar::TryWait => {
-                done |= u32::from(o.phase != tokens[l] >> 63) << l;
-            }
-            _ => done |= u32::from(o.phase != n & 1) << l,
-        }
-        if let Some(races) = &mut races {
-            let arrives = matches!(kind, Mbar::Arrive | Mbar::ArriveDrop | Mbar::AsyncArrive);
-            if arrives {
-                races.release(known, warp.id);
-            }
-            if arrives && o.phase != before >> 63 {
-                races.publish(known);
-            }
-            if done >> l & 1 == 1 {
-                races.acquire(known, warp.id);
-            }
-        }
-        memory::shared_put(cta, a[l], 8, o.pack());
-    });
-    cta.races = races;
-    let regs = &mut warp.frames[at.frame].regs;
-    match kind {
-        Mbar::Arrive | Mbar::ArriveDrop => {
-            regs.put64(inst.d, &out, at.active);
-        }
-        Mbar::TestWait | Mbar::TryWait | Mbar::TestWaitParity | Mbar::TryWaitParity => {
-            regs.putp(inst.d, done, at.active);
-        }
-        _ => {}
     }
     Ok(())
 }

@@ -10,20 +10,20 @@ use crate::ir::Op;
 type Done = Result<(), Box<LaunchFault>>;
 
 /// One wrong access.
-struct Wrong {
-    check: &'static str,
-    kind: FaultKind,
-    address: u64,
-    bytes: u32,
-    text: Text,
+pub(super) struct Wrong {
+    pub(super) check: &'static str,
+    pub(super) kind: FaultKind,
+    pub(super) address: u64,
+    pub(super) bytes: u32,
+    pub(super) text: Text,
 }
 
 /// Makes "out of bounds 4-byte write at 0x…", and what follows who it was. The sanitiser skips
 /// wrong accesses, millions in some kernels, and needs the text of the first ones only.
-type Text = Box<dyn FnOnce() -> (String, String)>;
+pub(super) type Text = Box<dyn FnOnce() -> (String, String)>;
 
 /// Reports a wrong access: a fault, or with the sanitiser a finding.
-fn report(
+pub(super) fn report(
     worker: &mut Worker<'_>,
     cta: &Cta,
     warp: &Warp,
@@ -59,7 +59,7 @@ fn report(
     Err(found(wrong.kind, finding))
 }
 
-fn verb(kind: Kind) -> &'static str {
+pub(super) fn verb(kind: Kind) -> &'static str {
     match kind {
         Kind::Read => "read",
         Kind::Write => "write",
@@ -216,7 +216,14 @@ pub(super) fn race(
     };
     for lane in (0..32).filter(|l| at.active >> l & 1 == 1) {
         let va = a[lane as usize];
-        let Some((other, wrote)) = races.access(va, bytes, warp.id, lane, mode) else {
+        let copying = cta.copies.in_flight(va, bytes);
+        let raced = races.access(va, bytes, warp.id, lane, mode);
+        if let Some(other) = copying {
+            let _ =
+                report(worker, cta, warp, at.pc, lane, unfinished(va, bytes, kind, other), true);
+            continue;
+        }
+        let Some((other, wrote)) = raced else {
             continue;
         };
         let (me, them) = (verb(kind), if wrote { "write" } else { "read" });
@@ -243,6 +250,26 @@ pub(super) fn race(
         }
     }
     cta.races = Some(races);
+}
+
+/// An access to bytes that a copy of another instruction is still to write.
+fn unfinished(va: u64, bytes: u32, kind: Kind, other: u32) -> Wrong {
+    Wrong {
+        check: "shared_race",
+        kind: FaultKind::IllegalInstruction,
+        address: va,
+        bytes,
+        text: Box::new(move || {
+            let (me, warp, lane) = (verb(kind), other / 32, other % 32);
+            (
+                format!("race: {bytes}-byte {me} at {va:#x} of shared memory"),
+                format!(
+                    ", to which an asynchronous copy by warp {warp} lane {lane} is on its way \
+                         that nobody has waited for"
+                ),
+            )
+        }),
+    }
 }
 
 /// Lanes of one warp at different barrier instructions, or at one while others have exited.

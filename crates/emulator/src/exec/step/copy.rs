@@ -1,13 +1,15 @@
-//! `cp.async`.
+//! `cp.async`: copies are noted when they are issued, and made when they are waited for.
 
 use super::access::{Kind, Target};
 use super::at::At;
 use super::memory;
+use crate::exec::state::copies::{Arrival, Transfer};
+use crate::exec::state::race::Mode;
 use crate::exec::state::{Cta, LaunchFault, Warp, Worker};
 use crate::ir::{Access, Inst};
 use crate::ptx::Space;
 
-/// Copies from global to shared memory; what is beyond the source's size becomes zeros.
+/// Issues copies from global to shared memory; what is beyond the source's size becomes zeros.
 pub(super) fn cp_async(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -52,16 +54,63 @@ pub(super) fn cp_async(
         worker.count_access(&target, global, &from, reading.active, Kind::Read);
     }
     worker.count_access(&Target::Shared, access(Space::Shared), &to, at.active, Kind::Write);
-    memory::lanes(at.active, |l| {
-        for n in 0..u64::from(bytes) {
-            let reads = reading.active >> l & 1 == 1 && n < u64::from(size[l]);
-            let v = match reads {
-                // SAFETY: `resolve` has checked the lanes that read.
-                true => unsafe { memory::global_get(from[l] + n, 1) },
+    let mut read = [0u8; 32];
+    memory::lanes(reading.active, |l| read[l] = size[l].min(bytes.into()) as u8);
+    let marked = if cta.races.is_some() { cta.shared_bytes } else { 0 };
+    let oldest = cta.copies.issue(warp.id, at.active, bytes, (&to, &from), read, marked);
+    oldest.iter().for_each(|copy| land(cta, copy));
+    Ok(())
+}
+
+/// Waits until at most `keep` groups of the lanes are on their way; with `None`, no copies.
+pub(super) fn wait(cta: &mut Cta, warp: &Warp, at: &At, keep: Option<u32>) {
+    for copy in cta.copies.wait(warp.id, at.active, keep) {
+        land(cta, &copy);
+        // From now on the bytes are as if the thread had written them.
+        let Some(races) = &mut cta.races else { continue };
+        memory::lanes(copy.lanes, |l| {
+            let (at, lane) = (u64::from(copy.to[l]), l as u32);
+            races.access(at, copy.bytes.into(), warp.id, lane, Mode::Write);
+        });
+    }
+}
+
+/// Ends the copies that an arrival waits for.
+pub(super) fn end_before(cta: &mut Cta, arrival: &Arrival) {
+    for copy in cta.copies.before(arrival) {
+        land(cta, &copy);
+    }
+}
+
+/// Ends all copies of a block.
+pub(in crate::exec) fn settle(cta: &mut Cta) {
+    for copy in cta.copies.all() {
+        land(cta, &copy);
+    }
+}
+
+/// Copies the bytes. They are read now and not when the copy was issued: the ISA allows both, and
+/// a kernel that changes the source before it waits means what was there before.
+fn land(cta: &mut Cta, copy: &Transfer) {
+    memory::lanes(copy.lanes, |l| {
+        let (to, from) = (u64::from(copy.to[l]), copy.from[l]);
+        let width = copy.bytes.min(8);
+        if copy.size[l] == copy.bytes {
+            for n in (0..u64::from(copy.bytes)).step_by(width.into()) {
+                // SAFETY: `resolve` has checked the lanes that read, and a multiple of all bytes
+                // is one of eight; the launch keeps the region mapped.
+                let v = unsafe { memory::global_get(from + n, width) };
+                memory::shared_put(cta, to + n, width, v);
+            }
+            return;
+        }
+        for n in 0..u64::from(copy.bytes) {
+            let v = match n < u64::from(copy.size[l]) {
+                // SAFETY: as above.
+                true => unsafe { memory::global_get(from + n, 1) },
                 false => 0,
             };
-            memory::shared_put(cta, to[l] + n, 1, v);
+            memory::shared_put(cta, to + n, 1, v);
         }
     });
-    Ok(())
 }

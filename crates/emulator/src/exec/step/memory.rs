@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Rel
 
 use super::access::{Kind, Target};
 use super::at::At;
-use super::check;
 use super::special::space_of;
+use super::{between, check};
 use crate::exec::state::{Cta, LaunchFault, Warp, Worker};
 use crate::ir::window::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
 use crate::ir::{Access, Inst, Op};
@@ -216,6 +216,9 @@ pub(super) fn resolve(
             if !good {
                 check::each_lane(worker, cta, warp, at, a, bytes as u32, kind, sanitize)?;
             }
+            if worker.grid.block_races.is_some() && kind != Kind::Write && space != Space::Const {
+                between::reads(worker, cta, warp, at, a, bytes as u32, kind, access.strong);
+            }
             Ok(Target::Global)
         }
         Space::Shared => {
@@ -322,9 +325,33 @@ pub(super) fn load(
     let mut at = At { ..*at };
     let target = resolve(worker, cta, warp, &mut at, &mut a, access, Kind::Read)?;
     worker.count_access(&target, access, &a, at.active, Kind::Read);
+    read_in(worker, cta, warp, &at, inst, access, &target, &a);
+    if matches!(target, Target::Global) && !access.strong {
+        cta.loaded();
+    }
+    if access.strong && matches!(target, Target::Global) && worker.grid.block_races.is_some() {
+        let bytes = u32::from(access.width) * u32::from(access.count);
+        between::acquires(worker, cta, &at, &a, bytes);
+    }
+    Ok(())
+}
+
+/// Reads the elements of all lanes into their registers.
+#[expect(clippy::too_many_arguments, reason = "the parts of an access")]
+#[inline(always)]
+fn read_in(
+    worker: &Worker<'_>,
+    cta: &Cta,
+    warp: &mut Warp,
+    at: &At,
+    inst: &Inst,
+    access: Access,
+    target: &Target,
+    a: &[u64; 32],
+) {
     let (w, m) = (access.width, at.active);
-    if w == 4 && !access.wide && load_words(worker, cta, warp, &at, inst, access, &target, &a) {
-        return Ok(());
+    if w == 4 && !access.wide && load_words(worker, cta, warp, at, inst, access, target, a) {
+        return;
     }
     for (n, reg) in data(worker, inst, access, true).iter().enumerate() {
         let off = n as u64 * u64::from(w);
@@ -357,7 +384,6 @@ pub(super) fn load(
             regs.put32(*reg, &v.map(|v| v as u32), m);
         }
     }
-    Ok(())
 }
 
 /// Loads of 32-bit elements from global or shared memory, which are most; false if it is another.
@@ -413,6 +439,9 @@ pub(super) fn store(
         let k = &worker.grid.code.consts;
         let v: [u64; 32] =
             if access.wide { *regs.s64(k, *reg) } else { regs.s32(k, *reg).map(u64::from) };
+        if worker.grid.block_races.is_some() && matches!(target, Target::Global) {
+            between::writes(worker, cta, warp, &at, &a, (off, w), &v, access.strong);
+        }
         match target {
             // SAFETY: `resolve` has checked all lanes of the mask.
             Target::Global if w == 4 => lanes(m, |l| unsafe { put(a[l] + off, 4, v[l]) }),

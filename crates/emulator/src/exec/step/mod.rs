@@ -3,11 +3,13 @@
 mod access;
 mod at;
 mod atomic;
+mod between;
 mod call;
 mod check;
 mod collective;
 mod copy;
 mod fragment;
+mod mbarrier;
 mod memory;
 mod printf;
 mod runtime;
@@ -17,6 +19,8 @@ mod traffic;
 mod view;
 
 use self::at::{At, Flow, Step};
+pub(super) use self::copy::settle;
+use super::state::HELD;
 use super::state::race::Object;
 use super::state::{Cta, FaultKind, LaunchFault, Pick, State, Warp, Where, Worker, fault};
 use crate::ir::{Bar, Code, Inst, NO_GUARD, Op};
@@ -39,6 +43,8 @@ pub(super) enum Turn {
     Spinning,
     /// There is more to do.
     Expired,
+    /// The same, and other blocks should come between.
+    Held,
 }
 
 /// Gives `warp` its turn.
@@ -64,6 +70,9 @@ pub(super) fn run(
         if spun? && warp.groups.len() == 1 {
             warp.groups.iter_mut().for_each(|g| g.yielded = false);
             return Ok(Turn::Spinning);
+        }
+        if cta.held() {
+            return Ok(Turn::Held);
         }
         if fuel == 0 {
             return Ok(Turn::Expired);
@@ -185,9 +194,15 @@ fn split(warp: &mut Warp, group: usize, target: u32, taken: u32, pc: u32) {
 fn other(worker: &mut Worker<'_>, cta: &mut Cta, warp: &mut Warp, at: &At, inst: &Inst) -> Step {
     match inst.op {
         Op::LdParam { .. } => memory::param(worker, warp, at, inst)?,
-        Op::Ld(access) => memory::by_space(worker, warp, at, inst, access, |worker, warp, at| {
-            memory::load(worker, cta, warp, at, inst, access)
-        })?,
+        Op::Ld(access) => {
+            memory::by_space(worker, warp, at, inst, access, |worker, warp, at| {
+                memory::load(worker, cta, warp, at, inst, access)
+            })?;
+            if cta.hold == HELD {
+                warp.groups[at.group].pc = at.pc + 1;
+                return Ok(Flow::Choose);
+            }
+        }
         Op::St(access) => memory::by_space(worker, warp, at, inst, access, |worker, warp, at| {
             memory::store(worker, cta, warp, at, inst, access)
         })?,
@@ -209,7 +224,9 @@ fn other(worker: &mut Worker<'_>, cta: &mut Cta, warp: &mut Warp, at: &At, inst:
             return tensor::run(worker, cta, warp, at, inst);
         }
         Op::CpAsync { bytes, .. } => copy::cp_async(worker, cta, warp, at, inst, bytes)?,
-        Op::Mbar(kind) => atomic::mbarrier(worker, cta, warp, at, inst, kind)?,
+        Op::CpCommit => cta.copies.commit(warp.id, at.active),
+        Op::CpWait { all } => copy::wait(cta, warp, at, (!all).then_some(inst.imm as u32)),
+        Op::Mbar(kind) => mbarrier::mbarrier(worker, cta, warp, at, inst, kind)?,
         Op::Bar(kind) => return Ok(barrier(worker, cta, warp, at, inst, kind)),
         Op::Fence => std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst),
         Op::Nanosleep => {}

@@ -1,6 +1,7 @@
 //! Functions of the device runtime: `printf`, `assert`, `malloc`, `free`.
 
 use super::at::At;
+use super::between;
 use super::memory::{frame_get, frame_put};
 use super::printf::{Args, format};
 use super::view::View;
@@ -22,7 +23,7 @@ fn give(warp: &mut Warp, at: &At, site: &CallSite, lane: usize, v: u64) {
 
 pub(super) fn call(
     worker: &mut Worker<'_>,
-    cta: &Cta,
+    cta: &mut Cta,
     warp: &mut Warp,
     at: &At,
     inst: &Inst,
@@ -39,8 +40,13 @@ pub(super) fn call(
                 print(worker, cta, warp, lane, fmt, args).unwrap_or(u64::MAX)
             }
             Builtin::AssertFail => return Err(assertion(worker, cta, warp, at, site, lane)),
-            Builtin::Malloc => worker.grid.heap.alloc(arg(warp, 0)),
+            Builtin::Malloc => {
+                let va = worker.grid.heap.alloc(arg(warp, 0));
+                between::heap(worker, cta, true);
+                va
+            }
             Builtin::Free => {
+                between::heap(worker, cta, false);
                 if let Err(what) = worker.grid.heap.free(arg(warp, 0)) {
                     let who = Where::new(worker.grid, cta.id, warp, lane as u32, at.pc);
                     let message = format!("{what} {}{}", who.who(), who.place());

@@ -6,7 +6,7 @@
 use super::access::{Kind, Target, access};
 use super::at::{At, Flow, Step};
 use super::fragment::{self, Matrix};
-use super::memory;
+use super::{between, memory};
 use crate::arith::dot;
 use crate::arith::soft::{self, Round};
 use crate::exec::lanes::ALL;
@@ -378,6 +378,10 @@ fn transfer(
                 op,
                 &Matrix { origin: a[0], stride: stride[0].into() },
             );
+        }
+        if store && worker.grid.block_races.is_some() && matches!(target, Target::Global) {
+            let new = std::array::from_fn(|lane| values[lane * own + e]);
+            between::writes(worker, cta, warp, &here, &a, (0, width), &new, false);
         }
         memory::lanes(here.active, |lane| {
             let v = &mut values[lane * own + e];

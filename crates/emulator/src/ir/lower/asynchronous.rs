@@ -16,9 +16,19 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         if m.take("bulk") {
             return Err(gap("bulk copies (TMA) are not supported by the emulator"));
         }
-        // A copy is complete as soon as it is issued, so there is nothing to wait for.
-        if m.take("commit_group") || m.take("wait_group") || m.take("wait_all") {
-            self.push(Op::Nop, &[], &[], 0);
+        if m.take("commit_group") {
+            self.push(Op::CpCommit, &[], &[], 0);
+            return Ok(());
+        }
+        if m.take("wait_all") {
+            self.push(Op::CpWait { all: true }, &[], &[], 0);
+            return Ok(());
+        }
+        if m.take("wait_group") {
+            let Operand::Int(keep @ 0..=0x7fff_ffff) = self.arg(i, 0)? else {
+                return Err("the number of groups must be a number".into());
+            };
+            self.push(Op::CpWait { all: false }, &[], &[], *keep as i64);
             return Ok(());
         }
         if m.take("mbarrier") {

@@ -1,0 +1,30 @@
+//! Notes about memory, four numbers for each word.
+
+use std::io;
+use std::sync::atomic::AtomicU64;
+
+use super::mapping::Mapping;
+
+/// Four numbers for each of some words of memory, zeros at first. Takes memory where it is touched.
+pub(crate) struct Cells {
+    cells: Mapping,
+}
+
+impl Cells {
+    /// Zeros for `words` words.
+    pub(crate) fn new(words: usize) -> io::Result<Self> {
+        Ok(Self { cells: Mapping::new(words * size_of::<[AtomicU64; 4]>())? })
+    }
+
+    /// The numbers of a word, if there is such a word.
+    pub(crate) fn at(&self, word: usize) -> Option<&[AtomicU64; 4]> {
+        let offset = word.checked_mul(size_of::<[AtomicU64; 4]>())?;
+        if offset >= self.cells.len() {
+            return None;
+        }
+        // SAFETY: the four numbers are within the mapping, whose length is a multiple of theirs and
+        // which lives as long as `self`; a page begins at a multiple of their alignment, its bytes
+        // are initialised, and nothing but these atomics accesses them.
+        Some(unsafe { &*((self.cells.base() as usize + offset) as *const [AtomicU64; 4]) })
+    }
+}
