@@ -7,6 +7,7 @@ mod page;
 mod profile;
 mod timeline;
 
+use warpgauge_measure::RankedBy;
 use warpgauge_model::{Diagnostic, Severity};
 use warpgauge_report::{
     CompileReport, CompileResponse, EvaluateResponse, FailureReport, ResponseStatus, RuntimeStats,
@@ -128,7 +129,12 @@ fn runtime(page: &mut Page, stats: &RuntimeStats) {
         }
         _ => "too few samples for a confidence interval".to_owned(),
     };
-    page.row("runtime", &format!("{} median ({interval})", duration_ms(stats.median)));
+    let median = format!("{} median ({interval})", duration_ms(stats.median));
+    let first = match stats.ranked_by {
+        RankedBy::Median => median,
+        RankedBy::Mean => format!("{} mean; {median}", duration_ms(stats.mean)),
+    };
+    page.row("runtime", &first);
     page.more(&format!(
         "p95 {}, p99 {}, mean {} ± {}",
         duration_ms(stats.percentile_95),

@@ -55,7 +55,7 @@ impl SweepTableView {
             format!("{:>width$}", cell(&value))
         });
         let stats = point.runtime_stats.as_ref();
-        let median = stats.map_or("-".to_owned(), |stats| duration_ms(stats.median));
+        let median = stats.map_or("-".to_owned(), |stats| duration_ms(stats.ranked_ms()));
         let interval = stats.and_then(interval).unwrap_or_else(|| "-".to_owned());
         let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
         let rates = self.rates_of([rate(point.gbps), rate(point.gflops)]);

@@ -87,16 +87,18 @@ fn build_mutants(place: &Path) -> Result<PathBuf> {
         write(&path, &(text + SWITCH_CODE))?;
     }
 
+    // In a directory of its own: Cargo takes crates of one name and version, built below the target
+    // directory, for those of the working tree.
+    let target = place.join("target");
     let mut cargo = shell::cargo();
     cargo.current_dir(&tree).args(["build", "-p", "warpgauge", "--target-dir"]);
-    shell::run(cargo.arg(product::target_dir()?))?;
+    shell::run(cargo.arg(&target))?;
     let programs = place.join("bin");
     fs::create_dir_all(&programs)?;
     let program = programs.join("warpgauge");
-    let built = product::profile_dir(Profile::Dev)?;
-    copy(&built.join("warpgauge"), &program)?;
-    // From the unchanged sources, so that what lies in the target directory is those again.
+    copy(&target.join("debug/warpgauge"), &program)?;
     product::build(Profile::Dev)?;
+    let built = product::profile_dir(Profile::Dev)?;
     let emulator = "libwarpgauge_emulator.so";
     copy(&built.join(emulator), &programs.join(emulator))?;
     product::ensure_toolchain(&program)?;

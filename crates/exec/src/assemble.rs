@@ -9,8 +9,8 @@ use super::run::Ran;
 use super::{analysed, measured, profiled, sanitized};
 use warpgauge_compile::{Artifact, CompileFailure};
 use warpgauge_contract::{ArgKind, EvaluateRequest, KernelType, Role};
-use warpgauge_measure::{Counted, runtime_stats};
-use warpgauge_model::{DeviceInfo, FailureStage, ImageFormat};
+use warpgauge_measure::{Counted, RankedBy, runtime_stats};
+use warpgauge_model::{DeviceInfo, DeviceKind, FailureStage, ImageFormat};
 use warpgauge_profile::DeviceMetrics;
 use warpgauge_report::{
     CompileReport, DeviceReport, EvaluateResponse, ExecMetadata, FailureReport, KernelExecResult,
@@ -152,10 +152,15 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
     // A time may only be ranked when nothing is known against the kernel.
     let barely_verified = measured::barely_verified(device, outcome);
     let ranked = failure.is_none() && correctness != Some(false) && barely_verified.is_none();
-    let stats = if ranked { runtime_stats(&kept) } else { None };
+    let mut stats = if ranked { runtime_stats(&kept) } else { None };
+    if let (Some(stats), DeviceKind::Emulator) = (&mut stats, device.kind) {
+        // The host's noise; times of the emulation rank nothing.
+        stats.ranked_by = RankedBy::Median;
+    }
     let mut measurement = measured::report(request, device, outcome, &screened, &kept);
     if let Some(measurement) = &mut measurement {
         measurement.notes.extend(barely_verified);
+        measurement.notes.extend(stats.as_ref().and_then(measured::parted));
         // Rates are the runtime in other words, and a kernel without one has none.
         if stats.is_none() {
             measurement.rates = None;

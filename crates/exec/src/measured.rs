@@ -3,8 +3,8 @@
 use super::run::AUDITS;
 use warpgauge_contract::{EvaluateRequest, Role};
 use warpgauge_measure::{
-    Batch, FloorDevice, Reading, Screened, SpeedOfLight, Summary, health_flags, rates, screen,
-    speed_of_light, throttle_reasons,
+    Batch, FloorDevice, RankedBy, Reading, RuntimeStats, Screened, SpeedOfLight, Summary,
+    health_flags, rates, screen, speed_of_light, throttle_reasons,
 };
 use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_report::{
@@ -83,6 +83,17 @@ pub(super) fn barely_verified(
              verifying one takes long: the time has no rank. Make the reference kernel faster, or \
              the tensors smaller",
             audits.done
+        )
+    })
+}
+
+/// That mean and median part, so that the mean ranks the kernel.
+pub(super) fn parted(stats: &RuntimeStats) -> Option<String> {
+    (stats.ranked_by == RankedBy::Mean).then(|| {
+        format!(
+            "the mean lies {:.1} % above the median, in a second measurement as in the first: some \
+             launches may do the work of others, so the mean ranks the kernel",
+            100.0 * (stats.mean / stats.median - 1.0)
         )
     })
 }

@@ -71,7 +71,7 @@ pub(super) fn evaluated(
     let on_gpu = device.is_some_and(|device| device.kind == DeviceKind::Cuda);
     if let (Some(stats), Some(work), true) = (&result.runtime_stats, work, on_gpu) {
         // 10⁹ per second is 10⁶ per millisecond.
-        let rate = |amount: f64| amount / stats.median / 1e6;
+        let rate = |amount: f64| amount / stats.ranked_ms() / 1e6;
         point.gbps = work.bytes.map(rate).filter(|rate| rate.is_finite());
         point.gflops = work.flops.map(rate).filter(|rate| rate.is_finite());
     }
@@ -154,7 +154,7 @@ pub(super) fn best(points: &[SweepPoint], devices: &[DeviceReport]) -> SweepBest
         Some(BestPoint { value: -best.value, ..best })
     };
     let best = SweepBest {
-        median_ms: lowest(points, &|point| Some(point.runtime_stats.as_ref()?.median)),
+        median_ms: lowest(points, &|point| Some(point.runtime_stats.as_ref()?.ranked_ms())),
         gbps: highest(|point| point.gbps),
         gflops: highest(|point| point.gflops),
         ..SweepBest::default()

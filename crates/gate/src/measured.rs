@@ -120,7 +120,7 @@ fn could_be_kept(report: &EvaluateResponse) -> Vec<String> {
 
 fn median_ms(report: Option<&EvaluateResponse>) -> Option<f64> {
     let stats = report?.kernel_exec_result.runtime_stats.as_ref()?;
-    Some(stats.median)
+    Some(stats.ranked_ms())
 }
 
 fn median_ci_ms(report: &EvaluateResponse) -> Option<Vec<f64>> {

@@ -100,6 +100,9 @@ pub fn of_evaluation(case: &str, report: &EvaluateResponse, unix_s: f64) -> Opti
         method_version: measurement.method_version,
     };
     let timed = measurement.summary.as_ref().filter(|_| device.kind == DeviceKind::Cuda);
+    let ranked = timed.and(report.kernel_exec_result.runtime_stats);
+    // The interval is the median's.
+    let interval = timed.filter(|_| ranked.is_some_and(|stats| stats.ranked_by.is_median()));
     let counts = report.counted.map(|counted| {
         BTreeMap::from([
             ("warp_instructions".to_owned(), counted.warp_instructions),
@@ -115,9 +118,9 @@ pub fn of_evaluation(case: &str, report: &EvaluateResponse, unix_s: f64) -> Opti
         job_id: Some(report.job_id.clone()),
         commit: None,
         verdict: Outcome::Pass,
-        median_ms: timed.map(|summary| summary.median),
-        ci_low_ms: timed.and_then(|summary| summary.median_ci_low),
-        ci_high_ms: timed.and_then(|summary| summary.median_ci_high),
+        median_ms: ranked.map(|stats| stats.ranked_ms()),
+        ci_low_ms: interval.and_then(|summary| summary.median_ci_low),
+        ci_high_ms: interval.and_then(|summary| summary.median_ci_high),
         counts,
     })
 }

@@ -13,6 +13,7 @@ mod floor;
 mod health;
 mod modes;
 pub mod paired;
+mod parted;
 mod plan;
 mod presets;
 pub mod random;
@@ -34,6 +35,7 @@ pub use health::{
     invalidates_timing, screen, throttle_reasons,
 };
 pub use modes::{TwoModes, two_modes};
+pub use parted::{RankedBy, ranked_by};
 pub use plan::{
     FIRST_LOOK, HALF_WIDTH, MAX_TRIALS, StopRule, WARMUP_BATCH, geometric_looks, is_stable,
 };

@@ -3,6 +3,7 @@
 //! Samples are finite; times are milliseconds. What too few samples cannot tell is `None`, never a
 //! number that looks like one.
 
+use super::parted::{RankedBy, ranked_by};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{Binomial, DiscreteCDF};
@@ -32,6 +33,19 @@ pub struct RuntimeStats {
     /// Upper end of the order-statistic 95 % confidence interval of the median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ci_high: Option<f64>,
+    /// What ranks the kernel, where that is not the median.
+    #[serde(default, skip_serializing_if = "RankedBy::is_median")]
+    pub ranked_by: RankedBy,
+}
+
+impl RuntimeStats {
+    /// The time that ranks the kernel, milliseconds.
+    pub fn ranked_ms(&self) -> f64 {
+        match self.ranked_by {
+            RankedBy::Median => self.median,
+            RankedBy::Mean => self.mean,
+        }
+    }
 }
 
 /// Arithmetic mean; `None` without samples.
@@ -171,6 +185,7 @@ fn median_ci_rank(n: usize, alpha: f64) -> Option<usize> {
 /// is NaN or infinite. One sample has a standard deviation of 0 by the report's definition; below 6
 /// there is no confidence interval.
 pub fn runtime_stats(samples: &[f32]) -> Option<RuntimeStats> {
+    let ranked_by = ranked_by(samples);
     let samples: Vec<f64> = samples.iter().map(|x| f64::from(*x)).collect();
     let sorted = Sorted::new(&samples)?;
     let interval = sorted.median_ci95();
@@ -185,6 +200,7 @@ pub fn runtime_stats(samples: &[f32]) -> Option<RuntimeStats> {
         samples: u32::try_from(samples.len()).ok()?,
         median_ci_low: interval.map(|(low, _)| low),
         median_ci_high: interval.map(|(_, high)| high),
+        ranked_by,
     })
 }
 

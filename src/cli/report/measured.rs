@@ -56,6 +56,10 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
         format!("clock {mean:.0} MHz ({min:.0} to {max:.0})")
     });
     page.more(&format!("{audited}; {clock}"));
+    let not_known = report.state.as_ref().map_or(&[][..], |state| &state.not_known);
+    if !not_known.is_empty() {
+        page.more(&format!("where results could be kept: {}", not_known.join(", ")));
+    }
     if report.at_floor {
         let floor = report
             .empty_launch_ms

@@ -125,13 +125,15 @@ fn a_profile_has_each_group_once_and_a_readable_name() {
 #[test]
 fn what_makes_times_doubtful_is_said() {
     let text = measured(json!({
+        "state": {"put_back": ["outputs"], "not_known": ["local memory", "the heap"]},
         "at_floor": true, "inputs": "same", "stopped": "time_budget", "audited": 0,
         "sm_clock": null, "rejected": [{"reason": "clock_drop", "count": 4}], "notes": ["mind"],
         "gpu": {"power_w": [], "temperature_c": [], "throttle_reasons": [],
             "flags": ["power_cap", "contention"]},
     }));
     for words in [
-        "out of time, less precise than asked; L2 cold; the same inputs: reuse of results would",
+        "out of time, less precise than asked; L2 cold; the same inputs: a kernel that keeps",
+        "where results could be kept: local memory, the heap",
         "no timed launch was verified; clock not known",
         "at the floor: this is the time of launching it (an empty kernel takes 2.700 µs)",
         "4 samples do not count: clock_drop",

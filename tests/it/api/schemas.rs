@@ -217,6 +217,7 @@ fn gate_report() -> Value {
         ("baseline_ms", json!(0.5)),
         ("candidate_ms", json!(0.25)),
         ("candidate_ci_ms", json!([0.25, 0.5])),
+        ("weaker_for", json!(["local memory"])),
         ("candidate_counts", json!({"warp_instructions": 5})),
         ("identical_code", json!(true)),
         ("comparison", comparison.clone()),

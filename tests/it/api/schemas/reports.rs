@@ -106,11 +106,14 @@ pub(super) fn full_report() -> Value {
     report["validation"]["reasons"] = json!([{"code": "timeout", "message": "m"}]);
     report["validation"]["weaknesses"] =
         json!([{"code": "zeros_pass", "output": "c", "message": "m"}]);
+    report["kernel_exec_result"]["runtime_stats"]["ranked_by"] = json!("mean");
     let measurement = &mut report["measurement"];
     measurement["samples_ms"] = json!([0.5, 0.25]);
     measurement["rejected"] = json!([{"reason": "clock_drop", "count": 1}]);
     measurement["notes"] = json!(["n"]);
     measurement["grid_blocks"] = json!(7);
+    measurement["state"] =
+        json!({"put_back": ["outputs"], "looked_at": ["inputs"], "not_known": ["local memory"]});
     measurement["rates"] = json!({
         "bytes": 1024.0, "bytes_from": "declared", "bytes_per_second": 2048.0,
         "peak_bytes_per_second": 4096.0, "flops": 512.0, "flops_per_second": 1024.0,

@@ -23,7 +23,9 @@ use super::job::{JobResult, environment, timed};
 use super::loaded::LoadedProgram;
 use crate::protocol::{BatchFacts, TrialPlan};
 use warpgauge_device::{GpuHealth, GpuMonitor};
-use warpgauge_measure::{Decision, Sorted, StopReason, WARMUP_BATCH, decide, is_stable};
+use warpgauge_measure::{
+    Decision, RankedBy, Sorted, StopReason, WARMUP_BATCH, decide, is_stable, ranked_by,
+};
 use warpgauge_model::DeviceKind;
 use warpgauge_validate::Filling;
 
@@ -185,22 +187,40 @@ fn trials(
     measured: &mut Measured,
     progress: &mut dyn FnMut(&[f32]),
 ) -> JobResult<()> {
-    let start = Instant::now();
-    let verified_before = measured.verifying;
+    let mut start = Instant::now();
+    let mut verified_before = measured.verifying;
+    // Samples, and batches, of a measurement that was made again.
+    let mut before = None;
     loop {
         let done = measured.samples_ms.len();
+        let (first, _) = before.unwrap_or_default();
+        let samples = &measured.samples_ms[first..];
         let verifying = measured.verifying.saturating_sub(verified_before);
         let elapsed_s = start.elapsed().saturating_sub(verifying).as_secs_f64();
-        let target = match decide(&plan.stop, &measured.samples_ms, elapsed_s) {
-            Decision::Continue { next_look } => next_look as usize,
+        let target = match decide(&plan.stop, samples, elapsed_s) {
+            Decision::Continue { next_look } => first + next_look as usize,
             Decision::Stop(reason) => {
                 measured.stopped = Some(reason);
+                let parted = ranked_by(samples) == RankedBy::Mean;
+                match before {
+                    // Once more: noise does not come again.
+                    None if parted && rig.executor.device().kind == DeviceKind::Cuda => {
+                        before = Some((done, measured.batches.len()));
+                        (start, verified_before) = (Instant::now(), measured.verifying);
+                        continue;
+                    }
+                    Some((samples, batches)) if !parted => {
+                        measured.samples_ms.drain(..samples);
+                        measured.batches.drain(..batches);
+                    }
+                    _ => {}
+                }
                 return Ok(());
             }
         };
         let count = launches_in(each, BATCH_S).min(target - done).min(BATCH);
         // Some of every batch, so that no part of the trials is beyond suspicion.
-        let share = (plan.audits as usize * count).div_ceil(target.max(1));
+        let share = (plan.audits as usize * count).div_ceil((target - first).max(1));
         let places = rig.inputs.secret.choose(share, count);
         judge.begin(Phase::Timed, done, places);
         let began = Instant::now();

@@ -1,0 +1,100 @@
+//! Whether a few launches bear the work of the others.
+//!
+//! A median does not notice that one launch in ten does the work of all ten; a mean cannot be lowered by
+//! moving work from one launch to another. Where the two part farther than noise explains, what counts
+//! is the mean.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::stats::{Sorted, mean};
+
+/// Gap between mean and median, relative to the median, that is taken for noise however quiet the
+/// others are: outliers of a device that does something else now and then.
+const GAP: f64 = 0.03;
+
+/// Standard errors that noise explains.
+const ERRORS: f64 = 6.0;
+
+/// Standard error of mean less median of n normal samples, in σ / √n: √(π/2 − 1), both being
+/// estimates of one centre with a correlation of √(2/π).
+const NORMAL_ERROR: f64 = 0.755_5;
+
+/// The number that a kernel's times are ranked by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RankedBy {
+    /// The median, which a late launch does not move.
+    #[default]
+    Median,
+    /// The mean: it lies farther above the median than noise explains, so that some launches may do the
+    /// work of others.
+    Mean,
+}
+
+impl RankedBy {
+    /// Whether it is the usual one.
+    pub fn is_median(&self) -> bool {
+        *self == Self::Median
+    }
+}
+
+/// What samples in milliseconds are ranked by. Their spread is taken from the quartiles, which are
+/// 1.349 σ apart in a normal distribution: a few launches that bear the work do not widen it.
+pub fn ranked_by(samples_ms: &[f32]) -> RankedBy {
+    let samples = samples_ms.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
+    let gap = || {
+        let sorted = Sorted::new(&samples)?;
+        let median = sorted.median();
+        let sigma = (sorted.percentile(75.0) - sorted.percentile(25.0)) / 1.349;
+        let noise = ERRORS * NORMAL_ERROR * sigma / (samples.len() as f64).sqrt();
+        Some(mean(&samples)? - median > noise.max(GAP * median))
+    };
+    if gap().unwrap_or(false) { RankedBy::Mean } else { RankedBy::Median }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+
+    fn noisy(n: usize, sd: f64, seed: u64) -> Vec<f32> {
+        let mut random = Stream::new(seed);
+        (0..n).map(|_| (1.0 + sd * random.normal()) as f32).collect()
+    }
+
+    #[test]
+    fn work_that_a_few_launches_bear_counts() {
+        // One launch in ten, and one in fifty, does the work of all.
+        for (n, every) in [(20, 10), (100, 10), (1000, 50)] {
+            let mut samples = noisy(n, 0.02, 1);
+            for (index, sample) in samples.iter_mut().enumerate() {
+                *sample *= if index % every == 0 { every as f32 } else { 0.05 };
+            }
+            assert_eq!(ranked_by(&samples), RankedBy::Mean, "{n}, one in {every}");
+        }
+    }
+
+    #[test]
+    fn noise_does_not() {
+        let parted = (0..2000).filter(|&seed| {
+            let n = [6, 20, 100, 1000][seed as usize % 4];
+            let sd = [0.001, 0.02, 0.1, 0.3][seed as usize / 4 % 4];
+            ranked_by(&noisy(n, sd, seed)) == RankedBy::Mean
+        });
+        assert!(parted.count() <= 2);
+        // One late launch of many; nothing to rank.
+        let mut late = noisy(1000, 0.01, 3);
+        late[7] = 20.0;
+        assert_eq!(ranked_by(&late), RankedBy::Median);
+        assert_eq!(ranked_by(&[]), RankedBy::Median);
+        assert_eq!(ranked_by(&[1.0]), RankedBy::Median);
+    }
+
+    #[test]
+    fn launches_that_are_shorter_than_most_do_not_help() {
+        let mut samples = noisy(100, 0.01, 5);
+        samples.iter_mut().take(30).for_each(|sample| *sample = 0.01);
+        assert_eq!(ranked_by(&samples), RankedBy::Median);
+    }
+}
