@@ -10,9 +10,10 @@ use super::captured::{Outputs, copy_outputs};
 use super::job::{Failed, JobResult, candidate, environment};
 use super::loaded::LoadedProgram;
 use super::trials::{Rig, Shown, present};
-use super::verify::{Expected, Oracle};
-use crate::protocol::OutputCheck;
+use super::verify::{Expectations, Expected, Oracle};
+use crate::protocol::{Blame, BufferSpec, OutputCheck};
 use warpgauge_contract::Role;
+use warpgauge_model::FailureCode;
 use warpgauge_validate::{Contents, Filling, Reason, ReasonCode, ResolvedTolerance};
 
 /// Launches that are compared with the first of them.
@@ -28,7 +29,7 @@ const KEY_BYTES: usize = 16 << 20;
 pub(super) fn later(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,
-    oracle: &Oracle<'_, '_>,
+    oracle: &mut Oracle<'_, '_>,
     failed: Failed,
 ) -> Failed {
     let told_apart = [
@@ -39,8 +40,13 @@ pub(super) fn later(
     if failed.sticky || !told_apart.iter().any(|code| code.failure() == failed.failure.code) {
         return failed;
     }
-    match varying_output(rig, program, oracle, oracle.failed_for) {
-        Ok(Some(output)) => nondeterministic(&output),
+    let shown = oracle.failed_for;
+    let varying = match varying_output(rig, program, oracle, shown) {
+        Ok(None) => varying_reference(rig, oracle, shown),
+        other => other,
+    };
+    match varying {
+        Ok(Some(told)) => told,
         // What was found stands, whatever becomes of another look; but not a lost context.
         Err(lost) if lost.sticky => Failed { sticky: true, ..failed },
         _ => failed,
@@ -61,13 +67,17 @@ pub(super) fn first(
     if !checks.iter().any(differs) {
         return Ok(());
     }
-    if let Some(output) = varying_output(rig, program, oracle, Shown::CANONICAL)? {
-        return Err(nondeterministic(&output));
+    if let Some(told) = varying_output(rig, program, oracle, Shown::CANONICAL)? {
+        return Err(told);
+    }
+    // Of the last launch; the references write to the same buffers.
+    let actual = copy_outputs(rig.executor, rig.buffers)?;
+    if let Some(told) = varying_reference(rig, oracle, Shown::CANONICAL)? {
+        return Err(told);
     }
     let wrong = checks.iter().filter(|check| !check.comparison.passed);
     let wrong = wrong.map(|check| check.buffer).collect::<Vec<_>>();
     let Rig { executor, buffers, .. } = rig;
-    let actual = copy_outputs(executor, buffers)?;
     let expected =
         oracle.aside(executor, |oracle| oracle.expect(executor, buffers, Shown::CANONICAL))?;
     let keys = given(rig)?;
@@ -76,6 +86,56 @@ pub(super) fn first(
         Some(reason) => Err(Failed::reason(reason)),
         None => Ok(()),
     }
+}
+
+/// That a reference leaves different results on the same inputs.
+fn varying_reference(
+    rig: &mut Rig<'_, '_>,
+    oracle: &mut Oracle<'_, '_>,
+    shown: Shown,
+) -> JobResult<Option<Failed>> {
+    let Rig { executor, buffers, .. } = rig;
+    let specs = buffers.iter().map(|buffer| buffer.spec).collect::<Vec<_>>();
+    let output = oracle.aside(executor, |oracle| {
+        varying_expectation(|oracle| oracle.expect(executor, buffers, shown), oracle, &specs)
+    })?;
+    Ok(output.map(|output| {
+        let name = &specs[output].name;
+        let text = format!(
+            "the reference kernel leaves different results in `{name}` on the same inputs: nothing \
+             can be expected of it; look for races in it"
+        );
+        Failed::new(FailureCode::Nondeterministic, text, Blame::Reference)
+    }))
+}
+
+/// The first output for which the references, run again and again, expect something else.
+fn varying_expectation<'a, 'l>(
+    mut expect: impl FnMut(&mut Oracle<'a, 'l>) -> JobResult<Expectations>,
+    oracle: &mut Oracle<'a, 'l>,
+    specs: &[&BufferSpec],
+) -> JobResult<Option<usize>> {
+    if oracle.checks.references.is_empty() {
+        return Ok(None);
+    }
+    let began = Instant::now();
+    let first = expect(oracle)?;
+    for _ in 0..REPEATS {
+        let again = expect(oracle)?;
+        let differs = |((index, one), (_, other)): &(&(usize, Expected), &(usize, Expected))| {
+            let tolerance = oracle.checks.tolerances.of(*index);
+            tolerance.is_some_and(|tolerance| {
+                differ(specs[*index], tolerance, (one.bytes(), other.bytes()))
+            })
+        };
+        if let Some(((index, _), _)) = first.iter().zip(&again).find(differs) {
+            return Ok(Some(*index));
+        }
+        if began.elapsed() > REPEAT_TIME {
+            break;
+        }
+    }
+    Ok(None)
 }
 
 fn nondeterministic(output: &str) -> Failed {
@@ -87,14 +147,14 @@ fn nondeterministic(output: &str) -> Failed {
     Failed::reason(Reason::new(ReasonCode::Nondeterministic, text))
 }
 
-/// The first output in which equal launches differ. `None`: none does, or what the kernel keeps
-/// cannot be put back.
+/// That equal launches differ in an output. `None`: in none, or what the kernel keeps cannot be put
+/// back.
 fn varying_output(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,
     oracle: &Oracle<'_, '_>,
     shown: Shown,
-) -> JobResult<Option<String>> {
+) -> JobResult<Option<Failed>> {
     let filling = Filling::number(rig.inputs.secret.bits());
     let Rig { executor, buffers, .. } = rig;
     let began = Instant::now();
@@ -115,8 +175,8 @@ fn varying_output(
         };
         for ((index, one), (_, other)) in first.iter().zip(&left) {
             let Some(tolerance) = oracle.checks.tolerances.of(*index) else { continue };
-            if differ(&buffers[*index], tolerance, (one.bytes(), other.bytes())) {
-                return Ok(Some(buffers[*index].spec.name.clone()));
+            if differ(buffers[*index].spec, tolerance, (one.bytes(), other.bytes())) {
+                return Ok(Some(nondeterministic(&buffers[*index].spec.name)));
             }
         }
         if began.elapsed() > REPEAT_TIME {
@@ -127,8 +187,8 @@ fn varying_output(
 }
 
 /// Whether two results are farther apart than the tolerance.
-fn differ(buffer: &JobBuffer<'_>, tolerance: &ResolvedTolerance, (a, b): (&[u8], &[u8])) -> bool {
-    let (dtype, shape) = (buffer.spec.dtype, &buffer.spec.shape);
+fn differ(spec: &BufferSpec, tolerance: &ResolvedTolerance, (a, b): (&[u8], &[u8])) -> bool {
+    let (dtype, shape) = (spec.dtype, &spec.shape);
     // What is no number is the same in both, or not.
     let tolerance = ResolvedTolerance { allow_non_finite: true, ..*tolerance };
     a != b && !warpgauge_validate::compare(dtype, shape, a, b, None, &tolerance).passed
