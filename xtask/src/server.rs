@@ -24,8 +24,14 @@ impl Server {
     /// Starts `program serve` on a free port and waits until it listens. What the server prints
     /// goes to `log`.
     pub fn start(program: &Path, arguments: &[String], log: &Path) -> Result<Self> {
+        Self::start_command(Command::new(program), arguments, log)
+    }
+
+    /// As [`Self::start`], by a command that may have an environment of its own.
+    pub fn start_command(mut program: Command, arguments: &[String], log: &Path) -> Result<Self> {
+        let name = program.get_program().to_owned();
         let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-        let mut child = Command::new(program)
+        let mut child = program
             .args(["serve", "--host", "127.0.0.1", "--port", "0"])
             .args(arguments)
             .env("NO_COLOR", "1")
@@ -33,7 +39,7 @@ impl Server {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .with_context(|| format!("cannot start {}", program.display()))?;
+            .with_context(|| format!("cannot start {}", name.display()))?;
         let (sender, receiver) = mpsc::channel();
         if let Some(stdout) = child.stdout.take() {
             forward(stdout, file.try_clone()?, sender.clone());

@@ -9,6 +9,7 @@ mod tools;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
@@ -136,7 +137,30 @@ fn start_server(home: &Path) -> Result<Server> {
     let program = product::build(Profile::Dev)?;
     product::ensure_toolchain(&program)?;
     let arguments = ["--device".to_owned(), "emulator".to_owned()];
-    Server::start(&program, &arguments, &home.join("server.log"))
+    let mut command = Command::new(&program);
+    command.env("WARPGAUGE_DATA_DIR", data_directory(home)?);
+    Server::start_command(command, &arguments, &home.join("server.log"))
+}
+
+/// An empty data directory, so that no job of an earlier run waits in it; what compilers were installed
+/// and made is shared with the user's own.
+fn data_directory(home: &Path) -> Result<PathBuf> {
+    let data = home.join("data");
+    if data.exists() {
+        fs::remove_dir_all(&data).with_context(|| format!("cannot remove {}", data.display()))?;
+    }
+    let user = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let shared = std::env::var_os("XDG_DATA_HOME")
+        .map_or_else(|| user.join(".local/share"), PathBuf::from)
+        .join("warpgauge");
+    fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
+    for name in ["cubins", "toolchain"] {
+        let place = shared.join(name);
+        fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
+        std::os::unix::fs::symlink(&place, data.join(name))
+            .with_context(|| format!("cannot link {}", place.display()))?;
+    }
+    Ok(data)
 }
 
 impl Checks {
