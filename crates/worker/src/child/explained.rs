@@ -8,22 +8,20 @@ use std::time::{Duration, Instant};
 use super::buffers::{JobBuffer, restore_all};
 use super::captured::{Outputs, copy_outputs};
 use super::job::{Failed, JobResult, candidate, environment};
+use super::linted;
 use super::loaded::LoadedProgram;
 use super::trials::{Rig, Shown, present};
 use super::verify::{Expectations, Expected, Oracle};
 use crate::protocol::{Blame, BufferSpec, OutputCheck};
-use warpgauge_contract::Role;
+use warpgauge_device::Staging;
 use warpgauge_model::FailureCode;
-use warpgauge_validate::{Contents, Filling, Reason, ReasonCode, ResolvedTolerance};
+use warpgauge_validate::{Filling, Reason, ReasonCode, ResolvedTolerance};
 
 /// Launches that are compared with the first of them.
 const REPEATS: usize = 6;
 
 /// Time after which there is no further one.
 const REPEAT_TIME: Duration = Duration::from_millis(300);
-
-/// Inputs above this size are not looked at for equal keys, bytes.
-const KEY_BYTES: usize = 16 << 20;
 
 /// What is to be told of a kernel that was right at first: `failed`, or that it is not deterministic.
 pub(super) fn later(
@@ -67,25 +65,38 @@ pub(super) fn first(
     if !checks.iter().any(differs) {
         return Ok(());
     }
+    match why(rig, program, oracle, checks) {
+        Ok(Some(told)) => Err(told),
+        Err(lost) if lost.sticky => Err(lost),
+        // What was found stands, whatever becomes of another look.
+        _ => Ok(()),
+    }
+}
+
+/// Why the first launch is wrong, if that can be told.
+fn why(
+    rig: &mut Rig<'_, '_>,
+    program: &mut LoadedProgram,
+    oracle: &mut Oracle<'_, '_>,
+    checks: &[OutputCheck],
+) -> JobResult<Option<Failed>> {
     if let Some(told) = varying_output(rig, program, oracle, Shown::CANONICAL)? {
-        return Err(told);
+        return Ok(Some(told));
     }
     // Of the last launch; the references write to the same buffers.
     let actual = copy_outputs(rig.executor, rig.buffers)?;
     if let Some(told) = varying_reference(rig, oracle, Shown::CANONICAL)? {
-        return Err(told);
+        return Ok(Some(told));
     }
     let wrong = checks.iter().filter(|check| !check.comparison.passed);
     let wrong = wrong.map(|check| check.buffer).collect::<Vec<_>>();
     let Rig { executor, buffers, .. } = rig;
     let expected =
         oracle.aside(executor, |oracle| oracle.expect(executor, buffers, Shown::CANONICAL))?;
-    let keys = given(rig)?;
-    let reasons = wrong.iter().map(|&index| tie(rig.buffers, index, (&actual, &expected), &keys));
-    match reasons.collect::<Option<Vec<_>>>().and_then(|reasons| reasons.into_iter().next()) {
-        Some(reason) => Err(Failed::reason(reason)),
-        None => Ok(()),
-    }
+    let keys = linted::given(executor, buffers, &[Shown::CANONICAL])?;
+    let reasons = wrong.iter().map(|&index| tie(buffers, index, (&actual, &expected), &keys));
+    let reasons = reasons.collect::<Option<Vec<_>>>().unwrap_or_default();
+    Ok(reasons.into_iter().next().map(Failed::reason))
 }
 
 /// That a reference leaves different results on the same inputs.
@@ -194,41 +205,27 @@ fn differ(spec: &BufferSpec, tolerance: &ResolvedTolerance, (a, b): (&[u8], &[u8
     a != b && !warpgauge_validate::compare(dtype, shape, a, b, None, &tolerance).passed
 }
 
-/// What the kernel was given, by buffer, as far as it is not too much to look at.
-fn given(rig: &Rig<'_, '_>) -> JobResult<Vec<(usize, Vec<u8>)>> {
-    let looked_at =
-        |buffer: &JobBuffer<'_>| buffer.spec.role == Role::Input && buffer.len() <= KEY_BYTES;
-    let inputs = rig.buffers.iter().enumerate().filter(|(_, buffer)| looked_at(buffer));
-    let copy = |(index, buffer): (usize, &JobBuffer<'_>)| {
-        let mut content = vec![0; buffer.len()];
-        let copied = buffer.copy_to_host(&mut content, &rig.executor.stream);
-        copied.map_err(environment).map(|()| (index, content))
-    };
-    inputs.map(copy).collect()
-}
-
 /// That an output differs between equal keys alone.
 fn tie(
     buffers: &[JobBuffer<'_>],
     index: usize,
     (actual, expected): (&Outputs, &[(usize, Expected)]),
-    given: &[(usize, Vec<u8>)],
+    given: &[(usize, Vec<Staging>)],
 ) -> Option<Reason> {
     let (_, actual) = actual.iter().find(|(other, _)| *other == index)?;
     let (_, expected) = expected.iter().find(|(other, _)| *other == index)?;
-    let seeds = given.iter().map(|(_, bytes)| [&bytes[..]]).collect::<Vec<_>>();
-    let inputs = given.iter().zip(&seeds).map(|((input, _), seeds)| {
-        let spec = buffers[*input].spec;
-        Contents { name: &spec.name, dtype: spec.dtype, shape: &spec.shape, seeds }
-    });
+    let seeds = given.iter().map(|(_, shown)| shown.iter().map(Staging::bytes).collect());
+    let seeds = seeds.collect::<Vec<Vec<_>>>();
+    let inputs = given.iter().zip(&seeds);
+    let inputs = inputs.map(|((input, _), seeds)| linted::contents(buffers, *input, seeds));
     let inputs = inputs.collect::<Vec<_>>();
-    let spec = buffers[index].spec;
-    let output = Contents { name: &spec.name, dtype: spec.dtype, shape: &spec.shape, seeds: &[] };
+    let output = linted::contents(buffers, index, &[]);
     let tie = warpgauge_validate::tie(&output, (actual.bytes(), expected.bytes()), &inputs)?;
     let text = format!(
         "`{}`: {} elements differ from the expectation, each between equal keys in `{}`: the \
-         contract says more than it means. Give keys that differ, or check what the indices point to rather than the indices",
-        spec.name, tie.elements, tie.keys
+         contract says more than it means. Give keys that differ, or check what the indices point to \
+         rather than the indices",
+        output.name, tie.elements, tie.keys
     );
     Some(Reason::new(ReasonCode::AmbiguousExpectation, text))
 }

@@ -9,7 +9,7 @@ use warpgauge_contract::Role;
 use warpgauge_device::Staging;
 use warpgauge_validate::{Contents, OutputFacts, Weakness};
 
-/// Inputs above this size are not compared with outputs when the contract is linted, bytes.
+/// Inputs above this size are not looked at, bytes.
 const LINT_INPUT_BYTES: usize = 16 << 20;
 
 impl Oracle<'_, '_> {
@@ -46,8 +46,9 @@ impl Oracle<'_, '_> {
     }
 }
 
-/// What the kernel was given in each launch shown, as far as it is not too much to look at.
-fn given(
+/// What the kernel was given in each launch shown, as far as it is not too much to look at. All buffers
+/// are written anew for it.
+pub(super) fn given(
     executor: &Executor,
     buffers: &mut [JobBuffer<'_>],
     shown: &[Shown],
@@ -69,7 +70,11 @@ fn given(
 }
 
 /// A buffer's content for each seed, as the lint takes it.
-fn contents<'a>(buffers: &'a [JobBuffer<'_>], index: usize, seeds: &'a [&'a [u8]]) -> Contents<'a> {
+pub(super) fn contents<'a>(
+    buffers: &'a [JobBuffer<'_>],
+    index: usize,
+    seeds: &'a [&'a [u8]],
+) -> Contents<'a> {
     let spec = buffers[index].spec;
     Contents { name: &spec.name, dtype: spec.dtype, shape: &spec.shape, seeds }
 }
