@@ -94,7 +94,7 @@ pub enum ReturnOutputs {
     Names(Vec<String>),
 }
 
-/// Which process runs the kernel.
+/// Which processes run the kernel, and judge it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
@@ -103,4 +103,8 @@ pub enum Isolation {
     Warm,
     /// A process of its own.
     Fresh,
+    /// Every launch is made by a process that has nothing but the kernel and its buffers; another one,
+    /// with an address space of its own on the host and on the device, generates the inputs, keeps what
+    /// is expected and decides. Reference kernels run in a third. Some 0.4 ms more for each launch.
+    Sealed,
 }

@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use cudarc::driver::sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUlaunchConfig, CUmodule, CUstream,
-    CUuuid,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUipcMemHandle, CUlaunchConfig,
+    CUmodule, CUstream, CUuuid,
 };
 use libloading::Library;
 
@@ -102,6 +102,10 @@ entry_points! {
             fn(*mut f32, CUevent, CUevent);
         memory_alloc = "cuMemAlloc_v2": fn(*mut CUdeviceptr, usize);
         memory_free = "cuMemFree_v2": fn(CUdeviceptr);
+        ipc_get_memory = "cuIpcGetMemHandle": fn(*mut CUipcMemHandle, CUdeviceptr);
+        ipc_open_memory = "cuIpcOpenMemHandle_v2":
+            fn(*mut CUdeviceptr, CUipcMemHandle, c_uint);
+        ipc_close_memory = "cuIpcCloseMemHandle": fn(CUdeviceptr);
         host_alloc = "cuMemHostAlloc": fn(*mut *mut c_void, usize, c_uint);
         host_free = "cuMemFreeHost": fn(*mut c_void);
         copy_to_device = "cuMemcpyHtoDAsync_v2":
@@ -140,6 +144,7 @@ impl Api {
             name: self.text(self.error_name, number).into(),
             text: self.text(self.error_string, number),
             detail: String::new(),
+            elsewhere: false,
         }
     }
 

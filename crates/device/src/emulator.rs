@@ -57,6 +57,23 @@ impl EmulatorControl {
         answered(number, "switch the counts")
     }
 
+    /// What is counted in the one launch that `launch` makes and waits for. What was found before it is
+    /// forgotten.
+    ///
+    /// # Errors
+    /// Those of the launch, or the emulator's answer.
+    pub fn count(
+        &self,
+        launch: impl FnOnce() -> Result<(), DeviceError>,
+    ) -> Result<Option<LaunchCounts>, DeviceError> {
+        let _ = self.take_report();
+        self.set_counting(true)?;
+        let launched = launch();
+        self.set_counting(false)?;
+        launched?;
+        Ok(self.take_launch())
+    }
+
     /// The counts of the only launch since the last report, which is taken with it. `None`: there
     /// was no launch, or more than one.
     pub fn take_launch(&self) -> Option<LaunchCounts> {

@@ -2,10 +2,11 @@
 
 use cudarc::driver::sys::CUresult;
 
+use serde::{Deserialize, Serialize};
 use warpgauge_model::FailureCode;
 
 /// A call to the driver that failed.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error, Serialize, Deserialize)]
 #[error("{operation}: {name} ({number}): {text}{detail}")]
 pub struct DeviceError {
     /// What was attempted, e.g. `launch saxpy`.
@@ -20,6 +21,8 @@ pub struct DeviceError {
     pub text: String,
     /// More, e.g. the log of the PTX assembler; starts with a separator, or is empty.
     pub detail: String,
+    /// Whether it came up in another process, so that the context of this one is as it was.
+    pub elsewhere: bool,
 }
 
 impl DeviceError {
@@ -32,12 +35,13 @@ impl DeviceError {
             name: "warpgauge".into(),
             text: text.into(),
             detail: String::new(),
+            elsewhere: false,
         }
     }
 
-    /// Whether the context is unusable from here on.
+    /// Whether the context of this process is unusable from here on.
     pub fn is_sticky(&self) -> bool {
-        is_sticky(self.number)
+        !self.elsewhere && is_sticky(self.number)
     }
 }
 

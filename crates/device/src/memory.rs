@@ -69,6 +69,10 @@ impl DeviceBuffer {
         self.clean = true;
     }
 
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
     /// Device address.
     pub fn address(&self) -> u64 {
         self.address

@@ -17,7 +17,9 @@ use warpgauge_measure::{Preset, StopRule};
 use warpgauge_model::{DeviceInfo, DeviceKind, JobStage, Requirements};
 use warpgauge_report::{EvaluateResponse, Timings};
 use warpgauge_worker::Lease;
-use warpgauge_worker::protocol::{EvaluatePlan, Evaluated, Job, Plan, RunOutcome, TrialPlan};
+use warpgauge_worker::protocol::{
+    EvaluatePlan, Evaluated, Job, Judged, Plan, RunOutcome, TrialPlan,
+};
 use warpgauge_worker::queue::Need;
 
 /// Timed launches whose outputs are verified, or all if there are fewer: a kernel that leaves out a tenth
@@ -237,7 +239,7 @@ impl LocalExecutor {
     }
 
     /// Runs a task on a leased device, as long as the request allows.
-    pub(super) async fn run_task<P: Plan>(
+    pub(super) async fn run_task<P: Plan + Into<Judged>>(
         &self,
         job: &ActiveOrder<'_>,
         request: &EvaluateRequest,
@@ -246,8 +248,12 @@ impl LocalExecutor {
     ) -> RunOutcome<P::Told> {
         job.stage(JobStage::Running);
         let timeout = Duration::from_secs_f64(request.timeout);
-        let fresh = request.isolation == Isolation::Fresh;
-        lease.run(run, timeout, fresh, &|event| job.on_run(event)).await
+        let on_event = |event| job.on_run(event);
+        match request.isolation {
+            Isolation::Warm => lease.run(run, timeout, false, &on_event).await,
+            Isolation::Fresh => lease.run(run, timeout, true, &on_event).await,
+            Isolation::Sealed => lease.run_sealed(run, timeout, &on_event).await,
+        }
     }
 
     async fn finish(

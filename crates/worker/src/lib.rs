@@ -8,6 +8,7 @@
 pub mod child;
 mod fleet;
 pub mod frame;
+mod handed;
 pub mod protocol;
 pub mod queue;
 mod rendezvous;

@@ -9,7 +9,7 @@
 //! only watched.
 
 use super::job::{Failed, JobResult, environment};
-use crate::protocol::{Blame, BufferSpec, Content};
+use crate::protocol::{Blame, BufferSpec, Content, LentBuffer};
 use warpgauge_contract::Role;
 use warpgauge_device::inspection::{Finding, Findings, Inspection};
 use warpgauge_device::support::{InitParams, Support};
@@ -210,6 +210,17 @@ impl<'job> JobBuffer<'job> {
     /// Its size, bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes
+    }
+
+    /// The block of memory that it lies in, which is its alone: address and size.
+    pub(super) fn block(&self) -> (u64, usize) {
+        (self.memory.address(), self.memory.len())
+    }
+
+    /// What another process needs to open it. It gets the bands beside it too, and nothing else, if the
+    /// buffer has whole pages.
+    pub(super) fn lend(&self) -> Result<LentBuffer, DeviceError> {
+        Ok(LentBuffer { handle: self.memory.export()?, offset: self.front as u64 })
     }
 
     /// Whether other random numbers would serve as well.

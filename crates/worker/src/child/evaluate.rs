@@ -49,7 +49,10 @@ pub(super) fn run(
     told.audits = oracle.audits.clone();
     oracle.retire();
     program.retire(residue);
-    told.emulator_report = executor.emulator.and_then(|emulator| emulator.take_report());
+    told.emulator_report = match &executor.runners {
+        Some(runners) => runners.report(),
+        None => executor.emulator.and_then(|emulator| emulator.take_report()),
+    };
     executor.arm_checks(false)?;
     let _ = link.borrow_mut().send(&FromWorker::Executed);
     judged
@@ -214,11 +217,7 @@ fn count_launch(
 ) -> JobResult<Option<LaunchCounts>> {
     let Some(emulator) = rig.executor.emulator else { return Ok(None) };
     rig.executor.arm_checks(false)?;
-    emulator.set_counting(true).map_err(environment)?;
-    let launched = rig.launch_once(program, Filling::FIXED);
-    emulator.set_counting(false).map_err(environment)?;
-    launched?;
-    let counts = emulator.take_launch();
+    let counts = rig.count_launch(program, emulator)?;
     // As if it had not been.
     program.forget(&rig.executor.stream).map_err(environment)?;
     rig.executor.arm_checks(plan.sanitize)?;
@@ -233,7 +232,8 @@ fn allocate_and_fill(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<()
         // Where every access is checked, a band would hide one that misses its buffer by little.
         guard: (!plan.sanitize).then(|| executor.guard_byte()),
         shift: 0,
-        whole_pages: !all_move(&job.program.buffers, may_move(plan)),
+        // A process that opens a buffer gets its pages whole.
+        whole_pages: executor.runners.is_some() || !all_move(&job.program.buffers, may_move(plan)),
         poisoned: true,
     };
     timed(&mut outcome.timings.h2d_ms, || {

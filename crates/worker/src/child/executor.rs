@@ -6,6 +6,7 @@ use super::buffers::Tools;
 use super::counters::Counters;
 use super::job::{Failed, JobResult, environment};
 use super::printed::Printed;
+use super::runner::Runners;
 use super::scrub::Residue;
 use super::secret::Secret;
 use super::{monitored, trials};
@@ -44,6 +45,10 @@ pub(super) struct Executor {
     pub(super) timing: Option<TimingAids>,
     /// What reading hardware counters needs, in a worker that is for that.
     pub(super) counters: Option<Counters>,
+    /// Who makes launches in place of this process, while it judges them.
+    pub(super) runners: Option<Runners>,
+    /// Whether this process judges, and runs no stranger's code.
+    pub(super) is_judge: bool,
     guard: u8,
     /// The management library's view of the GPU; why not, where there is none.
     pub(super) monitor: Result<GpuMonitor, String>,
@@ -85,6 +90,8 @@ impl Executor {
             printed,
             timing: None,
             counters: None,
+            runners: None,
+            is_judge: false,
             settings: monitor.as_ref().ok().map(GpuMonitor::settings),
             monitor,
             empty_launch_ms: None,

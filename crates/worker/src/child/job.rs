@@ -6,11 +6,12 @@ use std::time::Instant;
 use super::buffers::JobBuffer;
 use super::executor::Executor;
 use super::link::Link;
+use super::runner::Runners;
 use super::scrub::Residue;
-use super::{counters, emulated, evaluate, monitored, paired, traced};
+use super::{counters, emulated, evaluate, monitored, paired, served, traced};
 use crate::protocol::{
-    Blame, Counted, Evaluated, Job, Monitored, Paired, RunFailure, RunOutcome, Task, TaskOutcome,
-    Traced,
+    Blame, Counted, Evaluated, Job, JudgePlan, Judged, Monitored, Paired, RunFailure, RunOutcome,
+    Task, TaskOutcome, Traced,
 };
 use warpgauge_device::DeviceError;
 use warpgauge_model::FailureCode;
@@ -89,6 +90,9 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
         buffers: &mut buffers,
     };
     let (result, told) = match &job.task {
+        task if matches!(task, Task::Judge(_)) != run.executor.is_judge => {
+            (Err(not_mine()), task.nothing())
+        }
         Task::Evaluate(plan) => {
             let mut told = Evaluated::default();
             let result = evaluate::run(&mut run, plan, &mut told);
@@ -110,6 +114,8 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
             let mut told = Monitored::default();
             (monitored::run(&mut run, plan, &mut told), TaskOutcome::Monitored(told))
         }
+        Task::Judge(plan) => judged(&mut run, plan),
+        Task::Serve => (served::run(&mut run), TaskOutcome::Served),
     };
     let mut lost = executor.context.synchronize().is_err();
     if let Err(failed) = result {
@@ -121,7 +127,30 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
     }
     outcome.printed = executor.printed.take();
     residue.take_buffers(buffers);
+    link.forget_sockets();
     JobEnd { outcome: outcome.map(|()| told), lost, residue }
+}
+
+/// Runs a task whose launches are made by runners.
+fn judged(run: &mut Run<'_, '_>, plan: &JudgePlan) -> (JobResult<()>, TaskOutcome) {
+    let checked = matches!(&plan.task, Judged::Evaluate(plan) if plan.sanitize);
+    let connected = Runners::connect(run.link, plan.has_reference, checked);
+    let connected = connected.map(|runners| run.executor.runners = Some(runners));
+    let judged = match &plan.task {
+        Judged::Evaluate(plan) => {
+            let mut told = Evaluated::default();
+            let result = connected.and_then(|()| evaluate::run(run, plan, &mut told));
+            (result, TaskOutcome::Evaluated(Box::new(told)))
+        }
+        Judged::Pair(plan) => {
+            let mut told = Paired::default();
+            let result = connected.and_then(|()| paired::run(run, plan, &mut told));
+            (result, TaskOutcome::Paired(told))
+        }
+    };
+    // They end when their connections do.
+    run.executor.runners = None;
+    judged
 }
 
 /// The end of a job in which this program panicked. Nothing of its state can be trusted.
@@ -133,6 +162,12 @@ pub(super) fn panicked(job: &Job, panic: &(dyn Any + Send)) -> JobEnd {
     let failure = RunFailure { code, message, blame: Blame::Environment };
     let outcome = RunOutcome::from(failure).map(|()| job.task.nothing());
     JobEnd { outcome, lost: true, residue: Residue::default() }
+}
+
+/// A judge runs no stranger's code, and nobody else judges.
+fn not_mine() -> Failed {
+    let text = "the server gave a task to a worker of another kind".to_owned();
+    Failed::new(FailureCode::InternalError, text, Blame::Environment)
 }
 
 /// Adds the wall time that `work` takes to `total_ms`.

@@ -9,13 +9,18 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, getpid, kill_process};
 
+use super::job::{Failed, JobResult};
 use crate::frame::{self, FrameError};
-use crate::protocol::{FromWorker, TimesSoFar, ToWorker};
-use crate::rendezvous;
+use crate::protocol::{Blame, FromWorker, TimesSoFar, ToWorker};
+use crate::{handed, rendezvous};
 use warpgauge_measure::Sorted;
+use warpgauge_model::FailureCode;
 
 /// Messages that may wait. The server sends one job at a time.
 const INBOX: usize = 4;
+
+/// Sockets that may be handed over for a job.
+const SOCKETS: usize = 2;
 
 /// Shortest time between two progress messages.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
@@ -24,6 +29,8 @@ const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
 pub(super) struct Link {
     stream: UnixStream,
     inbox: Receiver<ToWorker>,
+    /// What was handed over for the next job.
+    sockets: Receiver<UnixStream>,
     last_progress: Option<Instant>,
 }
 
@@ -43,15 +50,23 @@ impl Link {
         };
         let mut reader = stream.try_clone()?;
         let (sender, inbox) = sync_channel(INBOX);
+        let (handing, sockets) = sync_channel(SOCKETS);
         std::thread::Builder::new().name("socket".to_owned()).spawn(move || {
             while let Ok(message) = frame::read::<ToWorker>(&mut reader) {
-                if sender.send(message).is_err() {
+                let taken = match message {
+                    ToWorker::Socket => match handed::receive(&reader) {
+                        Ok(socket) => handing.try_send(UnixStream::from(socket)).is_ok(),
+                        Err(_) => false,
+                    },
+                    message => sender.send(message).is_ok(),
+                };
+                if !taken {
                     break;
                 }
             }
             end_now();
         })?;
-        Ok(Self { stream, inbox, last_progress: None })
+        Ok(Self { stream, inbox, sockets, last_progress: None })
     }
 
     /// The next message; waits for it. `None`: there will be none.
@@ -66,6 +81,19 @@ impl Link {
             Err(RecvTimeoutError::Disconnected) => Some(None),
             Err(RecvTimeoutError::Timeout) => None,
         }
+    }
+
+    /// A socket that was handed over for the job at hand.
+    pub(super) fn socket(&mut self) -> JobResult<UnixStream> {
+        self.sockets.try_recv().map_err(|_| {
+            let text = "the server handed over no socket for this job".to_owned();
+            Failed::new(FailureCode::InternalError, text, Blame::Environment)
+        })
+    }
+
+    /// Closes those that the job did not take.
+    pub(super) fn forget_sockets(&mut self) {
+        while self.sockets.try_recv().is_ok() {}
     }
 
     /// Sends a message.

@@ -4,6 +4,7 @@ use super::buffers::JobBuffer;
 use super::executor::Executor;
 use super::globals::Variables;
 use super::job::{Failed, JobResult};
+use super::runner::RemoteProgram;
 use super::scrub::Residue;
 use super::trials::Inputs;
 use crate::protocol::{Argument, Blame, KernelLaunch, Launches};
@@ -16,11 +17,21 @@ use warpgauge_model::{FailureCode, FunctionFacts, Image};
 /// A program whose modules are loaded: its launches with their arguments, and what the modules'
 /// variables held at first.
 pub(super) struct LoadedProgram {
-    launches: Vec<BoundLaunch>,
+    place: Place,
     /// What the driver says of the kernel launched first.
     pub facts: Option<FunctionFacts>,
-    /// One of each module; `None`: what a module keeps cannot be put back.
-    variables: Option<Vec<VariableSnapshot>>,
+}
+
+/// Where a program is loaded.
+enum Place {
+    /// In this process.
+    Here {
+        launches: Vec<BoundLaunch>,
+        /// One of each module; `None`: what a module keeps cannot be put back.
+        variables: Option<Vec<VariableSnapshot>>,
+    },
+    /// In a runner.
+    There(RemoteProgram),
 }
 
 /// What of a module is put back before a launch.
@@ -45,9 +56,15 @@ struct BoundLaunch {
     pointers: Vec<(usize, usize)>,
 }
 
+/// Address of a buffer.
+type AddressOf<'a> = &'a dyn Fn(usize) -> Option<u64>;
+
+/// What to do with a module, and its variables if they are all there is to it.
+type OnModule<'a> = &'a mut dyn FnMut(&Module, Option<Variables>) -> JobResult<()>;
+
 impl LoadedProgram {
-    /// Loads the modules of all launches, each once, and binds the kernels to the buffers. The
-    /// residue remembers what must be scrubbed.
+    /// Loads the modules of all launches, each once, and binds the kernels to the buffers: in this
+    /// process, or where its launches are made. The residue remembers what must be scrubbed.
     pub(super) fn load(
         executor: &Executor,
         launches: &Launches,
@@ -55,29 +72,57 @@ impl LoadedProgram {
         residue: &mut Residue,
         (blame, restored): (Blame, Restored),
     ) -> JobResult<Self> {
+        if let Some(runners) = &executor.runners {
+            let runner = runners.of(blame)?;
+            let (program, facts) =
+                RemoteProgram::load(runner, launches, buffers, (blame, restored))?;
+            return Ok(Self { place: Place::There(program), facts });
+        }
+        let address = |index: usize| buffers.get(index).map(JobBuffer::address);
+        Self::load_here(executor, launches, &address, residue, (blame, restored))
+    }
+
+    /// As [`Self::load`], on buffers of which only the addresses are known.
+    pub(super) fn load_at(
+        executor: &Executor,
+        launches: &Launches,
+        addresses: &[u64],
+        residue: &mut Residue,
+        how: (Blame, Restored),
+    ) -> JobResult<Self> {
+        let address = |index: usize| addresses.get(index).copied();
+        Self::load_here(executor, launches, &address, residue, how)
+    }
+
+    fn load_here(
+        executor: &Executor,
+        launches: &Launches,
+        address: AddressOf<'_>,
+        residue: &mut Residue,
+        (blame, restored): (Blame, Restored),
+    ) -> JobResult<Self> {
         let mut variables = Some(Vec::new());
-        let loaded =
-            Self::load_with(executor, launches, buffers, residue, blame, |module, known| {
-                variables = match (variables.take(), known) {
-                    (Some(mut all), Some(known)) => {
-                        let names = match restored {
-                            Restored::Variables => known.names,
-                            Restored::ConstantsToo => known.all().cloned().collect(),
-                        };
-                        let Executor { context, stream, .. } = executor;
-                        let support = executor.tools()?.support;
-                        let taken =
-                            VariableSnapshot::take(context, support, module, &names, stream);
-                        taken.map_err(|error| Failed::device(error, blame))?.map(|snapshot| {
-                            all.push(snapshot);
-                            all
-                        })
-                    }
-                    _ => None,
-                };
-                Ok(())
-            })?;
-        Ok(Self { variables, ..loaded })
+        let mut note = |module: &Module, known: Option<Variables>| {
+            variables = match (variables.take(), known) {
+                (Some(mut all), Some(known)) => {
+                    let names = match restored {
+                        Restored::Variables => known.names,
+                        Restored::ConstantsToo => known.all().cloned().collect(),
+                    };
+                    let Executor { context, stream, .. } = executor;
+                    let support = executor.tools()?.support;
+                    let taken = VariableSnapshot::take(context, support, module, &names, stream);
+                    taken.map_err(|error| Failed::device(error, blame))?.map(|snapshot| {
+                        all.push(snapshot);
+                        all
+                    })
+                }
+                _ => None,
+            };
+            Ok(())
+        };
+        let (launches, facts) = bind(executor, launches, address, residue, (blame, &mut note))?;
+        Ok(Self { place: Place::Here { launches, variables }, facts })
     }
 
     /// As [`Self::load`], for what is launched once: the variables of its modules are not looked at.
@@ -87,46 +132,16 @@ impl LoadedProgram {
         buffers: &[JobBuffer<'_>],
         residue: &mut Residue,
     ) -> JobResult<Self> {
-        Self::load_with(executor, launches, buffers, residue, Blame::Candidate, |_, _| Ok(()))
-    }
-
-    /// `on_module` gets each module, and its variables if they are all there is to it.
-    fn load_with(
-        executor: &Executor,
-        launches: &Launches,
-        buffers: &[JobBuffer<'_>],
-        residue: &mut Residue,
-        blame: Blame,
-        mut on_module: impl FnMut(&Module, Option<Variables>) -> JobResult<()>,
-    ) -> JobResult<Self> {
-        let mut modules: Vec<(&Image, Module)> = Vec::new();
-        let mut bound = Self { launches: Vec::new(), facts: None, variables: None };
-        for launch in launches.iter() {
-            let known = modules.iter().find(|(image, _)| **image == launch.image);
-            let module = match known {
-                Some((_, module)) => module.clone(),
-                None => {
-                    let module = Module::load(&executor.context, &launch.image);
-                    let module = module.map_err(|error| Failed::device(error, blame))?;
-                    let names = residue.note_module(module.clone(), &launch.image);
-                    on_module(&module, names)?;
-                    modules.push((&launch.image, module.clone()));
-                    module
-                }
-            };
-            let (launch, facts) = BoundLaunch::new(&module, launch, buffers, residue, blame)?;
-            if bound.launches.is_empty() {
-                bound.facts = facts;
-            }
-            bound.launches.push(launch);
-        }
-        Ok(bound)
+        let address = |index: usize| buffers.get(index).map(JobBuffer::address);
+        let (launches, facts) =
+            bind(executor, launches, &address, residue, (Blame::Candidate, &mut |_, _| Ok(())))?;
+        Ok(Self { place: Place::Here { launches, variables: None }, facts })
     }
 
     /// A kernel that does nothing.
     pub(super) fn empty(support: &Support) -> Result<Self, DeviceError> {
         let launch = BoundLaunch { launch: support.empty_launch()?, pointers: Vec::new() };
-        Ok(Self { launches: vec![launch], facts: None, variables: None })
+        Ok(Self { place: Place::Here { launches: vec![launch], variables: None }, facts: None })
     }
 
     /// Queues all launches, on what the buffers show now.
@@ -135,40 +150,115 @@ impl LoadedProgram {
         buffers: &[JobBuffer<'_>],
         stream: &Stream,
     ) -> Result<(), DeviceError> {
-        self.launches.iter_mut().try_for_each(|launch| launch.queue(buffers, stream))
+        let address = |index: usize| buffers.get(index).map(JobBuffer::address);
+        self.launch_on(&address, stream)
+    }
+
+    /// As [`Self::launch`], on buffers of which only the addresses are known.
+    pub(super) fn launch_at(
+        &mut self,
+        addresses: &[u64],
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        self.launch_on(&|index: usize| addresses.get(index).copied(), stream)
+    }
+
+    fn launch_on(&mut self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
+        match &mut self.place {
+            Place::Here { launches, .. } => {
+                launches.iter_mut().try_for_each(|launch| launch.queue(address, stream))
+            }
+            Place::There(program) => program.launch(stream),
+        }
+    }
+
+    /// The program as another process has it, if one does.
+    pub(super) fn remote(&mut self) -> Option<&mut RemoteProgram> {
+        match &mut self.place {
+            Place::Here { .. } => None,
+            Place::There(program) => Some(program),
+        }
     }
 
     /// Queues putting the variables of all modules back to what they were after loading.
     /// `Ok(false)`: they are not known.
     pub(super) fn forget(&mut self, stream: &Stream) -> Result<bool, DeviceError> {
-        let Some(variables) = &mut self.variables else { return Ok(false) };
-        variables.iter_mut().try_for_each(|module| module.restore(stream))?;
-        Ok(true)
+        match &mut self.place {
+            Place::Here { variables: Some(variables), .. } => {
+                variables.iter_mut().try_for_each(|module| module.restore(stream))?;
+                Ok(true)
+            }
+            Place::Here { variables: None, .. } => Ok(false),
+            Place::There(program) => Ok(program.forget()),
+        }
     }
 
     /// Whether what the modules keep can be put back.
     pub(super) fn is_forgetful(&self) -> bool {
-        self.variables.is_some()
+        match &self.place {
+            Place::Here { variables, .. } => variables.is_some(),
+            Place::There(program) => program.is_forgetful(),
+        }
     }
 
-    /// Whether there is anything in the modules to be put back.
+    /// Whether there is anything in the modules of this process to be put back.
     pub(super) fn restores_variables(&self) -> bool {
-        self.variables.iter().flatten().any(|variables| !variables.is_empty())
+        match &self.place {
+            Place::Here { variables, .. } => {
+                variables.iter().flatten().any(|variables| !variables.is_empty())
+            }
+            Place::There(_) => false,
+        }
     }
 
-    /// Leaves its memory to be scrubbed.
+    /// Leaves its memory to be scrubbed. What a runner has of it, the runner gives up.
     pub(super) fn retire(self, residue: &mut Residue) {
-        let variables = self.variables.into_iter().flatten();
-        let memory = variables.flat_map(VariableSnapshot::into_memory);
-        memory.for_each(|memory| residue.take_memory(memory));
+        if let Place::Here { variables, .. } = self.place {
+            let variables = variables.into_iter().flatten();
+            let memory = variables.flat_map(VariableSnapshot::into_memory);
+            memory.for_each(|memory| residue.take_memory(memory));
+        }
     }
+}
+
+/// Loads modules and binds kernels; `on_module` gets each module, and its variables if they are all
+/// there is to it.
+fn bind(
+    executor: &Executor,
+    launches: &Launches,
+    address: AddressOf<'_>,
+    residue: &mut Residue,
+    (blame, on_module): (Blame, OnModule<'_>),
+) -> JobResult<(Vec<BoundLaunch>, Option<FunctionFacts>)> {
+    let mut modules: Vec<(&Image, Module)> = Vec::new();
+    let (mut bound, mut first) = (Vec::new(), None);
+    for launch in launches.iter() {
+        let known = modules.iter().find(|(image, _)| **image == launch.image);
+        let module = match known {
+            Some((_, module)) => module.clone(),
+            None => {
+                let module = Module::load(&executor.context, &launch.image);
+                let module = module.map_err(|error| Failed::device(error, blame))?;
+                let names = residue.note_module(module.clone(), &launch.image);
+                on_module(&module, names)?;
+                modules.push((&launch.image, module.clone()));
+                module
+            }
+        };
+        let (launch, facts) = BoundLaunch::new(&module, launch, address, residue, blame)?;
+        if bound.is_empty() {
+            first = facts;
+        }
+        bound.push(launch);
+    }
+    Ok((bound, first))
 }
 
 impl BoundLaunch {
     fn new(
         module: &Module,
         launch: &KernelLaunch,
-        buffers: &[JobBuffer<'_>],
+        address: AddressOf<'_>,
         residue: &mut Residue,
         blame: Blame,
     ) -> JobResult<(Self, Option<FunctionFacts>)> {
@@ -181,10 +271,10 @@ impl BoundLaunch {
         for (index, argument) in launch.arguments.iter().enumerate() {
             match argument {
                 Argument::Scalar(bytes) => params.push(bytes),
-                Argument::Buffer(buffer) => match buffers.get(*buffer) {
-                    Some(content) => {
+                Argument::Buffer(buffer) => match address(*buffer) {
+                    Some(address) => {
                         pointers.push((index, *buffer));
-                        params.push_address(content.address())
+                        params.push_address(address)
                     }
                     None => {
                         let text =
@@ -203,9 +293,12 @@ impl BoundLaunch {
         Ok((Self { launch, pointers }, facts))
     }
 
-    fn queue(&mut self, buffers: &[JobBuffer<'_>], stream: &Stream) -> Result<(), DeviceError> {
+    fn queue(&mut self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
         for &(argument, buffer) in &self.pointers {
-            self.launch.set_address(argument, buffers[buffer].address());
+            // Each was there when it was bound.
+            if let Some(address) = address(buffer) {
+                self.launch.set_address(argument, address);
+            }
         }
         self.launch.launch(stream)
     }

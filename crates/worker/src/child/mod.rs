@@ -23,8 +23,10 @@ mod monitored;
 mod paired;
 mod planning;
 mod printed;
+mod runner;
 mod scrub;
 mod secret;
+mod served;
 mod session;
 mod traced;
 mod trials;
@@ -65,6 +67,9 @@ pub struct WorkerArgs {
     /// Read hardware counters, and time nothing.
     #[arg(long)]
     pub counters: bool,
+    /// Judge launches that other processes make, and run no stranger's code.
+    #[arg(long, conflicts_with = "counters")]
+    pub judge: bool,
     /// A library of CUPTI to try; the first that works is taken.
     #[arg(long, requires = "counters")]
     pub cupti: Vec<PathBuf>,

@@ -139,7 +139,9 @@ impl Block<'_> {
     {
         let guard = Some(self.executor.guard_byte());
         let secret = &mut *self.secret;
-        let whole_pages = !all_move(&self.program.buffers, self.plan.fresh_inputs);
+        // A process that opens a buffer gets its pages whole.
+        let whole_pages = self.executor.runners.is_some()
+            || !all_move(&self.program.buffers, self.plan.fresh_inputs);
         let usage = || {
             let shift = secret.below(MAX_SHIFT / SHIFT_STEP) * SHIFT_STEP;
             Use { copied: false, guard, shift, whole_pages, poisoned: true }

@@ -83,6 +83,7 @@ fn serve(
     let loaded =
         loader::load(&args.choice(), &args.run_dir()).map_err(|error| error.to_string())?;
     let mut executor = Executor::open(&loaded, args.device, printed).map_err(|e| e.to_string())?;
+    executor.is_judge = args.judge;
     executor.counters = args.counters.then(|| Counters::new(args.cupti.clone(), args.device));
     let device = Box::new(executor.device().clone());
     let confinement = Box::new(confinement);
@@ -106,6 +107,7 @@ fn serve(
             }
             Some(ToWorker::Exit) | None => return Ok(()),
             Some(ToWorker::Hello { .. }) => return Err("a second greeting".to_owned()),
+            Some(ToWorker::Socket) => return Err("a socket where a message was due".to_owned()),
         }
     }
 }

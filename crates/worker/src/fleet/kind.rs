@@ -17,6 +17,8 @@ pub(super) enum WorkerKind {
         /// Where CUPTI may be, best first.
         cupti: Vec<PathBuf>,
     },
+    /// Judges launches that other workers make, and runs no stranger's code.
+    Judge,
 }
 
 /// How the program is started that workers run.
@@ -49,6 +51,7 @@ impl WorkerProgram {
         let program = self.with_driver(program, &self.run_dir);
         match kind {
             WorkerKind::Timing => program,
+            WorkerKind::Judge => program.arg("--judge"),
             WorkerKind::Counters { cupti } => with_cupti(program.arg("--counters"), cupti),
         }
     }
@@ -74,7 +77,11 @@ impl WorkerProgram {
     fn with_driver(&self, program: Program, run_dir: &Path) -> Program {
         let program = program.arg("--run-dir").arg(run_dir);
         match &self.emulator {
-            Some(library) => program.arg("--emulator").arg(library),
+            // Memory that workers share lies where they all may write.
+            Some(library) => program
+                .arg("--emulator")
+                .arg(library)
+                .variable("WARPGAUGE_EMULATOR_IPC_DIR", run_dir),
             None => program,
         }
     }

@@ -21,7 +21,7 @@ pub struct Lease {
     pub(super) fleet: Arc<Fleet>,
     pub(super) slot: usize,
     /// `None` after it was lost.
-    worker: Option<Worker>,
+    pub(super) worker: Option<Worker>,
     device: DeviceInfo,
     queued: Duration,
     since: Instant,
@@ -79,14 +79,19 @@ impl Lease {
                 blame: Blame::Environment,
             }),
         };
-        let lost = !(worker.is_scrubbing() || worker.is_idle());
-        if fresh || lost {
+        if fresh && worker.is_usable() {
             self.lose();
         }
-        if lost {
+        self.replace_lost().await;
+        outcome
+    }
+
+    /// Waits for another worker where this one can take no further job.
+    pub(super) async fn replace_lost(&mut self) {
+        if self.worker.as_mut().is_some_and(|worker| !worker.is_usable()) {
+            self.lose();
             self.replacement().await;
         }
-        outcome
     }
 
     /// Runs a job in a process of its own that `shot`'s tool starts and watches. The device's
@@ -129,7 +134,7 @@ impl Lease {
     }
 
     /// Gets a worker that can take the job.
-    async fn make_ready(&mut self, fresh: bool) -> Result<(), RunFailure> {
+    pub(super) async fn make_ready(&mut self, fresh: bool) -> Result<(), RunFailure> {
         if let Some(worker) = &mut self.worker
             && let Err(reason) = worker.settle().await
         {
@@ -214,7 +219,7 @@ impl Drop for Lease {
     }
 }
 
-fn unavailable() -> RunFailure {
+pub(super) fn unavailable() -> RunFailure {
     RunFailure {
         code: FailureCode::WorkerUnavailable,
         message: "no worker could be started on the device".to_owned(),

@@ -5,6 +5,7 @@
 //! process group; the spare is the worker from then on, and a new spare is started in its place.
 //! A device runs one job at a time, whatever the number of its workers.
 
+mod aide;
 mod answer;
 mod asked;
 mod costs;
@@ -16,6 +17,7 @@ mod probe;
 mod process;
 mod profiler;
 mod restart;
+mod sealed;
 mod slot;
 mod spawner;
 mod system;

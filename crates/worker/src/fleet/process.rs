@@ -1,5 +1,6 @@
 //! One worker process, as the server sees it.
 
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -12,12 +13,16 @@ use super::spawner::Spawner;
 use super::system::Process;
 use super::{RunEvent, SupportSource};
 use crate::frame::{self, FrameError};
+use crate::handed;
 use crate::protocol::{Blame, FromWorker, Job, PROTOCOL_VERSION, RunFailure, ToWorker};
 use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_process::device_worker::Confinement;
 
 /// Longest wait for scrubbing.
 const SCRUB_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Longest time for which a worker may serve a judge, which ends long before.
+const SERVED: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Longest wait for counters to be given back; it takes some 10 ms.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -100,9 +105,35 @@ impl Worker {
         self.activity == Activity::Idle && self.process.is_alive()
     }
 
+    /// Whether it takes a job, now or once it has scrubbed its device.
+    pub(super) fn is_usable(&mut self) -> bool {
+        self.is_scrubbing() || self.is_idle()
+    }
+
     /// Whether it answered and is still scrubbing.
     pub(super) fn is_scrubbing(&self) -> bool {
         self.activity == Activity::Scrubbing
+    }
+
+    /// Hands it a socket for the next job.
+    pub(super) async fn hand(
+        &mut self,
+        socket: &std::os::unix::net::UnixStream,
+    ) -> Result<(), RunFailure> {
+        let handing = async {
+            frame::send(&mut self.stream, &ToWorker::Socket).await?;
+            handed::send(&self.stream, socket.as_fd()).await.map_err(FrameError::Io)
+        };
+        match timeout(self.start_timeout, handing).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(self.died(Phase::Loading, false, error).await),
+            Err(_) => Err(self.timed_out(Phase::Loading, false, self.start_timeout)),
+        }
+    }
+
+    /// Serves a judge with launches until it has ended, which has limits of its own.
+    pub(super) async fn serve(&mut self, job: Job) -> Answer {
+        self.run_within(job, SERVED, SERVED, &|_| {}).await
     }
 
     /// Runs a job. `time_limit` counts from the candidate's first launch, as long as it is the
@@ -116,11 +147,22 @@ impl Worker {
         time_limit: Duration,
         on_event: &(dyn Fn(RunEvent) + Send + Sync),
     ) -> Answer {
+        let start = self.start_timeout;
+        self.run_within(job, start, time_limit, on_event).await
+    }
+
+    async fn run_within(
+        &mut self,
+        job: Job,
+        start: Duration,
+        time_limit: Duration,
+        on_event: &(dyn Fn(RunEvent) + Send + Sync),
+    ) -> Answer {
         let has_references = job.task.has_references();
         self.activity = Activity::Running;
         self.jobs += 1;
         let mut phase = Phase::Loading;
-        let mut limit = self.start_timeout;
+        let mut limit = start;
         let mut deadline = Instant::now() + limit;
         // What is left of the candidate's time while something else is done.
         let mut left = time_limit;

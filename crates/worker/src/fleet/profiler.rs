@@ -4,17 +4,18 @@
 //! way. It runs only while a lease has the device, so it never runs beside a timed launch.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::OwnedMutexGuard;
 
 use super::Fleet;
+use super::aide::Aide;
 use super::answer::{Answer, outcome_of};
 use super::costs::Costs;
 use super::kind::WorkerKind;
 use super::lease::Lease;
 use super::process::{StartPlan, Worker};
-use super::restart::RestartPolicy;
+use super::slot::Slot;
 use crate::protocol::{Blame, CountPlan, Counted, Job, RunFailure, RunOutcome};
 
 use warpgauge_model::FailureCode;
@@ -31,8 +32,7 @@ pub struct CounterClaim {
 /// What a device remembers of it between leases.
 #[derive(Default)]
 pub(super) struct Profiler {
-    pub worker: Option<Worker>,
-    restart: RestartPolicy,
+    aide: Aide,
     /// What profiles took.
     pub costs: Costs,
 }
@@ -74,7 +74,7 @@ impl Lease {
         };
         // At once, and not with the lease: until it gives counters back, nobody else has any.
         match worker.settle().await {
-            Ok(()) => self.fleet.keep_profiler(self.slot, worker),
+            Ok(()) => self.fleet.keep_aide(self.slot, profiler_of, worker),
             Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
         }
         answer
@@ -92,30 +92,15 @@ impl Lease {
     /// The worker, started if there is none.
     async fn take_profiler(&mut self) -> Result<Worker, String> {
         self.fleet.release_counters(Some(self.slot)).await;
-        let kept = self.fleet.lock().slots[self.slot].profiler.worker.take();
-        if let Some(mut worker) = kept {
-            match worker.settle().await {
-                Ok(()) => return Ok(worker),
-                Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
-            }
-        }
-        let now = Instant::now();
-        let delay = self.fleet.lock().slots[self.slot].profiler.restart.delay(now);
-        if !delay.is_zero() {
-            let seconds = delay.as_secs_f64();
-            return Err(format!("it could not be started before; next try in {seconds:.1} s"));
-        }
         let plan = &self.fleet.plans[self.slot];
         let kind = WorkerKind::Counters { cupti: self.fleet.cupti[self.slot].clone() };
         let plan = StartPlan { kind, start_timeout: START_TIMEOUT, ..plan.clone() };
-        let started = Worker::start(&plan).await;
-        let restart = &mut self.fleet.lock().slots[self.slot].profiler.restart;
-        match &started {
-            Ok(_) => restart.succeeded(),
-            Err(_) => drop(restart.failed(Instant::now())),
-        }
-        started
+        self.fleet.take_aide(self.slot, profiler_of, &plan).await
     }
+}
+
+fn profiler_of(slot: &mut Slot) -> &mut Aide {
+    &mut slot.profiler.aide
 }
 
 impl Fleet {
@@ -124,21 +109,14 @@ impl Fleet {
             if Some(slot) == except {
                 continue;
             }
-            let Some(mut worker) = self.lock().slots[slot].profiler.worker.take() else {
+            let Some(mut worker) = self.lock().slots[slot].profiler.aide.worker.take() else {
                 continue;
             };
             match worker.release().await {
-                Ok(()) => self.keep_profiler(slot, worker),
+                Ok(()) => self.keep_aide(slot, profiler_of, worker),
                 // It is killed, and so it has none.
                 Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
             }
-        }
-    }
-
-    fn keep_profiler(&self, slot: usize, worker: Worker) {
-        let mut state = self.lock();
-        if !state.closing {
-            state.slots[slot].profiler.worker = Some(worker);
         }
     }
 }

@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::process::{StartPlan, Worker};
 use super::profiler::Profiler;
 use super::restart::RestartPolicy;
+use super::sealed::Sealing;
 use super::{DeviceState, DeviceStatus, Fleet};
 use warpgauge_model::DeviceInfo;
 use warpgauge_process::device_worker::Confinement;
@@ -49,6 +50,8 @@ pub(super) struct Slot {
     pub work: watch::Sender<Work>,
     /// The worker that reads counters.
     pub profiler: Profiler,
+    /// Those that judge sealed jobs, and run their references.
+    pub sealing: Sealing,
     /// Changes whenever a worker may have to be started.
     pub changed: watch::Sender<()>,
     /// Changes whenever a worker was started, or could not be.
@@ -69,6 +72,7 @@ impl Slot {
             confinement: None,
             work: watch::Sender::new(Work::None),
             profiler: Profiler::default(),
+            sealing: Sealing::default(),
             changed: watch::Sender::new(()),
             arrivals: watch::Sender::new(()),
         }
@@ -157,6 +161,7 @@ impl Slot {
     pub(super) fn dismiss_all(&mut self) {
         self.ready.clear();
         self.profiler = Profiler::default();
+        self.sealing = Sealing::default();
         self.wanted = 0;
     }
 }

@@ -8,7 +8,7 @@ use warpgauge_model::{DeviceInfo, Image};
 use warpgauge_process::device_worker::Confinement;
 
 /// Version of this protocol; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 8;
+pub const PROTOCOL_VERSION: u32 = 9;
 
 /// Largest frame, in bytes. Machine code is the largest thing that travels in one.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -23,6 +23,8 @@ pub enum ToWorker {
     },
     /// Gives the worker its own kernels (seeded initialisation, scrubbing), compiled for its device.
     Support(Image),
+    /// A socket follows, for the next job: of a judge to a runner, or the other way.
+    Socket,
     /// Run one job.
     Run(Box<Job>),
     /// Give hardware counters back, for whoever else wants to read them. Answered with `Idle`.

@@ -7,6 +7,7 @@
 mod handshake;
 mod job;
 mod outcome;
+mod served;
 mod task;
 
 pub use handshake::{FromWorker, MAX_FRAME_BYTES, PROTOCOL_VERSION, TimesSoFar, ToWorker};
@@ -15,6 +16,7 @@ pub use outcome::{
     AuditFacts, BatchFacts, Blame, Counted, CounterFacts, CounterTimings, Evaluated, Monitored,
     OutputCheck, OutputSummary, Paired, RunFailure, RunOutcome, TaskOutcome, Traced,
 };
+pub use served::{FromRunner, JudgePlan, Judged, LaunchHow, LentBuffer, TimedLaunch, ToRunner};
 pub use task::{
     Checks, CountPlan, EvaluatePlan, MonitorPlan, PairPlan, Plan, ReferenceRun, Task, Tolerances,
     TracePlan, TraceView, TrialPlan,

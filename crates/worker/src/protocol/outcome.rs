@@ -55,6 +55,8 @@ pub enum TaskOutcome {
     Traced(Traced),
     /// Of launches that the driver monitored.
     Monitored(Monitored),
+    /// Nothing: whoever judged the launches has it.
+    Served,
 }
 
 /// What was found out about a program.

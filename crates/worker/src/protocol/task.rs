@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::job::Launches;
 use super::outcome::{Counted, Evaluated, Monitored, Paired, TaskOutcome, Traced};
+use super::served::{JudgePlan, Judged};
 use warpgauge_measure::StopRule;
 use warpgauge_measure::paired::ComparePolicy;
 use warpgauge_model::CacheState;
@@ -24,6 +25,10 @@ pub enum Task {
     Trace(TracePlan),
     /// Launch it again and again while the driver monitors the GPU.
     Monitor(MonitorPlan),
+    /// Judge launches that other processes make.
+    Judge(Box<JudgePlan>),
+    /// Make launches that another process judges, for as long as it has any.
+    Serve,
 }
 
 impl Task {
@@ -35,6 +40,11 @@ impl Task {
             Task::Count(_) => TaskOutcome::Counted(Counted::default()),
             Task::Trace(_) => TaskOutcome::Traced(Traced::default()),
             Task::Monitor(_) => TaskOutcome::Monitored(Monitored::default()),
+            Task::Judge(plan) => match plan.task {
+                Judged::Evaluate(_) => TaskOutcome::Evaluated(Box::default()),
+                Judged::Pair(_) => TaskOutcome::Paired(Paired::default()),
+            },
+            Task::Serve => TaskOutcome::Served,
         }
     }
 
@@ -42,7 +52,10 @@ impl Task {
     pub fn has_references(&self) -> bool {
         match self {
             Task::Evaluate(plan) => !plan.checks.references.is_empty(),
-            Task::Pair(_) | Task::Count(_) | Task::Trace(_) | Task::Monitor(_) => false,
+            Task::Judge(plan) => plan.task.has_references(),
+            Task::Pair(_) | Task::Count(_) | Task::Trace(_) | Task::Monitor(_) | Task::Serve => {
+                false
+            }
         }
     }
 }

@@ -1,14 +1,16 @@
 //! Launches in batches, each prepared, timed and perhaps verified before the next.
 
 use super::inputs::{Inputs, Shown};
+use super::timed::Stage;
 use crate::child::buffers::{JobBuffer, Tools, restore_all};
 use crate::child::executor::{Executor, TimingAids};
 use crate::child::job::{JobResult, candidate, environment};
 use crate::child::loaded::LoadedProgram;
+use crate::protocol::TimedLaunch;
 use warpgauge_device::{
-    ClockReading, DeviceBuffer, DeviceError, Event, Staging, Stamp, clock_between,
+    ClockReading, DeviceError, EmulatorControl, Event, Staging, Stamp, Stream, clock_between,
 };
-use warpgauge_model::CacheState;
+use warpgauge_model::{CacheState, LaunchCounts};
 use warpgauge_validate::Filling;
 
 /// Most launches of one batch: there are so many pairs of events.
@@ -70,7 +72,6 @@ impl Judge for NoJudge {
 }
 
 /// What a batch yields.
-#[derive(Default)]
 pub(in crate::child) struct Batch {
     /// Time of each launch, milliseconds.
     pub samples_ms: Vec<f32>,
@@ -91,6 +92,25 @@ impl Rig<'_, '_> {
         arm.launch(self.buffers, tools.stream).map_err(candidate)?;
         tools.stream.synchronize().map_err(candidate)?;
         Ok(shown)
+    }
+
+    /// One launch for the emulator's counts of it.
+    pub(in crate::child) fn count_launch(
+        &mut self,
+        arm: &mut LoadedProgram,
+        emulator: EmulatorControl,
+    ) -> JobResult<Option<LaunchCounts>> {
+        let tools = self.executor.tools()?;
+        self.inputs.advance(self.buffers, tools)?;
+        restore_all(self.buffers, Filling::FIXED, tools).map_err(environment)?;
+        let counted = match arm.remote() {
+            Some(remote) => remote.count(tools.stream),
+            None => emulator.count(|| {
+                arm.launch(self.buffers, tools.stream)?;
+                tools.stream.synchronize()
+            }),
+        };
+        counted.map_err(candidate)
     }
 
     /// Runs `count` launches, each on restored buffers and with the kernel's variables as they were
@@ -117,12 +137,12 @@ impl Rig<'_, '_> {
         let stamps = [0, 1].map(|_| self.executor.stamp_staging());
         // Out of the executor for the time of the batch: the rest of it is borrowed beside them.
         let mut aids = self.executor.timing.take();
-        let stamps = self.launch_all(arm, count, (judge, memory), stamps, aids.as_mut());
+        let taken = self.launch_all(arm, count, (judge, memory), stamps, aids.as_mut());
         if let Some(aids) = &aids {
             aids.blocking_kernel.release();
         }
         self.executor.timing = aids;
-        self.collect(count, stamps?)
+        self.collect(taken?)
     }
 
     fn launch_all(
@@ -132,14 +152,10 @@ impl Rig<'_, '_> {
         (judge, memory): (&mut dyn Judge, Memory),
         stamps: [Option<Staging>; 2],
         mut aids: Option<&mut TimingAids>,
-    ) -> JobResult<Option<[Stamp; 2]>> {
+    ) -> JobResult<Taken> {
         let executor = &*self.executor;
         let tools = executor.tools()?;
         let (stream, support) = (tools.stream, tools.support);
-        let flush = match self.cache {
-            CacheState::Cold => executor.flush.as_ref(),
-            CacheState::Hot => None,
-        };
         let (first, last, pairs) = split(executor.events.events());
         first.record(stream).map_err(candidate)?;
         let [before, after] = stamps;
@@ -151,13 +167,13 @@ impl Rig<'_, '_> {
             taken.map_err(candidate)
         };
         let before = stamp(&aids, before)?;
-        for (index, [start, end]) in pairs.iter().take(count).enumerate() {
+        let mut samples_ms = Vec::with_capacity(count);
+        for (index, events) in pairs.iter().take(count).enumerate() {
             let shown = self.inputs.advance(self.buffers, tools)?;
             let filling = self.inputs.filling();
             let wiped = memory == Memory::Wiped;
-            self.queue(arm, tools, (filling, wiped), flush, [start, end], aids.as_deref_mut())
-                .map_err(candidate)?;
-            end.synchronize().map_err(candidate)?;
+            let ms = self.time(arm, tools, (filling, wiped), events, aids.as_deref_mut());
+            samples_ms.push(ms.map_err(candidate)?);
             if judge.takes(index) {
                 let audit = Audit { trial: index, shown, filling };
                 judge.verify(executor, self.buffers, audit)?;
@@ -165,62 +181,56 @@ impl Rig<'_, '_> {
         }
         let after = stamp(&aids, after)?;
         last.record(stream).map_err(candidate)?;
-        Ok(before.zip(after).map(<[Stamp; 2]>::from))
+        Ok(Taken { samples_ms, stamps: before.zip(after).map(<[Stamp; 2]>::from) })
     }
 
-    /// Queues one timed launch.
-    fn queue(
+    /// One timed launch, which has ended when this returns what it took: milliseconds.
+    fn time(
         &self,
         arm: &mut LoadedProgram,
         tools: Tools<'_>,
         (filling, wiped): (Filling, bool),
-        flush: Option<&DeviceBuffer>,
-        [start, end]: [&Event; 2],
-        mut aids: Option<&mut TimingAids>,
-    ) -> Result<(), DeviceError> {
-        let (stream, support) = (tools.stream, tools.support);
-        if wiped {
-            arm.forget(stream)?;
-            // Where all inputs move, shared memory holds nothing of use.
-            let all_move = self.inputs.are_all_moving(self.buffers);
-            if let (false, Some(aids)) = (all_move, &mut aids) {
-                aids.wipe.queue(stream)?;
-            }
-        }
+        [start, end]: &[Event; 2],
+        aids: Option<&mut TimingAids>,
+    ) -> Result<f32, DeviceError> {
         restore_all(self.buffers, filling, tools)?;
-        flush.map_or(Ok(()), |flush| flush.fill(0, stream))?;
-        if let Some(aids) = &mut aids {
-            // The blocking kernel right before the first event: after anything else, what the device
-            // does between the two is part of the time (0.5 µs after a fill). What is queued before
-            // the device stands there takes longer too (0.7 µs).
-            aids.blocking_kernel.launch(support, stream)?;
+        // Where all inputs move, shared memory holds nothing of use.
+        let wipe_shared = wiped && !self.inputs.are_all_moving(self.buffers);
+        let how = TimedLaunch { cache: self.cache, wipe_shared };
+        if let Some(remote) = arm.remote() {
+            if wiped {
+                remote.forget();
+            }
+            return remote.time(how, tools.stream);
         }
-        start.record(stream)?;
-        arm.launch(self.buffers, stream)?;
-        end.record(stream)?;
-        if let Some(aids) = &aids {
-            aids.blocking_kernel.release();
-        }
-        Ok(())
+        let flush = self.executor.flush.as_ref();
+        let mut stage = Stage { stream: tools.stream, support: tools.support, flush, aids };
+        let launch = |arm: &mut LoadedProgram, stream: &Stream| arm.launch(self.buffers, stream);
+        stage.queue(arm, wiped, how, [start, end], launch)?;
+        end.synchronize()?;
+        end.elapsed_ms_since(start)
     }
 
-    fn collect(&self, count: usize, stamps: Option<[Stamp; 2]>) -> JobResult<Batch> {
-        let (first, last, pairs) = split(self.executor.events.events());
+    fn collect(&self, Taken { samples_ms, stamps }: Taken) -> JobResult<Batch> {
+        let (first, last, _) = split(self.executor.events.events());
         last.synchronize().map_err(candidate)?;
-        let mut batch = Batch {
-            busy_ms: f64::from(last.elapsed_ms_since(first).map_err(candidate)?),
-            ..Batch::default()
+        let busy_ms = f64::from(last.elapsed_ms_since(first).map_err(candidate)?);
+        let clock = match stamps {
+            Some([before, after]) => {
+                let before = before.finish().map_err(environment)?;
+                let after = after.finish().map_err(environment)?;
+                clock_between(&before, &after)
+            }
+            None => None,
         };
-        for [start, end] in pairs.iter().take(count) {
-            batch.samples_ms.push(end.elapsed_ms_since(start).map_err(candidate)?);
-        }
-        if let Some([before, after]) = stamps {
-            let before = before.finish().map_err(environment)?;
-            let after = after.finish().map_err(environment)?;
-            batch.clock = clock_between(&before, &after);
-        }
-        Ok(batch)
+        Ok(Batch { samples_ms, busy_ms, clock })
     }
+}
+
+/// Launches of a batch, once the last is queued.
+struct Taken {
+    samples_ms: Vec<f32>,
+    stamps: Option<[Stamp; 2]>,
 }
 
 /// The first event, the last, and the pairs between.

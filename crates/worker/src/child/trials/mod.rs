@@ -14,10 +14,12 @@ use std::time::{Duration, Instant};
 
 mod batch;
 mod inputs;
+mod timed;
 
 use batch::Memory;
 pub(super) use batch::{Audit, BATCH, Judge, NoJudge, Rig};
 pub(super) use inputs::{Inputs, Shown, all_move, present};
+pub(super) use timed::Stage;
 
 use super::job::{JobResult, environment, timed};
 use super::loaded::LoadedProgram;

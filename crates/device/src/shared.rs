@@ -1,0 +1,72 @@
+//! Device memory that another process may open: CUDA IPC.
+//!
+//! A handle is for the whole block that the driver allocated, not for one buffer in it: small buffers
+//! share a block. Whoever exports memory to a process that must see nothing else allocates whole pages.
+
+use cudarc::driver::sys::{CUdeviceptr, CUipcMemHandle};
+use serde::{Deserialize, Serialize};
+
+use super::{Context, DeviceBuffer, DeviceError};
+
+/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, the only flag there is.
+const LAZY_PEER_ACCESS: u32 = 1;
+
+/// Leads another process on the same device to memory of this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryHandle(Vec<u8>);
+
+impl DeviceBuffer {
+    /// A handle of the block that the buffer lies in, which it must be alone in, from its begin.
+    ///
+    /// # Errors
+    /// The driver cannot share memory, or not this.
+    pub fn export(&self) -> Result<MemoryHandle, DeviceError> {
+        let mut handle = CUipcMemHandle { reserved: [0; 64] };
+        let api = self.context().api();
+        // SAFETY: the address is ours; the handle is written by the call.
+        let result = unsafe { (api.ipc_get_memory)(&mut handle, self.address()) };
+        api.check(result, "export device memory")?;
+        Ok(MemoryHandle(bytemuck::cast_slice(&handle.reserved).to_vec()))
+    }
+}
+
+/// Memory of another process, open in this one until it is dropped.
+pub struct ImportedMemory {
+    address: CUdeviceptr,
+    context: Context,
+}
+
+impl ImportedMemory {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// It is gone, or of this very process, or the driver cannot share memory.
+    pub fn open(context: &Context, handle: &MemoryHandle) -> Result<Self, DeviceError> {
+        const OPERATION: &str = "open device memory of another process";
+        let mut raw = CUipcMemHandle { reserved: [0; 64] };
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut raw.reserved);
+        if bytes.len() != handle.0.len() {
+            let code = warpgauge_model::FailureCode::InvalidHandle;
+            return Err(DeviceError::local(OPERATION, code, "the handle has another size"));
+        }
+        bytes.copy_from_slice(&handle.0);
+        let mut address: CUdeviceptr = 0;
+        // SAFETY: the context is current on this thread; the driver checks the handle.
+        let result =
+            unsafe { (context.api().ipc_open_memory)(&mut address, raw, LAZY_PEER_ACCESS) };
+        context.api().check(result, OPERATION)?;
+        Ok(Self { address, context: context.clone() })
+    }
+
+    /// Where it begins in this process.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+}
+
+impl Drop for ImportedMemory {
+    fn drop(&mut self) {
+        // SAFETY: opened by us, closed once. A failure means that the context is lost already.
+        let _ = unsafe { (self.context.api().ipc_close_memory)(self.address) };
+    }
+}

@@ -1,0 +1,78 @@
+//! Sockets handed to a worker through the one it has: whoever holds an end needs no name for it, and
+//! nobody else can connect.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+/// What travels beside the socket, since something must.
+const BYTE: u8 = b's';
+
+/// Hands a socket over. The other side must be told in a frame before, so that it looks for one.
+///
+/// # Errors
+/// The connection broke.
+pub(crate) async fn send(
+    stream: &tokio::net::UnixStream,
+    socket: BorrowedFd<'_>,
+) -> io::Result<()> {
+    let write = || {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let sockets = [socket];
+        // There is room for one.
+        ancillary.push(SendAncillaryMessage::ScmRights(&sockets));
+        sendmsg(stream, &[IoSlice::new(&[BYTE])], &mut ancillary, SendFlags::NOSIGNAL)
+            .map_err(io::Error::from)
+    };
+    stream.async_io(tokio::io::Interest::WRITABLE, write).await.map(drop)
+}
+
+/// Receives a socket; waits for it.
+///
+/// # Errors
+/// The connection broke, or something else came.
+pub(crate) fn receive(stream: &UnixStream) -> io::Result<OwnedFd> {
+    let mut byte = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(&mut byte)];
+    let got = recvmsg(stream.as_fd(), &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let handed = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut sockets) => sockets.next(),
+        _ => None,
+    });
+    let nothing = || io::Error::new(io::ErrorKind::InvalidData, "no socket came where one should");
+    handed.filter(|_| got.bytes == 1 && byte == [BYTE]).ok_or_else(nothing)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_gets_a_socket_can_talk_through_it() {
+        let (sender, receiver) = UnixStream::pair().unwrap();
+        let (near, mut far) = UnixStream::pair().unwrap();
+        sender.set_nonblocking(true).unwrap();
+        let mut sender = tokio::net::UnixStream::from_std(sender).unwrap();
+        send(&sender, near.as_fd()).await.unwrap();
+        drop(near);
+        let mut handed = UnixStream::from(receive(&receiver).unwrap());
+        handed.write_all(b"hello").unwrap();
+        let mut heard = [0; 5];
+        far.read_exact(&mut heard).unwrap();
+        assert_eq!(&heard, b"hello");
+        // A byte without a socket is none.
+        tokio::io::AsyncWriteExt::write_all(&mut sender, &[BYTE]).await.unwrap();
+        assert_eq!(receive(&receiver).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+}

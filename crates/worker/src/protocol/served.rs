@@ -1,0 +1,145 @@
+//! What a judge and the runners that it has launches made by say to each other.
+//!
+//! The judge owns buffers, inputs and expectations; a runner opens the buffers, has a stranger's code
+//! in its context, and makes one launch at a time when it is told to. Frames go over a pair of sockets
+//! that the server hands to both before their jobs; the judge speaks first, and each message has one
+//! answer.
+
+use serde::{Deserialize, Serialize};
+
+use super::job::Launches;
+use super::outcome::{Blame, RunFailure};
+use super::task::{EvaluatePlan, PairPlan};
+use warpgauge_device::{DeviceError, MemoryHandle};
+use warpgauge_model::{CacheState, FunctionFacts, LaunchCounts};
+
+/// A task whose every launch is made by a runner, and judged here.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct JudgePlan {
+    /// What to find out.
+    pub task: Judged,
+    /// Whether there is a runner of references beside that of the candidate, since they are no more
+    /// trusted. Its socket comes second.
+    pub has_reference: bool,
+}
+
+/// Tasks that can be judged from outside.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Judged {
+    /// Launch and verify; time if wanted.
+    Evaluate(Box<EvaluatePlan>),
+    /// Time the program and a rival side by side.
+    Pair(Box<PairPlan>),
+}
+
+impl Judged {
+    /// Whether kernels run beside the candidate.
+    pub fn has_references(&self) -> bool {
+        match self {
+            Judged::Evaluate(plan) => !plan.checks.references.is_empty(),
+            Judged::Pair(_) => true,
+        }
+    }
+}
+
+impl From<EvaluatePlan> for Judged {
+    fn from(plan: EvaluatePlan) -> Self {
+        Judged::Evaluate(Box::new(plan))
+    }
+}
+
+impl From<PairPlan> for Judged {
+    fn from(plan: PairPlan) -> Self {
+        Judged::Pair(Box::new(plan))
+    }
+}
+
+/// From a judge.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ToRunner {
+    /// Open these buffers in place of those before. Answered with `Done`.
+    Open {
+        /// In the order in which arguments name them.
+        buffers: Vec<LentBuffer>,
+        /// Whether the emulator is to check every access of the launches.
+        checked: bool,
+    },
+    /// Load a program on the buffers. Answered with `Loaded`.
+    Load {
+        /// What it launches.
+        launches: Launches,
+        /// Whether constants of its modules are put back too.
+        constants_too: bool,
+        /// Who is to blame where it cannot be loaded.
+        blame: Blame,
+    },
+    /// Launch a program, and wait for its end. Answered with `Launched`.
+    Launch {
+        /// Place among the programs loaded since the buffers were opened.
+        program: usize,
+        /// Whether variables of its modules are put back before.
+        forget: bool,
+        /// How.
+        how: LaunchHow,
+    },
+    /// Tell what the emulator found since the buffers were opened. Answered with `Report`.
+    Report,
+    /// Unload all programs and close all buffers. Answered with `Done`.
+    Close,
+}
+
+/// A buffer of the judge's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LentBuffer {
+    /// The block that it is alone in.
+    pub handle: MemoryHandle,
+    /// Where in it the content begins, bytes.
+    pub offset: u64,
+}
+
+/// How to launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LaunchHow {
+    /// And nothing else.
+    Plain,
+    /// Between two events.
+    Timed(TimedLaunch),
+    /// For the emulator's counts of it.
+    Counted,
+}
+
+/// What comes right before a timed launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimedLaunch {
+    /// State of L2.
+    pub cache: CacheState,
+    /// Whether shared memory of all multiprocessors is cleared.
+    pub wipe_shared: bool,
+}
+
+/// From a runner.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum FromRunner {
+    /// Done.
+    Done,
+    /// A program was loaded.
+    Loaded {
+        /// What the driver says of the kernel launched first.
+        facts: Option<FunctionFacts>,
+        /// Whether what its modules keep can be put back.
+        forgetful: bool,
+    },
+    /// A launch has ended.
+    Launched {
+        /// Time between the events, milliseconds; 0 without.
+        ms: f32,
+        /// What the emulator counted.
+        counts: Option<LaunchCounts>,
+    },
+    /// What the emulator found.
+    Report(Option<serde_json::Value>),
+    /// A launch or what came before it failed.
+    Failed(Box<DeviceError>),
+    /// Something else did.
+    Unable(Box<RunFailure>),
+}
