@@ -45,7 +45,7 @@ pub use memory::DeviceBuffer;
 pub use module::{Function, Module};
 pub use nvml::{GpuHealth, GpuMonitor, GpuSettings};
 pub use pinned::{PendingCopy, PinnedBuffer, PinnedPool, Staging};
-pub use shared::{ImportedMemory, MemoryHandle};
+pub use shared::MemoryHandle;
 pub use snapshot::VariableSnapshot;
 pub use stamps::{ClockReading, Stamp, Stamps, clock_between};
 pub use stdio::flush_c_streams;

@@ -18,6 +18,8 @@ pub struct DeviceBuffer {
     context: Context,
     /// Known to hold nothing but zeros, with no work queued that could change it.
     clean: bool,
+    /// Whether it is another process', which frees it.
+    imported: bool,
 }
 
 impl DeviceBuffer {
@@ -35,8 +37,13 @@ impl DeviceBuffer {
                 "more than this machine can address",
             ));
         };
-        let buffer =
-            |address| Self { address, bytes: size, context: context.clone(), clean: false };
+        let buffer = |address| Self {
+            address,
+            bytes: size,
+            context: context.clone(),
+            clean: false,
+            imported: false,
+        };
         if let Some(address) = context.reserve().take(size.max(1)) {
             return Ok(buffer(address));
         }
@@ -67,6 +74,15 @@ impl DeviceBuffer {
     /// device must have finished all work.
     pub fn retire_clean(mut self) {
         self.clean = true;
+    }
+
+    pub(super) fn imported(address: CUdeviceptr, bytes: usize, context: &Context) -> Self {
+        Self { address, bytes, context: context.clone(), clean: false, imported: true }
+    }
+
+    /// Whether another process allocated it, and will free it.
+    pub fn is_imported(&self) -> bool {
+        self.imported
     }
 
     pub(super) fn context(&self) -> &Context {
@@ -257,6 +273,11 @@ impl DeviceBuffer {
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         let size = self.bytes.max(1);
+        if self.imported {
+            // SAFETY: opened by us, closed once. A failure means that the context is lost already.
+            let _ = unsafe { (self.context.api().ipc_close_memory)(self.address) };
+            return;
+        }
         if self.clean {
             let gone = self.context.reserve().put((self.address, size));
             release(&self.context, gone);

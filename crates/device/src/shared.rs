@@ -7,6 +7,7 @@ use cudarc::driver::sys::{CUdeviceptr, CUipcMemHandle};
 use serde::{Deserialize, Serialize};
 
 use super::{Context, DeviceBuffer, DeviceError};
+use warpgauge_model::FailureCode;
 
 /// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, the only flag there is.
 const LAZY_PEER_ACCESS: u32 = 1;
@@ -28,45 +29,31 @@ impl DeviceBuffer {
         api.check(result, "export device memory")?;
         Ok(MemoryHandle(bytemuck::cast_slice(&handle.reserved).to_vec()))
     }
-}
 
-/// Memory of another process, open in this one until it is dropped.
-pub struct ImportedMemory {
-    address: CUdeviceptr,
-    context: Context,
-}
-
-impl ImportedMemory {
-    /// Opens it.
+    /// Opens memory of another process, `bytes` of it: a whole block, which is closed and not freed when
+    /// this is dropped.
     ///
     /// # Errors
     /// It is gone, or of this very process, or the driver cannot share memory.
-    pub fn open(context: &Context, handle: &MemoryHandle) -> Result<Self, DeviceError> {
+    pub fn import(
+        context: &Context,
+        handle: &MemoryHandle,
+        bytes: u64,
+    ) -> Result<Self, DeviceError> {
         const OPERATION: &str = "open device memory of another process";
+        let wrong = |text: &str| DeviceError::local(OPERATION, FailureCode::InvalidHandle, text);
         let mut raw = CUipcMemHandle { reserved: [0; 64] };
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut raw.reserved);
-        if bytes.len() != handle.0.len() {
-            let code = warpgauge_model::FailureCode::InvalidHandle;
-            return Err(DeviceError::local(OPERATION, code, "the handle has another size"));
+        let target: &mut [u8] = bytemuck::cast_slice_mut(&mut raw.reserved);
+        if target.len() != handle.0.len() {
+            return Err(wrong("the handle has another size"));
         }
-        bytes.copy_from_slice(&handle.0);
+        target.copy_from_slice(&handle.0);
+        let bytes = usize::try_from(bytes).map_err(|_| wrong("more than can be addressed"))?;
         let mut address: CUdeviceptr = 0;
         // SAFETY: the context is current on this thread; the driver checks the handle.
         let result =
             unsafe { (context.api().ipc_open_memory)(&mut address, raw, LAZY_PEER_ACCESS) };
         context.api().check(result, OPERATION)?;
-        Ok(Self { address, context: context.clone() })
-    }
-
-    /// Where it begins in this process.
-    pub fn address(&self) -> u64 {
-        self.address
-    }
-}
-
-impl Drop for ImportedMemory {
-    fn drop(&mut self) {
-        // SAFETY: opened by us, closed once. A failure means that the context is lost already.
-        let _ = unsafe { (self.context.api().ipc_close_memory)(self.address) };
+        Ok(Self::imported(address, bytes, context))
     }
 }

@@ -26,6 +26,9 @@ use warpgauge_worker::queue::Need;
 /// of its launches' work passes less than once in 1000 times, 0.9⁶⁶ < 0.001.
 pub(super) const AUDITS: u32 = 66;
 
+/// Timed launches that a process apart judges, whose times must agree with those of the others.
+const SEALED: u32 = 5;
+
 /// What is written to see whether there is room: not even that, and the disk is full.
 const PROBE_BYTES: usize = 16 << 10;
 
@@ -193,6 +196,7 @@ impl LocalExecutor {
             cache: measure.cache,
             fresh_inputs: measure.inputs == InputChoice::Fresh,
             audits: AUDITS,
+            sealed: SEALED,
         }
     }
 
@@ -235,7 +239,17 @@ impl LocalExecutor {
     ) -> RunOutcome<Evaluated> {
         // A GPU is checked in runs of their own; this one keeps its own guards.
         run.task.sanitize &= lease.device().kind == DeviceKind::Emulator;
-        self.run_task(job, request, run, lease).await
+        let checked = !run.task.checks.tolerances.is_empty() && !run.task.sanitize;
+        if request.isolation == Isolation::Sealed || run.task.trials.is_none() || !checked {
+            if let Some(trials) = &mut run.task.trials {
+                trials.sealed = 0;
+            }
+            return self.run_task(job, request, run, lease).await;
+        }
+        job.stage(JobStage::Running);
+        let timeout = Duration::from_secs_f64(request.timeout);
+        let fresh = request.isolation == Isolation::Fresh;
+        lease.run_shared(run, timeout, fresh, &|event| job.on_run(event)).await
     }
 
     /// Runs a task on a leased device, as long as the request allows.

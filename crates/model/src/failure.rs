@@ -101,6 +101,8 @@ codes! {
         Timeout = "timeout",
         /// The worker process ended.
         WorkerDied = "worker_died",
+        /// The process that judges sealed launches gave no verdict.
+        JudgeLost = "judge_lost",
         /// No worker could be started.
         WorkerUnavailable = "worker_unavailable",
         /// The server shut down.

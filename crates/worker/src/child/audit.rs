@@ -75,7 +75,7 @@ impl Oracle<'_, '_> {
         }
         let mut compared = Vec::new();
         for (index, reference) in checks.references.iter().enumerate() {
-            self.queue_reference(executor, buffers, index, reference)?;
+            self.queue_reference(executor, buffers, index)?;
             for output in &reference.outputs {
                 let place = kept.places.iter().find(|(index, _)| index == output);
                 let (Some((_, at)), Some(tolerance)) = (place, checks.tolerances.of(*output))

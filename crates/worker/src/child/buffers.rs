@@ -202,6 +202,34 @@ impl<'job> JobBuffer<'job> {
         })
     }
 
+    /// The buffer of another process, which has written bands and content. `guard`: what the bands hold.
+    pub(super) fn borrow(
+        spec: &'job BufferSpec,
+        lent: &LentBuffer,
+        guard: u8,
+        tools: Tools<'_>,
+    ) -> JobResult<Self> {
+        let bytes = bytes_of(spec)?;
+        let memory = DeviceBuffer::import(tools.context, &lent.handle, lent.bytes);
+        let back = lent.offset.checked_add(bytes).and_then(|end| lent.bytes.checked_sub(end));
+        let back = back.ok_or_else(|| {
+            let text = format!("{} was lent with too few bytes", spec.name);
+            Failed::new(FailureCode::InternalError, text, Blame::Environment)
+        })?;
+        Ok(Self {
+            spec,
+            memory: memory.map_err(environment)?,
+            front: lent.offset as usize,
+            back: back as usize,
+            guard,
+            bytes: bytes as usize,
+            copy: None,
+            source: Source::new(spec, bytes, tools.kind, Seed::Contract)?,
+            seed: Seed::Contract,
+            filled: true,
+        })
+    }
+
     /// What a kernel is given.
     pub(super) fn address(&self) -> u64 {
         self.memory.address() + self.front as u64
@@ -220,7 +248,8 @@ impl<'job> JobBuffer<'job> {
     /// What another process needs to open it. It gets the bands beside it too, and nothing else, if the
     /// buffer has whole pages.
     pub(super) fn lend(&self) -> Result<LentBuffer, DeviceError> {
-        Ok(LentBuffer { handle: self.memory.export()?, offset: self.front as u64 })
+        let bytes = self.memory.len() as u64;
+        Ok(LentBuffer { handle: self.memory.export()?, bytes, offset: self.front as u64 })
     }
 
     /// Whether other random numbers would serve as well.
@@ -405,9 +434,11 @@ impl<'job> JobBuffer<'job> {
         })
     }
 
-    /// Gives up what refers to the job and keeps the device memory, for scrubbing.
+    /// Gives up what refers to the job and keeps the device memory, for scrubbing. What is another
+    /// process' is closed.
     pub(super) fn into_memory(self) -> impl Iterator<Item = DeviceBuffer> {
-        [Some(self.memory), self.copy].into_iter().flatten()
+        let own = Some(self.memory).filter(|memory| !memory.is_imported());
+        [own, self.copy].into_iter().flatten()
     }
 }
 

@@ -6,10 +6,11 @@ use std::path::Path;
 use super::buffers::{Use, allocate_all};
 use super::captured;
 use super::explained;
-use super::intact::nothing_else_touched;
+use super::intact::{guards_intact, nothing_else_touched};
 use super::job::{JobResult, Run, environment, timed};
 use super::loaded::{LoadedProgram, Restored};
 use super::trials::{self, Inputs, Rig, Shown, all_move};
+use super::turns::Turns;
 use super::verify::Oracle;
 use crate::protocol::{Blame, EvaluatePlan, Evaluated, FromWorker};
 use warpgauge_model::{CacheState, LaunchCounts, WorkerTimings};
@@ -23,7 +24,7 @@ pub(super) fn run(
     told: &mut Evaluated,
 ) -> JobResult<()> {
     run.executor.arm_checks(plan.sanitize)?;
-    allocate_and_fill(run, plan)?;
+    let turns = allocate(run, plan)?;
     let Run { executor, job, link, outcome, residue, buffers } = run;
     let launches = &job.program.launches;
     let inputs = Inputs::new(buffers, may_move(plan));
@@ -37,6 +38,7 @@ pub(super) fn run(
         cache: plan.trials.as_ref().map_or(CacheState::Hot, |trials| trials.cache),
         executor,
         buffers,
+        turns,
     };
     // A server that is gone is noticed by the watchdog.
     let _ = link.send(&FromWorker::Started);
@@ -47,6 +49,7 @@ pub(super) fn run(
     let directory = &job.directory;
     let judged = judge(&mut rig, plan, &mut program, (&mut oracle, directory), timings, told);
     told.audits = oracle.audits.clone();
+    told.sealed.launches = rig.turns.take().map_or_else(Vec::new, |turns| turns.taken);
     oracle.retire();
     program.retire(residue);
     told.emulator_report = match &executor.runners {
@@ -173,9 +176,13 @@ fn measure(
     told.settings = rig.executor.settings.clone();
     told.empty_launch_ms = measured.empty_launch_ms;
     // Of the launches that were not verified one may have reached beyond its outputs.
-    let Rig { executor, buffers, .. } = rig;
+    let Rig { executor, buffers, turns, .. } = rig;
+    let looked_at = turns.as_ref().is_some_and(|turns| turns.was_last);
     timed(&mut timings.verify_ms, || {
-        oracle.aside(executor, |_| nothing_else_touched(executor, buffers))
+        oracle.aside(executor, |_| match looked_at {
+            true => guards_intact(executor, buffers),
+            false => nothing_else_touched(executor, buffers),
+        })
     })
 }
 
@@ -204,7 +211,7 @@ fn is_proven(plan: &EvaluatePlan) -> bool {
 }
 
 /// Whether other random inputs would serve as well: what is expected must then be computed.
-fn may_move(plan: &EvaluatePlan) -> bool {
+pub(super) fn may_move(plan: &EvaluatePlan) -> bool {
     let fresh = plan.trials.as_ref().is_none_or(|trials| trials.fresh_inputs);
     fresh && plan.checks.files.is_empty() && !plan.sanitize
 }
@@ -224,7 +231,21 @@ fn count_launch(
     Ok(counts)
 }
 
-fn allocate_and_fill(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<()> {
+/// Buffers of its own, or those of the process that judges some of the launches.
+fn allocate(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<Option<Turns>> {
+    let shared = plan.trials.as_ref().is_some_and(|trials| trials.sealed > 0);
+    // A judge seals every launch.
+    if !shared || run.executor.runners.is_some() {
+        return allocate_and_fill(run, plan).map(|()| None);
+    }
+    let Run { executor, job, link, outcome, buffers, .. } = run;
+    let tools = executor.tools()?;
+    timed(&mut outcome.timings.h2d_ms, || {
+        Turns::open(link, &job.program.buffers, tools, buffers).map(Some)
+    })
+}
+
+pub(super) fn allocate_and_fill(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<()> {
     let Run { executor, job, outcome, buffers, .. } = run;
     let tools = executor.tools()?;
     let usage = Use {

@@ -8,7 +8,7 @@ use super::executor::Executor;
 use super::link::Link;
 use super::runner::Runners;
 use super::scrub::Residue;
-use super::{counters, emulated, evaluate, monitored, paired, served, traced};
+use super::{counters, emulated, evaluate, monitored, paired, sealed, served, traced};
 use crate::protocol::{
     Blame, Counted, Evaluated, Job, JudgePlan, Judged, Monitored, Paired, RunFailure, RunOutcome,
     Task, TaskOutcome, Traced,
@@ -140,6 +140,11 @@ fn judged(run: &mut Run<'_, '_>, plan: &JudgePlan) -> (JobResult<()>, TaskOutcom
         Judged::Evaluate(plan) => {
             let mut told = Evaluated::default();
             let result = connected.and_then(|()| evaluate::run(run, plan, &mut told));
+            (result, TaskOutcome::Evaluated(Box::new(told)))
+        }
+        Judged::Share(plan) => {
+            let mut told = Evaluated::default();
+            let result = connected.and_then(|()| sealed::run(run, plan, &mut told));
             (result, TaskOutcome::Evaluated(Box::new(told)))
         }
         Judged::Pair(plan) => {

@@ -74,8 +74,8 @@ impl LoadedProgram {
     ) -> JobResult<Self> {
         if let Some(runners) = &executor.runners {
             let runner = runners.of(blame)?;
-            let (program, facts) =
-                RemoteProgram::load(runner, launches, buffers, (blame, restored))?;
+            let how = (blame, restored, executor.guard_byte());
+            let (program, facts) = RemoteProgram::load(runner, launches, buffers, how)?;
             return Ok(Self { place: Place::There(program), facts });
         }
         let address = |index: usize| buffers.get(index).map(JobBuffer::address);
@@ -136,6 +136,11 @@ impl LoadedProgram {
         let (launches, facts) =
             bind(executor, launches, &address, residue, (Blame::Candidate, &mut |_, _| Ok(())))?;
         Ok(Self { place: Place::Here { launches, variables: None }, facts })
+    }
+
+    /// A program that another process has loaded.
+    pub(super) fn elsewhere(program: RemoteProgram) -> Self {
+        Self { place: Place::There(program), facts: None }
     }
 
     /// A kernel that does nothing.

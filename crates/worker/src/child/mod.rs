@@ -25,11 +25,13 @@ mod planning;
 mod printed;
 mod runner;
 mod scrub;
+mod sealed;
 mod secret;
 mod served;
 mod session;
 mod traced;
 mod trials;
+mod turns;
 mod verify;
 
 use std::ffi::OsString;

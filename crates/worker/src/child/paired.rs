@@ -117,7 +117,8 @@ impl Block<'_> {
             a = load(&program.launches, (Blame::Reference, restored))?;
         }
         self.timings.load_ms += began.elapsed().as_secs_f64() * 1e3;
-        let mut rig = Rig { executor: &mut *self.executor, buffers, inputs, cache: plan.cache };
+        let executor = &mut *self.executor;
+        let mut rig = Rig { executor, buffers, inputs, cache: plan.cache, turns: None };
         let began = Instant::now();
         let taken = slots(&mut rig, &mut a, &mut b, plan, self.index, self.secret);
         self.timings.execute_ms += began.elapsed().as_secs_f64() * 1e3;

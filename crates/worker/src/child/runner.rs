@@ -11,7 +11,7 @@ use super::buffers::JobBuffer;
 use super::job::{Failed, JobResult, environment};
 use super::link::Link;
 use super::loaded::Restored;
-use crate::frame;
+use crate::frame::{self, FrameError};
 use crate::protocol::{Blame, FromRunner, LaunchHow, Launches, RunFailure, TimedLaunch, ToRunner};
 use warpgauge_device::{DeviceError, Stream};
 use warpgauge_model::{FailureCode, FunctionFacts, LaunchCounts};
@@ -105,29 +105,42 @@ impl Runner {
             }
             Ok(FromRunner::Unable(failure)) => Err(Refusal::Other(*failure)),
             Ok(answer) => Ok(answer),
-            Err(error) => {
-                let text = format!("the process that runs it has ended ({error})");
-                let code = FailureCode::WorkerDied;
-                Err(Refusal::Device(DeviceError::local("run the kernel", code, text)))
-            }
+            Err(error) => Err(ended(&error)),
         }
     }
 
     /// Has it open the buffers, if it has not.
-    fn lend(&mut self, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
+    pub(super) fn lend(&mut self, buffers: &[JobBuffer<'_>], guard: u8) -> JobResult<()> {
         let lent = buffers.iter().map(JobBuffer::block).collect();
         if self.programs > 0 && self.lent == lent {
             return Ok(());
         }
         let handles = buffers.iter().map(|buffer| buffer.lend().map_err(environment));
         let buffers = handles.collect::<JobResult<_>>()?;
-        let message = ToRunner::Open { buffers, checked: self.checked };
+        let message = ToRunner::Open { buffers, guard, checked: self.checked };
         match self.ask(&message).map_err(|refusal| refusal.failed(Blame::Environment))? {
             FromRunner::Done => {}
             other => return Err(out_of_turn(&other).failed(Blame::Environment)),
         }
         (self.lent, self.programs) = (lent, 0);
         Ok(())
+    }
+
+    /// Waits for a launch that it hands over, if it makes launches of its own too. `false`: it has no
+    /// more.
+    pub(super) fn next_turn(&mut self) -> JobResult<bool> {
+        match frame::read::<FromRunner>(&mut self.stream) {
+            Ok(FromRunner::Turn) => Ok(true),
+            Ok(other) => Err(out_of_turn(&other).failed(Blame::Environment)),
+            // What it ended with, it tells by itself.
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// The launch that was handed over is judged.
+    pub(super) fn yield_turn(&mut self) -> JobResult<()> {
+        frame::write(&mut self.stream, &ToRunner::Yield)
+            .map_err(|error| ended(&error).failed(Blame::Environment))
     }
 
     /// Has it give up programs and buffers.
@@ -138,6 +151,11 @@ impl Runner {
             (self.lent, self.programs) = (Vec::new(), 0);
         }
     }
+}
+
+fn ended(error: &FrameError) -> Refusal {
+    let text = format!("the process that runs it has ended ({error})");
+    Refusal::Device(DeviceError::local("run the kernel", FailureCode::WorkerDied, text))
 }
 
 fn out_of_turn(answer: &FromRunner) -> Refusal {
@@ -164,10 +182,10 @@ impl RemoteProgram {
         runner: &Rc<RefCell<Runner>>,
         launches: &Launches,
         buffers: &[JobBuffer<'_>],
-        (blame, restored): (Blame, Restored),
+        (blame, restored, guard): (Blame, Restored, u8),
     ) -> JobResult<(Self, Option<FunctionFacts>)> {
         let mut asked = runner.borrow_mut();
-        asked.lend(buffers)?;
+        asked.lend(buffers, guard)?;
         let constants_too = restored == Restored::ConstantsToo;
         let index = asked.programs;
         // Even if it fails there is something to be closed.
@@ -187,6 +205,12 @@ impl RemoteProgram {
                 Err(refusal.failed(blame))
             }
         }
+    }
+
+    /// The program of a process that makes launches of its own too, and has loaded it itself.
+    pub(super) fn of_another(runner: &Rc<RefCell<Runner>>) -> Self {
+        // What its modules keep it puts back as far as it can, and says so.
+        Self { runner: Rc::clone(runner), index: 0, forgetful: true, forgets: false }
     }
 
     /// Launches once all that is queued here has ended, and waits for the end.

@@ -11,7 +11,7 @@ use super::scrub::Residue;
 use super::trials::Stage;
 use crate::frame::{self, FrameError};
 use crate::protocol::{Blame, FromRunner, LaunchHow, Launches, LentBuffer, TimedLaunch, ToRunner};
-use warpgauge_device::{DeviceError, ImportedMemory};
+use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::{FailureCode, LaunchCounts};
 
 /// Serves the judge whose socket was handed over, until it closes the connection or the context is lost.
@@ -60,7 +60,7 @@ impl From<Failed> for Refused {
 struct Served<'a> {
     executor: &'a mut Executor,
     residue: &'a mut Residue,
-    memory: Vec<ImportedMemory>,
+    memory: Vec<DeviceBuffer>,
     /// Of the buffers.
     addresses: Vec<u64>,
     programs: Vec<LoadedProgram>,
@@ -97,7 +97,7 @@ impl Served<'_> {
 
     fn answer(&mut self, message: ToRunner) -> Result<FromRunner, Refused> {
         match message {
-            ToRunner::Open { buffers, checked } => {
+            ToRunner::Open { buffers, checked, .. } => {
                 self.close()?;
                 self.open(&buffers)?;
                 self.executor.arm_checks(checked)?;
@@ -118,12 +118,18 @@ impl Served<'_> {
                 self.close()?;
                 Ok(FromRunner::Done)
             }
+            ToRunner::Yield => {
+                let text =
+                    "a judge yields to a process that makes no launches of its own".to_owned();
+                Err(Failed::new(FailureCode::InternalError, text, Blame::Environment).into())
+            }
         }
     }
 
     fn open(&mut self, buffers: &[LentBuffer]) -> Result<(), DeviceError> {
         for buffer in buffers {
-            let memory = ImportedMemory::open(&self.executor.context, &buffer.handle)?;
+            let (handle, bytes) = (&buffer.handle, buffer.bytes);
+            let memory = DeviceBuffer::import(&self.executor.context, handle, bytes)?;
             self.addresses.push(memory.address() + buffer.offset);
             self.memory.push(memory);
         }

@@ -17,9 +17,7 @@ use super::link::Link;
 use super::loaded::{LoadedProgram, Restored};
 use super::scrub::Residue;
 use super::trials::{Audit, Judge, Phase, Referee, Shown, present};
-use crate::protocol::{
-    AuditFacts, Blame, Checks, EvaluatePlan, FromWorker, OutputCheck, ReferenceRun,
-};
+use crate::protocol::{AuditFacts, Blame, Checks, EvaluatePlan, FromWorker, OutputCheck};
 use warpgauge_device::{DeviceBuffer, MappedFile, Staging};
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{Comparison, Filling, Reason, ReasonCode, ResolvedTolerance, Trace};
@@ -179,7 +177,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
             present(shown, buffers, executor.tools()?)?;
         }
         for (index, reference) in checks.references.iter().enumerate() {
-            self.run_reference(executor, buffers, index, reference)?;
+            self.run_reference(executor, buffers, index)?;
             for &buffer in &reference.outputs {
                 let content = computed(executor, buffers, buffer)?;
                 expected.push((buffer, Expected::Computed(content)));
@@ -188,15 +186,39 @@ impl<'a, 'l> Oracle<'a, 'l> {
         Ok(expected)
     }
 
+    /// Loads the reference kernels, ahead of their first use.
+    pub(super) fn load_references(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+    ) -> JobResult<()> {
+        for index in self.references.len()..self.checks.references.len() {
+            self.load_reference(executor, buffers, index)?;
+        }
+        Ok(())
+    }
+
+    fn load_reference(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        index: usize,
+    ) -> JobResult<()> {
+        let launches = &self.checks.references[index].launches;
+        let how = (Blame::Reference, Restored::ConstantsToo);
+        let arm = LoadedProgram::load(executor, launches, buffers, self.residue, how)?;
+        self.references.push(arm);
+        Ok(())
+    }
+
     /// Runs a reference kernel on what the buffers show, and waits for it.
     pub(super) fn run_reference(
         &mut self,
         executor: &Executor,
         buffers: &[JobBuffer<'_>],
         index: usize,
-        reference: &ReferenceRun,
     ) -> JobResult<()> {
-        self.queue_reference(executor, buffers, index, reference)?;
+        self.queue_reference(executor, buffers, index)?;
         executor.stream.synchronize().map_err(|error| Failed::device(error, Blame::Reference))
     }
 
@@ -207,14 +229,10 @@ impl<'a, 'l> Oracle<'a, 'l> {
         executor: &Executor,
         buffers: &[JobBuffer<'_>],
         index: usize,
-        reference: &ReferenceRun,
     ) -> JobResult<()> {
         let blame = Blame::Reference;
         if index == self.references.len() {
-            let how = (blame, Restored::ConstantsToo);
-            let arm =
-                LoadedProgram::load(executor, &reference.launches, buffers, self.residue, how)?;
-            self.references.push(arm);
+            self.load_reference(executor, buffers, index)?;
         }
         launch_reference(executor, &mut self.references[index], buffers)?;
         let rewritten = rewrite_inputs(buffers, executor.tools()?);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::answer::{Answer, outcome_of};
 use super::one_shot::{self, OneShot, OneShotEnd};
 use super::process::Worker;
+use super::sealed::Court;
 use super::slot::Work;
 use super::{Fleet, Grant, RunEvent};
 use crate::protocol::{Blame, Job, Plan, RunFailure, RunOutcome};
@@ -22,6 +23,8 @@ pub struct Lease {
     pub(super) slot: usize,
     /// `None` after it was lost.
     pub(super) worker: Option<Worker>,
+    /// Those that judged its last job, which have yet to clean up.
+    pub(super) court: Option<Court>,
     device: DeviceInfo,
     queued: Duration,
     since: Instant,
@@ -32,7 +35,15 @@ impl Lease {
         let device = grant.worker.device().clone();
         let Grant { slot, worker } = grant;
         telemetry().leased(device.ordinal, queued);
-        Self { fleet, slot, worker: Some(worker), device, queued, since: Instant::now() }
+        Self {
+            fleet,
+            slot,
+            worker: Some(worker),
+            court: None,
+            device,
+            queued,
+            since: Instant::now(),
+        }
     }
 
     /// The device.
@@ -186,7 +197,7 @@ impl Lease {
     }
 
     /// Drops the worker, which kills it if it lives, and has another one started.
-    fn lose(&mut self) {
+    pub(super) fn lose(&mut self) {
         if self.worker.take().is_some() {
             self.fleet.lock().slots[self.slot].lost_one();
         }
@@ -197,25 +208,33 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let held = self.since.elapsed();
         let (fleet, slot) = (Arc::clone(&self.fleet), self.slot);
-        match self.worker.take() {
-            Some(mut worker) if worker.is_scrubbing() => {
-                // The device is busy until it is scrubbed.
-                fleet.lock().slots[slot].set_work(Work::CleanUp);
-                let runtime = fleet.runtime.clone();
-                runtime.spawn(async move {
-                    let settled = worker.settle().await;
-                    if let Err(reason) = &settled {
-                        tracing::info!(device = worker.device().ordinal, %reason, "a worker is replaced");
-                    }
-                    fleet.give_back(slot, Some(worker).filter(|_| settled.is_ok()), true, held);
-                });
-            }
-            Some(mut worker) => {
-                let usable = worker.is_idle();
-                fleet.give_back(slot, Some(worker).filter(|_| usable), true, held);
-            }
-            None => fleet.give_back(slot, None, false, held),
+        let (mut worker, court) = (self.worker.take(), self.court.take());
+        let had_worker = worker.is_some();
+        if court.is_none() && !worker.as_ref().is_some_and(Worker::is_scrubbing) {
+            let usable = worker.as_mut().is_some_and(Worker::is_idle);
+            fleet.give_back(slot, worker.filter(|_| usable), had_worker, held);
+            return;
         }
+        // The device is busy until it is scrubbed.
+        fleet.lock().slots[slot].set_work(Work::CleanUp);
+        let runtime = fleet.runtime.clone();
+        runtime.spawn(async move {
+            let settle = async {
+                let worker = worker.as_mut()?;
+                let settled = worker.settle().await;
+                if let Err(reason) = &settled {
+                    tracing::info!(device = worker.device().ordinal, %reason, "a worker is replaced");
+                }
+                settled.ok()
+            };
+            let close = async {
+                if let Some(court) = court {
+                    court.close(&fleet, slot).await;
+                }
+            };
+            let (settled, ()) = tokio::join!(settle, close);
+            fleet.give_back(slot, worker.filter(|_| settled.is_some()), had_worker, held);
+        });
     }
 }
 

@@ -5,19 +5,23 @@
 //! reaches of the judge's memory the buffers alone, and those between its own launches only. The judge
 //! decides: where it ends without a verdict there is none.
 
+use std::future::Future;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::aide::Aide;
+use super::aide::{Aide, Place};
 use super::answer::{Answer, outcome_of};
 use super::kind::WorkerKind;
 use super::lease::{Lease, unavailable};
 use super::process::{StartPlan, Worker};
 use super::slot::Slot;
 use super::{Fleet, RunEvent};
-use crate::protocol::{Blame, Job, JudgePlan, Judged, Plan, RunFailure, RunOutcome, Task};
+use crate::protocol::{
+    Blame, EvaluatePlan, Evaluated, Job, JudgePlan, Judged, Plan, RunFailure, RunOutcome,
+    SealedFacts, Task,
+};
 use warpgauge_model::FailureCode;
 
 /// Longest time that a runner takes to end once its judge has ended.
@@ -39,8 +43,8 @@ fn reference_of(slot: &mut Slot) -> &mut Aide {
 }
 
 impl Lease {
-    /// Runs a job whose launches are made by processes apart from the one that judges them. Limits and
-    /// failures are as for [`Lease::run`].
+    /// Runs a job whose launches are all made by processes apart from the one that judges them. Limits
+    /// and failures are as for [`Lease::run`].
     pub async fn run_sealed<P: Plan + Into<Judged>>(
         &mut self,
         job: Job<P>,
@@ -48,129 +52,292 @@ impl Lease {
         on_event: &(dyn Fn(RunEvent) + Send + Sync),
     ) -> RunOutcome<P::Told> {
         let Job { id, directory, program, task } = job;
-        let task: Judged = task.into();
-        let job = Job { id, directory, program, task };
-        outcome_of::<P>(self.run_sealed_any(job, time_limit, on_event).await)
+        let judged = Job { id, directory, program, task: task.into() };
+        outcome_of::<P>(self.sealed(judged, time_limit, on_event).await)
     }
 
-    async fn run_sealed_any(
+    async fn sealed(
         &mut self,
         job: Job<Judged>,
         time_limit: Duration,
         on_event: &(dyn Fn(RunEvent) + Send + Sync),
     ) -> Answer {
         self.make_ready(false).await?;
-        let (fleet, slot) = (std::sync::Arc::clone(&self.fleet), self.slot);
-        let references = job.task.has_references();
-        // Side by side: each takes a third of a second where it has to be started.
+        let mut court = self.convene(job.task.has_references()).await.map_err(no_judge)?;
+        let candidate = self.worker.as_mut().ok_or_else(unavailable)?;
+        let stop = self.fleet.stop.subscribe();
+        let answer = court.judge_all(candidate, job, stop, (time_limit, on_event)).await;
+        self.court = Some(court);
+        self.replace_lost().await;
+        answer
+    }
+
+    /// Runs an evaluation in which a process apart judges some of the timed launches, chosen at random.
+    /// Where there can be none, the outcome says why, and all launches are judged as by [`Lease::run`].
+    pub async fn run_shared(
+        &mut self,
+        mut job: Job<EvaluatePlan>,
+        time_limit: Duration,
+        fresh: bool,
+        on_event: &(dyn Fn(RunEvent) + Send + Sync),
+    ) -> RunOutcome<Evaluated> {
+        let reason = match self.shared(&job, time_limit, fresh, on_event).await {
+            Ok(outcome) => return outcome,
+            Err(reason) => reason,
+        };
+        tracing::warn!(device = self.device().ordinal, %reason, "no launch can be sealed");
+        if let Some(trials) = &mut job.task.trials {
+            trials.sealed = 0;
+        }
+        let mut outcome = self.run(job, time_limit, fresh, on_event).await;
+        outcome.told.sealed = SealedFacts::unavailable(reason);
+        outcome
+    }
+
+    /// The error is why no launch can be sealed.
+    async fn shared(
+        &mut self,
+        job: &Job<EvaluatePlan>,
+        time_limit: Duration,
+        fresh: bool,
+        on_event: &(dyn Fn(RunEvent) + Send + Sync),
+    ) -> Result<RunOutcome<Evaluated>, String> {
+        if let Err(failure) = self.make_ready(fresh).await {
+            return Ok(failure.into());
+        }
+        let mut court = self.convene(!job.task.checks.references.is_empty()).await?;
+        let Some(candidate) = self.worker.as_mut() else { return Ok(unavailable().into()) };
+        let stop = self.fleet.stop.subscribe();
+        let heard = court.judge_some(candidate, job, stop, (time_limit, on_event)).await;
+        self.court = Some(court);
+        if fresh && self.worker.as_mut().is_some_and(Worker::is_usable) {
+            self.lose();
+        }
+        self.replace_lost().await;
+        heard
+    }
+
+    /// The workers that judge; the error is why there are none.
+    async fn convene(&mut self, references: bool) -> Result<Court, String> {
+        self.adjourn().await;
+        let (fleet, slot) = (&self.fleet, self.slot);
         let timing = &fleet.plans[slot];
         let plan = StartPlan { kind: WorkerKind::Judge, ..timing.clone() };
-        let start_reference = async {
+        let reference = async {
             match references {
                 true => fleet.take_aide(slot, reference_of, timing).await.map(Some),
                 false => Ok(None),
             }
         };
-        let (judge, reference) =
-            tokio::join!(fleet.take_aide(slot, judge_of, &plan), start_reference);
-        let candidate = self.worker.as_mut().ok_or_else(unavailable)?;
-        let (judge, reference) = match (judge, reference) {
-            (Ok(judge), Ok(reference)) => (judge, reference),
-            (judge, reference) => {
-                let reason = [judge.as_ref().err(), reference.as_ref().err()];
-                let reason = reason.into_iter().flatten().next().cloned().unwrap_or_default();
-                if let Ok(judge) = judge {
-                    fleet.keep_aide(slot, judge_of, judge);
-                }
+        // Side by side: each takes a third of a second where it has to be started.
+        match tokio::join!(fleet.take_aide(slot, judge_of, &plan), reference) {
+            (Ok(judge), Ok(reference)) => Ok(Court { judge, reference }),
+            (Ok(judge), Err(reason)) => {
+                fleet.keep_aide(slot, judge_of, judge);
+                Err(reason)
+            }
+            (Err(reason), reference) => {
                 if let Ok(Some(reference)) = reference {
                     fleet.keep_aide(slot, reference_of, reference);
                 }
-                let message = format!("no process could be started to judge the kernel: {reason}");
-                return Err(RunFailure { message, ..unavailable() });
+                Err(reason)
             }
-        };
-        let mut court = Court { judge, candidate, reference };
-        let answer = court.hear(job, time_limit, fleet.stop.subscribe(), on_event).await;
-        let Court { judge, reference, .. } = court;
-        tokio::join!(
-            settle(&fleet, slot, judge_of, Some(judge)),
-            settle(&fleet, slot, reference_of, reference)
-        );
-        self.replace_lost().await;
-        answer
+        }
+    }
+
+    /// Has those that judged the last job clean up, and keeps them for the next.
+    async fn adjourn(&mut self) {
+        if let Some(court) = self.court.take() {
+            court.close(&self.fleet, self.slot).await;
+        }
     }
 }
 
-/// Keeps a worker for the next sealed job, once it has cleaned up; the device is the lease's as long.
-async fn settle(fleet: &Fleet, slot: usize, place: super::aide::Place, worker: Option<Worker>) {
-    let Some(mut worker) = worker else { return };
-    if worker.settle().await.is_ok() {
-        fleet.keep_aide(slot, place, worker);
-    }
-}
-
-/// Who takes part.
-struct Court<'a> {
+/// Those who judge a job.
+pub(super) struct Court {
     judge: Worker,
-    candidate: &'a mut Worker,
     reference: Option<Worker>,
 }
 
-impl Court<'_> {
-    async fn hear(
-        &mut self,
-        job: Job<Judged>,
-        time_limit: Duration,
-        mut stop: watch::Receiver<bool>,
-        on_event: &(dyn Fn(RunEvent) + Send + Sync),
-    ) -> Answer {
-        for runner in [Some(&mut *self.candidate), self.reference.as_mut()].into_iter().flatten() {
+/// How long the candidate may run, and who is told how it goes.
+type Watched<'a> = (Duration, &'a (dyn Fn(RunEvent) + Send + Sync));
+
+impl Court {
+    /// Waits until both have cleaned up, and keeps them for the next job that needs them.
+    pub(super) async fn close(self, fleet: &Fleet, slot: usize) {
+        let settle = async |worker: Option<Worker>, place: Place| {
+            let Some(mut worker) = worker else { return };
+            if worker.settle().await.is_ok() {
+                fleet.keep_aide(slot, place, worker);
+            }
+        };
+        tokio::join!(settle(Some(self.judge), judge_of), settle(self.reference, reference_of));
+    }
+
+    /// Hands all of them an end of the connections that they need.
+    async fn connect(&mut self, candidate: &mut Worker) -> Result<(), RunFailure> {
+        for runner in [Some(candidate), self.reference.as_mut()].into_iter().flatten() {
             let (near, far) = UnixStream::pair().map_err(no_sockets)?;
             self.judge.hand(&near).await?;
             runner.hand(&far).await?;
         }
+        Ok(())
+    }
+
+    /// Every launch is made by a runner, and the judge's answer is the job's.
+    async fn judge_all(
+        &mut self,
+        candidate: &mut Worker,
+        job: Job<Judged>,
+        stop: watch::Receiver<bool>,
+        (time_limit, on_event): Watched<'_>,
+    ) -> Answer {
+        self.connect(candidate).await?;
         let plan = JudgePlan { task: job.task.clone(), has_reference: self.reference.is_some() };
-        let serve = |role: &str| Job { id: format!("{}-{role}", job.id), ..job.with(Task::Serve) };
-        let candidate = self.candidate.serve(serve("candidate"));
-        let reference = async {
-            match &mut self.reference {
-                Some(worker) => Some(worker.serve(serve("reference")).await),
-                None => None,
+        let Self { judge, reference } = self;
+        let served = serve(&job, "candidate");
+        let runners = async {
+            let (candidate, reference) =
+                tokio::join!(candidate.serve(served), beside(reference.as_mut(), &job));
+            (Some(candidate), reference)
+        };
+        let judged = judge.run(job.with(Task::Judge(Box::new(plan))), time_limit, on_event);
+        let (answer, runners) = first_and_others(judged, runners, stop).await;
+        let (candidate, reference) = runners.unwrap_or_default();
+        told(answer?, candidate, reference)
+    }
+
+    /// The candidate's worker makes all launches, and hands some over to the judge. The error is why
+    /// there can be none to hand over.
+    async fn judge_some(
+        &mut self,
+        candidate: &mut Worker,
+        job: &Job<EvaluatePlan>,
+        stop: watch::Receiver<bool>,
+        (time_limit, on_event): Watched<'_>,
+    ) -> Result<RunOutcome<Evaluated>, String> {
+        if let Err(failure) = self.connect(candidate).await {
+            return Ok(failure.into());
+        }
+        let task = Judged::Share(Box::new(job.task.clone()));
+        let plan = JudgePlan { task, has_reference: self.reference.is_some() };
+        let Self { judge, reference } = self;
+        let own = Job { id: format!("{}-judge", job.id), ..job.with(Task::Judge(Box::new(plan))) };
+        let others = async {
+            let (judged, reference) =
+                tokio::join!(judge.serve(own), beside(reference.as_mut(), job));
+            (Some(judged), reference)
+        };
+        let run = candidate.run(job.clone().any(), time_limit, on_event);
+        let (answer, others) = first_and_others(run, others, stop).await;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(stopped) => return Ok(stopped.into()),
+        };
+        let (judged, reference) = others.unwrap_or_default();
+        let judged = judged.map(|answer| outcome_of::<EvaluatePlan>(answer));
+        let outcome = outcome_of::<EvaluatePlan>(answer);
+        let reference = reference.and_then(|answer| answer.err());
+        shared(outcome, judged, reference)
+    }
+}
+
+/// What a runner is told to do for as long as its judge has launches.
+fn serve<T>(job: &Job<T>, role: &str) -> Job {
+    // The judge tells what to launch.
+    Job { id: format!("{}-{role}", job.id), ..job.with(Task::Serve) }
+}
+
+/// The runner of references, where there is one.
+async fn beside<T>(worker: Option<&mut Worker>, job: &Job<T>) -> Option<Answer> {
+    match worker {
+        Some(worker) => Some(worker.serve(serve(job, "reference")).await),
+        None => None,
+    }
+}
+
+/// Waits for the first, on which the others depend, and then not long for those. One that hangs is
+/// killed when its worker is dropped. The error: the server shuts down.
+async fn first_and_others<A, B>(
+    first: impl Future<Output = A>,
+    others: impl Future<Output = B>,
+    mut stop: watch::Receiver<bool>,
+) -> (Result<A, RunFailure>, Option<B>) {
+    let both = async {
+        let (mut first, mut others) = (std::pin::pin!(first), std::pin::pin!(others));
+        let mut ended = None;
+        let answer = loop {
+            tokio::select! {
+                answer = &mut first => break answer,
+                others = &mut others, if ended.is_none() => ended = Some(others),
             }
         };
-        let judge = self.judge.run(job.with(Task::Judge(Box::new(plan))), time_limit, on_event);
-        let runners = async { tokio::join!(candidate, reference) };
-        let mut runners = std::pin::pin!(runners);
-        let answer = async {
-            let mut judge = std::pin::pin!(judge);
-            let mut ended = None;
-            loop {
-                tokio::select! {
-                    answer = &mut judge => break (answer, ended),
-                    both = &mut runners, if ended.is_none() => ended = Some(both),
-                }
-            }
-        };
-        let (answer, ended) = tokio::select! {
-            heard = answer => heard,
-            // An error means that the fleet is gone, which holds us: it cannot be.
-            _ = stop.wait_for(|&stop| stop) => {
-                return Err(RunFailure {
-                    code: FailureCode::ShuttingDown,
-                    message: "the server is shutting down; the job was stopped".to_owned(),
-                    blame: Blame::Environment,
-                });
-            }
-        };
-        // The connections of a judge that has ended are closed. A runner that hangs is killed when its
-        // worker is dropped.
         let ended = match ended {
             Some(ended) => Some(ended),
-            None => tokio::time::timeout(PARTING, runners).await.ok(),
+            None => tokio::time::timeout(PARTING, others).await.ok(),
         };
-        let (candidate, reference) = ended.map_or((None, None), |(a, b)| (Some(a), b));
-        told(answer, candidate, reference)
+        (Ok(answer), ended)
+    };
+    tokio::select! {
+        ended = both => ended,
+        // An error means that the fleet is gone, which holds us: it cannot be.
+        _ = stop.wait_for(|&stop| stop) => {
+            let failure = RunFailure {
+                code: FailureCode::ShuttingDown,
+                message: "the server is shutting down; the job was stopped".to_owned(),
+                blame: Blame::Environment,
+            };
+            (Err(failure), None)
+        }
     }
+}
+
+/// What the candidate's worker told, with the verdict on the launches that it handed over. The error is
+/// why it handed over none. A judge that gave no verdict is no pass.
+fn shared(
+    mut outcome: RunOutcome<Evaluated>,
+    judged: Option<RunOutcome<Evaluated>>,
+    reference: Option<RunFailure>,
+) -> Result<RunOutcome<Evaluated>, String> {
+    if let Some(reason) = judged.as_ref().and_then(|judged| judged.told.sealed.unavailable.clone())
+    {
+        return Err(reason);
+    }
+    let lost = |failure: &RunFailure| failure.code == FailureCode::JudgeLost;
+    match judged {
+        // The candidate's worker knows best what became of the candidate.
+        Some(judged) if outcome.failure.as_ref().is_none_or(lost) => {
+            let (all, sealed) = (&mut outcome.told.audits, &judged.told.audits);
+            (all.done, all.skipped) = (all.done + sealed.done, all.skipped + sealed.skipped);
+            outcome.told.sealed.verified = sealed.done;
+            if let Some(failure) = judged.failure {
+                let died = failure.code == FailureCode::WorkerDied;
+                let own = reference.filter(|_| died && failure.blame == Blame::Reference);
+                let own = own.map(|own| RunFailure { blame: Blame::Reference, ..own });
+                outcome.failure = Some(own.unwrap_or(failure));
+            } else if judged.told.samples_ms.len() != outcome.told.sealed.launches.len()
+                && outcome.failure.is_none()
+            {
+                outcome.failure = Some(no_verdict());
+            }
+        }
+        None if outcome.failure.is_none() => outcome.failure = Some(no_verdict()),
+        _ => {}
+    }
+    Ok(outcome)
+}
+
+fn no_verdict() -> RunFailure {
+    RunFailure {
+        code: FailureCode::JudgeLost,
+        message: "the process that judges sealed launches did not judge all of them".to_owned(),
+        blame: Blame::Environment,
+    }
+}
+
+fn no_judge(reason: String) -> RunFailure {
+    let message = format!("no process could be started to judge the kernel: {reason}");
+    RunFailure { message, ..unavailable() }
 }
 
 /// The judge's verdict, with what the runners say of themselves.

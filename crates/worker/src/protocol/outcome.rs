@@ -85,6 +85,8 @@ pub struct Evaluated {
     pub variables_put_back: Option<bool>,
     /// Timed launches whose outputs were verified.
     pub audits: AuditFacts,
+    /// Timed launches that a process apart judged.
+    pub sealed: SealedFacts,
     /// How a kernel that does not do the work could pass.
     pub weaknesses: Vec<Weakness>,
     /// Verdict of each checked output.
@@ -190,6 +192,24 @@ pub struct AuditFacts {
     pub done: u32,
     /// Not verified, because the reference kernel takes long.
     pub skipped: u32,
+}
+
+/// Timed launches that were judged by a process in which the kernel never ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedFacts {
+    /// Their places among the samples, ascending.
+    pub launches: Vec<u32>,
+    /// Of them, those that were verified.
+    pub verified: u32,
+    /// Why there are none, though there were to be some.
+    pub unavailable: Option<String>,
+}
+
+impl SealedFacts {
+    /// None, for a reason.
+    pub fn unavailable(reason: String) -> Self {
+        Self { unavailable: Some(reason), ..Self::default() }
+    }
 }
 
 /// Why a job did not run to its end.

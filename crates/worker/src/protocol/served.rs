@@ -30,13 +30,15 @@ pub enum Judged {
     Evaluate(Box<EvaluatePlan>),
     /// Time the program and a rival side by side.
     Pair(Box<PairPlan>),
+    /// Judge some of the timed launches of another process, when it says so.
+    Share(Box<EvaluatePlan>),
 }
 
 impl Judged {
     /// Whether kernels run beside the candidate.
     pub fn has_references(&self) -> bool {
         match self {
-            Judged::Evaluate(plan) => !plan.checks.references.is_empty(),
+            Judged::Evaluate(plan) | Judged::Share(plan) => !plan.checks.references.is_empty(),
             Judged::Pair(_) => true,
         }
     }
@@ -61,6 +63,8 @@ pub enum ToRunner {
     Open {
         /// In the order in which arguments name them.
         buffers: Vec<LentBuffer>,
+        /// What the bands beside them hold.
+        guard: u8,
         /// Whether the emulator is to check every access of the launches.
         checked: bool,
     },
@@ -86,6 +90,9 @@ pub enum ToRunner {
     Report,
     /// Unload all programs and close all buffers. Answered with `Done`.
     Close,
+    /// Go on with launches of your own: the one that was handed over is judged. Answered with the next
+    /// `Turn`.
+    Yield,
 }
 
 /// A buffer of the judge's.
@@ -93,6 +100,8 @@ pub enum ToRunner {
 pub struct LentBuffer {
     /// The block that it is alone in.
     pub handle: MemoryHandle,
+    /// Size of the block.
+    pub bytes: u64,
     /// Where in it the content begins, bytes.
     pub offset: u64,
 }
@@ -136,6 +145,8 @@ pub enum FromRunner {
         /// What the emulator counted.
         counts: Option<LaunchCounts>,
     },
+    /// The next launch is the judge's.
+    Turn,
     /// What the emulator found.
     Report(Option<serde_json::Value>),
     /// A launch or what came before it failed.

@@ -41,7 +41,7 @@ impl Task {
             Task::Trace(_) => TaskOutcome::Traced(Traced::default()),
             Task::Monitor(_) => TaskOutcome::Monitored(Monitored::default()),
             Task::Judge(plan) => match plan.task {
-                Judged::Evaluate(_) => TaskOutcome::Evaluated(Box::default()),
+                Judged::Evaluate(_) | Judged::Share(_) => TaskOutcome::Evaluated(Box::default()),
                 Judged::Pair(_) => TaskOutcome::Paired(Paired::default()),
             },
             Task::Serve => TaskOutcome::Served,
@@ -165,6 +165,8 @@ pub struct TrialPlan {
     pub fresh_inputs: bool,
     /// Timed launches whose outputs are verified, about.
     pub audits: u32,
+    /// Timed launches that another process judges, about; 0: none, and no such process is there.
+    pub sealed: u32,
 }
 
 /// How to time two kernels side by side.

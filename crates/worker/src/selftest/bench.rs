@@ -169,6 +169,7 @@ pub(super) fn plan(trials: u32) -> TrialPlan {
         min_warmup_s: 0.02,
         cache: CacheState::Cold,
         fresh_inputs: true,
+        sealed: 0,
         audits: 8,
     }
 }

@@ -6,6 +6,7 @@ use crate::child::buffers::{JobBuffer, Tools, restore_all};
 use crate::child::executor::{Executor, TimingAids};
 use crate::child::job::{JobResult, candidate, environment};
 use crate::child::loaded::LoadedProgram;
+use crate::child::turns::Turns;
 use crate::protocol::TimedLaunch;
 use warpgauge_device::{
     ClockReading, DeviceError, EmulatorControl, Event, Staging, Stamp, Stream, clock_between,
@@ -23,6 +24,8 @@ pub(in crate::child) struct Rig<'a, 'job> {
     pub inputs: Inputs,
     /// State of L2 at each launch.
     pub cache: CacheState,
+    /// The launches that another process judges, if any.
+    pub turns: Option<Turns>,
 }
 
 /// Whether a kernel finds what its launches before left in its variables.
@@ -137,7 +140,10 @@ impl Rig<'_, '_> {
         let stamps = [0, 1].map(|_| self.executor.stamp_staging());
         // Out of the executor for the time of the batch: the rest of it is borrowed beside them.
         let mut aids = self.executor.timing.take();
-        let taken = self.launch_all(arm, count, (judge, memory), stamps, aids.as_mut());
+        let mut turns = self.turns.take();
+        let judges = (judge, turns.as_mut());
+        let taken = self.launch_all(arm, count, (judges, memory), stamps, aids.as_mut());
+        self.turns = turns;
         if let Some(aids) = &aids {
             aids.blocking_kernel.release();
         }
@@ -149,7 +155,7 @@ impl Rig<'_, '_> {
         &mut self,
         arm: &mut LoadedProgram,
         count: usize,
-        (judge, memory): (&mut dyn Judge, Memory),
+        ((judge, mut turns), memory): ((&mut dyn Judge, Option<&mut Turns>), Memory),
         stamps: [Option<Staging>; 2],
         mut aids: Option<&mut TimingAids>,
     ) -> JobResult<Taken> {
@@ -169,6 +175,15 @@ impl Rig<'_, '_> {
         let before = stamp(&aids, before)?;
         let mut samples_ms = Vec::with_capacity(count);
         for (index, events) in pairs.iter().take(count).enumerate() {
+            if let Some(turns) = turns.as_mut().filter(|_| memory == Memory::Wiped)
+                && turns.takes(index)
+            {
+                // Verified where it is judged.
+                let _ = judge.takes(index);
+                let aids = aids.as_deref_mut();
+                samples_ms.push(turns.launch(executor, arm, self.buffers, events, aids)?);
+                continue;
+            }
             let shown = self.inputs.advance(self.buffers, tools)?;
             let filling = self.inputs.filling();
             let wiped = memory == Memory::Wiped;
@@ -182,6 +197,20 @@ impl Rig<'_, '_> {
         let after = stamp(&aids, after)?;
         last.record(stream).map_err(candidate)?;
         Ok(Taken { samples_ms, stamps: before.zip(after).map(<[Stamp; 2]>::from) })
+    }
+
+    /// One timed launch that a runner makes, on inputs that no launch saw before: what it found, and
+    /// what it took, milliseconds.
+    pub(in crate::child) fn time_elsewhere(
+        &mut self,
+        arm: &mut LoadedProgram,
+    ) -> JobResult<(Shown, Filling, f32)> {
+        let tools = self.executor.tools()?;
+        let shown = self.inputs.advance(self.buffers, tools)?;
+        let filling = self.inputs.filling();
+        let (_, _, pairs) = split(self.executor.events.events());
+        let ms = self.time(arm, tools, (filling, true), &pairs[0], None);
+        Ok((shown, filling, ms.map_err(candidate)?))
     }
 
     /// One timed launch, which has ended when this returns what it took: milliseconds.

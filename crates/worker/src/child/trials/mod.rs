@@ -102,7 +102,8 @@ fn empty_launch(rig: &mut Rig<'_, '_>) -> JobResult<Option<f64>> {
         };
         let cache = rig.cache;
         let inputs = Inputs::new(&[], false);
-        let mut bare = Rig { executor: &mut *rig.executor, buffers: &mut [], inputs, cache };
+        let executor = &mut *rig.executor;
+        let mut bare = Rig { executor, buffers: &mut [], inputs, cache, turns: None };
         // The first loads the kernel.
         bare.launch_once(&mut arm, Filling::FIXED)?;
         let samples = bare.run(&mut arm, EMPTY_LAUNCHES, &mut NoJudge)?.samples_ms;
@@ -214,6 +215,9 @@ fn trials(
                     Some((samples, batches)) if !parted => {
                         measured.samples_ms.drain(..samples);
                         measured.batches.drain(..batches);
+                        if let Some(turns) = &mut rig.turns {
+                            turns.forget(samples);
+                        }
                     }
                     _ => {}
                 }
@@ -225,6 +229,10 @@ fn trials(
         let share = (plan.audits as usize * count).div_ceil((target - first).max(1));
         let places = rig.inputs.secret.choose(share, count);
         judge.begin(Phase::Timed, done, places);
+        if let Some(turns) = &mut rig.turns {
+            let share = (plan.sealed as usize * count).div_ceil((target - first).max(1));
+            turns.begin(done, rig.inputs.secret.choose(share, count));
+        }
         let began = Instant::now();
         let batch = rig.run(arm, count, judge)?;
         let spent = judge.spent();

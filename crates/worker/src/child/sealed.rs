@@ -1,0 +1,82 @@
+//! A share of a kernel's timed launches, judged by a process that the kernel has never run in.
+//!
+//! The other process makes all launches, on this one's buffers, and says when the next is to be sealed.
+//! Then inputs and fillings come from here, and the verdict too.
+
+use std::cell::RefCell;
+
+use super::evaluate::{allocate_and_fill, may_move};
+use super::job::{Failed, JobResult, Run, environment};
+use super::loaded::LoadedProgram;
+use super::runner::RemoteProgram;
+use super::trials::{Audit, Inputs, Judge, Phase, Referee, Rig};
+use super::verify::Oracle;
+use crate::protocol::{Blame, EvaluatePlan, Evaluated, FromWorker, SealedFacts};
+use warpgauge_model::{CacheState, FailureCode};
+
+/// Judges the launches that the candidate's process hands over, until it has no more.
+pub(super) fn run(
+    run: &mut Run<'_, '_>,
+    plan: &EvaluatePlan,
+    told: &mut Evaluated,
+) -> JobResult<()> {
+    run.executor.arm_checks(false)?;
+    allocate_and_fill(run, plan)?;
+    let Run { executor, link, residue, buffers, .. } = run;
+    let guard = executor.guard_byte();
+    let candidate_runner = match &executor.runners {
+        Some(runners) => std::rc::Rc::clone(runners.of(Blame::Candidate)?),
+        None => {
+            let text = "there is nobody to judge".to_owned();
+            return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment));
+        }
+    };
+    let lent = candidate_runner.borrow_mut().lend(buffers, guard);
+    if let Err(failed) = lent {
+        // The candidate's process goes on without.
+        told.sealed = SealedFacts::unavailable(failed.failure.message);
+        return Ok(());
+    }
+    let mut inputs = Inputs::new(buffers, may_move(plan));
+    inputs.leave_contract();
+    let mut rig = Rig {
+        inputs,
+        cache: plan.trials.as_ref().map_or(CacheState::Hot, |trials| trials.cache),
+        executor,
+        buffers,
+        turns: None,
+    };
+    let _ = link.send(&FromWorker::Started);
+    let moving = rig.inputs.are_all_moving(rig.buffers);
+    let link = RefCell::new(&mut **link);
+    let mut oracle = Oracle::new(plan, residue, &link, moving);
+    // While the other process loads the kernel.
+    oracle.load_references(rig.executor, rig.buffers)?;
+    let mut program = LoadedProgram::elsewhere(RemoteProgram::of_another(&candidate_runner));
+    let judged = judge(&mut rig, &mut program, &mut oracle, &candidate_runner, told);
+    told.audits = oracle.audits.clone();
+    oracle.retire();
+    judged
+}
+
+fn judge(
+    rig: &mut Rig<'_, '_>,
+    program: &mut LoadedProgram,
+    oracle: &mut Oracle<'_, '_>,
+    runner: &RefCell<super::runner::Runner>,
+    told: &mut Evaluated,
+) -> JobResult<()> {
+    while runner.borrow_mut().next_turn()? {
+        let trial = told.samples_ms.len();
+        oracle.begin(Phase::Timed, trial, vec![0]);
+        let (shown, filling, ms) = rig.time_elsewhere(program)?;
+        told.samples_ms.push(ms);
+        if oracle.takes(0) {
+            let audit = Audit { trial: 0, shown, filling };
+            oracle.verify(rig.executor, rig.buffers, audit)?;
+        }
+        rig.executor.stream.synchronize().map_err(environment)?;
+        runner.borrow_mut().yield_turn()?;
+    }
+    Ok(())
+}

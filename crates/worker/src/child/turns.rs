@@ -1,0 +1,143 @@
+//! Launches among the timed ones that another process judges: this one hands the buffers over, makes the
+//! launch when it is told to, and knows neither what the inputs come from nor what is expected.
+//!
+//! All launches use the judge's buffers, so that a kernel cannot tell by an address which are sealed.
+
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use super::assigned::Assigned;
+use super::buffers::{JobBuffer, Tools};
+use super::executor::{Executor, TimingAids};
+use super::job::{Failed, JobResult, candidate, environment};
+use super::link::Link;
+use super::loaded::LoadedProgram;
+use super::trials::{Phase, Stage};
+use crate::frame;
+use crate::protocol::{Blame, BufferSpec, FromRunner, LaunchHow, ToRunner};
+use warpgauge_device::{DeviceError, Event};
+use warpgauge_model::FailureCode;
+
+/// Longest time that the judge takes for anything: it compiles nothing, and a reference has been
+/// launched before.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The connection to the judge, and the launches that are its own.
+pub(super) struct Turns {
+    judge: UnixStream,
+    assigned: Assigned,
+    /// Places of the sealed launches among all timed ones, ascending.
+    pub taken: Vec<u32>,
+    /// Whether the last timed launch was the judge's: inputs are what it wrote then, and were looked at.
+    pub was_last: bool,
+}
+
+impl Turns {
+    /// Opens the judge's buffers in place of own ones.
+    pub(super) fn open<'job>(
+        link: &mut Link,
+        specs: &'job [BufferSpec],
+        tools: Tools<'_>,
+        buffers: &mut Vec<JobBuffer<'job>>,
+    ) -> JobResult<Self> {
+        let judge = link.socket()?;
+        judge.set_read_timeout(Some(PATIENCE)).map_err(|error| silent(&error.to_string()))?;
+        let mut turns =
+            Self { judge, assigned: Assigned::default(), taken: Vec::new(), was_last: false };
+        let (lent, guard) = match turns.hear()? {
+            ToRunner::Open { buffers, guard, .. } if buffers.len() == specs.len() => {
+                (buffers, guard)
+            }
+            other => return Err(out_of_turn(&other)),
+        };
+        for (spec, lent) in specs.iter().zip(&lent) {
+            buffers.push(JobBuffer::borrow(spec, lent, guard, tools)?);
+        }
+        turns.tell(&FromRunner::Done)?;
+        Ok(turns)
+    }
+
+    /// A batch begins, after `before` timed launches; those at `places` are the judge's.
+    pub(super) fn begin(&mut self, before: usize, places: Vec<usize>) {
+        self.assigned.begin(Phase::Timed, before, places);
+    }
+
+    /// The first so many timed launches do not count: others were made in their place.
+    pub(super) fn forget(&mut self, launches: usize) {
+        let after = self.taken.iter().filter_map(|&place| place.checked_sub(launches as u32));
+        self.taken = after.collect();
+    }
+
+    /// Whether the launch at this place is the judge's.
+    pub(super) fn takes(&mut self, index: usize) -> bool {
+        let takes = self.assigned.takes(index);
+        self.was_last = takes;
+        if takes {
+            self.taken.push(self.assigned.trial(index) as u32);
+        }
+        takes
+    }
+
+    /// One launch as the judge wants it: what it took, milliseconds. It was verified when this returns.
+    pub(super) fn launch(
+        &mut self,
+        executor: &Executor,
+        arm: &mut LoadedProgram,
+        buffers: &[JobBuffer<'_>],
+        [start, end]: &[Event; 2],
+        mut aids: Option<&mut TimingAids>,
+    ) -> JobResult<f32> {
+        let tools = executor.tools()?;
+        let mut took = None;
+        self.tell(&FromRunner::Turn)?;
+        loop {
+            let (forget, how) = match self.hear()? {
+                ToRunner::Launch { forget, how: LaunchHow::Timed(how), .. } => (forget, how),
+                ToRunner::Yield => return took.ok_or_else(|| silent("it did not launch")),
+                other => return Err(out_of_turn(&other)),
+            };
+            let (stream, support) = (tools.stream, tools.support);
+            let flush = executor.flush.as_ref();
+            let mut stage = Stage { stream, support, flush, aids: aids.as_deref_mut() };
+            let launch = |arm: &mut LoadedProgram, stream: &_| arm.launch(buffers, stream);
+            let timed = stage.queue(arm, forget, how, [start, end], launch).and_then(|()| {
+                end.synchronize()?;
+                end.elapsed_ms_since(start)
+            });
+            match timed {
+                Ok(ms) => {
+                    took = Some(ms);
+                    self.tell(&FromRunner::Launched { ms, counts: None })?;
+                }
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+    }
+
+    fn failed(&mut self, error: DeviceError) -> Failed {
+        // A judge that is gone has no use for it.
+        let _ = self.tell(&FromRunner::Failed(Box::new(error.clone())));
+        candidate(error)
+    }
+
+    fn tell(&mut self, message: &FromRunner) -> JobResult<()> {
+        frame::write(&mut self.judge, message).map_err(|error| silent(&error.to_string()))
+    }
+
+    fn hear(&mut self) -> JobResult<ToRunner> {
+        frame::read(&mut self.judge).map_err(|error| silent(&error.to_string()))
+    }
+}
+
+fn silent(reason: &str) -> Failed {
+    let text = format!("the process that judges sealed launches gave no verdict: {reason}");
+    Failed::new(FailureCode::JudgeLost, text, Blame::Environment)
+}
+
+fn out_of_turn(message: &ToRunner) -> Failed {
+    environment(DeviceError::local(
+        "hear the judge",
+        FailureCode::InternalError,
+        format!("{message:?} came out of turn; this is a defect of warpgauge"),
+    ))
+}
