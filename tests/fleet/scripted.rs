@@ -54,6 +54,7 @@ pub fn main(args: &[String]) -> ExitCode {
                 return ExitCode::SUCCESS;
             }
             ToWorker::Run(job) => play(&mut stream, &job),
+            ToWorker::Socket => unreachable!("no script judges"),
             ToWorker::Exit => return ExitCode::SUCCESS,
         }
     }

@@ -33,6 +33,7 @@ mod private;
 mod profile;
 mod readiness;
 mod requires;
+mod sealed;
 mod selftest;
 mod server;
 mod shares;

@@ -128,11 +128,11 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
     let sanitize = tool_runs.sanitize.clone();
     let sanitize = sanitize.or_else(|| sanitized::emulated(request, device, outcome));
     let screened = measured::screened(outcome);
-    let kept = measured::kept(outcome, &screened);
+    let kept = measured::kept(request, device, outcome, &screened);
     let ours = failure.is_some_and(|failure| failure.blame == Blame::Environment);
     let fault = sanitized::fault(sanitize.as_ref())
         .map(|text| Reason::new(ReasonCode::SanitizerFault, text));
-    let impossible = measured::impossible(request, device, &screened, &kept);
+    let impossible = measured::impossible(request, device, &screened, &kept.samples);
     // Times that do not count say nothing against what the kernel computes.
     let (untimed, faster) = match impossible {
         Some(reason) if reason.code == ReasonCode::NoValidSamples => (Some(reason), None),
@@ -152,7 +152,7 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
     // A time may only be ranked when nothing is known against the kernel.
     let barely_verified = measured::barely_verified(device, outcome);
     let ranked = failure.is_none() && correctness != Some(false) && barely_verified.is_none();
-    let mut stats = if ranked { runtime_stats(&kept) } else { None };
+    let mut stats = if ranked { runtime_stats(&kept.samples) } else { None };
     if let (Some(stats), DeviceKind::Emulator) = (&mut stats, device.kind) {
         // The host's noise; times of the emulation rank nothing.
         stats.ranked_by = RankedBy::Median;

@@ -1,14 +1,14 @@
 //! From the worker's raw readings to the report of a measurement. Pure.
 
 use super::run::AUDITS;
-use warpgauge_contract::{EvaluateRequest, Role};
+use warpgauge_contract::{EvaluateRequest, Isolation, Role};
 use warpgauge_measure::{
     Batch, FloorDevice, RankedBy, Reading, RuntimeStats, Screened, SpeedOfLight, Summary,
-    health_flags, rates, screen, speed_of_light, throttle_reasons,
+    health_flags, rates, screen, sealed_times, speed_of_light, throttle_reasons,
 };
 use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_report::{
-    BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport, StateReport,
+    BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport, SealedReport, StateReport,
 };
 use warpgauge_tensor::shape;
 use warpgauge_validate::{Reason, ReasonCode};
@@ -33,18 +33,49 @@ pub(super) fn screened(outcome: &RunOutcome<Evaluated>) -> Screened {
     screen(&batches.collect::<Vec<_>>())
 }
 
-/// The samples that count, milliseconds, in launch order.
-pub(super) fn kept(outcome: &RunOutcome<Evaluated>, screened: &Screened) -> Vec<f32> {
-    let mut rest = outcome.told.samples_ms.as_slice();
-    let mut kept = Vec::with_capacity(rest.len());
-    for (facts, rejected) in outcome.told.batches.iter().zip(&screened.batches) {
-        let (batch, after) = rest.split_at((facts.trials as usize).min(rest.len()));
-        if rejected.is_none() {
-            kept.extend_from_slice(batch);
+/// The samples that count, and what sealed launches say of the others.
+pub(super) struct Kept {
+    /// Milliseconds, in launch order.
+    pub samples: Vec<f32>,
+    pub sealed: Option<SealedReport>,
+}
+
+/// Which samples count: those of sealed launches alone where they do not agree with the others.
+pub(super) fn kept(
+    request: &EvaluateRequest,
+    device: &DeviceInfo,
+    outcome: &RunOutcome<Evaluated>,
+    screened: &Screened,
+) -> Kept {
+    let told = &outcome.told;
+    let (mut sealed, mut others, mut samples) = (Vec::new(), Vec::new(), Vec::new());
+    let mut place = 0;
+    for (facts, rejected) in told.batches.iter().zip(&screened.batches) {
+        let batch = told.samples_ms.iter().enumerate().skip(place).take(facts.trials as usize);
+        for (index, &ms) in batch.filter(|_| rejected.is_none()) {
+            let is_sealed = told.sealed.launches.binary_search(&(index as u32)).is_ok();
+            if is_sealed { &mut sealed } else { &mut others }.push(ms);
+            samples.push(ms);
         }
-        rest = after;
+        place += facts.trials as usize;
     }
-    kept
+    if request.isolation == Isolation::Sealed {
+        let launches = told.samples_ms.len() as u32;
+        return Kept { samples, sealed: Some(SealedReport { launches, ..Default::default() }) };
+    }
+    // Times of the emulation say nothing.
+    let times = sealed_times(&sealed, &others).filter(|_| device.kind == DeviceKind::Cuda);
+    if times.is_some_and(|times| !times.agree) {
+        samples = sealed;
+    }
+    let report = SealedReport {
+        launches: told.sealed.launches.len() as u32,
+        median_ms: times.map(|times| times.sealed_ms),
+        others_median_ms: times.map(|times| times.others_ms),
+        agree: times.map(|times| times.agree),
+        unavailable: told.sealed.unavailable.clone(),
+    };
+    Kept { samples, sealed: (report != SealedReport::default()).then_some(report) }
 }
 
 /// What times say against the kernel: that they cannot be.
@@ -135,13 +166,13 @@ pub(super) fn report(
     device: &DeviceInfo,
     outcome: &RunOutcome<Evaluated>,
     screened: &Screened,
-    kept: &[f32],
+    kept: &Kept,
 ) -> Option<MeasurementReport> {
     if outcome.told.samples_ms.is_empty() {
         return None;
     }
     let emulated = device.kind == DeviceKind::Emulator;
-    let summary = Summary::new(kept);
+    let summary = Summary::new(&kept.samples);
     let median = summary.as_ref().map(|summary| summary.median);
     let at_floor = median
         .zip(outcome.told.empty_launch_ms)
@@ -157,6 +188,7 @@ pub(super) fn report(
                 .to_owned(),
         );
     }
+    notes.extend(kept.sealed.as_ref().and_then(sealed_note));
     let state = outcome.told.variables_put_back.map(|put_back| state(put_back, device.kind));
     Some(MeasurementReport {
         method: if emulated { "emulated" } else { "cuda_events_gated" }.to_owned(),
@@ -181,11 +213,29 @@ pub(super) fn report(
         }),
         rejected: screened.rejected.clone(),
         audited: outcome.told.audits.done,
+        sealed: kept.sealed.clone(),
         sm_clock: clock(&outcome.told.batches),
         gpu: gpu(outcome, device),
         batches: outcome.told.batches.iter().map(batch).collect(),
         notes,
         samples_ms: outcome.told.samples_ms.clone(),
+    })
+}
+
+/// What sealed launches say against the others, or why there are none.
+fn sealed_note(sealed: &SealedReport) -> Option<String> {
+    if let Some(reason) = &sealed.unavailable {
+        return Some(format!(
+            "no launch was judged from outside the process that runs the kernel: {reason}"
+        ));
+    }
+    let (median, others) = sealed.median_ms.zip(sealed.others_median_ms)?;
+    (sealed.agree == Some(false)).then(|| {
+        format!(
+            "launches judged from outside the kernel's process take {:.1} % longer than the others, \
+             where the kernel may have found what it should not: they alone count",
+            100.0 * (median / others - 1.0)
+        )
     })
 }
 

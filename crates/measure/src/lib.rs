@@ -18,6 +18,7 @@ mod plan;
 mod presets;
 pub mod random;
 mod rates;
+mod sealed;
 mod stats;
 mod stopping;
 mod summary;
@@ -41,6 +42,7 @@ pub use plan::{
 };
 pub use presets::{CompareBudget, GatePolicy, MeasurementBudget, Preset, PresetError};
 pub use rates::{BytesFrom, Rates, rates};
+pub use sealed::{SealedTimes, sealed_times};
 pub use stats::{
     RuntimeStats, Sorted, coefficient_of_variation, lag1_autocorrelation, mean, runtime_stats,
     sample_std,

@@ -55,6 +55,9 @@ pub struct MeasurementReport {
     pub rejected: Vec<RejectCount>,
     /// Timed launches whose outputs were verified.
     pub audited: u32,
+    /// Timed launches that were judged by a process in which the kernel never ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<SealedReport>,
     /// Clock of the multiprocessors, measured on the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sm_clock: Option<ClockReport>,
@@ -96,6 +99,26 @@ pub struct StateReport {
     /// What a determined kernel could still have kept results in; empty: nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_known: Vec<String>,
+}
+
+/// Timed launches that were judged by a process in which the kernel never ran: inputs, fillings and the
+/// verdict are out of its reach. Which they are is random, and nothing tells the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SealedReport {
+    /// How many.
+    pub launches: u32,
+    /// Their median time, milliseconds, where others were timed beside them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_ms: Option<f64>,
+    /// Median time of the others, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_median_ms: Option<f64>,
+    /// Whether both agree. If not, the times of the sealed launches alone count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agree: Option<bool>,
+    /// Why there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
 }
 
 /// A clock over the timed launches.

@@ -55,7 +55,7 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
         let [mean, min, max] = [clock.mean_hz, clock.min_hz, clock.max_hz].map(|hz| hz / 1e6);
         format!("clock {mean:.0} MHz ({min:.0} to {max:.0})")
     });
-    page.more(&format!("{audited}; {clock}"));
+    page.more(&format!("{audited}{}; {clock}", sealed(report)));
     let not_known = report.state.as_ref().map_or(&[][..], |state| &state.not_known);
     if !not_known.is_empty() {
         page.more(&format!("where results could be kept: {}", not_known.join(", ")));
@@ -151,5 +151,22 @@ pub(super) fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
         _ => "unknown".to_owned(),
+    }
+}
+
+/// What is said of sealed launches, behind the number of those that were verified.
+fn sealed(report: &MeasurementReport) -> String {
+    let Some(sealed) = report.sealed.as_ref().filter(|sealed| sealed.launches > 0) else {
+        return String::new();
+    };
+    let n = report.samples_ms.len() as u32;
+    let agree = match sealed.agree {
+        Some(true) => ", their times agree",
+        Some(false) => ", their times do not agree",
+        None => "",
+    };
+    match sealed.launches {
+        all if all == n => ", all sealed".to_owned(),
+        some => format!(", {some} sealed{agree}"),
     }
 }

@@ -10,7 +10,9 @@ use super::loaded::{LoadedProgram, Restored};
 use super::scrub::Residue;
 use super::trials::Stage;
 use crate::frame::{self, FrameError};
-use crate::protocol::{Blame, FromRunner, LaunchHow, Launches, LentBuffer, TimedLaunch, ToRunner};
+use crate::protocol::{
+    Blame, FromRunner, FromWorker, LaunchHow, Launches, LentBuffer, TimedLaunch, ToRunner,
+};
 use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::{FailureCode, LaunchCounts};
 

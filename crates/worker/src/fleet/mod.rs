@@ -31,7 +31,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
 use crate::queue::{Need, WaitQueue, retry_after};
-use warpgauge_model::DeviceInfo;
+use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_telemetry::telemetry;
 
 use kind::{WorkerKind, WorkerProgram};
@@ -144,6 +144,11 @@ impl Fleet {
         });
         for (index, plan) in plans.into_iter().enumerate() {
             tokio::spawn(slot::keep_staffed(Arc::downgrade(&fleet), index, plan));
+            // A context takes a third of a second to make; the emulated device's, nothing.
+            if fleet.lock().slots[index].info.kind == DeviceKind::Cuda {
+                let fleet = Arc::clone(&fleet);
+                tokio::spawn(async move { fleet.summon(index).await });
+            }
         }
         Ok(fleet)
     }

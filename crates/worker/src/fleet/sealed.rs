@@ -153,6 +153,21 @@ impl Lease {
     }
 }
 
+impl Fleet {
+    /// Starts those that judge on a device, so that its first evaluation does not wait for them. One
+    /// that cannot be started is tried again by whoever needs it, who tells why.
+    pub(super) async fn summon(&self, slot: usize) {
+        let timing = &self.plans[slot];
+        let plan = StartPlan { kind: WorkerKind::Judge, ..timing.clone() };
+        let start = async |place: Place, plan: &StartPlan| {
+            if let Ok(worker) = self.take_aide(slot, place, plan).await {
+                self.keep_aide(slot, place, worker);
+            }
+        };
+        tokio::join!(start(judge_of, &plan), start(reference_of, timing));
+    }
+}
+
 /// Those who judge a job.
 pub(super) struct Court {
     judge: Worker,
@@ -235,7 +250,7 @@ impl Court {
             Err(stopped) => return Ok(stopped.into()),
         };
         let (judged, reference) = others.unwrap_or_default();
-        let judged = judged.map(|answer| outcome_of::<EvaluatePlan>(answer));
+        let judged = judged.map(outcome_of::<EvaluatePlan>);
         let outcome = outcome_of::<EvaluatePlan>(answer);
         let reference = reference.and_then(|answer| answer.err());
         shared(outcome, judged, reference)
@@ -313,7 +328,7 @@ fn shared(
             if let Some(failure) = judged.failure {
                 let died = failure.code == FailureCode::WorkerDied;
                 let own = reference.filter(|_| died && failure.blame == Blame::Reference);
-                let own = own.map(|own| RunFailure { blame: Blame::Reference, ..own });
+                let own = own.map(|own| ended_by(Blame::Reference, &own));
                 outcome.failure = Some(own.unwrap_or(failure));
             } else if judged.told.samples_ms.len() != outcome.told.sealed.launches.len()
                 && outcome.failure.is_none()
@@ -325,6 +340,12 @@ fn shared(
         _ => {}
     }
     Ok(outcome)
+}
+
+/// The end of a runner: the doing of what ran there, if it was not the machine's.
+fn ended_by(blame: Blame, own: &RunFailure) -> RunFailure {
+    let blame = if own.blame == Blame::Environment { own.blame } else { blame };
+    RunFailure { blame, ..own.clone() }
 }
 
 fn no_verdict() -> RunFailure {
@@ -360,12 +381,8 @@ fn told(mut answer: Answer, candidate: Option<Answer>, reference: Option<Answer>
             None => None,
         };
         if let Some(own) = own {
-            let blame = match own.blame {
-                Blame::Environment => Blame::Environment,
-                _ if of_reference => Blame::Reference,
-                _ => Blame::Candidate,
-            };
-            *failure = RunFailure { blame, ..own.clone() };
+            let blame = if of_reference { Blame::Reference } else { Blame::Candidate };
+            *failure = ended_by(blame, own);
         }
     }
     if let (Ok(outcome), Some(Ok(own))) = (&mut answer, &candidate) {

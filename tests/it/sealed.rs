@@ -1,0 +1,192 @@
+//! Launches that are judged by a process in which the kernel never runs: all of them where a contract
+//! says so, and some of every timed run.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::lifecycle::children_of;
+use crate::server::Server;
+
+/// Elements of the small contract.
+const N: u32 = 1024;
+
+/// How many processes are killed.
+const KILLS: usize = 200;
+
+/// Addition of two vectors, by a kernel with this statement in it.
+fn addition(statement: &str) -> Value {
+    let tensor = |name: &str, role: &str, seed: Option<u32>| {
+        let mut spec = json!({"shape": [N], "dtype": "float32"});
+        if let Some(seed) = seed {
+            spec["init"] = json!({"kind": "randn", "seed": seed});
+        }
+        json!({"name": name, "type": "tensor", "role": role, "tensor_spec": spec})
+    };
+    let kernel = |name: &str, statement: &str| {
+        let source = format!(
+            "extern \"C\" __global__ void {name}(const float* a, const float* b, float* c, int n) {{
+                int i = blockIdx.x * blockDim.x + threadIdx.x;
+                {statement}
+            }}"
+        );
+        json!({"kernel_type": "cuda", "source_code": source, "metadata": {"kernel_name": name}})
+    };
+    let mut candidate = kernel("add", statement);
+    candidate["io"] = json!({
+        "args": [
+            tensor("a", "input", Some(1)), tensor("b", "input", Some(2)), tensor("c", "output", None),
+            {"name": "n", "type": "int", "value": N},
+        ],
+        "launch": {"grid": {"x": N / 256}, "block": {"x": 256}},
+    });
+    let reference = kernel("reference", "if (i < n) c[i] = a[i] + b[i];");
+    json!({"kernel": candidate, "expected": {"c": {"kernel": reference}}, "num_trials": 12})
+}
+
+fn right() -> Value {
+    addition("if (i < n) c[i] = a[i] + b[i];")
+}
+
+fn sealed(mut contract: Value) -> Value {
+    contract["isolation"] = json!("sealed");
+    contract
+}
+
+fn reasons(report: &Value) -> Vec<&str> {
+    let reasons = report["validation"]["reasons"].as_array().unwrap();
+    reasons.iter().filter_map(|reason| reason["code"].as_str()).collect()
+}
+
+/// Processes that judge.
+fn judges(server: &Server) -> Vec<u32> {
+    let judges = |pid: &u32| {
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        arguments.split(|byte| *byte == 0).any(|argument| argument == b"--judge")
+    };
+    children_of(server.pid()).into_iter().filter(judges).collect()
+}
+
+#[test]
+fn every_launch_of_a_sealed_evaluation_is_judged_apart() {
+    let server = Server::start();
+    let report = server.evaluate(&sealed(right()));
+    assert_eq!(report["kernel_exec_result"]["correctness"], true, "{report}");
+    let measured = &report["measurement"];
+    assert_eq!((&measured["sealed"]["launches"], &measured["audited"]), (&json!(12), &json!(12)));
+    assert_eq!(measured["inputs"], "fresh");
+    assert_eq!(judges(&server).len(), 1);
+
+    // Faults come to their owner, who is told in which process they came up no more than elsewhere.
+    let beyond = server.evaluate(&sealed(addition("c[i + 100000000] = a[i];")));
+    assert_eq!(beyond["kernel_exec_result"]["correctness"], false);
+    let code = beyond["failure"]["code"].as_str().unwrap();
+    assert!(["illegal_address", "guard_band_written"].contains(&code), "{beyond}");
+    let printed = server.evaluate(&sealed(addition(
+        "if (i == 0) printf(\"seen\\n\"); if (i < n) c[i] = a[i] + b[i];",
+    )));
+    assert!(printed.to_string().contains("seen"), "{printed}");
+    let wrong = server.evaluate(&sealed(addition("if (i < n) c[i] = a[i] - b[i];")));
+    assert_eq!(reasons(&wrong), ["output_mismatch"]);
+    assert_eq!(server.evaluate(&sealed(right()))["kernel_exec_result"]["correctness"], true);
+}
+
+#[test]
+fn some_timed_launches_of_every_evaluation_are_sealed() {
+    let server = Server::start();
+    let report = server.evaluate(&right());
+    assert_eq!(report["kernel_exec_result"]["correctness"], true, "{report}");
+    assert_eq!(report["measurement"]["sealed"]["launches"], 5, "{}", report["measurement"]);
+    assert_eq!(report["measurement"]["audited"], 12);
+    let mut few = right();
+    few["num_trials"] = json!(3);
+    assert_eq!(server.evaluate(&few)["measurement"]["sealed"]["launches"], 3);
+    // Where nothing is expected there is nothing to judge.
+    let mut unchecked = right();
+    unchecked.as_object_mut().unwrap().remove("expected");
+    assert_eq!(server.evaluate(&unchecked)["measurement"]["sealed"], Value::Null);
+}
+
+#[test]
+fn a_reference_that_faults_is_to_blame_wherever_it_runs() {
+    let server = Server::start();
+    for isolation in ["warm", "sealed"] {
+        let mut contract = right();
+        contract["isolation"] = json!(isolation);
+        contract["expected"]["c"]["kernel"]["source_code"] = json!(
+            "extern \"C\" __global__ void reference(const float* a, const float* b, float* c, int n) {
+                c[threadIdx.x + 100000000] = a[0];
+            }"
+        );
+        let report = server.evaluate(&contract);
+        assert_eq!(reasons(&report), ["reference_failed"], "{report}");
+    }
+    assert_eq!(server.evaluate(&right())["kernel_exec_result"]["correctness"], true);
+}
+
+/// Numbers that look random, the same in each run: SplitMix64, Steele et al. 2014.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) % sides as u64) as usize
+    }
+}
+
+#[test]
+fn whoever_is_killed_costs_an_evaluation_and_never_makes_it_a_pass() {
+    let server = Server::start();
+    let mut dice = Dice(15);
+    let contracts = [right(), sealed(right())];
+    // Wrong for a quarter of all inputs.
+    let wrong = "if (i < n) c[i] = (__float_as_uint(a[0]) & 3) == 3 ? 0.0f : a[i] + b[i];";
+    let wrong = [addition(wrong), sealed(addition(wrong))];
+    let (mut done, mut ends) = (0, std::collections::BTreeMap::<String, u32>::new());
+    while done < KILLS {
+        let kind = dice.roll(4);
+        let contract = if kind < 2 { &contracts[kind] } else { &wrong[kind - 2] };
+        let over = AtomicBool::new(false);
+        let (delay, choice) = (Duration::from_millis(dice.roll(120) as u64), dice.roll(97));
+        let report = thread::scope(|scope| {
+            scope.spawn(|| {
+                // Any moment will do: this waits for nothing.
+                thread::sleep(delay);
+                let children = children_of(server.pid());
+                if let (false, false) = (over.load(Ordering::Acquire), children.is_empty()) {
+                    kill(children[choice % children.len()]);
+                }
+            });
+            let report = server.evaluate(contract);
+            over.store(true, Ordering::Release);
+            report
+        });
+        let verdict = &report["kernel_exec_result"]["correctness"];
+        let failed = report["failure"]["code"].as_str();
+        match kind {
+            0 | 1 => assert!(*verdict == true || verdict.is_null() && failed.is_some(), "{report}"),
+            _ => assert!(*verdict == false || verdict.is_null() && failed.is_some(), "{report}"),
+        }
+        *ends.entry(failed.unwrap_or("verdict").to_owned()).or_default() += 1;
+        done += 1;
+    }
+    // Evaluations were hit, and many.
+    assert!(ends.get("worker_died").is_some_and(|&died| died >= 20), "{ends:?}");
+    for contract in &contracts {
+        let report = server.evaluate(contract);
+        assert_eq!(report["kernel_exec_result"]["correctness"], true, "{report}");
+    }
+    println!("{KILLS} kills: {ends:?}");
+}
+
+fn kill(pid: u32) {
+    if let Some(pid) = rustix::process::Pid::from_raw(pid as i32) {
+        // One that ended by itself is gone, which is what was wanted.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+}
