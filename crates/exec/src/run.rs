@@ -27,7 +27,7 @@ use warpgauge_worker::queue::Need;
 pub(super) const AUDITS: u32 = 66;
 
 /// Timed launches that a process apart judges, whose times must agree with those of the others.
-const SEALED: u32 = 5;
+const SEALED: u32 = 3;
 
 /// What is written to see whether there is room: not even that, and the disk is full.
 const PROBE_BYTES: usize = 16 << 10;

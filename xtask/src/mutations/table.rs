@@ -68,7 +68,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "state_wipe",
         what: "variables are put back before each timed launch",
-        file: "crates/worker/src/child/trials/batch.rs",
+        file: "crates/worker/src/child/trials/timed.rs",
         text: "arm.forget(stream)?;",
         replacement: "",
     },
@@ -83,8 +83,8 @@ pub const MUTATIONS: &[Mutation] = &[
         name: "last_look",
         what: "guard bands and inputs are looked at after the last launch",
         file: "crates/worker/src/child/evaluate.rs",
-        text: "oracle.aside(executor, |_| nothing_else_touched(executor, buffers))",
-        replacement: "oracle.aside(executor, |_| Ok(()))",
+        text: "oracle.aside(executor, |_| look(executor, buffers))",
+        replacement: "{ let _ = look; oracle.aside(executor, |_| Ok(())) }",
     },
     Mutation {
         name: "history",

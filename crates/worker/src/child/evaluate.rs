@@ -49,7 +49,7 @@ pub(super) fn run(
     let directory = &job.directory;
     let judged = judge(&mut rig, plan, &mut program, (&mut oracle, directory), timings, told);
     told.audits = oracle.audits.clone();
-    told.sealed.launches = rig.turns.take().map_or_else(Vec::new, |turns| turns.taken);
+    let turns = rig.turns.take();
     oracle.retire();
     program.retire(residue);
     told.emulator_report = match &executor.runners {
@@ -58,6 +58,11 @@ pub(super) fn run(
     };
     executor.arm_checks(false)?;
     let _ = link.borrow_mut().send(&FromWorker::Executed);
+    if let Some(turns) = turns {
+        // The buffers are the judge's again once its connection is closed. What went wrong was told.
+        let _ = executor.stream.synchronize();
+        told.sealed.launches = turns.into_taken();
+    }
     judged
 }
 
@@ -88,13 +93,13 @@ fn judge(
         let Rig { executor, buffers, .. } = rig;
         let second = timed(&mut timings.verify_ms, || {
             oracle.aside(executor, |oracle| {
+                // A kernel that is wrong for the contract's inputs needs no further witness.
+                if right {
+                    return oracle.second(executor, buffers, shown, filling);
+                }
                 let outputs = captured::copy_outputs(executor, buffers)?;
                 let left = (&outputs, filling);
-                // A kernel that is wrong for the contract's inputs needs no further witness.
-                match right {
-                    true => oracle.second(executor, buffers, shown, left),
-                    false => oracle.settle(executor, buffers, shown, left, &mut told.checks),
-                }
+                oracle.settle(executor, buffers, shown, left, &mut told.checks)
             })
         });
         tell_guarantees(rig, program, told);
@@ -178,12 +183,8 @@ fn measure(
     // Of the launches that were not verified one may have reached beyond its outputs.
     let Rig { executor, buffers, turns, .. } = rig;
     let looked_at = turns.as_ref().is_some_and(|turns| turns.was_last);
-    timed(&mut timings.verify_ms, || {
-        oracle.aside(executor, |_| match looked_at {
-            true => guards_intact(executor, buffers),
-            false => nothing_else_touched(executor, buffers),
-        })
-    })
+    let look = if looked_at { guards_intact } else { nothing_else_touched };
+    timed(&mut timings.verify_ms, || oracle.aside(executor, |_| look(executor, buffers)))
 }
 
 /// What would pass without doing the work. The candidate runs no more.

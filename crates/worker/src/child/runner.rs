@@ -4,6 +4,7 @@
 //! judge knows and keeps, on the host and on the device, is in an address space of its own.
 
 use std::cell::RefCell;
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
@@ -141,6 +142,14 @@ impl Runner {
     pub(super) fn yield_turn(&mut self) -> JobResult<()> {
         frame::write(&mut self.stream, &ToRunner::Yield)
             .map_err(|error| ended(&error).failed(Blame::Environment))
+    }
+
+    /// Tells a process that makes launches of its own that no more of them are judged, and waits until it
+    /// has ended, or has nothing of the buffers any more.
+    pub(super) fn part(&mut self) {
+        // Fails where the connection is closed already.
+        let _ = self.stream.shutdown(Shutdown::Write);
+        while frame::read::<FromRunner>(&mut self.stream).is_ok() {}
     }
 
     /// Has it give up programs and buffers.

@@ -51,9 +51,12 @@ pub(super) fn run(
     let link = RefCell::new(&mut **link);
     let mut oracle = Oracle::new(plan, residue, &link, moving);
     // While the other process loads the kernel.
-    oracle.load_references(rig.executor, rig.buffers)?;
+    let loaded = oracle.load_references(rig.executor, rig.buffers);
     let mut program = LoadedProgram::elsewhere(RemoteProgram::of_another(&candidate_runner));
-    let judged = judge(&mut rig, &mut program, &mut oracle, &candidate_runner, told);
+    let judged =
+        loaded.and_then(|()| judge(&mut rig, &mut program, &mut oracle, &candidate_runner, told));
+    // The other process has the buffers open, and uses them until it is told, or has ended.
+    candidate_runner.borrow_mut().part();
     told.audits = oracle.audits.clone();
     oracle.retire();
     judged

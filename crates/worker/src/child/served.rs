@@ -20,6 +20,9 @@ use warpgauge_model::{FailureCode, LaunchCounts};
 pub(super) fn run(run: &mut Run<'_, '_>) -> JobResult<()> {
     let Run { executor, link, residue, .. } = run;
     let mut judge = link.socket()?;
+    // What follows is the doing of what is launched here. A server that is gone is noticed by the
+    // watchdog.
+    let _ = link.send(&FromWorker::Started);
     let mut served = Served {
         executor,
         residue,

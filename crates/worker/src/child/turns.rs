@@ -27,7 +27,7 @@ pub(super) struct Turns {
     judge: UnixStream,
     assigned: Assigned,
     /// Places of the sealed launches among all timed ones, ascending.
-    pub taken: Vec<u32>,
+    taken: Vec<u32>,
     /// Whether the last timed launch was the judge's: inputs are what it wrote then, and were looked at.
     pub was_last: bool,
 }
@@ -66,6 +66,11 @@ impl Turns {
     pub(super) fn forget(&mut self, launches: usize) {
         let after = self.taken.iter().filter_map(|&place| place.checked_sub(launches as u32));
         self.taken = after.collect();
+    }
+
+    /// Places of the sealed launches among all timed ones, ascending. The connection is closed.
+    pub(super) fn into_taken(self) -> Vec<u32> {
+        self.taken
     }
 
     /// Whether the launch at this place is the judge's.

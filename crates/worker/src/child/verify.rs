@@ -290,9 +290,10 @@ impl<'a, 'l> Oracle<'a, 'l> {
         executor: &Executor,
         buffers: &mut [JobBuffer<'_>],
         shown: Shown,
-        left: (&Outputs, Filling),
+        filling: Filling,
     ) -> JobResult<()> {
-        nothing_else_touched(executor, buffers)?;
+        let Some(outputs) = self.unless_right_on_device(executor, buffers)? else { return Ok(()) };
+        let left = (&outputs, filling);
         for (buffer, expected) in self.expect(executor, buffers, shown)? {
             let (comparison, trace) = self.compare(buffers, buffer, left, &expected)?;
             let name = &buffers[buffer].spec.name;
