@@ -97,8 +97,8 @@ pub const MUTATIONS: &[Mutation] = &[
         name: "timed_audits",
         what: "results of timed launches are verified",
         file: "crates/worker/src/child/trials/mod.rs",
-        text: "rig.inputs.secret.choose(share, count)",
-        replacement: "rig.inputs.secret.choose(0 * share, count)",
+        text: "secret.choose(share, count)",
+        replacement: "secret.choose(0 * share, count)",
     },
     Mutation {
         name: "non_finite",

@@ -16,6 +16,7 @@ use super::trials::{Phase, Stage};
 use crate::frame;
 use crate::protocol::{Blame, BufferSpec, FromRunner, LaunchHow, ToRunner};
 use warpgauge_device::{DeviceError, Event};
+use warpgauge_measure::sealed_times;
 use warpgauge_model::FailureCode;
 
 /// Longest time that the judge takes for anything: it compiles nothing, and a reference has been
@@ -30,6 +31,8 @@ pub(super) struct Turns {
     taken: Vec<u32>,
     /// Whether the last timed launch was the judge's: inputs are what it wrote then, and were looked at.
     pub was_last: bool,
+    /// Whether more launches were sealed since times did not agree.
+    confirmed: bool,
 }
 
 impl Turns {
@@ -42,8 +45,13 @@ impl Turns {
     ) -> JobResult<Self> {
         let judge = link.socket()?;
         judge.set_read_timeout(Some(PATIENCE)).map_err(|error| silent(&error.to_string()))?;
-        let mut turns =
-            Self { judge, assigned: Assigned::default(), taken: Vec::new(), was_last: false };
+        let mut turns = Self {
+            judge,
+            assigned: Assigned::default(),
+            taken: Vec::new(),
+            was_last: false,
+            confirmed: false,
+        };
         let (lent, guard) = match turns.hear()? {
             ToRunner::Open { buffers, guard, .. } if buffers.len() == specs.len() => {
                 (buffers, guard)
@@ -71,6 +79,18 @@ impl Turns {
     /// Places of the sealed launches among all timed ones, ascending. The connection is closed.
     pub(super) fn into_taken(self) -> Vec<u32> {
         self.taken
+    }
+
+    /// Whether times of sealed launches part from those of the others, for the first time: then more of
+    /// them tell whether it was noise. `samples` are the timed launches from place `first` on.
+    pub(super) fn are_to_confirm(&mut self, samples: &[f32], first: usize) -> bool {
+        let is_sealed = |place: usize| self.taken.binary_search(&((first + place) as u32)).is_ok();
+        let (sealed, others): (Vec<_>, Vec<_>) =
+            samples.iter().enumerate().partition(|(place, _)| is_sealed(*place));
+        let [sealed, others] =
+            [sealed, others].map(|of| of.into_iter().map(|(_, ms)| *ms).collect::<Vec<f32>>());
+        let part = sealed_times(&sealed, &others).is_some_and(|times| !times.agree);
+        part && !std::mem::replace(&mut self.confirmed, part)
     }
 
     /// Whether the launch at this place is the judge's.

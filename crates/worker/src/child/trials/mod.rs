@@ -23,6 +23,7 @@ pub(super) use timed::Stage;
 
 use super::job::{JobResult, environment, timed};
 use super::loaded::LoadedProgram;
+use super::secret::Secret;
 use crate::protocol::{BatchFacts, TrialPlan};
 use warpgauge_device::{GpuHealth, GpuMonitor};
 use warpgauge_measure::{
@@ -45,6 +46,10 @@ const HISTORY_LAUNCHES: usize = 10;
 
 /// Longest time that these take on the emulated device, which needs no other warm-up: seconds.
 const HISTORY_S: f64 = 0.5;
+
+/// Sealed launches that are made beside the others where the times of those do not agree: noise seldom
+/// comes again in all of them.
+const CONFIRMING: usize = 9;
 
 /// Launches of a kernel that does nothing.
 const EMPTY_LAUNCHES: usize = 40;
@@ -204,6 +209,15 @@ fn trials(
             Decision::Continue { next_look } => first + next_look as usize,
             Decision::Stop(reason) => {
                 measured.stopped = Some(reason);
+                if let Some(turns) = &mut rig.turns
+                    && rig.executor.device().kind == DeviceKind::Cuda
+                    && turns.are_to_confirm(samples, first)
+                {
+                    turns.begin(done, (0..CONFIRMING).collect());
+                    judge.begin(Phase::Timed, done, Vec::new());
+                    run_batch(rig, arm, CONFIRMING, judge, measured, progress)?;
+                    continue;
+                }
                 let parted = ranked_by(samples) == RankedBy::Mean;
                 match before {
                     // Once more: noise does not come again.
@@ -225,28 +239,46 @@ fn trials(
             }
         };
         let count = launches_in(each, BATCH_S).min(target - done).min(BATCH);
-        // Some of every batch, so that no part of the trials is beyond suspicion.
-        let share = (plan.audits as usize * count).div_ceil((target - first).max(1));
-        let places = rig.inputs.secret.choose(share, count);
-        judge.begin(Phase::Timed, done, places);
+        let mut places = |of_all| places(&mut rig.inputs.secret, of_all, count, target - first);
+        judge.begin(Phase::Timed, done, places(plan.audits));
         if let Some(turns) = &mut rig.turns {
-            let share = (plan.sealed as usize * count).div_ceil((target - first).max(1));
-            turns.begin(done, rig.inputs.secret.choose(share, count));
+            turns.begin(done, places(plan.sealed));
         }
-        let began = Instant::now();
-        let batch = rig.run(arm, count, judge)?;
-        let spent = judge.spent();
-        measured.verifying += spent;
-        each = began.elapsed().saturating_sub(spent) / count as u32;
-        measured.busy_ms += batch.busy_ms;
-        measured.batches.push(BatchFacts {
-            trials: batch.samples_ms.len() as u32,
-            clock: batch.clock,
-            throttle_reasons: rig.executor.throttle_reasons(),
-        });
-        measured.samples_ms.extend(batch.samples_ms);
-        progress(&measured.samples_ms);
+        let took = run_batch(rig, arm, count, judge, measured, progress)?;
+        each = took / count as u32;
     }
+}
+
+/// Some of every batch, so that no part of the trials is beyond suspicion: `of_all` of so many launches
+/// in all.
+fn places(secret: &mut Secret, of_all: u32, count: usize, all: usize) -> Vec<usize> {
+    let share = (of_all as usize * count).div_ceil(all.max(1));
+    secret.choose(share, count)
+}
+
+/// Times one batch; what it took, without verification.
+fn run_batch(
+    rig: &mut Rig<'_, '_>,
+    arm: &mut LoadedProgram,
+    count: usize,
+    judge: &mut dyn Referee,
+    measured: &mut Measured,
+    progress: &mut dyn FnMut(&[f32]),
+) -> JobResult<Duration> {
+    let began = Instant::now();
+    let batch = rig.run(arm, count, judge)?;
+    let spent = judge.spent();
+    let took = began.elapsed().saturating_sub(spent);
+    measured.verifying += spent;
+    measured.busy_ms += batch.busy_ms;
+    measured.batches.push(BatchFacts {
+        trials: batch.samples_ms.len() as u32,
+        clock: batch.clock,
+        throttle_reasons: rig.executor.throttle_reasons(),
+    });
+    measured.samples_ms.extend(batch.samples_ms);
+    progress(&measured.samples_ms);
+    Ok(took)
 }
 
 /// Standard deviation of samples over their median, from the quartiles, so that a single late launch
