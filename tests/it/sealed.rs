@@ -144,8 +144,8 @@ fn whoever_is_killed_costs_an_evaluation_and_never_makes_it_a_pass() {
     let server = Server::start();
     let mut dice = Dice(15);
     let contracts = [right(), sealed(right())];
-    // Wrong for a quarter of all inputs.
-    let wrong = "if (i < n) c[i] = (__float_as_uint(a[0]) & 3) == 3 ? 0.0f : a[i] + b[i];";
+    // Wrong for half of all inputs.
+    let wrong = "if (i < n) c[i] = (__float_as_uint(a[0]) & 1) ? 0.0f : a[i] + b[i];";
     let wrong = [addition(wrong), sealed(addition(wrong))];
     let (mut done, mut ends) = (0, std::collections::BTreeMap::<String, u32>::new());
     while done < KILLS {

@@ -27,6 +27,9 @@ use warpgauge_model::FailureCode;
 /// Longest time that a runner takes to end once its judge has ended.
 const PARTING: Duration = Duration::from_secs(2);
 
+/// How often those who take part are brought together.
+const ATTEMPTS: usize = 3;
+
 /// The workers of a device that sealed jobs need beside the lease's.
 #[derive(Default)]
 pub(super) struct Sealing {
@@ -62,8 +65,11 @@ impl Lease {
         time_limit: Duration,
         on_event: &(dyn Fn(RunEvent) + Send + Sync),
     ) -> Answer {
-        self.make_ready(false).await?;
-        let mut court = self.convene(job.task.has_references()).await.map_err(no_judge)?;
+        let mut court = match self.assemble(job.task.has_references(), false).await {
+            Ok(court) => court,
+            Err(Hindrance::Candidate(failure)) => return Err(failure),
+            Err(Hindrance::Judge(reason)) => return Err(no_judge(reason)),
+        };
         let candidate = self.worker.as_mut().ok_or_else(unavailable)?;
         let stop = self.fleet.stop.subscribe();
         let answer = court.judge_all(candidate, job, stop, (time_limit, on_event)).await;
@@ -102,10 +108,11 @@ impl Lease {
         fresh: bool,
         on_event: &(dyn Fn(RunEvent) + Send + Sync),
     ) -> Result<RunOutcome<Evaluated>, String> {
-        if let Err(failure) = self.make_ready(fresh).await {
-            return Ok(failure.into());
-        }
-        let mut court = self.convene(!job.task.checks.references.is_empty()).await?;
+        let mut court = match self.assemble(!job.task.checks.references.is_empty(), fresh).await {
+            Ok(court) => court,
+            Err(Hindrance::Candidate(failure)) => return Ok(failure.into()),
+            Err(Hindrance::Judge(reason)) => return Err(reason),
+        };
         let Some(candidate) = self.worker.as_mut() else { return Ok(unavailable().into()) };
         let stop = self.fleet.stop.subscribe();
         let heard = court.judge_some(candidate, job, stop, (time_limit, on_event)).await;
@@ -115,6 +122,24 @@ impl Lease {
         }
         self.replace_lost().await;
         heard
+    }
+
+    /// Has the candidate's worker and those that judge ready and connected. One that ended while it had
+    /// nothing to do is replaced: its end costs nobody anything.
+    async fn assemble(&mut self, references: bool, fresh: bool) -> Result<Court, Hindrance> {
+        let mut failed = unavailable();
+        for _ in 0..ATTEMPTS {
+            self.make_ready(fresh).await.map_err(Hindrance::Candidate)?;
+            let mut court = self.convene(references).await.map_err(Hindrance::Judge)?;
+            let Some(candidate) = self.worker.as_mut() else { break };
+            match court.connect(candidate).await {
+                Ok(()) => return Ok(court),
+                Err(failure) => failed = failure,
+            }
+            self.court = Some(court);
+            self.replace_lost().await;
+        }
+        Err(Hindrance::Candidate(failed))
     }
 
     /// The workers that judge; the error is why there are none.
@@ -168,6 +193,14 @@ impl Fleet {
     }
 }
 
+/// Why a job cannot begin.
+enum Hindrance {
+    /// The candidate's worker.
+    Candidate(RunFailure),
+    /// There is nobody to judge.
+    Judge(String),
+}
+
 /// Those who judge a job.
 pub(super) struct Court {
     judge: Worker,
@@ -207,7 +240,6 @@ impl Court {
         stop: watch::Receiver<bool>,
         (time_limit, on_event): Watched<'_>,
     ) -> Answer {
-        self.connect(candidate).await?;
         let plan = JudgePlan { task: job.task.clone(), has_reference: self.reference.is_some() };
         let Self { judge, reference } = self;
         let served = serve(&job, "candidate");
@@ -231,9 +263,6 @@ impl Court {
         stop: watch::Receiver<bool>,
         (time_limit, on_event): Watched<'_>,
     ) -> Result<RunOutcome<Evaluated>, String> {
-        if let Err(failure) = self.connect(candidate).await {
-            return Ok(failure.into());
-        }
         let task = Judged::Share(Box::new(job.task.clone()));
         let plan = JudgePlan { task, has_reference: self.reference.is_some() };
         let Self { judge, reference } = self;
