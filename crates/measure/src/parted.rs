@@ -11,7 +11,7 @@ use super::stats::{Sorted, mean};
 
 /// Gap between mean and median, relative to the median, that is taken for noise however quiet the
 /// others are: outliers of a device that does something else now and then.
-const GAP: f64 = 0.03;
+pub(crate) const GAP: f64 = 0.03;
 
 /// Standard errors that noise explains.
 const ERRORS: f64 = 6.0;
@@ -42,15 +42,21 @@ impl RankedBy {
 /// What samples in milliseconds are ranked by. Their spread is taken from the quartiles, which are
 /// 1.349 σ apart in a normal distribution: a few launches that bear the work do not widen it.
 pub fn ranked_by(samples_ms: &[f32]) -> RankedBy {
-    let samples = samples_ms.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
+    if parted_by(samples_ms) > 0.0 { RankedBy::Mean } else { RankedBy::Median }
+}
+
+/// How far mean and median part, relative to the median; 0 where noise explains it.
+pub(crate) fn parted_by(samples: &[f32]) -> f64 {
+    let samples = samples.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
     let gap = || {
         let sorted = Sorted::new(&samples)?;
         let median = sorted.median();
         let sigma = (sorted.percentile(75.0) - sorted.percentile(25.0)) / 1.349;
         let noise = ERRORS * NORMAL_ERROR * sigma / (samples.len() as f64).sqrt();
-        Some(mean(&samples)? - median > noise.max(GAP * median))
+        let gap = mean(&samples)? - median;
+        (gap > noise.max(GAP * median)).then(|| gap / median)
     };
-    if gap().unwrap_or(false) { RankedBy::Mean } else { RankedBy::Median }
+    gap().unwrap_or(0.0)
 }
 
 #[cfg(test)]

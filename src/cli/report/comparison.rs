@@ -245,6 +245,9 @@ fn because(reason: PairedReason) -> &'static str {
             "fewer than 8 blocks are left: give `measure.max_time` more, or --preset ci"
         }
         PairedReason::DependentBlocks => "successive blocks depended on one another",
+        PairedReason::MeansCompared => {
+            "means are compared: some launches of one kernel may bear the work of others"
+        }
         PairedReason::BlocksMerged => "successive blocks depended on one another and were merged",
         PairedReason::EstimatorsDisagree => "a few blocks move the mean out of the interval",
         PairedReason::EndedEarly => "the time was up before the last look",

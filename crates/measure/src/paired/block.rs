@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::stats::Sorted;
+use crate::parted::RankedBy;
+use crate::stats::{Sorted, mean};
 
 /// Which kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,14 +57,32 @@ pub struct PairedBlock {
 }
 
 impl PairedBlock {
+    /// Samples of the two slots of an arm, in time order, milliseconds.
+    pub fn slots(&self, arm: Arm) -> &[Vec<f32>; 2] {
+        match arm {
+            Arm::A => &self.a,
+            Arm::B => &self.b,
+        }
+    }
+
     /// Medians of the two slots of an arm, in time order, as natural logarithms of milliseconds;
     /// `None` where a slot has no samples, one that is not finite, or a median that is not positive.
     pub fn ln_medians(&self, arm: Arm) -> Option<[f64; 2]> {
-        let slots = match arm {
-            Arm::A => &self.a,
-            Arm::B => &self.b,
-        };
-        Some([ln_median(&slots[0])?, ln_median(&slots[1])?])
+        let [first, second] = self.slots(arm);
+        Some([ln_median(first)?, ln_median(second)?])
+    }
+
+    /// ln of an arm's time in milliseconds: of its slots' medians, or of the mean of all its launches,
+    /// so that nothing is gained by moving work from one slot to the other.
+    fn ln_time(&self, arm: Arm, by: RankedBy) -> Option<f64> {
+        let [first, second] = self.ln_medians(arm)?;
+        match by {
+            RankedBy::Median => Some((first + second) / 2.0),
+            RankedBy::Mean => {
+                let samples = self.slots(arm).iter().flatten().map(|ms| f64::from(*ms));
+                mean(&samples.collect::<Vec<_>>()).map(f64::ln)
+            }
+        }
     }
 
     /// Clocks of the two slots of an arm, in time order, Hz; `None` unless both are known and
@@ -77,23 +96,22 @@ impl PairedBlock {
     }
 
     /// ln(time of the candidate / time of the reference): the difference of the arms' mean
-    /// logarithms of slot medians, in which a linear drift cancels.
-    pub fn ln_time_ratio(&self) -> Option<f64> {
-        let (a, b) = (self.ln_medians(Arm::A)?, self.ln_medians(Arm::B)?);
-        Some((b[0] + b[1] - a[0] - a[1]) / 2.0)
+    /// logarithms of slot times, in which a linear drift cancels.
+    pub fn ln_time_ratio(&self, by: RankedBy) -> Option<f64> {
+        Some(self.ln_time(Arm::B, by)? - self.ln_time(Arm::A, by)?)
     }
 
     /// The same of SM cycles, time × clock; `None` unless all clocks are known.
-    pub fn ln_cycle_ratio(&self) -> Option<f64> {
+    pub fn ln_cycle_ratio(&self, by: RankedBy) -> Option<f64> {
         let (a, b) = (self.clocks(Arm::A)?, self.clocks(Arm::B)?);
         let clocks = (b[0] * b[1] / (a[0] * a[1])).ln() / 2.0;
-        Some(self.ln_time_ratio()? + clocks)
+        Some(self.ln_time_ratio(by)? + clocks)
     }
 
     /// Mean of all four slots' median times, milliseconds (geometric).
     pub fn typical_ms(&self) -> Option<f64> {
-        let (a, b) = (self.ln_medians(Arm::A)?, self.ln_medians(Arm::B)?);
-        Some(((a[0] + a[1] + b[0] + b[1]) / 4.0).exp())
+        let [a, b] = [Arm::A, Arm::B].map(|arm| self.ln_time(arm, RankedBy::Median));
+        Some(((a? + b?) / 2.0).exp())
     }
 }
 
@@ -124,8 +142,8 @@ mod tests {
             [(BlockOrder::Abba, [2e9, 1e9, 1e9, 2e9]), (BlockOrder::Baab, [1e9, 2e9, 2e9, 1e9])]
         {
             let block = block(order, [1.0, 1.0], [2.0, 2.0], clock);
-            assert!((block.ln_time_ratio().unwrap() - 2.0_f64.ln()).abs() < 1e-12);
-            assert!(block.ln_cycle_ratio().unwrap().abs() < 1e-12);
+            assert!((block.ln_time_ratio(RankedBy::Median).unwrap() - 2.0_f64.ln()).abs() < 1e-12);
+            assert!(block.ln_cycle_ratio(RankedBy::Median).unwrap().abs() < 1e-12);
             assert!((block.typical_ms().unwrap() - 2.0_f64.sqrt()).abs() < 1e-12);
         }
     }
@@ -139,19 +157,22 @@ mod tests {
             [drifting[1], drifting[2]],
             [1e9; 4],
         );
-        assert!(block.ln_time_ratio().unwrap().abs() < 1e-6);
+        assert!(block.ln_time_ratio(RankedBy::Median).unwrap().abs() < 1e-6);
     }
 
     #[test]
     fn what_cannot_be_told_is_absent() {
         let mut broken = block(BlockOrder::Abba, [1.0, 1.0], [1.0, 1.0], [1e9; 4]);
         broken.clock_hz[2] = None;
-        assert!(broken.ln_cycle_ratio().is_none() && broken.ln_time_ratio().is_some());
+        assert!(
+            broken.ln_cycle_ratio(RankedBy::Median).is_none()
+                && broken.ln_time_ratio(RankedBy::Median).is_some()
+        );
         broken.b[1].clear();
-        assert_eq!(broken.ln_time_ratio(), None);
+        assert_eq!(broken.ln_time_ratio(RankedBy::Median), None);
         broken.b[1] = vec![0.0; 3];
-        assert_eq!(broken.ln_time_ratio(), None);
+        assert_eq!(broken.ln_time_ratio(RankedBy::Median), None);
         broken.b[1] = vec![f32::NAN];
-        assert_eq!(broken.ln_time_ratio(), None);
+        assert_eq!(broken.ln_time_ratio(RankedBy::Median), None);
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block::{Arm, PairedBlock};
 use crate::health::invalidates_timing;
+use crate::parted::RankedBy;
 
 /// Relative spread of the clocks of one arm's two slots above which a block does not count.
 const CLOCK_SPREAD: f64 = 0.05;
@@ -53,7 +54,7 @@ pub fn drop_reasons(
 
 fn reason(block: &PairedBlock, limits: [f64; 2]) -> Option<DropReason> {
     let arms = [Arm::A, Arm::B];
-    if block.ln_time_ratio().is_none() {
+    if block.ln_time_ratio(RankedBy::Median).is_none() {
         return Some(DropReason::NoTime);
     }
     if invalidates_timing(block.throttle_reasons) {

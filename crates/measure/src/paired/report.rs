@@ -40,6 +40,9 @@ pub enum PairedReason {
     DependentBlocks,
     /// Successive blocks depended on one another and were merged.
     BlocksMerged,
+    /// Means are compared in place of medians: in one of the kernels some launches may bear the work of
+    /// others.
+    MeansCompared,
     /// The Hodges–Lehmann estimate lies outside the interval: a few blocks move the mean.
     EstimatorsDisagree,
     /// The comparison ended before its last look.

@@ -158,3 +158,29 @@ fn too_few_blocks_and_none_are_said_so() {
     assert_eq!(json["reasons"][0], "too_few_blocks");
     assert!(json.get("speedup").is_none());
 }
+
+#[test]
+fn work_that_some_launches_leave_to_others_is_no_gain() {
+    let policy = ComparePolicy::default();
+    // One launch in ten, in fifteen, in forty does all the work, which takes as long as the reference's.
+    for every in [10, 15, 40] {
+        let mut all = blocks(128, 1.0, 0.002);
+        let launches = all.iter_mut().flat_map(|block| block.b.iter_mut().flatten());
+        for (index, ms) in launches.enumerate() {
+            let works = (index * 7 + index / 11) % every == 0;
+            *ms *= if works { every as f32 - 0.1 * (every - 1) as f32 } else { 0.1 };
+        }
+        let found = conclude(&all, &policy);
+        assert!(found.reasons.contains(&PairedReason::MeansCompared), "{every}: {found:?}");
+        assert_ne!(found.verdict, PairedVerdict::Faster, "{every}: {:?}", found.speedup);
+    }
+    // What the device does now and then, it does to both.
+    let mut all = blocks(128, 1.05, 0.002);
+    for block in &mut all {
+        block.a[0][2] *= 3.0;
+        block.b[1][3] *= 3.0;
+    }
+    let found = conclude(&all, &policy);
+    assert_eq!(found.verdict, PairedVerdict::Slower);
+    assert!(!found.reasons.contains(&PairedReason::MeansCompared));
+}

@@ -1,12 +1,15 @@
 //! From blocks to a verdict.
 
-use super::block::PairedBlock;
+use super::block::{Arm, PairedBlock};
 use super::drops::{DropReason, drop_reasons};
 use super::estimate::Estimate;
 use super::policy::{ComparePolicy, MAX_BLOCKS};
 use super::report::{
     BlockReport, DropCount, PairedComparison, PairedReason, PairedVerdict, RatioEstimate,
 };
+
+use crate::parted::{GAP, RankedBy, parted_by};
+use crate::stats::mean;
 
 /// Fewest blocks that a verdict rests on.
 const MIN_BLOCKS: usize = 8;
@@ -70,25 +73,31 @@ fn evaluate(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison 
     let drops = drop_reasons(blocks, policy.calibrated_spread);
     let used: Vec<&PairedBlock> =
         blocks.iter().zip(&drops).filter(|(_, d)| d.is_none()).map(|(b, _)| b).collect();
-    let times: Vec<f64> = used.iter().filter_map(|block| block.ln_time_ratio()).collect();
-    let cycles: Option<Vec<f64>> = used.iter().map(|block| block.ln_cycle_ratio()).collect();
+    let by = compared_by(&used);
+    let times: Vec<f64> = used.iter().filter_map(|block| block.ln_time_ratio(by)).collect();
+    let cycles: Option<Vec<f64>> = used.iter().map(|block| block.ln_cycle_ratio(by)).collect();
     let limits = Limits::new(&used, policy);
     let time = Estimate::new(&times);
     let cycles = cycles.as_deref().and_then(Estimate::new);
     let alpha = policy.alpha_per_look();
-    let (verdict, mut reasons) = match obstacle(blocks.len(), used.len(), time, policy) {
+    let unsound =
+        obstacle(blocks.len(), used.len(), time, policy).or_else(|| uneven(&used, by, time, alpha));
+    let (verdict, mut reasons) = match unsound {
         Some(obstacle) => (PairedVerdict::Inconclusive, vec![obstacle]),
         None => limits.verdict(time, alpha),
     };
     let (clock, clock_induced) = compare_clocks(verdict, cycles, limits, alpha);
     reasons.extend(clock);
     reasons.extend(limits.reason(policy));
+    if by == RankedBy::Mean {
+        reasons.push(PairedReason::MeansCompared);
+    }
     if time.is_some_and(|time| time.merged > 1) {
         reasons.push(PairedReason::BlocksMerged);
     }
     let time_ratio = time.map(|time| ratio(time, alpha));
     // Without enough blocks, or with too many dropped, a p-value would claim what the verdict denies.
-    let sound = obstacle(blocks.len(), used.len(), time, policy).is_none();
+    let sound = unsound.is_none();
     PairedComparison {
         verdict,
         reasons,
@@ -106,8 +115,52 @@ fn evaluate(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison 
         blocks_used: used.len() as u32,
         blocks_dropped: (blocks.len() - used.len()) as u32,
         dropped: count(&drops),
-        blocks: blocks.iter().zip(&drops).map(|(block, drop)| report(block, *drop)).collect(),
+        blocks: blocks.iter().zip(&drops).map(|(block, drop)| report(block, by, *drop)).collect(),
     }
+}
+
+/// What times are compared by: means, where in one arm a few launches bear the work of the others, in
+/// the first half of the blocks and, measured again, in the second. What a device does now and then hits
+/// both arms, and is no reason.
+fn compared_by(used: &[&PairedBlock]) -> RankedBy {
+    let (first, second) = used.split_at(used.len() / 2);
+    let parts = |half: &[&PairedBlock]| {
+        let [a, b] = [Arm::A, Arm::B].map(|arm| parted_by(&relative(half, arm)));
+        (a - b).abs() > GAP
+    };
+    if parts(first) && parts(second) { RankedBy::Mean } else { RankedBy::Median }
+}
+
+/// That launches which bear the work of others are so few that blocks do not show what all launches
+/// together do.
+fn uneven(
+    used: &[&PairedBlock],
+    by: RankedBy,
+    time: Option<Estimate>,
+    alpha: f64,
+) -> Option<PairedReason> {
+    let (low, high) = time.filter(|_| by == RankedBy::Mean)?.bounds(alpha);
+    let total = |arm| {
+        let slots = used.iter().flat_map(|block| block.slots(arm)).flatten();
+        mean(&slots.map(|ms| f64::from(*ms)).collect::<Vec<_>>())
+    };
+    let ratio = (total(Arm::B)? / total(Arm::A)?).ln();
+    let inside = (low - ROUNDING..=high + ROUNDING).contains(&ratio);
+    (!inside).then_some(PairedReason::EstimatorsDisagree)
+}
+
+/// Samples of an arm in medians of their slots.
+fn relative(blocks: &[&PairedBlock], arm: Arm) -> Vec<f32> {
+    let slots = blocks.iter().flat_map(|block| {
+        let medians = block.ln_medians(arm).into_iter().flatten();
+        block.slots(arm).iter().zip(medians.collect::<Vec<_>>())
+    });
+    slots
+        .flat_map(|(slot, ln_median)| {
+            let median = ln_median.exp() as f32;
+            slot.iter().map(move |ms| ms / median)
+        })
+        .collect()
 }
 
 /// What forbids a verdict, whatever the numbers.
@@ -228,11 +281,11 @@ fn ratio(estimate: Estimate, alpha: f64) -> RatioEstimate {
     }
 }
 
-fn report(block: &PairedBlock, dropped: Option<DropReason>) -> BlockReport {
+fn report(block: &PairedBlock, by: RankedBy, dropped: Option<DropReason>) -> BlockReport {
     BlockReport {
         order: block.order,
-        time_ratio: block.ln_time_ratio().map(f64::exp),
-        cycle_ratio: block.ln_cycle_ratio().map(f64::exp),
+        time_ratio: block.ln_time_ratio(by).map(f64::exp),
+        cycle_ratio: block.ln_cycle_ratio(by).map(f64::exp),
         dropped,
     }
 }
