@@ -60,13 +60,23 @@ fn reasons(report: &Value) -> Vec<&str> {
     reasons.iter().filter_map(|reason| reason["code"].as_str()).collect()
 }
 
+/// Children that were started with this argument.
+fn started_with(server: &Server, argument: &[u8]) -> Vec<u32> {
+    let is_one = |pid: &u32| {
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        arguments.split(|byte| *byte == 0).any(|other| other == argument)
+    };
+    children_of(server.pid()).into_iter().filter(is_one).collect()
+}
+
 /// Processes that judge.
 fn judges(server: &Server) -> Vec<u32> {
-    let judges = |pid: &u32| {
-        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        arguments.split(|byte| *byte == 0).any(|argument| argument == b"--judge")
-    };
-    children_of(server.pid()).into_iter().filter(judges).collect()
+    started_with(server, b"--judge")
+}
+
+/// Processes that run kernels or judge.
+fn workers(server: &Server) -> Vec<u32> {
+    started_with(server, b"__worker")
 }
 
 #[test]
@@ -158,7 +168,7 @@ fn whoever_is_killed_costs_an_evaluation_and_never_makes_it_a_pass() {
             scope.spawn(move || {
                 // At some moment of the evaluation, unless it ends before.
                 if ended.recv_timeout(delay).is_err() {
-                    let children = children_of(server.pid());
+                    let children = workers(server);
                     let pid = children.get(choice % children.len().max(1));
                     pid.into_iter().for_each(|pid| kill(*pid));
                 }

@@ -132,12 +132,16 @@ pub(super) fn restore_all(
     buffers.iter().try_for_each(|buffer| buffer.restore(filling, tools))
 }
 
-/// Writes all inputs as they are shown.
+/// Writes inputs as they are shown; `redrawn`: but for random ones, which the next launch finds drawn
+/// anew.
 pub(super) fn rewrite_inputs(
     buffers: &[JobBuffer<'_>],
+    redrawn: bool,
     tools: Tools<'_>,
 ) -> Result<(), DeviceError> {
-    let mut inputs = buffers.iter().filter(|buffer| buffer.spec.role == Role::Input);
+    let mut inputs = buffers
+        .iter()
+        .filter(|buffer| buffer.spec.role == Role::Input && !(redrawn && buffer.is_random()));
     inputs.try_for_each(|input| input.write_content(tools))
 }
 

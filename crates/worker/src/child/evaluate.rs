@@ -39,10 +39,11 @@ pub(super) fn run(
         executor,
         buffers,
         turns,
+        looked_at: false,
     };
     // A server that is gone is noticed by the watchdog.
     let _ = link.send(&FromWorker::Started);
-    let moving = rig.inputs.are_all_moving(rig.buffers);
+    let moving = (rig.inputs.are_all_moving(rig.buffers), rig.inputs.are_moving());
     let link = RefCell::new(&mut **link);
     let mut oracle = Oracle::new(plan, residue, &link, moving);
     let timings = &mut outcome.timings;
@@ -61,6 +62,7 @@ pub(super) fn run(
     if let Some(turns) = turns {
         // The buffers are the judge's again once its connection is closed. What went wrong was told.
         let _ = executor.stream.synchronize();
+        told.sealed.turns = turns.made;
         told.sealed.launches = turns.into_taken();
     }
     judged
@@ -181,9 +183,8 @@ fn measure(
     told.settings = rig.executor.settings.clone();
     told.empty_launch_ms = measured.empty_launch_ms;
     // Of the launches that were not verified one may have reached beyond its outputs.
-    let Rig { executor, buffers, turns, .. } = rig;
-    let looked_at = turns.as_ref().is_some_and(|turns| turns.was_last);
-    let look = if looked_at { guards_intact } else { nothing_else_touched };
+    let Rig { executor, buffers, looked_at, .. } = rig;
+    let look = if *looked_at { guards_intact } else { nothing_else_touched };
     timed(&mut timings.verify_ms, || oracle.aside(executor, |_| look(executor, buffers)))
 }
 

@@ -118,7 +118,8 @@ impl Block<'_> {
         }
         self.timings.load_ms += began.elapsed().as_secs_f64() * 1e3;
         let executor = &mut *self.executor;
-        let mut rig = Rig { executor, buffers, inputs, cache: plan.cache, turns: None };
+        let mut rig =
+            Rig { executor, buffers, inputs, cache: plan.cache, turns: None, looked_at: false };
         let began = Instant::now();
         let taken = slots(&mut rig, &mut a, &mut b, plan, self.index, self.secret);
         self.timings.execute_ms += began.elapsed().as_secs_f64() * 1e3;
@@ -179,7 +180,7 @@ impl Judge for Witness<'_> {
         executor: &Executor,
         buffers: &mut [JobBuffer<'_>],
         audit: Audit,
-    ) -> JobResult<()> {
+    ) -> JobResult<bool> {
         let Self { tolerances, reference, .. } = self;
         let work = || {
             intact::guards_intact(executor, buffers)?;
@@ -190,7 +191,7 @@ impl Judge for Witness<'_> {
             // Nothing stays that a later launch with the same inputs could copy.
             executor.pinned.scrub();
         }
-        verified
+        verified.map(|()| true)
     }
 }
 

@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 
 use super::evaluate::{allocate_and_fill, may_move};
+use super::intact::nothing_else_touched;
 use super::job::{Failed, JobResult, Run, environment};
 use super::loaded::LoadedProgram;
 use super::runner::RemoteProgram;
@@ -45,9 +46,10 @@ pub(super) fn run(
         executor,
         buffers,
         turns: None,
+        looked_at: false,
     };
     let _ = link.send(&FromWorker::Started);
-    let moving = rig.inputs.are_all_moving(rig.buffers);
+    let moving = (rig.inputs.are_all_moving(rig.buffers), rig.inputs.are_moving());
     let link = RefCell::new(&mut **link);
     let mut oracle = Oracle::new(plan, residue, &link, moving);
     // While the other process loads the kernel.
@@ -74,9 +76,11 @@ fn judge(
         oracle.begin(Phase::Timed, trial, vec![0]);
         let (shown, filling, ms) = rig.time_elsewhere(program)?;
         told.samples_ms.push(ms);
-        if oracle.takes(0) {
-            let audit = Audit { trial: 0, shown, filling };
-            oracle.verify(rig.executor, rig.buffers, audit)?;
+        let audit = Audit { trial: 0, shown, filling };
+        let verified = oracle.takes(0) && oracle.verify(rig.executor, rig.buffers, audit)?;
+        if !verified {
+            // Nobody else can tell whether it changed inputs.
+            nothing_else_touched(rig.executor, rig.buffers)?;
         }
         rig.executor.stream.synchronize().map_err(environment)?;
         runner.borrow_mut().yield_turn()?;

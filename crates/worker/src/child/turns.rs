@@ -29,8 +29,8 @@ pub(super) struct Turns {
     assigned: Assigned,
     /// Places of the sealed launches among all timed ones, ascending.
     taken: Vec<u32>,
-    /// Whether the last timed launch was the judge's: inputs are what it wrote then, and were looked at.
-    pub was_last: bool,
+    /// Launches that were handed over.
+    pub made: u32,
     /// Whether more launches were sealed since times did not agree.
     confirmed: bool,
 }
@@ -49,7 +49,7 @@ impl Turns {
             judge,
             assigned: Assigned::default(),
             taken: Vec::new(),
-            was_last: false,
+            made: 0,
             confirmed: false,
         };
         let (lent, guard) = match turns.hear()? {
@@ -96,7 +96,7 @@ impl Turns {
     /// Whether the launch at this place is the judge's.
     pub(super) fn takes(&mut self, index: usize) -> bool {
         let takes = self.assigned.takes(index);
-        self.was_last = takes;
+        self.made += u32::from(takes);
         if takes {
             self.taken.push(self.assigned.trial(index) as u32);
         }

@@ -38,6 +38,8 @@ pub(super) struct Oracle<'a, 'l> {
     /// Whether launches find nothing but inputs of their own, so that what was right for one is of no use
     /// to another.
     moving: bool,
+    /// Whether random inputs are drawn anew for each launch.
+    redrawn: bool,
     /// Loaded at first use, in the plan's order.
     pub(super) references: Vec<LoadedProgram>,
     /// Memory for outputs where that to flush L2 with is too small.
@@ -73,7 +75,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
         plan: &'a EvaluatePlan,
         residue: &'a mut Residue,
         link: &'a RefCell<&'l mut Link>,
-        moving: bool,
+        (moving, redrawn): (bool, bool),
     ) -> Self {
         Self {
             checks: &plan.checks,
@@ -81,6 +83,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
             link,
             sanitize: plan.sanitize,
             moving,
+            redrawn,
             references: Vec::new(),
             scratch: None,
             traces: Vec::new(),
@@ -222,21 +225,22 @@ impl<'a, 'l> Oracle<'a, 'l> {
         executor.stream.synchronize().map_err(|error| Failed::device(error, Blame::Reference))
     }
 
-    /// Queues a reference kernel on what the buffers show. Afterwards inputs are as they were before:
-    /// that a reference changes one is no fault of the candidate's.
+    /// Queues a reference kernel on what the buffers show. Afterwards inputs are as they were before, as
+    /// far as anybody will see them: that a reference changes one is no fault of the candidate's.
     pub(super) fn queue_reference(
         &mut self,
         executor: &Executor,
         buffers: &[JobBuffer<'_>],
         index: usize,
     ) -> JobResult<()> {
-        let blame = Blame::Reference;
         if index == self.references.len() {
             self.load_reference(executor, buffers, index)?;
         }
         launch_reference(executor, &mut self.references[index], buffers)?;
-        let rewritten = rewrite_inputs(buffers, executor.tools()?);
-        rewritten.map_err(|error| Failed::device(error, blame))
+        // The next reference is to find them.
+        let redrawn = self.redrawn && index + 1 == self.checks.references.len();
+        let rewritten = rewrite_inputs(buffers, redrawn, executor.tools()?);
+        rewritten.map_err(|error| Failed::device(error, Blame::Reference))
     }
 
     fn compare(
@@ -418,11 +422,11 @@ impl Judge for Oracle<'_, '_> {
         executor: &Executor,
         buffers: &mut [JobBuffer<'_>],
         audit: Audit,
-    ) -> JobResult<()> {
+    ) -> JobResult<bool> {
         let timed = self.assigned.phase == Phase::Timed;
         if !self.assigned.has_time(executor.device().kind) {
             self.audits.skipped += u32::from(timed);
-            return Ok(());
+            return Ok(false);
         }
         let began = Instant::now();
         let later = |this: &mut Self| this.later(executor, buffers, audit);
@@ -435,7 +439,7 @@ impl Judge for Oracle<'_, '_> {
         self.slow = took > WORTH_TELLING;
         self.assigned.took(took);
         self.audits.done += u32::from(timed);
-        verified
+        verified.map(|()| true)
     }
 }
 

@@ -359,7 +359,7 @@ fn shared(
                 let own = reference.filter(|_| died && failure.blame == Blame::Reference);
                 let own = own.map(|own| ended_by(Blame::Reference, &own));
                 outcome.failure = Some(own.unwrap_or(failure));
-            } else if judged.told.samples_ms.len() != outcome.told.sealed.launches.len()
+            } else if judged.told.samples_ms.len() != outcome.told.sealed.turns as usize
                 && outcome.failure.is_none()
             {
                 outcome.failure = Some(no_verdict());

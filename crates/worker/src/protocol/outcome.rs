@@ -199,6 +199,8 @@ pub struct AuditFacts {
 pub struct SealedFacts {
     /// Their places among the samples, ascending.
     pub launches: Vec<u32>,
+    /// Launches that were handed over, those of a measurement that was made again too.
+    pub turns: u32,
     /// Of them, those that were verified.
     pub verified: u32,
     /// Why there are none, though there were to be some.

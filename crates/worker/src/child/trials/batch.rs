@@ -26,6 +26,8 @@ pub(in crate::child) struct Rig<'a, 'job> {
     pub cache: CacheState,
     /// The launches that another process judges, if any.
     pub turns: Option<Turns>,
+    /// Whether the last launch was verified: inputs were looked at then, and may be others since.
+    pub looked_at: bool,
 }
 
 /// Whether a kernel finds what its launches before left in its variables.
@@ -52,13 +54,13 @@ pub(in crate::child) trait Judge {
     /// Whether to verify the launch with this place in its batch.
     fn takes(&mut self, index: usize) -> bool;
 
-    /// Verifies a launch that has ended.
+    /// Verifies a launch that has ended. `false`: there is no time for it.
     fn verify(
         &mut self,
         executor: &Executor,
         buffers: &mut [JobBuffer<'_>],
         audit: Audit,
-    ) -> JobResult<()>;
+    ) -> JobResult<bool>;
 }
 
 /// Where nobody verifies.
@@ -69,8 +71,8 @@ impl Judge for NoJudge {
         false
     }
 
-    fn verify(&mut self, _: &Executor, _: &mut [JobBuffer<'_>], _: Audit) -> JobResult<()> {
-        Ok(())
+    fn verify(&mut self, _: &Executor, _: &mut [JobBuffer<'_>], _: Audit) -> JobResult<bool> {
+        Ok(false)
     }
 }
 
@@ -182,6 +184,7 @@ impl Rig<'_, '_> {
                 let _ = judge.takes(index);
                 let aids = aids.as_deref_mut();
                 samples_ms.push(turns.launch(executor, arm, self.buffers, events, aids)?);
+                self.looked_at = true;
                 continue;
             }
             let shown = self.inputs.advance(self.buffers, tools)?;
@@ -189,10 +192,10 @@ impl Rig<'_, '_> {
             let wiped = memory == Memory::Wiped;
             let ms = self.time(arm, tools, (filling, wiped), events, aids.as_deref_mut());
             samples_ms.push(ms.map_err(candidate)?);
-            if judge.takes(index) {
+            self.looked_at = judge.takes(index) && {
                 let audit = Audit { trial: index, shown, filling };
-                judge.verify(executor, self.buffers, audit)?;
-            }
+                judge.verify(executor, self.buffers, audit)?
+            };
         }
         let after = stamp(&aids, after)?;
         last.record(stream).map_err(candidate)?;

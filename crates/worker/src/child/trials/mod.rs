@@ -108,7 +108,8 @@ fn empty_launch(rig: &mut Rig<'_, '_>) -> JobResult<Option<f64>> {
         let cache = rig.cache;
         let inputs = Inputs::new(&[], false);
         let executor = &mut *rig.executor;
-        let mut bare = Rig { executor, buffers: &mut [], inputs, cache, turns: None };
+        let mut bare =
+            Rig { executor, buffers: &mut [], inputs, cache, turns: None, looked_at: false };
         // The first loads the kernel.
         bare.launch_once(&mut arm, Filling::FIXED)?;
         let samples = bare.run(&mut arm, EMPTY_LAUNCHES, &mut NoJudge)?.samples_ms;
