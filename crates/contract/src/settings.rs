@@ -105,6 +105,6 @@ pub enum Isolation {
     Fresh,
     /// Every launch is made by a process that has nothing but the kernel and its buffers; another one,
     /// with an address space of its own on the host and on the device, generates the inputs, keeps what
-    /// is expected and decides. Reference kernels run in a third. Some 0.4 ms more for each launch.
+    /// is expected and decides. Reference kernels run in a third. Some 0.5 ms more for each launch.
     Sealed,
 }

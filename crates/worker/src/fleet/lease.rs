@@ -109,6 +109,7 @@ impl Lease {
     /// workers wait meanwhile.
     pub async fn run_under<P: Plan>(&mut self, shot: &OneShot, job: Job<P>) -> OneShotEnd<P::Told> {
         // What is still being scrubbed would be seen, or would wait.
+        self.adjourn().await;
         if let Some(worker) = &mut self.worker
             && worker.settle().await.is_err()
         {
@@ -146,6 +147,8 @@ impl Lease {
 
     /// Gets a worker that can take the job.
     pub(super) async fn make_ready(&mut self, fresh: bool) -> Result<(), RunFailure> {
+        // What still cleans up would be timed.
+        self.adjourn().await;
         if let Some(worker) = &mut self.worker
             && let Err(reason) = worker.settle().await
         {

@@ -54,6 +54,7 @@ impl Lease {
     }
 
     async fn count_any(&mut self, job: Job, time_limit: Duration) -> Answer {
+        self.adjourn().await;
         let turn = Arc::clone(&self.fleet.counters).lock_owned();
         let turn = tokio::time::timeout(time_limit, turn).await;
         let _turn = turn.map_err(|_| RunFailure {

@@ -144,7 +144,6 @@ impl Lease {
 
     /// The workers that judge; the error is why there are none.
     async fn convene(&mut self, references: bool) -> Result<Court, String> {
-        self.adjourn().await;
         let (fleet, slot) = (&self.fleet, self.slot);
         let timing = &fleet.plans[slot];
         let plan = StartPlan { kind: WorkerKind::Judge, ..timing.clone() };
@@ -171,7 +170,7 @@ impl Lease {
     }
 
     /// Has those that judged the last job clean up, and keeps them for the next.
-    async fn adjourn(&mut self) {
+    pub(super) async fn adjourn(&mut self) {
         if let Some(court) = self.court.take() {
             court.close(&self.fleet, self.slot).await;
         }
