@@ -108,7 +108,9 @@ fn some_timed_launches_of_every_evaluation_are_sealed() {
     let server = Server::start();
     let report = server.evaluate(&right());
     assert_eq!(report["kernel_exec_result"]["correctness"], true, "{report}");
-    assert_eq!(report["measurement"]["sealed"]["launches"], 3, "{}", report["measurement"]);
+    // Three of twelve, some of every batch.
+    let sealed = report["measurement"]["sealed"]["launches"].as_u64().unwrap();
+    assert!((3..=5).contains(&sealed), "{}", report["measurement"]);
     assert_eq!(report["measurement"]["audited"], 12);
     let mut few = right();
     few["num_trials"] = json!(2);
