@@ -6,7 +6,7 @@ mod data;
 mod outputs;
 
 use super::error::{ContractError, Mistakes, quoted};
-use super::resolve::resolve_into;
+use super::resolve::{Names, resolve_into};
 use super::{EvaluateRequest, KernelCode, KernelType, Limits, Tolerance};
 use warpgauge_model::{FailureCode, Requirements};
 use warpgauge_profile::{select, unknown_name};
@@ -40,9 +40,9 @@ pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<Co
         );
         return mistakes.into_result();
     };
-    args::check(&io.args, limits, &mut mistakes);
-    let launch = io.launch.as_ref();
-    resolve_into(&io.args, launch, limits, "kernel.io.launch", &mut mistakes);
+    args::check(&io.args, kernel.kernel_type, limits, &mut mistakes);
+    let names = Names::of_submitted(kernel.kernel_type);
+    resolve_into(io, names, limits, "kernel.io.launch", &mut mistakes);
     outputs::check(request, io, limits, &mut mistakes);
     data::check(request, limits, &mut mistakes);
     mistakes.into_result()
@@ -59,10 +59,20 @@ fn required(requires: &Requirements, mistakes: &mut Mistakes) {
     }
 }
 
-/// Checks a kernel that is to be compiled and not run: its `io` may be missing.
+/// Checks a kernel that is to be compiled and not run: its `io` may be missing, but for Triton, and its
+/// launch too.
 pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
-    served(kernel, limits, &mut mistakes);
+    if served(kernel, limits, &mut mistakes) && kernel.kernel_type == KernelType::Triton {
+        match &kernel.io {
+            Some(io) => args::check(&io.args, kernel.kernel_type, limits, &mut mistakes),
+            None => mistakes.add(
+                "kernel.io",
+                FailureCode::MissingIo,
+                "a Triton kernel is compiled for the types of its arguments: give `io.args`",
+            ),
+        }
+    }
     mistakes.into_result()
 }
 
@@ -71,7 +81,7 @@ fn served(kernel: &KernelCode, limits: &Limits, mistakes: &mut Mistakes) -> bool
     let served = kernel.kernel_type.is_device_code();
     mistakes.require(served, "kernel.kernel_type", FailureCode::UnsupportedKernelType, || {
         format!(
-            "`{}` kernels are not served yet; send cuda, ptx, cubin or fatbin",
+            "`{}` kernels are not served yet; send cuda, ptx, cubin, fatbin or triton",
             kernel.kernel_type.name()
         )
     });
@@ -82,9 +92,16 @@ fn served(kernel: &KernelCode, limits: &Limits, mistakes: &mut Mistakes) -> bool
 }
 
 impl KernelType {
-    /// Whether it is code for the device, with no host code of its own.
+    /// Whether it is code for the device: what host code there is beside it is not run.
     pub fn is_device_code(self) -> bool {
-        matches!(self, KernelType::Cuda | KernelType::Ptx | KernelType::Cubin | KernelType::Fatbin)
+        match self {
+            KernelType::Cuda
+            | KernelType::Ptx
+            | KernelType::Cubin
+            | KernelType::Fatbin
+            | KernelType::Triton => true,
+            KernelType::Torch | KernelType::TorchCuda | KernelType::MultiKernel => false,
+        }
     }
 
     /// The name used on the wire.

@@ -150,15 +150,11 @@ impl CompareRequest {
             .iter()
             .map(|kernel| Candidate { name: CUSTOM_NAME.to_owned(), kernel: kernel.clone() });
         let mut all = custom.chain(self.candidates.iter().cloned()).collect::<Vec<_>>();
+        let none = IoContract::default();
+        let reference = self.ref_kernel.io.as_ref().unwrap_or(&none);
         for candidate in &mut all {
-            let io = candidate.kernel.io.get_or_insert_default();
-            let reference = self.ref_kernel.io.clone().unwrap_or_default();
-            if io.args.is_empty() {
-                io.args = reference.args;
-            }
-            if io.launch.is_none() {
-                io.launch = reference.launch;
-            }
+            let kernel = candidate.kernel.clone();
+            candidate.kernel = kernel.beside(reference, self.ref_kernel.kernel_type);
         }
         all
     }
@@ -176,7 +172,7 @@ impl CompareRequest {
     pub fn evaluation_of(&self, kernel: &KernelCode) -> EvaluateRequest {
         let mut oracle = self.ref_kernel.clone();
         if let Some(io) = &mut oracle.io {
-            io.args = Vec::new();
+            io.args.retain(|arg| arg.is_meta);
         }
         let empty = IoContract::default();
         let args = &self.ref_kernel.io.as_ref().unwrap_or(&empty).args;
@@ -270,6 +266,11 @@ fn same_arguments(
     limits: &Limits,
 ) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
+    // Compile-time constants are each kernel's own.
+    let passed = |args: &[super::ArgSpec]| -> Vec<super::ArgSpec> {
+        args.iter().filter(|arg| !arg.is_meta).cloned().collect()
+    };
+    let (reference, candidate) = (passed(reference), passed(candidate));
     mistakes.require(
         reference.len() == candidate.len(),
         format!("{path}.io.args"),
@@ -282,7 +283,7 @@ fn same_arguments(
             )
         },
     );
-    for (index, (theirs, own)) in reference.iter().zip(candidate).enumerate() {
+    for (index, (theirs, own)) in reference.iter().zip(&candidate).enumerate() {
         let same = serde_json::to_value(theirs).ok() == serde_json::to_value(own).ok();
         mistakes.require(
             same,

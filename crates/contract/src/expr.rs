@@ -7,7 +7,7 @@
 //! unary   := "-" unary | primary
 //! primary := integer | "(" sum ")" | function "(" sum "," sum ")"
 //!          | name | name ".shape[" integer "]" | name ".size" | name ".numel" | name ".ndim"
-//! function := "ceil_div" | "min" | "max"
+//! function := "ceil_div" | "cdiv" | "min" | "max"
 //! ```
 //!
 //! Values are 128-bit signed integers; overflow is an error. `/` rounds down (towards negative
@@ -155,8 +155,8 @@ where
     }
 
     fn function(&mut self, name: &str, position: usize) -> Step<i128> {
-        if !["ceil_div", "min", "max"].contains(&name) {
-            let message = format!("no function `{name}`; there are ceil_div, min and max");
+        if !["ceil_div", "cdiv", "min", "max"].contains(&name) {
+            let message = format!("no function `{name}`; there are ceil_div (or cdiv), min and max");
             return Err((position, message));
         }
         self.expect('(')?;

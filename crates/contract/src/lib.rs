@@ -16,6 +16,7 @@ mod scalar_or_text;
 pub mod schema;
 mod settings;
 mod sweep;
+mod triton;
 mod types;
 
 pub use check::{validate, validate_kernel};
@@ -29,7 +30,7 @@ pub use error::ContractError;
 pub use limits::Limits;
 pub use parse::from_value;
 pub use parse::{BodyFormat, ParseError, parse};
-pub use resolve::{ResolvedLaunch, resolve_launch, resolve_launch_at};
+pub use resolve::{Names, ResolvedLaunch, resolve_launch, resolve_launch_at};
 pub use scalar::ScalarValue;
 pub use settings::{
     InputChoice, Isolation, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, Tolerance,
@@ -37,5 +38,5 @@ pub use settings::{
 pub use sweep::{AxisValue, SweepAxis, SweepPlan, SweepRequest};
 pub use types::{
     ArgKind, ArgSpec, Backend, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,
-    KernelMetadata, KernelType, Launch, Role,
+    KernelMetadata, KernelType, Launch, Role, TensorDescriptor,
 };

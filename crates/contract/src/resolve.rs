@@ -1,9 +1,11 @@
 //! Launch configuration: expressions evaluated, limits of CUDA checked.
 
+use std::cell::Cell;
+
 use super::error::{ContractError, Mistakes, quoted};
 use super::expr::{Variable, evaluate};
 use super::scalar::ScalarValue;
-use super::{ArgKind, ArgSpec, Dim3, Extent, IoContract, Launch, Limits};
+use super::{ArgKind, ArgSpec, Dim3, Extent, IoContract, KernelType, Limits, triton};
 
 use warpgauge_model::FailureCode;
 
@@ -37,37 +39,67 @@ const MAX_CLUSTER: u64 = 16;
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
+/// Which kernel is launched, and whether all that a launch may name is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// A kernel that is launched as it was submitted: its arguments are all there is.
+    Given(KernelType),
+    /// A Triton kernel that is not compiled yet: constants that its decorators choose have no value,
+    /// and an extent that names one is taken for 1.
+    Submitted,
+}
+
+impl Names {
+    /// What a kernel's launch may name before it is compiled.
+    pub fn of_submitted(kind: KernelType) -> Self {
+        if kind == KernelType::Triton { Self::Submitted } else { Self::Given(kind) }
+    }
+
+    fn kind(self) -> KernelType {
+        match self {
+            Self::Given(kind) => kind,
+            Self::Submitted => KernelType::Triton,
+        }
+    }
+}
+
 /// Resolves a contract's own launch configuration.
 pub fn resolve_launch(
     io: &IoContract,
     limits: &Limits,
 ) -> Result<ResolvedLaunch, Vec<ContractError>> {
-    resolve_launch_at(&io.args, io.launch.as_ref(), limits, "kernel.io.launch")
+    resolve_launch_at(io, KernelType::Cuda, limits, "kernel.io.launch")
 }
 
-/// Resolves a launch configuration over given arguments: for a reference kernel, which takes the
-/// candidate's. `path` is where the configuration stands in the request.
+/// Resolves the launch configuration of a kernel that is compiled. Of Triton, whose compiler says how
+/// many threads there are, the block is one thread. `path` is where the configuration stands in the
+/// request.
 pub fn resolve_launch_at(
-    args: &[ArgSpec],
-    launch: Option<&Launch>,
+    io: &IoContract,
+    kind: KernelType,
     limits: &Limits,
     path: &str,
 ) -> Result<ResolvedLaunch, Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
-    let resolved = resolve_into(args, launch, limits, path, &mut mistakes);
+    let resolved = resolve_into(io, Names::Given(kind), limits, path, &mut mistakes);
     mistakes.into_result().map(|()| resolved)
 }
 
 /// Resolves as far as possible; what cannot be resolved is a mistake and 1.
 pub(super) fn resolve_into(
-    args: &[ArgSpec],
-    launch: Option<&Launch>,
+    io: &IoContract,
+    names: Names,
     limits: &Limits,
     path: &str,
     mistakes: &mut Mistakes,
 ) -> ResolvedLaunch {
-    let mut resolver = Resolver { args, path, mistakes };
-    let Some(launch) = launch else {
+    let is_triton = names.kind() == KernelType::Triton;
+    if let Some(launch) = &io.launch {
+        triton::check_launch(launch, names.kind(), path, mistakes);
+    }
+    let unknown = Cell::new(false);
+    let mut resolver = Resolver { args: &io.args, names, unknown, path, mistakes };
+    let Some(launch) = &io.launch else {
         resolver.missing("", FailureCode::MissingLaunch);
         return ResolvedLaunch::ONE_THREAD;
     };
@@ -77,6 +109,7 @@ pub(super) fn resolve_into(
         Some(dim) => resolver.dim3(dim, "grid", MAX_GRID),
     };
     let block = match &launch.block {
+        _ if is_triton => [1; 3],
         None => resolver.missing(".block", FailureCode::MissingBlock),
         Some(dim) => resolver.dim3(dim, "block", MAX_BLOCK),
     };
@@ -98,6 +131,9 @@ pub(super) fn resolve_into(
 
 struct Resolver<'a> {
     args: &'a [ArgSpec],
+    names: Names,
+    /// Whether the last expression named what has no value yet.
+    unknown: Cell<bool>,
     path: &'a str,
     mistakes: &'a mut Mistakes,
 }
@@ -112,10 +148,16 @@ impl Resolver<'_> {
         let tensor = self.args.iter().rev().find(|arg| arg.kind == ArgKind::Tensor);
         let blocks = tensor
             .map_or("4".to_owned(), |arg| format!("\"ceil_div({}.size, 256)\"", quoted(&arg.name)));
-        let message = format!(
-            "is missing; say how many blocks and threads run the kernel, for instance \"launch\": \
-             {{\"grid\": {{\"x\": {blocks}}}, \"block\": {{\"x\": 256}}}}"
-        );
+        let message = if self.names.kind() == KernelType::Triton {
+            "is missing; say how many programs run the kernel, for instance \"launch\": {\"grid\": \
+             {\"x\": \"cdiv(n, BLOCK_SIZE)\"}}"
+                .to_owned()
+        } else {
+            format!(
+                "is missing; say how many blocks and threads run the kernel, for instance \
+                 \"launch\": {{\"grid\": {{\"x\": {blocks}}}, \"block\": {{\"x\": 256}}}}"
+            )
+        };
         self.mistakes.add(format!("{}{field}", self.path), code, message);
         [1; 3]
     }
@@ -163,6 +205,7 @@ impl Resolver<'_> {
             Extent::Value(value) => (i128::from(*value), String::new()),
             Extent::Expression(text) => match evaluate(text, |name| self.lookup(name)) {
                 Ok(value) => (value, format!(" (from `{}`)", quoted(text))),
+                Err(_) if self.unknown.take() && self.names == Names::Submitted => return instead,
                 Err(error) => {
                     self.mistake(field, FailureCode::InvalidExpression, error.to_string());
                     return instead;
@@ -187,6 +230,7 @@ impl Resolver<'_> {
         let Some(arg) = self.args.iter().find(|arg| arg.name == name) else {
             let known: Vec<&str> = self.args.iter().take(20).map(|arg| arg.name.as_str()).collect();
             let known = quoted(&known.join(", "));
+            self.unknown.set(true);
             return Err(format!("no argument `{}`; there are {known}", quoted(name)));
         };
         match variable {

@@ -71,7 +71,7 @@ fn default_timeout() -> f64 {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KernelCode {
-    /// Source text (`cuda`, `ptx`).
+    /// Source text (`cuda`, `ptx`, `triton`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_code: Option<String>,
     /// Machine code, base64 (`cubin`, `fatbin`).
@@ -103,7 +103,7 @@ pub enum KernelType {
     Torch,
     /// PyTorch source with inline CUDA (not served yet).
     TorchCuda,
-    /// Triton source (not served yet).
+    /// Python source with a Triton kernel. Its host code is not run.
     Triton,
     /// Python that mixes several kernels (not served yet).
     MultiKernel,
@@ -145,12 +145,23 @@ pub struct ArgSpec {
     /// Whether the kernel reads it, writes it, or both.
     #[serde(default)]
     pub role: Role,
-    /// A compile-time constant (Triton), not a run-time argument.
+    /// A compile-time constant of a Triton kernel, given by its name; not a run-time argument.
     #[serde(default)]
     pub is_meta: bool,
+    /// Triton: the tensor is passed as a tensor descriptor, and not as a pointer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descriptor: Option<TensorDescriptor>,
     /// C type of the parameter, for machine code that does not tell it (e.g. `float`, `int64_t`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub c_type: Option<String>,
+}
+
+/// What Triton's host code would make a tensor descriptor with, beside the tensor itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TensorDescriptor {
+    /// Extents of the block that one access moves, as many as the tensor has dimensions.
+    pub block_shape: Vec<u32>,
 }
 
 /// Kind of an argument.
@@ -189,7 +200,7 @@ pub struct Launch {
     /// Blocks in the grid; required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grid: Option<Dim3>,
-    /// Threads in a block; required.
+    /// Threads in a block; required, but for Triton, which has 32 × `num_warps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<Dim3>,
     /// Dynamic shared memory per block, in bytes.
@@ -207,6 +218,12 @@ pub struct Launch {
     /// Pipeline stages (Triton).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub num_stages: Option<u32>,
+    /// Blocks in a cluster that one program of Triton is spread over (compute capability 9.0 and up).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_ctas: Option<u32>,
+    /// Most registers of a thread (Triton).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maxnreg: Option<u32>,
 }
 
 /// Three extents, at least one of them given; the others are 1.

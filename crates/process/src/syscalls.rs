@@ -15,7 +15,7 @@ use seccompiler::{
 use super::sandbox::Enforcement;
 
 /// Refused whatever their arguments.
-const REFUSED: &[i64] = &[
+pub(crate) const REFUSED: &[i64] = &[
     // Other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,

@@ -3,14 +3,22 @@
 use std::collections::HashMap;
 
 use crate::error::{Mistakes, quoted};
-use crate::{ArgKind, ArgSpec, Limits, Role, TensorSpec};
+use crate::{ArgKind, ArgSpec, KernelType, Limits, Role, TensorSpec, triton};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Compress, DataFormat, Generator, TensorData, shape};
 
 /// Longest C type name.
 const MAX_C_TYPE: usize = 64;
 
-pub(super) fn check(args: &[ArgSpec], limits: &Limits, mistakes: &mut Mistakes) {
+/// Longest text that is a compile-time constant, bytes.
+const MAX_TEXT: usize = 4096;
+
+pub(super) fn check(
+    args: &[ArgSpec],
+    kernel: KernelType,
+    limits: &Limits,
+    mistakes: &mut Mistakes,
+) {
     if args.len() > limits.max_args {
         let message = format!("{} arguments; at most {} are accepted", args.len(), limits.max_args);
         mistakes.add("kernel.io.args", FailureCode::TooLarge, message);
@@ -27,11 +35,7 @@ pub(super) fn check(args: &[ArgSpec], limits: &Limits, mistakes: &mut Mistakes) 
             let message = format!("args[{first}] is named `{}` too", quoted(&arg.name));
             mistakes.add(format!("{path}.name"), FailureCode::DuplicateName, message);
         }
-        if arg.is_meta {
-            let message = "compile-time constants are for Triton kernels; use a macro or a \
-                           template argument (`metadata.name_expressions`)";
-            mistakes.add(format!("{path}.is_meta"), FailureCode::WrongField, message);
-        }
+        triton::check_argument(arg, kernel, &path, mistakes);
         if let Some(c_type) = &arg.c_type {
             let fits = (1..=MAX_C_TYPE).contains(&c_type.trim().len());
             mistakes.require(fits, format!("{path}.c_type"), FailureCode::InvalidValue, || {
@@ -75,13 +79,27 @@ fn scalar(arg: &ArgSpec, path: &str, mistakes: &mut Mistakes) {
         mistakes.add(format!("{path}.role"), FailureCode::WrongField, message);
     }
     if arg.kind == ArgKind::Str {
-        let message = "string arguments are for Python kernels; a device kernel cannot take one";
-        mistakes.add(format!("{path}.type"), FailureCode::WrongType, message);
+        text(arg, path, mistakes);
     } else if let Err(message) = arg.scalar_value() {
         let code =
             if arg.value.is_some() { FailureCode::WrongType } else { FailureCode::MissingValue };
         mistakes.add(format!("{path}.value"), code, message);
     }
+}
+
+/// A text: a compile-time constant, since no parameter of a kernel can be one.
+fn text(arg: &ArgSpec, path: &str, mistakes: &mut Mistakes) {
+    if !arg.is_meta {
+        let message = "a kernel takes no strings at run time; only compile-time constants of \
+                       Triton kernels (`is_meta: true`) can be one";
+        mistakes.add(format!("{path}.type"), FailureCode::WrongType, message);
+        return;
+    }
+    let text = arg.value.as_ref().and_then(|value| value.as_str());
+    let fits = text.is_some_and(|text| text.len() <= MAX_TEXT);
+    mistakes.require(fits, format!("{path}.value"), FailureCode::WrongType, || {
+        format!("must be a string of at most {MAX_TEXT} bytes")
+    });
 }
 
 fn tensor(arg: &ArgSpec, limits: &Limits, path: &str, mistakes: &mut Mistakes) {

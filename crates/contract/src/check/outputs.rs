@@ -2,10 +2,10 @@
 
 use super::{args, code};
 use crate::error::{Mistakes, quoted};
-use crate::resolve::resolve_into;
+use crate::resolve::{Names, resolve_into};
 use crate::{
-    ArgKind, ArgSpec, EvaluateRequest, Expected, IoContract, KernelCode, Limits, ReturnOutputs,
-    Role,
+    ArgKind, ArgSpec, EvaluateRequest, Expected, IoContract, KernelCode, KernelType, Limits,
+    ReturnOutputs, Role, triton,
 };
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::shape;
@@ -22,7 +22,8 @@ pub(super) fn check(
         }
         let path = format!("expected.{}", quoted(name));
         if let Some(arg) = output_named(name, io, &path, mistakes) {
-            check_expected(expected, arg, io, limits, &path, mistakes);
+            let candidate = request.kernel.kernel_type;
+            check_expected(expected, arg, (io, candidate), limits, &path, mistakes);
         }
     }
     returned(request, io, limits, mistakes);
@@ -75,7 +76,7 @@ fn output_named<'a>(
 fn check_expected(
     expected: &Expected,
     arg: &ArgSpec,
-    io: &IoContract,
+    (io, candidate): (&IoContract, KernelType),
     limits: &Limits,
     path: &str,
     mistakes: &mut Mistakes,
@@ -87,7 +88,8 @@ fn check_expected(
             }
         }
         (None, Some(kernel)) => {
-            reference(kernel, io, limits, &format!("{path}.kernel"), mistakes);
+            let path = format!("{path}.kernel");
+            reference(kernel, io, candidate, limits, &path, mistakes);
         }
         (Some(_), Some(_)) => {
             mistakes.add(path, FailureCode::ConflictingFields, "give `data` or `kernel`, not both");
@@ -104,29 +106,41 @@ fn check_expected(
 fn reference(
     kernel: &KernelCode,
     io: &IoContract,
+    candidate: KernelType,
     limits: &Limits,
     path: &str,
     mistakes: &mut Mistakes,
 ) {
     if !kernel.kernel_type.is_device_code() {
         let message = format!(
-            "`{}` reference kernels are not served yet; send cuda, ptx, cubin or fatbin",
+            "`{}` reference kernels are not served yet; send cuda, ptx, cubin, fatbin or triton",
             kernel.kernel_type.name()
         );
         mistakes.add(format!("{path}.kernel_type"), FailureCode::UnsupportedKernelType, message);
         return;
     }
     code::check(kernel, limits, path, mistakes);
-    let Some(own) = &kernel.io else { return };
-    let names = |args: &[ArgSpec]| args.iter().map(|arg| arg.name.clone()).collect::<Vec<_>>();
-    if !own.args.is_empty() && names(&own.args) != names(&io.args) {
+    let own = kernel.io.as_ref().map_or(&[][..], |own| &own.args);
+    let names = |args: &[ArgSpec]| {
+        let passed = args.iter().filter(|arg| !arg.is_meta);
+        passed.map(|arg| arg.name.clone()).collect::<Vec<_>>()
+    };
+    for (index, arg) in own.iter().enumerate() {
+        let path = format!("{path}.io.args[{index}]");
+        triton::check_argument(arg, kernel.kernel_type, &path, mistakes);
+    }
+    if !names(own).is_empty() && names(own) != names(&io.args) {
         let message = "a reference kernel takes the candidate's arguments in the same order; \
                        leave `args` empty";
         mistakes.add(format!("{path}.io.args"), FailureCode::ReferenceArgsDiffer, message);
     }
-    // Without one of its own it is launched as the candidate.
-    let Some(launch) = &own.launch else { return };
-    resolve_into(&io.args, Some(launch), limits, &format!("{path}.io.launch"), mistakes);
+    let brings_launch = kernel.io.as_ref().is_some_and(|own| own.launch.is_some());
+    if brings_launch || kernel.kernel_type != candidate {
+        let whole = kernel.as_reference(io, candidate);
+        let names = Names::of_submitted(kernel.kernel_type);
+        let path = format!("{path}.io.launch");
+        resolve_into(&whole.io.unwrap_or_default(), names, limits, &path, mistakes);
+    }
 }
 
 fn returned(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistakes: &mut Mistakes) {

@@ -1,0 +1,138 @@
+# Turns one Triton kernel into PTX, with no GPU and no torch: the part that our own child runs.
+#
+# Started with `python -I -S -c`, the source of this file and of kernel.py behind it. The arguments
+# are one JSON object. What comes in on file descriptor 0, and goes out there, are frames: a length of
+# four bytes, little endian, and so many bytes of JSON. Everything that takes long and knows nothing
+# of a request is done before the request is read, so that a process which waits is warm.
+
+import base64
+import ctypes
+import json
+import os
+import struct
+import sys
+
+
+def read_exactly(descriptor, count):
+    parts = []
+    while count:
+        part = os.read(descriptor, min(count, 1 << 20))
+        if not part:
+            # Whoever started us is gone, or wants nothing.
+            os._exit(0)
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def read_frame(descriptor):
+    (length,) = struct.unpack("<I", read_exactly(descriptor, 4))
+    return json.loads(read_exactly(descriptor, length))
+
+
+def write_frame(descriptor, message):
+    body = json.dumps(message).encode()
+    data = memoryview(struct.pack("<I", len(body)) + body)
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+class Program(ctypes.Structure):
+    """struct sock_fprog"""
+
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
+
+
+def refuse_calls(filters):
+    """Installs seccomp filters, as the kernel takes them: there is no way back."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    no_new_privileges, seccomp, filter_mode = 38, 22, 2
+    if libc.prctl(no_new_privileges, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "no_new_privs")
+    for encoded in filters:
+        code = base64.b64decode(encoded)
+        kept = ctypes.create_string_buffer(code, len(code))
+        program = Program(len(code) // 8, ctypes.cast(kept, ctypes.c_void_p).value)
+        if libc.prctl(seccomp, filter_mode, ctypes.byref(program), 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "seccomp")
+
+
+class NoGpu:
+    """What Triton asks of a driver, for a device that is not here."""
+
+    def __init__(self, target):
+        self.target = target
+
+    def get_current_target(self):
+        return self.target
+
+    def get_current_device(self):
+        return 0
+
+    def get_current_stream(self, device=None):
+        return 0
+
+    def get_active_torch_device(self):
+        import torch
+
+        return torch.device("cpu")
+
+    def get_benchmarker(self):
+        def refuse(*_, **__):
+            raise RuntimeError("nothing is timed while a kernel is compiled")
+
+        return refuse
+
+
+def warm(settings):
+    """Imports Triton, and compiles a kernel that uses what most kernels use."""
+    sys.path.insert(0, settings["site_packages"])
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime import driver
+
+    target = GPUTarget("cuda", settings["arch"], 32)
+    driver.set_active(NoGpu(target))
+    keep_in_memory(triton)
+    run_source(WARM_SOURCE, "<warm>")["warm"].warmup(
+        Tensor(0, "float32", [1024]), 1024, BLOCK=128, grid=(1,)
+    )
+    COMPILED.clear()
+    return triton
+
+
+WARM_SOURCE = """
+import triton
+import triton.language as tl
+from triton.language.extra.cuda import libdevice
+
+@triton.jit
+def warm(x, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < n, other=0.0)
+    tl.store(x + at, value + tl.sum(value, axis=0), mask=at < n)
+"""
+
+
+def main():
+    settings = json.loads(sys.argv[1])
+    channel = os.dup(0)
+    empty = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    triton = warm(settings)
+    refuse_calls(settings["filters"])
+    request = read_frame(channel)
+    try:
+        answer = answer_to(triton, request)
+    except Refused as refused:
+        answer = refused.as_answer()
+    except MemoryError:
+        answer = Refused("out_of_memory", "the memory that it may take did not suffice").as_answer()
+    except BaseException as error:  # A stranger's code may raise anything, and exit.
+        answer = explained(error)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    write_frame(channel, answer)
+    # Threads and exit handlers of the submission do not run.
+    os._exit(0)

@@ -1,0 +1,135 @@
+//! What is particular to Triton: constants beside arguments, and a launch that its compiler completes.
+
+use super::error::Mistakes;
+use super::{ArgKind, ArgSpec, IoContract, KernelCode, KernelType, Launch};
+
+use warpgauge_model::FailureCode;
+
+/// Warps of a block, as CUDA's 1024 threads allow.
+const NUM_WARPS: std::ops::RangeInclusive<u32> = 1..=32;
+const NUM_STAGES: std::ops::RangeInclusive<u32> = 1..=32;
+const NUM_CTAS: std::ops::RangeInclusive<u32> = 1..=16;
+/// PTX ISA, `.maxnreg`: what ptxas takes.
+const MAXNREG: std::ops::RangeInclusive<u32> = 8..=255;
+
+impl KernelCode {
+    /// This kernel, which takes the run-time arguments of another one, as a kernel of its own: with
+    /// those arguments, its own compile-time constants (or the other's, if both are Triton's), and
+    /// its own launch (or as much of the other's as means something to it).
+    pub fn as_reference(&self, other: &IoContract, other_kind: KernelType) -> Self {
+        let mut kernel = self.clone();
+        if let Some(own) = &mut kernel.io {
+            own.args.retain(|arg| arg.is_meta);
+        }
+        kernel.beside(other, other_kind)
+    }
+
+    /// As [`KernelCode::as_reference`], but run-time arguments that it brings stay.
+    pub fn beside(mut self, other: &IoContract, other_kind: KernelType) -> Self {
+        let kind = self.kernel_type;
+        let own = self.io.take().unwrap_or_default();
+        let brings_arguments = own.args.iter().any(|arg| !arg.is_meta);
+        let args = if brings_arguments {
+            own.args
+        } else {
+            let is_triton = kind == KernelType::Triton;
+            let constants = |args: &[ArgSpec]| {
+                args.iter().filter(|arg| arg.is_meta && is_triton).cloned().collect::<Vec<_>>()
+            };
+            let mut args: Vec<ArgSpec> = other.args.iter().filter(|a| !a.is_meta).cloned().collect();
+            let named = constants(&own.args);
+            args.extend(if named.is_empty() { constants(&other.args) } else { named });
+            args
+        };
+        let launch = own.launch.or_else(|| borrowed(other.launch.clone()?, kind, other_kind));
+        self.io = Some(IoContract { args, launch });
+        self
+    }
+}
+
+/// The launch of a kernel of another kind, as far as it means something to this one.
+fn borrowed(launch: Launch, kind: KernelType, of: KernelType) -> Option<Launch> {
+    let (is, was) = (kind == KernelType::Triton, of == KernelType::Triton);
+    Some(match (is, was) {
+        (true, false) => Launch { grid: launch.grid, ..Launch::default() },
+        (false, true) => Launch {
+            num_warps: None,
+            num_stages: None,
+            num_ctas: None,
+            maxnreg: None,
+            ..launch
+        },
+        _ => launch,
+    })
+}
+
+/// Checks what a launch says of threads and of Triton, against the kernel's kind.
+pub(super) fn check_launch(launch: &Launch, kind: KernelType, path: &str, mistakes: &mut Mistakes) {
+    if kind != KernelType::Triton {
+        for (field, given) in [("num_ctas", launch.num_ctas), ("maxnreg", launch.maxnreg)] {
+            mistakes.require(
+                given.is_none(),
+                format!("{path}.{field}"),
+                FailureCode::WrongField,
+                || format!("`{field}` is for Triton kernels; see `cluster` and `compiler_options`"),
+            );
+        }
+        return;
+    }
+    let theirs = [
+        ("block", launch.block.is_some(), "it has 32 × `num_warps` threads"),
+        ("shared_memory_bytes", launch.shared_memory_bytes.is_some(), "its compiler says how much"),
+        ("cluster", launch.cluster.is_some(), "it has `num_ctas` blocks"),
+        ("cooperative", launch.cooperative, "give `launch_cooperative_grid=true` as an option"),
+    ];
+    for (field, given, instead) in theirs {
+        mistakes.require(!given, format!("{path}.{field}"), FailureCode::WrongField, || {
+            format!("a Triton kernel takes no `{field}`: {instead}")
+        });
+    }
+    let numbers = [
+        ("num_warps", launch.num_warps, NUM_WARPS, true),
+        ("num_stages", launch.num_stages, NUM_STAGES, false),
+        ("num_ctas", launch.num_ctas, NUM_CTAS, true),
+        ("maxnreg", launch.maxnreg, MAXNREG, false),
+    ];
+    for (field, given, range, power) in numbers {
+        let Some(value) = given else { continue };
+        let fits = range.contains(&value) && (!power || value.is_power_of_two());
+        mistakes.require(fits, format!("{path}.{field}"), FailureCode::OutOfRange, || {
+            let kind = if power { "a power of two from" } else { "from" };
+            format!("must be {kind} {} to {}, not {value}", range.start(), range.end())
+        });
+    }
+}
+
+/// Checks what an argument says of Triton.
+pub(super) fn check_argument(arg: &ArgSpec, kind: KernelType, path: &str, mistakes: &mut Mistakes) {
+    let is_triton = kind == KernelType::Triton;
+    if arg.is_meta && !is_triton {
+        let message = "compile-time constants are for Triton kernels; use a macro or a template \
+                       argument (`metadata.name_expressions`)";
+        mistakes.add(format!("{path}.is_meta"), FailureCode::WrongField, message);
+    }
+    if arg.is_meta && arg.kind == ArgKind::Tensor {
+        let message = "a tensor is no compile-time constant; leave `is_meta` out";
+        mistakes.add(format!("{path}.is_meta"), FailureCode::WrongField, message);
+    }
+    let Some(descriptor) = &arg.descriptor else { return };
+    let path = format!("{path}.descriptor");
+    let Some(spec) = arg.tensor_spec.as_ref().filter(|_| is_triton) else {
+        let message = "only tensors of Triton kernels are passed as descriptors";
+        mistakes.add(path, FailureCode::WrongField, message);
+        return;
+    };
+    let rank = spec.shape.len();
+    let fits = descriptor.block_shape.len() == rank
+        && (1..=5).contains(&rank)
+        && descriptor.block_shape.iter().all(|extent| extent.is_power_of_two());
+    mistakes.require(fits, format!("{path}.block_shape"), FailureCode::InvalidShape, || {
+        format!(
+            "must have as many extents as the tensor has dimensions, {rank} (1 to 5 are possible), \
+             each a power of two"
+        )
+    });
+}

@@ -1,0 +1,157 @@
+//! System calls that are left to an interpreter which runs a stranger's code.
+//!
+//! It computes: it reads what landlock leaves it to read, allocates memory, and answers on a descriptor
+//! that it has. So it is refused what [`syscalls`](super::syscalls) refuses, and to start processes, to
+//! make sockets, to create or change files, and memory that no limit counts.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
+    SeccompFilter, SeccompRule,
+};
+
+use super::syscalls::REFUSED;
+
+/// Refused beside those, whatever their arguments.
+const REFUSED_TOO: &[i64] = &[
+    // Sockets and messages.
+    libc::SYS_socket,
+    libc::SYS_socketpair,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_connect,
+    libc::SYS_mq_open,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    // Memory that is no process's own.
+    libc::SYS_memfd_create,
+    libc::SYS_memfd_secret,
+    libc::SYS_shmget,
+    // Files: `open` and `openat` to write, see below.
+    libc::SYS_openat2,
+    libc::SYS_mkdirat,
+    libc::SYS_mknodat,
+    libc::SYS_unlinkat,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_linkat,
+    libc::SYS_symlinkat,
+    libc::SYS_truncate,
+    libc::SYS_ftruncate,
+    libc::SYS_fallocate,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    // What would outlive it, or slow others down.
+    libc::SYS_perf_event_open,
+    libc::SYS_timer_create,
+    libc::SYS_inotify_init1,
+    libc::SYS_fanotify_init,
+    libc::SYS_setsid,
+    libc::SYS_setpgid,
+    libc::SYS_setpriority,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setattr,
+];
+
+/// Calls that newer architectures do not have: others do the same there.
+#[cfg(target_arch = "x86_64")]
+const OLD: &[i64] = &[
+    libc::SYS_fork,
+    libc::SYS_vfork,
+    libc::SYS_creat,
+    libc::SYS_mkdir,
+    libc::SYS_mknod,
+    libc::SYS_unlink,
+    libc::SYS_rmdir,
+    libc::SYS_rename,
+    libc::SYS_link,
+    libc::SYS_symlink,
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_inotify_init,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD: &[i64] = &[];
+
+/// The value of one argument of a call, under a mask.
+fn masked(argument: u8, mask: i32, value: i32) -> Result<SeccompRule, BackendError> {
+    let (mask, value) = (u64::from(mask.cast_unsigned()), u64::from(value.cast_unsigned()));
+    let operation = SeccompCmpOp::MaskedEq(mask);
+    let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operation, value)?;
+    SeccompRule::new(vec![condition])
+}
+
+/// Opening a file in any way that changes one: to write, to create, or without a name.
+fn to_write(flags: u8) -> Result<Vec<SeccompRule>, BackendError> {
+    let bit = |bit: i32| masked(flags, bit, bit);
+    Ok(vec![
+        masked(flags, libc::O_ACCMODE, libc::O_WRONLY)?,
+        masked(flags, libc::O_ACCMODE, libc::O_RDWR)?,
+        bit(libc::O_CREAT)?,
+        bit(libc::O_TRUNC)?,
+    ])
+}
+
+fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
+    let whole = REFUSED.iter().chain(REFUSED_TOO).chain(OLD).map(|call| (*call, Vec::new()));
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = whole.collect();
+    #[cfg(target_arch = "x86_64")]
+    rules.insert(libc::SYS_open, to_write(1)?);
+    rules.insert(libc::SYS_openat, to_write(2)?);
+    // All but a thread is a process.
+    rules.insert(libc::SYS_clone, vec![masked(0, libc::CLONE_THREAD, 0)?]);
+    Ok(rules)
+}
+
+fn program(
+    rules: BTreeMap<i64, Vec<SeccompRule>>,
+    errno: i32,
+) -> Result<Vec<u8>, seccompiler::BackendError> {
+    let refusal = SeccompAction::Errno(errno.cast_unsigned());
+    let arch = std::env::consts::ARCH.try_into()?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, arch)?;
+    let program = BpfProgram::try_from(filter)?;
+    let mut bytes = Vec::with_capacity(8 * program.len());
+    for instruction in program {
+        bytes.extend(instruction.code.to_ne_bytes());
+        bytes.extend([instruction.jt, instruction.jf]);
+        bytes.extend(instruction.k.to_ne_bytes());
+    }
+    Ok(bytes)
+}
+
+/// The filters as the kernel takes them (`struct sock_filter`, one after the other), to be installed by
+/// the interpreter itself before it reads what a stranger wrote.
+///
+/// # Errors
+/// There is no filter for this machine's architecture.
+pub fn filters() -> Result<Vec<Vec<u8>>, BackendError> {
+    // The arguments of `clone3` are in memory, where a filter cannot look. Told that there is no such
+    // call, the C library makes threads with `clone`.
+    let no_clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+    Ok(vec![program(rules()?, libc::EPERM)?, program(no_clone3, libc::ENOSYS)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filters_are_what_the_kernel_takes() {
+        for filter in filters().unwrap() {
+            assert!(filter.len() % 8 == 0, "{} bytes", filter.len());
+            // BPF_MAXINSNS
+            assert!((1..=4096).contains(&(filter.len() / 8)), "{} instructions", filter.len() / 8);
+        }
+        let conditional = if OLD.is_empty() { 2 } else { 3 };
+        let listed = REFUSED.len() + REFUSED_TOO.len() + OLD.len() + conditional;
+        assert_eq!(rules().unwrap().len(), listed, "each call is listed once");
+    }
+}
