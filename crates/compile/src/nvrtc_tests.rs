@@ -39,7 +39,7 @@ fn toolchain() -> Toolchain {
     let env = |name: &str| std::env::var(name).ok();
     let config = warpgauge_config::Config::load(None, &env, &Default::default()).unwrap();
     let cache_dir = config.data_dir().to_owned();
-    let toolchain = discover(&ToolchainSearch { explicit: None, cache_dir });
+    let toolchain = discover(&ToolchainSearch { cache_dir, ..ToolchainSearch::default() });
     assert!(
         !toolchain.nvrtc.is_empty(),
         "no NVRTC found: run `warpgauge toolchain install`, or set WARPGAUGE_TOOLCHAIN"

@@ -79,6 +79,7 @@ pub struct CompileConfig {
     pub timeout_s: f64,
     pub cache_max_bytes: u64,
     pub toolchain: String,
+    pub python: String,
 }
 
 /// `[measure]`

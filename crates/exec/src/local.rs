@@ -192,10 +192,11 @@ pub fn program() -> Result<PathBuf, ExecError> {
 
 /// Where compilers are looked for.
 pub fn toolchain_search(config: &Config) -> ToolchainSearch {
-    let explicit = Some(config.compile.toolchain.as_str()).filter(|path| !path.is_empty());
+    let given = |text: &str| Some(text).filter(|text| !text.is_empty()).map(PathBuf::from);
     ToolchainSearch {
-        explicit: explicit.map(PathBuf::from),
+        explicit: given(&config.compile.toolchain),
         cache_dir: config.data_dir().to_owned(),
+        python: given(&config.compile.python),
     }
 }
 

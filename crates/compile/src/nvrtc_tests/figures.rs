@@ -66,7 +66,7 @@ fn installation() {
     let started = Instant::now();
     install(&request, &mut |line| println!("{line}")).unwrap();
     println!("installed in {:.0} s", started.elapsed().as_secs_f64());
-    let search = ToolchainSearch { explicit: None, cache_dir: dir.path().to_owned() };
+    let search = ToolchainSearch { cache_dir: dir.path().to_owned(), ..ToolchainSearch::default() };
     let found = discover(&search);
     let versions: Vec<u32> = found.nvrtc.iter().map(|i| i.version.0).collect();
     assert!(versions.contains(&12) && versions.contains(&13), "{found:?}");

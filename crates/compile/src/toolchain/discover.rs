@@ -1,4 +1,4 @@
-//! Finding CUDA: by looking at files only, no library is loaded here.
+//! Finding compilers: by looking at files, no library is loaded here.
 //!
 //! Loading NVRTC maps 140 MB; only compile children do that.
 
@@ -7,6 +7,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use super::cupti;
+use super::triton;
 use super::types::{NvccInstall, NvrtcInstall, Source, Tool, Toolchain};
 use warpgauge_process::program::{Environment, Program};
 
@@ -24,6 +25,9 @@ pub struct ToolchainSearch {
     pub explicit: Option<PathBuf>,
     /// Our own cache: `install` puts toolchains below it.
     pub cache_dir: PathBuf,
+    /// The Python interpreter whose Triton is used and no other; a path, or a name on `PATH`.
+    /// `WARPGAUGE_PYTHON` is looked at when this is not set.
+    pub python: Option<PathBuf>,
 }
 
 /// A place that may hold a toolchain: a toolkit's root, a `site-packages`, a library directory.
@@ -35,7 +39,13 @@ struct Place {
 
 /// Looks in all places, the explicit ones first.
 pub fn discover(search: &ToolchainSearch) -> Toolchain {
-    discover_at(&places(search))
+    let mut found = discover_at(&places(search));
+    match triton::find(search) {
+        Ok(install) => found.triton = Some(install),
+        Err(why) => found.no_triton = Some(why),
+    }
+    found.borrow_from_triton();
+    found
 }
 
 /// Looks in one place only.
@@ -69,6 +79,8 @@ fn discover_at(places: &[Place]) -> Toolchain {
         nsys: tool("nsys", &nsight("/opt/nvidia/nsight-systems", "bin")),
         compute_sanitizer: tool("compute-sanitizer", &[]),
         cupti: cupti::find(&roots, library_dirs),
+        triton: None,
+        no_triton: None,
     }
 }
 

@@ -81,6 +81,7 @@ fn explicit_places_come_first_and_installed_ones_are_found() {
     let search = ToolchainSearch {
         explicit: Some(explicit.path().to_owned()),
         cache_dir: cache.path().to_owned(),
+        python: None,
     };
     let toolchain = discover(&search);
     let source = |version| toolchain.nvrtc.iter().find(|i| i.version == version).map(|i| i.source);

@@ -144,7 +144,8 @@ pub fn install(
         progress(&format!("installing {} into {}", part.name, root.display()));
         install_part(request, part, &python, &root, progress)?;
     }
-    let search = ToolchainSearch { explicit: None, cache_dir: request.cache_dir.clone() };
+    let cache_dir = request.cache_dir.clone();
+    let search = ToolchainSearch { cache_dir, ..ToolchainSearch::default() };
     Ok(super::discover(&search))
 }
 

@@ -1,10 +1,12 @@
-//! The CUDA toolchain: where its parts are, and how to bring what is missing.
+//! The compilers and what belongs to them: where their parts are, and how to bring what is missing.
 
 mod cupti;
 mod discover;
 mod install;
+mod triton;
 mod types;
 
 pub use discover::{TOOLCHAIN_VARIABLE, ToolchainSearch, discover};
 pub use install::{InstallError, InstallRequest, install};
+pub use triton::{NoTriton, NoTritonCode, PYTHON_VARIABLE, TRITON_VERSIONS, TritonInstall};
 pub use types::{NvccInstall, NvrtcInstall, Source, Tool, Toolchain};

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::triton::{NoTriton, TritonInstall};
+
 /// The parts that were found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Toolchain {
@@ -23,6 +25,10 @@ pub struct Toolchain {
     pub compute_sanitizer: Option<Tool>,
     /// Libraries that read hardware counters in process.
     pub cupti: Vec<PathBuf>,
+    /// Compiler of kernels in Python.
+    pub triton: Option<TritonInstall>,
+    /// Why there is none, if there is none.
+    pub no_triton: Option<NoTriton>,
 }
 
 /// Where a part was found.
@@ -115,6 +121,25 @@ pub struct Tool {
 }
 
 impl Toolchain {
+    /// Triton, or why there is none and what would help.
+    ///
+    /// # Errors
+    /// There is none that can be used.
+    pub fn triton(&self) -> Result<&TritonInstall, NoTriton> {
+        let why = || self.no_triton.clone().unwrap_or_else(NoTriton::not_found);
+        self.triton.as_ref().ok_or_else(why)
+    }
+
+    /// Triton's package brings NVIDIA's disassemblers: they serve where no toolkit has them.
+    pub(super) fn borrow_from_triton(&mut self) {
+        let Some(triton) = &self.triton else { return };
+        for (tool, name) in [(&mut self.cuobjdump, "cuobjdump"), (&mut self.nvdisasm, "nvdisasm")] {
+            if tool.is_none() {
+                *tool = triton.bundled(name).map(|path| Tool { path, version: None });
+            }
+        }
+    }
+
     /// NVRTC installations that can serve a driver, best first.
     ///
     /// Machine code of a CUDA major version needs a driver of that major version or newer; within

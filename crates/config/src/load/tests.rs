@@ -85,6 +85,7 @@ fn every_environment_variable_is_honoured() {
         ("ENABLE_DEVICE_METRICS", "true", |c| c.devices.device_metrics.to_string(), "true"),
         ("MAX_WORKERS", "3", |c| c.compile.parallelism.to_string(), "3"),
         ("WARPGAUGE_TOOLCHAIN", "/a:/b", |c| c.compile.toolchain.clone(), "/a:/b"),
+        ("WARPGAUGE_PYTHON", "/a/python3", |c| c.compile.python.clone(), "/a/python3"),
         ("WARPGAUGE_TOOLS", "/a:/b", |c| c.tools.path.clone(), "/a:/b"),
         ("WARPGAUGE_DATA_DIR", "/data", |c| c.storage.data_dir.clone(), "/data"),
         (

@@ -1,0 +1,34 @@
+# Says where this interpreter would import Triton from, without importing it, and what files the
+# interpreter itself needs: one line of JSON. Directories given as arguments come first on the path.
+import importlib.util
+import json
+import os
+import sys
+
+sys.path[:0] = sys.argv[1:]
+try:
+    spec = importlib.util.find_spec("triton")
+except Exception:
+    spec = None
+told = {
+    "executable": sys.executable,
+    "version": "%d.%d.%d" % tuple(sys.version_info[:3]),
+    "base_prefix": sys.base_prefix,
+    "package": spec.origin if spec else None,
+    "library": [],
+    "mapped": [],
+}
+if told["package"]:
+    told["library"] = [os.path.dirname(os.__file__)]
+    told["library"] += [p for p in sys.path if p.endswith(("lib-dynload", ".zip"))]
+    # Modules that Triton imports and that load shared libraries: those are then in the map.
+    for name in ("_bz2", "_ctypes", "_hashlib", "_lzma", "zlib"):
+        try:
+            __import__(name)
+        except ImportError:
+            pass
+    with open("/proc/self/maps") as maps:
+        fields = (line.rstrip("\n").split(None, 5) for line in maps)
+        files = {field[5] for field in fields if len(field) == 6}
+    told["mapped"] = sorted(f for f in files if f.startswith("/") and ".so" in f)
+print(json.dumps(told))

@@ -1,0 +1,160 @@
+//! Where Triton is looked for, in order: the interpreter that was named, the active environment, our
+//! own, and last the shell's search path.
+//!
+//! Starting an interpreter takes longer than all other looking. So one that nobody named is asked only
+//! where a package of that name lies beside it.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::super::discover::ToolchainSearch;
+use super::super::types::Source;
+use super::types::{NoTriton, NoTritonCode, TritonInstall};
+use super::{ask, own};
+
+/// Environment variable that names the interpreter.
+pub const PYTHON_VARIABLE: &str = "WARPGAUGE_PYTHON";
+
+/// Oldest and newest version of Triton that is supported, major and minor.
+pub const TRITON_VERSIONS: ((u32, u32), (u32, u32)) = ((3, 4), (3, 9));
+
+/// Name of our own environment below `toolchain`.
+pub(in super::super) const OWN: &str = "triton";
+
+/// Most interpreters of the search path that are looked at.
+const MAX_ON_PATH: usize = 8;
+
+/// Most entries of one directory that are looked at.
+const MAX_ENTRIES: usize = 4096;
+
+/// Looks in all places.
+pub(in super::super) fn find(search: &ToolchainSearch) -> Result<TritonInstall, NoTriton> {
+    let named = search.python.as_ref().map(|path| path.as_os_str().to_owned());
+    let named = named.or_else(|| env::var_os(PYTHON_VARIABLE)).filter(|name| !name.is_empty());
+    find_among(named, search, &Surroundings::here())
+}
+
+/// What the environment says about interpreters.
+#[derive(Debug, Default)]
+struct Surroundings {
+    /// Roots of active environments.
+    active: Vec<PathBuf>,
+    /// Directories of the shell's search path.
+    path: Vec<PathBuf>,
+}
+
+impl Surroundings {
+    fn here() -> Self {
+        let active = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(env::var_os);
+        let path = env::var_os("PATH").unwrap_or_default();
+        Self {
+            active: active.map(PathBuf::from).filter(|root| root.is_absolute()).collect(),
+            path: env::split_paths(&path).filter(|dir| dir.is_absolute()).collect(),
+        }
+    }
+}
+
+fn find_among(
+    named: Option<OsString>,
+    search: &ToolchainSearch,
+    around: &Surroundings,
+) -> Result<TritonInstall, NoTriton> {
+    if let Some(name) = named {
+        // Whoever names one wants that one, or to hear why not.
+        return found_by(&located(&name, around)?, Source::Explicit);
+    }
+    let own = search.cache_dir.join("toolchain").join(OWN);
+    let active = around.active.iter().map(|root| (root.join("bin/python3"), Source::Venv));
+    let on_path = around.path.iter().map(|dir| dir.join("python3")).filter(|path| path.is_file());
+    let on_path = on_path.take(MAX_ON_PATH).map(|python| (python, Source::Path));
+    let likely = |(python, source): (PathBuf, Source)| {
+        may_have_triton(&python).then(|| found_by(&python, source))
+    };
+    let attempts = active
+        .filter_map(likely)
+        .chain(own.is_dir().then(|| find_in(&own)))
+        .chain(on_path.filter_map(likely));
+    let mut first = None;
+    for attempt in attempts {
+        match attempt {
+            Ok(found) => return Ok(found),
+            // A folder of that name that cannot be imported is nobody's Triton.
+            Err(why) if why.code == NoTritonCode::NotInstalled => {}
+            Err(why) => first = first.or(Some(why)),
+        }
+    }
+    Err(first.unwrap_or_else(NoTriton::not_found))
+}
+
+/// That of our own environment, which lies in `directory`.
+pub(in super::super) fn find_in(directory: &Path) -> Result<TritonInstall, NoTriton> {
+    let (python, answer) = own::answer(directory)?;
+    ask::install(&python, &answer, Source::Cache)
+}
+
+fn found_by(python: &Path, source: Source) -> Result<TritonInstall, NoTriton> {
+    ask::install(python, &ask::ask(python, None)?, source)
+}
+
+/// The interpreter that a name stands for: a path, or a program of the search path.
+fn located(name: &OsString, around: &Surroundings) -> Result<PathBuf, NoTriton> {
+    let path = Path::new(name);
+    let missing = || NoTriton::interpreter(path, "that was named does not exist");
+    if path.components().count() > 1 {
+        let path = std::path::absolute(path).map_err(|_| missing())?;
+        return if path.is_file() { Ok(path) } else { Err(missing()) };
+    }
+    let mut candidates = around.path.iter().map(|dir| dir.join(path));
+    candidates.find(|path| path.is_file()).ok_or_else(|| {
+        NoTriton::interpreter(path, "that was named is not on the search path (PATH)")
+    })
+}
+
+/// Whether the package lies where an interpreter looks for packages, seen from outside.
+fn may_have_triton(python: &Path) -> bool {
+    let Ok(real) = python.canonicalize() else { return false };
+    let prefix = |path: &Path| path.ancestors().nth(2).map(Path::to_owned);
+    if ask::is_script(&real) {
+        return match real.parent().filter(|dir| dir.ends_with("shims")).and_then(Path::parent) {
+            // pyenv, asdf and the like: one script for all interpreters that they manage.
+            Some(manager) => ["versions", "installs/python"]
+                .iter()
+                .flat_map(|folder| entries(&manager.join(folder)))
+                .any(|prefix| has_package(&prefix)),
+            None => true,
+        };
+    }
+    // Debian's own Python has what pip brings in /usr/local.
+    let local = Some(PathBuf::from("/usr/local")).filter(|_| real.starts_with("/usr/bin"));
+    [prefix(python), prefix(&real), local].iter().flatten().any(|prefix| has_package(prefix))
+}
+
+/// Whether an installation has a package that looks like Triton.
+fn has_package(prefix: &Path) -> bool {
+    let is_python = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python3"))
+    };
+    let libraries = ["lib", "lib64"].map(|name| entries(&prefix.join(name)));
+    let mut folders =
+        libraries.into_iter().flatten().filter(is_python).flat_map(|python| {
+            ["site-packages", "dist-packages"].map(|folder| python.join(folder))
+        });
+    let is_triton = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| {
+            let name = name.to_string_lossy();
+            name == "triton" || (name.contains("triton") && name.ends_with(".dist-info"))
+        })
+    };
+    folders.any(|folder| folder.join("triton").is_dir() || entries(&folder).iter().any(is_triton))
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let Ok(listing) = fs::read_dir(directory) else { return Vec::new() };
+    listing.flatten().take(MAX_ENTRIES).map(|entry| entry.path()).collect()
+}
+
+#[cfg(test)]
+#[path = "find_tests.rs"]
+mod tests;

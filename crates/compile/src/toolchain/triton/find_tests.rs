@@ -1,0 +1,96 @@
+use super::super::testing::{interpreter, package, script};
+use super::*;
+
+struct Places {
+    root: tempfile::TempDir,
+    around: Surroundings,
+    search: ToolchainSearch,
+}
+
+impl Places {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        let around = Surroundings { active: vec![at("venv")], path: vec![at("bin")] };
+        let search = ToolchainSearch { cache_dir: at("data"), ..ToolchainSearch::default() };
+        Self { around, search, root }
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.root.path().join(path)
+    }
+
+    fn find(&self, named: Option<&str>) -> Result<TritonInstall, NoTriton> {
+        find_among(named.map(OsString::from), &self.search, &self.around)
+    }
+}
+
+#[test]
+fn the_active_environment_comes_before_the_search_path() {
+    let places = Places::new();
+    assert_eq!(places.find(None).unwrap_err().code, NoTritonCode::NotFound);
+    let usual = package(&places.at("usual"), "3.5.0");
+    interpreter(&places.at("bin/python3"), Some(&usual));
+    assert_eq!(places.find(None).unwrap().source, Source::Path);
+    let active = package(&places.at("venv/lib/python3.11/site-packages"), "3.6.0");
+    interpreter(&places.at("venv/bin/python3"), Some(&active));
+    let found = places.find(None).unwrap();
+    assert_eq!((found.source, found.version.as_str()), (Source::Venv, "3.6.0"));
+}
+
+#[test]
+fn one_that_is_not_supported_gives_way_but_is_named_when_nothing_else_is_there() {
+    let places = Places::new();
+    let old = package(&places.at("venv/lib/python3.11/site-packages"), "3.1.0");
+    interpreter(&places.at("venv/bin/python3"), Some(&old));
+    let why = places.find(None).unwrap_err();
+    assert_eq!(why.code, NoTritonCode::UnsupportedVersion);
+    assert!(why.reason.contains("3.1.0"), "{why}");
+    let usual = package(&places.at("usual"), "3.5.0");
+    interpreter(&places.at("bin/python3"), Some(&usual));
+    assert_eq!(places.find(None).unwrap().version, "3.5.0");
+}
+
+#[test]
+fn whoever_is_named_is_asked_and_nobody_else() {
+    let places = Places::new();
+    let usual = package(&places.at("usual"), "3.5.0");
+    interpreter(&places.at("bin/python3"), Some(&usual));
+    let bare = interpreter(&places.at("bare/python3"), None);
+    let why = places.find(bare.to_str()).unwrap_err();
+    assert_eq!(why.code, NoTritonCode::NotInstalled);
+    assert!(why.reason.contains("has no Triton"), "{why}");
+    assert!(why.remedy.contains("-m pip install triton=="), "{why}");
+    let why = places.find(places.at("none/python3").to_str()).unwrap_err();
+    assert_eq!(why.code, NoTritonCode::Interpreter);
+    assert!(why.reason.contains("does not exist"), "{why}");
+    let why = places.find(Some("python9")).unwrap_err();
+    assert!(why.reason.contains("not on the search path"), "{why}");
+    let found = places.find(Some("python3")).unwrap();
+    assert_eq!((found.source, found.python), (Source::Explicit, places.at("bin/python3")));
+}
+
+/// A machine-code program, as interpreters are, which must not be started.
+fn machine_code(path: &Path) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, b"\x7fELF that is none").unwrap();
+}
+
+#[test]
+fn interpreters_are_asked_only_where_a_package_lies_beside_them() {
+    let places = Places::new();
+    let python = places.at("bin/python3");
+    machine_code(&python);
+    assert!(!may_have_triton(&python));
+    package(&places.at("lib/python3.12/site-packages"), "3.6.0");
+    assert!(may_have_triton(&python));
+
+    let shim = script(&places.at("manager/shims/python3"), "exit 1");
+    assert!(!may_have_triton(&shim));
+    fs::create_dir_all(
+        places.at("manager/versions/3.11.7/lib/python3.11/site-packages/triton-3.6.0.dist-info"),
+    )
+    .unwrap();
+    assert!(may_have_triton(&shim));
+    assert!(!may_have_triton(&places.at("nothing")));
+}

@@ -1,0 +1,94 @@
+//! Our own environment: a directory with the package, and a record of the interpreter that it was
+//! installed for.
+//!
+//! It is no virtual environment: those hold absolute paths and do not survive being moved into place.
+//! The record has the interpreter's answer too, so that it is not started as long as it is the same.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::ask::{self, Answer};
+use super::types::{NoTriton, NoTritonCode};
+
+/// File in the directory.
+const RECORD: &str = "warpgauge-python.json";
+
+/// What brings it back.
+const AGAIN: &str = "`warpgauge toolchain install --with triton` makes it anew";
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    /// The interpreter that the package was installed for, absolute.
+    python: PathBuf,
+    /// Which file that was.
+    identity: Identity,
+    /// What it said, but for the package, which moved.
+    answer: Answer,
+}
+
+/// An executable file as it was: another one has another inode, size or time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Identity {
+    path: PathBuf,
+    inode: u64,
+    bytes: u64,
+    modified_ns: i64,
+}
+
+impl Identity {
+    fn of(python: &Path) -> std::io::Result<Self> {
+        let path = python.canonicalize()?;
+        let file = path.metadata()?;
+        Ok(Self {
+            inode: file.ino(),
+            bytes: file.len(),
+            modified_ns: file
+                .mtime()
+                .saturating_mul(1_000_000_000)
+                .saturating_add(file.mtime_nsec()),
+            path,
+        })
+    }
+}
+
+/// The interpreter of our environment in `directory`, and what it says now.
+pub(super) fn answer(directory: &Path) -> Result<(PathBuf, Answer), NoTriton> {
+    let directory = &std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let path = directory.join(RECORD);
+    let broken = |what: String| {
+        let reason = format!("our Triton in {} is not usable: {what}", directory.display());
+        NoTriton::new(NoTritonCode::Incomplete, reason, AGAIN)
+    };
+    let text = fs::read_to_string(&path)
+        .map_err(|error| broken(format!("cannot read {}: {error}", path.display())))?;
+    let Record { python, identity, answer } = serde_json::from_str(&text)
+        .map_err(|error| broken(format!("{} is damaged: {error}", path.display())))?;
+    let changed = |what: String| {
+        let reason =
+            format!("the Python {} that Triton was installed for {what}", python.display());
+        NoTriton::new(NoTritonCode::Interpreter, reason, AGAIN)
+    };
+    let now = Identity::of(&python).map_err(|_| changed("is gone".to_owned()))?;
+    let package = directory.join("triton/__init__.py");
+    if !package.is_file() {
+        return Err(broken(format!("there is no {}", package.display())));
+    }
+    if now == identity {
+        return Ok((python, answer.with_package(package)));
+    }
+    // Upgraded in place: within a minor version the package goes on working.
+    let asked = ask::ask(&python, Some(directory))?;
+    if minor(&asked.version) != minor(&answer.version) {
+        let what = format!("was {} then and is {} now", answer.version, asked.version);
+        return Err(changed(what));
+    }
+    Ok((python, asked))
+}
+
+/// `3.11` of `3.11.7`.
+fn minor(version: &str) -> &str {
+    version.rsplit_once('.').map_or(version, |(minor, _)| minor)
+}
