@@ -29,6 +29,12 @@ pub struct Artifact {
     pub cache_hit: bool,
     /// Where the time went.
     pub timings: CompileTimings,
+    /// How the kernel is launched, where its compiler decides that.
+    #[serde(default)]
+    pub launch: Option<CompiledLaunch>,
+    /// What the source became on its way to the image, by language (`ttir`, `ttgir`, `llir`, `ptx`).
+    #[serde(default)]
+    pub stages: Vec<(String, String)>,
 }
 
 impl Artifact {
@@ -56,6 +62,61 @@ impl Artifact {
                 || self.format == ImageFormat::Cubin
                     && super::binary::same_image(&self.image, &other.image))
     }
+}
+
+/// A launch as a compiler decided it: what a caller gives is the grid, in programs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CompiledLaunch {
+    /// Threads of a block.
+    pub threads: u32,
+    /// Dynamic shared memory of a block, bytes.
+    pub shared_bytes: u32,
+    /// Blocks of a cluster, in x, that one program of the grid is spread over; 1: there is no cluster.
+    pub blocks_per_program: u32,
+    /// The whole grid is resident at once.
+    pub cooperative: bool,
+    /// What each parameter of the kernel gets, in order.
+    pub parameters: Vec<Passed>,
+    /// Device memory that each block of the grid needs beside its arguments.
+    pub scratch: Scratch,
+    /// Compile-time constants by name, those that decorators chose among them.
+    pub constants: Vec<(String, Constant)>,
+}
+
+/// Device memory beside arguments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scratch {
+    /// Bytes for each block.
+    pub bytes_per_block: u64,
+    /// Alignment of the whole, bytes.
+    pub align: u64,
+}
+
+/// What a parameter gets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Passed {
+    /// An argument of the contract, by index.
+    Argument(usize),
+    /// A value that the compiler decided.
+    Value(Constant),
+    /// The memory of [`CompiledLaunch::scratch`], or null where there is none.
+    Scratch,
+}
+
+/// A value that is known when a kernel is compiled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Constant {
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A whole number beyond that.
+    Unsigned(u64),
+    /// A number.
+    Float(f64),
+    /// A text.
+    Text(String),
 }
 
 /// Time a compilation took, in milliseconds of wall clock.

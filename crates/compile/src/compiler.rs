@@ -15,9 +15,11 @@ use super::environment::{Environment, REMEDY};
 use super::error::{CompileError, CompileSetupError};
 use super::job::{Attempt, SourceJob};
 use super::passthrough::Passthrough;
+use super::protocol::TritonWork;
 use super::refused::Refused;
 use super::toolchain::Toolchain;
-use warpgauge_contract::KernelCode;
+use super::triton::TritonJob;
+use warpgauge_contract::{KernelCode, KernelType};
 use warpgauge_model::{ImageFormat, Target};
 use warpgauge_process::sandbox::{self, Enforcement};
 use warpgauge_telemetry::{CacheResult, telemetry};
@@ -49,6 +51,8 @@ pub struct CompileOptions {
     /// Time that the request allows, if it says; at least [`LEAST_TIMEOUT`], and at most the
     /// configured time, count.
     pub timeout: Option<Duration>,
+    /// Which configuration of a kernel that has several, by its index in [`Tunable`](super::Tunable).
+    pub configuration: Option<u32>,
 }
 
 /// Time that a compilation always has: what a request allows for a run may be far less than it takes
@@ -105,6 +109,13 @@ struct Counters {
     passed: AtomicU64,
     failed: AtomicU64,
     running: AtomicU64,
+}
+
+/// What is compiled, and with what.
+#[derive(Clone, Copy)]
+enum Work<'a> {
+    Source(&'a Attempt<'a>),
+    Triton(&'a TritonJob),
 }
 
 /// Where an artifact came from.
@@ -216,24 +227,22 @@ impl Compiler {
         target: &Target,
         options: CompileOptions,
     ) -> Result<(Arc<Artifact>, Origin), CompileError> {
+        let limit = self.environment.limit(options.timeout);
+        if kernel.kernel_type == KernelType::Triton {
+            let job = TritonJob::new(kernel, target, options, &self.environment)?;
+            return self.find_or_fly(job.key(), limit, Work::Triton(&job)).await;
+        }
         if let Some(passthrough) = Passthrough::new(kernel, target)? {
             let check = tokio::task::spawn_blocking(move || passthrough.check());
             let checked = check.await.map_err(|e| CompileError::internal(e.to_string()))?;
             return checked.map(|artifact| (Arc::new(artifact), Origin::Passed));
         }
         let job = SourceJob::new(kernel, target, options)?;
-        let limit = self.environment.limit(options.timeout);
         let mut reasons = Vec::new();
         // Several compilers may serve; one that does not know the architecture passes on.
         for attempt in job.attempts(&self.environment)? {
             let key = attempt.key(&self.environment);
-            if let Some(artifact) = self.cache.get_hot(&key) {
-                return Ok((artifact, Origin::Memory));
-            }
-            if let Some(error) = self.refused.find(&key, limit, Instant::now()) {
-                return Err(error);
-            }
-            match self.fly(&(key, limit), &attempt).await {
+            match self.find_or_fly(&key, limit, Work::Source(&attempt)).await {
                 Err(CompileError::Environment { what, .. }) => reasons.push(what),
                 result => return result,
             }
@@ -241,11 +250,27 @@ impl Compiler {
         Err(CompileError::Environment { what: reasons.join("; "), remedy: REMEDY.into() })
     }
 
+    /// Finds what was compiled, or what came of trying, or compiles.
+    async fn find_or_fly(
+        &self,
+        key: &Key,
+        limit: Duration,
+        work: Work<'_>,
+    ) -> Result<(Arc<Artifact>, Origin), CompileError> {
+        if let Some(artifact) = self.cache.get_hot(key) {
+            return Ok((artifact, Origin::Memory));
+        }
+        if let Some(error) = self.refused.find(key, limit, Instant::now()) {
+            return Err(error);
+        }
+        self.fly(&(key.clone(), limit), work).await
+    }
+
     /// Runs one attempt, together with whoever asks for the same.
     async fn fly(
         &self,
         key: &FlightKey,
-        attempt: &Attempt<'_>,
+        work: Work<'_>,
     ) -> Result<(Arc<Artifact>, Origin), CompileError> {
         let flight = self.board(key);
         let _leave = Leave { compiler: self, key, flight: &flight };
@@ -259,7 +284,7 @@ impl Compiler {
             *slot = Some(Ok(Arc::clone(&artifact)));
             return Ok((artifact, Origin::Disk));
         }
-        let result = self.build(key, attempt).await;
+        let result = self.build(key, work).await;
         *slot = Some(result.clone());
         result.map(|artifact| (artifact, Origin::Compiled))
     }
@@ -267,12 +292,15 @@ impl Compiler {
     async fn build(
         &self,
         (key, limit): &FlightKey,
-        attempt: &Attempt<'_>,
+        work: Work<'_>,
     ) -> Result<Arc<Artifact>, CompileError> {
         let permit = self.permits.acquire().await;
         let _permit = permit.map_err(|_| CompileError::internal("the compile stage is closed"))?;
         let _running = Running::new(&self.counters.running);
-        let ran = attempt.run(&self.environment, *limit).await;
+        let ran = match work {
+            Work::Source(attempt) => attempt.run(&self.environment, *limit).await,
+            Work::Triton(job) => job.run(&self.environment, *limit).await,
+        };
         let (mut artifact, enforced) =
             ran.inspect_err(|error| self.refused.note(key, *limit, error, Instant::now()))?;
         if let Some(enforced) = enforced {
@@ -291,6 +319,23 @@ impl Compiler {
     fn board(&self, key: &FlightKey) -> Arc<Flight> {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(flights.entry(key.clone()).or_default())
+    }
+
+    /// Keeps so many children that have imported Triton and wait for a kernel for these devices: none where
+    /// there is no Triton.
+    pub async fn keep_triton_warm(&self, targets: &[Target], spares: usize) {
+        let Ok(install) = self.toolchain().triton() else { return };
+        let mut works: Vec<TritonWork> = Vec::new();
+        for target in targets {
+            let work = TritonWork::of(install, target);
+            if !works.contains(&work) {
+                works.push(work);
+            }
+        }
+        self.environment.keep_spares(spares);
+        for work in works {
+            self.environment.replace_spare(&work).await;
+        }
     }
 
     /// The machine code of an image as text, made by a confined child, or kept from last time.

@@ -10,8 +10,12 @@ use tokio::sync::OnceCell;
 use super::cache::KeyCompiler;
 use super::compiler::LEAST_TIMEOUT;
 use super::error::CompileError;
-use super::protocol::{ChildReply, ChildRequest, Outcome, PROTOCOL_VERSION, Work};
+use super::protocol::{
+    ChildReply, ChildRequest, Outcome, PROTOCOL_VERSION, TritonTask, TritonWork, Work,
+};
+use super::supervisor::Waiting;
 use super::toolchain::{NvrtcInstall, Toolchain};
+use super::triton::Spares;
 use super::{exceeded, supervisor};
 use warpgauge_model::Target;
 
@@ -32,6 +36,7 @@ pub(crate) struct Environment {
     /// Architectures that a library turned down, so that it is not asked again.
     unsupported: Mutex<HashSet<(PathBuf, u32)>>,
     unpacked: Mutex<HashMap<PathBuf, Arc<OnceCell<()>>>>,
+    spares: Arc<Spares>,
 }
 
 /// Header directories of a compilation.
@@ -77,6 +82,7 @@ impl Environment {
             toolchain,
             unsupported: Mutex::default(),
             unpacked: Mutex::default(),
+            spares: Arc::default(),
         }
     }
 
@@ -185,17 +191,65 @@ impl Environment {
         wanted.map_or(self.timeout, |wanted| wanted.max(LEAST_TIMEOUT).min(self.timeout))
     }
 
+    /// How many children with Triton wait for a kernel from now on.
+    pub(crate) fn keep_spares(&self, count: usize) {
+        self.spares.want(count);
+    }
+
+    /// Asks a child with Triton: one that waits for a kernel, or a new one.
+    pub(crate) async fn ask_triton(
+        &self,
+        work: &TritonWork,
+        task: &TritonTask,
+        timeout: Duration,
+    ) -> Result<ChildReply, CompileError> {
+        let waiting = match self.spares.take(work) {
+            Some(waiting) => waiting,
+            None => self.triton_child(work).await?,
+        };
+        let reply = waiting.ask(task, timeout).await;
+        self.replace_spare(work).await;
+        reply
+    }
+
+    /// Starts a child that waits, if there are fewer than are wanted.
+    pub(crate) async fn replace_spare(&self, work: &TritonWork) {
+        if !self.spares.is_short(work) {
+            return;
+        }
+        match self.triton_child(work).await {
+            Ok(spare) => self.spares.keep(work.clone(), spare),
+            // Whoever needs one is told what is wrong.
+            Err(error) => tracing::debug!(%error, "no spare child for Triton"),
+        }
+    }
+
+    async fn triton_child(&self, work: &TritonWork) -> Result<Waiting, CompileError> {
+        let job_dir = self.job_dir()?;
+        let request = ChildRequest {
+            protocol: PROTOCOL_VERSION,
+            job_dir: job_dir.path().to_owned(),
+            cpu_seconds: exceeded::cpu_limit(self.timeout),
+            work: Work::Triton(work.clone()),
+        };
+        Waiting::start(&self.program, &request, job_dir).await
+    }
+
+    fn job_dir(&self) -> Result<tempfile::TempDir, CompileError> {
+        let made = tempfile::Builder::new().prefix("compile-").tempdir_in(&self.run_dir);
+        made.map_err(|e| {
+            let run_dir = self.run_dir.display();
+            CompileError::internal(format!("cannot create a directory in {run_dir}: {e}"))
+        })
+    }
+
     /// Runs `work` in a fresh child with a private directory, with a deadline.
     pub(crate) async fn run_child_for(
         &self,
         work: Work,
         timeout: Duration,
     ) -> Result<ChildReply, CompileError> {
-        let job_dir = tempfile::Builder::new().prefix("compile-").tempdir_in(&self.run_dir);
-        let job_dir = job_dir.map_err(|e| {
-            let run_dir = self.run_dir.display();
-            CompileError::internal(format!("cannot create a directory in {run_dir}: {e}"))
-        })?;
+        let job_dir = self.job_dir()?;
         self.run_child_in(work, job_dir.path(), timeout).await
     }
 

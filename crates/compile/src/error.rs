@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::exceeded::Used;
+use super::triton::Tunable;
 use warpgauge_model::{Diagnostic, FailureCode};
 
 /// Why a compilation gave no artifact. Cloneable: callers that share one compilation share its end.
@@ -13,6 +14,13 @@ pub enum CompileError {
     /// The submitted code or its options are at fault.
     #[error("{}", .0.message)]
     Rejected(Box<CompileFailure>),
+    /// Nothing is wrong: the kernel has several configurations, and one has to be chosen.
+    #[error(
+        "the kernel is tuned over {} configurations: it is compiled for one of them when it is \
+         evaluated, or when the contract gives all compile-time constants that are tuned",
+        .0.configurations.len()
+    )]
+    Tunable(Box<Tunable>),
     /// Something is missing on this machine.
     #[error("{what}; {remedy}")]
     Environment {

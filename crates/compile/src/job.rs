@@ -278,6 +278,8 @@ impl Attempt<'_> {
                     key: String::new(),
                     cache_hit: false,
                     timings: CompileTimings { total_ms: 0.0, compiler_ms: built.compiler_ms },
+                    launch: None,
+                    stages: Vec::new(),
                 })
             }
             Outcome::Rejected { code, log, diagnostics } => {
@@ -310,7 +312,10 @@ impl Attempt<'_> {
                 Err(CompileError::Environment { what, remedy: super::environment::REMEDY.into() })
             }
             Outcome::Failed { what } => Err(CompileError::Internal { what }),
-            Outcome::HeadersUnpacked | Outcome::Listing { .. } | Outcome::Description { .. } => {
+            Outcome::HeadersUnpacked
+            | Outcome::Triton(_)
+            | Outcome::Listing { .. }
+            | Outcome::Description { .. } => {
                 Err(CompileError::internal("the compile child answered another question"))
             }
         }
@@ -318,7 +323,11 @@ impl Attempt<'_> {
 }
 
 /// The first error in one line.
-fn summary(code: &FailureCode, diagnostics: &[warpgauge_model::Diagnostic], log: &str) -> String {
+pub(crate) fn summary(
+    code: &FailureCode,
+    diagnostics: &[warpgauge_model::Diagnostic],
+    log: &str,
+) -> String {
     match code {
         FailureCode::CompilerOutOfMemory => {
             let most = ADDRESS_SPACE >> 30;

@@ -36,11 +36,15 @@ mod signature;
 mod source;
 mod supervisor;
 pub mod toolchain;
+mod triton;
 
 #[cfg(test)]
 mod nvrtc_tests;
 
-pub use artifact::{Artifact, CType, CompileTimings, KernelInfo, Param};
+pub use artifact::{
+    Artifact, CType, CompileTimings, CompiledLaunch, Constant, KernelInfo, Param, Passed, Scratch,
+};
 pub use compiler::{CompileOptions, CompileStats, Compiler, CompilerConfig};
 pub use demangle::readable;
 pub use error::{CompileError, CompileFailure, CompileSetupError};
+pub use triton::{Configuration, Tunable};

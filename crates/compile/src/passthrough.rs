@@ -278,6 +278,8 @@ fn artifact(image: &[u8], format: ImageFormat, kernels: Vec<KernelInfo>, entry: 
         key: String::new(),
         cache_hit: false,
         timings: CompileTimings::default(),
+        launch: None,
+        stages: Vec::new(),
     }
 }
 

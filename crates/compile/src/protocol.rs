@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::artifact::KernelInfo;
+use super::triton::TritonAnswer;
 use warpgauge_model::FailureCode;
 use warpgauge_model::{Diagnostic, ImageFormat};
 use warpgauge_process::sandbox::Enforcement;
 
 /// Version of these messages. Parent and child are the same program, unless it was upgraded in
 /// place.
-pub(crate) const PROTOCOL_VERSION: u32 = 3;
+pub(crate) const PROTOCOL_VERSION: u32 = 4;
 
 /// Largest frame, in bytes: machine code is the largest thing that travels.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -37,6 +38,8 @@ pub(crate) enum Work {
     Nvrtc(NvrtcWork),
     /// Compile with the offline compiler.
     Nvcc(NvccWork),
+    /// Make ready for a kernel of Triton, which a [`TritonTask`] tells in a second frame.
+    Triton(TritonWork),
     /// Have NVRTC unpack the headers it carries into the job directory.
     UnpackHeaders {
         /// The library.
@@ -88,6 +91,28 @@ pub(crate) struct NvccWork {
     pub name_expressions: Vec<String>,
     pub arch: ArchOption,
     pub lineinfo: bool,
+}
+
+/// An interpreter with Triton.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TritonWork {
+    /// The interpreter, absolute.
+    pub python: PathBuf,
+    /// What it reads and executes itself.
+    pub roots: Vec<PathBuf>,
+    /// Where the package is.
+    pub site_packages: PathBuf,
+    /// Architecture to compile for, 10 × major + minor.
+    pub arch: u32,
+    /// The assembler for that architecture; without it PTX is what is wanted.
+    pub ptxas: Option<PathBuf>,
+}
+
+/// A kernel of Triton.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TritonTask {
+    /// What the interpreter is sent, as JSON.
+    pub question: String,
 }
 
 /// An image whose machine code is to be listed.
@@ -148,6 +173,8 @@ pub(crate) struct ChildReply {
 pub(crate) enum Outcome {
     /// An image.
     Built(Box<Built>),
+    /// What an interpreter said of a kernel: a stranger's word, since it ran a stranger's code.
+    Triton(Box<TritonAnswer>),
     /// The source or an option is at fault.
     Rejected { code: FailureCode, log: String, diagnostics: Vec<Diagnostic> },
     /// The library does not know the architecture; those it knows.

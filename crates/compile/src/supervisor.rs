@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::UnixStream;
 
@@ -35,17 +36,42 @@ pub(crate) async fn run(
     request: &ChildRequest,
     timeout: Duration,
 ) -> Result<ChildReply, CompileError> {
-    let mut child = Running::start(program, &request.job_dir)
-        .map_err(|e| CompileError::internal(format!("cannot start {}: {e}", program.display())))?;
-    let mut used = Used::default();
-    match tokio::time::timeout(timeout, child.ask(request, &mut used)).await {
-        Err(_) => {
-            used.grow(child.used());
-            child.end().await;
-            Err(CompileError::Timeout { seconds: timeout.as_secs_f64(), used })
-        }
-        Ok(Ok(reply)) => Ok(reply),
-        Ok(Err(e)) => Err(child.explain(&e, used).await),
+    let child = Running::start(program, &request.job_dir)?;
+    child.ask_within(request, timeout).await
+}
+
+/// A child that was told what to make ready, and waits for its question.
+pub(crate) struct Waiting {
+    child: Running,
+    // After the child, which may use it until it has ended.
+    _job_dir: tempfile::TempDir,
+}
+
+impl Waiting {
+    /// Starts one; `request` is what it makes ready, in this private directory.
+    pub(crate) async fn start(
+        program: &Path,
+        request: &ChildRequest,
+        job_dir: tempfile::TempDir,
+    ) -> Result<Self, CompileError> {
+        let mut child = Running::start(program, &request.job_dir)?;
+        let sent = send_frame(&mut child.socket, request).await;
+        sent.map_err(|e| CompileError::internal(format!("cannot ask a compile child: {e}")))?;
+        Ok(Self { child, _job_dir: job_dir })
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.child.child.is_running()
+    }
+
+    /// Asks it; the child and all it started are gone when this returns or is dropped.
+    pub(crate) async fn ask(
+        self,
+        question: &impl Serialize,
+        timeout: Duration,
+    ) -> Result<ChildReply, CompileError> {
+        self.child.ask_within(question, timeout).await
     }
 }
 
@@ -80,7 +106,30 @@ struct Running {
 }
 
 impl Running {
-    fn start(program: &Path, job_dir: &Path) -> io::Result<Self> {
+    fn start(program: &Path, job_dir: &Path) -> Result<Self, CompileError> {
+        Self::try_start(program, job_dir)
+            .map_err(|e| CompileError::internal(format!("cannot start {}: {e}", program.display())))
+    }
+
+    /// Asks, and waits for the reply until the deadline.
+    async fn ask_within(
+        mut self,
+        question: &impl Serialize,
+        timeout: Duration,
+    ) -> Result<ChildReply, CompileError> {
+        let mut used = Used::default();
+        match tokio::time::timeout(timeout, self.ask(question, &mut used)).await {
+            Err(_) => {
+                used.grow(self.used());
+                self.end().await;
+                Err(CompileError::Timeout { seconds: timeout.as_secs_f64(), used })
+            }
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(e)) => Err(self.explain(&e, used).await),
+        }
+    }
+
+    fn try_start(program: &Path, job_dir: &Path) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let program = Program::new(program, Environment::Empty).arg(SUBCOMMAND).within(job_dir);
@@ -90,11 +139,11 @@ impl Running {
     }
 
     /// Sends the request and receives the reply, draining the child's output meanwhile.
-    async fn ask(&mut self, request: &ChildRequest, used: &mut Used) -> io::Result<ChildReply> {
+    async fn ask(&mut self, question: &impl Serialize, used: &mut Used) -> io::Result<ChildReply> {
         let watch = watch(self.process(), used);
         let (mut from, mut to) = self.socket.split();
         let exchange = async {
-            send_frame(&mut to, request).await?;
+            send_frame(&mut to, question).await?;
             receive_frame(&mut from).await
         };
         let drain = drain(self.child.take_stdout(), self.child.take_stderr());

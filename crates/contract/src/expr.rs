@@ -156,7 +156,8 @@ where
 
     fn function(&mut self, name: &str, position: usize) -> Step<i128> {
         if !["ceil_div", "cdiv", "min", "max"].contains(&name) {
-            let message = format!("no function `{name}`; there are ceil_div (or cdiv), min and max");
+            let message =
+                format!("no function `{name}`; there are ceil_div (or cdiv), min and max");
             return Err((position, message));
         }
         self.expect('(')?;

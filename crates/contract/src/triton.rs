@@ -1,7 +1,7 @@
 //! What is particular to Triton: constants beside arguments, and a launch that its compiler completes.
 
 use super::error::Mistakes;
-use super::{ArgKind, ArgSpec, IoContract, KernelCode, KernelType, Launch};
+use super::{ArgKind, ArgSpec, IoContract, KernelCode, KernelType, Launch, Role};
 
 use warpgauge_model::FailureCode;
 
@@ -36,7 +36,8 @@ impl KernelCode {
             let constants = |args: &[ArgSpec]| {
                 args.iter().filter(|arg| arg.is_meta && is_triton).cloned().collect::<Vec<_>>()
             };
-            let mut args: Vec<ArgSpec> = other.args.iter().filter(|a| !a.is_meta).cloned().collect();
+            let mut args: Vec<ArgSpec> =
+                other.args.iter().filter(|a| !a.is_meta).cloned().collect();
             let named = constants(&own.args);
             args.extend(if named.is_empty() { constants(&other.args) } else { named });
             args
@@ -47,18 +48,30 @@ impl KernelCode {
     }
 }
 
+impl ArgSpec {
+    /// A compile-time constant.
+    pub fn constant(name: &str, kind: ArgKind, value: serde_json::Value) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            value: Some(value),
+            tensor_spec: None,
+            role: Role::Input,
+            is_meta: true,
+            c_type: None,
+            descriptor: None,
+        }
+    }
+}
+
 /// The launch of a kernel of another kind, as far as it means something to this one.
 fn borrowed(launch: Launch, kind: KernelType, of: KernelType) -> Option<Launch> {
     let (is, was) = (kind == KernelType::Triton, of == KernelType::Triton);
     Some(match (is, was) {
         (true, false) => Launch { grid: launch.grid, ..Launch::default() },
-        (false, true) => Launch {
-            num_warps: None,
-            num_stages: None,
-            num_ctas: None,
-            maxnreg: None,
-            ..launch
-        },
+        (false, true) => {
+            Launch { num_warps: None, num_stages: None, num_ctas: None, maxnreg: None, ..launch }
+        }
         _ => launch,
     })
 }

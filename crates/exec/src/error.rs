@@ -104,6 +104,11 @@ pub(crate) fn from_compile(error: CompileError) -> ExecError {
             code: failure.code,
             message: failure.message,
         }]),
+        CompileError::Tunable(_) => ExecError::Invalid(vec![Problem {
+            path: "kernel".to_owned(),
+            code: FailureCode::SeveralConfigurations,
+            message: error.to_string(),
+        }]),
         CompileError::Internal { .. } => internal("compiling", &error),
         other => ExecError::Unavailable(chain(&other)),
     }

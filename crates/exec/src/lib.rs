@@ -15,6 +15,7 @@ mod capabilities;
 mod code_diffs;
 mod compare;
 mod compile_only;
+mod compiled_launch;
 mod decision;
 mod error;
 mod executor;

@@ -135,7 +135,7 @@ impl Executor for LocalExecutor {
 
     fn image(&self, kernel: CodeOrder) -> Answer<'_, Result<BuiltCode, String>> {
         async move {
-            let options = CompileOptions { lineinfo: kernel.lineinfo, timeout: None };
+            let options = CompileOptions { lineinfo: kernel.lineinfo, ..CompileOptions::default() };
             let compiled = self.compiler.compile(&kernel.code, &kernel.target, options).await;
             let built = compiled
                 .map(|artifact| BuiltCode { image: artifact.image, format: artifact.format });

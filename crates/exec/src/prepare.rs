@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::compiled_launch;
 use super::error::{self, ExecError, Problem, chain};
 use super::profiled;
 use super::room::RoomShare;
 use crate::bind::{BindError, bind_arguments};
 use warpgauge_compile::{Artifact, CompileError, CompileFailure, CompileOptions, Compiler};
 use warpgauge_contract::{
-    ArgKind, ArgSpec, EvaluateRequest, IoContract, KernelCode, Limits, ReturnOutputs, Role,
-    Sanitize,
+    ArgKind, ArgSpec, EvaluateRequest, IoContract, KernelCode, KernelType, Limits, ReturnOutputs,
+    Role, Sanitize,
 };
 use warpgauge_model::{FailureCode, Image, Target};
 use warpgauge_tensor::{Dtype, TensorData, encoding};
@@ -69,13 +70,14 @@ pub(super) async fn compile(
     target: &Target,
 ) -> Result<CompileOutcome, ExecError> {
     let timeout = time_for(request.timeout);
-    let options = CompileOptions { lineinfo: wants_lines(request), timeout };
+    let options =
+        CompileOptions { lineinfo: wants_lines(request), timeout, ..CompileOptions::default() };
     let references = distinct_references(request);
     let candidate = compiler.compile(&request.kernel, target, options);
     let others = futures_util::future::try_join_all(references.into_iter().map(
         |(code, outputs)| async move {
             let artifact = compiler
-                .compile(&code, target, CompileOptions { lineinfo: false, timeout })
+                .compile(&code, target, CompileOptions { timeout, ..CompileOptions::default() })
                 .await
                 .map_err(|error| reference_failure(&outputs[0], error))?;
             Ok::<_, ExecError>(CompiledReference { artifact, code, outputs })
@@ -101,13 +103,16 @@ pub(super) fn wants_lines(request: &EvaluateRequest) -> bool {
     request.sanitize != Sanitize::Off
 }
 
-/// Reference kernels, each once, with the outputs it defines.
+/// Reference kernels, each once, with the arguments it is run with and the outputs it defines.
 fn distinct_references(request: &EvaluateRequest) -> Vec<(KernelCode, Vec<String>)> {
+    let none = IoContract::default();
+    let (io, kind) = (request.kernel.io.as_ref().unwrap_or(&none), request.kernel.kernel_type);
     let mut distinct: BTreeMap<String, (KernelCode, Vec<String>)> = BTreeMap::new();
     for (output, expected) in &request.expected {
         let Some(code) = &expected.kernel else { continue };
         let identity = serde_json::to_string(code).unwrap_or_else(|_| output.clone());
-        let entry = distinct.entry(identity).or_insert_with(|| ((**code).clone(), Vec::new()));
+        let entry =
+            distinct.entry(identity).or_insert_with(|| (code.as_reference(io, kind), Vec::new()));
         entry.1.push(output.clone());
     }
     distinct.into_values().collect()
@@ -144,7 +149,8 @@ pub(super) fn lay_out(
     let directory = layout.directory.path();
     let empty = IoContract::default();
     let io = request.kernel.io.as_ref().unwrap_or(&empty);
-    let launch = launch_of(&compiled.candidate, io, io, &layout.limits, "kernel")?;
+    let kind = request.kernel.kernel_type;
+    let launch = launch_of(&compiled.candidate, io, kind, &layout.limits, "kernel")?;
     let buffers_of = tensor_arguments(io);
     let mut buffers = Vec::new();
     for (index, arg) in &buffers_of {
@@ -154,10 +160,11 @@ pub(super) fn lay_out(
 
     let mut references = Vec::new();
     for reference in &compiled.references {
-        let own = reference.code.io.as_ref().filter(|own| own.launch.is_some()).unwrap_or(io);
+        let own = reference.code.io.as_ref().unwrap_or(io);
+        let kind = reference.code.kernel_type;
         let path = format!("expected.{}.kernel", reference.outputs[0]);
         references.push(ReferenceRun {
-            launches: launch_of(&reference.artifact, io, own, &layout.limits, &path)?.into(),
+            launches: launch_of(&reference.artifact, own, kind, &layout.limits, &path)?.into(),
             outputs: reference.outputs.iter().filter_map(|name| position(name)).collect(),
         });
     }
@@ -214,19 +221,22 @@ fn wanted(outputs: &ReturnOutputs, arg: &ArgSpec) -> bool {
     }
 }
 
-/// The launch of `artifact`'s entry with the arguments of `io` and the dimensions of `dims`.
+/// The launch of `artifact`'s entry with the arguments and the dimensions of `io`.
 fn launch_of(
     artifact: &Artifact,
     io: &IoContract,
-    dims: &IoContract,
+    kind: KernelType,
     limits: &Limits,
     path: &str,
 ) -> Result<KernelLaunch, ExecError> {
+    if let Some(decided) = &artifact.launch {
+        return compiled_launch::bound(artifact, decided, io, limits, path);
+    }
     let entry = artifact.entry_kernel();
     let bound = bind_arguments(entry, &io.args).map_err(|errors| binding_failure(path, errors))?;
     let at = format!("{path}.io.launch");
-    let launch = warpgauge_contract::resolve_launch_at(&io.args, dims.launch.as_ref(), limits, &at)
-        .map_err(error::invalid)?;
+    let launch =
+        warpgauge_contract::resolve_launch_at(io, kind, limits, &at).map_err(error::invalid)?;
     Ok(KernelLaunch {
         image: Image { bytes: Arc::clone(&artifact.image), format: artifact.format },
         symbol: entry.symbol.clone(),
@@ -239,7 +249,7 @@ fn launch_of(
     })
 }
 
-fn binding_failure(path: &str, errors: Vec<BindError>) -> ExecError {
+pub(super) fn binding_failure(path: &str, errors: Vec<BindError>) -> ExecError {
     let problem = |error: BindError| Problem {
         path: format!("{path}.{}", error.path),
         code: error.code,

@@ -209,6 +209,14 @@ codes! {
         UnknownKernel = "unknown_kernel",
         /// There is no kernel at all.
         NoKernel = "no_kernel",
+        /// A compile-time constant that the kernel does not have.
+        UnknownConstant = "unknown_constant",
+        /// A compile-time constant of the kernel that nobody gives a value.
+        MissingConstant = "missing_constant",
+        /// A decorator of a kernel that needs host code, which is not run.
+        UnsupportedDecorator = "unsupported_decorator",
+        /// A kernel with several configurations to choose from.
+        SeveralConfigurations = "several_configurations",
         // Arguments that do not fit their parameters.
         /// More arguments than parameters, or fewer.
         ArgumentCount = "argument_count",

@@ -98,6 +98,8 @@ pub(super) mod tests {
             key: String::new(),
             cache_hit: false,
             timings: CompileTimings::default(),
+            launch: None,
+            stages: Vec::new(),
         }
     }
 

@@ -1,12 +1,14 @@
 //! The compile child: one process, one compilation, nothing else within reach.
 //!
 //! It reads one request from the socket that is its standard input, closes the file system after
-//! itself, compiles, and writes one reply. The parent kills it at its deadline.
+//! itself, compiles, and writes one reply. The parent kills it at its deadline. For Triton the request
+//! says what to make ready, and another frame which kernel to compile: so a child can wait for one.
 
 mod attempt;
 mod disassemble;
 mod nvcc;
 mod nvrtc;
+mod triton;
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -20,6 +22,8 @@ use super::protocol::{
 };
 use warpgauge_model::FailureCode;
 use warpgauge_process::sandbox::{self, Enforcement, FileAccess, Limits, SandboxError};
+
+pub(crate) use triton::SOURCE as TRITON_SOURCE;
 
 /// Open files of a compilation.
 const OPEN_FILES: u64 = 256;
@@ -38,9 +42,20 @@ pub fn main() -> ExitCode {
 fn serve() -> io::Result<()> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let request: ChildRequest = read_frame(&socket)?;
-    end_with_parent(socket.try_clone()?)?;
     let mut sandbox = None;
-    let result = catch_unwind(AssertUnwindSafe(|| answer(&request, &mut sandbox)));
+    let result = match &request.work {
+        Work::Triton(work) if request.protocol == PROTOCOL_VERSION => {
+            let ready = triton::Ready::new(&request, work, &mut sandbox);
+            // Who started us may go away while we wait: then there is nothing to read.
+            let task = ready.task(&socket)?;
+            end_with_parent(socket.try_clone()?)?;
+            catch_unwind(AssertUnwindSafe(|| ready.compile(&task)))
+        }
+        _ => {
+            end_with_parent(socket.try_clone()?)?;
+            catch_unwind(AssertUnwindSafe(|| answer(&request, &mut sandbox)))
+        }
+    };
     let result = result.unwrap_or_else(|panic| Outcome::Failed {
         what: format!("the compile child panicked: {}", panic_text(&*panic)),
     });
@@ -62,8 +77,8 @@ fn serve() -> io::Result<()> {
 fn end_with_parent(socket: UnixStream) -> io::Result<()> {
     let wait = move || {
         let mut socket = socket;
-        // The parent sends nothing after the request: this returns when it is gone.
-        let _ = socket.read(&mut [0; 1]);
+        // The parent sends nothing more that matters: this ends when it is gone.
+        while socket.read(&mut [0; 1]).is_ok_and(|read| read > 0) {}
         let own = rustix::process::getpid();
         if rustix::process::getpgrp() == own {
             let _ = rustix::process::kill_process_group(own, rustix::process::Signal::KILL);
@@ -94,6 +109,8 @@ fn answer(request: &ChildRequest, sandbox: &mut Option<Enforcement>) -> Outcome 
     match &request.work {
         Work::Nvrtc(work) => nvrtc::compile(request, work, sandbox),
         Work::Nvcc(work) => nvcc::compile(request, work, sandbox),
+        // It is told in two frames, the second of which depends on the version.
+        Work::Triton(_) => Outcome::Failed { what: "there is no kernel to compile".into() },
         Work::Disassemble(work) => disassemble::list(request, work, sandbox),
         Work::UnpackHeaders { library, version } => {
             let library = nvrtc::Library { path: library, version: *version };

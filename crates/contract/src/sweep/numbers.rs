@@ -75,7 +75,11 @@ impl Scalars {
 
     fn launch(&self, kernel: &mut Value, path: &str) -> Result {
         let at = format!("{path}.io.launch");
-        self.named(kernel.pointer_mut("/io/launch"), &["num_warps", "num_stages", "num_ctas", "maxnreg"], &at)
+        self.named(
+            kernel.pointer_mut("/io/launch"),
+            &["num_warps", "num_stages", "num_ctas", "maxnreg"],
+            &at,
+        )
     }
 
     fn named(&self, object: Option<&mut Value>, names: &[&str], path: &str) -> Result {

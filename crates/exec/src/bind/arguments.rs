@@ -2,8 +2,8 @@
 
 use super::error::BindError;
 use super::{ctype, pointer, scalar};
-use warpgauge_compile::{CType, KernelInfo, Param};
-use warpgauge_contract::{ArgKind, ArgSpec};
+use warpgauge_compile::{CType, Constant, KernelInfo, Param};
+use warpgauge_contract::{ArgKind, ArgSpec, ScalarValue};
 use warpgauge_model::FailureCode;
 use warpgauge_worker::protocol::Argument;
 
@@ -47,6 +47,37 @@ pub fn bind_arguments(
         }
     }
     if errors.is_empty() { Ok(bound) } else { Err(errors) }
+}
+
+/// Binds one argument of a contract, by index, to a parameter that it is known to belong to.
+pub(crate) fn bind_passed(
+    index: usize,
+    args: &[ArgSpec],
+    param: &Param,
+) -> Result<Argument, BindError> {
+    let Some(arg) = args.get(index) else {
+        let message = "the kernel was compiled for more arguments than there are".to_owned();
+        return Err(BindError::argument(index, FailureCode::ArgumentCount, message));
+    };
+    let is_buffer = |arg: &&ArgSpec| arg.kind == ArgKind::Tensor && !arg.is_meta;
+    let buffer = args[..index].iter().filter(is_buffer).count();
+    bind_one(index, arg, param, buffer)
+}
+
+/// The bytes of a value that a compiler decided.
+pub(crate) fn value_bytes(value: &Constant, param: &Param) -> Result<Vec<u8>, BindError> {
+    let scalar = match value {
+        Constant::Bool(value) => ScalarValue::Bool(*value),
+        Constant::Int(value) => ScalarValue::Int((*value).into()),
+        Constant::Unsigned(value) => ScalarValue::Int((*value).into()),
+        Constant::Float(value) => ScalarValue::Float(*value),
+        Constant::Text(_) => {
+            let message = format!("`{}` is a text", super::error::describe(param, 0));
+            return Err(BindError::argument(0, FailureCode::ArgumentType, message));
+        }
+    };
+    let name = param.name.as_deref().unwrap_or("parameter");
+    scalar::converted(scalar, name, 0, ArgKind::Int, param)
 }
 
 fn bind_one(

@@ -14,4 +14,5 @@ mod scalar;
 mod tests;
 
 pub use arguments::{BoundArguments, bind_arguments};
+pub(crate) use arguments::{bind_passed, value_bytes};
 pub use error::BindError;

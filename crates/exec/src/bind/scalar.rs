@@ -7,14 +7,24 @@ use warpgauge_model::FailureCode;
 
 /// Little-endian bytes of `arg` in the C type of `param`.
 pub(super) fn bytes(index: usize, arg: &ArgSpec, param: &Param) -> Result<Vec<u8>, BindError> {
-    let scalar = read(index, arg)?;
+    converted(read(index, arg)?, &arg.name, index, arg.kind, param)
+}
+
+/// Little-endian bytes of a value in the C type of `param`; `name` and `index` are for messages.
+pub(super) fn converted(
+    scalar: Scalar,
+    name: &str,
+    index: usize,
+    kind: ArgKind,
+    param: &Param,
+) -> Result<Vec<u8>, BindError> {
     let misfit = |why: &str| {
         BindError::argument(
             index,
             FailureCode::ArgumentValue,
             format!(
                 "argument `{}` ({}) does not fit parameter `{}`: {why}",
-                arg.name,
+                name,
                 shown(&scalar),
                 describe(param, index),
             ),
@@ -52,7 +62,7 @@ pub(super) fn bytes(index: usize, arg: &ArgSpec, param: &Param) -> Result<Vec<u8
         CType::Aggregate(_) => {
             Err(misfit("structures passed by value cannot be given; pass a tensor by pointer"))
         }
-        CType::Unknown if matches!(arg.kind, ArgKind::Float) => match param.bytes {
+        CType::Unknown if matches!(kind, ArgKind::Float) => match param.bytes {
             4 => Ok((float(&scalar) as f32).to_le_bytes().to_vec()),
             8 => Ok(float(&scalar).to_le_bytes().to_vec()),
             _ => Err(misfit("the machine code does not tell its type; say it with `c_type`")),

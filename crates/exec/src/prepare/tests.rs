@@ -45,6 +45,8 @@ fn compiled() -> Compiled {
         key: String::new(),
         cache_hit: false,
         timings: CompileTimings::default(),
+        launch: None,
+        stages: Vec::new(),
     };
     Compiled { candidate, references: Vec::new() }
 }

@@ -10,7 +10,8 @@ use super::trials::Inputs;
 use crate::protocol::{Argument, Blame, KernelLaunch, Launches};
 use warpgauge_device::support::Support;
 use warpgauge_device::{
-    DeviceError, LaunchShape, Module, Params, PreparedLaunch, Stream, VariableSnapshot,
+    DeviceBuffer, DeviceError, LaunchShape, Module, Params, PreparedLaunch, Stream,
+    VariableSnapshot,
 };
 use warpgauge_model::{FailureCode, FunctionFacts, Image};
 
@@ -34,7 +35,7 @@ enum Place {
     There(RemoteProgram),
 }
 
-/// What of a module is put back before a launch.
+/// What of a module, and of the memory that launches have for themselves, is put back before a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Restored {
     /// Its variables.
@@ -54,6 +55,8 @@ struct BoundLaunch {
     launch: PreparedLaunch,
     /// Arguments that are addresses: their place, and the buffer.
     pointers: Vec<(usize, usize)>,
+    /// Memory of its own.
+    scratch: Vec<DeviceBuffer>,
 }
 
 /// Address of a buffer.
@@ -145,7 +148,11 @@ impl LoadedProgram {
 
     /// A kernel that does nothing.
     pub(super) fn empty(support: &Support) -> Result<Self, DeviceError> {
-        let launch = BoundLaunch { launch: support.empty_launch()?, pointers: Vec::new() };
+        let launch = BoundLaunch {
+            launch: support.empty_launch()?,
+            pointers: Vec::new(),
+            scratch: Vec::new(),
+        };
         Ok(Self { place: Place::Here { launches: vec![launch], variables: None }, facts: None })
     }
 
@@ -189,7 +196,9 @@ impl LoadedProgram {
     /// `Ok(false)`: they are not known.
     pub(super) fn forget(&mut self, stream: &Stream) -> Result<bool, DeviceError> {
         match &mut self.place {
-            Place::Here { variables: Some(variables), .. } => {
+            Place::Here { variables: Some(variables), launches } => {
+                let scratch = launches.iter().flat_map(|launch| &launch.scratch);
+                scratch.into_iter().try_for_each(|memory| memory.fill(0, stream))?;
                 variables.iter_mut().try_for_each(|module| module.restore(stream))?;
                 Ok(true)
             }
@@ -218,10 +227,11 @@ impl LoadedProgram {
 
     /// Leaves its memory to be scrubbed. What a runner has of it, the runner gives up.
     pub(super) fn retire(self, residue: &mut Residue) {
-        if let Place::Here { variables, .. } = self.place {
+        if let Place::Here { variables, launches } = self.place {
             let variables = variables.into_iter().flatten();
             let memory = variables.flat_map(VariableSnapshot::into_memory);
-            memory.for_each(|memory| residue.take_memory(memory));
+            let scratch = launches.into_iter().flat_map(|launch| launch.scratch);
+            memory.chain(scratch).for_each(|memory| residue.take_memory(memory));
         }
     }
 }
@@ -250,7 +260,7 @@ fn bind(
                 module
             }
         };
-        let (launch, facts) = BoundLaunch::new(&module, launch, address, residue, blame)?;
+        let (launch, facts) = BoundLaunch::new(executor, &module, launch, address, residue, blame)?;
         if bound.is_empty() {
             first = facts;
         }
@@ -261,6 +271,7 @@ fn bind(
 
 impl BoundLaunch {
     fn new(
+        executor: &Executor,
         module: &Module,
         launch: &KernelLaunch,
         address: AddressOf<'_>,
@@ -273,9 +284,19 @@ impl BoundLaunch {
         let facts = function.facts(shape.block_threads(), shape.shared_bytes).ok();
         residue.note_local_bytes(facts.map_or(0, |facts| facts.local_bytes));
         let (mut params, mut pointers) = (Params::new(), Vec::new());
+        let mut scratch = Vec::new();
         for (index, argument) in launch.arguments.iter().enumerate() {
             match argument {
                 Argument::Scalar(bytes) => params.push(bytes),
+                Argument::Scratch(bytes) => {
+                    let what = "scratch memory of the kernel";
+                    let memory = DeviceBuffer::new(&executor.context, *bytes, what);
+                    let memory = memory.map_err(blamed)?;
+                    memory.fill(0, &executor.stream).map_err(blamed)?;
+                    let address = memory.address();
+                    scratch.push(memory);
+                    params.push_address(address)
+                }
                 Argument::Buffer(buffer) => match address(*buffer) {
                     Some(address) => {
                         pointers.push((index, *buffer));
@@ -295,7 +316,7 @@ impl BoundLaunch {
             };
         }
         let launch = PreparedLaunch::new(function, shape, params).map_err(blamed)?;
-        Ok((Self { launch, pointers }, facts))
+        Ok((Self { launch, pointers, scratch }, facts))
     }
 
     fn queue(&mut self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {

@@ -97,6 +97,8 @@ pub enum Argument {
     Buffer(usize),
     /// The bytes of a scalar, already in the parameter's C type.
     Scalar(#[serde(with = "warpgauge_model::byte_string")] Vec<u8>),
+    /// Pointer to memory of the launch's own, which is no buffer of the program: so many bytes.
+    Scratch(u64),
 }
 
 /// One device buffer.

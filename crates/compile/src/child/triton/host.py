@@ -122,13 +122,14 @@ def main():
     os.close(empty)
     triton = warm(settings)
     refuse_calls(settings["filters"])
+    write_frame(channel, {"ready": triton.__version__})
     request = read_frame(channel)
     try:
         answer = answer_to(triton, request)
     except Refused as refused:
         answer = refused.as_answer()
     except MemoryError:
-        answer = Refused("out_of_memory", "the memory that it may take did not suffice").as_answer()
+        answer = Refused("compiler_out_of_memory", "the memory that it may take did not suffice").as_answer()
     except BaseException as error:  # A stranger's code may raise anything, and exit.
         answer = explained(error)
     sys.stdout.flush()

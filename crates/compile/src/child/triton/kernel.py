@@ -240,7 +240,7 @@ def passed(function, arguments):
         if argument["is_meta"]:
             if argument["name"] not in constants:
                 raise Refused(
-                    "unknown_argument",
+                    "unknown_constant",
                     f"`{argument['name']}` is marked `is_meta`, and {function.fn.__name__} has no "
                     f"compile-time constant of that name; it has: {', '.join(constants) or 'none'}",
                 )
@@ -265,7 +265,8 @@ def passed(function, arguments):
             f"contract has {len(named)} ({', '.join(named)}), beside compile-time constants "
             f"({', '.join(constants) or 'none'})",
         )
-    return dict(zip(plain, given)), metas, constants
+    indices = [index for index, argument in enumerate(arguments) if not argument["is_meta"]]
+    return dict(zip(plain, given)), dict(zip(plain, indices)), metas, constants
 
 
 def tensor_of(index, argument):
@@ -279,7 +280,7 @@ def tensor_of(index, argument):
         return TensorDescriptor(tensor, list(tensor.shape), list(tensor.stride()), list(blocks))
     except (AssertionError, ValueError, TypeError) as error:
         raise Refused(
-            "invalid_descriptor", f"descriptor of `{argument['name']}`: {error}"
+            "invalid_shape", f"descriptor of `{argument['name']}`: {error}"
         ) from None
 
 
@@ -288,7 +289,7 @@ def answer_to(triton, request):
     name, kernel = entry_of(triton, names, request["kernel_name"])
     layers = layers_of(kernel)
     function = layers[-1]
-    given, metas, constants = passed(function, request["arguments"])
+    given, indices, metas, constants = passed(function, request["arguments"])
     options = {key: value for key, value in request["options"].items() if value is not None}
     check_options(triton, options, constants)
 
@@ -307,7 +308,7 @@ def answer_to(triton, request):
     inner.warmup(*given.values(), grid=(1,), **metas, **options)
     if not COMPILED:
         raise Refused("compilation_failed", "nothing was compiled: a hook of the source ended it")
-    return built(name, function, given, COMPILED[-1])
+    return built(name, function, given, indices, COMPILED[-1])
 
 
 def check_options(triton, options, constants):
@@ -426,18 +427,20 @@ def run_hook(hook, arguments):
         ) from None
 
 
-def built(name, function, given, compiled):
+def built(name, function, given, indices, compiled):
     src, options, metadata, texts = compiled
     values = dict(src.constants)
     constants = {}
     for path, value in values.items():
         param = function.params[path[0]].name if isinstance(path, tuple) else path
         value = getattr(value, "value", value)
-        if isinstance(value, (bool, int, float)):
+        finite = isinstance(value, float) and abs(value) < float("inf")
+        if isinstance(value, (bool, int)) or finite:
             constants[param] = value
     parameters = []
     for param, kind in src.signature.items():
-        flatten(param, kind, given.get(param), parameters)
+        default = function.signature.parameters[param].default
+        flatten(param, kind, given.get(param, default), indices.get(param), parameters)
     wanted = [
         "name", "shared", "num_warps", "num_ctas", "cluster_dims", "launch_cooperative_grid",
         "launch_pdl", "global_scratch_size", "global_scratch_align", "profile_scratch_size",
@@ -454,7 +457,7 @@ def built(name, function, given, compiled):
     }
 
 
-def flatten(name, kind, value, out):
+def flatten(name, kind, value, index, out):
     """Parameters of the machine code that stand for one of the function."""
     if isinstance(kind, tuple):
         raise Refused("argument_type", f"`{name}` is a tuple, which no contract can give")
@@ -463,15 +466,16 @@ def flatten(name, kind, value, out):
     base = getattr(value, "base", None)
     if base is not None:
         out.append({
-            "name": name, "type": kind, "argument": base.index,
+            "name": name, "type": kind, "argument": index,
             "descriptor": {
                 "dtype": str(base.dtype), "shape": list(value.shape),
                 "strides": list(value.strides), "block_shape": list(value.block_shape),
             },
         })  # fmt: skip
-    elif isinstance(value, Tensor):
-        out.append({"name": name, "type": kind, "argument": value.index})
+    elif index is not None:
+        out.append({"name": name, "type": kind, "argument": index})
     else:
+        # A default of the function's own.
         out.append({"name": name, "type": kind, "value": value})
 
 

@@ -1,0 +1,167 @@
+//! The interpreter, as a child of this child.
+
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread::JoinHandle;
+
+use serde::Serialize;
+
+use crate::protocol::{MAX_FRAME_BYTES, TritonWork};
+use warpgauge_process::interpreter::filters;
+use warpgauge_process::program::{Environment, Program};
+
+/// What the interpreter runs: first what starts it, then what knows Triton.
+pub(crate) const SOURCE: &str =
+    concat!(include_str!("host.py"), include_str!("kernel.py"), "\nmain()\n");
+
+/// Most of what is printed that is kept, bytes. The rest is read and dropped.
+const MAX_PRINTED_BYTES: usize = 64 << 10;
+
+/// What the interpreter is told on its command line.
+#[derive(Serialize)]
+struct Settings<'a> {
+    site_packages: &'a Path,
+    arch: u32,
+    /// Programs for seccomp, in base64.
+    filters: Vec<String>,
+}
+
+/// A running interpreter.
+pub(super) struct Interpreter {
+    process: Child,
+    channel: UnixStream,
+    printed: Vec<JoinHandle<String>>,
+}
+
+/// An answer, and what was printed meanwhile.
+pub(super) struct Answered {
+    pub message: Vec<u8>,
+    pub printed: String,
+}
+
+/// It ended without an answer.
+pub(super) struct Ended {
+    /// It had imported Triton, and waited for a kernel.
+    pub was_ready: bool,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// In words.
+    pub how: String,
+    /// What it printed.
+    pub printed: String,
+}
+
+impl Interpreter {
+    /// Starts it; it imports Triton while it waits.
+    pub(super) fn start(job_dir: &Path, work: &TritonWork) -> io::Result<Self> {
+        let filters = filters().map_err(io::Error::other)?;
+        let settings = Settings {
+            site_packages: &work.site_packages,
+            arch: work.arch,
+            filters: filters.iter().map(|filter| base64(filter)).collect(),
+        };
+        let program = Program::new(&work.python, Environment::Empty)
+            // Nobody's site-packages but the one that is named, nothing of the environment.
+            .args(["-S", "-s", "-c", SOURCE])
+            .arg(serde_json::to_string(&settings)?)
+            .variable("PATH", "/usr/bin:/bin")
+            // The same code for the same source, whatever order sets have.
+            .variable("PYTHONHASHSEED", "0")
+            .variable("PYTHONDONTWRITEBYTECODE", "1")
+            .variable("PYTHONUTF8", "1")
+            .variable("PYTHONSAFEPATH", "1")
+            .variable("HOME", job_dir)
+            .variable("TRITON_HOME", job_dir)
+            // As Triton behaves where nobody says anything, in words that it warns about.
+            .variable("TRITON_DEFAULT_FP_FUSION", "1")
+            .within(job_dir);
+        let (ours, theirs) = UnixStream::pair()?;
+        let mut process = program
+            .to_blocking()
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut printed = Vec::new();
+        printed.extend(process.stdout.take().map(keep_first));
+        printed.extend(process.stderr.take().map(keep_first));
+        Ok(Self { process, channel: ours, printed })
+    }
+
+    /// Sends it the kernel, and takes the first answer that comes.
+    pub(super) fn ask(mut self, question: &str) -> Result<Answered, Ended> {
+        if self.receive().is_err() {
+            return Err(self.ended(false));
+        }
+        let asked = self.send(question.as_bytes()).and_then(|()| self.receive());
+        match asked {
+            Ok(message) => {
+                let printed = self.ended(true).printed;
+                Ok(Answered { message, printed })
+            }
+            Err(_) => Err(self.ended(true)),
+        }
+    }
+
+    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        let length = u32::try_from(message.len()).map_err(io::Error::other)?;
+        self.channel.write_all(&length.to_le_bytes())?;
+        self.channel.write_all(message)
+    }
+
+    fn receive(&mut self) -> io::Result<Vec<u8>> {
+        let mut prefix = [0; 4];
+        self.channel.read_exact(&mut prefix)?;
+        let length = u32::from_le_bytes(prefix) as usize;
+        if length > MAX_FRAME_BYTES {
+            return Err(io::Error::other("the answer is too long"));
+        }
+        let mut message = Vec::new();
+        // Grows with what arrives, not with what the prefix promises.
+        (&mut self.channel).take(length as u64).read_to_end(&mut message)?;
+        if message.len() < length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(message)
+    }
+
+    /// Ends it, if it did not end by itself, and tells how it ended.
+    fn ended(mut self, was_ready: bool) -> Ended {
+        // Only what ended by itself tells anything by its status, and it closed its end of the channel.
+        let own_end = self.channel.read(&mut [0; 1]).is_ok_and(|read| read == 0);
+        if !own_end {
+            let _ = self.process.kill();
+        }
+        let status = self.process.wait();
+        let printed =
+            self.printed.into_iter().map(|reader| reader.join().unwrap_or_default()).collect();
+        Ended {
+            was_ready,
+            signal: status.as_ref().ok().and_then(ExitStatusExt::signal),
+            how: status.map_or_else(|error| error.to_string(), |status| status.to_string()),
+            printed,
+        }
+    }
+}
+
+/// Reads a stream to its end, so that nobody waits to print, and keeps the first part.
+fn keep_first(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        let mut part = [0; 8 << 10];
+        while let Ok(count @ 1..) = stream.read(&mut part) {
+            let room = MAX_PRINTED_BYTES - kept.len();
+            kept.extend_from_slice(&part[..count.min(room)]);
+        }
+        String::from_utf8_lossy(&kept).into_owned()
+    })
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}

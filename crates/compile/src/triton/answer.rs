@@ -1,0 +1,159 @@
+//! What an interpreter with Triton answers. It ran a stranger's code, so nothing of it is believed that
+//! is not checked against the PTX that came with it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::artifact::Constant;
+use warpgauge_model::FailureCode;
+
+/// One of these.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TritonAnswer {
+    /// PTX, and machine code where it was wanted.
+    Built(Box<TritonBuilt>),
+    /// Nothing yet: there is a choice.
+    Tunable(Tunable),
+    /// The source, the arguments or an option are at fault.
+    Refused(TritonRefused),
+}
+
+/// What was compiled.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TritonBuilt {
+    /// The kernel's name in the source.
+    pub kernel: String,
+    /// By language: `ttir`, `ttgir`, `llir`, `ptx`.
+    pub texts: BTreeMap<String, String>,
+    /// Parameters of the function that are there at run time, in order.
+    pub parameters: Vec<TritonParameter>,
+    /// Compile-time constants by name.
+    pub constants: BTreeMap<String, Constant>,
+    /// What the compiler says of the launch.
+    pub metadata: TritonMetadata,
+    /// Machine code, if it was assembled.
+    #[serde(default, with = "warpgauge_model::byte_string")]
+    pub cubin: Vec<u8>,
+    /// What the assembler said.
+    #[serde(default)]
+    pub log: String,
+    /// Time of interpreter and assembler, milliseconds.
+    #[serde(default)]
+    pub compiler_ms: f64,
+}
+
+/// A parameter of the function.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TritonParameter {
+    /// Its name there.
+    pub name: String,
+    /// Its type in Triton's words: `*fp32`, `i32`, `tensordesc<fp16[64, 64]>`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The argument of the contract that it gets.
+    #[serde(default)]
+    pub argument: Option<usize>,
+    /// The value that it gets, if no argument.
+    #[serde(default)]
+    pub value: Option<Constant>,
+    /// Of a descriptor: of what.
+    #[serde(default)]
+    pub descriptor: Option<Descriptor>,
+}
+
+/// What a tensor descriptor is made of, beside its tensor.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Descriptor {
+    /// Type of an element in Triton's words.
+    pub dtype: String,
+    /// Extents of the tensor.
+    pub shape: Vec<i64>,
+    /// Elements between neighbours in each dimension.
+    pub strides: Vec<i64>,
+}
+
+/// What Triton's compiler notes beside the code. What a version does not have stays as it is by default.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TritonMetadata {
+    /// Symbol of the kernel.
+    pub name: String,
+    /// Shared memory, bytes.
+    pub shared: u32,
+    /// Warps of a block.
+    pub num_warps: u32,
+    #[serde(default = "one")]
+    pub num_ctas: u32,
+    #[serde(default)]
+    pub launch_cooperative_grid: bool,
+    #[serde(default)]
+    pub global_scratch_size: u64,
+    #[serde(default = "one_64")]
+    pub global_scratch_align: u64,
+    #[serde(default)]
+    pub profile_scratch_size: u64,
+    #[serde(default = "yes")]
+    pub enable_fp_fusion: bool,
+    /// For each descriptor, how the device's copy engine reads it; nothing where it is not used.
+    #[serde(default)]
+    pub tensordesc_meta: Option<Vec<Option<serde_json::Value>>>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn one_64() -> u64 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A kernel with a choice of configurations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tunable {
+    /// The configurations that are left after the kernel's own pruning.
+    pub configurations: Vec<Configuration>,
+    /// How many there were before.
+    pub configurations_in_all: u32,
+    /// Arguments that are to be zero before each launch, by index.
+    #[serde(default)]
+    pub reset_to_zero: Vec<usize>,
+    /// Arguments that a launch must find as they were, by index.
+    #[serde(default)]
+    pub restore_value: Vec<usize>,
+}
+
+/// One configuration of a kernel: values of compile-time constants, and settings of the compiler.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Configuration {
+    /// Its place among all that the source lists, from 0.
+    pub index: u32,
+    /// Compile-time constants.
+    pub meta: BTreeMap<String, Constant>,
+    /// Warps of a block.
+    pub num_warps: u32,
+    /// Pipeline stages.
+    pub num_stages: u32,
+    /// Blocks of a cluster.
+    pub num_ctas: u32,
+    /// Most registers of a thread, if they are limited.
+    #[serde(default)]
+    pub maxnreg: Option<u32>,
+}
+
+/// Why nothing was compiled.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TritonRefused {
+    pub code: FailureCode,
+    pub message: String,
+    #[serde(default)]
+    pub line: Option<u32>,
+    #[serde(default)]
+    pub column: Option<u32>,
+    #[serde(default)]
+    pub log: String,
+}

@@ -1,0 +1,165 @@
+//! From an interpreter's answer to an artifact. The answer is treated as an image that a caller sends.
+
+use super::answer::TritonBuilt;
+use super::parameters;
+use crate::artifact::{Artifact, CompileTimings, CompiledLaunch, KernelInfo, Passed, Scratch};
+use crate::binary::{Ptx, cuda_version_of, read_cubin, read_ptx};
+use crate::describe::Knowledge;
+use crate::diagnostics::bound_log;
+use crate::error::CompileError;
+use crate::ptxas;
+use warpgauge_model::{FailureCode, ImageFormat, Target};
+
+/// Most threads of a block that any device has.
+const MAX_THREADS: u32 = 1024;
+
+/// Most shared memory that a block may ask for, bytes: no device has as much.
+const MAX_SHARED: u32 = 1 << 20;
+
+/// Most blocks of a cluster that any device has.
+const MAX_CLUSTER: u32 = 16;
+
+/// Most scratch memory of one block, bytes.
+const MAX_SCRATCH: u64 = 1 << 30;
+
+/// Languages whose texts are kept, in the order in which they are made.
+const STAGES: [&str; 4] = ["ttir", "ttgir", "llir", "ptx"];
+
+/// Longest text of a stage that is kept, bytes.
+const MAX_STAGE_BYTES: usize = 4 << 20;
+
+/// The artifact, but for its key and what the caller knows of the compiler.
+pub(super) fn artifact(
+    built: TritonBuilt,
+    compiler: String,
+    target: &Target,
+) -> Result<Artifact, CompileError> {
+    let launch_problem = problem(&built);
+    if let Some(problem) = launch_problem {
+        return Err(faulty(&problem));
+    }
+    let text = built.texts.get("ptx").map_or("", String::as_str);
+    let ptx = read_ptx(text).map_err(|error| faulty(&error.to_string()))?;
+    check_driver(&ptx, target)?;
+    let symbol = &built.metadata.name;
+    let Some(entry) = ptx.kernels.iter().find(|kernel| kernel.symbol == *symbol) else {
+        return Err(faulty(&format!("the PTX has no kernel {symbol:?}")));
+    };
+    if built.metadata.tensordesc_meta.iter().flatten().any(Option::is_some) {
+        return Err(CompileError::rejected(
+            FailureCode::UnsupportedDecorator,
+            "descriptors that host code makes are not passed to the copy engine of compute \
+             capability 9.0 yet: make them in the kernel with `tl.make_tensor_descriptor`, or \
+             compile for sm_80 with the option `arch=sm_80`",
+        ));
+    }
+    let given =
+        parameters::of_code(&built.parameters, &entry.params).map_err(|error| faulty(&error))?;
+    let needs_scratch = built.metadata.global_scratch_size > 0;
+    if needs_scratch && !given.iter().any(|(_, passed)| *passed == Passed::Scratch) {
+        return Err(faulty("it needs scratch memory and has no parameter for it"));
+    }
+    let (params, passed): (Vec<_>, Vec<_>) = given.into_iter().unzip();
+    let mut kernel = KernelInfo {
+        symbol: symbol.clone(),
+        name: built.kernel.clone(),
+        params: Some(params),
+        resources: None,
+    };
+    let (image, format) = if built.cubin.is_empty() {
+        (text.as_bytes().into(), ImageFormat::Ptx)
+    } else {
+        kernel.resources = resources(&built)?;
+        (built.cubin.as_slice().into(), ImageFormat::Cubin)
+    };
+    let launch = launch(&built, passed);
+    let stages = STAGES.iter().filter_map(|&stage| {
+        let text = built.texts.get(stage).filter(|text| text.len() <= MAX_STAGE_BYTES)?;
+        Some((stage.to_owned(), text.clone()))
+    });
+    Ok(Artifact {
+        image,
+        format,
+        kernels: vec![kernel],
+        entry: 0,
+        compiler,
+        log: bound_log(ptxas::without_usage(&built.log)),
+        diagnostics: Vec::new(),
+        key: String::new(),
+        cache_hit: false,
+        timings: CompileTimings { total_ms: 0.0, compiler_ms: built.compiler_ms },
+        stages: stages.collect(),
+        launch: Some(launch),
+    })
+}
+
+/// Code of a CUDA major version needs a driver of that version or a newer one.
+fn check_driver(ptx: &Ptx, target: &Target) -> Result<(), CompileError> {
+    let needed = cuda_version_of(ptx.version) / 1000;
+    let driver = target.driver_version / 1000;
+    if target.emulated || needed <= driver {
+        return Ok(());
+    }
+    Err(CompileError::Environment {
+        what: format!(
+            "this Triton makes code for CUDA {needed} and the driver serves CUDA {driver}"
+        ),
+        remedy: "use an older Triton, or a newer driver".into(),
+    })
+}
+
+/// What no launch can be.
+fn problem(built: &TritonBuilt) -> Option<String> {
+    let metadata = &built.metadata;
+    let threads = metadata.num_warps.saturating_mul(32);
+    if !(1..=MAX_THREADS).contains(&threads) {
+        return Some(format!(
+            "it has {threads} threads in a block; 1 to {MAX_THREADS} are possible"
+        ));
+    }
+    if metadata.shared > MAX_SHARED {
+        return Some(format!("it wants {} bytes of shared memory", metadata.shared));
+    }
+    if !(1..=MAX_CLUSTER).contains(&metadata.num_ctas) {
+        return Some(format!("it has {} blocks in a cluster", metadata.num_ctas));
+    }
+    let align = metadata.global_scratch_align;
+    if metadata.global_scratch_size > MAX_SCRATCH || !align.is_power_of_two() || align > 4096 {
+        let bytes = metadata.global_scratch_size;
+        return Some(format!(
+            "it wants {bytes} bytes of scratch memory for each block, aligned to {align}"
+        ));
+    }
+    (metadata.profile_scratch_size > 0)
+        .then(|| "it is instrumented for Triton's own profiler".to_owned())
+}
+
+fn launch(built: &TritonBuilt, parameters: Vec<Passed>) -> CompiledLaunch {
+    let metadata = &built.metadata;
+    CompiledLaunch {
+        threads: metadata.num_warps * 32,
+        shared_bytes: metadata.shared,
+        blocks_per_program: metadata.num_ctas,
+        cooperative: metadata.launch_cooperative_grid,
+        parameters,
+        scratch: Scratch {
+            bytes_per_block: metadata.global_scratch_size,
+            align: metadata.global_scratch_align,
+        },
+        constants: built.constants.iter().map(|(n, v)| (n.clone(), v.clone())).collect(),
+    }
+}
+
+/// What the machine code and the assembler say of the kernel's resources.
+fn resources(built: &TritonBuilt) -> Result<Option<warpgauge_model::Resources>, CompileError> {
+    let cubin = read_cubin(&built.cubin).map_err(|error| faulty(&error.to_string()))?;
+    let knowledge = Knowledge { usage: ptxas::usage(&built.log), ..Knowledge::default() };
+    let kernel = cubin.kernels.into_iter().find(|kernel| kernel.symbol == built.metadata.name);
+    let kernel = kernel.ok_or_else(|| faulty("the machine code lacks the kernel"))?;
+    Ok(knowledge.machine_code(kernel).resources)
+}
+
+fn faulty(what: &str) -> CompileError {
+    let message = format!("what Triton's compiler handed over cannot be run: {what}");
+    CompileError::rejected(FailureCode::CompilerFailed, message)
+}

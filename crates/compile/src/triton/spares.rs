@@ -1,0 +1,55 @@
+//! Children that have imported Triton and wait for a kernel, so that the next one waits for none.
+//!
+//! Each takes one kernel and ends: what a submission does to its interpreter, no other one meets.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::protocol::TritonWork;
+use crate::supervisor::Waiting;
+
+/// Those that wait.
+#[derive(Default)]
+pub(crate) struct Spares {
+    wanted: AtomicUsize,
+    waiting: Mutex<VecDeque<(TritonWork, Waiting)>>,
+}
+
+impl Spares {
+    /// How many are kept from now on.
+    pub(crate) fn want(&self, count: usize) {
+        self.wanted.store(count, Ordering::Relaxed);
+    }
+
+    /// One that was made ready for this, and still runs.
+    pub(crate) fn take(&self, work: &TritonWork) -> Option<Waiting> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(at) = waiting.iter().position(|(ready, _)| ready == work) {
+            let (_, mut spare) = waiting.remove(at)?;
+            if spare.is_alive() {
+                return Some(spare);
+            }
+        }
+        None
+    }
+
+    /// Whether there are fewer than are wanted.
+    pub(crate) fn is_short(&self, work: &TritonWork) -> bool {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let ready = waiting.iter().filter(|(ready, _)| ready == work).count();
+        ready < self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// Keeps one; those for something else go first, when there are too many.
+    pub(crate) fn keep(&self, work: TritonWork, spare: Waiting) {
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push_back((work, spare));
+        while waiting.len() > wanted {
+            let newest = waiting.back().map(|(work, _)| work.clone());
+            let other = waiting.iter().position(|(work, _)| Some(work) != newest.as_ref());
+            waiting.remove(other.unwrap_or(0));
+        }
+    }
+}
