@@ -6,6 +6,7 @@ mod metrics;
 mod page;
 mod profile;
 mod timeline;
+mod tuned;
 
 use warpgauge_measure::RankedBy;
 use warpgauge_model::{Diagnostic, Severity};
@@ -42,6 +43,9 @@ pub(super) fn evaluation(response: &EvaluateResponse, colour: bool) -> String {
     }
     if let (Some(report), true) = (&response.compile, result.compiled) {
         compiled(&mut page, report, response.timings.compile);
+    }
+    if let Some(report) = &response.tuning {
+        tuned::tuning(&mut page, report);
     }
     measured::reasons(&mut page, response);
     for (name, comparison) in &response.validation.outputs {

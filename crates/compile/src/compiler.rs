@@ -18,7 +18,7 @@ use super::passthrough::Passthrough;
 use super::protocol::TritonWork;
 use super::refused::Refused;
 use super::toolchain::Toolchain;
-use super::triton::TritonJob;
+use super::triton::{Choices, TritonJob};
 use warpgauge_contract::{KernelCode, KernelType};
 use warpgauge_model::{ImageFormat, Target};
 use warpgauge_process::sandbox::{self, Enforcement};
@@ -51,8 +51,6 @@ pub struct CompileOptions {
     /// Time that the request allows, if it says; at least [`LEAST_TIMEOUT`], and at most the
     /// configured time, count.
     pub timeout: Option<Duration>,
-    /// Which configuration of a kernel that has several, by its index in [`Tunable`](super::Tunable).
-    pub configuration: Option<u32>,
 }
 
 /// Time that a compilation always has: what a request allows for a run may be far less than it takes
@@ -87,6 +85,7 @@ pub struct Compiler {
     permits: Semaphore,
     flights: Mutex<HashMap<FlightKey, Arc<Flight>>>,
     refused: Refused,
+    choices: Choices,
     counters: Counters,
     listings: Listings,
     sandbox: OnceLock<Enforcement>,
@@ -175,6 +174,7 @@ impl Compiler {
             permits: Semaphore::new(config.parallelism.min(Semaphore::MAX_PERMITS)),
             flights: Mutex::default(),
             refused: Refused::default(),
+            choices: Choices::default(),
             counters: Counters::default(),
             listings: Listings::default(),
             sandbox: OnceLock::new(),
@@ -229,7 +229,7 @@ impl Compiler {
     ) -> Result<(Arc<Artifact>, Origin), CompileError> {
         let limit = self.environment.limit(options.timeout);
         if kernel.kernel_type == KernelType::Triton {
-            let job = TritonJob::new(kernel, target, options, &self.environment)?;
+            let job = TritonJob::new(kernel, target, &self.environment)?;
             return self.find_or_fly(job.key(), limit, Work::Triton(&job)).await;
         }
         if let Some(passthrough) = Passthrough::new(kernel, target)? {
@@ -262,6 +262,9 @@ impl Compiler {
         }
         if let Some(error) = self.refused.find(key, limit, Instant::now()) {
             return Err(error);
+        }
+        if let Some(tunable) = self.choices.find(key) {
+            return Err(CompileError::Tunable(tunable));
         }
         self.fly(&(key.clone(), limit), work).await
     }
@@ -301,8 +304,10 @@ impl Compiler {
             Work::Source(attempt) => attempt.run(&self.environment, *limit).await,
             Work::Triton(job) => job.run(&self.environment, *limit).await,
         };
-        let (mut artifact, enforced) =
-            ran.inspect_err(|error| self.refused.note(key, *limit, error, Instant::now()))?;
+        let (mut artifact, enforced) = ran.inspect_err(|error| {
+            self.refused.note(key, *limit, error, Instant::now());
+            self.choices.note(key, error);
+        })?;
         if let Some(enforced) = enforced {
             // The first word stands: the kernel does not change under us.
             let _ = self.sandbox.set(enforced);

@@ -301,6 +301,10 @@ pub struct KernelMetadata {
     /// C++ template instances to compile, e.g. `scale<float>`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub name_expressions: Vec<String>,
+    /// Triton: which configuration of `@triton.autotune` to compile, by its place in the list, from 0.
+    /// Without it one is chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<u32>,
     /// Accepted for compatibility; C++ features are always on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitify: Option<bool>,

@@ -116,6 +116,7 @@ pub(super) fn not_compiled(
         timeline: None,
         sanitize: None,
         counted: None,
+        tuning: None,
     }
 }
 
@@ -215,6 +216,7 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         timeline: tool_runs.timeline.clone(),
         sanitize,
         counted: outcome.told.counts.as_ref().and_then(|counts| Counted::of(&counts.counts)),
+        tuning: None,
     })
 }
 
@@ -230,6 +232,7 @@ fn metadata(
         kernel_type: Some(kind),
         gpu_type: Some(device.name.clone()),
         cuda_version: Some(cuda_version(device.target.driver_version)),
+        configuration: None,
         device_metrics,
     }
 }

@@ -22,6 +22,7 @@ use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{Job, PairPlan};
 
 mod faults;
+mod tuned;
 
 pub(super) use faults::REFERENCE_PATH;
 use faults::{placed, unusable_reference};
@@ -52,11 +53,12 @@ impl LocalExecutor {
     pub(super) async fn compare(
         &self,
         job: &ActiveOrder<'_>,
-        request: CompareRequest,
+        mut request: CompareRequest,
     ) -> Result<CompareResponse, ExecError> {
         let arrived = Instant::now();
         warpgauge_contract::validate_compare(&request, &self.limits).map_err(error::invalid)?;
         let device = self.device_for(&request.requires)?;
+        let tunings = self.tune_all(job, &mut request, &device).await?;
         let candidates = request.named_candidates();
         job.stage(JobStage::Compiling);
         let built = self.build_all(&request, &candidates, &device).await?;
@@ -95,6 +97,7 @@ impl LocalExecutor {
         drop(bench);
         let codes = self.code_diffs(&request, &device, &evaluated).await;
         let mut response = assemble(job.id(), &device, &candidates, evaluated, &pairs, &failures);
+        tunings.put_into(&mut response);
         if same_image {
             set_same_image(&mut response);
         }

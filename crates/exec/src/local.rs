@@ -27,6 +27,7 @@ use super::progress::{ActiveOrder, Progress};
 use super::room::Room;
 use super::run::Purpose;
 use super::sweep;
+use super::tune::Winners;
 
 /// Carries out orders on the devices of this machine.
 pub struct LocalExecutor {
@@ -36,6 +37,8 @@ pub struct LocalExecutor {
     pub(super) compiler: Arc<Compiler>,
     pub(super) fleet: Arc<Fleet>,
     pub(super) linted: LintedContracts,
+    /// Configurations that were chosen.
+    pub(super) winners: Winners,
     /// For files that live as long as an order at most.
     pub(super) run_dir: PathBuf,
     pub(super) room: Room,
@@ -62,6 +65,7 @@ impl LocalExecutor {
             compiler,
             fleet,
             linted: LintedContracts::default(),
+            winners: Winners::default(),
             run_dir: run_dir.to_owned(),
             room: Room::new(config.limits.max_decoded_bytes),
         }))

@@ -44,11 +44,13 @@ impl Prepared {
 }
 
 /// Candidate and reference kernels, compiled.
+#[derive(Clone)]
 pub(super) struct Compiled {
     pub(super) candidate: Artifact,
     references: Vec<CompiledReference>,
 }
 
+#[derive(Clone)]
 struct CompiledReference {
     artifact: Artifact,
     code: KernelCode,
@@ -125,6 +127,13 @@ fn reference_failure(output: &str, error: CompileError) -> ExecError {
             path: format!("expected.{output}.kernel"),
             code: failure.code.of_reference(),
             message: format!("the reference kernel does not compile: {}", failure.message),
+        }]),
+        CompileError::Tunable(_) => ExecError::Invalid(vec![Problem {
+            path: format!("expected.{output}.kernel.metadata.configuration"),
+            code: FailureCode::SeveralConfigurations,
+            message: "the reference kernel has several configurations, and none is chosen for it: \
+                      name one"
+                .to_owned(),
         }]),
         other => error::from_compile(other),
     }

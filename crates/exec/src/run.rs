@@ -96,6 +96,7 @@ impl LocalExecutor {
             request.profile.get_or_insert_default();
         }
         let device = self.device_for(&request.requires)?;
+        let tuning = self.tuned(job, &mut request, &device).await?;
 
         job.stage(JobStage::Compiling);
         let compiling = Instant::now();
@@ -107,7 +108,10 @@ impl LocalExecutor {
             CompileOutcome::Failed(failure) => {
                 timings.total = ms(arrived);
                 let id = job.id();
-                let report = assemble::not_compiled(id, &request, &device, &failure, timings);
+                let mut report = assemble::not_compiled(id, &request, &device, &failure, timings);
+                if let Some(tuning) = tuning {
+                    tuning.put_into(&mut report);
+                }
                 recorded::evaluation(&report);
                 return Ok(report);
             }
@@ -134,7 +138,11 @@ impl LocalExecutor {
         let device = lease.device().clone();
         drop(lease);
         let ran = Ran { request, prepared, outcome, tool_runs, device };
-        self.finish(job, ran, timings, arrived).await
+        let mut report = self.finish(job, ran, timings, arrived).await?;
+        if let Some(tuning) = tuning {
+            tuning.put_into(&mut report);
+        }
+        Ok(report)
     }
 
     pub(super) fn check(&self, request: &EvaluateRequest) -> Result<(), ExecError> {

@@ -47,6 +47,19 @@ const REFUSED_TOO: &[i64] = &[
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
     libc::SYS_fsetxattr,
+    // Other processes: whoever started it is one of the same user.
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_process_mrelease,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setparam,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+    libc::SYS_ioprio_set,
     // What would outlive it, or slow others down.
     libc::SYS_perf_event_open,
     libc::SYS_timer_create,
@@ -107,6 +120,17 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
     rules.insert(libc::SYS_openat, to_write(2)?);
     // All but a thread is a process.
     rules.insert(libc::SYS_clone, vec![masked(0, libc::CLONE_THREAD, 0)?]);
+    // `abort` sends the signal that ends a process that is broken; nothing else is sent.
+    let other_signal = SeccompCondition::new(
+        2,
+        SeccompCmpArgLen::Dword,
+        SeccompCmpOp::Ne,
+        u64::from(libc::SIGABRT.cast_unsigned()),
+    )?;
+    rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![other_signal])?]);
+    // Its own limits it may look at.
+    let other_process = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
+    rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![other_process])?]);
     Ok(rules)
 }
 
@@ -150,7 +174,7 @@ mod tests {
             // BPF_MAXINSNS
             assert!((1..=4096).contains(&(filter.len() / 8)), "{} instructions", filter.len() / 8);
         }
-        let conditional = if OLD.is_empty() { 2 } else { 3 };
+        let conditional = if OLD.is_empty() { 4 } else { 5 };
         let listed = REFUSED.len() + REFUSED_TOO.len() + OLD.len() + conditional;
         assert_eq!(rules().unwrap().len(), listed, "each call is listed once");
     }

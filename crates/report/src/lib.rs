@@ -9,6 +9,7 @@ mod measurement;
 mod profile_plan;
 mod sweep;
 mod timeline;
+mod tuning;
 mod types;
 
 pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
@@ -23,5 +24,6 @@ pub use sweep::{
     SweepTable, SweepView,
 };
 pub use timeline::{ExecutionSummary, GpuTime, LaunchRow, TimelineReport, TimelineRow};
+pub use tuning::{TunedBy, TunedConfiguration, TunedOutcome, TuningReport};
 pub use types::*;
 pub use warpgauge_measure::RuntimeStats;

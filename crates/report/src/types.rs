@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::measurement::MeasurementReport;
 use super::timeline::TimelineReport;
+use super::tuning::TuningReport;
 use warpgauge_contract::KernelType;
 use warpgauge_measure::{Counted, RuntimeStats};
 use warpgauge_model::WorkerTimings;
@@ -68,6 +69,9 @@ pub struct EvaluateResponse {
     /// What one launch does, by exact counts: on the emulated device, where it was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
+    /// How one of several configurations of the kernel was chosen, if it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuning: Option<TuningReport>,
 }
 
 impl EvaluateResponse {
@@ -130,6 +134,9 @@ pub struct ExecMetadata {
     /// CUDA version of the driver, e.g. `13.0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cuda_version: Option<String>,
+    /// The configuration that was chosen for a kernel with several: its constants, `num_warps` and so on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<BTreeMap<String, serde_json::Value>>,
     /// What the kernel asked of the hardware, when asked for and known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_metrics: Option<DeviceMetrics>,

@@ -10,7 +10,6 @@ use super::{image, options};
 use crate::artifact::Artifact;
 use crate::cache::{Key, KeyCompiler, KeyInputs};
 use crate::child::TRITON_SOURCE;
-use crate::compiler::CompileOptions;
 use crate::environment::{Environment, REMEDY};
 use crate::error::{CompileError, CompileFailure};
 use crate::exceeded;
@@ -71,7 +70,6 @@ impl TritonJob {
     pub(crate) fn new(
         kernel: &KernelCode,
         target: &Target,
-        compile: CompileOptions,
         environment: &Environment,
     ) -> Result<Self, CompileError> {
         let install = environment.toolchain().triton().map_err(|no| CompileError::Environment {
@@ -101,7 +99,7 @@ impl TritonJob {
             kernel_name: kernel_name(metadata)?,
             arguments: args.iter().map(argument).collect::<Result<_, _>>()?,
             options: checked.keywords,
-            configuration: compile.configuration,
+            configuration: metadata.and_then(|metadata| metadata.configuration),
             arch,
         };
         let question = serde_json::to_string(&question)

@@ -5,6 +5,7 @@
 //! parameters get, and [`spares`] keeps children that have imported Triton already.
 
 mod answer;
+mod choices;
 mod image;
 mod job;
 mod options;
@@ -13,5 +14,6 @@ mod spares;
 
 pub use answer::{Configuration, Tunable};
 pub(crate) use answer::{TritonAnswer, TritonBuilt};
+pub(crate) use choices::Choices;
 pub(crate) use job::TritonJob;
 pub(crate) use spares::Spares;

@@ -124,11 +124,15 @@ def main():
     refuse_calls(settings["filters"])
     write_frame(channel, {"ready": triton.__version__})
     request = read_frame(channel)
+    # Freed where memory runs out, so that there is some to say so.
+    reserve = bytearray(32 << 20)
     try:
         answer = answer_to(triton, request)
     except Refused as refused:
         answer = refused.as_answer()
     except MemoryError:
+        del reserve
+        sys.modules.pop("kernel").__dict__.clear()
         answer = Refused("compiler_out_of_memory", "the memory that it may take did not suffice").as_answer()
     except BaseException as error:  # A stranger's code may raise anything, and exit.
         answer = explained(error)

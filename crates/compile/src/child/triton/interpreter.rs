@@ -57,14 +57,14 @@ pub(super) struct Ended {
 
 impl Interpreter {
     /// Starts it; it imports Triton while it waits.
-    pub(super) fn start(job_dir: &Path, work: &TritonWork) -> io::Result<Self> {
+    pub(super) fn start(work: &TritonWork) -> io::Result<Self> {
         let filters = filters().map_err(io::Error::other)?;
         let settings = Settings {
             site_packages: &work.site_packages,
             arch: work.arch,
             filters: filters.iter().map(|filter| base64(filter)).collect(),
         };
-        let program = Program::new(&work.python, Environment::Empty)
+        let mut program = Program::new(&work.python, Environment::Empty)
             // Nobody's site-packages but the one that is named, nothing of the environment.
             .args(["-S", "-s", "-c", SOURCE])
             .arg(serde_json::to_string(&settings)?)
@@ -74,11 +74,11 @@ impl Interpreter {
             .variable("PYTHONDONTWRITEBYTECODE", "1")
             .variable("PYTHONUTF8", "1")
             .variable("PYTHONSAFEPATH", "1")
-            .variable("HOME", job_dir)
-            .variable("TRITON_HOME", job_dir)
+            .variable("HOME", "/")
             // As Triton behaves where nobody says anything, in words that it warns about.
-            .variable("TRITON_DEFAULT_FP_FUSION", "1")
-            .within(job_dir);
+            .variable("TRITON_DEFAULT_FP_FUSION", "1");
+        // It writes nothing, and where our files are is nobody's business.
+        program.directory = Some("/".into());
         let (ours, theirs) = UnixStream::pair()?;
         let mut process = program
             .to_blocking()
@@ -141,8 +141,12 @@ impl Interpreter {
             self.printed.into_iter().map(|reader| reader.join().unwrap_or_default()).collect();
         Ended {
             was_ready,
-            signal: status.as_ref().ok().and_then(ExitStatusExt::signal),
-            how: status.map_or_else(|error| error.to_string(), |status| status.to_string()),
+            signal: status.as_ref().ok().and_then(ExitStatusExt::signal).filter(|_| own_end),
+            how: match status {
+                _ if !own_end => "what it sent is no answer".to_owned(),
+                Ok(status) => status.to_string(),
+                Err(error) => error.to_string(),
+            },
             printed,
         }
     }

@@ -50,7 +50,7 @@ impl<'a> Ready<'a> {
             ..FileAccess::default()
         };
         let interpreter = confine(request, access, sandbox)
-            .and_then(|()| Interpreter::start(&request.job_dir, work).map_err(not_started(work)));
+            .and_then(|()| Interpreter::start(work).map_err(not_started(work)));
         Self { request, work, interpreter }
     }
 
