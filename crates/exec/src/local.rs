@@ -208,7 +208,10 @@ fn compilers(toolchain: &Toolchain) -> Vec<String> {
     let nvcc = toolchain.nvcc.iter().map(|found| {
         format!("nvcc {} ({}, {})", found.version, found.source, found.path.display())
     });
-    nvrtc.chain(nvcc).collect()
+    let triton = toolchain.triton.iter().map(|found| {
+        format!("triton {} ({}, {})", found.version, found.source, found.site_packages.display())
+    });
+    nvrtc.chain(nvcc).chain(triton).collect()
 }
 
 /// What finds and runs NVIDIA's tools.

@@ -101,15 +101,26 @@ fn found_by(python: &Path, source: Source) -> Result<TritonInstall, NoTriton> {
 /// The interpreter that a name stands for: a path, or a program of the search path.
 fn located(name: &OsString, around: &Surroundings) -> Result<PathBuf, NoTriton> {
     let path = Path::new(name);
-    let missing = || NoTriton::interpreter(path, "that was named does not exist");
-    if path.components().count() > 1 {
-        let path = std::path::absolute(path).map_err(|_| missing())?;
-        return if path.is_file() { Ok(path) } else { Err(missing()) };
-    }
-    let mut candidates = around.path.iter().map(|dir| dir.join(path));
-    candidates.find(|path| path.is_file()).ok_or_else(|| {
-        NoTriton::interpreter(path, "that was named is not on the search path (PATH)")
+    located_in(path, &around.path).ok_or_else(|| {
+        let what = match path.components().count() {
+            1 => "that was named is not on the search path (PATH)",
+            _ => "that was named does not exist",
+        };
+        NoTriton::interpreter(path, what)
     })
+}
+
+/// The program that a path or a name of the search path stands for, absolute.
+pub(in super::super) fn located_on_path(name: &Path) -> Option<PathBuf> {
+    located_in(name, &Surroundings::here().path)
+}
+
+fn located_in(name: &Path, directories: &[PathBuf]) -> Option<PathBuf> {
+    let found = match name.components().count() {
+        1 => directories.iter().map(|directory| directory.join(name)).find(|path| path.is_file()),
+        _ => std::path::absolute(name).ok(),
+    };
+    found.filter(|path| path.is_file())
 }
 
 /// Whether the package lies where an interpreter looks for packages, seen from outside.

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// An executable shell script.
-pub(super) fn script(path: &Path, text: &str) -> PathBuf {
+pub(in super::super) fn script(path: &Path, text: &str) -> PathBuf {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -13,21 +13,21 @@ pub(super) fn script(path: &Path, text: &str) -> PathBuf {
 }
 
 /// An interpreter at `path` that finds the package in `site_packages`, or none.
-pub(super) fn interpreter(path: &Path, site_packages: Option<&Path>) -> PathBuf {
+pub(in super::super) fn interpreter(path: &Path, site_packages: Option<&Path>) -> PathBuf {
     let package = match site_packages {
         Some(directory) => format!("\"{}/triton/__init__.py\"", directory.display()),
         None => "null".to_owned(),
     };
     let path_text = path.display();
     let answer = format!(
-        r#"{{"executable": "{path_text}", "version": "3.11.7", "base_prefix": "/none",
+        r#"{{"executable": "{path_text}", "version": "3.11.7", "base_executable": null, "base_prefix": "/none",
             "package": {package}, "library": [], "mapped": ["{path_text}"]}}"#
     );
     script(path, &format!("echo '{}'", answer.replace('\n', " ")))
 }
 
 /// A package of that version in `site_packages`, as far as discovery looks at it.
-pub(super) fn package(site_packages: &Path, version: &str) -> PathBuf {
+pub(in super::super) fn package(site_packages: &Path, version: &str) -> PathBuf {
     let files = ["__init__.py", "backends/nvidia/bin/ptxas", "backends/nvidia/bin/nvdisasm"];
     for file in files {
         let path = site_packages.join("triton").join(file);
