@@ -5,6 +5,7 @@
 mod bounds;
 mod figures;
 mod kernels;
+mod listings;
 mod nvcc;
 mod sandbox;
 mod sources;

@@ -56,7 +56,7 @@ impl LocalExecutor {
         let compiler = start_compiler(config, config.data_dir(), run_dir, &program)?;
         let fleet = start_fleet(config, run_dir, &program, &compiler).await?;
         Ok(Arc::new(Self {
-            tools: start_tools(config, run_dir)?,
+            tools: start_tools(config, run_dir, compiler.toolchain())?,
             config: config.clone(),
             limits,
             compiler,
@@ -214,13 +214,15 @@ fn compilers(toolchain: &Toolchain) -> Vec<String> {
     nvrtc.chain(nvcc).chain(triton).collect()
 }
 
-/// What finds and runs NVIDIA's tools.
-fn start_tools(config: &Config, run_dir: &Path) -> Result<Tools, ExecError> {
+/// What finds and runs NVIDIA's tools. Those that the compilers brought come last.
+fn start_tools(config: &Config, run_dir: &Path, toolchain: &Toolchain) -> Result<Tools, ExecError> {
     let directory = run_dir.join("tools");
     std::fs::create_dir(&directory).map_err(|error| {
         ExecError::Unavailable(format!("cannot create {}: {error}", directory.display()))
     })?;
-    Ok(Tools::new(ToolSearch::new(&config.tools.path, directory)))
+    let disassemblers = toolchain.cuobjdump.iter().chain(&toolchain.nvdisasm);
+    let brought = disassemblers.filter_map(|tool| tool.path.parent()).map(PathBuf::from);
+    Ok(Tools::new(ToolSearch::new(&config.tools.path, directory).and_last(brought)))
 }
 
 fn start_compiler(
