@@ -26,6 +26,9 @@ const BYTECODE_TIMEOUT: Duration = Duration::from_secs(300);
 /// The kernel that is compiled to see that it works.
 const CHECK: &str = include_str!("check.py");
 
+/// Its name where it is run.
+const SCRIPT: &str = "check.py";
+
 /// What nothing needs that compiles for NVIDIA's devices: the profiler with its libraries, and what
 /// tests of Triton's own use. The backend for AMD stays: it is small, and the metadata name it.
 const NOT_NEEDED: [&str; 5] = [
@@ -135,20 +138,25 @@ fn verify(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
     if install.version != PINNED {
         return Err(format!("it is {} and should be {PINNED}", install.version));
     }
-    let script = temporary.join("check.py");
+    let script = temporary.join(SCRIPT);
     fs::write(&script, CHECK).map_err(|e| format!("cannot write {}: {e}", script.display()))?;
-    let program = Program::new(&install.python, Environment::Empty)
-        .args(["-I", "-B"])
-        .args([&script, &install.site_packages])
-        .variable("HOME", temporary)
-        .variable("TRITON_CACHE_DIR", temporary.join("cache"))
-        .within(temporary);
-    said(program, VERIFY_TIMEOUT, "compiles a kernel", "compiled")?;
+    compiles(install, temporary)?;
     for ptxas in [Some(&install.ptxas), install.ptxas_blackwell.as_ref()].into_iter().flatten() {
         let program = Program::new(ptxas, Environment::Empty).arg("--version").within(temporary);
         said(program, VERSION_TIMEOUT, "tells its version", "release")?;
     }
     Ok(())
+}
+
+/// Runs the script that lies in `temporary`.
+fn compiles(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
+    let program = Program::new(&install.python, Environment::Empty)
+        .args(["-I", "-B"])
+        .args([&temporary.join(SCRIPT), &install.site_packages])
+        .variable("HOME", temporary)
+        .variable("TRITON_CACHE_DIR", temporary.join("cache"))
+        .within(temporary);
+    said(program, VERIFY_TIMEOUT, "compiles a kernel", "compiled")
 }
 
 /// Whether a program says a word while it does something.

@@ -1,5 +1,6 @@
 use super::super::super::triton::testing::{package, script};
 use super::*;
+use warpgauge_process::sandbox::{self, Enforcement, FileAccess};
 
 /// A Python of this version, with pip or without.
 fn python_of(path: &Path, version: &str, pip: bool) -> PathBuf {
@@ -70,4 +71,38 @@ fn a_triton_that_does_not_compile_is_not_put_in_place() {
     let what = told("echo compiled", PINNED);
     assert!(what.contains("ptxas") && what.contains("killed"), "{what}");
     assert!(told("echo compiled", "3.5.0").contains("should be 3.6.0"));
+}
+
+/// Runs on a thread that may read and execute these and the system's libraries, and nothing else.
+fn confined<T: Send>(access: &FileAccess, work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            sandbox::close_file_system(access).unwrap();
+            work()
+        });
+        thread.join().unwrap()
+    })
+}
+
+#[test]
+fn the_installed_one_compiles_with_no_more_than_its_roots() {
+    let toolchain = crate::nvrtc_tests::toolchain();
+    needs!("Triton", toolchain.triton.is_some());
+    let install = toolchain.triton().unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let system = ["/lib", "/lib64", "/usr/lib", "/etc/ld.so.cache"].map(PathBuf::from);
+    let own = install.roots.iter().chain([&install.site_packages]).cloned();
+    let access = FileAccess {
+        execute: own.chain(system).filter(|path| path.exists()).collect(),
+        write: vec![place.path().to_owned(), "/dev/null".into()],
+        ..FileAccess::default()
+    };
+    // Its cache moves files between directories, which is closed; copies serve.
+    let script = format!("import os, shutil\nos.replace = shutil.move\n{CHECK}");
+    fs::write(place.path().join(SCRIPT), script).unwrap();
+    confined(&access, || compiles(install, place.path())).unwrap();
+    let nowhere = FileAccess { execute: vec!["/lib".into()], ..access };
+    if sandbox::probe() == Enforcement::Full {
+        confined(&nowhere, || compiles(install, place.path())).unwrap_err();
+    }
 }
