@@ -374,7 +374,7 @@ pub(super) struct ToolchainInstall {
     /// Print JSON: what is there afterwards, as `show --json`
     #[arg(long)]
     pub json: bool,
-    /// Major version of CUDA; default: the one the driver serves
+    /// Major version of CUDA; default: both, with --with none if there is one
     #[arg(long, value_parser = clap::value_parser!(u32).range(12..=13))]
     pub cuda: Option<u32>,
     /// More to install

@@ -231,7 +231,13 @@ fn start_compiler(
     run_dir: &Path,
     program: &Path,
 ) -> Result<Arc<Compiler>, ExecError> {
-    let toolchain = toolchain::discover(&toolchain_search(config));
+    let search = toolchain_search(config);
+    let toolchain = toolchain::discover(&search);
+    if search.python.is_some()
+        && let Err(why) = toolchain.triton()
+    {
+        tracing::warn!(reason = why.reason, remedy = why.remedy, "there is no Triton");
+    }
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let parallelism = match config.compile.parallelism {
         0 => cores,

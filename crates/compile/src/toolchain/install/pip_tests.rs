@@ -1,6 +1,4 @@
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-
+use super::super::super::triton::testing::script;
 use super::*;
 
 #[test]
@@ -15,9 +13,7 @@ fn pip_gets_no_keys() {
 /// What is said when pip fails with these words.
 fn failure(part: &Part, said: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
-    let fake = dir.path().join("python3");
-    fs::write(&fake, format!("#!/bin/sh\necho '{said}' >&2\nexit 1\n")).unwrap();
-    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    let fake = script(&dir.path().join("python3"), &format!("echo '{said}' >&2; exit 1"));
     let mut lines = Vec::new();
     let result = download(&fake, part, dir.path(), dir.path(), &mut |l| lines.push(l.to_owned()));
     assert_eq!(lines, [said]);

@@ -29,11 +29,11 @@ struct Record {
     answer: Answer,
 }
 
-/// An executable file as it was: another one has another inode, size or time.
+/// An executable file as it was: another one has another size or time. (Inodes change where images of
+/// containers are unpacked.)
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     path: PathBuf,
-    inode: u64,
     bytes: u64,
     modified_ns: i64,
 }
@@ -43,7 +43,6 @@ impl Identity {
         let path = python.canonicalize()?;
         let file = path.metadata()?;
         Ok(Self {
-            inode: file.ino(),
             bytes: file.len(),
             modified_ns: file
                 .mtime()
@@ -63,6 +62,11 @@ pub(in super::super) fn remember(
     let record = Record { python: python.to_owned(), identity: Identity::of(python)?, answer };
     let text = serde_json::to_string_pretty(&record)?;
     fs::write(directory.join(RECORD), text + "\n")
+}
+
+/// Whether a directory is such an environment.
+pub(super) fn is_own(directory: &Path) -> bool {
+    directory.join(RECORD).is_file()
 }
 
 /// The interpreter of our environment in `directory`, and what it says now.
@@ -106,7 +110,7 @@ fn minor(version: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{interpreter, package};
+    use super::super::testing::{interpreter, package, script};
     use super::*;
 
     /// An environment, and the interpreter that it was installed for.
@@ -132,11 +136,11 @@ mod tests {
     #[test]
     fn an_interpreter_that_is_gone_or_another_one_is_said() {
         let (_place, directory, python) = environment();
-        let text = fs::read_to_string(&python).unwrap();
+        let text = fs::read_to_string(&python).unwrap().replace("#!/bin/sh", "");
         // Of the same minor version it serves, whatever it says else.
-        fs::write(&python, text.replace("3.11.7", "3.11.12")).unwrap();
+        script(&python, &text.replace("3.11.7", "3.11.12"));
         assert_eq!(answer(&directory).unwrap().1.version, "3.11.12");
-        fs::write(&python, text.replace("3.11.7", "3.12.1")).unwrap();
+        script(&python, &text.replace("3.11.7", "3.12.1"));
         let why = answer(&directory).unwrap_err();
         assert!(why.reason.contains("was 3.11.7 then and is 3.12.1 now"), "{why}");
         assert!(why.remedy.contains("toolchain install --with triton"), "{why}");
