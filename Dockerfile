@@ -13,6 +13,9 @@
 # toolkit at /usr/local/cuda, or run `warpgauge toolchain install` once with a volume at
 # /var/lib/warpgauge.
 #
+# `--build-arg INSTALL_TRITON=1` adds Triton, which has programs of NVIDIA's under the same EULA, and
+# NVRTC if that was left out.
+#
 # The build uses cache mounts: BuildKit, which is Docker's builder from version 23 on.
 
 FROM rust:1-slim-bookworm AS builder
@@ -29,6 +32,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
 
 FROM debian:bookworm-slim
 ARG INSTALL_NVRTC=1
+ARG INSTALL_TRITON=0
 # python3 and pip bring NVRTC (`warpgauge toolchain install`); curl asks whether the server is ready.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates curl python3-minimal python3-pip \
@@ -43,6 +47,11 @@ RUN if [ "$INSTALL_NVRTC" = 1 ]; then \
         WARPGAUGE_DATA_DIR=/opt/warpgauge/cuda PIP_ROOT_USER_ACTION=ignore warpgauge toolchain install \
         && chmod -R a+rX /opt/warpgauge/cuda; \
     fi
+RUN if [ "$INSTALL_TRITON" = 1 ]; then \
+        WARPGAUGE_DATA_DIR=/opt/warpgauge/cuda PIP_ROOT_USER_ACTION=ignore warpgauge toolchain install \
+            --with triton \
+        && chmod -R a+rX /opt/warpgauge/cuda; \
+    fi
 
 USER warpgauge
 WORKDIR /var/lib/warpgauge
@@ -51,7 +60,7 @@ ENV WARPGAUGE_DATA_DIR=/var/lib/warpgauge \
     PORT=8000 \
     NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \
-    WARPGAUGE_TOOLCHAIN=/opt/warpgauge/cuda/toolchain/nvrtc-13:/opt/warpgauge/cuda/toolchain/nvrtc-12
+    WARPGAUGE_TOOLCHAIN=/opt/warpgauge/cuda/toolchain/nvrtc-13:/opt/warpgauge/cuda/toolchain/nvrtc-12:/opt/warpgauge/cuda/toolchain/triton
 
 VOLUME /var/lib/warpgauge
 EXPOSE 8000

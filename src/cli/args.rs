@@ -139,7 +139,8 @@ pub(super) enum Command {
         after_help = "Examples:\n  \
         warpgauge toolchain show\n  \
         warpgauge toolchain install\n  \
-        warpgauge toolchain install --cuda 12 --with nvcc"
+        warpgauge toolchain install --cuda 12 --with nvcc\n  \
+        warpgauge toolchain install --with triton"
     )]
     Toolchain(ToolchainCommand),
     /// Read what Nsight Compute, Nsight Systems or compute-sanitizer wrote elsewhere
@@ -357,7 +358,7 @@ pub(super) struct CapabilitiesArgs {
 pub(super) enum ToolchainCommand {
     /// List the compilers found, best first, and where
     Show(ToolchainShow),
-    /// Install NVRTC into the data directory, with pip
+    /// Install NVRTC into the data directory, and more on demand, with pip
     Install(ToolchainInstall),
 }
 
@@ -373,11 +374,11 @@ pub(super) struct ToolchainInstall {
     /// Print JSON: what is there afterwards, as `show --json`
     #[arg(long)]
     pub json: bool,
-    /// Major version of CUDA; default: the one the driver serves
+    /// Major version of CUDA; default: both, with --with none if there is one
     #[arg(long, value_parser = clap::value_parser!(u32).range(12..=13))]
     pub cuda: Option<u32>,
     /// More to install
-    #[arg(long = "with", value_name = "TOOL", value_parser = ["nvcc"])]
+    #[arg(long = "with", value_name = "TOOL", value_parser = ["nvcc", "triton"])]
     pub with: Vec<String>,
 }
 

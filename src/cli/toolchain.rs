@@ -27,7 +27,8 @@ pub(super) fn run(
         terminal.print(&shown(&found))?;
     }
     // A machine that can compile nothing is not what a script that asks wants to hear as success.
-    Ok(if found.nvrtc.is_empty() { Exit::Environment } else { Exit::Success })
+    let nothing = found.nvrtc.is_empty() && found.triton.is_none();
+    Ok(if nothing { Exit::Environment } else { Exit::Success })
 }
 
 /// Installs into the data directory; what is there now.
@@ -36,11 +37,22 @@ fn install(
     args: &ToolchainInstall,
     terminal: Terminal,
 ) -> Result<Toolchain, CliError> {
+    let search = toolchain_search(config);
+    // Whoever asks for more keeps the NVRTC that is there, unless a version is named.
+    let keeps = || !args.with.is_empty() && !toolchain::discover(&search).nvrtc.is_empty();
+    let cuda = match args.cuda {
+        Some(major) => vec![major],
+        None if keeps() => Vec::new(),
+        None => BOTH.to_vec(),
+    };
+    let with = |name: &str| args.with.iter().any(|part| part == name);
     let request = InstallRequest {
         program: program().map_err(|error| CliError::Service(error.into()))?,
         cache_dir: config.data_dir().to_owned(),
-        cuda: args.cuda.map_or_else(|| BOTH.to_vec(), |major| vec![major]),
-        nvcc: args.with.iter().any(|part| part == "nvcc"),
+        cuda,
+        nvcc: with("nvcc"),
+        triton: with("triton"),
+        named_python: search.python.clone(),
     };
     let mut progress = |line: &str| terminal.note(line);
     toolchain::install(&request, &mut progress)
@@ -59,6 +71,14 @@ fn shown(found: &Toolchain) -> String {
     match &found.nvcc {
         Some(nvcc) => text += &line("nvcc", &nvcc.version, &nvcc.path, &nvcc.source.to_string()),
         None => text += "nvcc               not found: `warpgauge toolchain install --with nvcc`\n",
+    }
+    match found.triton() {
+        Ok(triton) => {
+            text +=
+                &line("triton", &triton.version, &triton.site_packages, &triton.source.to_string());
+            text += &line("  python", &triton.python_version, &triton.python, "");
+        }
+        Err(why) => text += &format!("{:<18} {why}\n", "triton"),
     }
     for (name, tool) in [
         ("cuobjdump", &found.cuobjdump),

@@ -54,7 +54,7 @@ impl Stand {
         let own = directory.path().join("own");
         fs::create_dir(&own).unwrap();
         let explicit = vec![directory.path().to_owned()];
-        let tools = Tools::new(ToolSearch { explicit, directory: own });
+        let tools = Tools::new(ToolSearch { explicit, last: Vec::new(), directory: own });
         let stand = Self { directory, tools };
         stand.set(mode);
         stand

@@ -1,13 +1,13 @@
 //! Artifacts of jobs, over HTTP: what can be had, when it goes, and what it says then.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::contracts::{example, increment, single_thread};
-use crate::server::{Server, emulated};
+use crate::server::{Server, data_directory, emulated};
 
 fn id_of(report: &Value) -> String {
     report["job_id"].as_str().expect("a job").to_owned()
@@ -118,7 +118,20 @@ fn a_disassembler_that_a_hostile_image_took_over_is_confined() {
 
 #[test]
 fn without_a_disassembler_there_is_a_remedy() {
-    let server = Server::start_with(&[], &[("PATH", "/nonexistent"), ("CUDA_HOME", "")]);
+    let data = data_directory();
+    let shared = fs::read_link(data.path().join("toolchain")).unwrap();
+    // NVRTC alone of what is installed: nvcc and Triton bring disassemblers.
+    fs::remove_file(data.path().join("toolchain")).unwrap();
+    fs::create_dir(data.path().join("toolchain")).unwrap();
+    for part in fs::read_dir(shared).unwrap().flatten() {
+        let name = part.file_name();
+        if name.to_string_lossy().starts_with("nvrtc") {
+            symlink(part.path(), data.path().join("toolchain").join(name)).unwrap();
+        }
+    }
+    let nothing = ["CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX"].map(|name| (name, ""));
+    let environment = [&[("PATH", "/nonexistent")][..], &nothing].concat();
+    let server = Server::start_in(data.path(), &[], &environment);
     let job = format!("/jobs/{}", id_of(&server.evaluate(&increment())));
     let answer = server.get(&format!("{job}/artifacts/sass"));
     // A toolkit in its usual place is found without PATH.

@@ -62,44 +62,68 @@ pub fn target_dir() -> Result<PathBuf> {
 
 /// Makes sure that the program finds NVRTC: installs it with pip if it does not.
 pub fn ensure_toolchain(program: &Path) -> Result<()> {
-    if has_nvrtc(program)? {
+    if lists(program, "nvrtc")? {
         return Ok(());
     }
     shell::require("python3", "it brings the CUDA compiler by pip: install python3 with pip")?;
     shell::run(Command::new(program).args(["toolchain", "install"]))?;
-    if !has_nvrtc(program)? {
+    if !lists(program, "nvrtc")? {
         bail!("`warpgauge toolchain install` ended well, but `toolchain show` lists no NVRTC");
     }
     Ok(())
 }
 
-/// Whether `toolchain show` lists a version of NVRTC.
-fn has_nvrtc(program: &Path) -> Result<bool> {
+/// Makes sure that the program finds Triton, as far as it can be had: tests without it say so. In CI it
+/// must be had.
+pub fn ensure_triton(program: &Path) -> Result<()> {
+    if lists(program, "triton")? {
+        return Ok(());
+    }
+    let installed =
+        shell::run(Command::new(program).args(["toolchain", "install", "--with", "triton"]));
+    match installed {
+        Err(error) if std::env::var_os("CI").is_none() => {
+            eprintln!("{error}: tests that need Triton do not run");
+            Ok(())
+        }
+        Err(error) => Err(error),
+        Ok(()) if lists(program, "triton")? => Ok(()),
+        Ok(()) => bail!(
+            "`warpgauge toolchain install --with triton` ended well, but `toolchain show` lists no \
+             Triton"
+        ),
+    }
+}
+
+/// Whether `toolchain show` lists a version of a compiler.
+fn lists(program: &Path, compiler: &str) -> Result<bool> {
     let output = Command::new(program)
         .args(["toolchain", "show"])
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("cannot start {}", program.display()))?;
     let text = String::from_utf8_lossy(&output.stdout).to_lowercase();
-    Ok(text.lines().any(names_nvrtc_version))
+    Ok(text.lines().any(|line| names_version(line, compiler)))
 }
 
 /// `nvrtc 13.0.88 …`: the name followed by a number.
-fn names_nvrtc_version(line: &str) -> bool {
-    line.split_once("nvrtc").is_some_and(|(_, rest)| {
+fn names_version(line: &str, compiler: &str) -> bool {
+    line.split_once(compiler).is_some_and(|(_, rest)| {
         rest.trim_start_matches([' ', ':', '\t']).starts_with(|c: char| c.is_ascii_digit())
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::names_nvrtc_version;
+    use super::names_version;
 
     #[test]
     fn a_version_counts_and_an_absence_does_not() {
-        assert!(names_nvrtc_version("nvrtc 13.0.88 (/usr/local/cuda/lib64)"));
-        assert!(names_nvrtc_version("  nvrtc:  12.9"));
-        assert!(!names_nvrtc_version("nvrtc: not found"));
-        assert!(!names_nvrtc_version("no nvrtc here"));
+        assert!(names_version("nvrtc 13.0.88 (/usr/local/cuda/lib64)", "nvrtc"));
+        assert!(names_version("  nvrtc:  12.9", "nvrtc"));
+        assert!(!names_version("nvrtc: not found", "nvrtc"));
+        assert!(!names_version("no nvrtc here", "nvrtc"));
+        assert!(names_version("triton             3.6.0      /data/toolchain/triton", "triton"));
+        assert!(!names_version("triton             triton was not found; get it", "triton"));
     }
 }

@@ -31,6 +31,7 @@ pub fn run(options: &Options) -> Result<()> {
     // The tests start the program, which loads the emulator from beside its executable.
     let program = product::build(Profile::Dev)?;
     product::ensure_toolchain(&program)?;
+    product::ensure_triton(&program)?;
 
     let mut runner = shell::cargo();
     if shell::find("cargo-nextest").is_some() {

@@ -88,8 +88,8 @@ fn work(
     let environment = |what: &str| CompileError::Environment {
         what: what.to_owned(),
         remedy:
-            "`warpgauge toolchain install --with nvcc` brings it, and a CUDA toolkit on PATH or \
-                 in CUDA_HOME has it"
+            "`warpgauge toolchain install --with nvcc` brings it, so does `--with triton`, and a \
+                 CUDA toolkit on PATH or in CUDA_HOME has it"
                 .to_owned(),
     };
     let nvdisasm = toolchain.nvdisasm.as_ref().ok_or_else(|| environment("nvdisasm was not found"));

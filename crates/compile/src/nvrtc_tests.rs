@@ -5,6 +5,7 @@
 mod bounds;
 mod figures;
 mod kernels;
+mod listings;
 mod nvcc;
 mod sandbox;
 mod sources;
@@ -35,7 +36,7 @@ const H100: Target = Target { compute_capability: (9, 0), driver_version: 13000,
 const EMULATED: Target =
     Target { compute_capability: (8, 0), driver_version: 13000, emulated: true };
 
-fn toolchain() -> Toolchain {
+pub(crate) fn toolchain() -> Toolchain {
     let env = |name: &str| std::env::var(name).ok();
     let config = warpgauge_config::Config::load(None, &env, &Default::default()).unwrap();
     let cache_dir = config.data_dir().to_owned();

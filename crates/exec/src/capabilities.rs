@@ -1,9 +1,9 @@
 //! What the tools of this machine can do on each of its devices.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::local::LocalExecutor;
+use warpgauge_compile::toolchain::Toolchain;
 use warpgauge_model::{Capabilities, DeviceInfo, DeviceKind};
 use warpgauge_report::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
 use warpgauge_tools::counters::{self, CounterAccess};
@@ -16,8 +16,9 @@ impl LocalExecutor {
         let access = counters::access();
         let devices = self.fleet.devices();
         let cupti = &self.compiler.toolchain().cupti;
+        let programs = ToolName::ALL.into_iter().map(|name| tool_report(&found, name));
         Tooling {
-            tools: ToolName::ALL.into_iter().map(|name| tool_report(&found, name)).collect(),
+            tools: programs.chain([triton_report(self.compiler.toolchain())]).collect(),
             counter_users: access.readers.clone(),
             devices: devices
                 .iter()
@@ -36,7 +37,7 @@ impl LocalExecutor {
         Capabilities {
             devices: self.fleet.devices().iter().map(|status| status.info.offer()).collect(),
             tools: tools.map(|name| name.program().to_owned()).collect(),
-            languages: BTreeSet::new(),
+            languages: self.compiler.toolchain().triton.iter().map(|_| "triton".into()).collect(),
         }
     }
 }
@@ -54,6 +55,20 @@ fn tool_report(found: &FoundTools, name: ToolName) -> ToolReport {
         version: there.and_then(|tool| tool.version.clone()),
         remedy: problem.is_some().then(|| name.remedy().to_owned()),
         reason: problem,
+    }
+}
+
+/// Triton, which compiles and is no program of NVIDIA's, but may be missing in as many ways.
+fn triton_report(toolchain: &Toolchain) -> ToolReport {
+    let found = toolchain.triton();
+    let there = found.as_ref().ok();
+    ToolReport {
+        name: "triton".to_owned(),
+        available: there.is_some(),
+        path: there.map(|triton| triton.site_packages.display().to_string()),
+        version: there.map(|triton| triton.version.clone()),
+        reason: found.as_ref().err().map(|why| why.reason.clone()),
+        remedy: found.as_ref().err().map(|why| why.remedy.clone()),
     }
 }
 

@@ -59,7 +59,7 @@ impl LocalExecutor {
         let compiler = start_compiler(config, config.data_dir(), run_dir, &program)?;
         let fleet = start_fleet(config, run_dir, &program, &compiler).await?;
         Ok(Arc::new(Self {
-            tools: start_tools(config, run_dir)?,
+            tools: start_tools(config, run_dir, compiler.toolchain())?,
             config: config.clone(),
             limits,
             compiler,
@@ -212,16 +212,21 @@ fn compilers(toolchain: &Toolchain) -> Vec<String> {
     let nvcc = toolchain.nvcc.iter().map(|found| {
         format!("nvcc {} ({}, {})", found.version, found.source, found.path.display())
     });
-    nvrtc.chain(nvcc).collect()
+    let triton = toolchain.triton.iter().map(|found| {
+        format!("triton {} ({}, {})", found.version, found.source, found.site_packages.display())
+    });
+    nvrtc.chain(nvcc).chain(triton).collect()
 }
 
-/// What finds and runs NVIDIA's tools.
-fn start_tools(config: &Config, run_dir: &Path) -> Result<Tools, ExecError> {
+/// What finds and runs NVIDIA's tools. Those that the compilers brought come last.
+fn start_tools(config: &Config, run_dir: &Path, toolchain: &Toolchain) -> Result<Tools, ExecError> {
     let directory = run_dir.join("tools");
     std::fs::create_dir(&directory).map_err(|error| {
         ExecError::Unavailable(format!("cannot create {}: {error}", directory.display()))
     })?;
-    Ok(Tools::new(ToolSearch::new(&config.tools.path, directory)))
+    let disassemblers = toolchain.cuobjdump.iter().chain(&toolchain.nvdisasm);
+    let brought = disassemblers.filter_map(|tool| tool.path.parent()).map(PathBuf::from);
+    Ok(Tools::new(ToolSearch::new(&config.tools.path, directory).and_last(brought)))
 }
 
 fn start_compiler(
@@ -230,7 +235,13 @@ fn start_compiler(
     run_dir: &Path,
     program: &Path,
 ) -> Result<Arc<Compiler>, ExecError> {
-    let toolchain = toolchain::discover(&toolchain_search(config));
+    let search = toolchain_search(config);
+    let toolchain = toolchain::discover(&search);
+    if search.python.is_some()
+        && let Err(why) = toolchain.triton()
+    {
+        tracing::warn!(reason = why.reason, remedy = why.remedy, "there is no Triton");
+    }
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let parallelism = match config.compile.parallelism {
         0 => cores,

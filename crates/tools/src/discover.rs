@@ -64,8 +64,12 @@ impl ToolName {
             Self::Nsys | Self::QdstrmImporter => {
                 "install Nsight Systems, or name its directory in tools.path"
             }
-            Self::ComputeSanitizer | Self::Cuobjdump | Self::Nvdisasm => {
+            Self::ComputeSanitizer => {
                 "install the CUDA toolkit, or name its directory in tools.path"
+            }
+            Self::Cuobjdump | Self::Nvdisasm => {
+                "`warpgauge toolchain install --with nvcc` or `--with triton` brings it; or install \
+                 the CUDA toolkit, or name its directory in tools.path"
             }
         }
     }
@@ -106,6 +110,8 @@ impl FoundTools {
 pub struct ToolSearch {
     /// Directories before all others: of programs, or roots of installations.
     pub explicit: Vec<PathBuf>,
+    /// Directories of programs after all others.
+    pub last: Vec<PathBuf>,
     /// Private directory for what has to be put together, and for what a tool writes when it is
     /// asked for its version.
     pub directory: PathBuf,
@@ -117,7 +123,13 @@ impl ToolSearch {
         let explicit = std::env::split_paths(path);
         let explicit = explicit.filter(|path| !path.as_os_str().is_empty());
         let explicit = explicit.map(|path| std::path::absolute(&path).unwrap_or(path)).collect();
-        Self { explicit, directory }
+        Self { explicit, last: Vec::new(), directory }
+    }
+
+    /// With directories of programs that are looked at when all others have nothing.
+    #[must_use]
+    pub fn and_last(self, last: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { last: last.into_iter().collect(), ..self }
     }
 }
 
@@ -211,6 +223,7 @@ fn places(
         // Where Debian's packages put them.
         places.extend(inside(name, &Path::new("/usr/lib").join(product)));
     }
+    places.extend(search.last.iter().cloned());
     places.retain(|place| place.is_absolute());
     places
 }
@@ -349,9 +362,13 @@ mod tests {
         program(&newest.join("target-linux-x64/nsys"), "echo version 2025.3.2.367");
         program(&newest.join("linux-desktop-glibc_2_11_3-x64/QdstrmImporter"), "exit 1");
         program(&opt.join("compute-sanitizer/compute-sanitizer"), "echo lost >&2; exit 127");
+        let last = root.path().join("last");
+        program(&last.join("cuobjdump"), "echo V12.8.55");
+        program(&last.join("compute-sanitizer"), "echo Version 1.2.3");
         let directory = root.path().join("own");
         std::fs::create_dir(&directory).unwrap();
-        let tools = Tools::new(ToolSearch { explicit: vec![opt.clone()], directory });
+        let tools =
+            Tools::new(ToolSearch::new(opt.to_str().unwrap(), directory).and_last([last.clone()]));
         let found = tools.found(false).await;
         let ncu = found.get(ToolName::Ncu).unwrap();
         assert_eq!(ncu.path, opt.join("nsight-compute-2025.3.1/ncu"));
@@ -363,6 +380,8 @@ mod tests {
         assert!(is_program(&importer.join("host-linux-x64/QdstrmImporter")), "{nsys:?}");
         let sanitizer = found.get(ToolName::ComputeSanitizer).unwrap();
         assert!(sanitizer.problem.as_ref().unwrap().contains("lost"), "{sanitizer:?}");
+
+        assert_eq!(found.get(ToolName::Cuobjdump).unwrap().path, last.join("cuobjdump"));
 
         // What is known is not looked for again, unless it is asked for.
         program(&opt.join("bin/nvdisasm"), "echo V13.0.88");

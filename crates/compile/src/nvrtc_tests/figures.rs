@@ -62,6 +62,8 @@ fn installation() {
         cache_dir: dir.path().to_owned(),
         cuda: vec![12, 13],
         nvcc: true,
+        triton: true,
+        named_python: None,
     };
     let started = Instant::now();
     install(&request, &mut |line| println!("{line}")).unwrap();
@@ -72,4 +74,5 @@ fn installation() {
     assert!(versions.contains(&12) && versions.contains(&13), "{found:?}");
     assert!(found.nvrtc.iter().all(|i| !i.include_dirs.is_empty()), "{found:?}");
     assert!(found.nvcc.is_some());
+    assert!(found.triton.is_some(), "{:?}", found.no_triton);
 }

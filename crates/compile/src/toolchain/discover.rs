@@ -30,6 +30,15 @@ pub struct ToolchainSearch {
     pub python: Option<PathBuf>,
 }
 
+impl ToolchainSearch {
+    /// The explicit places.
+    pub(super) fn named(&self) -> Vec<PathBuf> {
+        let list = self.explicit.as_ref().map(|path| path.as_os_str().to_owned());
+        let list = list.or_else(|| env::var_os(TOOLCHAIN_VARIABLE));
+        list.iter().flat_map(env::split_paths).collect()
+    }
+}
+
 /// A place that may hold a toolchain: a toolkit's root, a `site-packages`, a library directory.
 #[derive(Debug, Clone)]
 struct Place {
@@ -86,14 +95,7 @@ fn discover_at(places: &[Place]) -> Toolchain {
 
 fn places(search: &ToolchainSearch) -> Vec<Place> {
     let mut places = Vec::new();
-    let explicit = search
-        .explicit
-        .as_ref()
-        .map(|p| p.as_os_str().to_owned())
-        .or_else(|| env::var_os(TOOLCHAIN_VARIABLE));
-    if let Some(list) = explicit {
-        places.extend(env::split_paths(&list).map(|path| Place { path, source: Source::Explicit }));
-    }
+    places.extend(search.named().into_iter().map(|path| Place { path, source: Source::Explicit }));
     for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
         if let Some(root) = env::var_os(variable).map(PathBuf::from) {
             let site_packages = site_packages(&root);

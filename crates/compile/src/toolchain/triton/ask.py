@@ -13,6 +13,7 @@ except Exception:
 told = {
     "executable": sys.executable,
     "version": "%d.%d.%d" % tuple(sys.version_info[:3]),
+    "base_executable": getattr(sys, "_base_executable", None),
     "base_prefix": sys.base_prefix,
     "package": spec.origin if spec else None,
     "library": [],

@@ -37,9 +37,11 @@ const DISTRIBUTIONS: [&str; 3] = ["triton-", "pytorch_triton-", "triton_nightly-
 
 /// What an interpreter says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Answer {
+pub(in super::super) struct Answer {
     executable: PathBuf,
-    pub(super) version: String,
+    pub(in super::super) version: String,
+    /// That of the Python behind a virtual environment.
+    base_executable: Option<PathBuf>,
     base_prefix: PathBuf,
     /// `__init__.py` of the package.
     package: Option<PathBuf>,
@@ -48,6 +50,12 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// The interpreter itself where a virtual environment stands before it.
+    pub(in super::super) fn outside_of_environments(self) -> PathBuf {
+        let base = self.base_executable.filter(|path| path.is_absolute() && path.is_file());
+        base.unwrap_or(self.executable)
+    }
+
     /// The same with the package elsewhere.
     pub(super) fn with_package(self, package: PathBuf) -> Self {
         Self { package: Some(package), ..self }
@@ -55,7 +63,7 @@ impl Answer {
 }
 
 /// Asks an interpreter; `first`: a directory that comes first on its path.
-pub(super) fn ask(python: &Path, first: Option<&Path>) -> Result<Answer, NoTriton> {
+pub(in super::super) fn ask(python: &Path, first: Option<&Path>) -> Result<Answer, NoTriton> {
     ask_within(python, first, DEADLINE)
 }
 
@@ -100,7 +108,7 @@ pub(super) fn ask_within(
 }
 
 /// Runs to the end, for callers that block; they may belong to a runtime, hence the thread.
-fn run_blocking(launch: &Launch, deadline: Duration) -> io::Result<End> {
+pub(in super::super) fn run_blocking(launch: &Launch, deadline: Duration) -> io::Result<End> {
     let run = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(contained::run(launch, deadline))
@@ -112,7 +120,7 @@ fn run_blocking(launch: &Launch, deadline: Duration) -> io::Result<End> {
 }
 
 /// The end of what it said, on one line.
-fn quoted(end: &End) -> String {
+pub(in super::super) fn quoted(end: &End) -> String {
     let said = [&end.stderr.text, &end.stdout.text];
     let last = said.iter().find_map(|text| text.lines().rfind(|line| !line.trim().is_empty()));
     let visible = last.unwrap_or_default().trim().chars().filter(|c| !c.is_control());

@@ -1,5 +1,5 @@
-//! Where Triton is looked for, in order: the interpreter that was named, the active environment, our
-//! own, and last the shell's search path.
+//! Where Triton is looked for, in order: the interpreter that was named, an environment of ours in a
+//! place that was named, the active environment, our own, and last the shell's search path.
 //!
 //! Starting an interpreter takes longer than all other looking. So one that nobody named is asked only
 //! where a package of that name lies beside it.
@@ -65,6 +65,7 @@ fn find_among(
         // Whoever names one wants that one, or to hear why not.
         return found_by(&located(&name, around)?, Source::Explicit);
     }
+    let explicit = search.named().into_iter().filter(|place| own::is_own(place));
     let own = search.cache_dir.join("toolchain").join(OWN);
     let active = around.active.iter().map(|root| (root.join("bin/python3"), Source::Venv));
     let on_path = around.path.iter().map(|dir| dir.join("python3")).filter(|path| path.is_file());
@@ -72,8 +73,9 @@ fn find_among(
     let likely = |(python, source): (PathBuf, Source)| {
         may_have_triton(&python).then(|| found_by(&python, source))
     };
-    let attempts = active
-        .filter_map(likely)
+    let attempts = explicit
+        .map(|place| found_in(&place, Source::Explicit))
+        .chain(active.filter_map(likely))
         .chain(own.is_dir().then(|| find_in(&own)))
         .chain(on_path.filter_map(likely));
     let mut first = None;
@@ -90,8 +92,12 @@ fn find_among(
 
 /// That of our own environment, which lies in `directory`.
 pub(in super::super) fn find_in(directory: &Path) -> Result<TritonInstall, NoTriton> {
+    found_in(directory, Source::Cache)
+}
+
+fn found_in(directory: &Path, source: Source) -> Result<TritonInstall, NoTriton> {
     let (python, answer) = own::answer(directory)?;
-    ask::install(&python, &answer, Source::Cache)
+    ask::install(&python, &answer, source)
 }
 
 fn found_by(python: &Path, source: Source) -> Result<TritonInstall, NoTriton> {
@@ -101,15 +107,26 @@ fn found_by(python: &Path, source: Source) -> Result<TritonInstall, NoTriton> {
 /// The interpreter that a name stands for: a path, or a program of the search path.
 fn located(name: &OsString, around: &Surroundings) -> Result<PathBuf, NoTriton> {
     let path = Path::new(name);
-    let missing = || NoTriton::interpreter(path, "that was named does not exist");
-    if path.components().count() > 1 {
-        let path = std::path::absolute(path).map_err(|_| missing())?;
-        return if path.is_file() { Ok(path) } else { Err(missing()) };
-    }
-    let mut candidates = around.path.iter().map(|dir| dir.join(path));
-    candidates.find(|path| path.is_file()).ok_or_else(|| {
-        NoTriton::interpreter(path, "that was named is not on the search path (PATH)")
+    located_in(path, &around.path).ok_or_else(|| {
+        let what = match path.components().count() {
+            1 => "that was named is not on the search path (PATH)",
+            _ => "that was named does not exist",
+        };
+        NoTriton::interpreter(path, what)
     })
+}
+
+/// The program that a path or a name of the search path stands for, absolute.
+pub(in super::super) fn located_on_path(name: &Path) -> Option<PathBuf> {
+    located_in(name, &Surroundings::here().path)
+}
+
+fn located_in(name: &Path, directories: &[PathBuf]) -> Option<PathBuf> {
+    let found = match name.components().count() {
+        1 => directories.iter().map(|directory| directory.join(name)).find(|path| path.is_file()),
+        _ => std::path::absolute(name).ok(),
+    };
+    found.filter(|path| path.is_file())
 }
 
 /// Whether the package lies where an interpreter looks for packages, seen from outside.

@@ -70,6 +70,26 @@ fn whoever_is_named_is_asked_and_nobody_else() {
     assert_eq!((found.source, found.python), (Source::Explicit, places.at("bin/python3")));
 }
 
+#[test]
+fn environments_of_ours_are_found_where_they_were_installed_and_where_they_are_named() {
+    let mut places = Places::new();
+    let python = interpreter(&places.at("base/python3"), Some(&places.at("any")));
+    for (place, version) in [("data/toolchain/triton", "3.6.0"), ("image/triton", "3.7.0")] {
+        let directory = package(&places.at(place), version);
+        own::remember(&directory, &python, ask::ask(&python, None).unwrap()).unwrap();
+    }
+    let found = places.find(None).unwrap();
+    assert_eq!((found.source, found.version.as_str()), (Source::Cache, "3.6.0"));
+    places.search.explicit = Some(places.at("image/triton"));
+    let found = places.find(None).unwrap();
+    assert_eq!((found.source, found.version.as_str()), (Source::Explicit, "3.7.0"));
+    assert_eq!(found.python, python);
+    // One whose interpreter is gone gives way to others, and is named if there are none.
+    std::fs::remove_file(&python).unwrap();
+    let why = places.find(None).unwrap_err();
+    assert!(why.reason.contains("is gone"), "{why}");
+}
+
 /// A machine-code program, as interpreters are, which must not be started.
 fn machine_code(path: &Path) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();

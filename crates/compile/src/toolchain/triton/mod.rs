@@ -7,9 +7,11 @@ mod ask;
 mod find;
 mod own;
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;
 mod types;
 
-pub(super) use find::find;
+pub(super) use ask::{PINNED, ask, quoted, run_blocking};
+pub(super) use find::{OWN, find, find_in, located_on_path};
 pub use find::{PYTHON_VARIABLE, TRITON_VERSIONS};
+pub(super) use own::remember;
 pub use types::{NoTriton, NoTritonCode, TritonInstall};

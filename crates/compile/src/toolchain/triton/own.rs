@@ -29,11 +29,11 @@ struct Record {
     answer: Answer,
 }
 
-/// An executable file as it was: another one has another inode, size or time.
+/// An executable file as it was: another one has another size or time. (Inodes change where images of
+/// containers are unpacked.)
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     path: PathBuf,
-    inode: u64,
     bytes: u64,
     modified_ns: i64,
 }
@@ -43,7 +43,6 @@ impl Identity {
         let path = python.canonicalize()?;
         let file = path.metadata()?;
         Ok(Self {
-            inode: file.ino(),
             bytes: file.len(),
             modified_ns: file
                 .mtime()
@@ -52,6 +51,22 @@ impl Identity {
             path,
         })
     }
+}
+
+/// Writes down the interpreter of the environment in `directory`, and what it says.
+pub(in super::super) fn remember(
+    directory: &Path,
+    python: &Path,
+    answer: Answer,
+) -> std::io::Result<()> {
+    let record = Record { python: python.to_owned(), identity: Identity::of(python)?, answer };
+    let text = serde_json::to_string_pretty(&record)?;
+    fs::write(directory.join(RECORD), text + "\n")
+}
+
+/// Whether a directory is such an environment.
+pub(super) fn is_own(directory: &Path) -> bool {
+    directory.join(RECORD).is_file()
 }
 
 /// The interpreter of our environment in `directory`, and what it says now.
@@ -91,4 +106,59 @@ pub(super) fn answer(directory: &Path) -> Result<(PathBuf, Answer), NoTriton> {
 /// `3.11` of `3.11.7`.
 fn minor(version: &str) -> &str {
     version.rsplit_once('.').map_or(version, |(minor, _)| minor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{interpreter, package, script};
+    use super::*;
+
+    /// An environment, and the interpreter that it was installed for.
+    fn environment() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let directory = package(&place.path().join("triton"), "3.6.0");
+        let python = interpreter(&place.path().join("bin/python3"), Some(&directory));
+        remember(&directory, &python, ask::ask(&python, None).unwrap()).unwrap();
+        (place, directory, python)
+    }
+
+    #[test]
+    fn an_environment_may_be_moved_and_its_interpreter_is_not_asked_again() {
+        let (place, directory, python) = environment();
+        let moved = place.path().join("moved");
+        fs::rename(&directory, &moved).unwrap();
+        let (found, answer) = answer(&moved).unwrap();
+        assert_eq!(found, python);
+        let install = ask::install(&found, &answer, crate::toolchain::Source::Cache).unwrap();
+        assert_eq!((install.site_packages, install.version.as_str()), (moved, "3.6.0"));
+    }
+
+    #[test]
+    fn an_interpreter_that_is_gone_or_another_one_is_said() {
+        let (_place, directory, python) = environment();
+        let text = fs::read_to_string(&python).unwrap().replace("#!/bin/sh", "");
+        // Of the same minor version it serves, whatever it says else.
+        script(&python, &text.replace("3.11.7", "3.11.12"));
+        assert_eq!(answer(&directory).unwrap().1.version, "3.11.12");
+        script(&python, &text.replace("3.11.7", "3.12.1"));
+        let why = answer(&directory).unwrap_err();
+        assert!(why.reason.contains("was 3.11.7 then and is 3.12.1 now"), "{why}");
+        assert!(why.remedy.contains("toolchain install --with triton"), "{why}");
+        fs::remove_file(&python).unwrap();
+        let why = answer(&directory).unwrap_err();
+        assert_eq!(why.code, NoTritonCode::Interpreter);
+        assert!(why.reason.contains("is gone"), "{why}");
+    }
+
+    #[test]
+    fn one_that_is_not_whole_is_said() {
+        let (_place, directory, _) = environment();
+        fs::remove_file(directory.join("triton/__init__.py")).unwrap();
+        assert!(answer(&directory).unwrap_err().reason.contains("__init__.py"));
+        fs::write(directory.join(RECORD), "{").unwrap();
+        assert!(answer(&directory).unwrap_err().reason.contains("damaged"));
+        fs::remove_file(directory.join(RECORD)).unwrap();
+        let why = answer(&directory).unwrap_err();
+        assert!(why.code == NoTritonCode::Incomplete && why.reason.contains(RECORD), "{why}");
+    }
 }

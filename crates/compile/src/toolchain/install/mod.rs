@@ -1,0 +1,166 @@
+//! Bringing a toolchain from the Python package index, into our own cache.
+//!
+//! NVIDIA publishes NVRTC and nvcc as wheels, and so is Triton published. `pip install --target`
+//! unpacks them into a directory beside the final place; what is not needed is dropped, the part is
+//! tried, and the directory is renamed into place. So a part is there whole or not at all, and an
+//! interrupted installation leaves only a temporary directory, which the next one removes.
+
+mod cuda;
+mod error;
+mod part;
+mod pip;
+mod strip;
+mod triton;
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::discover::ToolchainSearch;
+use super::types::Toolchain;
+pub use error::InstallError;
+use error::files;
+use part::{Kind, Part};
+
+/// Begins the names of directories that are not in place yet; discovery passes them over.
+const STAGING: &str = ".new-";
+
+/// Begins the names of directories that are no longer in place.
+const REPLACED: &str = ".old-";
+
+/// What to install.
+#[derive(Debug, Clone, Default)]
+pub struct InstallRequest {
+    /// Our executable: its compile child loads the library to see that it works.
+    pub program: PathBuf,
+    /// Our cache; parts go below `toolchain` in it.
+    pub cache_dir: PathBuf,
+    /// Major versions of CUDA whose NVRTC is wanted: 12, 13.
+    pub cuda: Vec<u32>,
+    /// nvcc too (of CUDA 13: the wheels of CUDA 12 have none).
+    pub nvcc: bool,
+    /// Triton too.
+    pub triton: bool,
+    /// The interpreter that the configuration names: its Triton would be used in place of ours.
+    pub named_python: Option<PathBuf>,
+}
+
+/// A part with the interpreter that brings it.
+struct Planned {
+    part: Part,
+    python: PathBuf,
+}
+
+/// Installs what is asked for, anew where it is there already; `progress` gets a line at a time.
+/// Returns what is found afterwards.
+///
+/// # Errors
+/// What is missing on this machine or in what was downloaded. Parts before it are installed.
+pub fn install(
+    request: &InstallRequest,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Toolchain, InstallError> {
+    // What cannot be is said before anything is downloaded.
+    let planned = plan(request)?;
+    let root = request.cache_dir.join("toolchain");
+    let root = std::path::absolute(&root).unwrap_or(root);
+    fs::create_dir_all(&root).map_err(files("create", &root))?;
+    let _alone = alone(&root, progress)?;
+    for Planned { part, python } in &planned {
+        progress(&format!("installing {} into {}", part.name, root.display()));
+        install_part(request, part, python, &root, progress)?;
+    }
+    let search = ToolchainSearch {
+        cache_dir: request.cache_dir.clone(),
+        python: request.named_python.clone(),
+        ..ToolchainSearch::default()
+    };
+    Ok(super::discover(&search))
+}
+
+fn plan(request: &InstallRequest) -> Result<Vec<Planned>, InstallError> {
+    let mut parts = Vec::new();
+    for major in &request.cuda {
+        parts.push(Part::nvrtc(*major)?);
+    }
+    if request.nvcc {
+        parts.push(Part::nvcc());
+    }
+    let mut planned = Vec::new();
+    if !parts.is_empty() {
+        let python = pip::pythons().find(|python| pip::has_pip(python));
+        let python = python.ok_or(InstallError::NoPip)?;
+        planned.extend(parts.into_iter().map(|part| Planned { part, python: python.clone() }));
+    }
+    if request.triton {
+        if let Some(python) = &request.named_python {
+            return Err(InstallError::Named { python: python.clone() });
+        }
+        planned.push(Planned { part: Part::triton(), python: triton::python()? });
+    }
+    Ok(planned)
+}
+
+/// Waits until nobody else installs here, and removes what installations left that were killed.
+fn alone(root: &Path, progress: &mut dyn FnMut(&str)) -> Result<File, InstallError> {
+    let lock = File::open(root).map_err(files("open", root))?;
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        progress("another installation is running here: waiting for its end");
+        if flock(&lock, FlockOperation::LockExclusive).is_err() {
+            // A file system without locks: what lies there may be somebody's.
+            return Ok(lock);
+        }
+    }
+    for entry in fs::read_dir(root).map_err(files("list", root))?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with(STAGING) || name.starts_with(REPLACED) {
+            fs::remove_dir_all(entry.path()).map_err(files("remove", &entry.path()))?;
+        }
+    }
+    Ok(lock)
+}
+
+fn install_part(
+    request: &InstallRequest,
+    part: &Part,
+    python: &Path,
+    root: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), InstallError> {
+    // Hidden from discovery by its name, on the same file system as its place.
+    let staging = tempfile::Builder::new().prefix(STAGING).tempdir_in(root);
+    let staging = staging.map_err(files("create a directory in", root))?;
+    let folder = |name: &str| {
+        let path = staging.path().join(name);
+        fs::create_dir(&path).map_err(files("create", &path))?;
+        // A service may run as another user than the installer.
+        let everybody = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&path, everybody).map_err(files("set the permissions of", &path))?;
+        Ok(path)
+    };
+    let (fresh, temporary) = (folder("part")?, folder("tmp")?);
+    pip::download(python, part, &fresh, &temporary, progress)?;
+    progress(&format!("checking {}", part.name));
+    let place = root.join(&part.name);
+    match part.kind {
+        Kind::Nvrtc | Kind::Nvcc => {
+            cuda::tidy(&fresh).map_err(files("tidy up", &fresh))?;
+            cuda::verify(request, part, &fresh)?;
+        }
+        Kind::Triton => triton::finish(python, part, &fresh, &place, &temporary)?,
+    }
+    if place.exists() {
+        let old = tempfile::Builder::new().prefix(REPLACED).tempdir_in(root);
+        let old = old.map_err(files("create a directory in", root))?;
+        fs::rename(&place, old.path().join("old")).map_err(files("replace", &place))?;
+    }
+    fs::rename(&fresh, &place).map_err(files("move the download to", &place))?;
+    progress(&format!("installed {}", place.display()));
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "install_tests.rs"]
+mod tests;

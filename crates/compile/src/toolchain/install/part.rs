@@ -1,0 +1,74 @@
+//! Units of installation.
+
+use super::super::triton::{OWN, PINNED};
+use super::InstallError;
+
+/// A directory below `toolchain`.
+pub(super) struct Part {
+    pub(super) name: String,
+    pub(super) packages: Vec<String>,
+    pub(super) kind: Kind,
+    /// Room that it takes on the disk.
+    pub(super) room: &'static str,
+    /// What its wheels are built for.
+    pub(super) wheels: &'static str,
+    /// What to do where they cannot be had.
+    pub(super) instead: &'static str,
+}
+
+/// What is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Nvrtc,
+    Nvcc,
+    Triton,
+}
+
+impl Part {
+    pub(super) fn nvrtc(major: u32) -> Result<Self, InstallError> {
+        let packages: &[&str] = match major {
+            // Headers come in packages of their own; NVRTC 13 carries them.
+            12 => &["nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime-cu12", "nvidia-cuda-cccl-cu12"],
+            13 => &["nvidia-cuda-nvrtc>=13,<14"],
+            _ => return Err(InstallError::Version { major }),
+        };
+        let packages = packages.iter().map(|p| (*p).to_owned()).collect();
+        Ok(Self::of_cuda(format!("nvrtc-{major}"), packages, Kind::Nvrtc))
+    }
+
+    pub(super) fn nvcc() -> Self {
+        let packages = [
+            "nvidia-cuda-nvcc",
+            "nvidia-nvvm",
+            "nvidia-cuda-runtime",
+            "nvidia-cuda-crt",
+            "nvidia-cuda-cccl",
+            "nvidia-cuda-cuobjdump",
+            "nvidia-cuda-nvdisasm",
+        ];
+        let packages = packages.iter().map(|p| format!("{p}>=13,<14")).collect();
+        Self::of_cuda("nvcc-13".into(), packages, Kind::Nvcc)
+    }
+
+    fn of_cuda(name: String, packages: Vec<String>, kind: Kind) -> Self {
+        Self {
+            name,
+            packages,
+            kind,
+            room: "NVRTC takes about 220 MB, nvcc about 350 MB",
+            wheels: "they are built for Linux on x86-64 and aarch64",
+            instead: "install a CUDA toolkit and set CUDA_HOME",
+        }
+    }
+
+    pub(super) fn triton() -> Self {
+        Self {
+            name: OWN.into(),
+            packages: vec![format!("triton=={PINNED}")],
+            kind: Kind::Triton,
+            room: "Triton takes about 230 MB, and 900 MB while it is installed",
+            wheels: "they are built for CPython on Linux with glibc, on x86-64 and aarch64",
+            instead: "name a Python that has Triton in compile.python (WARPGAUGE_PYTHON)",
+        }
+    }
+}
