@@ -233,57 +233,69 @@ fn fractions(
     to: &mut [f64; LARGEST],
     exponents: &mut [i32; LARGEST],
 ) -> bool {
-    let mut largest = i32::MIN;
-    let at = |l: usize, offset: u16| usize::from(operand.spread.lanes[l] + offset);
-    each(r, k, operand, |lanes, offset| {
-        let mut row = [0.0; 32];
+    let mut largest = [i32::MIN; 32];
+    for (e, offset) in operand.spread.elements.iter().enumerate() {
+        let row = fractions_of(operand.elem, &lanes_of(r, k, operand, e));
+        let mut row_exponents = [0; 32];
         for l in 0..32 {
-            row[l] = fraction(operand.elem, lanes[l]);
+            row_exponents[l] = exponent(row[l]);
+            largest[l] = largest[l].max(row_exponents[l]);
         }
-        let row_exponents = row.map(exponent);
-        largest = row_exponents.iter().fold(largest, |a, b| a.max(*b));
         for l in 0..32 {
-            to[at(l, offset)] = row[l];
-            exponents[at(l, offset)] = row_exponents[l];
+            let at = usize::from(operand.spread.lanes[l] + offset) % LARGEST;
+            to[at] = row[l];
+            exponents[at] = row_exponents[l];
         }
-    });
-    largest <= 1023
+    }
+    largest.iter().all(|e| *e <= 1023)
 }
 
+/// The values of a matrix; whether all are finite.
 #[inline(always)]
 fn values(r: &Regs, k: &Consts, operand: &Operand<'_>, to: &mut [f64; LARGEST]) -> bool {
-    let mut finite = true;
-    each(r, k, operand, |lanes, offset| {
+    let mut largest = [i32::MIN; 32];
+    for (e, offset) in operand.spread.elements.iter().enumerate() {
+        let row = fractions_of(operand.elem, &lanes_of(r, k, operand, e));
         for l in 0..32 {
-            let v = fraction(operand.elem, lanes[l]);
-            finite &= v.is_finite();
-            to[usize::from(operand.spread.lanes[l] + offset)] = v;
+            largest[l] = largest[l].max(exponent(row[l]));
+            to[usize::from(operand.spread.lanes[l] + offset) % LARGEST] = row[l];
         }
-    });
-    finite
+    }
+    largest.iter().all(|e| *e <= 1023)
 }
 
-/// The value of the low bits of a word.
+/// The values of the low bits of words. A loop for each format, which becomes vector instructions.
 #[inline(always)]
-fn fraction(elem: Elem, v: u32) -> f64 {
-    // A small format's exponent becomes one of f32 by a product, which makes subnormal numbers
-    // normal; infinities and NaNs need another exponent.
-    let widened = |v: u32, digits: u32, bias: u32, special: bool| {
-        let magnitude = (v & 0x7fff) << (23 - digits);
-        let f = f32::from_bits(magnitude) * f32::from_bits((254 - bias) << 23);
-        let f = if special { f32::from_bits(magnitude | 0x7f80_0000) } else { f };
-        f32::from_bits(f.to_bits() | (v & 0x8000) << 16)
-    };
-    let f16 = |v: u32| widened(v, 10, 15, v & 0x7c00 == 0x7c00);
-    f64::from(match elem {
-        Elem::F16 => f16(v & 0xffff),
-        Elem::Bf16 => f32::from_bits(v << 16),
+fn fractions_of(elem: Elem, lanes: &[u32; 32]) -> [f64; 32] {
+    let mut row = [0.0; 32];
+    macro_rules! all {
+        ($v:ident => $value:expr) => {
+            for l in 0..32 {
+                let $v = lanes[l];
+                row[l] = f64::from($value);
+            }
+        };
+    }
+    match elem {
+        Elem::F16 => all!(v => widened(v & 0xffff, 10, 15, v & 0x7c00 == 0x7c00)),
+        Elem::Bf16 => all!(v => f32::from_bits(v << 16)),
         // The hardware looks at the upper 19 bits only.
-        Elem::Tf32 => f32::from_bits(v & 0xffff_e000),
-        Elem::E5m2 => f16(v << 8 & 0xffff),
-        Elem::E4m3 => widened(v & 0x7f | (v & 0x80) << 8, 3, 7, v & 0x7f == 0x7f),
-        _ => f32::from_bits(v),
-    })
+        Elem::Tf32 => all!(v => f32::from_bits(v & 0xffff_e000)),
+        Elem::E5m2 => all!(v => widened(v << 8 & 0xffff, 10, 15, v & 0x7c == 0x7c)),
+        Elem::E4m3 => all!(v => widened(v & 0x7f | (v & 0x80) << 8, 3, 7, v & 0x7f == 0x7f)),
+        _ => all!(v => f32::from_bits(v)),
+    }
+    row
+}
+
+/// An element of a small format, its sign in bit 15. Its exponent becomes one of f32 by a product,
+/// which makes subnormal numbers normal; those of infinities and NaNs are set.
+#[inline(always)]
+fn widened(v: u32, digits: u32, bias: u32, special: bool) -> f32 {
+    let magnitude = (v & 0x7fff) << (23 - digits);
+    let f = f32::from_bits(magnitude) * f32::from_bits((254 - bias) << 23);
+    let bits = if special { magnitude | 0x7f80_0000 } else { f.to_bits() };
+    f32::from_bits(bits | (v & 0x8000) << 16)
 }
 
 /// An f64 with no more digits than f32 has, or any other, rounded to f16.
@@ -296,29 +308,29 @@ fn to_f16(v: f64) -> u16 {
     }
 }
 
-/// Hands on an element of each lane, shifted to the low bits with others above it, and its offset
-/// in the matrix.
+/// Element `e` of each lane in the low bits, with others above it.
 #[inline(always)]
-fn each(r: &Regs, k: &Consts, operand: &Operand<'_>, mut take: impl FnMut(&[u32; 32], u16)) {
+fn lanes_of(r: &Regs, k: &Consts, operand: &Operand<'_>, e: usize) -> [u32; 32] {
     let bits = operand.elem.bits();
     let per = (32 / bits) as usize;
-    for (e, offset) in operand.spread.elements.iter().enumerate() {
-        let row = r.s32(k, operand.registers[e / per]);
-        let shift = bits * (e % per) as u32;
-        let mut lanes = [0; 32];
-        for l in 0..32 {
-            lanes[l] = row[l] >> shift;
-        }
-        take(&lanes, *offset);
+    let shift = bits * (e % per) as u32;
+    let mut lanes = *r.s32(k, operand.registers[e / per]);
+    for l in 0..32 {
+        lanes[l] >>= shift;
     }
+    lanes
 }
 
 /// Hands on each element, without others above it, and where it stands.
 #[inline(always)]
 fn load(r: &Regs, k: &Consts, operand: &Operand<'_>, mut take: impl FnMut(usize, u32)) {
     let mask = u32::MAX >> (32 - operand.elem.bits());
-    let at = |l: usize, offset: u16| usize::from(operand.spread.lanes[l] + offset);
-    each(r, k, operand, |lanes, o| (0..32).for_each(|l| take(at(l, o), lanes[l] & mask)));
+    for (e, offset) in operand.spread.elements.iter().enumerate() {
+        let lanes = lanes_of(r, k, operand, e);
+        for l in 0..32 {
+            take(usize::from(operand.spread.lanes[l] + offset), lanes[l] & mask);
+        }
+    }
 }
 
 /// Writes the elements of D, as often as they fit into its registers.
