@@ -6,17 +6,19 @@
 //! to the 24 digits of f32. The exponent of a product is the sum of those of its factors.
 
 /// Bits that are kept after the point: those of f32 and two more.
-const FRACTION: i32 = 25;
+pub(crate) const FRACTION: i32 = 25;
 /// Digits of f32.
 const DIGITS: u32 = 24;
 /// No product other than zero has an exponent below it.
-const LEAST: i32 = -300;
+pub(crate) const LEAST: i32 = -300;
 
-fn exponent(v: f64) -> i32 {
+#[inline(always)]
+pub(crate) fn exponent(v: f64) -> i32 {
     (v.to_bits() >> 52 & 0x7ff) as i32 - 1023
 }
 
-fn power_of_two(n: i32) -> f64 {
+#[inline(always)]
+pub(crate) fn power_of_two(n: i32) -> f64 {
     f64::from_bits(((1023 + n) as u64) << 52)
 }
 

@@ -1,5 +1,6 @@
 //! Arithmetic on all lanes: dispatch, once for any processor and once for AVX2 with FMA.
 
+use super::product::{self, Multiply};
 use super::regs::{ALL, Regs};
 use super::{cvt, float, half, int};
 use crate::ir::{Consts, Fp, Inst, Op, Row32, Row64, Testp};
@@ -11,7 +12,7 @@ pub(in crate::exec) type Alu = fn(&mut Regs, &Consts, &Inst, u32) -> bool;
 pub(in crate::exec) type Span = fn(&[u64; 32]) -> (u64, u64, u64);
 
 /// The fastest versions that this processor can run.
-pub(in crate::exec) fn select() -> (Alu, Span) {
+pub(in crate::exec) fn select() -> (Alu, Span, Multiply) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("fma")
@@ -20,9 +21,14 @@ pub(in crate::exec) fn select() -> (Alu, Span) {
         && is_x86_feature_detected!("lzcnt")
     {
         // SAFETY: the processor has just said that it has these features.
-        return (|r, k, i, m| unsafe { alu_avx2(r, k, i, m) }, |a| unsafe { span_avx2(a) });
+        return (
+            |r, k, i, m| unsafe { alu_avx2(r, k, i, m) },
+            |a| unsafe { span_avx2(a) },
+            // SAFETY: as above.
+            |r, k, task, tiles| unsafe { product::multiply_avx2(r, k, task, tiles) },
+        );
     }
-    (alu, span)
+    (alu, span, product::multiply)
 }
 
 #[cfg(target_arch = "x86_64")]

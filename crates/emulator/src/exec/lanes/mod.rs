@@ -6,6 +6,7 @@ pub(super) mod cvt;
 pub(super) mod float;
 pub(super) mod half;
 mod int;
+pub(super) mod product;
 mod regs;
 
 pub(super) use alu::{Alu, Span, select};

@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::blocks::BlockRaces;
 use super::launch::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, fault};
 use crate::counts::Traffic;
+use crate::exec::lanes::product::Multiply;
 use crate::exec::lanes::{self, Alu, Span};
 use crate::ir::Code;
 use crate::memory::{Heap, Memory, Table};
@@ -33,6 +34,7 @@ pub(in crate::exec) struct Grid<'a> {
     pub(in crate::exec) begin: Instant,
     pub(in crate::exec) alu: Alu,
     pub(in crate::exec) span: Span,
+    pub(in crate::exec) multiply: Multiply,
     pub(in crate::exec) traffic: Traffic,
     /// Accesses to global memory, when races between blocks are looked for.
     pub(in crate::exec) block_races: Option<BlockRaces>,
@@ -110,7 +112,7 @@ impl<'a> Grid<'a> {
         workspace: u64,
     ) -> Self {
         let id = GRIDS.fetch_add(1, Ordering::Relaxed);
-        let (alu, span) = lanes::select();
+        let (alu, span, multiply) = lanes::select();
         let table = memory.snapshot();
         let traffic = Traffic::new(opts.count, &table);
         let blocks = cfg.grid.iter().map(|n| u64::from(*n)).product();
@@ -131,6 +133,7 @@ impl<'a> Grid<'a> {
             begin: Instant::now(),
             alu,
             span,
+            multiply,
             traffic,
             block_races,
             stop: AtomicBool::new(false),

@@ -17,5 +17,5 @@ pub(super) use grid::Grid;
 pub use launch::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, LaunchReport};
 pub(super) use launch::{fault, found};
 pub(super) use race::Races;
-pub(super) use warp::{Frame, MAX_DEPTH, NONE, Pick, STACK, State, Warp};
+pub(super) use warp::{MAX_DEPTH, NONE, Pick, STACK, State, Warp};
 pub(super) use worker::Worker;

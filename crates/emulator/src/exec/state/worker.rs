@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::fault::Findings;
 use super::grid::Grid;
 use crate::counts::{Counts, Executed};
+use crate::exec::lanes::product::Tiles;
 use crate::memory::Region;
 
 /// What one worker has.
@@ -19,6 +20,8 @@ pub(in crate::exec) struct Worker<'a> {
     pub(in crate::exec) profile: Vec<Executed>,
     pub(in crate::exec) counts: Counts,
     pub(in crate::exec) findings: Findings,
+    /// For products of matrices.
+    pub(in crate::exec) tiles: Box<Tiles>,
 }
 
 impl<'a> Worker<'a> {
@@ -31,6 +34,7 @@ impl<'a> Worker<'a> {
             profile: vec![Executed::default(); grid.code.insts.len()],
             counts: Counts::default(),
             findings: Findings::default(),
+            tiles: Box::default(),
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) enum Place {
     Function(usize),
 }
 
-/// A declared range of registers, or a single one.
+/// A declared register, or those that share a prefix.
 pub(super) struct Range {
     ty: Type,
     vector: u32,
@@ -38,7 +38,9 @@ pub(super) struct Range {
 /// One `{ … }`.
 #[derive(Default)]
 pub(super) struct Scope<'a> {
-    pub(super) ranges: HashMap<&'a str, Range>,
+    /// By name, and whether that is a prefix: `a` and `a<2>` (which is `a0` and `a1`) are different
+    /// registers, and Triton's conversions from 8-bit floats declare both.
+    pub(super) ranges: HashMap<(&'a str, bool), Range>,
     pub(super) known: HashMap<&'a str, (Type, u32)>,
     pub(super) places: HashMap<&'a str, Place>,
     pub(super) id: u32,
@@ -62,7 +64,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         count: Option<u32>,
     ) -> Reason<()> {
         if let Some(scope) = self.scopes.last_mut() {
-            scope.ranges.insert(name, Range { ty, vector, count });
+            scope.ranges.insert((name, count.is_some()), Range { ty, vector, count });
         }
         Ok(())
     }
@@ -361,13 +363,13 @@ fn same_file(name: &str, v: V, want: Class) -> Reason<V> {
 impl Scope<'_> {
     /// The type with which `name` is declared in this scope.
     fn declared(&self, name: &str) -> Option<Type> {
-        if let Some(r) = self.ranges.get(name).filter(|r| r.count.is_none() && r.vector == 1) {
+        if let Some(r) = self.ranges.get(&(name, false)).filter(|r| r.vector == 1) {
             return Some(r.ty);
         }
         let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
         // The prefix may itself end in digits, but NVIDIA's compilers never write that.
         let number = name[prefix.len()..].parse::<u32>().ok()?;
-        let range = self.ranges.get(prefix)?;
+        let range = self.ranges.get(&(prefix, true))?;
         (range.vector == 1 && range.count? > number).then_some(range.ty)
     }
 }
