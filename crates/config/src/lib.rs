@@ -80,6 +80,7 @@ pub struct CompileConfig {
     pub cache_max_bytes: u64,
     pub toolchain: String,
     pub python: String,
+    pub triton_spares: usize,
 }
 
 /// `[measure]`

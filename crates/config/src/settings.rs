@@ -80,6 +80,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("compile.cache_max_bytes", Kind::Integer(0, MAX_BYTES)),
     with_env("compile.toolchain", Kind::Text, "WARPGAUGE_TOOLCHAIN"),
     with_env("compile.python", Kind::Text, "WARPGAUGE_PYTHON"),
+    setting("compile.triton_spares", Kind::Integer(0, 64)),
     setting("measure.min_warmup_s", Kind::Number(0.0, 10.0)),
     with_env("tools.path", Kind::Text, "WARPGAUGE_TOOLS"),
     setting("tools.timeout_s", Kind::Number(1.0, 3_600.0)),

@@ -71,6 +71,13 @@ impl LocalExecutor {
         }))
     }
 
+    /// Has processes wait for what would otherwise start them first, as many as are configured.
+    pub async fn keep_warm(&self) {
+        let targets: Vec<_> =
+            self.fleet.devices().iter().map(|status| status.info.target).collect();
+        self.compiler.keep_triton_warm(&targets, self.config.compile.triton_spares).await;
+    }
+
     async fn carry_out(
         &self,
         order: WorkOrder,

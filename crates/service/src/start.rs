@@ -61,6 +61,9 @@ impl LocalService {
         let store = Store::open(&store_config(config)).await.map_err(jobs::refused)?;
         let run_dir = private_run_dir(config.data_dir())?;
         let executor = LocalExecutor::start(config, limits(config), run_dir.path()).await?;
+        if role == Role::Server {
+            executor.keep_warm().await;
+        }
         Self::with(config, role, store, run_dir, executor).await
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::key::Key;
 use crate::artifact::Artifact;
 
-/// What an entry costs besides its image.
+/// What an entry costs besides its image and its texts.
 const ENTRY_OVERHEAD: u64 = 4096;
 
 pub(super) struct Front {
@@ -35,7 +35,8 @@ impl Front {
     }
 
     pub(super) fn put(&mut self, key: Key, artifact: Arc<Artifact>) {
-        let bytes = ENTRY_OVERHEAD + (artifact.image.len() + artifact.log.len()) as u64;
+        let stages = artifact.stages.iter().map(|(_, text)| text.len()).sum::<usize>();
+        let bytes = ENTRY_OVERHEAD + (artifact.image.len() + artifact.log.len() + stages) as u64;
         self.remove(&key);
         // One image must not drive out all others.
         if bytes > self.max_bytes / 4 {

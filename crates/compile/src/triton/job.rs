@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::answer::{TritonAnswer, TritonRefused, Tunable};
 use super::{image, options};
-use crate::artifact::Artifact;
+use crate::artifact::{Artifact, Constant};
 use crate::cache::{Key, KeyCompiler, KeyInputs};
 use crate::child::TRITON_SOURCE;
 use crate::environment::{Environment, REMEDY};
@@ -28,6 +28,15 @@ const EMULATED_ARCH: u32 = 89;
 
 /// From here on Triton has an assembler of its own, where it has two.
 const BLACKWELL: u32 = 100;
+
+/// Most configurations of a kernel that are listed.
+const MAX_CONFIGURATIONS: usize = 4096;
+
+/// Most constants of a configuration.
+const MAX_CONSTANTS: usize = 64;
+
+/// Longest name or text of a constant, bytes.
+const MAX_TEXT: usize = 128;
 
 /// What the interpreter is asked.
 #[derive(Serialize)]
@@ -172,6 +181,11 @@ impl TritonJob {
             column: column.filter(|_| line.is_some()),
             message: message.clone(),
         };
+        if code == FailureCode::CompilerOutOfMemory {
+            let message = summary(&code, &[], &log);
+            let failure = CompileFailure { code, message, diagnostics: Vec::new(), log };
+            return CompileError::Rejected(Box::new(failure));
+        }
         let is_compilation = code == FailureCode::CompilationFailed;
         let told =
             if is_compilation { format!("compilation failed: {place}{message}") } else { message };
@@ -280,6 +294,21 @@ fn value(arg: &ArgSpec) -> Result<Option<Value>, CompileError> {
     })
 }
 
+/// A stranger's list of configurations, if it is one that can be kept.
 fn several(tunable: Tunable) -> CompileError {
+    let text = |value: &Constant| matches!(value, Constant::Text(text) if text.len() > MAX_TEXT);
+    let too_large = tunable.configurations.len() > MAX_CONFIGURATIONS
+        || tunable.reset_to_zero.len() + tunable.restore_value.len() > MAX_CONSTANTS
+        || tunable.configurations.iter().any(|one| {
+            one.meta.len() > MAX_CONSTANTS
+                || one.meta.iter().any(|(name, value)| name.len() > MAX_TEXT || text(value))
+        });
+    if too_large {
+        let message = format!(
+            "@triton.autotune lists more than is taken: at most {MAX_CONFIGURATIONS} configurations of \
+             {MAX_CONSTANTS} constants with names and texts of {MAX_TEXT} bytes"
+        );
+        return CompileError::rejected(FailureCode::CompilerOutputTooLarge, message);
+    }
     CompileError::Tunable(Box::new(tunable))
 }
