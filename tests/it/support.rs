@@ -50,3 +50,11 @@ pub fn next_request(stream: &TcpStream) -> (String, Vec<u8>) {
     reader.read_exact(&mut body).unwrap();
     (head, body)
 }
+
+/// Whether the program finds Triton.
+pub fn has_triton() -> bool {
+    // What was installed is the user's own, which every server of these tests finds.
+    let shown = crate::server::program().args(["toolchain", "show", "--json"]).output().unwrap();
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+    shown["triton"].is_object()
+}

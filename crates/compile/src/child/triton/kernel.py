@@ -299,8 +299,11 @@ def answer_to(triton, request):
         if chosen is None:
             return more
         metas, options = {**metas, **chosen[0]}, {**options, **chosen[1]}
-    else:
-        more = None
+    elif request["configuration"] is not None:
+        raise Refused(
+            "wrong_field",
+            "metadata.configuration is given, and the kernel has no @triton.autotune",
+        )
     inner = [layer for layer in layers if not hasattr(layer, "configs")][0]
     if tuners and layers.index(inner) > 0 and any(hasattr(l, "configs") for l in layers[layers.index(inner):]):
         raise Refused("unsupported_decorator", "@triton.autotune must be the outermost decorator")
@@ -366,8 +369,14 @@ def configured(tuners, given, metas, options, wanted):
         )
     if wanted is None and len(tuner.configs) > 1:
         return None, {"tunable": tunable(tuner, given, metas)}
+    if (wanted or 0) >= len(tuner.configs):
+        raise Refused(
+            "out_of_range",
+            f"metadata.configuration is {wanted}; the kernel has {len(tuner.configs)} "
+            "configurations, counted from 0",
+        )
     config = tuner.configs[wanted or 0]
-    if config.ir_override is not None if hasattr(config, "ir_override") else False:
+    if getattr(config, "ir_override", None) is not None:
         raise Refused("unsupported_decorator", "ir_override reads files, which are not there")
     if config.pre_hook is not None:
         run_hook(config.pre_hook, {**given, **metas, **config.all_kwargs()})
