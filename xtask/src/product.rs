@@ -95,6 +95,38 @@ pub fn ensure_triton(program: &Path) -> Result<()> {
     }
 }
 
+/// The version of Triton that is tested beside the one that is installed: the newest that is supported.
+const OTHER_TRITON: &str = "3.9.0";
+
+/// The `site-packages` of another version of Triton, fetched once; `None` where it cannot be had: the test
+/// that needs it says so. In CI it must be had.
+pub fn other_triton() -> Result<Option<PathBuf>> {
+    let place = target_dir()?.join("xtask").join(format!("triton-{OTHER_TRITON}"));
+    if place.is_dir() {
+        return Ok(Some(place));
+    }
+    let staging = place.with_extension("new");
+    if staging.exists() {
+        std::fs::remove_dir_all(&staging)?;
+    }
+    let fetched = shell::run(
+        Command::new("python3")
+            .args(["-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"])
+            .args(["--only-binary=:all:", "--disable-pip-version-check", "--target"])
+            .arg(&staging)
+            .arg(format!("triton=={OTHER_TRITON}")),
+    );
+    match fetched {
+        Ok(()) => std::fs::rename(&staging, &place)?,
+        Err(error) if std::env::var_os("CI").is_none() => {
+            eprintln!("{error}: one version of Triton is tested, and not two");
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(Some(place))
+}
+
 /// Whether `toolchain show` lists a version of a compiler.
 fn lists(program: &Path, compiler: &str) -> Result<bool> {
     let output = Command::new(program)

@@ -32,6 +32,7 @@ pub fn run(options: &Options) -> Result<()> {
     let program = product::build(Profile::Dev)?;
     product::ensure_toolchain(&program)?;
     product::ensure_triton(&program)?;
+    let other_triton = product::other_triton()?;
 
     let mut runner = shell::cargo();
     if shell::find("cargo-nextest").is_some() {
@@ -45,6 +46,9 @@ pub fn run(options: &Options) -> Result<()> {
         return shell::run(&mut runner);
     }
     let record = skipped::Record::new(&product::target_dir()?)?;
+    if let Some(place) = other_triton {
+        runner.env("WARPGAUGE_OTHER_TRITON", place);
+    }
     let tested = shell::run(runner.env(skipped::VARIABLE, record.path()));
     let told = record.tell();
     tested?;

@@ -9,6 +9,7 @@ mod listings;
 mod nvcc;
 mod sandbox;
 mod sources;
+mod triton;
 
 use std::io;
 use std::os::fd::AsFd;

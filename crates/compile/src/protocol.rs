@@ -104,8 +104,8 @@ pub(crate) struct TritonWork {
     pub site_packages: PathBuf,
     /// Architecture to compile for, 10 × major + minor.
     pub arch: u32,
-    /// The assembler for that architecture; without it PTX is what is wanted.
-    pub ptxas: Option<PathBuf>,
+    /// Whether machine code is wanted, and not PTX.
+    pub machine_code: bool,
 }
 
 /// A kernel of Triton.

@@ -26,9 +26,6 @@ const SOURCE_NAME: &str = "kernel.py";
 /// The newest architecture whose instructions the emulated device has in full.
 const EMULATED_ARCH: u32 = 89;
 
-/// From here on Triton has an assembler of its own, where it has two.
-const BLACKWELL: u32 = 100;
-
 /// Most configurations of a kernel that are listed.
 const MAX_CONFIGURATIONS: usize = 4096;
 
@@ -226,15 +223,13 @@ impl TritonWork {
     }
 
     fn for_arch(install: &TritonInstall, arch: u32, target: &Target) -> Self {
-        let blackwell = install.ptxas_blackwell.as_ref().filter(|_| arch >= BLACKWELL);
-        // Code of another architecture goes to the driver as PTX.
-        let machine_code = !target.emulated && arch == target.architecture();
         Self {
             python: install.python.clone(),
             roots: install.roots.clone(),
             site_packages: install.site_packages.clone(),
             arch,
-            ptxas: machine_code.then(|| blackwell.unwrap_or(&install.ptxas).clone()),
+            // Code of another architecture goes to the driver as PTX.
+            machine_code: !target.emulated && arch == target.architecture(),
         }
     }
 }

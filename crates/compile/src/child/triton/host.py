@@ -7,6 +7,8 @@
 
 import base64
 import ctypes
+import functools
+import inspect
 import json
 import os
 import struct
@@ -88,8 +90,12 @@ def warm(settings):
     """Imports Triton, and compiles a kernel that uses what most kernels use."""
     sys.path.insert(0, settings["site_packages"])
     import triton
+    from triton import knobs
     from triton.backends.compiler import GPUTarget
     from triton.runtime import driver
+
+    # Some versions ask the assembler for its version whenever they compile: it is started once.
+    knobs.NvidiaTool.from_path = staticmethod(functools.lru_cache(knobs.NvidiaTool.from_path))
 
     target = GPUTarget("cuda", settings["arch"], 32)
     driver.set_active(NoGpu(target))
@@ -99,6 +105,14 @@ def warm(settings):
     )
     COMPILED.clear()
     return triton
+
+
+def assembler(arch):
+    """The assembler that Triton itself would start for an architecture."""
+    from triton.backends.nvidia import compiler
+
+    takes = inspect.signature(compiler.get_ptxas).parameters
+    return compiler.get_ptxas(*([arch] if takes else [])).path
 
 
 WARM_SOURCE = """
@@ -122,7 +136,7 @@ def main():
     os.close(empty)
     triton = warm(settings)
     refuse_calls(settings["filters"])
-    write_frame(channel, {"ready": triton.__version__})
+    write_frame(channel, {"ptxas": assembler(settings["arch"])})
     request = read_frame(channel)
     # Freed where memory runs out, so that there is some to say so.
     reserve = bytearray(32 << 20)

@@ -4,11 +4,11 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::protocol::{MAX_FRAME_BYTES, TritonWork};
 use warpgauge_process::interpreter::filters;
@@ -37,8 +37,17 @@ pub(super) struct Interpreter {
     printed: Vec<JoinHandle<String>>,
 }
 
+/// What it says when it has imported Triton, before it meets a stranger's code.
+#[derive(Deserialize)]
+struct ReadyMessage {
+    /// Triton's assembler.
+    ptxas: PathBuf,
+}
+
 /// An answer, and what was printed meanwhile.
 pub(super) struct Answered {
+    /// Triton's assembler for the architecture.
+    pub ptxas: PathBuf,
     pub message: Vec<u8>,
     pub printed: String,
 }
@@ -94,14 +103,13 @@ impl Interpreter {
 
     /// Sends it the kernel, and takes the first answer that comes.
     pub(super) fn ask(mut self, question: &str) -> Result<Answered, Ended> {
-        if self.receive().is_err() {
-            return Err(self.ended(false));
-        }
+        let ready = self.receive().and_then(|message| Ok(serde_json::from_slice(&message)?));
+        let Ok(ReadyMessage { ptxas }) = ready else { return Err(self.ended(false)) };
         let asked = self.send(question.as_bytes()).and_then(|()| self.receive());
         match asked {
             Ok(message) => {
                 let printed = self.ended(true).printed;
-                Ok(Answered { message, printed })
+                Ok(Answered { ptxas, message, printed })
             }
             Err(_) => Err(self.ended(true)),
         }

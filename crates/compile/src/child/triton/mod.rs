@@ -41,11 +41,10 @@ impl<'a> Ready<'a> {
         sandbox: &mut Option<Enforcement>,
     ) -> Self {
         let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists());
-        let assembler = work.ptxas.iter().filter_map(|path| path.parent().map(PathBuf::from));
         let own = work.roots.iter().cloned().chain([work.site_packages.clone()]);
         let access = FileAccess {
             read: READ.iter().map(PathBuf::from).filter(|path| path.exists()).collect(),
-            execute: system.chain(own).chain(assembler).collect(),
+            execute: system.chain(own).collect(),
             write: vec!["/dev/null".into()],
             ..FileAccess::default()
         };
@@ -83,10 +82,12 @@ impl<'a> Ready<'a> {
         match &mut answer {
             TritonAnswer::Built(built) => {
                 built.log = answered.printed;
-                if let Err(outcome) = self.work.ptxas.as_ref().map_or(Ok(()), |ptxas| {
-                    ptxas::assemble(&self.request.job_dir, ptxas, self.work.arch, built)
-                }) {
-                    return outcome;
+                if self.work.machine_code {
+                    let (directory, arch) = (&self.request.job_dir, self.work.arch);
+                    let assembled = ptxas::assemble(directory, &answered.ptxas, arch, built);
+                    if let Err(outcome) = assembled {
+                        return outcome;
+                    }
                 }
                 built.compiler_ms = began.elapsed().as_secs_f64() * 1e3;
             }
