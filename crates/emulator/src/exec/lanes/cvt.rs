@@ -262,6 +262,11 @@ pub(in crate::exec) fn pack(
         });
     }
     let to = if to == Type::F16x2 { Type::F16 } else { Type::Bf16 };
+    if mode == Mode::default() && !sat {
+        let f = if to == Type::F16 { soft::F16 } else { soft::BF16 };
+        let near = |v: u32| u32::from(half::from_f32(f, f32::from_bits(v)));
+        return r.b32(k, i, m, |a, b| near(b) | near(a) << 16);
+    }
     let c = Cvt { to, from: Type::F32, mode, integral: false, satfinite: sat };
     r.b32(k, i, m, |a, b| convert(c, b.into()) as u32 | (convert(c, a.into()) as u32) << 16);
 }

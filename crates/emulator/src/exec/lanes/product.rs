@@ -79,7 +79,7 @@ pub(in crate::exec) fn multiply(
 #[inline(always)]
 fn multiply_inline(r: &mut Regs, k: &Consts, task: &Task<'_>, tiles: &mut Tiles) -> bool {
     let largest = (task.m * task.k).max(task.k * task.n).max(task.m * task.n);
-    if task.n % WIDE != 0 || largest > LARGEST {
+    if !task.n.is_multiple_of(WIDE) || largest > LARGEST {
         return false;
     }
     match task.a.elem {
@@ -314,11 +314,7 @@ fn lanes_of(r: &Regs, k: &Consts, operand: &Operand<'_>, e: usize) -> [u32; 32] 
     let bits = operand.elem.bits();
     let per = (32 / bits) as usize;
     let shift = bits * (e % per) as u32;
-    let mut lanes = *r.s32(k, operand.registers[e / per]);
-    for l in 0..32 {
-        lanes[l] >>= shift;
-    }
-    lanes
+    r.s32(k, operand.registers[e / per]).map(|word| word >> shift)
 }
 
 /// Hands on each element, without others above it, and where it stands.
@@ -327,8 +323,8 @@ fn load(r: &Regs, k: &Consts, operand: &Operand<'_>, mut take: impl FnMut(usize,
     let mask = u32::MAX >> (32 - operand.elem.bits());
     for (e, offset) in operand.spread.elements.iter().enumerate() {
         let lanes = lanes_of(r, k, operand, e);
-        for l in 0..32 {
-            take(usize::from(operand.spread.lanes[l] + offset), lanes[l] & mask);
+        for (lane, v) in operand.spread.lanes.iter().zip(lanes) {
+            take(usize::from(lane + offset), v & mask);
         }
     }
 }

@@ -8,6 +8,8 @@
 //!
 //! Lanes of one warp are not compared: what orders them (`__syncwarp`, shuffles, convergence) is
 //! not recorded. Atomics do not race with each other. Objects in global memory are not tracked.
+//! Warps that write the same bytes do not race with each other, either: Triton's code has values
+//! that several warps computed written by all of them.
 
 use std::collections::HashMap;
 
@@ -16,6 +18,8 @@ use std::collections::HashMap;
 pub(in crate::exec) enum Mode {
     Read,
     Write,
+    /// A write of the bytes that are there already.
+    Again,
     /// An atomic that writes.
     Atomic,
     /// An atomic that only reads.
@@ -130,7 +134,7 @@ impl Races {
         let mut hit = None;
         for last in self.bytes.get_mut(from..from + len as usize)? {
             let atomic = matches!(mode, Mode::Atomic | Mode::AtomicRead);
-            if unordered(last.write) {
+            if unordered(last.write) && mode != Mode::Again {
                 hit = hit.or(Some((last.write.0 - 1, true)));
             }
             if !atomic && unordered(last.atomic) {
@@ -145,10 +149,14 @@ impl Races {
                     last.read = me;
                     continue;
                 }
-                Mode::Write | Mode::Atomic => {}
+                Mode::Write | Mode::Again | Mode::Atomic => {}
             }
             if let Some(r) = [last.read, last.second].into_iter().find(|r| unordered(*r)) {
                 hit = hit.or(Some((r.0 - 1, false)));
+            }
+            if mode == Mode::Again && unordered(last.write) {
+                // The first of them: whoever is to read waits for it, and for all others.
+                continue;
             }
             *(if atomic { &mut last.atomic } else { &mut last.write }) = me;
         }
@@ -199,6 +207,22 @@ mod tests {
         assert_eq!(r.access(0, 4, 0, 0, Mode::Atomic), None);
         r.synchronise(0, 0, Mode::Atomic);
         assert_eq!(r.access(0, 4, 1, 0, Mode::Atomic), Some((0, true)));
+    }
+
+    #[test]
+    fn those_who_write_the_same_do_not_race_with_each_other() {
+        let mut r = Races::new(64, 3);
+        assert_eq!(r.access(0, 4, 0, 0, Mode::Write), None);
+        assert_eq!(r.access(0, 4, 1, 0, Mode::Again), None);
+        assert_eq!(r.access(0, 4, 2, 0, Mode::Write), Some((0, true)));
+        meet(&mut r, 3);
+        assert_eq!(r.access(0, 4, 0, 1, Mode::Again), None);
+        assert_eq!(r.access(0, 4, 1, 0, Mode::Again), None);
+        // But with those who read.
+        assert_eq!(r.access(0, 4, 2, 0, Mode::Read), Some((1, true)));
+        meet(&mut r, 3);
+        assert_eq!(r.access(0, 4, 0, 0, Mode::Read), None);
+        assert_eq!(r.access(0, 4, 1, 0, Mode::Again), Some((0, false)));
     }
 
     #[test]

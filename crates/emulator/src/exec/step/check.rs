@@ -2,6 +2,7 @@
 
 use super::access::Kind;
 use super::at::At;
+use super::memory;
 use crate::check::Finding;
 use crate::exec::state::race::Mode;
 use crate::exec::state::{Cta, FaultKind, LaunchFault, State, Warp, Where, Worker, fault, found};
@@ -211,12 +212,14 @@ pub(super) fn race(
         Kind::Write if !atomic => Mode::Write,
         Kind::Write | Kind::Atomic | Kind::Reduction => Mode::Atomic,
     };
+    let again = if mode == Mode::Write { memory::again(worker, cta, warp, at, a) } else { 0 };
     let Some(mut races) = cta.races.take() else {
         return;
     };
     for lane in (0..32).filter(|l| at.active >> l & 1 == 1) {
         let va = a[lane as usize];
         let copying = cta.copies.in_flight(va, bytes);
+        let mode = if again >> lane & 1 == 1 { Mode::Again } else { mode };
         let raced = races.access(va, bytes, warp.id, lane, mode);
         if let Some(other) = copying {
             let _ =

@@ -151,6 +151,25 @@ fn data<'c>(worker: &Worker<'c>, inst: &'c Inst, access: Access, load: bool) -> 
     }
 }
 
+/// The lanes of a store that write what is in shared memory already.
+pub(super) fn again(worker: &Worker<'_>, cta: &Cta, warp: &Warp, at: &At, a: &[u64; 32]) -> u32 {
+    let inst = &worker.grid.code.insts[at.pc as usize];
+    let Op::St(access) = inst.op else { return 0 };
+    let (w, mut same) = (access.width, at.active);
+    let (regs, k) = (&warp.frames[at.frame].regs, &worker.grid.code.consts);
+    for (n, reg) in data(worker, inst, access, false).iter().enumerate() {
+        let v: [u64; 32] =
+            if access.wide { *regs.s64(k, *reg) } else { regs.s32(k, *reg).map(u64::from) };
+        lanes(same, |l| {
+            let there = shared_get(cta, a[l] + n as u64 * u64::from(w), w);
+            if there != v[l] & u64::MAX >> (64 - 8 * w) {
+                same &= !(1 << l);
+            }
+        });
+    }
+    same
+}
+
 /// Splits the lanes of a generic access by the space that each one points to, and calls `f` for
 /// those of each space.
 pub(super) fn by_space(

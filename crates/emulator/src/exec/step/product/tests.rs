@@ -37,8 +37,8 @@ impl Random {
             // Finite, of any size.
             2 => sign | (self.next() % largest) << man | mantissa,
             // Zeros, and few others.
-            3 if self.next() % 8 != 0 => sign,
-            _ if self.next() % 4 == 0 => sign | mantissa,
+            3 if !self.next().is_multiple_of(8) => sign,
+            _ if self.next().is_multiple_of(4) => sign | mantissa,
             _ => sign | (bias + self.next() % 2) << man,
         }
     }
