@@ -76,6 +76,7 @@ pub(super) struct OnlyKernel {
 pub(super) fn kernel_type_of(path: &Path) -> Option<KernelType> {
     match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
         "cu" | "cuh" => Some(KernelType::Cuda),
+        "py" => Some(KernelType::Triton),
         "ptx" => Some(KernelType::Ptx),
         "cubin" => Some(KernelType::Cubin),
         "fatbin" => Some(KernelType::Fatbin),
