@@ -249,7 +249,7 @@ pub(super) struct CompareArgs {
     /// Contract whose kernel is the reference, or a whole comparison; as for `eval`
     #[arg(value_name = "REFERENCE")]
     pub reference: PathBuf,
-    /// Kernels to compare (.cu, .ptx, .cubin, .fatbin), or contracts whose kernels to compare
+    /// Kernels to compare (.cu, .py, .ptx, .cubin, .fatbin), or contracts whose kernels to compare
     #[arg(value_name = "CUSTOM")]
     pub custom: Vec<PathBuf>,
     /// Kernel in those files that are code; default: named as the reference

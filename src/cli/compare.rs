@@ -14,7 +14,7 @@ use super::{CliError, json, place, report};
 use crate::exit::Exit;
 use warpgauge_client::Reply;
 use warpgauge_config::Config;
-use warpgauge_contract::KernelCode;
+use warpgauge_contract::{KernelCode, KernelType};
 
 /// Fields that an evaluation and a comparison have in common, by the same name.
 const SHARED: [&str; 6] = ["num_trials", "timeout", "work", "measure", "isolation", "requires"];
@@ -78,8 +78,8 @@ fn complete(
         }
         (false, []) => {
             return Err(CliError::Usage(format!(
-                "nothing to compare {} with; name one or more kernels (.cu, .ptx, .cubin, \
-                 .fatbin, or a contract) after it",
+                "nothing to compare {} with; name one or more kernels (.cu, .py, .ptx, \
+                 .cubin, .fatbin, or a contract) after it",
                 args.reference.display()
             )));
         }
@@ -133,6 +133,12 @@ fn candidate(
         Some(kind) => {
             let metadata = reference.get("metadata").and_then(Value::as_object);
             let mut metadata = metadata.cloned().unwrap_or_default();
+            let of_reference = reference.get("kernel_type").and_then(Value::as_str);
+            let is_triton = |name: &str| name == KernelType::Triton.name();
+            if of_reference.is_some_and(is_triton) != (kind == KernelType::Triton) {
+                // Names and options of C++ mean nothing in Python, and the other way round.
+                metadata.clear();
+            }
             metadata.remove("description");
             if let Some(name) = &args.kernel_name {
                 // The reference's instantiations are not this kernel's.

@@ -48,6 +48,14 @@ pub(super) fn run(
 /// The request for a kernel file or for the kernel of a contract.
 fn request(args: &CompileArgs, limit: u64) -> Result<CompileRequest, CliError> {
     let mut kernel = match kernel_type_of(&args.file) {
+        Some(KernelType::Triton) => {
+            return Err(CliError::Usage(format!(
+                "{0}: a Triton kernel is compiled for the types of its arguments and for values of \
+                 its compile-time constants, which its source does not say; name a contract file \
+                 with `kernel_type: triton`, `source_file: {0}` and `io.args`",
+                args.file.display()
+            )));
+        }
         Some(kind) => kernel_file(&args.file, kind)?,
         None => {
             let mut contract = ContractFile::read(&args.file, limit)?;
@@ -76,6 +84,7 @@ pub(super) struct OnlyKernel {
 pub(super) fn kernel_type_of(path: &Path) -> Option<KernelType> {
     match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
         "cu" | "cuh" => Some(KernelType::Cuda),
+        "py" => Some(KernelType::Triton),
         "ptx" => Some(KernelType::Ptx),
         "cubin" => Some(KernelType::Cubin),
         "fatbin" => Some(KernelType::Fatbin),

@@ -77,7 +77,7 @@ impl ApiResponse for ArtifactReply {
             },
             MetaMediaType {
                 content_type: "text/plain",
-                schema: text(None, "`ptx`, `sass`, `log`, in UTF-8."),
+                schema: text(None, "`ptx`, `sass`, `log`, `ttir`, `ttgir`, `llir`, in UTF-8."),
             },
         ];
         found("The artifact.", content)

@@ -167,7 +167,8 @@ impl Jobs {
         caller: Data<&Caller>,
         /// The `job_id` of an earlier answer.
         job_id: Path<String>,
-        /// `ptx`, `sass`, `cubin`, `log`, `ncu-rep` or `nsys-rep`.
+        /// `ptx`, `sass`, `cubin`, `log`, `ttir`, `ttgir`, `llir` (of Triton kernels), `ncu-rep` or
+        /// `nsys-rep`.
         name: Path<String>,
         /// Whose: in a comparison `reference` or a candidate's name. Default: the job's kernel, or
         /// the first candidate.

@@ -8,6 +8,7 @@ mod compile;
 mod content;
 mod error;
 pub mod expr;
+mod languages;
 mod limits;
 mod parse;
 mod resolve;

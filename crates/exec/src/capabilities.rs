@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::local::LocalExecutor;
 use warpgauge_compile::toolchain::Toolchain;
+use warpgauge_contract::KernelType;
 use warpgauge_model::{Capabilities, DeviceInfo, DeviceKind};
 use warpgauge_report::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
 use warpgauge_tools::counters::{self, CounterAccess};
@@ -34,10 +35,16 @@ impl LocalExecutor {
         let found = self.tools.found(false).await;
         let usable = |name: &ToolName| found.get(*name).is_some_and(|tool| tool.problem.is_none());
         let tools = ToolName::ALL.into_iter().filter(usable);
+        let triton = KernelType::Triton.name().to_owned();
+        let (languages, no_languages) = match self.compiler.toolchain().triton() {
+            Ok(_) => ([triton].into(), [].into()),
+            Err(no) => ([].into(), [(triton, format!("{}; {}", no.reason, no.remedy))].into()),
+        };
         Capabilities {
             devices: self.fleet.devices().iter().map(|status| status.info.offer()).collect(),
             tools: tools.map(|name| name.program().to_owned()).collect(),
-            languages: self.compiler.toolchain().triton.iter().map(|_| "triton".into()).collect(),
+            languages,
+            no_languages,
         }
     }
 }

@@ -71,7 +71,9 @@ impl LocalExecutor {
             return Ok(CodeLanguage::Sass);
         }
         let has_ptx = |(code, artifact): &(&KernelCode, &Artifact)| {
-            artifact.format == ImageFormat::Ptx || code.kernel_type == KernelType::Cuda
+            artifact.format == ImageFormat::Ptx
+                || code.kernel_type == KernelType::Cuda
+                || ptx_of(artifact).is_some()
         };
         if sides.iter().all(has_ptx) {
             return Ok(CodeLanguage::Ptx);
@@ -98,6 +100,9 @@ impl LocalExecutor {
             (CodeLanguage::Ptx, ImageFormat::Ptx) => {
                 Ok(listed(String::from_utf8_lossy(&artifact.image).into(), artifact))
             }
+            (CodeLanguage::Ptx, _) if ptx_of(artifact).is_some() => {
+                Ok(listed(ptx_of(artifact).unwrap_or_default().into(), artifact))
+            }
             (CodeLanguage::Ptx, _) => {
                 let code = KernelCode { io: None, ..code.clone() };
                 let target = Target { emulated: true, ..target };
@@ -108,4 +113,10 @@ impl LocalExecutor {
             }
         }
     }
+}
+
+/// The PTX that machine code was made of, where its compiler left it.
+fn ptx_of(artifact: &Artifact) -> Option<&str> {
+    let found = artifact.stages.iter().find(|(language, _)| language == "ptx");
+    found.map(|(_, text)| text.as_str())
 }

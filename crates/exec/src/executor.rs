@@ -160,4 +160,6 @@ pub struct BuiltCode {
     pub image: Arc<[u8]>,
     /// Its format.
     pub format: ImageFormat,
+    /// What the source became on its way there, by language.
+    pub stages: Vec<(String, String)>,
 }

@@ -148,8 +148,11 @@ impl Executor for LocalExecutor {
         async move {
             let options = CompileOptions { lineinfo: kernel.lineinfo, ..CompileOptions::default() };
             let compiled = self.compiler.compile(&kernel.code, &kernel.target, options).await;
-            let built = compiled
-                .map(|artifact| BuiltCode { image: artifact.image, format: artifact.format });
+            let built = compiled.map(|artifact| BuiltCode {
+                image: artifact.image,
+                format: artifact.format,
+                stages: artifact.stages,
+            });
             explained(built)
         }
         .boxed()

@@ -81,9 +81,8 @@ impl Sides {
     /// The baseline's kernel, with everything else of the candidate's contract.
     pub fn baseline_as_candidate(&self) -> EvaluateRequest {
         let mut kernel = self.baseline.kernel.clone();
-        kernel.io.clone_from(&self.candidate.kernel.io);
-        if let (Some(io), Some(own)) = (&mut kernel.io, &self.baseline.kernel.io) {
-            io.launch.clone_from(&own.launch);
+        if let Some(io) = &self.candidate.kernel.io {
+            kernel = kernel.as_reference(io, self.candidate.kernel.kernel_type);
         }
         EvaluateRequest { kernel, ..self.candidate.clone() }
     }

@@ -1,4 +1,6 @@
-//! PTX as NVRTC and nvcc write it.
+//! PTX as NVRTC, nvcc and Triton write it.
+
+use std::collections::HashSet;
 
 use super::{Instructions, MAX_INSTRUCTIONS, squeezed};
 
@@ -8,19 +10,22 @@ const SAYS_NOTHING: [&str; 4] = [".loc", ".file", ".pragma", ".section"];
 /// The instructions of a kernel: what stands between its braces.
 pub(super) fn instructions(listing: &str, symbol: &str) -> Option<Instructions> {
     let body = body(listing, symbol)?;
+    let jumped_to = jumped_to(body);
     let (mut lines, mut cut) = (Vec::new(), false);
     for line in body.lines() {
         let line = squeezed(line.split("//").next().unwrap_or_default());
         let line = line.trim_end_matches(';');
         let silent = line.is_empty() || SAYS_NOTHING.iter().any(|word| line.starts_with(word));
-        if silent {
+        // Labels of line information are nobody's target.
+        let label = line.strip_suffix(':').filter(|label| label.starts_with('$'));
+        if silent || label.is_some_and(|label| !jumped_to.contains(label)) {
             continue;
         }
         if lines.len() == MAX_INSTRUCTIONS {
             cut = true;
             break;
         }
-        lines.push(labels_of_the_function(&line.replace(symbol, "kernel")));
+        lines.push(labels_of_the_function(&without_name(line, symbol)));
     }
     Some(Instructions { lines, cut })
 }
@@ -50,6 +55,38 @@ fn body<'a>(listing: &'a str, symbol: &str) -> Option<&'a str> {
         }
         return None;
     }
+}
+
+/// Labels that some instruction names.
+fn jumped_to(body: &str) -> HashSet<&str> {
+    let code = body.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let instructions = code.filter(|line| !line.trim_end().ends_with(':'));
+    let words = instructions.flat_map(|line| line.split(|c: char| !is_of_a_name(c)));
+    words.filter(|word| word.starts_with('$')).collect()
+}
+
+fn is_of_a_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%')
+}
+
+/// The kernel's name and those of its parameters; a kernel may be called like an instruction.
+fn without_name(line: &str, symbol: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find(symbol).filter(|_| !symbol.is_empty()) {
+        let (before, after) = (&rest[..at], &rest[at + symbol.len()..]);
+        let starts = before.ends_with(|c: char| !is_of_a_name(c) && c != '.');
+        let ends = !after.starts_with(|c: char| is_of_a_name(c) || c == '.');
+        out.push_str(before);
+        out.push_str(if starts && (ends || after.starts_with("_param_")) {
+            "kernel"
+        } else {
+            symbol
+        });
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 /// `$L__BB3_7` is the label 7 of the fourth function: the function's number says nothing.

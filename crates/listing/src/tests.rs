@@ -117,6 +117,35 @@ fn names_places_and_padding_are_left_out() {
     );
 }
 
+/// Triton names kernels after Python functions, and marks lines with labels.
+#[test]
+fn a_kernel_may_be_called_like_an_instruction() {
+    let ptx = "
+.visible .entry add(
+\t.param .u64 add_param_0
+)
+{
+$L__func_begin0:
+\tld.param.b64 \t%rd7, [add_param_0+4];
+$L__tmp0:
+\tadd.s64 \t%rd1, %rd7, add;
+$L__BB0_1:
+\t@%p1 bra \t$L__BB0_1;
+\tret;
+$L__tmp1:
+$L__func_end0:
+}";
+    let read = instructions(ptx, CodeLanguage::Ptx, "add").unwrap().lines;
+    let expected = [
+        "ld.param.b64 %rd7, [kernel_param_0+4]",
+        "add.s64 %rd1, %rd7, kernel",
+        "$L_1:",
+        "@%p1 bra $L_1",
+        "ret",
+    ];
+    assert_eq!(read, expected);
+}
+
 #[test]
 fn hidden_kernels_are_not_shown() {
     let shown = without_kernels(NVDISASM, |symbol| symbol.contains("__warpgauge_signature"));

@@ -20,7 +20,7 @@ pub enum Severity {
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
-    /// File as the compiler named it; the submitted source is `kernel.cu`.
+    /// File as the compiler named it; the submitted source is `kernel.cu`, or `kernel.py`.
     #[schemars(extend("nullable" = true))]
     pub file: Option<String>,
     /// Line, from 1.

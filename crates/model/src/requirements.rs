@@ -1,6 +1,6 @@
 //! What an order requires of whoever carries it out, and what an executor has.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,9 @@ pub struct Capabilities {
     pub tools: BTreeSet<String>,
     /// Languages beyond the [common ones](COMMON_LANGUAGES).
     pub languages: BTreeSet<String>,
+    /// Of languages that are not there: why not, and what would help.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub no_languages: BTreeMap<String, String>,
 }
 
 /// A device, as far as orders can require it.
@@ -134,6 +137,10 @@ impl Capabilities {
             [("tool", &order.tools, &self.tools), ("language", &order.languages, &self.languages)]
         {
             if let Some(missing) = wanted.difference(there).next() {
+                let why = self.no_languages.get(missing).filter(|_| what == "language");
+                if let Some(why) = why {
+                    return Err(format!("{what} `{missing}` is not there: {why}"));
+                }
                 let there = there.iter().map(String::as_str).collect::<Vec<_>>();
                 let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
                 return Err(format!("{what} `{missing}` is not there; there is: {there}"));
@@ -197,6 +204,7 @@ mod tests {
             devices: vec![gpu("NVIDIA H200", (9, 0)), gpu("NVIDIA L4", (8, 9))],
             tools: ["ncu".to_owned()].into(),
             languages: BTreeSet::new(),
+            no_languages: BTreeMap::new(),
         }
     }
 
@@ -224,6 +232,9 @@ mod tests {
         assert!(why.contains("`B200`") && why.contains("NVIDIA L4 (sm_89)"), "{why}");
         let triton = Requirements { languages: ["triton".to_owned()].into(), ..wants("{}") };
         assert!(host().meet(&triton).unwrap_err().contains("`triton`"));
+        let no_languages = [("triton".to_owned(), "none; get one".to_owned())].into();
+        let told = Capabilities { no_languages, ..host() }.meet(&triton).unwrap_err();
+        assert_eq!(told, "language `triton` is not there: none; get one");
         assert!(Capabilities::default().meet(&wants("{}")).unwrap_err().contains("none"));
     }
 

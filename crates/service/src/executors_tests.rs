@@ -75,8 +75,7 @@ impl Executor for Scripted {
 
     fn capabilities(&self) -> BoxFuture<'_, Capabilities> {
         let devices = self.devices().iter().map(DeviceInfo::offer).collect();
-        let capabilities =
-            Capabilities { devices, tools: BTreeSet::new(), languages: BTreeSet::new() };
+        let capabilities = Capabilities { devices, ..Capabilities::default() };
         async { capabilities }.boxed()
     }
 

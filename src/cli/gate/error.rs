@@ -62,7 +62,7 @@ pub enum GateError {
     },
     /// A kernel file whose kind its name does not tell.
     #[error(
-        "case `{case}`: {}: expected a kernel (.cu, .ptx, .cubin, .fatbin)", path.display()
+        "case `{case}`: {}: expected a kernel (.cu, .py, .ptx, .cubin, .fatbin)", path.display()
     )]
     NoKernel {
         /// The case.

@@ -183,7 +183,7 @@ fn names_tell_candidates_apart() {
 fn mistakes_of_the_reference_are_told_once_and_at_its_place() {
     let empty = errors(&changed("/ref_kernel/source_code", json!(" ")));
     assert_eq!(empty, [("ref_kernel.source_code".to_owned(), FailureCode::MissingCode)]);
-    let python = errors(&changed("/ref_kernel/kernel_type", json!("triton")));
+    let python = errors(&changed("/ref_kernel/kernel_type", json!("torch")));
     assert_eq!(python, [("ref_kernel.kernel_type".to_owned(), FailureCode::UnsupportedKernelType)]);
     let mut without = verbatim();
     without["ref_kernel"].as_object_mut().expect("an object").remove("io");

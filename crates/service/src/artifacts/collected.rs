@@ -127,10 +127,15 @@ mod tests {
     #[test]
     fn kernels_come_back_from_the_store() {
         let mut one = kernel("kernel", "source");
-        one.built = Some(BuiltImage { image: Arc::from([1, 2, 255]), format: ImageFormat::Ptx });
+        one.built = Some(BuiltImage {
+            image: Arc::from([1, 2, 255]),
+            format: ImageFormat::Ptx,
+            stages: vec![("ttir".to_owned(), "module".to_owned())],
+        });
         let again = unpack(&pack(&[Arc::new(one)]).unwrap()).unwrap();
         let built = again[0].built.as_ref().unwrap();
         assert_eq!((&built.image[..], built.format), (&[1_u8, 2, 255][..], ImageFormat::Ptx));
+        assert_eq!((built.stage("ttir"), built.stage("llir")), (Some("module"), None));
         assert_eq!(again[0].name, "kernel");
         assert!(unpack(&[7]).unwrap_err().contains("format 7"));
         assert!(unpack(&[]).is_err());

@@ -20,6 +20,9 @@ const PTX_WAS_SUBMITTED: &str =
 const CODE_WAS_SUBMITTED: &str = "the kernel was submitted as machine code: there is no PTX of it";
 const FATBIN_WAS_SUBMITTED: &str =
     "the kernel was submitted as a fatbin, which the driver chose from";
+const NO_STAGES: &str = "only kernels of the type `triton` go through this language";
+const OTHER_ARCHITECTURE: &str = "an option of the compiler names another architecture than the \
+                                  device's: the driver makes the machine code, and keeps it";
 const NOT_COMPILED: &str = "the kernel did not compile; `log` says why";
 const EMULATED: &str = "made for the architecture that the emulated device stands for; the \
                         emulator itself executed the PTX";
@@ -30,6 +33,8 @@ enum Way<'a> {
     Kept(&'a [u8]),
     /// The compiler makes it for that target.
     Compile(Target),
+    /// The compiler makes it once more, on its way to what ran.
+    Stage(Target),
     /// It is listed, out of an image that is there or that the compiler makes.
     List(Option<&'a BuiltImage>, Target),
 }
@@ -78,13 +83,25 @@ impl Shared {
             Way::Kept(bytes) => Bytes::copy_from_slice(bytes),
             Way::Compile(target) => {
                 let artifact = self.compiled_again(chosen, target, kind, job_id).await?;
+                if kind == ArtifactKind::Cubin && artifact.format == ImageFormat::Ptx {
+                    return Err(absent(kind, job_id, OTHER_ARCHITECTURE));
+                }
                 Bytes::copy_from_slice(&artifact.image)
+            }
+            Way::Stage(target) => {
+                let made = self.compiled_again(chosen, target, kind, job_id).await?;
+                let found = made.stages.into_iter().find(|(name, _)| name == kind.name());
+                let too_long = || absent(kind, job_id, "the text is too long to be kept");
+                Bytes::from(found.ok_or_else(too_long)?.1)
             }
             Way::List(built, target) => {
                 let text = match built {
                     Some(built) => self.listing_of(&built.image, built.format, job_id).await?,
                     None => {
                         let made = self.compiled_again(chosen, target, kind, job_id).await?;
+                        if made.format == ImageFormat::Ptx {
+                            return Err(absent(kind, job_id, OTHER_ARCHITECTURE));
+                        }
                         self.listing_of(&made.image, made.format, job_id).await?
                     }
                 };
@@ -127,6 +144,7 @@ impl Shared {
                 None => (Err(no_file(kind).to_owned()), None),
             },
             Ok(Way::Kept(bytes)) => (Ok(Some(bytes.len() as u64)), None),
+            Ok(Way::Stage(_)) => (Ok(None), None),
             Ok(Way::Compile(target)) => (Ok(None), on_demand(kernel, target)),
             Ok(Way::List(built, target)) => {
                 let format = built.map_or(ImageFormat::Cubin, |built| built.format);
@@ -233,20 +251,41 @@ fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'static str>
         return Ok(Way::Kept(kernel.log.as_bytes()));
     }
     let built = kernel.built.as_ref().ok_or(NOT_COMPILED)?;
-    let from_source = kernel.code.kernel_type == KernelType::Cuda;
+    let is_triton = kernel.code.kernel_type == KernelType::Triton;
+    let from_source = is_triton || kernel.code.kernel_type == KernelType::Cuda;
     match (kind, built.format) {
+        (ArtifactKind::Ttir | ArtifactKind::Ttgir | ArtifactKind::Llir, _) if !is_triton => {
+            Err(NO_STAGES)
+        }
         (ArtifactKind::Ptx, ImageFormat::Ptx) | (ArtifactKind::Cubin, ImageFormat::Cubin) => {
             Ok(Way::Kept(&built.image))
         }
+        (ArtifactKind::Ttir | ArtifactKind::Ttgir | ArtifactKind::Llir, _) => {
+            Ok(stage(kernel, built, kind))
+        }
+        (ArtifactKind::Ptx, _) if is_triton => Ok(stage(kernel, built, kind)),
         (ArtifactKind::Ptx, _) if from_source => Ok(Way::Compile(other)),
         (ArtifactKind::Ptx, _) => Err(CODE_WAS_SUBMITTED),
         (ArtifactKind::Sass, ImageFormat::Cubin | ImageFormat::Fatbin) => {
             Ok(Way::List(Some(built), kernel.target))
         }
+        (ArtifactKind::Sass | ArtifactKind::Cubin, ImageFormat::Ptx)
+            if is_triton && !kernel.target.emulated =>
+        {
+            Err(OTHER_ARCHITECTURE)
+        }
         (ArtifactKind::Sass, ImageFormat::Ptx) if from_source => Ok(Way::List(None, other)),
         (ArtifactKind::Cubin, ImageFormat::Ptx) if from_source => Ok(Way::Compile(other)),
         (ArtifactKind::Cubin, ImageFormat::Fatbin) => Err(FATBIN_WAS_SUBMITTED),
         _ => Err(PTX_WAS_SUBMITTED),
+    }
+}
+
+/// A text of a Triton kernel on its way to what ran.
+fn stage<'a>(kernel: &KeptKernel, built: &'a BuiltImage, kind: ArtifactKind) -> Way<'a> {
+    match built.stage(kind.name()) {
+        Some(text) => Way::Kept(text.as_bytes()),
+        None => Way::Stage(kernel.target),
     }
 }
 

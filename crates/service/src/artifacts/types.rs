@@ -7,6 +7,12 @@ use serde::{Deserialize, Serialize};
 /// A kind of artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArtifactKind {
+    /// Triton's own language, as its compiler understood the source.
+    Ttir,
+    /// That, laid out over the threads of a block.
+    Ttgir,
+    /// LLVM's language, out of which PTX is made.
+    Llir,
     /// What the compiler made of the source for the assembler.
     Ptx,
     /// The machine code as text.
@@ -23,12 +29,24 @@ pub enum ArtifactKind {
 
 impl ArtifactKind {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Ptx, Self::Sass, Self::Cubin, Self::Log, Self::NcuRep, Self::NsysRep];
+    pub const ALL: [Self; 9] = [
+        Self::Ptx,
+        Self::Sass,
+        Self::Cubin,
+        Self::Log,
+        Self::Ttir,
+        Self::Ttgir,
+        Self::Llir,
+        Self::NcuRep,
+        Self::NsysRep,
+    ];
 
     /// As paths name it.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Ttir => "ttir",
+            Self::Ttgir => "ttgir",
+            Self::Llir => "llir",
             Self::Ptx => "ptx",
             Self::Sass => "sass",
             Self::Cubin => "cubin",
@@ -46,7 +64,9 @@ impl ArtifactKind {
     /// Media type of its content.
     pub fn media_type(self) -> &'static str {
         match self {
-            Self::Ptx | Self::Sass | Self::Log => "text/plain; charset=utf-8",
+            Self::Ttir | Self::Ttgir | Self::Llir | Self::Ptx | Self::Sass | Self::Log => {
+                "text/plain; charset=utf-8"
+            }
             Self::Cubin | Self::NcuRep | Self::NsysRep => "application/octet-stream",
         }
     }
@@ -64,7 +84,7 @@ pub struct ArtifactList {
 /// One artifact, or why there is none.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ArtifactView {
-    /// `ptx`, `sass`, `cubin`, `log`, `ncu-rep` or `nsys-rep`.
+    /// `ptx`, `sass`, `cubin`, `log`, `ttir`, `ttgir`, `llir`, `ncu-rep` or `nsys-rep`.
     pub name: String,
     /// Whose it is: `kernel`, or in a comparison `reference` or a candidate's name.
     pub kernel: String,

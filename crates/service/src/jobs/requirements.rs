@@ -7,6 +7,7 @@ use super::super::error::{Problem, ServiceError, chain};
 use super::super::shared::Shared;
 use super::super::submission::JobRequest;
 use super::accept::refused;
+use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{Capabilities, FailureCode, Requirements};
 
 /// What this process takes from the store.
@@ -51,10 +52,12 @@ impl JobRequest {
     /// # Errors
     /// Its parts require different things of the one device that they share.
     pub(crate) fn requirements(&self) -> Result<Requirements, ServiceError> {
-        Ok(match self {
-            Self::Evaluate(request) | Self::Execute(request) => request.requires.clone(),
-            Self::Compare(request) => request.requires.clone(),
-            Self::Sweep(request) => request.requires.clone(),
+        let (mut requires, languages) = match self {
+            Self::Evaluate(request) | Self::Execute(request) => {
+                (request.requires.clone(), request.languages())
+            }
+            Self::Compare(request) => (request.requires.clone(), request.languages()),
+            Self::Sweep(request) => (request.requires.clone(), request.languages()),
             Self::Gate(request) => {
                 let all = request.cases.iter().map(|case| &case.contract.requires);
                 let all: BTreeSet<&Requirements> = all.collect();
@@ -69,9 +72,13 @@ impl JobRequest {
                             .to_owned(),
                     }]));
                 }
-                first
+                let baselines = request.cases.iter().filter_map(|case| case.baseline.as_ref());
+                let sides = request.cases.iter().map(|case| &case.contract).chain(baselines);
+                (first, sides.flat_map(EvaluateRequest::languages).collect())
             }
-        })
+        };
+        requires.languages.extend(languages);
+        Ok(requires)
     }
 }
 
