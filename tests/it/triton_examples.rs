@@ -56,6 +56,15 @@ def vector_add(x_ptr, y_ptr, output_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 fn the_reference_systems_request_runs_unchanged() {
     needs!("Triton", has_triton());
     let server = Server::start();
+    let mut new = reference_request();
+    let source = new["kernel"]["source_code"].as_str().unwrap();
+    // New to a cache that outlives this test.
+    new["kernel"]["source_code"] = format!("{source}# {}\n", uuid::Uuid::new_v4()).into();
+    new["num_trials"] = json!(3);
+    let first = server.evaluate(&new);
+    assert_eq!(first["compile"]["cache_hit"], false, "{first}");
+    assert!(first["timings"]["compile"].as_f64() > Some(10.0), "{}", first["timings"]);
+    assert_eq!(server.evaluate(&new)["compile"]["cache_hit"], true);
     let report = server.evaluate(&reference_request());
     let result = &report["kernel_exec_result"];
     assert_eq!(result["compiled"], true, "{report}");

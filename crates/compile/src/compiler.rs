@@ -18,7 +18,7 @@ use super::passthrough::Passthrough;
 use super::protocol::TritonWork;
 use super::refused::Refused;
 use super::toolchain::Toolchain;
-use super::triton::{Choices, TritonJob};
+use super::triton::{Choices, TritonJob, Tunable, Untold};
 use warpgauge_contract::{KernelCode, KernelType};
 use warpgauge_model::{ImageFormat, Target};
 use warpgauge_process::sandbox::{self, Enforcement};
@@ -86,6 +86,7 @@ pub struct Compiler {
     flights: Mutex<HashMap<FlightKey, Arc<Flight>>>,
     refused: Refused,
     choices: Choices,
+    untold: Untold,
     counters: Counters,
     listings: Listings,
     sandbox: OnceLock<Enforcement>,
@@ -175,6 +176,7 @@ impl Compiler {
             flights: Mutex::default(),
             refused: Refused::default(),
             choices: Choices::default(),
+            untold: Untold::default(),
             counters: Counters::default(),
             listings: Listings::default(),
             sandbox: OnceLock::new(),
@@ -200,6 +202,10 @@ impl Compiler {
         let started = Instant::now();
         add(&self.counters.requests);
         let result = self.compile_or_find(kernel, target, options).await;
+        let result = result.map(|(artifact, origin)| {
+            let untold = origin == Origin::Memory && self.untold.take(&artifact.key);
+            (artifact, if untold { Origin::Compiled } else { origin })
+        });
         let (artifact, origin) = result.inspect_err(|_| {
             add(&self.counters.failed);
             telemetry().compiled(CacheResult::Failed, started.elapsed());
@@ -324,6 +330,26 @@ impl Compiler {
     fn board(&self, key: &FlightKey) -> Arc<Flight> {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(flights.entry(key.clone()).or_default())
+    }
+
+    /// What there is to choose from, of a kernel that has several configurations.
+    ///
+    /// Any other kernel is compiled, or found, and whoever asks for it next is told what that took: they
+    /// get what was made for them. What is wrong with it they are told too.
+    pub async fn choices(
+        &self,
+        kernel: &KernelCode,
+        target: &Target,
+        options: CompileOptions,
+    ) -> Option<Box<Tunable>> {
+        match self.compile_or_find(kernel, target, options).await {
+            Err(CompileError::Tunable(tunable)) => Some(tunable),
+            Ok((artifact, Origin::Compiled)) => {
+                self.untold.put(&artifact.key);
+                None
+            }
+            _ => None,
+        }
     }
 
     /// Keeps so many children that have imported Triton and wait for a kernel for these devices: none where

@@ -61,7 +61,10 @@ impl LocalExecutor {
         let tunings = self.tune_all(job, &mut request, &device).await?;
         let candidates = request.named_candidates();
         job.stage(JobStage::Compiling);
-        let built = self.build_all(&request, &candidates, &device).await?;
+        let mut built = self.build_all(&request, &candidates, &device).await?;
+        for (built, earlier) in built.iter_mut().zip(&tunings.compiled_ms) {
+            built.compile_ms += earlier;
+        }
         if let [Built { compiled: CompileOutcome::Failed(failure), compile_ms }] = &built[..] {
             let reference = request.evaluation_of(&request.ref_kernel);
             let timings =

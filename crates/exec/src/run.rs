@@ -96,10 +96,14 @@ impl LocalExecutor {
             request.profile.get_or_insert_default();
         }
         let device = self.device_for(&request.requires)?;
+        let mut compiling = Instant::now();
         let tuning = self.tuned(job, &mut request, &device).await?;
+        if tuning.is_some() {
+            // What the choice took is told with it.
+            compiling = Instant::now();
+        }
 
         job.stage(JobStage::Compiling);
-        let compiling = Instant::now();
         let compiled = prepare::compile(&self.compiler, &request, &device.target).await?;
         let mut timings = Timings { compile: ms(compiling), ..Timings::default() };
         job.keep(kept("kernel", &request, &device, &compiled));

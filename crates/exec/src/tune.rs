@@ -16,7 +16,7 @@ use super::local::LocalExecutor;
 use super::progress::ActiveOrder;
 use super::run::{ms, need};
 use candidates::{Contender, MAX_CONFIGURATIONS};
-use warpgauge_compile::{CompileError, CompileOptions, Tunable};
+use warpgauge_compile::{CompileOptions, Tunable};
 use warpgauge_contract::{EvaluateRequest, KernelCode, KernelType, Role};
 use warpgauge_measure::rank_counted;
 use warpgauge_model::{DeviceInfo, DeviceKind, FailureCode, JobStage};
@@ -48,8 +48,8 @@ impl LocalExecutor {
         job.stage(JobStage::Compiling);
         let timeout = super::prepare::time_for(request.timeout);
         let options = CompileOptions { timeout, ..CompileOptions::default() };
-        let compiled = self.compiler.compile(&request.kernel, &device.target, options).await;
-        let Err(CompileError::Tunable(tunable)) = compiled else { return Ok(None) };
+        let choices = self.compiler.choices(&request.kernel, &device.target, options).await;
+        let Some(tunable) = choices else { return Ok(None) };
         let key = winners::key(request, device);
         if let Some(mut report) = self.winners.get(&key, &tunable) {
             choose(&mut request.kernel, report.chosen);

@@ -38,3 +38,25 @@ impl Choices {
         }
     }
 }
+
+/// Content addresses of what was compiled to see whether there is a choice, and whose compilation nobody
+/// was told of yet; the latest last.
+#[derive(Default)]
+pub(crate) struct Untold(Mutex<VecDeque<String>>);
+
+impl Untold {
+    pub(crate) fn put(&self, key: &str) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push_back(key.to_owned());
+        while kept.len() > MAX_KEPT {
+            kept.pop_front();
+        }
+    }
+
+    /// Whether it was there; it is no more.
+    pub(crate) fn take(&self, key: &str) -> bool {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.iter().position(|known| known == key);
+        at.and_then(|at| kept.remove(at)).is_some()
+    }
+}

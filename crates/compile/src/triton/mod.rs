@@ -14,6 +14,6 @@ mod spares;
 
 pub use answer::{Configuration, Tunable};
 pub(crate) use answer::{TritonAnswer, TritonBuilt};
-pub(crate) use choices::Choices;
+pub(crate) use choices::{Choices, Untold};
 pub(crate) use job::TritonJob;
 pub(crate) use spares::Spares;
