@@ -43,5 +43,6 @@ mod sweep;
 mod terminal;
 mod tls;
 mod traced;
+mod triton;
 mod waits;
 mod webhooks;

@@ -1,6 +1,5 @@
 //! What becomes of orders whose executor has nothing, does not have what it said, or goes away.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
