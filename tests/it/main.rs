@@ -44,6 +44,7 @@ mod sweep;
 mod terminal;
 mod tls;
 mod traced;
+mod triton;
 mod triton_examples;
 mod triton_hostile;
 mod waits;

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::views::serves;
-use warpgauge_model::DeviceKind;
+use warpgauge_contract::KernelType;
+use warpgauge_model::{COMMON_LANGUAGES, DeviceKind};
 use warpgauge_report::{Capability, SourceCapability, ToolReport, Tooling};
 use warpgauge_service::{DeviceView, ServiceStatus};
 
@@ -72,8 +73,11 @@ pub struct DeviceCapabilities {
 impl Capabilities {
     /// What the service tells of itself and of its tools.
     pub fn new(status: &ServiceStatus, tooling: &Tooling) -> Self {
+        let triton = KernelType::Triton.name();
+        let has_triton = tooling.tools.iter().any(|tool| tool.name == triton && tool.available);
+        let languages = COMMON_LANGUAGES.into_iter().chain(has_triton.then_some(triton));
         Self {
-            kernel_types: ["cuda", "ptx", "cubin", "fatbin"].map(str::to_owned).into(),
+            kernel_types: languages.map(str::to_owned).collect(),
             compile: CompileCapability {
                 available: !status.compilers.is_empty(),
                 compilers: status.compilers.clone(),

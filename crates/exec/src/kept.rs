@@ -139,7 +139,8 @@ mod tests {
         let io = json!({
             "args": [
                 {"name": "x", "type": "tensor", "role": "input",
-                 "tensor_spec": {"shape": [2, 3], "dtype": "float16", "data": [[1, 2, 3], [4, 5, 6]]}},
+                 "tensor_spec": {"shape": [2, 3], "dtype": "float16",
+                     "data": {"data_b64": "AQIDBAUGBwgJCgsM"}}},
                 {"name": "y", "type": "tensor", "role": "output",
                  "tensor_spec": {"shape": [6], "dtype": "float32", "init": {"kind": "randn"}}},
                 {"name": "n", "type": "int", "value": 6},

@@ -72,8 +72,7 @@ pub(super) async fn compile(
     target: &Target,
 ) -> Result<CompileOutcome, ExecError> {
     let timeout = time_for(request.timeout);
-    let options =
-        CompileOptions { lineinfo: wants_lines(request), timeout, ..CompileOptions::default() };
+    let options = CompileOptions { lineinfo: wants_lines(request), timeout };
     let references = distinct_references(request);
     let candidate = compiler.compile(&request.kernel, target, options);
     let others = futures_util::future::try_join_all(references.into_iter().map(

@@ -1,0 +1,144 @@
+//! The command line with kernels in Python.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::{ADD, CUDA, available, bare, cuda, run, triton};
+use crate::server::{Server, data_directory};
+
+/// A contract file whose code stands in another file.
+fn contract(kernel: &Value, source: &str) -> Value {
+    let mut kernel = kernel.clone();
+    kernel.as_object_mut().unwrap().remove("source_code");
+    kernel["source_file"] = json!(source);
+    json!({"kernel": kernel, "num_trials": 2})
+}
+
+/// A folder with the kernels and their contracts.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("kernel.py", ADD);
+    write("mine.py", &ADD.replace("x + y", "y + x"));
+    write("add.cu", CUDA);
+    let mut checked = contract(&triton(ADD), "kernel.py");
+    let mut reference = bare(cuda());
+    reference.as_object_mut().unwrap().remove("source_code");
+    reference["source_file"] = json!("add.cu");
+    checked["expected"] = json!({"out": {"kernel": reference}});
+    write("triton.json", &checked.to_string());
+    write("cuda.json", &contract(&cuda(), "add.cu").to_string());
+    write("candidate.json", &contract(&bare(triton(ADD)), "kernel.py").to_string());
+    let mut sweep = checked;
+    sweep["axes"] = json!({"block": [128, 256, 512], "warps": [1, 4]});
+    sweep["kernel"]["io"]["args"][4]["value"] = json!("$block");
+    sweep["kernel"]["io"]["launch"]["num_warps"] = json!("$warps");
+    write("sweep.json", &sweep.to_string());
+    write(
+        "suite.yaml",
+        "version: 1\ncases:\n  - {name: own, contract: triton.json}\n  \
+        - {name: source, contract: triton.json, source: mine.py}\n",
+    );
+    folder
+}
+
+#[track_caller]
+fn succeeds(folder: &Path, words: &[&str]) -> String {
+    let data = data_directory();
+    let (code, out, error) = run(data.path(), folder, words);
+    assert_eq!(code, 0, "{words:?}: {out}\n{error}");
+    out
+}
+
+#[test]
+fn contracts_name_files_in_python() {
+    needs!("Triton", available());
+    let folder = folder();
+    let out = succeeds(folder.path(), &["eval", "triton.json"]);
+    assert!(out.contains("CORRECT  add"), "{out}");
+    let out =
+        succeeds(folder.path(), &["compile", "triton.json", "--arch", "compute_80", "-o", "k.ptx"]);
+    assert!(out.contains("COMPILED"), "{out}");
+    let ptx = std::fs::read_to_string(folder.path().join("k.ptx")).unwrap();
+    assert!(ptx.contains(".target sm_80") && ptx.contains(".entry add("), "{ptx}");
+}
+
+/// It has no arguments, for whose types it would be compiled.
+#[test]
+fn a_file_in_python_alone_is_not_compiled_and_it_is_said_what_is_missing() {
+    let (folder, data) = (folder(), data_directory());
+    let (code, _, error) = run(data.path(), folder.path(), &["compile", "kernel.py"]);
+    assert_eq!(code, 2, "{error}");
+    assert!(error.contains("source_file: kernel.py") && error.contains("`io.args`"), "{error}");
+}
+
+#[test]
+fn files_in_python_are_compared() {
+    needs!("Triton", available());
+    let folder = folder();
+    for words in [
+        ["compare", "triton.json", "mine.py", "--json"],
+        ["compare", "cuda.json", "candidate.json", "--json"],
+    ] {
+        let report: Value = serde_json::from_str(&succeeds(folder.path(), &words)).unwrap();
+        let evaluation = &report["candidates"][0]["evaluation"];
+        assert_eq!(evaluation["kernel_exec_result"]["correctness"], true, "{report}");
+    }
+    let data = data_directory();
+    let (_, out, _) = run(data.path(), folder.path(), &["compare", "cuda.json", "kernel.py"]);
+    assert!(out.contains("constants BLOCK"), "{out}");
+}
+
+#[test]
+fn constants_and_warps_are_swept() {
+    needs!("Triton", available());
+    let folder = folder();
+    let sweep = succeeds(folder.path(), &["sweep", "sweep.json", "--json"]);
+    let sweep: Value = serde_json::from_str(&sweep).unwrap();
+    let points = sweep["points"].as_array().unwrap();
+    assert_eq!(points.len(), 6, "{sweep}");
+    assert!(points.iter().all(|point| point["status"] == "correct"), "{sweep}");
+}
+
+#[test]
+fn suites_have_cases_in_python() {
+    needs!("Triton", available());
+    let folder = folder();
+    let git = |words: &[&str]| {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(folder.path()).args([
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b.example",
+        ]);
+        assert!(git.args(words).output().unwrap().status.success(), "{words:?}");
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "--all"]);
+    git(&["commit", "--quiet", "--message", "first"]);
+    let (data, words) = (data_directory(), ["gate", "run", "suite.yaml", "--baseline", "HEAD"]);
+    let words = [&words[..], &["--json", "--device", "emulator"]].concat();
+    let (code, out, error) = run(data.path(), folder.path(), &words);
+    assert_eq!(code, 0, "{out}\n{error}");
+    // Loads twice what it needs.
+    let slower =
+        ADD.replace("x + y", "x + y + 0 * tl.load(y_ptr + offsets + 1, mask=offsets + 1 < n)");
+    std::fs::write(folder.path().join("mine.py"), slower).unwrap();
+    let (code, out, error) = run(data.path(), folder.path(), &words);
+    assert_eq!(code, 2, "{out}\n{error}");
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["cases"][0]["outcome"], "PASS", "{out}");
+}
+
+#[test]
+fn a_server_evaluates_what_a_contract_file_names() {
+    needs!("Triton", available());
+    let (folder, server) = (folder(), Server::start());
+    let out = succeeds(folder.path(), &["eval", "triton.json", "--server", &server.url]);
+    assert!(out.contains("CORRECT  add"), "{out}");
+    let out = succeeds(folder.path(), &["compile", "triton.json", "--server", &server.url]);
+    assert!(out.contains("kernel add"), "{out}");
+}

@@ -1,0 +1,48 @@
+//! Comparisons in which one kernel or both are written in Triton.
+
+use serde_json::{Value, json};
+
+use super::{ADD, available, bare, block, cuda, triton};
+use crate::server::Server;
+
+/// The answer, of kernels that are right.
+fn compared(server: &Server, reference: &Value, custom: &Value) -> Value {
+    let body = json!({"ref_kernel": reference, "custom_kernel": custom, "num_trials": 2,
+        "measure": {"preset": "quick"}});
+    let answer = server.post_json("/compare", &body);
+    assert_eq!(answer.status, 200, "{}\n{}", answer.text, server.output());
+    let evaluation = &answer.json["candidates"][0]["evaluation"];
+    assert_eq!(evaluation["kernel_exec_result"]["correctness"], true, "{evaluation}");
+    answer.json["candidates"][0].clone()
+}
+
+#[test]
+fn triton_is_compared_with_cuda_and_cuda_with_triton() {
+    needs!("Triton", available());
+    let server = Server::start();
+    for (reference, custom) in
+        [(cuda(), bare(triton(ADD))), (triton(ADD), bare(cuda())), (cuda(), triton(ADD))]
+    {
+        let report = compared(&server, &reference, &custom);
+        assert_eq!(report["identical_code"].as_bool().unwrap_or(false), false, "{report}");
+        let diff = &report["code_diff"];
+        assert!(diff["unified"].as_str().is_some_and(|text| text.contains("ld.")), "{diff}");
+        assert!(!diff["opcodes"].to_string().contains("kernel."), "{diff}");
+    }
+}
+
+#[test]
+fn what_constants_change_shows_in_the_code() {
+    needs!("Triton", available());
+    let server = Server::start();
+    let other = json!({"source_code": ADD, "kernel_type": "triton", "io": {"args": [block(128)],
+        "launch": {"grid": {"x": "ceil_div(n, BLOCK)"}, "num_warps": 4}}});
+    let report = compared(&server, &triton(ADD), &other);
+    assert!(report["code_diff"]["unified"].is_string(), "{report}");
+    // Without anything of its own it has the reference's constants and launch.
+    let same = json!({"source_code": ADD, "kernel_type": "triton"});
+    let report = compared(&server, &triton(ADD), &same);
+    // Where the images tell that they are the same, nothing is listed.
+    let diff = &report["code_diff"];
+    assert!(diff.is_null() || diff["identical"] == true, "{report}");
+}
