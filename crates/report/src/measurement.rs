@@ -143,7 +143,7 @@ pub struct LoadReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<f64>,
     /// Whether timed launches took as long. If not, the kernel may spare itself in these launches, or
-    /// the clock recovers before a timed one. Absent on the emulated device.
+    /// the clock recovers before a timed one. Absent on the emulated device, and where the cache is hot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agree: Option<bool>,
 }
