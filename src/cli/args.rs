@@ -239,6 +239,9 @@ pub(super) struct EvalArgs {
     /// Timed launches, in place of the contract's `num_trials`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
+    /// What the device does between timed launches, in place of the contract's `measure.regime`
+    #[arg(long, value_name = "REGIME", value_parser = ["isolated", "sustained"])]
+    pub regime: Option<String>,
     /// Write the outputs into this directory: .npy unless the contract says otherwise
     #[arg(long, value_name = "DIR")]
     pub return_outputs: Option<PathBuf>,

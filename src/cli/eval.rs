@@ -28,6 +28,12 @@ fn apply_flags(args: &EvalArgs, fields: &mut serde_json::Map<String, Value>) {
     if let Some(trials) = args.trials {
         fields.insert("num_trials".to_owned(), json!(trials));
     }
+    if let Some(regime) = &args.regime {
+        let measure = fields.entry("measure").or_insert_with(|| json!({}));
+        if let Value::Object(measure) = measure {
+            measure.insert("regime".to_owned(), json!(regime));
+        }
+    }
     if args.return_outputs.is_some() {
         // A contract that names some outputs, or an encoding, keeps its say.
         let wants_none = matches!(fields.get("return_outputs"), None | Some(Value::Null));
@@ -79,6 +85,12 @@ mod tests {
             fields_with(&["--trials", "9"], json!({"num_trials": 3})),
             json!({"num_trials": 9})
         );
+        let sustained = ["--regime", "sustained"];
+        assert_eq!(
+            fields_with(&sustained, json!({"measure": {"cache": "hot"}})),
+            json!({"measure": {"cache": "hot", "regime": "sustained"}})
+        );
+        assert_eq!(fields_with(&sustained, json!({})), json!({"measure": {"regime": "sustained"}}));
         let out = ["--return-outputs", "out"];
         let npy = json!({"compress": "zstd", "format": "npy"});
         assert_eq!(

@@ -33,6 +33,7 @@ mod openmetrics;
 mod private;
 mod profile;
 mod readiness;
+mod regime;
 mod requires;
 mod sealed;
 mod selftest;

@@ -7,8 +7,8 @@ mod outputs;
 
 use super::error::{ContractError, Mistakes, quoted};
 use super::resolve::{Names, resolve_into};
-use super::{EvaluateRequest, KernelCode, KernelType, Limits, Tolerance};
-use warpgauge_model::{FailureCode, Requirements};
+use super::{EvaluateRequest, Isolation, KernelCode, KernelType, Limits, Tolerance};
+use warpgauge_model::{FailureCode, Regime, Requirements};
 use warpgauge_profile::{select, unknown_name};
 
 /// Timed launches that a request may ask for.
@@ -143,6 +143,13 @@ fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
             non_negative(&format!("work.{field}"), value, mistakes);
         }
     }
+    let steady =
+        request.measure.regime != Regime::Sustained || request.isolation != Isolation::Sealed;
+    mistakes.require(steady, "measure.regime", FailureCode::OutOfRange, || {
+        "must be `isolated` with `isolation: sealed`: where another process has to begin every \
+         launch, no load is steady"
+            .to_owned()
+    });
     if let Some(seconds) = request.measure.min_warmup_time {
         mistakes.require(
             WARMUP_S.contains(&seconds),

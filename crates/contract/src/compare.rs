@@ -9,7 +9,7 @@ use super::{
     ReturnOutputs, Role, Sanitize, Tolerance, validate,
 };
 use crate::ArgKind;
-use warpgauge_model::{FailureCode, Requirements, Work};
+use warpgauge_model::{FailureCode, Regime, Requirements, Work};
 use warpgauge_tensor::OutputEncoding;
 
 /// Most kernels that one request compares with the reference.
@@ -244,6 +244,12 @@ pub fn validate_compare(
     if let Some(decision) = &request.decision {
         decision.check(&mut mistakes);
     }
+    let isolated = request.measure.regime == Regime::Isolated;
+    mistakes.require(isolated, "measure.regime", FailureCode::OutOfRange, || {
+        "must be `isolated` in a comparison: the kernels take turns, so neither finds the clock that \
+         its own steady load leaves; evaluate each by itself with `sustained`"
+            .to_owned()
+    });
     mistakes.into_result()?;
     let reference = request.evaluation_of(&request.ref_kernel);
     validate(&reference, limits).map_err(|errors| at(errors, "ref_kernel"))?;

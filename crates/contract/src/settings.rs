@@ -3,7 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use warpgauge_model::{CacheState, PresetName};
+use warpgauge_model::{CacheState, PresetName, Regime};
 
 /// An element passes if |actual − expected| ≤ atol + rtol·|expected|.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +36,9 @@ pub struct MeasureSpec {
     /// What each timed launch finds in random inputs.
     #[serde(default)]
     pub inputs: InputChoice,
+    /// What the device does between timed launches. Comparisons and the gate know `isolated` alone.
+    #[serde(default)]
+    pub regime: Regime,
     /// Shortest warm-up, in seconds, 0–10; default: the preset's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_warmup_time: Option<f64>,

@@ -4,15 +4,16 @@ use super::run::AUDITS;
 use warpgauge_contract::{EvaluateRequest, Isolation, Role};
 use warpgauge_measure::{
     Batch, FloorDevice, RankedBy, Reading, RuntimeStats, Screened, SpeedOfLight, Summary,
-    health_flags, rates, screen, sealed_times, speed_of_light, throttle_reasons,
+    health_flags, load_agrees, rates, screen, sealed_times, speed_of_light, throttle_reasons,
 };
-use warpgauge_model::{DeviceInfo, DeviceKind};
+use warpgauge_model::{CacheState, DeviceInfo, DeviceKind};
 use warpgauge_report::{
-    BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport, SealedReport, StateReport,
+    BatchReport, ClockReport, GpuReport, InputsShown, LoadReport, MeasurementReport, SealedReport,
+    StateReport,
 };
 use warpgauge_tensor::shape;
 use warpgauge_validate::{Reason, ReasonCode};
-use warpgauge_worker::protocol::{BatchFacts, Evaluated, RunOutcome};
+use warpgauge_worker::protocol::{BatchFacts, Evaluated, LoadFacts, RunOutcome};
 
 /// Version of the way times are taken. It changes with whatever changes times.
 const METHOD_VERSION: u32 = 2;
@@ -189,11 +190,16 @@ pub(super) fn report(
         );
     }
     notes.extend(kept.sealed.as_ref().and_then(sealed_note));
+    // With a hot cache a timed launch finds inputs in it that were just written, and load does not.
+    let alike = !emulated && request.measure.cache == CacheState::Cold;
+    let load = outcome.told.load.as_ref().map(|facts| load(facts, median.filter(|_| alike)));
+    notes.extend(load.as_ref().zip(median).and_then(|(load, median)| load_note(load, median)));
     let state = outcome.told.variables_put_back.map(|put_back| state(put_back, device.kind));
     Some(MeasurementReport {
         method: if emulated { "emulated" } else { "cuda_events_gated" }.to_owned(),
         method_version: METHOD_VERSION,
         cache: request.measure.cache,
+        regime: request.measure.regime,
         inputs: match &state {
             _ if outcome.told.inputs_moved => InputsShown::Fresh,
             Some(state) if state.not_known.is_empty() => InputsShown::SameStateWiped,
@@ -214,6 +220,7 @@ pub(super) fn report(
         rejected: screened.rejected.clone(),
         audited: outcome.told.audits.done,
         sealed: kept.sealed.clone(),
+        load,
         sm_clock: clock(&outcome.told.batches),
         gpu: gpu(outcome, device),
         batches: outcome.told.batches.iter().map(batch).collect(),
@@ -237,6 +244,24 @@ fn sealed_note(sealed: &SealedReport) -> Option<String> {
             100.0 * (median / others - 1.0)
         )
     })
+}
+
+/// The load before timed launches, whose median time is `timed_ms` if it says anything.
+fn load(facts: &LoadFacts, timed_ms: Option<f64>) -> LoadReport {
+    let agree = facts.median_ms.zip(timed_ms).map(|(load, timed)| load_agrees(load, timed));
+    let LoadFacts { launches, verified, share, median_ms } = *facts;
+    LoadReport { launches, verified, share, median_ms, agree }
+}
+
+/// That the load was not that of the timed launches.
+fn load_note(load: &LoadReport, timed_ms: f64) -> Option<String> {
+    let load_ms = load.median_ms.filter(|_| load.agree == Some(false))?;
+    Some(format!(
+        "launches that put the device under load differ from the timed ones by {:+.1} %: the kernel \
+         may tell them apart, or the clock recovers in between, so that these may not be the times of \
+         continuous use",
+        100.0 * (load_ms / timed_ms - 1.0)
+    ))
 }
 
 /// What could carry a result between launches on a device; `variables`: whether those were put back.
@@ -332,6 +357,20 @@ mod tests {
         assert_eq!(told(20, 0, DeviceKind::Cuda), None);
         assert_eq!(told(AUDITS, 3, DeviceKind::Cuda), None);
         assert_eq!(told(12, 54, DeviceKind::Emulator), None);
+    }
+
+    #[test]
+    fn load_that_differs_from_timed_launches_is_told() {
+        let facts = LoadFacts { launches: 40, verified: 16, share: 0.9, median_ms: Some(0.24) };
+        let rests = load(&facts, Some(0.2));
+        assert_eq!((rests.launches, rests.verified, rests.agree), (40, 16, Some(false)));
+        let note = load_note(&rests, 0.2).expect("a note");
+        assert!(note.contains("differ from the timed ones by +20.0 %"), "{note}");
+        let honest = load(&facts, Some(0.235));
+        assert_eq!((honest.agree, load_note(&honest, 0.235)), (Some(true), None));
+        // Where the two are not alike nothing is said.
+        let unlike = load(&facts, None);
+        assert_eq!((unlike.agree, load_note(&unlike, 0.2)), (None, None));
     }
 
     #[test]

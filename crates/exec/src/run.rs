@@ -206,6 +206,7 @@ impl LocalExecutor {
             stop,
             min_warmup_s: warmup_s.unwrap_or(least.max(preset.measurement.min_warmup_ms * 1e-3)),
             cache: measure.cache,
+            regime: measure.regime,
             fresh_inputs: measure.inputs == InputChoice::Fresh,
             audits: AUDITS,
             sealed: SEALED,

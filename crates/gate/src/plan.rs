@@ -8,7 +8,7 @@ use super::{
     with_calibration,
 };
 use warpgauge_contract::EvaluateRequest;
-use warpgauge_model::PresetName;
+use warpgauge_model::{PresetName, Regime};
 
 /// Share of wrong calls among the advisory cases that are called slower, at most.
 pub const ADVISORY_RATE: f64 = 0.05;
@@ -78,7 +78,9 @@ impl PlannedCase {
     pub fn unused(&self) -> Option<String> {
         match &self.code {
             CaseCode::Both(sides) => sides.unused(),
-            CaseCode::New { .. } | CaseCode::Removed(_) => None,
+            CaseCode::New { contract, .. } => (contract.measure.regime != Regime::Isolated)
+                .then(|| "the gate does not use `measure.regime`".to_owned()),
+            CaseCode::Removed(_) => None,
         }
     }
 }

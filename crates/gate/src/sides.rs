@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use warpgauge_contract::{
     CompareRequest, DecisionSpec, EvaluateRequest, Isolation, ReturnOutputs, Sanitize,
 };
-use warpgauge_model::{PresetName, Requirements};
+use warpgauge_model::{PresetName, Regime, Requirements};
 
 /// Timed launches where counts decide: they are there to be verified, not to be timed.
 const COUNTED_TRIALS: u32 = 3;
@@ -49,6 +49,7 @@ impl Sides {
         let tolerance = candidate.tolerance.unwrap_or_default();
         let mut measure = candidate.measure;
         measure.preset = manner.preset;
+        measure.regime = Regime::Isolated;
         let mut num_trials = candidate.num_trials;
         if manner.counted {
             measure.min_warmup_time = Some(0.0);
@@ -91,6 +92,7 @@ impl Sides {
     pub fn unused(&self) -> Option<String> {
         let contract = &self.candidate;
         let fields = [
+            ("measure.regime", contract.measure.regime != Regime::Isolated),
             ("profile", contract.profile.is_some()),
             ("return_outputs", contract.return_outputs != ReturnOutputs::None),
             ("sanitize", contract.sanitize != Sanitize::Off),
@@ -106,6 +108,8 @@ impl Sides {
 pub fn alone(contract: &EvaluateRequest, manner: &Manner, timed: bool) -> EvaluateRequest {
     let mut request = contract.clone();
     request.measure.preset = manner.preset;
+    // As beside a baseline, so that times of a case can be put side by side.
+    request.measure.regime = Regime::Isolated;
     if manner.counted || !timed {
         request.measure.min_warmup_time = Some(0.0);
         request.num_trials = Some(COUNTED_TRIALS);
@@ -178,5 +182,14 @@ mod tests {
         let more = json!({"expected": {"c": {"kernel": {"kernel_type": "ptx"}}}, "profile": {}});
         let told = Sides::itself(contract(more)).unused().unwrap();
         assert_eq!(told, "a comparison does not use `profile`");
+    }
+
+    #[test]
+    fn the_gate_knows_no_steady_load() {
+        let contract = contract(json!({"measure": {"regime": "sustained", "cache": "hot"}}));
+        assert_eq!(alone(&contract, &manner(false, false), true).measure.regime, Regime::Isolated);
+        let sides = Sides::itself(contract);
+        assert_eq!(sides.comparison(&manner(false, false)).measure.regime, Regime::Isolated);
+        assert_eq!(sides.unused().unwrap(), "a comparison does not use `measure.regime`");
     }
 }

@@ -9,7 +9,7 @@ use super::SeriesKey;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_gate::Outcome;
 use warpgauge_gate::report::GateReport;
-use warpgauge_model::DeviceKind;
+use warpgauge_model::{DeviceKind, Regime};
 use warpgauge_report::{EvaluateResponse, ResponseStatus};
 
 /// Longest name of a case that is made here, bytes.
@@ -71,6 +71,10 @@ pub fn case_of(request: &EvaluateRequest) -> String {
     }
     hash.update(&json(&io.and_then(|io| io.launch.as_ref())));
     hash.update(&json(&request.measure.cache));
+    if request.measure.regime != Regime::default() {
+        // So that series that were begun before there were regimes go on.
+        hash.update(&json(&request.measure.regime));
+    }
     let fingerprint = hash.finalize().to_hex();
     let mut name = name.to_owned();
     while name.len() > MAX_CASE_BYTES {
@@ -179,5 +183,26 @@ impl HistoryPoint {
             (name.clone(), *count as f64, alone)
         });
         time.into_iter().chain(counts).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn times_of_different_conditions_are_different_cases() {
+        let case = |measure: Value| {
+            let kernel = json!({"kernel_type": "ptx", "source_code": "x"});
+            let request = json!({"kernel": kernel, "measure": measure});
+            case_of(&serde_json::from_value(request).unwrap())
+        };
+        let usual = case(json!({}));
+        assert_eq!(usual, case(json!({"regime": "isolated", "max_time": 1.0})));
+        let sustained = case(json!({"regime": "sustained"}));
+        assert!(usual != sustained && usual != case(json!({"cache": "hot"})));
+        assert_ne!(sustained, case(json!({"regime": "sustained", "cache": "hot"})));
     }
 }

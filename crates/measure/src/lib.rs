@@ -11,6 +11,7 @@ mod counted;
 mod dependence;
 mod floor;
 mod health;
+mod load;
 mod modes;
 pub mod paired;
 mod parted;
@@ -35,6 +36,7 @@ pub use health::{
     Batch, HealthFlag, Reading, RejectCount, RejectReason, Screened, ThrottleReason, health_flags,
     invalidates_timing, screen, throttle_reasons,
 };
+pub use load::load_agrees;
 pub use modes::{TwoModes, two_modes};
 pub use parted::{RankedBy, ranked_by};
 pub use plan::{

@@ -32,6 +32,18 @@ pub enum CacheState {
     Hot,
 }
 
+/// What the device does between timed launches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Regime {
+    /// Nothing but preparing them: each launch finds the clock of a device that is hardly loaded.
+    #[default]
+    Isolated,
+    /// It runs the same kernel, again and again: each launch finds the clock and the power of continuous
+    /// use.
+    Sustained,
+}
+
 /// The least work any correct implementation does in one launch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

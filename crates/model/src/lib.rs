@@ -24,7 +24,7 @@ mod timings;
 mod unavailable;
 
 pub use cause::Cause;
-pub use conditions::{CacheState, PresetName, Work};
+pub use conditions::{CacheState, PresetName, Regime, Work};
 pub use device::{DeviceInfo, DeviceKind, SmLimits};
 pub use diagnostic::{Diagnostic, Severity};
 pub use error_code::ErrorCode;

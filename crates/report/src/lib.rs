@@ -16,7 +16,8 @@ pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, 
 pub use compare::{CandidateReport, CompareResponse, CountComparison, VerdictBy};
 pub use compile::CompileResponse;
 pub use measurement::{
-    BatchReport, ClockReport, GpuReport, InputsShown, MeasurementReport, SealedReport, StateReport,
+    BatchReport, ClockReport, GpuReport, InputsShown, LoadReport, MeasurementReport, SealedReport,
+    StateReport,
 };
 pub use profile_plan::ProfilePlan;
 pub use sweep::{

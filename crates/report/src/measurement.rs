@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use warpgauge_measure::{
     HealthFlag, Rates, RejectCount, SpeedOfLight, StopReason, Summary, ThrottleReason,
 };
-use warpgauge_model::CacheState;
+use warpgauge_model::{CacheState, Regime};
 
 /// How the times were taken.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +18,9 @@ pub struct MeasurementReport {
     pub method_version: u32,
     /// State of L2 at each launch.
     pub cache: CacheState,
+    /// What the device did between timed launches: times of different regimes are not compared.
+    #[serde(default)]
+    pub regime: Regime,
     /// What the random inputs of each launch were.
     pub inputs: InputsShown,
     /// What could carry a result from one timed launch to the next, where not all inputs vary.
@@ -58,6 +61,9 @@ pub struct MeasurementReport {
     /// Timed launches that were judged by a process in which the kernel never ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed: Option<SealedReport>,
+    /// The load before timed launches; with the regime `sustained` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadReport>,
     /// Clock of the multiprocessors, measured on the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sm_clock: Option<ClockReport>,
@@ -119,6 +125,27 @@ pub struct SealedReport {
     /// Why there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
+}
+
+/// Launches of the same kernel that put the device under the load of continuous use, before each timed
+/// launch and at first until its clock had settled. They are prepared like timed ones, and some of them
+/// are verified.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadReport {
+    /// How many.
+    pub launches: u64,
+    /// Of them, those whose outputs were verified.
+    pub verified: u32,
+    /// Part of the time from the first timed launch to the last in which the kernel ran, or was about to
+    /// be launched again, 0–1. Verification is the rest, for the most part.
+    pub share: f64,
+    /// Their median time, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_ms: Option<f64>,
+    /// Whether timed launches took as long. If not, the kernel may spare itself in these launches, or
+    /// the clock recovers before a timed one. Absent on the emulated device, and where the cache is hot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agree: Option<bool>,
 }
 
 /// A clock over the timed launches.

@@ -3,7 +3,7 @@
 use super::super::format::{duration_ms, percent};
 use super::page::Page;
 use warpgauge_measure::{BytesFrom, FloorLimit, HealthFlag, StopReason};
-use warpgauge_model::CacheState;
+use warpgauge_model::{CacheState, Regime};
 use warpgauge_profile::si;
 use warpgauge_report::{EvaluateResponse, InputsShown, MeasurementReport};
 
@@ -36,13 +36,17 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
         CacheState::Cold => "L2 cold",
         CacheState::Hot => "L2 hot",
     };
+    let regime = match report.regime {
+        Regime::Isolated => "",
+        Regime::Sustained => "; under the kernel's own steady load",
+    };
     let inputs = match report.inputs {
         InputsShown::Fresh => "fresh inputs each launch",
         InputsShown::SameStateWiped => "the same inputs, state wiped",
         InputsShown::Same => "the same inputs: a kernel that keeps results may not be noticed",
     };
     let n = report.summary.as_ref().map_or(0, |summary| summary.n);
-    page.row("measured", &format!("{n} launches, {stopped}; {cache}; {inputs}"));
+    page.row("measured", &format!("{n} launches, {stopped}; {cache}{regime}; {inputs}"));
     if let Some(summary) = &report.summary {
         precision(page, summary);
     }
@@ -56,6 +60,11 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
         format!("clock {mean:.0} MHz ({min:.0} to {max:.0})")
     });
     page.more(&format!("{audited}{}; {clock}", sealed(report)));
+    if let Some(load) = &report.load {
+        let (launches, verified) = (load.launches, load.verified);
+        let share = percent(load.share);
+        page.more(&format!("load: {launches} launches, {verified} verified, {share} of the time"));
+    }
     let not_known = report.state.as_ref().map_or(&[][..], |state| &state.not_known);
     if !not_known.is_empty() {
         page.more(&format!("where results could be kept: {}", not_known.join(", ")));

@@ -96,6 +96,18 @@ fn every_mistake_is_named() {
 }
 
 #[test]
+fn no_load_is_steady_where_another_process_begins_each_launch() {
+    let mut request = good();
+    request["measure"] = json!({"regime": "sustained"});
+    assert_eq!(errors_of(&request), []);
+    request["isolation"] = json!("sealed");
+    let found = errors_of(&request);
+    assert_eq!((found.len(), found[0].path.as_str()), (1, "measure.regime"));
+    request["measure"] = json!({});
+    assert_eq!(errors_of(&request), []);
+}
+
+#[test]
 fn long_texts_are_refused() {
     let options = "/kernel/metadata/compiler_options";
     let path = "kernel.metadata.compiler_options";

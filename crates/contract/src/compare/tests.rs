@@ -203,6 +203,7 @@ fn mistakes_of_a_candidate_and_of_the_settings_have_their_places() {
         ("/num_trials", json!(0), "num_trials"),
         ("/timeout", json!(0.01), "timeout"),
         ("/measure", json!({"max_time": 0.0}), "measure.max_time"),
+        ("/measure", json!({"regime": "sustained"}), "measure.regime"),
         ("/work", json!({"bytes": -1.0}), "work.bytes"),
     ];
     for (pointer, new, path) in cases {

@@ -39,6 +39,7 @@ pub(super) fn run(
         executor,
         buffers,
         turns,
+        load: None,
         looked_at: false,
     };
     // A server that is gone is noticed by the watchdog.
@@ -182,6 +183,7 @@ fn measure(
     told.health = measured.health;
     told.settings = rig.executor.settings.clone();
     told.empty_launch_ms = measured.empty_launch_ms;
+    told.load = measured.load;
     // Of the launches that were not verified one may have reached beyond its outputs.
     let Rig { executor, buffers, looked_at, .. } = rig;
     let look = if *looked_at { guards_intact } else { nothing_else_touched };

@@ -118,8 +118,15 @@ impl Block<'_> {
         }
         self.timings.load_ms += began.elapsed().as_secs_f64() * 1e3;
         let executor = &mut *self.executor;
-        let mut rig =
-            Rig { executor, buffers, inputs, cache: plan.cache, turns: None, looked_at: false };
+        let mut rig = Rig {
+            executor,
+            buffers,
+            inputs,
+            cache: plan.cache,
+            turns: None,
+            load: None,
+            looked_at: false,
+        };
         let began = Instant::now();
         let taken = slots(&mut rig, &mut a, &mut b, plan, self.index, self.secret);
         self.timings.execute_ms += began.elapsed().as_secs_f64() * 1e3;

@@ -46,6 +46,7 @@ pub(super) fn run(
         executor,
         buffers,
         turns: None,
+        load: None,
         looked_at: false,
     };
     let _ = link.send(&FromWorker::Started);
@@ -76,7 +77,7 @@ fn judge(
         oracle.begin(Phase::Timed, trial, vec![0]);
         let (shown, filling, ms) = rig.time_elsewhere(program)?;
         told.samples_ms.push(ms);
-        let audit = Audit { trial: 0, shown, filling };
+        let audit = Audit { trial: 0, shown, filling, under_load: false };
         let verified = oracle.takes(0) && oracle.verify(rig.executor, rig.buffers, audit)?;
         if !verified {
             // Nobody else can tell whether it changed inputs.

@@ -13,8 +13,9 @@ mod task;
 pub use handshake::{FromWorker, MAX_FRAME_BYTES, PROTOCOL_VERSION, TimesSoFar, ToWorker};
 pub use job::{Argument, BufferSpec, Content, Job, KernelLaunch, Launches, Program};
 pub use outcome::{
-    AuditFacts, BatchFacts, Blame, Counted, CounterFacts, CounterTimings, Evaluated, Monitored,
-    OutputCheck, OutputSummary, Paired, RunFailure, RunOutcome, SealedFacts, TaskOutcome, Traced,
+    AuditFacts, BatchFacts, Blame, Counted, CounterFacts, CounterTimings, Evaluated, LoadFacts,
+    Monitored, OutputCheck, OutputSummary, Paired, RunFailure, RunOutcome, SealedFacts,
+    TaskOutcome, Traced,
 };
 pub use served::{FromRunner, JudgePlan, Judged, LaunchHow, LentBuffer, TimedLaunch, ToRunner};
 pub use task::{

@@ -87,6 +87,8 @@ pub struct Evaluated {
     pub audits: AuditFacts,
     /// Timed launches that a process apart judged.
     pub sealed: SealedFacts,
+    /// The load before timed launches, where that was asked for.
+    pub load: Option<LoadFacts>,
     /// How a kernel that does not do the work could pass.
     pub weaknesses: Vec<Weakness>,
     /// Verdict of each checked output.
@@ -212,6 +214,19 @@ impl SealedFacts {
     pub fn unavailable(reason: String) -> Self {
         Self { unavailable: Some(reason), ..Self::default() }
     }
+}
+
+/// Launches that put the device under the load of continuous use.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadFacts {
+    /// How many.
+    pub launches: u64,
+    /// Of them, those that were verified.
+    pub verified: u32,
+    /// Part of the wall time of all timed launches, verification included, that was load, 0–1.
+    pub share: f64,
+    /// Their median time, milliseconds: of the last before each timed launch.
+    pub median_ms: Option<f64>,
 }
 
 /// Why a job did not run to its end.

@@ -9,7 +9,7 @@ use super::outcome::{Counted, Evaluated, Monitored, Paired, TaskOutcome, Traced}
 use super::served::{JudgePlan, Judged};
 use warpgauge_measure::StopRule;
 use warpgauge_measure::paired::ComparePolicy;
-use warpgauge_model::CacheState;
+use warpgauge_model::{CacheState, Regime};
 use warpgauge_validate::ResolvedTolerance;
 
 /// One of the things that a worker can do with a program.
@@ -160,6 +160,8 @@ pub struct TrialPlan {
     pub min_warmup_s: f64,
     /// State of L2 at each launch.
     pub cache: CacheState,
+    /// What the device does between timed launches.
+    pub regime: Regime,
     /// Whether each launch gets random inputs that none before it saw, where the contract has
     /// random inputs and its expectation can be computed for them.
     pub fresh_inputs: bool,

@@ -12,7 +12,7 @@ use crate::protocol::{
 use crate::queue::Need;
 use warpgauge_contract::Role;
 use warpgauge_measure::StopRule;
-use warpgauge_model::{CacheState, DeviceInfo, DeviceKind, Image};
+use warpgauge_model::{CacheState, DeviceInfo, DeviceKind, Image, Regime};
 use warpgauge_tensor::{Dtype, InitKind, TensorInit};
 
 /// A fleet with one device, and the self-test's kernels.
@@ -168,6 +168,7 @@ pub(super) fn plan(trials: u32) -> TrialPlan {
         stop: StopRule::fixed(trials),
         min_warmup_s: 0.02,
         cache: CacheState::Cold,
+        regime: Regime::Isolated,
         fresh_inputs: true,
         sealed: 0,
         audits: 8,

@@ -1,6 +1,7 @@
 //! Launches in batches, each prepared, timed and perhaps verified before the next.
 
 use super::inputs::{Inputs, Shown};
+use super::load::{Ground, Load};
 use super::timed::Stage;
 use crate::child::buffers::{JobBuffer, Tools, restore_all};
 use crate::child::executor::{Executor, TimingAids};
@@ -26,6 +27,8 @@ pub(in crate::child) struct Rig<'a, 'job> {
     pub cache: CacheState,
     /// The launches that another process judges, if any.
     pub turns: Option<Turns>,
+    /// The load before each timed launch, if any.
+    pub load: Option<Load>,
     /// Whether the last launch was verified: inputs were looked at then, and may be others since.
     pub looked_at: bool,
 }
@@ -47,6 +50,8 @@ pub(in crate::child) struct Audit {
     pub shown: Shown,
     /// What its outputs held before.
     pub filling: Filling,
+    /// Whether it is not that launch but one of the load before it.
+    pub under_load: bool,
 }
 
 /// Verifies launches, each before the next begins. What it wrote to the device is gone when it returns.
@@ -143,9 +148,11 @@ impl Rig<'_, '_> {
         // Out of the executor for the time of the batch: the rest of it is borrowed beside them.
         let mut aids = self.executor.timing.take();
         let mut turns = self.turns.take();
+        let mut load = self.load.take();
         let judges = (judge, turns.as_mut());
-        let taken = self.launch_all(arm, count, (judges, memory), stamps, aids.as_mut());
-        self.turns = turns;
+        let beside = (aids.as_mut(), load.as_mut().filter(|_| memory == Memory::Wiped));
+        let taken = self.launch_all(arm, count, (judges, memory), stamps, beside);
+        (self.turns, self.load) = (turns, load);
         if let Some(aids) = &aids {
             aids.blocking_kernel.release();
         }
@@ -159,7 +166,7 @@ impl Rig<'_, '_> {
         count: usize,
         ((judge, mut turns), memory): ((&mut dyn Judge, Option<&mut Turns>), Memory),
         stamps: [Option<Staging>; 2],
-        mut aids: Option<&mut TimingAids>,
+        (mut aids, mut load): (Option<&mut TimingAids>, Option<&mut Load>),
     ) -> JobResult<Taken> {
         let executor = &*self.executor;
         let tools = executor.tools()?;
@@ -177,13 +184,21 @@ impl Rig<'_, '_> {
         let before = stamp(&aids, before)?;
         let mut samples_ms = Vec::with_capacity(count);
         for (index, events) in pairs.iter().take(count).enumerate() {
+            if let Some(load) = &mut load {
+                let (buffers, inputs, cache) = (&mut *self.buffers, &mut self.inputs, self.cache);
+                let aids = aids.as_deref_mut();
+                let mut ground = Ground { executor, buffers, inputs, cache, events, aids };
+                load.before(&mut ground, arm, judge, index)?;
+            }
             if let Some(turns) = turns.as_mut().filter(|_| memory == Memory::Wiped)
                 && turns.takes(index)
             {
                 // Verified where it is judged.
                 let _ = judge.takes(index);
                 let aids = aids.as_deref_mut();
-                samples_ms.push(turns.launch(executor, arm, self.buffers, events, aids)?);
+                let ms = turns.launch(executor, arm, self.buffers, events, aids)?;
+                load.iter_mut().for_each(|load| load.timed(ms));
+                samples_ms.push(ms);
                 self.looked_at = true;
                 continue;
             }
@@ -191,15 +206,40 @@ impl Rig<'_, '_> {
             let filling = self.inputs.filling();
             let wiped = memory == Memory::Wiped;
             let ms = self.time(arm, tools, (filling, wiped), events, aids.as_deref_mut());
-            samples_ms.push(ms.map_err(candidate)?);
+            let ms = ms.map_err(candidate)?;
+            load.iter_mut().for_each(|load| load.timed(ms));
+            samples_ms.push(ms);
             self.looked_at = judge.takes(index) && {
-                let audit = Audit { trial: index, shown, filling };
+                let audit = Audit { trial: index, shown, filling, under_load: false };
                 judge.verify(executor, self.buffers, audit)?
             };
         }
         let after = stamp(&aids, after)?;
         last.record(stream).map_err(candidate)?;
         Ok(Taken { samples_ms, stamps: before.zip(after).map(<[Stamp; 2]>::from) })
+    }
+
+    /// Puts the device under the load of continuous use, for so many seconds at least.
+    pub(in crate::child) fn settle(
+        &mut self,
+        arm: &mut LoadedProgram,
+        least_s: f64,
+    ) -> JobResult<()> {
+        let mut aids = self.executor.timing.take();
+        let mut load = Load::new();
+        let (_, _, pairs) = split(self.executor.events.events());
+        let mut ground = Ground {
+            executor: self.executor,
+            buffers: self.buffers,
+            inputs: &mut self.inputs,
+            cache: self.cache,
+            events: &pairs[0],
+            aids: aids.as_mut(),
+        };
+        let settled = load.settle(&mut ground, arm, least_s);
+        self.executor.timing = aids;
+        self.load = Some(load);
+        settled
     }
 
     /// One timed launch that a runner makes, on inputs that no launch saw before: what it found, and

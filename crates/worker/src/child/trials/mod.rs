@@ -14,22 +14,24 @@ use std::time::{Duration, Instant};
 
 mod batch;
 mod inputs;
+mod load;
 mod timed;
 
 use batch::Memory;
 pub(super) use batch::{Audit, BATCH, Judge, NoJudge, Rig};
 pub(super) use inputs::{Inputs, Shown, all_move, present};
+use load::{LOAD_AUDITS, Load};
 pub(super) use timed::Stage;
 
 use super::job::{JobResult, environment, timed};
 use super::loaded::LoadedProgram;
 use super::secret::Secret;
-use crate::protocol::{BatchFacts, TrialPlan};
+use crate::protocol::{BatchFacts, LoadFacts, TrialPlan};
 use warpgauge_device::{GpuHealth, GpuMonitor};
 use warpgauge_measure::{
     Decision, RankedBy, Sorted, StopReason, WARMUP_BATCH, decide, is_stable, ranked_by,
 };
-use warpgauge_model::DeviceKind;
+use warpgauge_model::{DeviceKind, Regime};
 use warpgauge_validate::Filling;
 
 /// Warm-up ends this long after its planned end, whatever happened: seconds.
@@ -71,6 +73,8 @@ pub(super) struct Measured {
     pub health: Option<[GpuHealth; 2]>,
     /// Median time of a kernel that does nothing, milliseconds.
     pub empty_launch_ms: Option<f64>,
+    /// The load before timed launches, where there is any.
+    pub load: Option<LoadFacts>,
     /// Wall time of asking how the GPU is, milliseconds.
     pub monitor_ms: f64,
 }
@@ -86,11 +90,32 @@ pub(super) fn measure(
     let mut measured = Measured::default();
     rig.executor.reset_persisting_l2()?;
     measured.empty_launch_ms = empty_launch(rig)?;
-    let each = warm_up(rig, arm, plan, judge, &mut measured)?;
+    let each = match plan.regime {
+        Regime::Isolated => warm_up(rig, arm, plan, judge, &mut measured)?,
+        Regime::Sustained => settle(rig, arm, plan, judge, &mut measured)?,
+    };
     let before = health(rig, &mut measured);
     trials(rig, arm, (plan, each), judge, &mut measured, progress)?;
     measured.health = before.zip(health(rig, &mut measured)).map(<[GpuHealth; 2]>::from);
+    measured.load = rig.load.take().map(|load| load.facts());
     Ok(measured)
+}
+
+/// Warms up by the load that there will be before each timed launch. Returns the wall time that one of
+/// these takes, load included, about.
+fn settle(
+    rig: &mut Rig<'_, '_>,
+    arm: &mut LoadedProgram,
+    plan: &TrialPlan,
+    judge: &mut dyn Referee,
+    measured: &mut Measured,
+) -> JobResult<Duration> {
+    // The launches that keep their variables, of which the first are verified.
+    let brief = TrialPlan { min_warmup_s: 0.0, ..plan.clone() };
+    let each = warm_up(rig, arm, &brief, judge, measured)?;
+    rig.settle(arm, plan.min_warmup_s)?;
+    let load_s = rig.load.as_ref().map_or(0.0, Load::least_s);
+    Ok(each + Duration::from_secs_f64(load_s))
 }
 
 fn health(rig: &Rig<'_, '_>, measured: &mut Measured) -> Option<GpuHealth> {
@@ -108,8 +133,15 @@ fn empty_launch(rig: &mut Rig<'_, '_>) -> JobResult<Option<f64>> {
         let cache = rig.cache;
         let inputs = Inputs::new(&[], false);
         let executor = &mut *rig.executor;
-        let mut bare =
-            Rig { executor, buffers: &mut [], inputs, cache, turns: None, looked_at: false };
+        let mut bare = Rig {
+            executor,
+            buffers: &mut [],
+            inputs,
+            cache,
+            turns: None,
+            load: None,
+            looked_at: false,
+        };
         // The first loads the kernel.
         bare.launch_once(&mut arm, Filling::FIXED)?;
         let samples = bare.run(&mut arm, EMPTY_LAUNCHES, &mut NoJudge)?.samples_ms;
@@ -216,6 +248,9 @@ fn trials(
                 {
                     turns.begin(done, (0..CONFIRMING).collect());
                     judge.begin(Phase::Timed, done, Vec::new());
+                    if let Some(load) = &mut rig.load {
+                        load.begin(Vec::new(), None);
+                    }
                     run_batch(rig, arm, CONFIRMING, judge, measured, progress)?;
                     continue;
                 }
@@ -239,11 +274,17 @@ fn trials(
                 return Ok(());
             }
         };
-        let count = launches_in(each, BATCH_S).min(target - done).min(BATCH);
+        let left_s = plan.stop.max_time_s.map(|most| (most - elapsed_s).max(0.0));
+        // Load takes its time: a batch of some launches ends with that of all of them.
+        let batch_s = left_s.filter(|_| rig.load.is_some()).map_or(BATCH_S, |s| s.min(BATCH_S));
+        let count = launches_in(each, batch_s).min(target - done).min(BATCH);
         let mut places = |of_all| places(&mut rig.inputs.secret, of_all, count, target - first);
         judge.begin(Phase::Timed, done, places(plan.audits));
         if let Some(turns) = &mut rig.turns {
             turns.begin(done, places(plan.sealed));
+        }
+        if let Some(load) = &mut rig.load {
+            load.begin(places(LOAD_AUDITS), left_s);
         }
         let took = run_batch(rig, arm, count, judge, measured, progress)?;
         each = took / count as u32;

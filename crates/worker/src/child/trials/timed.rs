@@ -17,8 +17,29 @@ pub(in crate::child) struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Queues one launch on buffers that hold what it is to find: variables put back, shared memory
-    /// cleared, L2 flushed, as far as that is asked for; then the launch between its events.
+    /// Queues what comes before a launch: variables put back, shared memory cleared, L2 flushed, as far
+    /// as that is asked for.
+    pub(in crate::child) fn clear(
+        &mut self,
+        arm: &mut LoadedProgram,
+        forget: bool,
+        how: TimedLaunch,
+    ) -> Result<(), DeviceError> {
+        let stream = self.stream;
+        if forget {
+            arm.forget(stream)?;
+        }
+        if let (true, Some(aids)) = (how.wipe_shared, &mut self.aids) {
+            aids.wipe.queue(stream)?;
+        }
+        match (how.cache, self.flush) {
+            (CacheState::Cold, Some(flush)) => flush.fill(0, stream),
+            _ => Ok(()),
+        }
+    }
+
+    /// Queues one launch on buffers that hold what it is to find: all is cleared as it is asked for;
+    /// then the launch between its events.
     pub(in crate::child) fn queue(
         &mut self,
         arm: &mut LoadedProgram,
@@ -28,15 +49,7 @@ impl Stage<'_> {
         launch: impl FnOnce(&mut LoadedProgram, &Stream) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         let stream = self.stream;
-        if forget {
-            arm.forget(stream)?;
-        }
-        if let (true, Some(aids)) = (how.wipe_shared, &mut self.aids) {
-            aids.wipe.queue(stream)?;
-        }
-        if let (CacheState::Cold, Some(flush)) = (how.cache, self.flush) {
-            flush.fill(0, stream)?;
-        }
+        self.clear(arm, forget, how)?;
         if let Some(aids) = &mut self.aids {
             // The blocking kernel right before the first event: after anything else, what the device
             // does between the two is part of the time (0.5 µs after a fill). What is queued before
