@@ -60,8 +60,8 @@ fn full_contract() -> Value {
         },
         "work": {"bytes": 8.0, "flops": 1.0},
         "measure": {
-            "preset": "deep", "cache": "hot", "inputs": "same", "min_warmup_time": 0.5,
-            "max_time": 2.0,
+            "preset": "deep", "cache": "hot", "inputs": "same", "regime": "sustained",
+            "min_warmup_time": 0.5, "max_time": 2.0,
         },
         "profile": {"tools": ["ncu"], "metrics": ["dram__bytes.sum"]},
         "sanitize": "memcheck", "return_outputs": ["x"],
@@ -96,8 +96,8 @@ fn comparison_requests() {
         "required_matched_ratio": 0.5, "allow_non_finite": true,
         "work": {"bytes": 8.0, "flops": 1.0},
         "measure": {
-            "preset": "deep", "cache": "hot", "inputs": "same", "min_warmup_time": 0.5,
-            "max_time": 2.0,
+            "preset": "deep", "cache": "hot", "inputs": "same", "regime": "sustained",
+            "min_warmup_time": 0.5, "max_time": 2.0,
         },
         "isolation": "fresh", "measure_identical": false, "requires": full_requirements(),
         "decision": {"margin": 0.25, "equivalence": 0.5, "alpha": 0.125, "blocks": 16},
