@@ -213,7 +213,7 @@ fn a_source_that_breaks_its_interpreter_costs_itself_a_result() {
     // What it prints is read and dropped, and threads end with it.
     for before in [
         "for _ in range(1 << 8): print('x' * (1 << 20))",
-        "import threading, time\nthreading.Thread(target=lambda: time.sleep(1000)).start()",
+        "import threading\nthreading.Thread(target=threading.Event().wait).start()",
     ] {
         let report = server.evaluate(&request(before));
         assert_eq!(report["kernel_exec_result"]["correctness"], true, "{before}: {report}");
