@@ -163,6 +163,27 @@ mod tests {
         assert_eq!((counted.num_trials, counted.isolation), (Some(3), Isolation::Fresh));
     }
 
+    /// A change may move a kernel to another language: each keeps what is particular to its own.
+    #[test]
+    fn the_baseline_takes_the_candidates_arguments_but_no_constants_of_another_language() {
+        let n = json!({"name": "n", "type": "int", "value": 1});
+        let block = json!({"name": "BLOCK", "type": "int", "value": 8, "is_meta": true});
+        let kernel = |kind: &str, args: serde_json::Value, launch: serde_json::Value| {
+            let io = json!({"args": args, "launch": launch});
+            contract(json!({"kernel": {"kernel_type": kind, "source_code": "x", "io": io}}))
+        };
+        let cuda = || kernel("cuda", json!([n]), json!({"grid": {"x": 1}, "block": {"x": 32}}));
+        let triton = || kernel("triton", json!([n, block]), json!({"grid": {"x": 4}}));
+        let sides = Sides { baseline: cuda(), candidate: triton() };
+        let io = sides.baseline_as_candidate().kernel.io.unwrap();
+        assert_eq!(io.args.len(), 1);
+        assert!(io.launch.unwrap().block.is_some());
+        let sides = Sides { baseline: triton(), candidate: cuda() };
+        let io = sides.baseline_as_candidate().kernel.io.unwrap();
+        assert_eq!(io.args.iter().map(|arg| arg.is_meta).collect::<Vec<_>>(), [false, true]);
+        assert!(io.launch.unwrap().block.is_none());
+    }
+
     #[test]
     fn a_case_on_its_own_keeps_what_judges_it() {
         let more = json!({"expected": {"c": {"kernel": {"kernel_type": "ptx"}}}, "profile": {},

@@ -44,7 +44,7 @@ async fn artifacts_have_their_media_types_and_errors() {
     let accepted = server.post("/evaluate?wait=false", CONTRACT).await.json();
     let job = format!("/jobs/{}", accepted["job_id"].as_str().unwrap());
     let list = server.get(&format!("{job}/artifacts")).await.json();
-    assert_eq!(list["artifacts"].as_array().unwrap().len(), 6);
+    assert_eq!(list["artifacts"].as_array().unwrap().len(), 9);
     let ptx = server.get(&format!("{job}/artifacts/ptx?kernel=a%20b")).await;
     assert_eq!((ptx.status, ptx.text()), (200, "// a b\n"));
     assert_eq!(ptx.header("content-type"), Some("text/plain; charset=utf-8"));

@@ -34,18 +34,21 @@ fn full_kernel() -> Value {
                 {
                     "name": "x", "type": "tensor", "role": "inout", "is_meta": true, "c_type": "float*",
                     "tensor_spec": {"shape": [1], "dtype": "float8_e4m3", "init": init, "data": data},
+                    "descriptor": {"block_shape": [16]},
                 },
                 {"name": "n", "type": "int", "value": 5},
             ],
             "launch": {
                 "grid": dims, "block": dims, "cluster": dims, "shared_memory_bytes": 1024,
                 "cooperative": true, "num_warps": 4, "num_stages": 2,
+                "num_ctas": 1, "maxnreg": 128,
             },
         },
         "metadata": {
             "kernel_name": "k", "compiler_options": ["-O3"], "backend": "nvcc",
             "name_expressions": ["k<float>"], "jitify": true, "function_name": "f",
             "class_name": "C", "method_name": "m", "entry_point": "e", "description": "d",
+            "configuration": 1,
         },
     })
 }

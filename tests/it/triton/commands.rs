@@ -29,7 +29,10 @@ fn folder() -> tempfile::TempDir {
     reference["source_file"] = json!("add.cu");
     checked["expected"] = json!({"out": {"kernel": reference}});
     write("triton.json", &checked.to_string());
-    write("cuda.json", &contract(&cuda(), "add.cu").to_string());
+    let mut with_options = cuda();
+    with_options["metadata"] =
+        json!({"kernel_name": "add", "compiler_options": ["-use_fast_math"]});
+    write("cuda.json", &contract(&with_options, "add.cu").to_string());
     write("candidate.json", &contract(&bare(triton(ADD)), "kernel.py").to_string());
     let mut sweep = checked;
     sweep["axes"] = json!({"block": [128, 256, 512], "warps": [1, 4]});

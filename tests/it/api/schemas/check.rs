@@ -68,7 +68,9 @@ fn places(document: &Value, schema: &Value, value: &Value, pointer: &str, found:
             for (name, field) in fields {
                 let known = &schema["properties"][name];
                 let of = if known.is_null() { &schema["additionalProperties"] } else { known };
-                assert!(of.is_object(), "the schema does not know {pointer}/{name}");
+                // `true`: values of a map that may be anything.
+                let is_known = of.is_object() || *of == true;
+                assert!(is_known, "the schema does not know {pointer}/{name}");
                 places(document, of, field, &format!("{pointer}/{name}"), found);
             }
         }

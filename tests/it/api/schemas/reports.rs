@@ -136,6 +136,8 @@ pub(super) fn full_report() -> Value {
     report["outputs"]["c"]["format"] = json!("raw");
     report["failure"] = json!({"stage": "execute", "code": "timeout", "message": "m"});
     report["printed"] = json!("hello");
+    report["kernel_exec_result"]["metadata"]["configuration"] = json!({"BLOCK": 128});
+    report["tuning"] = tuning();
     report["timings"]["profile"] = json!(1.5);
     report["profile"] = json!({"available": false, "reason": "no ncu"});
     report["kernel_exec_result"]["metadata"]["device_metrics"] = device_metrics();
@@ -154,6 +156,17 @@ pub(super) fn full_report() -> Value {
     report["timings"]["profile"] = json!(1.5);
     report["timeline"] = timeline();
     report
+}
+
+fn tuning() -> Value {
+    json!({
+        "configurations": [{
+            "index": 1, "meta": {"BLOCK": 128}, "num_warps": 4, "num_stages": 2, "num_ctas": 1,
+            "maxnreg": 128, "outcome": "wrong", "reason": "r", "median_ms": 0.5, "launches": 5,
+            "rounds": 1, "counted": {"warp_instructions": 7, "global_sectors": 3},
+        }],
+        "chosen": 1, "decided_by": "times", "pruned": 2, "from_cache": true, "total_ms": 1.5,
+    })
 }
 
 fn unavailable() -> Value {
