@@ -118,6 +118,11 @@ fn a_configuration_that_is_named_is_taken() {
     named["kernel"]["metadata"] = json!({"configuration": 9});
     let report = server.evaluate(&named);
     assert_eq!(report["failure"]["code"], "out_of_range", "{report}");
+    // What each configuration says itself is not the launch's to say.
+    let mut settings = request();
+    settings["kernel"]["io"]["launch"]["num_warps"] = json!(8);
+    let report = server.evaluate(&settings);
+    assert_eq!(report["failure"]["code"], "conflicting_fields", "{report}");
     // All that is tuned may be given, too; a part of it may not.
     let mut given = request();
     let args = given["kernel"]["io"]["args"].as_array_mut().unwrap();

@@ -16,6 +16,9 @@ const GRACE: Duration = Duration::from_secs(20);
 /// Seconds that a compilation has here: the least that counts.
 const TIMEOUT: f64 = 10.0;
 
+/// No compiler waits for work: each that is there was started for a source of these tests.
+const NO_SPARES: &str = "[compile]\ntriton_spares = 0\n";
+
 /// A kernel with something before it and in it.
 fn kernel(before: &str, body: &str) -> Value {
     let mut request = single_thread(body);
@@ -92,7 +95,9 @@ const EXCEEDED: [&str; 4] =
 #[test]
 fn what_takes_a_compiler_too_much_is_a_result_of_that_kernel() {
     let data = crate::server::data_directory();
-    let server = Server::start_in(data.path(), &[], &[]);
+    let config = data.path().join("config.toml");
+    std::fs::write(&config, NO_SPARES).unwrap();
+    let server = Server::start_in(data.path(), &["--config", config.to_str().unwrap()], &[]);
     assert_is_a_result(&server, "templates", &templates(), &["compiler_timeout"]);
     let start = Instant::now();
     // What cost all its time is known for a while: whoever sends it again does not pay again.
@@ -116,7 +121,7 @@ fn compile_child(server: &Server) -> Option<String> {
 
 #[test]
 fn a_compiler_that_crashes_on_a_source_says_something_of_that_source() {
-    let server = Server::start();
+    let server = Server::start_configured(NO_SPARES);
     assert_well(&server, None);
     std::thread::scope(|scope| {
         let crash = || {

@@ -95,7 +95,7 @@ impl LocalExecutor {
         let chosen = if emulated {
             least_work(&contenders)
         } else {
-            contenders.iter().position(Contender::is_in)
+            contenders.iter().position(Contender::is_in).or_else(|| best_of_outdone(&contenders))
         };
         Ok(report(contenders, chosen, tunable, emulated))
     }
@@ -122,19 +122,30 @@ fn beside_itself(request: &EvaluateRequest, tunable: &Tunable) -> EvaluateReques
     request
 }
 
-/// Leaves out those that are slower than the median of all, at least one.
+/// Leaves out the slower half of those that are still in.
 fn leave_out_slower_half(contenders: &mut [Contender]) {
-    let mut times: Vec<(f64, usize)> = contenders
-        .iter()
-        .enumerate()
-        .filter(|(_, one)| one.is_in())
-        .map(|(index, one)| (one.shown.median_ms.unwrap_or(f64::INFINITY), index))
-        .collect();
-    times.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let stay = times.len().div_ceil(2).min(times.len().saturating_sub(1));
-    for (_, index) in times.drain(stay..) {
+    let times = contenders.iter().enumerate().filter(|(_, one)| one.is_in());
+    let times = times.map(|(index, one)| (index, one.shown.median_ms.unwrap_or(f64::INFINITY)));
+    for index in slower_half(times.collect()) {
         contenders[index].leave(TunedOutcome::Outdone, None);
     }
+}
+
+/// The slower half by time, at least one, and never all of several.
+fn slower_half(mut times: Vec<(usize, f64)>) -> Vec<usize> {
+    times.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let stay = times.len().div_ceil(2).min(times.len().saturating_sub(1));
+    times.drain(stay..).map(|(index, _)| index).collect()
+}
+
+/// Of those that were slower, the one that went furthest: where the fastest turned out to be wrong at last.
+fn best_of_outdone(contenders: &[Contender]) -> Option<usize> {
+    let outdone = contenders
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.shown.outcome == TunedOutcome::Outdone)
+        .filter_map(|(index, one)| Some((index, one.shown.rounds, one.shown.median_ms?)));
+    outdone.min_by(|a, b| b.1.cmp(&a.1).then(a.2.total_cmp(&b.2))).map(|(index, ..)| index)
 }
 
 /// The one that does the least work by exact counts; of equals the first.
@@ -212,4 +223,23 @@ fn check(request: &EvaluateRequest, tunable: &Tunable) -> Result<(), ExecError> 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slower_half_goes_until_one_is_left() {
+        let mut left: Vec<(usize, f64)> =
+            [5.0, 1.0, f64::INFINITY, 3.0, 2.0].into_iter().enumerate().collect();
+        let mut rounds = Vec::new();
+        while left.len() > 1 {
+            let gone = slower_half(left.clone());
+            left.retain(|(index, _)| !gone.contains(index));
+            rounds.push(left.iter().map(|(index, _)| *index).collect::<Vec<_>>());
+        }
+        assert_eq!(rounds, [vec![1, 3, 4], vec![1, 4], vec![1]]);
+        assert_eq!(slower_half(Vec::new()), Vec::<usize>::new());
+    }
 }

@@ -11,6 +11,7 @@ mod process;
 mod report;
 mod service;
 mod stats;
+mod triton;
 
 use anyhow::{Result, bail};
 
@@ -40,6 +41,11 @@ pub enum Command {
     Crash(crash::Options),
     /// Accepting, claiming and listing jobs, on SQLite and on PostgreSQL.
     Store,
+    /// A kernel in Triton beside the same one in CUDA: new, cached, and tuned.
+    ///
+    /// Needs Triton (`warpgauge toolchain install --with triton`).
+    #[command(verbatim_doc_comment)]
+    Triton(triton::Options),
     /// What a developer waits for: from a fresh clone to the demo's verdict and to the end of the
     /// tests, after a change in one file; and the size of the program.
     ///
@@ -56,6 +62,7 @@ pub fn run(command: &Command) -> Result<()> {
         Command::Gate(options) => gate::run(options),
         Command::Crash(options) => crash::run(options),
         Command::Store => store(),
+        Command::Triton(options) => triton::run(options),
         Command::Build(options) => build::run(options),
     }
 }

@@ -3,9 +3,9 @@
 use std::io;
 use std::ptr;
 
-/// Addresses after a mapping that belong to no other, in bytes: a small overrun of an allocation
-/// does not end in its neighbour, and is found.
-const GAP: usize = 4096;
+/// Addresses after a mapping that belong to no other, in bytes: an overrun of an allocation does not end
+/// in its neighbour, and is found, as far as a page of device memory goes.
+const GAP: usize = 2 << 20;
 
 /// An anonymous private mapping; unmapped on drop.
 pub(super) struct Mapping {

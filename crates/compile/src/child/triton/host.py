@@ -1,9 +1,9 @@
 # Turns one Triton kernel into PTX, with no GPU and no torch: the part that our own child runs.
 #
-# Started with `python -I -S -c`, the source of this file and of kernel.py behind it. The arguments
-# are one JSON object. What comes in on file descriptor 0, and goes out there, are frames: a length of
-# four bytes, little endian, and so many bytes of JSON. Everything that takes long and knows nothing
-# of a request is done before the request is read, so that a process which waits is warm.
+# Started with `python -c` and the sources of this file and of the others beside it, one behind the
+# other. The argument is one JSON object. What comes in on file descriptor 0, and goes out there, are
+# frames: a length of four bytes, little endian, and so many bytes of JSON. Everything that takes long
+# and knows nothing of a request is done before the request is read: a process that waits is warm.
 
 import base64
 import ctypes
@@ -147,7 +147,8 @@ def main():
     except MemoryError:
         del reserve
         sys.modules.pop("kernel").__dict__.clear()
-        answer = Refused("compiler_out_of_memory", "the memory that it may take did not suffice").as_answer()
+        refused = Refused("compiler_out_of_memory", "the memory that it may take did not suffice")
+        answer = refused.as_answer()
     except BaseException as error:  # A stranger's code may raise anything, and exit.
         answer = explained(error)
     sys.stdout.flush()

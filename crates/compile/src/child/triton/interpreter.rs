@@ -14,9 +14,15 @@ use crate::protocol::{MAX_FRAME_BYTES, TritonWork};
 use warpgauge_process::interpreter::filters;
 use warpgauge_process::program::{Environment, Program};
 
-/// What the interpreter runs: first what starts it, then what knows Triton.
-pub(crate) const SOURCE: &str =
-    concat!(include_str!("host.py"), include_str!("kernel.py"), "\nmain()\n");
+/// What the interpreter runs.
+pub(crate) const SOURCE: &str = concat!(
+    include_str!("host.py"),
+    include_str!("source.py"),
+    include_str!("arguments.py"),
+    include_str!("tuning.py"),
+    include_str!("kernel.py"),
+    "\nmain()\n"
+);
 
 /// Most of what is printed that is kept, bytes. The rest is read and dropped.
 const MAX_PRINTED_BYTES: usize = 64 << 10;
