@@ -8,7 +8,7 @@ use crate::contracts::increment;
 use crate::server::{Server, data_directory, emulated, program, until};
 
 /// Processes that a process started, with all that those started.
-fn descendants(process: u32) -> Vec<u32> {
+pub fn descendants(process: u32) -> Vec<u32> {
     let listed = std::fs::read_dir("/proc").unwrap().flatten();
     let all: Vec<(u32, u32)> = listed
         .filter_map(|entry| {

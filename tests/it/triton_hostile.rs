@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::children::descendants;
+use crate::server::{Server, until};
 use crate::support::has_triton;
 
 /// A kernel that adds one, as a module's body.
@@ -243,4 +244,23 @@ fn a_launch_says_nothing_that_the_compiler_decides() {
     let answer = server.post_json("/evaluate", &request);
     assert_eq!(answer.status, 400, "{}", answer.text);
     assert!(answer.text.contains("no argument `TILE`"), "{}", answer.text);
+}
+
+#[test]
+fn an_interpreter_that_ended_while_it_waited_costs_nobody_anything() {
+    needs!("Triton", has_triton());
+    let server = Server::start();
+    let waiting = until("an interpreter that waits", || {
+        let is_one = |process: &u32| {
+            let command = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&command).contains("site_packages")
+        };
+        descendants(server.pid()).into_iter().find(is_one)
+    });
+    let killed = std::process::Command::new("kill").args(["-KILL", &waiting.to_string()]).status();
+    assert!(killed.unwrap().success());
+    // New to a cache that outlives this test.
+    let report = server.evaluate(&request(&format!("# {}", uuid::Uuid::new_v4())));
+    let result = &report["kernel_exec_result"];
+    assert_eq!(result["correctness"], true, "{report}\n{}", server.output());
 }

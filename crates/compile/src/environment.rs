@@ -203,11 +203,17 @@ impl Environment {
         task: &TritonTask,
         timeout: Duration,
     ) -> Result<ChildReply, CompileError> {
-        let waiting = match self.spares.take(work) {
-            Some(waiting) => waiting,
-            None => self.triton_child(work).await?,
+        let waited = match self.spares.take(work) {
+            Some(waiting) => Some(waiting.ask(task, timeout).await),
+            None => None,
         };
-        let reply = waiting.ask(task, timeout).await;
+        let reply = match waited {
+            // One that waited for long may have lost its interpreter meanwhile: nobody's fault.
+            None | Some(Ok(ChildReply { result: Outcome::Toolchain { .. }, .. })) => {
+                self.triton_child(work).await?.ask(task, timeout).await
+            }
+            Some(reply) => reply,
+        };
         self.replace_spare(work).await;
         reply
     }

@@ -36,7 +36,7 @@ pub struct Options {
 }
 
 /// Elements of the vectors.
-const N: u64 = 1 << 20;
+const N: u64 = 1 << 16;
 
 /// Launches of an evaluation.
 const TRIALS: u32 = 20;

@@ -60,7 +60,7 @@ pub(super) struct Answered {
 
 /// It ended without an answer.
 pub(super) struct Ended {
-    /// It had imported Triton, and waited for a kernel.
+    /// It had imported Triton, and took a kernel.
     pub was_ready: bool,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -111,8 +111,11 @@ impl Interpreter {
     pub(super) fn ask(mut self, question: &str) -> Result<Answered, Ended> {
         let ready = self.receive().and_then(|message| Ok(serde_json::from_slice(&message)?));
         let Ok(ReadyMessage { ptxas }) = ready else { return Err(self.ended(false)) };
-        let asked = self.send(question.as_bytes()).and_then(|()| self.receive());
-        match asked {
+        // Who does not take the question ended while it waited: not for what it would have read.
+        if self.send(question.as_bytes()).is_err() {
+            return Err(self.ended(false));
+        }
+        match self.receive() {
             Ok(message) => {
                 let printed = self.ended(true).printed;
                 Ok(Answered { ptxas, message, printed })
