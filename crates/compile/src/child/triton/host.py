@@ -138,6 +138,8 @@ def main():
     refuse_calls(settings["filters"])
     write_frame(channel, {"ptxas": assembler(settings["arch"])})
     request = read_frame(channel)
+    # From here on an end without an answer is the submission's.
+    write_frame(channel, {"taken": True})
     # Freed where memory runs out, so that there is some to say so.
     reserve = bytearray(32 << 20)
     try:

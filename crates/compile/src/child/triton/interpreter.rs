@@ -111,8 +111,9 @@ impl Interpreter {
     pub(super) fn ask(mut self, question: &str) -> Result<Answered, Ended> {
         let ready = self.receive().and_then(|message| Ok(serde_json::from_slice(&message)?));
         let Ok(ReadyMessage { ptxas }) = ready else { return Err(self.ended(false)) };
-        // Who does not take the question ended while it waited: not for what it would have read.
-        if self.send(question.as_bytes()).is_err() {
+        // Who does not say that it took the question ended while it waited, and not for what it read.
+        let taken = self.send(question.as_bytes()).and_then(|()| self.receive());
+        if taken.is_err() {
             return Err(self.ended(false));
         }
         match self.receive() {
