@@ -85,6 +85,8 @@ pub struct Compiler {
     permits: Semaphore,
     flights: Mutex<HashMap<FlightKey, Arc<Flight>>>,
     refused: Refused,
+    /// What was wrong with kernels of Triton: each is asked for its choices first, and compiled then.
+    faulty: Refused,
     choices: Choices,
     untold: Untold,
     counters: Counters,
@@ -175,6 +177,7 @@ impl Compiler {
             permits: Semaphore::new(config.parallelism.min(Semaphore::MAX_PERMITS)),
             flights: Mutex::default(),
             refused: Refused::default(),
+            faulty: Refused::default(),
             choices: Choices::default(),
             untold: Untold::default(),
             counters: Counters::default(),
@@ -266,8 +269,10 @@ impl Compiler {
         if let Some(artifact) = self.cache.get_hot(key) {
             return Ok((artifact, Origin::Memory));
         }
-        if let Some(error) = self.refused.find(key, limit, Instant::now()) {
-            return Err(error);
+        for known in [&self.refused, &self.faulty] {
+            if let Some(error) = known.find(key, limit, Instant::now()) {
+                return Err(error);
+            }
         }
         if let Some(tunable) = self.choices.find(key) {
             return Err(CompileError::Tunable(tunable));
@@ -312,6 +317,9 @@ impl Compiler {
         };
         let (mut artifact, enforced) = ran.inspect_err(|error| {
             self.refused.note(key, *limit, error, Instant::now());
+            if matches!(work, Work::Triton(_)) {
+                self.faulty.keep(key, *limit, error, Instant::now());
+            }
             self.choices.note(key, error);
         })?;
         if let Some(enforced) = enforced {

@@ -39,10 +39,14 @@ impl Refused {
 
     /// Remembers what came of a source, if it cost as much as it may.
     pub(super) fn note(&self, key: &Key, limit: Duration, error: &CompileError, now: Instant) {
-        let CompileError::Rejected(failure) = error else { return };
-        if !failure.is_exceeded() {
-            return;
+        if matches!(error, CompileError::Rejected(failure) if failure.is_exceeded()) {
+            self.keep(key, limit, error, now);
         }
+    }
+
+    /// Remembers what came of a source, whatever it cost.
+    pub(super) fn keep(&self, key: &Key, limit: Duration, error: &CompileError, now: Instant) {
+        let CompileError::Rejected(failure) = error else { return };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|entry| entry.key != *key);
         let failure = CompileFailure::clone(failure);
