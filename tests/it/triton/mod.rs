@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::server::{data_directory, device, program};
+use crate::server::{device, program};
 use crate::support::outcome;
 
 mod artifacts;
@@ -37,14 +37,7 @@ extern "C" __global__ void add(const float* x, const float* y, float* out, int n
     if (i < n) out[i] = x[i] + y[i];
 }"#;
 
-/// Whether there is a Triton here that can be used.
-pub(super) fn available() -> bool {
-    let data = data_directory();
-    let (code, out, error) = run(data.path(), data.path(), &["capabilities", "--json"]);
-    assert_eq!(code, 0, "{error}");
-    let found: Value = serde_json::from_str(&out).unwrap();
-    found["kernel_types"].as_array().unwrap().contains(&json!("triton"))
-}
+pub(super) use crate::support::has_triton as available;
 
 /// Exit code, standard output and standard error of a command on the device under test.
 pub(super) fn run(data: &Path, at: &Path, words: &[&str]) -> (i32, String, String) {
