@@ -70,16 +70,16 @@ built = kernel.warmup(*args, grid=(1,), **settings['keywords'])
 print(json.dumps({'ptx': built.asm['ptx'], 'shared': built.metadata.shared}))
 ";
 
-struct Case {
+struct Case<'a> {
     name: &'static str,
-    source: &'static str,
+    source: &'a str,
     /// Types of tensors, and values of scalars.
     args: Vec<Value>,
     meta: Vec<(&'static str, i64)>,
     num_warps: u32,
 }
 
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<Case<'static>> {
     let scale = |n: i64, stride: i64, factor: f64| Case {
         name: "scale",
         source: SCALE,
@@ -103,7 +103,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-impl Case {
+impl Case<'_> {
     fn request(&self, options: &[String]) -> KernelCode {
         let arg = |(index, value): (usize, &Value)| match value {
             Value::String(dtype) => json!({
@@ -243,4 +243,56 @@ async fn integers_that_are_one_are_compiled_in_and_the_rest_is_passed() {
     };
     assert_eq!(arguments(&ones), [0, 1, 2, 4], "the stride is 1");
     assert_eq!(arguments(&others), [0, 1, 2, 3, 4]);
+}
+
+/// The same files at another place.
+fn link_tree(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in from.read_dir().unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            link_tree(&entry.path(), &target);
+        } else if std::fs::hard_link(entry.path(), &target).is_err() {
+            std::fs::copy(entry.path(), &target).unwrap();
+        }
+    }
+}
+
+/// Importing PyTorch takes seconds, and Triton does where it finds it.
+#[tokio::test]
+async fn torch_is_imported_by_nobody_but_the_source() {
+    let installed = installed();
+    needs!("Triton", installed.is_some());
+    let installed = installed.unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let site_packages = directory.path().to_owned();
+    // The package, and what tells of its backends.
+    for entry in installed.site_packages.read_dir().unwrap().flatten() {
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with("triton") {
+            link_tree(&entry.path(), &site_packages.join(name));
+        }
+    }
+    std::fs::create_dir(site_packages.join("torch")).unwrap();
+    // Triton swallows whatever an import raises.
+    let own = "import os\nos._exit(7)";
+    std::fs::write(site_packages.join("torch/__init__.py"), own).unwrap();
+    let bin = site_packages.join("triton/backends/nvidia/bin");
+    let triton = TritonInstall {
+        ptxas: bin.join("ptxas"),
+        ptxas_blackwell: None,
+        site_packages,
+        torch: true,
+        ..installed
+    };
+
+    let toolchain = Toolchain { triton: Some(triton), ..Toolchain::default() };
+    let bench = Bench::with(toolchain, Duration::from_secs(120));
+    let mut case = cases().remove(0);
+    bench.compile(&case.request(&[])).await.unwrap();
+    let importing = format!("import torch\n{SCALE}");
+    case.source = &importing;
+    let error = bench.compile(&case.request(&[])).await.unwrap_err();
+    assert!(format!("{error:?}").contains("exit status: 7"), "{error:?}");
 }

@@ -86,6 +86,16 @@ class NoGpu:
         return refuse
 
 
+class NoTorch:
+    """Has torch be missing: Triton 3.6 and its like look for it when they first meet an argument, and
+    importing it takes seconds. They remember that it was not there."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError("torch is not needed here", name=name)
+
+
 def warm(settings):
     """Imports Triton, and compiles a kernel that uses what most kernels use."""
     sys.path.insert(0, settings["site_packages"])
@@ -100,9 +110,11 @@ def warm(settings):
     target = GPUTarget("cuda", settings["arch"], 32)
     driver.set_active(NoGpu(target))
     keep_in_memory(triton)
+    sys.meta_path.insert(0, NoTorch)
     run_source(WARM_SOURCE, "<warm>")["warm"].warmup(
         Tensor(0, "float32", [1024]), 1024, BLOCK=128, grid=(1,)
     )
+    sys.meta_path.remove(NoTorch)
     COMPILED.clear()
     return triton
 

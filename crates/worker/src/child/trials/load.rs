@@ -58,6 +58,8 @@ pub(in crate::child) struct Load {
     until: Option<Instant>,
     /// When the device had settled.
     settled: Instant,
+    /// When the last timed launch had ended: what comes after it lies between no two of them.
+    told: Instant,
     /// Seconds of load since then.
     loaded_s: f64,
     launches: u64,
@@ -87,6 +89,7 @@ impl Load {
             timed_s: 0.0,
             until: None,
             settled: now,
+            told: now,
             loaded_s: 0.0,
             launches: 0,
             audited: 0,
@@ -105,8 +108,9 @@ impl Load {
             DeviceKind::Cuda => least_s.max(SETTLE_S),
             DeviceKind::Emulator => 0.0,
         };
-        self.stretch(ground, arm, wanted_s)?;
-        (self.settled, self.loaded_s) = (Instant::now(), 0.0);
+        self.stretch(ground, arm, |_| wanted_s)?;
+        let now = Instant::now();
+        (self.settled, self.told, self.loaded_s) = (now, now, 0.0);
         self.samples_ms.clear();
         Ok(())
     }
@@ -143,8 +147,8 @@ impl Load {
             let verified = judge.verify(ground.executor, ground.buffers, audit)?;
             self.audited += u32::from(verified);
         }
-        let wanted_s = self.wanted_s(ground.executor.device().kind);
-        self.stretch(ground, arm, wanted_s)
+        let kind = ground.executor.device().kind;
+        self.stretch(ground, arm, |load| load.wanted_s(kind))
     }
 
     /// A timed launch has ended.
@@ -152,11 +156,12 @@ impl Load {
         let seconds = f64::from(ms) * 1e-3;
         self.timed_s += seconds;
         self.loaded_s += seconds;
+        self.told = Instant::now();
     }
 
     /// What there was of it.
     pub(super) fn facts(&self) -> LoadFacts {
-        let passed_s = self.settled.elapsed().as_secs_f64();
+        let passed_s = self.told.duration_since(self.settled).as_secs_f64();
         LoadFacts {
             launches: self.launches,
             verified: self.audited,
@@ -181,15 +186,18 @@ impl Load {
         launches.clamp(LEAST_LAUNCHES, MOST_QUEUED)
     }
 
-    /// Launches on inputs of their own for so many seconds.
+    /// Launches on inputs of their own, for as many seconds as are wanted once these are drawn.
     fn stretch(
         &mut self,
         ground: &mut Ground<'_, '_>,
         arm: &mut LoadedProgram,
-        wanted_s: f64,
+        wanted_s: impl FnOnce(&Self) -> f64,
     ) -> JobResult<()> {
-        let began = Instant::now();
-        ground.inputs.advance(ground.buffers, ground.executor.tools()?)?;
+        let tools = ground.executor.tools()?;
+        ground.inputs.advance(ground.buffers, tools)?;
+        // Drawing them is not load, and is made up for like all that is not.
+        tools.stream.synchronize().map_err(candidate)?;
+        let (wanted_s, began) = (wanted_s(self), Instant::now());
         loop {
             let left_s = wanted_s - began.elapsed().as_secs_f64();
             let launches = self.launches_in(left_s);
@@ -301,6 +309,9 @@ mod tests {
         load.timed(1000.0);
         // A second of load in no time is not more than all of it.
         assert_eq!(load.facts().share, 1.0);
+        // What comes after the last of them, as handing over outputs, is nobody's rest.
+        load.told = load.settled + std::time::Duration::from_secs(2);
+        assert_eq!(load.facts().share, 0.5);
         assert_eq!((load.facts().launches, load.facts().median_ms), (0, None));
     }
 }
