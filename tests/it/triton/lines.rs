@@ -1,25 +1,36 @@
 //! Findings and messages name lines of the source in Python.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{ADD, available, triton};
-use crate::server::{Server, emulated};
+use crate::server::Server;
 
 /// Line of some code, from 1.
 fn line(source: &str, code: &str) -> usize {
     1 + source.lines().position(|line| line.contains(code)).unwrap()
 }
 
+/// Whether accesses are checked here: by the emulated device, or by compute-sanitizer.
+fn are_checked(server: &Server) -> bool {
+    server.get("/devices").json["devices"][0]["sanitize"]["available"] == true
+}
+
+/// What is found in the kernel's accesses.
+fn first_finding(server: &Server, kernel: &Value) -> Value {
+    let body = json!({"kernel": kernel, "num_trials": 2, "sanitize": "memcheck"});
+    let report = server.evaluate(&body);
+    let found = report["sanitize"]["findings"][0].clone();
+    assert_eq!(found["check"], "out_of_bounds", "{report}");
+    found
+}
+
 #[test]
 fn a_store_out_of_bounds_is_found_in_its_line() {
     needs!("Triton", available());
-    needs!("the emulated device", emulated());
     let source = ADD.replace("x + y, mask=mask", "x + y");
     let server = Server::start();
-    let body = json!({"kernel": triton(&source), "num_trials": 2, "sanitize": true});
-    let report = server.evaluate(&body);
-    let found = &report["sanitize"]["findings"][0];
-    assert_eq!(found["check"], "out_of_bounds", "{report}");
+    needs!("a check of memory accesses", are_checked(&server));
+    let found = first_finding(&server, &triton(&source));
     assert_eq!(found["source"], format!("kernel.py:{}", line(&source, "tl.store")));
     assert_eq!(found["kernel"], "add");
 }
@@ -28,7 +39,6 @@ fn a_store_out_of_bounds_is_found_in_its_line() {
 #[test]
 fn a_line_within_a_helper_is_named() {
     needs!("Triton", available());
-    needs!("the emulated device", emulated());
     let helper = "@triton.jit\ndef put(at, value):\n    tl.store(at, value)  # here\n\n\n";
     let source = ADD
         .replacen("@triton.jit", &format!("{helper}@triton.jit"), 1)
@@ -36,10 +46,9 @@ fn a_line_within_a_helper_is_named() {
     let mut kernel = triton(&source);
     kernel["metadata"] = json!({"kernel_name": "add"});
     let server = Server::start();
-    let body = json!({"kernel": kernel, "num_trials": 2, "sanitize": true});
-    let report = server.evaluate(&body);
-    let found = &report["sanitize"]["findings"][0];
-    assert_eq!(found["source"], format!("kernel.py:{}", line(&source, "# here")), "{report}");
+    needs!("a check of memory accesses", are_checked(&server));
+    let found = first_finding(&server, &kernel);
+    assert_eq!(found["source"], format!("kernel.py:{}", line(&source, "# here")), "{found}");
 }
 
 #[test]
