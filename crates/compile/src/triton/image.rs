@@ -1,5 +1,7 @@
 //! From an interpreter's answer to an artifact. The answer is treated as an image that a caller sends.
 
+use std::path::Path;
+
 use super::answer::TritonBuilt;
 use super::parameters;
 use crate::artifact::{Artifact, CompileTimings, CompiledLaunch, KernelInfo, Passed, Scratch};
@@ -28,11 +30,13 @@ const STAGES: [&str; 4] = ["ttir", "ttgir", "llir", "ptx"];
 /// Longest text of a stage that is kept, bytes.
 const MAX_STAGE_BYTES: usize = 4 << 20;
 
-/// The artifact, but for its key and what the caller knows of the compiler.
+/// The artifact, but for its key and what the caller knows of the compiler. `site_packages`: where Triton
+/// lies.
 pub(super) fn artifact(
     built: TritonBuilt,
     compiler: String,
     target: &Target,
+    site_packages: &Path,
 ) -> Result<Artifact, CompileError> {
     let launch_problem = problem(&built);
     if let Some(problem) = launch_problem {
@@ -73,10 +77,6 @@ pub(super) fn artifact(
         (built.cubin.as_slice().into(), ImageFormat::Cubin)
     };
     let launch = launch(&built, passed);
-    let stages = STAGES.iter().filter_map(|&stage| {
-        let text = built.texts.get(stage).filter(|text| text.len() <= MAX_STAGE_BYTES)?;
-        Some((stage.to_owned(), text.clone()))
-    });
     Ok(Artifact {
         image,
         format,
@@ -88,9 +88,20 @@ pub(super) fn artifact(
         key: String::new(),
         cache_hit: false,
         timings: CompileTimings { total_ms: 0.0, compiler_ms: built.compiler_ms },
-        stages: stages.collect(),
+        stages: stages(&built, site_packages),
         launch: Some(launch),
     })
+}
+
+/// Texts that are kept. They name lines of Triton's own library, from which a kernel has functions: by their
+/// place in the package, and not on this machine. The code that runs is as it was.
+fn stages(built: &TritonBuilt, site_packages: &Path) -> Vec<(String, String)> {
+    let here = format!("{}/triton/", site_packages.display());
+    let stages = STAGES.iter().filter_map(|&stage| {
+        let text = built.texts.get(stage).filter(|text| text.len() <= MAX_STAGE_BYTES)?;
+        Some((stage.to_owned(), text.replace(&here, "triton/")))
+    });
+    stages.collect()
 }
 
 /// Code of a CUDA major version needs a driver of that version or a newer one.

@@ -144,7 +144,8 @@ impl TritonJob {
         match outcome {
             Outcome::Triton(answer) => match *answer {
                 TritonAnswer::Built(built) => {
-                    image::artifact(*built, self.compiler.clone(), &self.target)
+                    let compiler = self.compiler.clone();
+                    image::artifact(*built, compiler, &self.target, &self.work.site_packages)
                 }
                 TritonAnswer::Tunable(tunable) => Err(several(tunable)),
                 TritonAnswer::Refused(refused) => Err(self.refused(refused)),
