@@ -15,7 +15,7 @@ const MAXNREG: std::ops::RangeInclusive<u32> = 8..=255;
 impl KernelCode {
     /// This kernel, which takes the run-time arguments of another one, as a kernel of its own: with
     /// those arguments, its own compile-time constants (or the other's, if both are Triton's), and
-    /// its own launch (or as much of the other's as means something to it).
+    /// its own launch (or the other's, if a launch is the same to both).
     pub fn as_reference(&self, other: &IoContract, other_kind: KernelType) -> Self {
         let mut kernel = self.clone();
         if let Some(own) = &mut kernel.io {
@@ -27,6 +27,9 @@ impl KernelCode {
     /// As [`KernelCode::as_reference`], but run-time arguments that it brings stay.
     pub fn beside(mut self, other: &IoContract, other_kind: KernelType) -> Self {
         let kind = self.kernel_type;
+        // A grid counts programs, each of as many elements as its constants say, or blocks of threads:
+        // one that was meant for the other kind would run some other number of both.
+        let same_kind = (kind == KernelType::Triton) == (other_kind == KernelType::Triton);
         let own = self.io.take().unwrap_or_default();
         let brings_arguments = own.args.iter().any(|arg| !arg.is_meta);
         let args = if brings_arguments {
@@ -42,7 +45,7 @@ impl KernelCode {
             args.extend(if named.is_empty() { constants(&other.args) } else { named });
             args
         };
-        let launch = own.launch.or_else(|| borrowed(other.launch.clone()?, kind, other_kind));
+        let launch = own.launch.or_else(|| other.launch.clone().filter(|_| same_kind));
         self.io = Some(IoContract { args, launch });
         self
     }
@@ -62,18 +65,6 @@ impl ArgSpec {
             descriptor: None,
         }
     }
-}
-
-/// The launch of a kernel of another kind, as far as it means something to this one.
-fn borrowed(launch: Launch, kind: KernelType, of: KernelType) -> Option<Launch> {
-    let (is, was) = (kind == KernelType::Triton, of == KernelType::Triton);
-    Some(match (is, was) {
-        (true, false) => Launch { grid: launch.grid, ..Launch::default() },
-        (false, true) => {
-            Launch { num_warps: None, num_stages: None, num_ctas: None, maxnreg: None, ..launch }
-        }
-        _ => launch,
-    })
 }
 
 /// Checks what a launch says of threads and of Triton, against the kernel's kind.

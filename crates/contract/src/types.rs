@@ -117,7 +117,7 @@ pub struct IoContract {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<ArgSpec>,
     /// Launch configuration: required of a kernel that is run. Without it a kernel in `expected`, or
-    /// one that is compared, has that of the kernel beside it.
+    /// one that is compared, has that of the kernel beside it, if both are Triton's or neither is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
 }
