@@ -1,7 +1,7 @@
 //! What is particular to Triton: constants beside arguments, and a launch that its compiler completes.
 
 use super::error::Mistakes;
-use super::{ArgKind, ArgSpec, IoContract, KernelCode, KernelType, Launch, Role};
+use super::{ArgKind, ArgSpec, IoContract, KernelCode, KernelType, Launch, Padding, Role};
 
 use warpgauge_model::FailureCode;
 
@@ -18,10 +18,17 @@ impl KernelCode {
     /// its own launch (or the other's, if a launch is the same to both).
     pub fn as_reference(&self, other: &IoContract, other_kind: KernelType) -> Self {
         let mut kernel = self.clone();
+        let mut descriptors = Vec::new();
         if let Some(own) = &mut kernel.io {
+            let passed = own.args.iter().filter(|arg| !arg.is_meta);
+            descriptors = passed.map(|arg| arg.descriptor.clone()).collect();
             own.args.retain(|arg| arg.is_meta);
         }
-        kernel.beside(other, other_kind)
+        let mut kernel = kernel.beside(other, other_kind);
+        // The data are the other's; in which form they are passed is the kernel's own, if it says so.
+        let args = kernel.io.iter_mut().flat_map(|io| &mut io.args).filter(|arg| !arg.is_meta);
+        args.zip(descriptors).for_each(|(arg, own)| arg.descriptor = own);
+        kernel
     }
 
     /// As [`KernelCode::as_reference`], but run-time arguments that it brings stay.
@@ -39,8 +46,10 @@ impl KernelCode {
             let constants = |args: &[ArgSpec]| {
                 args.iter().filter(|arg| arg.is_meta && is_triton).cloned().collect::<Vec<_>>()
             };
-            let mut args: Vec<ArgSpec> =
-                other.args.iter().filter(|a| !a.is_meta).cloned().collect();
+            let passed = other.args.iter().filter(|arg| !arg.is_meta).cloned();
+            let bare =
+                |arg: ArgSpec| ArgSpec { descriptor: arg.descriptor.filter(|_| is_triton), ..arg };
+            let mut args: Vec<ArgSpec> = passed.map(bare).collect();
             let named = constants(&own.args);
             args.extend(if named.is_empty() { constants(&other.args) } else { named });
             args
@@ -135,5 +144,9 @@ pub(super) fn check_argument(arg: &ArgSpec, kind: KernelType, path: &str, mistak
             "must have as many extents as the tensor has dimensions, {rank} (1 to 5 are possible), \
              each a power of two"
         )
+    });
+    let fits = descriptor.padding == Padding::Zero || spec.dtype.is_float();
+    mistakes.require(fits, format!("{path}.padding"), FailureCode::WrongField, || {
+        format!("a tensor of {} has no `nan` to be padded with; leave `padding` out", spec.dtype)
     });
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::answer::TritonBuilt;
+use super::answer::{DescriptorMeta, TritonBuilt};
 use super::parameters;
 use crate::artifact::{Artifact, CompileTimings, CompiledLaunch, KernelInfo, Passed, Scratch};
 use crate::binary::{Ptx, cuda_version_of, read_cubin, read_ptx};
@@ -49,16 +49,10 @@ pub(super) fn artifact(
     let Some(entry) = ptx.kernels.iter().find(|kernel| kernel.symbol == *symbol) else {
         return Err(faulty(&format!("the PTX has no kernel {symbol:?}")));
     };
-    if built.metadata.tensordesc_meta.iter().flatten().any(Option::is_some) {
-        return Err(CompileError::rejected(
-            FailureCode::UnsupportedDecorator,
-            "descriptors that host code makes are not passed to the copy engine of compute \
-             capability 9.0 yet: make them in the kernel with `tl.make_tensor_descriptor`, or \
-             compile for sm_80 with the option `arch=sm_80`",
-        ));
-    }
-    let given =
-        parameters::of_code(&built.parameters, &entry.params).map_err(|error| faulty(&error))?;
+    let maps = built.metadata.tensordesc_meta.as_deref().unwrap_or_default();
+    check_maps(maps)?;
+    let given = parameters::of_code(&built.parameters, maps, &entry.params)
+        .map_err(|error| faulty(&error))?;
     let needs_scratch = built.metadata.global_scratch_size > 0;
     if needs_scratch && !given.iter().any(|(_, passed)| *passed == Passed::Scratch) {
         return Err(faulty("it needs scratch memory and has no parameter for it"));
@@ -102,6 +96,23 @@ fn stages(built: &TritonBuilt, site_packages: &Path) -> Vec<(String, String)> {
         Some((stage.to_owned(), text.replace(&here, "triton/")))
     });
     stages.collect()
+}
+
+/// What Triton's launcher could pass to the copy engine and this one does not.
+fn check_maps(maps: &[Option<DescriptorMeta>]) -> Result<(), CompileError> {
+    let what = maps.iter().flatten().find_map(|meta| match meta {
+        DescriptorMeta { fp4_padded: true, .. } => Some("padded elements of four bits"),
+        DescriptorMeta { is_im2col: true, .. } => Some("a convolution's access (im2col)"),
+        _ => None,
+    });
+    let Some(what) = what else { return Ok(()) };
+    Err(CompileError::rejected(
+        FailureCode::UnsupportedDecorator,
+        format!(
+            "a descriptor of the contract is for {what}, which is not served: make it in the kernel \
+             with `tl.make_tensor_descriptor`"
+        ),
+    ))
 }
 
 /// Code of a CUDA major version needs a driver of that version or a newer one.
