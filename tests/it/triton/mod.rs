@@ -11,6 +11,7 @@ use crate::support::outcome;
 mod artifacts;
 mod commands;
 mod compared;
+mod dependent;
 mod descriptors;
 mod lines;
 mod required;
