@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use warpgauge_model::{Diagnostic, ImageFormat, Resources};
+use warpgauge_model::{Diagnostic, ImageFormat, Resources, TensorMap};
 
 /// A loadable module and what is known of its kernels.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -101,6 +101,13 @@ pub enum Passed {
     Value(Constant),
     /// The memory of [`CompiledLaunch::scratch`], or null where there is none.
     Scratch,
+    /// A tensor of the contract as the device's copy engine reads it.
+    Map {
+        /// The argument of the contract, by index.
+        argument: usize,
+        /// How it is read.
+        map: TensorMap,
+    },
 }
 
 /// A value that is known when a kernel is compiled.

@@ -3,6 +3,7 @@
 //! These tests need a toolchain and fail without one: `warpgauge toolchain install` brings it.
 
 mod bounds;
+mod descriptors;
 mod figures;
 mod kernels;
 mod listings;

@@ -15,7 +15,7 @@ use warpgauge_process::sandbox::Enforcement;
 
 /// Version of these messages. Parent and child are the same program, unless it was upgraded in
 /// place.
-pub(crate) const PROTOCOL_VERSION: u32 = 4;
+pub(crate) const PROTOCOL_VERSION: u32 = 5;
 
 /// Largest frame, in bytes: machine code is the largest thing that travels.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 << 20;

@@ -171,8 +171,11 @@ impl CompareRequest {
     /// the reference leaves there.
     pub fn evaluation_of(&self, kernel: &KernelCode) -> EvaluateRequest {
         let mut oracle = self.ref_kernel.clone();
+        // Which of its arguments it takes as descriptors is its own to say.
+        let described = [&oracle, kernel].into_iter().filter_map(|kernel| kernel.io.as_ref());
+        let described = described.flat_map(|io| &io.args).any(|arg| arg.descriptor.is_some());
         if let Some(io) = &mut oracle.io {
-            io.args.retain(|arg| arg.is_meta);
+            io.args.retain(|arg| arg.is_meta || described);
         }
         let empty = IoContract::default();
         let args = &self.ref_kernel.io.as_ref().unwrap_or(&empty).args;
@@ -272,9 +275,10 @@ fn same_arguments(
     limits: &Limits,
 ) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
-    // Compile-time constants are each kernel's own.
+    // Compile-time constants are each kernel's own, and the form in which it takes a tensor.
     let passed = |args: &[super::ArgSpec]| -> Vec<super::ArgSpec> {
-        args.iter().filter(|arg| !arg.is_meta).cloned().collect()
+        let bare = |arg: super::ArgSpec| super::ArgSpec { descriptor: None, ..arg };
+        args.iter().filter(|arg| !arg.is_meta).cloned().map(bare).collect()
     };
     let (reference, candidate) = (passed(reference), passed(candidate));
     mistakes.require(

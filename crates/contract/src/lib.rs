@@ -39,5 +39,5 @@ pub use settings::{
 pub use sweep::{AxisValue, SweepAxis, SweepPlan, SweepRequest};
 pub use types::{
     ArgKind, ArgSpec, Backend, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,
-    KernelMetadata, KernelType, Launch, Role, TensorDescriptor,
+    KernelMetadata, KernelType, Launch, Padding, Role, TensorDescriptor,
 };

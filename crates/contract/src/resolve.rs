@@ -150,7 +150,8 @@ impl Resolver<'_> {
             .map_or("4".to_owned(), |arg| format!("\"ceil_div({}.size, 256)\"", quoted(&arg.name)));
         let message = if self.names.kind() == KernelType::Triton {
             "is missing; say how many programs run the kernel, for instance \"launch\": {\"grid\": \
-             {\"x\": \"cdiv(n, BLOCK_SIZE)\"}}"
+             {\"x\": \"cdiv(n, BLOCK_SIZE)\"}}; the launch of a kernel in another language is not \
+             taken for it"
                 .to_owned()
         } else {
             format!(

@@ -1,7 +1,7 @@
 //! What is particular to Triton: constants beside arguments, and a launch that its compiler completes.
 
 use super::error::Mistakes;
-use super::{ArgKind, ArgSpec, IoContract, KernelCode, KernelType, Launch, Role};
+use super::{ArgKind, ArgSpec, IoContract, KernelCode, KernelType, Launch, Padding, Role};
 
 use warpgauge_model::FailureCode;
 
@@ -15,18 +15,28 @@ const MAXNREG: std::ops::RangeInclusive<u32> = 8..=255;
 impl KernelCode {
     /// This kernel, which takes the run-time arguments of another one, as a kernel of its own: with
     /// those arguments, its own compile-time constants (or the other's, if both are Triton's), and
-    /// its own launch (or as much of the other's as means something to it).
+    /// its own launch (or the other's, if a launch is the same to both).
     pub fn as_reference(&self, other: &IoContract, other_kind: KernelType) -> Self {
         let mut kernel = self.clone();
+        let mut descriptors = Vec::new();
         if let Some(own) = &mut kernel.io {
+            let passed = own.args.iter().filter(|arg| !arg.is_meta);
+            descriptors = passed.map(|arg| arg.descriptor.clone()).collect();
             own.args.retain(|arg| arg.is_meta);
         }
-        kernel.beside(other, other_kind)
+        let mut kernel = kernel.beside(other, other_kind);
+        // The data are the other's; in which form they are passed is the kernel's own, if it says so.
+        let args = kernel.io.iter_mut().flat_map(|io| &mut io.args).filter(|arg| !arg.is_meta);
+        args.zip(descriptors).for_each(|(arg, own)| arg.descriptor = own);
+        kernel
     }
 
     /// As [`KernelCode::as_reference`], but run-time arguments that it brings stay.
     pub fn beside(mut self, other: &IoContract, other_kind: KernelType) -> Self {
         let kind = self.kernel_type;
+        // A grid counts programs, each of as many elements as its constants say, or blocks of threads:
+        // one that was meant for the other kind would run some other number of both.
+        let same_kind = (kind == KernelType::Triton) == (other_kind == KernelType::Triton);
         let own = self.io.take().unwrap_or_default();
         let brings_arguments = own.args.iter().any(|arg| !arg.is_meta);
         let args = if brings_arguments {
@@ -36,13 +46,15 @@ impl KernelCode {
             let constants = |args: &[ArgSpec]| {
                 args.iter().filter(|arg| arg.is_meta && is_triton).cloned().collect::<Vec<_>>()
             };
-            let mut args: Vec<ArgSpec> =
-                other.args.iter().filter(|a| !a.is_meta).cloned().collect();
+            let passed = other.args.iter().filter(|arg| !arg.is_meta).cloned();
+            let bare =
+                |arg: ArgSpec| ArgSpec { descriptor: arg.descriptor.filter(|_| is_triton), ..arg };
+            let mut args: Vec<ArgSpec> = passed.map(bare).collect();
             let named = constants(&own.args);
             args.extend(if named.is_empty() { constants(&other.args) } else { named });
             args
         };
-        let launch = own.launch.or_else(|| borrowed(other.launch.clone()?, kind, other_kind));
+        let launch = own.launch.or_else(|| other.launch.clone().filter(|_| same_kind));
         self.io = Some(IoContract { args, launch });
         self
     }
@@ -62,18 +74,6 @@ impl ArgSpec {
             descriptor: None,
         }
     }
-}
-
-/// The launch of a kernel of another kind, as far as it means something to this one.
-fn borrowed(launch: Launch, kind: KernelType, of: KernelType) -> Option<Launch> {
-    let (is, was) = (kind == KernelType::Triton, of == KernelType::Triton);
-    Some(match (is, was) {
-        (true, false) => Launch { grid: launch.grid, ..Launch::default() },
-        (false, true) => {
-            Launch { num_warps: None, num_stages: None, num_ctas: None, maxnreg: None, ..launch }
-        }
-        _ => launch,
-    })
 }
 
 /// Checks what a launch says of threads and of Triton, against the kernel's kind.
@@ -144,5 +144,9 @@ pub(super) fn check_argument(arg: &ArgSpec, kind: KernelType, path: &str, mistak
             "must have as many extents as the tensor has dimensions, {rank} (1 to 5 are possible), \
              each a power of two"
         )
+    });
+    let fits = descriptor.padding == Padding::Zero || spec.dtype.is_float();
+    mistakes.require(fits, format!("{path}.padding"), FailureCode::WrongField, || {
+        format!("a tensor of {} has no `nan` to be padded with; leave `padding` out", spec.dtype)
     });
 }

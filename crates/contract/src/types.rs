@@ -117,7 +117,7 @@ pub struct IoContract {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<ArgSpec>,
     /// Launch configuration: required of a kernel that is run. Without it a kernel in `expected`, or
-    /// one that is compared, has that of the kernel beside it.
+    /// one that is compared, has that of the kernel beside it, if both are Triton's or neither is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
 }
@@ -162,6 +162,20 @@ pub struct ArgSpec {
 pub struct TensorDescriptor {
     /// Extents of the block that one access moves, as many as the tensor has dimensions.
     pub block_shape: Vec<u32>,
+    /// What a load finds beyond the tensor's extents.
+    #[serde(default)]
+    pub padding: Padding,
+}
+
+/// What lies beyond the extents of a tensor that is read through a descriptor.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Padding {
+    /// Zeros.
+    #[default]
+    Zero,
+    /// NaN, for elements that have one.
+    Nan,
 }
 
 /// Kind of an argument.

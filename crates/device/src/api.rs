@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use cudarc::driver::sys::{
     CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUipcMemHandle, CUlaunchConfig,
-    CUmodule, CUstream, CUuuid,
+    CUmodule, CUstream, CUtensorMap, CUuuid,
 };
 use libloading::Library;
 
@@ -119,6 +119,11 @@ entry_points! {
     optional {
         launch_ex = "cuLaunchKernelEx": fn(
             *const CUlaunchConfig, CUfunction, *mut *mut c_void, *mut *mut c_void
+        );
+        // Enumerations of cuda.h are ints.
+        tensor_map_encode = "cuTensorMapEncodeTiled": fn(
+            *mut CUtensorMap, c_uint, c_uint, *mut c_void, *const u64, *const u64, *const u32,
+            *const u32, c_uint, c_uint, c_uint, c_uint
         );
         reset_persisting_l2 = "cuCtxResetPersistingL2Cache": fn();
         profiler_start = "cuProfilerStart": fn();

@@ -85,8 +85,17 @@ impl Params {
 
     /// Replaces argument `index`, which is an address.
     fn set_address(&mut self, index: usize, address: u64) {
-        if let Some(&start) = self.starts.get(index) {
-            self.storage[start] = u128::from(address);
+        self.set(index, &address.to_ne_bytes());
+    }
+
+    /// Replaces argument `index` by one of the same size.
+    fn set(&mut self, index: usize, bytes: &[u8]) {
+        let Some(&start) = self.starts.get(index) else { return };
+        let end = self.starts.get(index + 1).copied().unwrap_or(self.storage.len());
+        for (to, chunk) in self.storage[start..end].iter_mut().zip(bytes.chunks(16)) {
+            let mut slot = [0; 16];
+            slot[..chunk.len()].copy_from_slice(chunk);
+            *to = u128::from_ne_bytes(slot);
         }
     }
 
@@ -147,6 +156,11 @@ impl PreparedLaunch {
     /// Replaces argument `index`, which is a device address, for launches from now on.
     pub fn set_address(&mut self, index: usize, address: u64) {
         self.params.set_address(index, address);
+    }
+
+    /// Replaces argument `index` by other bytes of the same number, for launches from now on.
+    pub fn set_argument(&mut self, index: usize, bytes: &[u8]) {
+        self.params.set(index, bytes);
     }
 
     /// Queues one launch.
@@ -236,5 +250,12 @@ mod tests {
         params.set_address(1, 7);
         assert_eq!(params.pointers(), pointers, "arguments stay where they are");
         assert_eq!(params.storage[1], 7);
+        // Too many bytes end where the argument does.
+        params.set(3, &[5; 100]);
+        params.set(0, &[4; 100]);
+        assert_eq!(params.pointers(), pointers);
+        let bytes = |slot: usize| params.storage[slot].to_ne_bytes();
+        assert_eq!((bytes(0), params.storage[1]), ([4; 16], 7));
+        assert_eq!([bytes(3), bytes(4), bytes(5)], [[5; 16]; 3]);
     }
 }

@@ -31,6 +31,7 @@ mod stamps;
 mod stdio;
 mod stream;
 pub mod support;
+mod tensor_map;
 mod wipe;
 
 pub use blocking_kernel::BlockingKernel;
@@ -50,6 +51,7 @@ pub use snapshot::VariableSnapshot;
 pub use stamps::{ClockReading, Stamp, Stamps, clock_between};
 pub use stdio::flush_c_streams;
 pub use stream::{Event, EventPool, Stream};
+pub use tensor_map::{TENSOR_MAP_BYTES, encode_tensor_map};
 pub use wipe::SharedWipe;
 
 pub mod nvrtc;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::error::{self, ExecError, Problem};
 use super::prepare::binding_failure;
-use crate::bind::{bind_passed, value_bytes};
+use crate::bind::{bind_map, bind_passed, value_bytes};
 use warpgauge_compile::{Artifact, CompiledLaunch, Constant, Passed};
 use warpgauge_contract::{ArgKind, ArgSpec, IoContract, KernelType, Limits};
 use warpgauge_model::{FailureCode, Image};
@@ -59,6 +59,7 @@ pub(super) fn bound(
             Passed::Value(value) => value_bytes(value, param).map(Argument::Scalar),
             Passed::Scratch if scratch > 0 => Ok(Argument::Scratch(scratch)),
             Passed::Scratch => Ok(Argument::Scalar(vec![0; 8])),
+            Passed::Map { argument, map } => bind_map(*argument, &io.args, map),
         };
         match argument {
             Ok(argument) => arguments.push(argument),

@@ -297,6 +297,8 @@ async fn start_fleet(
         .map_err(|error| ExecError::Unavailable(error::chain(&error)))
 }
 
+/// Why nothing can be evaluated for want of a CUDA compiler, if so. Triton does not do instead: workers
+/// have kernels of their own, in CUDA C++, that write inputs and look at outputs.
 fn no_compiler(toolchain: &Toolchain) -> Option<Unready> {
     let there = |path: &Path| path.metadata().is_ok_and(|file| file.is_file() && file.len() > 0);
     let nvrtc = toolchain.nvrtc.iter().map(|found| found.path.as_path());
@@ -308,7 +310,13 @@ fn no_compiler(toolchain: &Toolchain) -> Option<Unready> {
     let remedy = "`warpgauge toolchain install` gets NVRTC, or name a CUDA toolkit in \
                   compile.toolchain (WARPGAUGE_TOOLCHAIN); then restart the server";
     let message = match all.first() {
-        None => format!("no CUDA compiler was found; {remedy}"),
+        None => {
+            let beside = toolchain.triton.as_ref().map_or("", |_| {
+                " (Triton was, and the kernels of the workers themselves, which write inputs and look \
+                 at outputs, need one whatever a request is written in)"
+            });
+            format!("no CUDA compiler was found{beside}; {remedy}")
+        }
         Some(path) => {
             format!("the CUDA compiler {} is gone; put it back, or {remedy}", path.display())
         }
@@ -334,7 +342,7 @@ impl LocalExecutor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpgauge_compile::toolchain::{NvrtcInstall, Source};
+    use warpgauge_compile::toolchain::{NvrtcInstall, Source, TritonInstall};
 
     #[test]
     fn a_compiler_must_still_be_where_it_was_found() {
@@ -356,5 +364,24 @@ mod tests {
         assert!(told(&toolchain).is_some());
         std::fs::write(&path, "library").unwrap();
         assert_eq!(told(&toolchain), None);
+    }
+
+    /// Workers cannot be started without a CUDA compiler.
+    #[test]
+    fn triton_alone_is_no_compiler_and_it_is_said_why() {
+        let install = TritonInstall {
+            python: "/python".into(),
+            python_version: "3.12.0".into(),
+            site_packages: "/packages".into(),
+            roots: Vec::new(),
+            version: "3.6.0".into(),
+            ptxas: "/packages/ptxas".into(),
+            ptxas_blackwell: None,
+            torch: false,
+            source: Source::Explicit,
+        };
+        let toolchain = Toolchain { triton: Some(install), ..Toolchain::default() };
+        let told = no_compiler(&toolchain).unwrap().message;
+        assert!(told.contains("Triton was") && told.contains("toolchain install"), "{told}");
     }
 }

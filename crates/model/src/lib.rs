@@ -20,6 +20,7 @@ mod requirements;
 mod resources;
 mod spelling;
 mod target;
+mod tensor_map;
 mod timings;
 mod unavailable;
 
@@ -37,5 +38,6 @@ pub use requirements::{COMMON_LANGUAGES, Capabilities, DeviceOffer, Requirements
 pub use resources::{FunctionFacts, Resources};
 pub use spelling::{edit_distance, nearest};
 pub use target::Target;
+pub use tensor_map::{MapElement, MapSwizzle, TensorMap};
 pub use timings::WorkerTimings;
 pub use unavailable::Unavailable;

@@ -43,6 +43,30 @@ fn every_language_on_the_way_to_machine_code_can_be_fetched() {
     assert!(sass.text.contains("EXIT") && sass.text.contains("STG"), "{}", sass.text);
 }
 
+/// A sum is a function of Triton's library, whose lines are told; where it is installed is not.
+#[test]
+fn places_in_the_library_are_told_and_not_where_it_lies() {
+    needs!("Triton", available());
+    let source = ADD.replace("x + y, mask", "x + y + tl.sum(x - x, axis=0), mask");
+    let server = Server::start();
+    let report = server.evaluate(&json!({"kernel": triton(&source), "num_trials": 2}));
+    assert_eq!(report["kernel_exec_result"]["compiled"], true, "{report}");
+    let job = format!("/jobs/{}/artifacts", report["job_id"].as_str().unwrap());
+    for (name, place) in [
+        ("ttir", "\"triton/language/standard.py\":"),
+        ("ttgir", "\"triton/language/standard.py\":"),
+        ("llir", "directory: \"triton/language\""),
+        ("ptx", "\"triton/language/standard.py\""),
+    ] {
+        let text = server.get(&format!("{job}/{name}")).text;
+        assert!(text.contains(place), "{name}: {text}");
+        assert!(!text.contains("/triton/language"), "{name}: {text}");
+        assert!(text.contains("kernel.py"), "{name}: {text}");
+    }
+    let sass = server.get(&format!("{job}/sass")).text;
+    assert!(sass.contains("EXIT") && !sass.contains("/triton/language"), "{sass}");
+}
+
 #[test]
 fn kernels_of_a_comparison_have_the_stages_of_their_own_languages() {
     needs!("Triton", available());

@@ -90,8 +90,9 @@ fn files_in_python_are_compared() {
         assert_eq!(evaluation["kernel_exec_result"]["correctness"], true, "{report}");
     }
     let data = data_directory();
-    let (_, out, _) = run(data.path(), folder.path(), &["compare", "cuda.json", "kernel.py"]);
-    assert!(out.contains("constants BLOCK"), "{out}");
+    let (code, out, error) =
+        run(data.path(), folder.path(), &["compare", "cuda.json", "kernel.py"]);
+    assert!(code == 2 && error.contains("how many programs run the kernel"), "{out}{error}");
 }
 
 #[test]

@@ -48,3 +48,25 @@ fn what_constants_change_shows_in_the_code() {
     let diff = &report["code_diff"];
     assert!(diff.is_null() || diff["identical"] == true, "{report}");
 }
+
+/// A grid of programs is none of blocks of threads.
+#[test]
+fn a_launch_is_not_borrowed_from_another_language() {
+    needs!("Triton", available());
+    let server = Server::start();
+    let without = |mut kernel: Value| {
+        kernel["io"].as_object_mut().unwrap().remove("launch");
+        bare(kernel)
+    };
+    for (reference, custom) in
+        [(cuda(), without(triton(ADD))), (triton(ADD), without(bare(cuda())))]
+    {
+        let body = json!({"ref_kernel": reference, "custom_kernel": custom, "num_trials": 2});
+        let answer = server.post_json("/compare", &body);
+        assert_eq!(answer.status, 400, "{}", answer.text);
+        let told = &answer.json["validation_errors"][0];
+        assert_eq!(told["type"], "missing_launch", "{}", answer.text);
+        assert_eq!(told["field"], "custom_kernel.io.launch", "{}", answer.text);
+        assert!(told["message"].as_str().unwrap().contains("how many"), "{told}");
+    }
+}

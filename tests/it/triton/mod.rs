@@ -12,6 +12,8 @@ mod artifacts;
 mod commands;
 mod compared;
 mod counted;
+mod dependent;
+mod descriptors;
 mod lines;
 mod required;
 

@@ -12,7 +12,7 @@ use warpgauge_contract::{Backend, KernelType};
 use warpgauge_model::Target;
 
 /// Version of the encoding and of what the compile stage makes of its inputs.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// A content address.
 #[derive(Clone, PartialEq, Eq, Hash)]

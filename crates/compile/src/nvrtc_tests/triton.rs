@@ -165,12 +165,12 @@ fn code(ptx: &str) -> String {
     lines.filter(places).map(bare).collect::<Vec<_>>().join("\n")
 }
 
-fn installed() -> Option<TritonInstall> {
+pub(super) fn installed() -> Option<TritonInstall> {
     toolchain().triton
 }
 
 /// The other version, with the same interpreter.
-fn other(known: &TritonInstall) -> Option<TritonInstall> {
+pub(super) fn other(known: &TritonInstall) -> Option<TritonInstall> {
     let site_packages = PathBuf::from(std::env::var_os(OTHER)?);
     let program = |name: &str| site_packages.join("triton/backends/nvidia/bin").join(name);
     let blackwell = Some(program("ptxas-blackwell")).filter(|path| path.is_file());

@@ -72,6 +72,31 @@ pub(crate) struct Descriptor {
     pub shape: Vec<i64>,
     /// Elements between neighbours in each dimension.
     pub strides: Vec<i64>,
+    /// What lies beyond the extents is NaN, and not zero.
+    #[serde(default)]
+    pub nan: bool,
+    /// Elements of `float` are rounded to tf32 on the way.
+    #[serde(default)]
+    pub tf32: bool,
+}
+
+/// How the device's copy engine reads a tensor, as the compiler decided it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct DescriptorMeta {
+    /// Pattern in shared memory, by its number in `CUtensorMapSwizzle`.
+    pub swizzle: u32,
+    /// Bytes of an element.
+    pub elem_size: u64,
+    /// Its type, by the number that instructions have for it.
+    pub elem_type: u32,
+    /// Extents of what one instruction copies.
+    pub block_size: Vec<u32>,
+    /// Elements are pairs of four bits, padded.
+    #[serde(default)]
+    pub fp4_padded: bool,
+    /// The tensor is read as a convolution does.
+    #[serde(default)]
+    pub is_im2col: bool,
 }
 
 /// What Triton's compiler notes beside the code. What a version does not have stays as it is by default.
@@ -97,7 +122,7 @@ pub(crate) struct TritonMetadata {
     pub enable_fp_fusion: bool,
     /// For each descriptor, how the device's copy engine reads it; nothing where it is not used.
     #[serde(default)]
-    pub tensordesc_meta: Option<Vec<Option<serde_json::Value>>>,
+    pub tensordesc_meta: Option<Vec<Option<DescriptorMeta>>>,
 }
 
 fn one() -> u32 {

@@ -1,6 +1,8 @@
 //! From an interpreter's answer to an artifact. The answer is treated as an image that a caller sends.
 
-use super::answer::TritonBuilt;
+use std::path::Path;
+
+use super::answer::{DescriptorMeta, TritonBuilt};
 use super::parameters;
 use crate::artifact::{Artifact, CompileTimings, CompiledLaunch, KernelInfo, Passed, Scratch};
 use crate::binary::{Ptx, cuda_version_of, read_cubin, read_ptx};
@@ -28,11 +30,13 @@ const STAGES: [&str; 4] = ["ttir", "ttgir", "llir", "ptx"];
 /// Longest text of a stage that is kept, bytes.
 const MAX_STAGE_BYTES: usize = 4 << 20;
 
-/// The artifact, but for its key and what the caller knows of the compiler.
+/// The artifact, but for its key and what the caller knows of the compiler. `site_packages`: where Triton
+/// lies.
 pub(super) fn artifact(
     built: TritonBuilt,
     compiler: String,
     target: &Target,
+    site_packages: &Path,
 ) -> Result<Artifact, CompileError> {
     let launch_problem = problem(&built);
     if let Some(problem) = launch_problem {
@@ -45,16 +49,10 @@ pub(super) fn artifact(
     let Some(entry) = ptx.kernels.iter().find(|kernel| kernel.symbol == *symbol) else {
         return Err(faulty(&format!("the PTX has no kernel {symbol:?}")));
     };
-    if built.metadata.tensordesc_meta.iter().flatten().any(Option::is_some) {
-        return Err(CompileError::rejected(
-            FailureCode::UnsupportedDecorator,
-            "descriptors that host code makes are not passed to the copy engine of compute \
-             capability 9.0 yet: make them in the kernel with `tl.make_tensor_descriptor`, or \
-             compile for sm_80 with the option `arch=sm_80`",
-        ));
-    }
-    let given =
-        parameters::of_code(&built.parameters, &entry.params).map_err(|error| faulty(&error))?;
+    let maps = built.metadata.tensordesc_meta.as_deref().unwrap_or_default();
+    check_maps(maps)?;
+    let given = parameters::of_code(&built.parameters, maps, &entry.params)
+        .map_err(|error| faulty(&error))?;
     let needs_scratch = built.metadata.global_scratch_size > 0;
     if needs_scratch && !given.iter().any(|(_, passed)| *passed == Passed::Scratch) {
         return Err(faulty("it needs scratch memory and has no parameter for it"));
@@ -73,10 +71,6 @@ pub(super) fn artifact(
         (built.cubin.as_slice().into(), ImageFormat::Cubin)
     };
     let launch = launch(&built, passed);
-    let stages = STAGES.iter().filter_map(|&stage| {
-        let text = built.texts.get(stage).filter(|text| text.len() <= MAX_STAGE_BYTES)?;
-        Some((stage.to_owned(), text.clone()))
-    });
     Ok(Artifact {
         image,
         format,
@@ -88,9 +82,37 @@ pub(super) fn artifact(
         key: String::new(),
         cache_hit: false,
         timings: CompileTimings { total_ms: 0.0, compiler_ms: built.compiler_ms },
-        stages: stages.collect(),
+        stages: stages(&built, site_packages),
         launch: Some(launch),
     })
+}
+
+/// Texts that are kept. They name lines of Triton's own library, from which a kernel has functions: by their
+/// place in the package, and not on this machine. The code that runs is as it was.
+fn stages(built: &TritonBuilt, site_packages: &Path) -> Vec<(String, String)> {
+    let here = format!("{}/triton/", site_packages.display());
+    let stages = STAGES.iter().filter_map(|&stage| {
+        let text = built.texts.get(stage).filter(|text| text.len() <= MAX_STAGE_BYTES)?;
+        Some((stage.to_owned(), text.replace(&here, "triton/")))
+    });
+    stages.collect()
+}
+
+/// What Triton's launcher could pass to the copy engine and this one does not.
+fn check_maps(maps: &[Option<DescriptorMeta>]) -> Result<(), CompileError> {
+    let what = maps.iter().flatten().find_map(|meta| match meta {
+        DescriptorMeta { fp4_padded: true, .. } => Some("padded elements of four bits"),
+        DescriptorMeta { is_im2col: true, .. } => Some("a convolution's access (im2col)"),
+        _ => None,
+    });
+    let Some(what) = what else { return Ok(()) };
+    Err(CompileError::rejected(
+        FailureCode::UnsupportedDecorator,
+        format!(
+            "a descriptor of the contract is for {what}, which is not served: make it in the kernel \
+             with `tl.make_tensor_descriptor`"
+        ),
+    ))
 }
 
 /// Code of a CUDA major version needs a driver of that version or a newer one.

@@ -16,7 +16,7 @@ use crate::exceeded;
 use crate::job::{kernel_name, source_text, summary};
 use crate::protocol::{ChildReply, Outcome, TritonTask, TritonWork};
 use crate::toolchain::TritonInstall;
-use warpgauge_contract::{ArgKind, ArgSpec, Backend, KernelCode, KernelType};
+use warpgauge_contract::{ArgKind, ArgSpec, Backend, KernelCode, KernelType, Padding};
 use warpgauge_model::{Diagnostic, FailureCode, Severity, Target};
 use warpgauge_process::sandbox::Enforcement;
 
@@ -59,6 +59,7 @@ struct Argument<'a> {
     dtype: Option<&'static str>,
     shape: Option<&'a [u64]>,
     block_shape: Option<&'a [u32]>,
+    padding: Option<Padding>,
 }
 
 /// A Triton kernel with everything that decides what it compiles to.
@@ -144,7 +145,8 @@ impl TritonJob {
         match outcome {
             Outcome::Triton(answer) => match *answer {
                 TritonAnswer::Built(built) => {
-                    image::artifact(*built, self.compiler.clone(), &self.target)
+                    let compiler = self.compiler.clone();
+                    image::artifact(*built, compiler, &self.target, &self.work.site_packages)
                 }
                 TritonAnswer::Tunable(tunable) => Err(several(tunable)),
                 TritonAnswer::Refused(refused) => Err(self.refused(refused)),
@@ -263,6 +265,7 @@ fn argument(arg: &ArgSpec) -> Result<Argument<'_>, CompileError> {
         dtype: spec.map(|spec| spec.dtype.name()),
         shape: spec.map(|spec| spec.shape.as_slice()),
         block_shape: arg.descriptor.as_ref().map(|d| d.block_shape.as_slice()),
+        padding: arg.descriptor.as_ref().map(|d| d.padding),
     })
 }
 

@@ -1,11 +1,13 @@
 //! What each parameter of the machine code gets, from what the function's parameters are.
 //!
-//! A parameter of the function is one of the code, but for tensor descriptors: without the copy engine
-//! of compute capability 9.0 their parts are passed one by one, shape and strides twice, and between
-//! both, in newer versions, whether padding is NaN. Which of these a version does is seen from the sizes
-//! of the parameters in the PTX. After them come pointers to scratch memory, one or two.
+//! A parameter of the function is one of the code, but for tensor descriptors. The copy engine of compute
+//! capability 9.0 and later gets a tensor map, and shape and strides follow it. Without it a descriptor's
+//! parts are passed one by one, shape and strides twice, and between both, in newer versions, whether
+//! padding is NaN, and whether elements are rounded to tf32. Which of these a version does is seen from
+//! the sizes of the parameters in the PTX. After them come pointers to scratch memory, one or two.
 
-use super::answer::{Descriptor, TritonParameter};
+use super::answer::{Descriptor, DescriptorMeta, TritonParameter};
+use super::map::map_of;
 use crate::artifact::{CType, Constant, Param, Passed};
 use crate::binary::PtxParam;
 
@@ -15,18 +17,35 @@ const MAX_SCRATCH: usize = 2;
 /// A parameter, and what it gets.
 type Given = (Param, Passed);
 
-/// The parameters of the kernel, as far as they fit those of the PTX.
+/// A parameter that has no place yet.
+type Unplaced = (String, CType, Passed);
+
+/// The name that a tensor map's type has.
+const MAP_TYPE: &str = "CUtensorMap";
+
+/// Bytes of a tensor map.
+const MAP_BYTES: u32 = 128;
+
+/// The parameters of the kernel, as far as they fit those of the PTX. `maps`: for each descriptor, how the
+/// copy engine reads it, or nothing where it does not; empty: none of them.
 ///
 /// # Errors
 /// They do not: the PTX is not what this signature compiles to.
 pub(super) fn of_code(
     function: &[TritonParameter],
+    maps: &[Option<DescriptorMeta>],
     ptx: &[PtxParam],
 ) -> Result<Vec<Given>, String> {
-    let layouts = [true, false].map(|padding| expanded(function, padding));
+    let descriptors = function.iter().filter(|one| one.descriptor.is_some()).count();
+    if !maps.is_empty() && maps.len() != descriptors {
+        return Err(format!(
+            "{} descriptors are described, and the kernel has {descriptors}",
+            maps.len()
+        ));
+    }
     let mut why = String::new();
-    for layout in layouts {
-        match layout.and_then(|layout| placed(layout, ptx)) {
+    for flags in [2, 1, 0] {
+        match expanded(function, maps, flags).and_then(|layout| placed(layout, ptx)) {
             Ok(given) => return Ok(given),
             Err(error) => why = error,
         }
@@ -34,16 +53,23 @@ pub(super) fn of_code(
     Err(why)
 }
 
-/// Parameters with their types, still without places.
+/// Parameters with their types, still without places. `flags`: how many a descriptor in parts has.
 fn expanded(
     function: &[TritonParameter],
-    padding: bool,
-) -> Result<Vec<(String, CType, Passed)>, String> {
+    maps: &[Option<DescriptorMeta>],
+    flags: usize,
+) -> Result<Vec<Unplaced>, String> {
     let mut out = Vec::new();
+    let mut maps = maps.iter();
     for parameter in function {
         let name = &parameter.name;
         if let Some(descriptor) = &parameter.descriptor {
-            parts(parameter, descriptor, padding, &mut out)?;
+            let index = parameter.argument;
+            let index = index.ok_or_else(|| format!("`{name}` describes no argument"))?;
+            match maps.next().and_then(Option::as_ref) {
+                Some(meta) => mapped(name, index, descriptor, meta, &mut out)?,
+                None => parts(name, index, descriptor, flags, &mut out)?,
+            }
             continue;
         }
         let ctype = ctype(&parameter.kind)
@@ -58,36 +84,54 @@ fn expanded(
     Ok(out)
 }
 
-/// The parts of a descriptor.
-fn parts(
-    parameter: &TritonParameter,
+/// A descriptor for the copy engine.
+fn mapped(
+    name: &str,
+    argument: usize,
     descriptor: &Descriptor,
-    padding: bool,
-    out: &mut Vec<(String, CType, Passed)>,
+    meta: &DescriptorMeta,
+    out: &mut Vec<Unplaced>,
 ) -> Result<(), String> {
-    let name = &parameter.name;
-    let index = parameter.argument.ok_or_else(|| format!("`{name}` describes no argument"))?;
-    let pointer = ctype(&format!("*{}", descriptor.dtype))
-        .ok_or_else(|| format!("`{name}` describes elements of {:?}", descriptor.dtype))?;
-    out.push((name.clone(), pointer, Passed::Argument(index)));
-    let mut numbers = |what: &str, ctype: CType, values: &[i64]| {
-        for (dimension, &value) in values.iter().enumerate() {
-            let name = format!("{name}.{what}[{dimension}]");
-            out.push((name, ctype.clone(), Passed::Value(Constant::Int(value))));
-        }
-    };
-    numbers("shape", CType::I64, &descriptor.shape);
-    numbers("strides", CType::I64, &descriptor.strides);
-    if padding {
-        numbers("padding", CType::Bool, &[0]);
-    }
-    numbers("shape", CType::I32, &descriptor.shape);
-    numbers("strides", CType::I64, &descriptor.strides);
+    let map = map_of(descriptor, meta).map_err(|why| format!("descriptor `{name}`: {why}"))?;
+    let ctype = CType::Aggregate(MAP_TYPE.to_owned());
+    out.push((name.to_owned(), ctype, Passed::Map { argument, map }));
+    numbers(name, "shape", &CType::I32, &descriptor.shape, out);
+    numbers(name, "strides", &CType::I64, &descriptor.strides, out);
     Ok(())
 }
 
+/// A descriptor in parts.
+fn parts(
+    name: &str,
+    argument: usize,
+    descriptor: &Descriptor,
+    flags: usize,
+    out: &mut Vec<Unplaced>,
+) -> Result<(), String> {
+    let pointer = ctype(&format!("*{}", descriptor.dtype))
+        .ok_or_else(|| format!("`{name}` describes elements of {:?}", descriptor.dtype))?;
+    out.push((name.to_owned(), pointer, Passed::Argument(argument)));
+    numbers(name, "shape", &CType::I64, &descriptor.shape, out);
+    numbers(name, "strides", &CType::I64, &descriptor.strides, out);
+    let given = [("padding", descriptor.nan), ("tf32", descriptor.tf32)];
+    for (what, given) in &given[..flags] {
+        numbers(name, what, &CType::Bool, &[i64::from(*given)], out);
+    }
+    numbers(name, "shape", &CType::I32, &descriptor.shape, out);
+    numbers(name, "strides", &CType::I64, &descriptor.strides, out);
+    Ok(())
+}
+
+/// Values that the compiler decided, one parameter each.
+fn numbers(name: &str, what: &str, ctype: &CType, values: &[i64], out: &mut Vec<Unplaced>) {
+    out.extend(values.iter().enumerate().map(|(dimension, &value)| {
+        let name = format!("{name}.{what}[{dimension}]");
+        (name, ctype.clone(), Passed::Value(Constant::Int(value)))
+    }));
+}
+
 /// Gives parameters the places that they have in the PTX.
-fn placed(layout: Vec<(String, CType, Passed)>, ptx: &[PtxParam]) -> Result<Vec<Given>, String> {
+fn placed(layout: Vec<Unplaced>, ptx: &[PtxParam]) -> Result<Vec<Given>, String> {
     let rest = ptx.len().checked_sub(layout.len()).filter(|rest| *rest <= MAX_SCRATCH);
     let Some(rest) = rest else {
         return Err(format!(
@@ -122,6 +166,7 @@ fn size(ctype: &CType) -> u32 {
         CType::Bool | CType::I8 | CType::U8 => 1,
         CType::F16 | CType::Bf16 | CType::I16 | CType::U16 => 2,
         CType::F32 | CType::I32 | CType::U32 => 4,
+        CType::Aggregate(_) => MAP_BYTES,
         _ => 8,
     }
 }
@@ -175,7 +220,7 @@ mod tests {
         let function = [parameter("x", "*fp32", 0), parameter("n", "i32", 2)];
         for scratch in 0..=2 {
             let sizes: Vec<u32> = [8, 4].into_iter().chain(vec![8; scratch]).collect();
-            let given = of_code(&function, &ptx(&sizes)).unwrap();
+            let given = of_code(&function, &[], &ptx(&sizes)).unwrap();
             assert_eq!(given.len(), 2 + scratch);
             assert_eq!(given[1].1, Passed::Argument(2));
             assert_eq!(given[1].0.offset, 8);
@@ -184,27 +229,69 @@ mod tests {
                 assert_eq!(given[3].1, Passed::Value(Constant::Int(0)));
             }
         }
-        assert!(of_code(&function, &ptx(&[8])).is_err());
-        assert!(of_code(&function, &ptx(&[8, 8])).unwrap_err().contains("`n`"));
-        assert!(of_code(&function, &ptx(&[8, 4, 8, 8, 8])).is_err());
+        assert!(of_code(&function, &[], &ptx(&[8])).is_err());
+        assert!(of_code(&function, &[], &ptx(&[8, 8])).unwrap_err().contains("`n`"));
+        assert!(of_code(&function, &[], &ptx(&[8, 4, 8, 8, 8])).is_err());
+    }
+
+    fn described(name: &str, argument: usize, nan: bool) -> TritonParameter {
+        let descriptor = Descriptor {
+            dtype: "fp16".into(),
+            shape: vec![128, 64],
+            strides: vec![64, 1],
+            nan,
+            tf32: false,
+        };
+        let kind = "tensordesc<fp16[16, 16]>";
+        TritonParameter { descriptor: Some(descriptor), ..parameter(name, kind, argument) }
     }
 
     #[test]
-    fn descriptors_are_passed_in_parts_as_either_version_has_them() {
-        let descriptor =
-            Descriptor { dtype: "fp16".into(), shape: vec![128, 64], strides: vec![64, 1] };
-        let function = [TritonParameter {
-            descriptor: Some(descriptor),
-            ..parameter("a", "tensordesc<fp16[16, 16]>", 0)
-        }];
-        let with = [8, 8, 8, 8, 8, 1, 4, 4, 8, 8, 8, 8];
-        let without = [8, 8, 8, 8, 8, 4, 4, 8, 8, 8];
-        for (sizes, scratch) in [(&with[..], 2), (&without[..], 1)] {
-            let given = of_code(&function, &ptx(sizes)).unwrap();
+    fn descriptors_are_passed_in_parts_as_each_version_has_them() {
+        let function = [described("a", 0, true)];
+        let two = [8, 8, 8, 8, 8, 1, 1, 4, 4, 8, 8, 8, 8];
+        let one = [8, 8, 8, 8, 8, 1, 4, 4, 8, 8, 8, 8];
+        let none = [8, 8, 8, 8, 8, 4, 4, 8, 8, 8];
+        for (sizes, scratch) in [(&two[..], 2), (&one[..], 2), (&none[..], 1)] {
+            let given = of_code(&function, &[], &ptx(sizes)).unwrap();
             assert_eq!(given[0].1, Passed::Argument(0));
             assert_eq!(given[1].1, Passed::Value(Constant::Int(128)));
             let ends = given.iter().filter(|(p, _)| p.name.as_deref().unwrap().contains("scratch"));
             assert_eq!(ends.count(), scratch);
+            let nan = given.iter().find(|(p, _)| p.name.as_deref() == Some("a.padding[0]"));
+            assert_eq!(nan.map(|given| &given.1), (sizes != none).then_some(&TRUE));
         }
+    }
+
+    const TRUE: Passed = Passed::Value(Constant::Int(1));
+
+    /// Of two descriptors only one is the copy engine's.
+    #[test]
+    fn what_the_copy_engine_reads_is_passed_as_a_map() {
+        let function =
+            [parameter("n", "i32", 0), described("a", 1, true), described("b", 2, false)];
+        let meta = DescriptorMeta {
+            swizzle: 3,
+            elem_size: 2,
+            elem_type: 6,
+            block_size: vec![16, 16],
+            fp4_padded: false,
+            is_im2col: false,
+        };
+        let sizes = [4, 128, 4, 4, 8, 8, 8, 8, 8, 8, 8, 1, 4, 4, 8, 8, 8, 8];
+        let maps = [Some(meta.clone()), None];
+        let given = of_code(&function, &maps, &ptx(&sizes)).unwrap();
+        let Passed::Map { argument: 1, map } = &given[1].1 else { panic!("{:?}", given[1]) };
+        assert!(map.nan && map.shape == [128, 64] && map.block == [16, 16], "{map:?}");
+        assert_eq!((given[1].0.bytes, given[1].0.offset), (128, 128));
+        assert_eq!(given[2].1, Passed::Value(Constant::Int(128)));
+        assert_eq!(given[6].1, Passed::Argument(2));
+        // As many as there are descriptors, and where the code has room for them.
+        for maps in [vec![Some(meta.clone())], vec![Some(meta.clone()); 3]] {
+            assert!(of_code(&function, &maps, &ptx(&sizes)).unwrap_err().contains("2"));
+        }
+        assert!(of_code(&function, &[None, None], &ptx(&sizes)).is_err());
+        let wrong = [Some(DescriptorMeta { elem_type: 99, ..meta }), None];
+        assert!(of_code(&function, &wrong, &ptx(&sizes)).unwrap_err().contains("`a`"));
     }
 }

@@ -243,3 +243,55 @@ fn unknown_fields_are_refused() {
         assert!(serde_json::from_value::<CompareRequest>(value).is_err(), "{pointer}");
     }
 }
+
+/// A launch that is meant for programs says nothing of blocks, and each kernel takes a tensor in the form
+/// that it says.
+#[test]
+fn kernels_of_two_languages_share_data_and_neither_launch_nor_descriptors() {
+    let triton = |described: bool, launch: bool| {
+        let mut io = json!({"args": args()});
+        if described {
+            io["args"][0]["descriptor"] = json!({"block_shape": [32]});
+        }
+        if launch {
+            io["launch"] = json!({"grid": {"x": 2}});
+        }
+        let mut kernel = kernel(&io);
+        kernel["kernel_type"] = json!("triton");
+        kernel
+    };
+    let mut value = verbatim();
+    value["custom_kernel"] = triton(true, true);
+    assert_eq!(errors(&value), []);
+    let oracle = |value: &Value| {
+        let request = request(value);
+        let evaluation = request.evaluation_of(&request.named_candidates()[0].kernel);
+        let oracle = evaluation.expected["y"].kernel.clone().expect("a kernel");
+        oracle.as_reference(&evaluation.kernel.io.expect("io"), evaluation.kernel.kernel_type)
+    };
+    let described = |kernel: &KernelCode| {
+        let io = kernel.io.as_ref().expect("io");
+        io.args.iter().map(|arg| arg.descriptor.is_some()).collect::<Vec<_>>()
+    };
+    let (none, first) = ([false; 4], [true, false, false, false]);
+    assert_eq!(described(&oracle(&value)), none, "CUDA takes pointers");
+    // Both are Triton's: what the reference takes does not follow the candidate.
+    value["ref_kernel"] = triton(false, true);
+    assert_eq!(errors(&value), []);
+    assert_eq!(described(&oracle(&value)), none);
+    value["ref_kernel"] = triton(true, true);
+    value["custom_kernel"] = triton(false, true);
+    assert_eq!(errors(&value), []);
+    assert_eq!(described(&oracle(&value)), first);
+    // One of another language that brings no arguments takes them as pointers.
+    value["custom_kernel"] = kernel(&json!({"launch": {"grid": {"x": 1}, "block": {"x": 64}}}));
+    assert_eq!(errors(&value), []);
+    assert_eq!(described(&request(&value).named_candidates()[0].kernel), none);
+
+    let missing = [("custom_kernel.io.launch".to_owned(), FailureCode::MissingLaunch)];
+    value["custom_kernel"] = kernel(&Value::Null);
+    assert_eq!(errors(&value), missing);
+    let mut value = verbatim();
+    value["custom_kernel"] = triton(false, false);
+    assert_eq!(errors(&value), missing);
+}

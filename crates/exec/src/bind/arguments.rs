@@ -55,13 +55,18 @@ pub(crate) fn bind_passed(
     args: &[ArgSpec],
     param: &Param,
 ) -> Result<Argument, BindError> {
+    let (arg, buffer) = passed(index, args)?;
+    bind_one(index, arg, param, buffer)
+}
+
+/// An argument by index, and the buffer that it is if it is one.
+pub(super) fn passed(index: usize, args: &[ArgSpec]) -> Result<(&ArgSpec, usize), BindError> {
     let Some(arg) = args.get(index) else {
         let message = "the kernel was compiled for more arguments than there are".to_owned();
         return Err(BindError::argument(index, FailureCode::ArgumentCount, message));
     };
     let is_buffer = |arg: &&ArgSpec| arg.kind == ArgKind::Tensor && !arg.is_meta;
-    let buffer = args[..index].iter().filter(is_buffer).count();
-    bind_one(index, arg, param, buffer)
+    Ok((arg, args[..index].iter().filter(is_buffer).count()))
 }
 
 /// The bytes of a value that a compiler decided.

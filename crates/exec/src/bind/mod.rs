@@ -7,6 +7,7 @@
 mod arguments;
 mod ctype;
 mod error;
+mod mapped;
 mod pointer;
 mod scalar;
 
@@ -16,3 +17,4 @@ mod tests;
 pub use arguments::{BoundArguments, bind_arguments};
 pub(crate) use arguments::{bind_passed, value_bytes};
 pub use error::BindError;
+pub(crate) use mapped::bind_map;

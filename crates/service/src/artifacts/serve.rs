@@ -257,9 +257,11 @@ fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'static str>
         (ArtifactKind::Ttir | ArtifactKind::Ttgir | ArtifactKind::Llir, _) if !is_triton => {
             Err(NO_STAGES)
         }
-        (ArtifactKind::Ptx, ImageFormat::Ptx) | (ArtifactKind::Cubin, ImageFormat::Cubin) => {
-            Ok(Way::Kept(&built.image))
+        // What Triton made is told without where that lies on the machine.
+        (ArtifactKind::Ptx, ImageFormat::Ptx) => {
+            Ok(Way::Kept(built.stage("ptx").map_or(&built.image, str::as_bytes)))
         }
+        (ArtifactKind::Cubin, ImageFormat::Cubin) => Ok(Way::Kept(&built.image)),
         (ArtifactKind::Ttir | ArtifactKind::Ttgir | ArtifactKind::Llir, _) => {
             Ok(stage(kernel, built, kind))
         }

@@ -4,6 +4,7 @@ use super::buffers::JobBuffer;
 use super::executor::Executor;
 use super::globals::Variables;
 use super::job::{Failed, JobResult};
+use super::maps::BoundMap;
 use super::runner::RemoteProgram;
 use super::scrub::Residue;
 use super::trials::Inputs;
@@ -55,6 +56,8 @@ struct BoundLaunch {
     launch: PreparedLaunch,
     /// Arguments that are addresses: their place, and the buffer.
     pointers: Vec<(usize, usize)>,
+    /// Arguments that are tensor maps.
+    maps: Vec<BoundMap>,
     /// Memory of its own.
     scratch: Vec<DeviceBuffer>,
 }
@@ -151,6 +154,7 @@ impl LoadedProgram {
         let launch = BoundLaunch {
             launch: support.empty_launch()?,
             pointers: Vec::new(),
+            maps: Vec::new(),
             scratch: Vec::new(),
         };
         Ok(Self { place: Place::Here { launches: vec![launch], variables: None }, facts: None })
@@ -284,7 +288,10 @@ impl BoundLaunch {
         let facts = function.facts(shape.block_threads(), shape.shared_bytes).ok();
         residue.note_local_bytes(facts.map_or(0, |facts| facts.local_bytes));
         let (mut params, mut pointers) = (Params::new(), Vec::new());
-        let mut scratch = Vec::new();
+        let (mut maps, mut scratch) = (Vec::new(), Vec::new());
+        let place = |index: usize, buffer: usize| {
+            address(buffer).ok_or_else(|| blamed(no_buffer(&launch.symbol, index, buffer)))
+        };
         for (index, argument) in launch.arguments.iter().enumerate() {
             match argument {
                 Argument::Scalar(bytes) => params.push(bytes),
@@ -297,37 +304,42 @@ impl BoundLaunch {
                     scratch.push(memory);
                     params.push_address(address)
                 }
-                Argument::Buffer(buffer) => match address(*buffer) {
-                    Some(address) => {
-                        pointers.push((index, *buffer));
-                        params.push_address(address)
-                    }
-                    None => {
-                        let text =
-                            format!("argument {index} is buffer {buffer}, which does not exist");
-                        let operation = format!("launch {}", launch.symbol);
-                        return Err(blamed(DeviceError::local(
-                            operation,
-                            FailureCode::InvalidValue,
-                            text,
-                        )));
-                    }
-                },
+                Argument::Buffer(buffer) => {
+                    let address = place(index, *buffer)?;
+                    pointers.push((index, *buffer));
+                    params.push_address(address)
+                }
+                Argument::Map(buffer, map) => {
+                    let bound = (index, *buffer, place(index, *buffer)?);
+                    let (bound, bytes) = BoundMap::new(executor, bound, map).map_err(blamed)?;
+                    maps.push(bound);
+                    params.push(&bytes)
+                }
             };
         }
         let launch = PreparedLaunch::new(function, shape, params).map_err(blamed)?;
-        Ok((Self { launch, pointers, scratch }, facts))
+        Ok((Self { launch, pointers, maps, scratch }, facts))
     }
 
     fn queue(&mut self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
+        // Each was there when it was bound.
         for &(argument, buffer) in &self.pointers {
-            // Each was there when it was bound.
             if let Some(address) = address(buffer) {
                 self.launch.set_address(argument, address);
             }
         }
+        for map in &mut self.maps {
+            if let Some(address) = address(map.buffer) {
+                map.follow(address, &mut self.launch)?;
+            }
+        }
         self.launch.launch(stream)
     }
+}
+
+fn no_buffer(symbol: &str, argument: usize, buffer: usize) -> DeviceError {
+    let text = format!("argument {argument} is buffer {buffer}, which does not exist");
+    DeviceError::local(format!("launch {symbol}"), FailureCode::InvalidValue, text)
 }
 
 /// The launch's shape.

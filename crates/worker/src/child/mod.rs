@@ -19,6 +19,7 @@ mod job;
 mod link;
 mod linted;
 mod loaded;
+mod maps;
 mod monitored;
 mod paired;
 mod planning;

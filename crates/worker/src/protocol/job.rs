@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::task::Task;
 use warpgauge_contract::Role;
-use warpgauge_model::Image;
+use warpgauge_model::{Image, TensorMap};
 use warpgauge_tensor::{Dtype, TensorInit};
 
 /// A program, and what is to be done with it.
@@ -99,6 +99,9 @@ pub enum Argument {
     Scalar(#[serde(with = "warpgauge_model::byte_string")] Vec<u8>),
     /// Pointer to memory of the launch's own, which is no buffer of the program: so many bytes.
     Scratch(u64),
+    /// A tensor map by value: a buffer, by index, as the copy engine of compute capability 9.0 and later
+    /// reads it.
+    Map(usize, Box<TensorMap>),
 }
 
 /// One device buffer.

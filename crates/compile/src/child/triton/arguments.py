@@ -146,8 +146,12 @@ def tensor_of(index, argument):
         return tensor
     from triton.tools.tensor_descriptor import TensorDescriptor
 
+    # Versions without paddings pad with zeros.
+    padding = {"padding": "nan"} if argument.get("padding") == "nan" else {}
     try:
-        return TensorDescriptor(tensor, list(tensor.shape), list(tensor.stride()), list(blocks))
+        return TensorDescriptor(
+            tensor, list(tensor.shape), list(tensor.stride()), list(blocks), **padding
+        )
     except (AssertionError, ValueError, TypeError) as error:
         raise Refused(
             "invalid_shape", f"descriptor of `{argument['name']}`: {error}"

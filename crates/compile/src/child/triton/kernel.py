@@ -116,6 +116,8 @@ def flatten(name, kind, value, index, out):
             "descriptor": {
                 "dtype": str(base.dtype), "shape": list(value.shape),
                 "strides": list(value.strides), "block_shape": list(value.block_shape),
+                "nan": getattr(value, "padding", "zero") == "nan",
+                "tf32": bool(getattr(value, "round_f32_to_tf32", False)),
             },
         })  # fmt: skip
     elif index is not None:
