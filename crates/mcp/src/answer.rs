@@ -194,10 +194,12 @@ impl Outcome {
             text.push_str(&format!("- [{code}]{at}; nothing was run\n"));
         }
         if let (Some(job_id), false) = (&self.job_id, self.resources.is_empty()) {
+            let parts: Vec<&str> =
+                self.resources.iter().filter_map(|uri| uri.rsplit('/').next()).collect();
             text.push_str(&format!(
-                "More: get_job with job_id {job_id:?} and read \"report\", \"ptx\", \"sass\" or \"log\"; or \
-                 the resources {}\n",
-                self.resources.join(", ")
+                "More: get_job with job_id {job_id:?} and read: {}; or the resource {}\n",
+                parts.join(", "),
+                report_uri(job_id)
             ));
         }
         text
@@ -235,3 +237,6 @@ fn plain(text: &str, bytes: usize) -> String {
     let short: String = truncated(text.trim(), bytes).chars().map(line).collect();
     if short.len() < text.trim().len() { format!("{short} …") } else { short }
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,7 +31,7 @@ async fn begin(server: &Server, headers: &[&str]) -> String {
 /// The last message of a stream.
 fn last(answer: &Answer) -> Value {
     let data = answer.text().lines().filter_map(|line| line.strip_prefix("data: "));
-    let last = data.filter(|data| !data.is_empty()).last();
+    let last = data.filter(|data| !data.is_empty()).next_back();
     serde_json::from_str(last.unwrap_or_else(|| panic!("{answer:?}"))).expect("a message")
 }
 

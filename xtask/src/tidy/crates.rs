@@ -77,7 +77,7 @@ const CRATES: [(&str, &[&str]); 29] = [
             "webhook",
         ],
     ),
-    ("mcp", &["contract", "jobs", "measure", "model", "report", "service"]),
+    ("mcp", &["contract", "jobs", "measure", "model", "report", "service", "validate"]),
     (
         "api",
         &[

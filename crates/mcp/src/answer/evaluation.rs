@@ -6,6 +6,7 @@ use warpgauge_model::{CacheState, DeviceKind, Diagnostic, Regime, Severity};
 use warpgauge_report::readable::{duration_ms, percent};
 use warpgauge_report::{EvaluateResponse, KernelExecResult, ResponseStatus, RuntimeStats};
 use warpgauge_service::ArtifactKind;
+use warpgauge_validate::{Reason, ReasonCode};
 
 /// The answer about an evaluation.
 pub(super) fn answer(response: &EvaluateResponse) -> Outcome {
@@ -24,7 +25,7 @@ pub(super) fn answer(response: &EvaluateResponse) -> Outcome {
     outcome.kernel_exec_result = Some(short(&response.kernel_exec_result));
     let left: &[ArtifactKind] = match verdict {
         Verdict::DoesNotCompile => &[ArtifactKind::Log],
-        Verdict::NoVerdict => &[],
+        Verdict::Unjudged => &[],
         _ => &[ArtifactKind::Ptx, ArtifactKind::Sass, ArtifactKind::Log],
     };
     outcome.of_job(&response.job_id, left)
@@ -38,7 +39,7 @@ pub(super) fn verdict(response: &EvaluateResponse, name: Option<&str>) -> (Verdi
     let failed = failure.map(|failure| format!("{name}: {} [{}]", failure.message, failure.code));
     if response.status == ResponseStatus::Error {
         let why = failed.unwrap_or_else(|| "the service says no more".to_owned());
-        return (Verdict::NoVerdict, why);
+        return (Verdict::Unjudged, why);
     }
     match (result.compiled, failed, result.correctness) {
         (false, _, _) => {
@@ -121,7 +122,12 @@ pub(super) fn against(outcome: &mut Outcome, response: &EvaluateResponse) {
         let place = finding.source.as_deref().unwrap_or("unknown line");
         outcome.fact(format!("{} at {place}: {}", finding.check, finding.message));
     }
-    for reason in &response.validation.reasons {
+    // What the summary says already, or the mismatches above, is not said again.
+    let told = |reason: &&Reason| {
+        reason.code != ReasonCode::OutputMismatch && !outcome.summary.contains(&reason.message)
+    };
+    let reasons: Vec<&Reason> = response.validation.reasons.iter().filter(told).collect();
+    for reason in reasons {
         outcome.fact(format!("{} [{}]", reason.message, reason.code.name()));
     }
 }
@@ -172,8 +178,11 @@ pub(super) fn time(response: &EvaluateResponse, stats: &RuntimeStats) -> String 
 fn limits(outcome: &mut Outcome, response: &EvaluateResponse) {
     let metrics = response.kernel_exec_result.metadata.device_metrics.as_ref();
     if let Some(roofline) = metrics.and_then(|metrics| metrics.roofline.as_ref()) {
-        let bound = roofline.bound_by.as_ref().map_or_else(|| "not known".to_owned(), word);
-        outcome.fact(format!("bound by: {bound}; {}", roofline.bound_reason));
+        let bound = roofline.bound_by.as_ref().map_or_else(
+            || "what limits it is not known".to_owned(),
+            |bound| format!("bound by {}", word(bound)),
+        );
+        outcome.fact(format!("{bound}: {}", roofline.bound_reason));
     }
     if let Some(advice) = metrics.and_then(|metrics| metrics.advice.first()) {
         outcome.fact(format!("advice: {}", advice.message));

@@ -21,7 +21,8 @@ pub(crate) enum Verdict {
     /// It ran; the contract does not say what its outputs must be.
     NotChecked,
     /// The machine lacks something.
-    NoVerdict,
+    #[serde(rename = "no_verdict")]
+    Unjudged,
     /// Faster than the reference.
     Faster,
     /// Slower.
@@ -61,7 +62,7 @@ impl Verdict {
             Self::DoesNotCompile => "DOES NOT COMPILE",
             Self::Failed => "FAILED",
             Self::NotChecked => "NOT CHECKED",
-            Self::NoVerdict => "NO VERDICT",
+            Self::Unjudged => "NO VERDICT",
             Self::Faster => "FASTER",
             Self::Slower => "SLOWER",
             Self::Same => "SAME",
