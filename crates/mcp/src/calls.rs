@@ -12,7 +12,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use tokio::time::Instant;
 
-use super::answer::{self, Outcome, Verdict};
+use super::answer::{self, Outcome};
 use super::arguments;
 use super::desk::{Desk, Refusal};
 use super::news;
@@ -46,7 +46,7 @@ pub(crate) async fn call(
 }
 
 /// An answer as the protocol has it.
-pub(crate) fn result(outcome: &Outcome, part: Option<String>) -> CallToolResult {
+fn result(outcome: &Outcome, part: Option<String>) -> CallToolResult {
     let mut content = vec![ContentBlock::text(outcome.text())];
     content.extend(part.map(ContentBlock::text));
     let mut result = CallToolResult::success(content);
@@ -70,7 +70,7 @@ async fn devices(desk: &dyn Desk, given: &JsonObject) -> CallToolResult {
             result.structured_content = Some(structured);
             result
         }
-        Err(refusal) => result(&Outcome::refused(&refusal), None),
+        Err(refusal) => refused(&refusal),
     }
 }
 
@@ -249,11 +249,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// The answer where the server has as many calls as it may.
-pub(crate) fn too_many(most: usize) -> CallToolResult {
-    let message =
-        format!("{most} calls are under way already; wait for one of them, or ask again later");
-    let outcome = Outcome::refused(&Refusal::new("too_many_calls", message));
-    debug_assert_eq!(outcome.verdict, Verdict::Refused);
-    result(&outcome, None)
+/// The answer where nothing was done.
+pub(crate) fn refused(refusal: &Refusal) -> CallToolResult {
+    result(&Outcome::refused(refusal), None)
 }

@@ -14,6 +14,11 @@ pub type Ask<'a, T> = BoxFuture<'a, Result<T, Refusal>>;
 
 /// Where one caller's jobs are handed in and asked about. To everybody else they do not exist.
 pub trait Desk: Send + Sync + 'static {
+    /// What stands for the caller; empty where there is one only.
+    fn owner(&self) -> &str {
+        ""
+    }
+
     /// Takes a job in; its id, once it is safe to ask about it.
     fn submit(&self, order: Order) -> Ask<'_, String>;
 

@@ -106,6 +106,10 @@ impl ServiceDesk {
 }
 
 impl Desk for ServiceDesk {
+    fn owner(&self) -> &str {
+        &self.caller.owner
+    }
+
     fn submit(&self, order: Order) -> Ask<'_, String> {
         Box::pin(async move {
             if self.keeping == Keeping::WhileHere {

@@ -16,6 +16,7 @@ mod calls;
 mod desk;
 mod here;
 mod news;
+mod places;
 mod report;
 mod resources;
 mod server;
@@ -24,7 +25,8 @@ mod tools;
 
 pub use desk::{Ask, Content, Desk, Order, Refusal};
 pub use here::{Keeping, ServiceDesk};
-pub use server::{AgentServer, Calls};
+pub use places::Calls;
+pub use server::AgentServer;
 pub use stream::{StreamError, serve};
 
 /// Largest message that is taken, bytes. Data of tensors that do not fit are better generated (`init`), or

@@ -1,7 +1,6 @@
 //! The server that agents talk to, under `rmcp`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Extensions, Implementation,
@@ -11,14 +10,11 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use tokio::sync::Semaphore;
 
 use super::desk::{Desk, Refusal};
+use super::places::Calls;
 use super::tools::ToolName;
 use super::{calls, resources};
-
-/// Calls that may be under way at once, over all agents.
-const MAX_CALLS: usize = 256;
 
 /// What an agent is told of the server as a whole.
 const INSTRUCTIONS: &str = "warpgauge compiles, runs, checks and times GPU kernels (CUDA C++, PTX, Triton) in \
@@ -26,24 +22,6 @@ isolation. Write a kernel and its contract (arguments, launch, what the outputs 
 evaluate_kernel, and act on the verdict, which comes first; then compare_kernels says whether another version \
 is faster, and profile_kernel what limits it. Every call is a job: get_job returns to one by its job_id, also \
 after a lost connection. Cancelling a call cancels its job. Times of an emulated device say nothing of a GPU.";
-
-/// Calls that are under way, over all servers that share it.
-#[derive(Clone)]
-pub struct Calls(Arc<Semaphore>);
-
-impl Default for Calls {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_CALLS)))
-    }
-}
-
-impl Calls {
-    /// Waits until none is under way, for at most so long; whether none is.
-    pub async fn ended(&self, patience: Duration) -> bool {
-        let all = self.0.acquire_many(MAX_CALLS as u32);
-        matches!(tokio::time::timeout(patience, all).await, Ok(Ok(_)))
-    }
-}
 
 /// Whose desk a request is brought to; `None` where it does not say whose it is.
 type FindDesk = dyn Fn(&Extensions) -> Option<Arc<dyn Desk>> + Send + Sync;
@@ -108,10 +86,11 @@ impl ServerHandler for AgentServer {
             let message = format!("there is no tool {name:?}; there are {known}");
             return Err(ErrorData::invalid_params(message, None));
         };
-        let Ok(_place) = self.calls.0.try_acquire() else {
-            return Ok(calls::too_many(MAX_CALLS).into());
-        };
         let desk = self.desk(&context)?;
+        let _place = match self.calls.begin(desk.owner()) {
+            Ok(place) => place,
+            Err(refusal) => return Ok(calls::refused(&refusal).into()),
+        };
         Ok(calls::call(&*desk, tool, request.arguments.unwrap_or_default(), &context).await.into())
     }
 
@@ -128,11 +107,8 @@ impl ServerHandler for AgentServer {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let Ok(_place) = self.calls.0.try_acquire() else {
-            let message = format!("{MAX_CALLS} calls are under way already; ask again later");
-            return Err(ErrorData::internal_error(message, None));
-        };
         let desk = self.desk(&context)?;
+        let _place = self.calls.begin(desk.owner()).map_err(not_read)?;
         let contents = calls::read(&*desk, &request.uri).await.map_err(not_read)?;
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
@@ -145,7 +121,7 @@ fn not_read(refusal: Refusal) -> ErrorData {
         "no_such_job" | "no_such_artifact" | "artifact_gone" | "not_found" => {
             ErrorData::resource_not_found(refusal.message, Some(data))
         }
-        "internal" => ErrorData::internal_error(refusal.message, Some(data)),
+        "internal" | "too_many_calls" => ErrorData::internal_error(refusal.message, Some(data)),
         _ => ErrorData::invalid_params(refusal.message, Some(data)),
     }
 }
