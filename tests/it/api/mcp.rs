@@ -30,8 +30,8 @@ async fn begin(server: &Server, headers: &[&str]) -> String {
 
 /// The last message of a stream.
 fn last(answer: &Answer) -> Value {
-    let data = answer.text().lines().filter_map(|line| line.strip_prefix("data: "));
-    let last = data.filter(|data| !data.is_empty()).next_back();
+    let mut data = answer.text().lines().filter_map(|line| line.strip_prefix("data: "));
+    let last = data.rfind(|data| !data.is_empty());
     serde_json::from_str(last.unwrap_or_else(|| panic!("{answer:?}"))).expect("a message")
 }
 
