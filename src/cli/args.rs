@@ -9,6 +9,7 @@ use super::baselines::BaselinesCommand;
 use super::gate::GateCommand;
 use super::history::HistoryArgs;
 use super::jobs::JobsCommand;
+use super::mcp::McpArgs;
 use crate::exit::Exit;
 use warpgauge_client::{Client, ClientError};
 use warpgauge_config::CliOverrides;
@@ -49,6 +50,13 @@ pub(super) enum Command {
         WARPGAUGE_API_KEYS=secret warpgauge serve --host 0.0.0.0\n\n\
         The first SIGINT or SIGTERM lets running evaluations finish, a second one ends at once.")]
     Serve(ServeArgs),
+    /// Serve an agent: the Model Context Protocol over standard input and output
+    #[command(after_help = "Examples:\n  \
+        warpgauge mcp\n  \
+        warpgauge mcp --server http://gpu-host:8000\n\n\
+        An agent starts this command itself: put it into the agent's list of MCP servers. A server \
+        that runs `warpgauge serve` has the same at /mcp.")]
+    Mcp(McpArgs),
     /// Evaluate a kernel: compile, run, check, time
     #[command(after_help = "Examples:\n  \
         warpgauge eval kernels/vector_add/contract.yaml\n  \

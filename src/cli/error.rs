@@ -51,6 +51,9 @@ pub enum CliError {
     /// The HTTP server failed.
     #[error("the HTTP server failed")]
     Server(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Whoever started this program as a server of agents speaks another language.
+    #[error("no agent could be served")]
+    Agent(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// An option of this command does not fit the others or the machine.
     #[error("{0}")]
     Usage(String),
@@ -84,7 +87,10 @@ impl CliError {
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
-            CliError::Config(_) | CliError::Usage(_) | CliError::ContractFile(_) => Exit::Usage,
+            CliError::Config(_)
+            | CliError::Usage(_)
+            | CliError::ContractFile(_)
+            | CliError::Agent(_) => Exit::Usage,
             CliError::Service(error) => Exit::of_service_error(error),
             CliError::Remote(error) => Exit::of_client_error(error),
             // What the configuration asks for, not what the machine lacks.

@@ -7,6 +7,10 @@ use tracing_subscriber::EnvFilter;
 use super::CliError;
 use warpgauge_config::{Effective, Origin};
 
+/// What the library of the protocol of agents says of itself, unless somebody asks for it: several lines for
+/// each request, errors for each call that is cancelled, and whole messages, with the kernels in them.
+const UNASKED: &str = "rmcp=off";
+
 /// Which default level a command has where nobody sets one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verbosity {
@@ -21,7 +25,8 @@ pub(super) enum Verbosity {
 /// Starts logging. Call once, before anything is worth logging.
 pub(super) fn start(effective: &Effective, verbosity: Verbosity) -> Result<(), CliError> {
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let filter = EnvFilter::try_new(level(effective, verbosity))
+    // Of several levels for one library the last counts.
+    let filter = EnvFilter::try_new(format!("{UNASKED},{}", level(effective, verbosity)))
         .map_err(|error| CliError::Internal(format!("the log filter does not parse: {error}")))?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -25,6 +25,7 @@ mod jobs;
 mod json;
 mod local;
 mod logging;
+mod mcp;
 mod openapi;
 mod outputs;
 mod place;

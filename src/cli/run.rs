@@ -12,7 +12,7 @@ use super::logging::{self, Verbosity};
 use super::terminal::{Terminal, plain, write_error_stream};
 use super::{
     CliError, baselines, capabilities, children, compare, compile, devices, eval, gate, history,
-    import, jobs, openapi, profile, serve, show_config, sweep, toolchain,
+    import, jobs, mcp, openapi, profile, serve, show_config, sweep, toolchain,
 };
 use crate::exit::{Exit, GateExit};
 use warpgauge_config::{CliOverrides, Config, Effective};
@@ -78,6 +78,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
             logging::start(&effective, Verbosity::Service)?;
             serve::run(effective.config, terminal)
         }
+        Command::Mcp(args) => mcp::run(&args, &configure(&global)?, terminal),
         Command::Eval(args) => eval::run(&args, &configure(&global)?, terminal),
         Command::Compare(args) => compare::run(&args, &configure(&global)?, terminal),
         Command::Profile(args) => profile::run(&args, &configure(&global)?, terminal),

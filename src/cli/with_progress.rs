@@ -145,16 +145,7 @@ impl View {
 }
 
 fn shown(event: &JobEvent, expected: Expected, timed: Duration) -> Shown {
-    let stage = match event.stage {
-        JobStage::Waiting => "waiting",
-        JobStage::Compiling => "compiling",
-        JobStage::Preparing => "laying out the data",
-        JobStage::WaitingForDevice => "waiting for a device",
-        JobStage::Running => "running on the device",
-        JobStage::Verifying => "verifying",
-        JobStage::Profiling => "profiling",
-        JobStage::Ended => "done",
-    };
+    let stage = event.stage.in_words();
     match (event.stage, event.trials_done, expected.trials) {
         (JobStage::Running, 1.., Some(of)) => Shown::Done { done: event.trials_done.min(of), of },
         (JobStage::Running, done @ 1.., None) => {

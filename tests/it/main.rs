@@ -28,6 +28,7 @@ mod gate;
 mod import;
 mod jobs;
 mod lifecycle;
+mod mcp;
 mod not_emulated;
 mod openmetrics;
 mod private;

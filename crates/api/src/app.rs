@@ -17,6 +17,7 @@ use super::gate::Gate;
 use super::http_metrics::HttpMetrics;
 use super::jobs::Jobs;
 use super::machine::Machine;
+use super::mcp::{self, Mcp};
 use super::origin::{Names, OriginGuard};
 use super::query::{Known, KnownQuery};
 use super::routes::Kernels;
@@ -34,9 +35,14 @@ pub(super) fn app(
 ) -> impl Endpoint<Output = Response> + use<> {
     let pages = pages::PATHS.map(|path| (path.to_owned(), vec!["GET".to_owned()]));
     let document = spec::full();
+    // Not in the documents: its operations are the protocol's.
+    let agents = (mcp::PATH.to_owned(), mcp::METHODS.map(str::to_owned).to_vec());
+    let pages = pages.into_iter().chain([agents]);
     let routes = Arc::new(Routes::new(spec::operations(&document).into_iter().chain(pages)));
     let http = Arc::new(HttpMetrics::new(&routes));
     let watchers = Watchers::new(phase.clone(), config.max_connections);
+    let limits = BodyLimits::new(config.body_limit_bytes, Deadlines::new(config));
+    let mcp = Mcp::new(&service, &limits, watchers.clone(), phase.clone());
     let operations = (
         Kernels { service: Arc::clone(&service) },
         Gate { service: Arc::clone(&service) },
@@ -52,8 +58,8 @@ pub(super) fn app(
     );
     let operations = OpenApiService::new(operations, "warpgauge", env!("CARGO_PKG_VERSION"));
     let operations = operations.into_endpoint();
-    let served = Split { pages: pages::add(Route::new()), operations }
-        .data(BodyLimits::new(config.body_limit_bytes, Deadlines::new(config)))
+    let served = Split { pages: pages::add(Route::new()), mcp, operations }
+        .data(limits)
         .data(Policy::new(&config.webhook_hosts, &config.webhook_secret))
         .map_to_response();
     let known = Known::new(&document);
@@ -73,6 +79,7 @@ pub(super) fn app(
 /// Pages and operations side by side: nested at `/`, operations would hide the front page.
 struct Split {
     pages: Route,
+    mcp: Mcp,
     operations: BoxEndpoint<'static>,
 }
 
@@ -82,6 +89,9 @@ impl Endpoint for Split {
     async fn call(&self, request: Request) -> poem::Result<Response> {
         if pages::PATHS.contains(&request.uri().path()) {
             return Ok(self.pages.call(request).await?.into_response());
+        }
+        if request.uri().path() == mcp::PATH {
+            return self.mcp.call(request).await;
         }
         self.operations.call(request).await
     }

@@ -52,6 +52,11 @@ impl BodyLimits {
             .min(Semaphore::MAX_PERMITS as u64);
         Self { limit_bytes, budget: Arc::new(Semaphore::new(units as usize)), deadlines }
     }
+
+    /// The same bounds, for bodies of at most so many bytes.
+    pub(super) fn at_most(&self, limit_bytes: u64) -> Self {
+        Self { limit_bytes: self.limit_bytes.min(limit_bytes), ..self.clone() }
+    }
 }
 
 /// A share of the memory that all bodies together may take, given back when dropped.

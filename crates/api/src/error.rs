@@ -251,7 +251,7 @@ fn reject(status: StatusCode, code: &ErrorCode) -> Option<Reject> {
         (413, _) => Reject::BodyTooLarge,
         (429, ErrorCode::QuotaExceeded) => Reject::Quota,
         (429, ErrorCode::TooManyLargeBodies) => Reject::LargeBodies,
-        (429, ErrorCode::TooManyWatchers) => Reject::Watchers,
+        (429, ErrorCode::TooManyWatchers | ErrorCode::TooManySessions) => Reject::Watchers,
         (429, _) => Reject::QueueFull,
         (503, ErrorCode::ShuttingDown) => Reject::ShuttingDown,
         (503, _) => Reject::Unavailable,

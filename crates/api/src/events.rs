@@ -49,6 +49,15 @@ impl Watchers {
         self.most - self.places.available_permits()
     }
 
+    /// A place for one more stream.
+    pub(super) fn place(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+            let message = format!("{} streams of events are open already; poll the job", self.most);
+            let status = StatusCode::TOO_MANY_REQUESTS;
+            ApiError::new(status, ErrorCode::TooManyWatchers, message).retry_after(5)
+        })
+    }
+
     /// Opens a stream of a job's news, but for what `last` (an event's id) already told.
     pub(super) async fn watch(
         &self,
@@ -57,11 +66,7 @@ impl Watchers {
         caller: &Caller,
         last: Option<&str>,
     ) -> Result<EventsReply, ApiError> {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-            let message = format!("{} streams of events are open already; poll the job", self.most);
-            let status = StatusCode::TOO_MANY_REQUESTS;
-            ApiError::new(status, ErrorCode::TooManyWatchers, message).retry_after(5)
-        })?;
+        let place = self.place()?;
         let news = service.watch(job_id, caller).await?;
         let known = last.map(str::to_owned);
         Ok(EventsReply(stream_of(news, known, place, self.phase.clone())))

@@ -31,6 +31,7 @@ mod generators;
 mod http_metrics;
 mod jobs;
 mod machine;
+mod mcp;
 mod metered;
 mod metrics;
 mod origin;

@@ -14,6 +14,7 @@ use poem::{Addr, Endpoint, Request, Response};
 use super::auth::Keys;
 use super::body;
 use super::error::ApiError;
+use super::mcp;
 use warpgauge_config::ServerConfig;
 use warpgauge_model::{ErrorCode, HostPattern};
 
@@ -90,6 +91,11 @@ impl Names {
     fn admit(&self, request: &Request) -> Result<(), ApiError> {
         let hosts = hosts(request)?;
         if !self.enforced {
+            // The protocol of agents asks for this whatever keys there are; a page that has one is no agent.
+            if request.uri().path() == mcp::PATH {
+                let own: Vec<_> = hosts.into_iter().filter_map(Authority::parse).collect();
+                return self.check_page(request, &own);
+            }
             return Ok(());
         }
         let local = match request.local_addr().0 {
@@ -204,8 +210,8 @@ fn foreign(who: &str) -> ApiError {
         StatusCode::FORBIDDEN,
         ErrorCode::ForeignOrigin,
         format!(
-            "{who} may not use this server, which asks for no key; if the page is this server's own \
-             behind a proxy, add its host to server.allowed_hosts (WARPGAUGE_ALLOWED_HOSTS)"
+            "{who} may not use this; if the page is this server's own behind a proxy, add its host to \
+             server.allowed_hosts (WARPGAUGE_ALLOWED_HOSTS)"
         ),
     )
 }

@@ -87,9 +87,7 @@ async fn receive<T: DeserializeOwned + Send + 'static>(
     limits: &BodyLimits,
     line: &Line,
 ) -> Result<Contract<T>, ApiError> {
-    let declared =
-        headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let (bytes, share) = body::read(body, declared, limits, line).await?;
+    let (bytes, share) = body::read(body, declared(headers), limits, line).await?;
     let value = if bytes.len() > HEAVY_BYTES {
         let parsing =
             tokio::task::spawn_blocking(move || warpgauge_contract::parse(format, &bytes));
@@ -102,6 +100,23 @@ async fn receive<T: DeserializeOwned + Send + 'static>(
     };
     let value = value.map_err(unparsable)?;
     Ok(Contract { value, share })
+}
+
+/// The length that headers announce.
+pub(super) fn declared(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
+}
+
+/// Refuses a body that is not JSON.
+pub(super) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    match body_format(headers)? {
+        BodyFormat::Json => Ok(()),
+        other => Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            ErrorCode::UnsupportedMediaType,
+            format!("Content-Type must be {JSON} here; this body's is that of {other}"),
+        )),
+    }
 }
 
 /// The format that `Content-Type` names. One must be named: a body without is what a browser sends for
@@ -139,7 +154,7 @@ fn not_taken(came: &str) -> ApiError {
     )
 }
 
-fn unparsable(error: warpgauge_contract::ParseError) -> ApiError {
+pub(super) fn unparsable(error: warpgauge_contract::ParseError) -> ApiError {
     let described = if error.path.is_empty() {
         ApiError::new(StatusCode::BAD_REQUEST, error.code.clone().into(), error.to_string())
     } else {

@@ -158,7 +158,8 @@ impl Client {
         successful(url, response)
     }
 
-    fn call(
+    /// Sends a request without a body; what is not a success is an error.
+    pub(crate) fn call(
         &self,
         url: &str,
         mut request: Builder,

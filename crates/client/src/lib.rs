@@ -27,6 +27,7 @@ mod refusal;
 mod routes;
 mod sweep;
 mod tls;
+mod unwaited;
 
 pub use attend::{Attendant, Interrupt, Told};
 pub use connection::{Client, Reply};
@@ -35,3 +36,4 @@ pub use patience::Patience;
 pub use routes::JobFilter;
 pub use sweep::SweepEvent;
 pub use tls::CertificateFileError;
+pub use unwaited::Taken;

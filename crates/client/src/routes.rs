@@ -135,7 +135,7 @@ fn baseline_route(name: &str, below: &str) -> String {
 }
 
 /// A piece of a path or a query.
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

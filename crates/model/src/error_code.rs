@@ -34,6 +34,8 @@ codes! {
         NotFound = "not_found",
         /// There is no such job.
         NoSuchJob = "no_such_job",
+        /// There is no such session of an agent.
+        NoSuchSession = "no_such_session",
         /// There is no such baseline.
         NoSuchBaseline = "no_such_baseline",
         /// The job has no such artifact.
@@ -56,6 +58,8 @@ codes! {
         TooManyLargeBodies = "too_many_large_bodies",
         /// The server has as many watchers as it may have.
         TooManyWatchers = "too_many_watchers",
+        /// The server has as many sessions of agents as it may have.
+        TooManySessions = "too_many_sessions",
         /// The server has no memory for the body.
         OutOfMemory = "out_of_memory",
         /// Nobody here meets the requirements.

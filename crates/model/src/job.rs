@@ -103,3 +103,19 @@ pub enum JobStage {
     /// It ended.
     Ended,
 }
+
+impl JobStage {
+    /// As people are told of it.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Compiling => "compiling",
+            Self::Preparing => "laying out the data",
+            Self::WaitingForDevice => "waiting for a device",
+            Self::Running => "running on the device",
+            Self::Verifying => "verifying",
+            Self::Profiling => "profiling",
+            Self::Ended => "done",
+        }
+    }
+}

@@ -7,6 +7,7 @@ mod compare;
 mod compile;
 mod measurement;
 mod profile_plan;
+pub mod readable;
 mod sweep;
 mod timeline;
 mod tuning;

@@ -11,6 +11,7 @@ mod http;
 mod jobs;
 mod lifetime;
 mod machine;
+mod mcp;
 mod metrics;
 mod origins;
 mod query;

@@ -1,9 +1,9 @@
 //! `cargo xtask clients`: the HTTP API through other people's programs.
 //!
 //! Clients are generated from `openapi/warpgauge-client.json` by four generators for four languages,
-//! and each does a real evaluation against a running server; a fuzzer and a browser use the same server, and so does
-//! the gate, whose reports are read by the programs they are for. Everything is installed below
-//! `target/clients`.
+//! and each does a real evaluation against a running server; an agent's library, a fuzzer and a browser use the
+//! same server, and so does the gate, whose reports are read by the programs they are for. Everything is installed
+//! below `target/clients`.
 
 mod tools;
 
@@ -56,6 +56,8 @@ enum Check {
     Rust,
     /// prometheus-client's parser of metrics.
     Metrics,
+    /// The official Python SDK of the Model Context Protocol, over HTTP and standard streams.
+    Mcp,
     /// schemathesis.
     Fuzzer,
     /// Swagger UI in Chromium.
@@ -67,7 +69,7 @@ enum Check {
 }
 
 /// The fuzzer comes last: it leaves the server a queue of jobs.
-const ALL: [Check; 11] = [
+const ALL: [Check; 12] = [
     Check::Validator,
     Check::PythonClient,
     Check::Generator,
@@ -75,6 +77,7 @@ const ALL: [Check; 11] = [
     Check::Java,
     Check::Rust,
     Check::Metrics,
+    Check::Mcp,
     Check::Browser,
     Check::GateReports,
     Check::CiFiles,
@@ -92,6 +95,8 @@ struct Checks {
     reports: PathBuf,
     /// Where the gate's suite and its reports are.
     gate: PathBuf,
+    /// Where an agent's own program has its data.
+    agent: PathBuf,
     /// Where the Rust client is built.
     rust_target: PathBuf,
     url: String,
@@ -118,6 +123,7 @@ pub fn run(options: &Options) -> Result<()> {
         scripts: shell::root().join("xtask/clients"),
         reports: home.join("reports"),
         gate: home.join("gate"),
+        agent: home.join("agent"),
         rust_target: home.join("rust"),
         url,
     };
@@ -183,6 +189,7 @@ impl Checks {
                     .arg(self.scripts.join("read_metrics.py"))
                     .arg(&self.url),
             ),
+            Check::Mcp => self.agent(),
             Check::Fuzzer => self.fuzzer(),
             Check::Browser => self.browser(),
             Check::GateReports => self.gate_reports(),
@@ -221,6 +228,21 @@ impl Checks {
                 .arg(&self.rust_target)
                 .arg("--")
                 .arg(&self.spec)
+                .arg(&self.url),
+        )
+    }
+
+    /// An agent's library: at the server, and with the program that it starts itself.
+    fn agent(&self) -> Result<()> {
+        let program = product::build(Profile::Dev)?;
+        let data = data_directory(&self.agent)?;
+        shell::run(
+            self.tools
+                .python_program("python")
+                .arg(self.scripts.join("mcp_client.py"))
+                .arg(&self.spec)
+                .arg(program)
+                .arg(data)
                 .arg(&self.url),
         )
     }

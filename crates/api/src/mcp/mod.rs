@@ -1,0 +1,267 @@
+//! `/mcp`: the Model Context Protocol over HTTP, for agents.
+//!
+//! `rmcp` speaks the protocol. What stands here is what holds for every operation: whose the request is,
+//! how large its body may be and how slowly it may come, how many streams may be open, and when they end.
+//! Sessions are bounded ([`sessions`]), and each belongs to the key that began it.
+
+mod sessions;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http_body_util::{BodyDataStream, BodyExt, Full};
+use poem::http::request::Parts;
+use poem::http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, StatusCode, header};
+use poem::{Body, Endpoint, Request, Response};
+use rmcp::model::Extensions;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
+use tokio::sync::watch;
+
+use self::sessions::{Sessions, UnderWay};
+use super::body::{self, BodyLimits, Share};
+use super::connections::Line;
+use super::error::ApiError;
+use super::events::Watchers;
+use super::payload;
+use super::server::Phase;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use warpgauge_contract::BodyFormat;
+use warpgauge_mcp::{AgentServer, Calls, Desk, Keeping, MAX_MESSAGE_BYTES, ServiceDesk};
+use warpgauge_model::{ErrorCode, FailureCode};
+use warpgauge_service::{Caller, EvaluationService};
+
+/// Where it is.
+pub(super) const PATH: &str = "/mcp";
+
+/// The methods that it takes.
+pub(super) const METHODS: [&str; 3] = ["DELETE", "GET", "POST"];
+
+const SESSION: &str = "mcp-session-id";
+
+/// Headers that hold keys: they were looked at, and go no further.
+const KEYS: [&str; 2] = ["authorization", "x-api-key"];
+
+/// The endpoint.
+pub(super) struct Mcp {
+    protocol: StreamableHttpService<AgentServer, LocalSessionManager>,
+    sessions: Sessions,
+    limits: BodyLimits,
+    watchers: Watchers,
+    phase: watch::Receiver<Phase>,
+}
+
+/// What has to be known of a message before `rmcp` reads it.
+#[derive(Deserialize)]
+struct Message {
+    /// Absent in an answer of the client's.
+    #[serde(default)]
+    method: Option<String>,
+}
+
+impl Mcp {
+    pub(super) fn new(
+        service: &Arc<dyn EvaluationService>,
+        limits: &BodyLimits,
+        watchers: Watchers,
+        phase: watch::Receiver<Phase>,
+    ) -> Self {
+        let (service, phases) = (Arc::clone(service), phase.clone());
+        let find = move |given: &Extensions| -> Option<Arc<dyn Desk>> {
+            let caller = given.get::<Parts>()?.extensions.get::<Caller>()?.clone();
+            let desk = ServiceDesk::new(Arc::clone(&service), caller, Keeping::Durable);
+            let phases = phases.clone();
+            Some(Arc::new(desk.cancelling_while(move || *phases.borrow() != Phase::Over)))
+        };
+        let server = AgentServer::finding(find, Calls::default());
+        // `origin` has looked at Host and Origin, for every path.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_max_request_body_bytes(MAX_MESSAGE_BYTES);
+        let sessions = Sessions::default();
+        let manager = sessions.manager();
+        let protocol = StreamableHttpService::new(move || Ok(server.clone()), manager, config);
+        Self {
+            protocol,
+            sessions,
+            limits: limits.at_most(MAX_MESSAGE_BYTES as u64),
+            watchers,
+            phase,
+        }
+    }
+
+    async fn answer(&self, mut request: Request) -> Result<Response, ApiError> {
+        let caller = request.data::<Caller>().cloned();
+        let line = request.data::<Arc<Line>>().cloned();
+        let (Some(caller), Some(line)) = (caller, line) else {
+            return Err(ApiError::internal("mcp", "no caller or no connection is set"));
+        };
+        let session = session(request.headers())?;
+        let body = request.take_body();
+        let known = match &session {
+            Some(id) => self.sessions.use_of(id, &caller.owner).await.map(Some),
+            None => Ok(None),
+        };
+        let under_way = match known {
+            Ok(under_way) => under_way,
+            Err(error) => {
+                body::linger(body);
+                return Err(error);
+            }
+        };
+        match *request.method() {
+            Method::POST => self.post(request, body, caller, &line, under_way).await,
+            Method::GET => {
+                let place = self.watchers.place()?;
+                let answer = self.protocol.handle(self.passed(&request, Vec::new(), &caller)).await;
+                Ok(self.streamed(answer, Phase::Draining, (place, under_way)))
+            }
+            _ => {
+                let answer = self.protocol.handle(self.passed(&request, Vec::new(), &caller)).await;
+                let mut response = self.streamed(answer, Phase::Over, under_way);
+                if response.status() == StatusCode::ACCEPTED {
+                    // It has ended, and there is nothing to say of it: clients look for this.
+                    response.set_status(StatusCode::NO_CONTENT);
+                }
+                Ok(response)
+            }
+        }
+    }
+
+    async fn post(
+        &self,
+        request: Request,
+        body: Body,
+        caller: Caller,
+        line: &Line,
+        under_way: Option<UnderWay>,
+    ) -> Result<Response, ApiError> {
+        let (bytes, share) = self.receive(&request, body, line).await?;
+        let message: Message =
+            warpgauge_contract::parse(BodyFormat::Json, &bytes).map_err(payload::unparsable)?;
+        let passed = self.passed(&request, bytes, &caller);
+        let begins = under_way.is_none() && message.method.as_deref() == Some("initialize");
+        if !begins {
+            let answer = understood(self.protocol.handle(passed).await).await?;
+            return Ok(self.streamed(answer, Phase::Over, (under_way, share)));
+        }
+        let place = self.sessions.begin(&caller.owner).await?;
+        let protocol = self.protocol.clone();
+        // By a task of its own: a client that goes away meanwhile must not leave a session that nobody
+        // knows of.
+        let beginning = tokio::spawn(async move {
+            let answer = protocol.handle(passed).await;
+            let begun = session(answer.headers()).ok().flatten();
+            (answer, begun.map(|id| place.is(&id, &caller.owner)))
+        });
+        let (answer, under_way) = beginning.await.map_err(|error| {
+            tracing::error!(%error, "beginning a session panicked");
+            ApiError::internal("mcp", "the session could not begin")
+        })?;
+        let answer = understood(answer).await?;
+        Ok(self.streamed(answer, Phase::Over, (under_way, share)))
+    }
+
+    /// The body, within the bounds of all bodies, and never larger than a message may be.
+    async fn receive(
+        &self,
+        request: &Request,
+        body: Body,
+        line: &Line,
+    ) -> Result<(Vec<u8>, Share), ApiError> {
+        if let Err(error) = payload::check_json(request.headers()) {
+            body::linger(body);
+            return Err(error);
+        }
+        body::read(body, payload::declared(request.headers()), &self.limits, line).await
+    }
+
+    /// A request for the protocol, with whose it is and without keys.
+    fn passed(
+        &self,
+        request: &Request,
+        body: Vec<u8>,
+        caller: &Caller,
+    ) -> HttpRequest<Full<Bytes>> {
+        let mut passed = HttpRequest::new(Full::new(Bytes::from(body)));
+        *passed.method_mut() = request.method().clone();
+        *passed.uri_mut() = request.uri().clone();
+        *passed.headers_mut() = request.headers().clone();
+        for name in KEYS {
+            passed.headers_mut().remove(name);
+        }
+        // It is asked for one, and HTTP/1.0 has none.
+        let host = passed.headers_mut().entry(header::HOST);
+        host.or_insert(HeaderValue::from_static("localhost"));
+        passed.extensions_mut().insert(caller.clone());
+        passed
+    }
+
+    /// An answer whose stream ends with the server's `phase`, and that holds `held` until it ends.
+    fn streamed<T: Send + 'static>(&self, answer: HttpResponse, phase: Phase, held: T) -> Response {
+        let (parts, body) = answer.into_parts();
+        let mut phases = self.phase.clone();
+        let over = async move {
+            // Resolves with an error when the server is gone, which ends the stream as well.
+            let _ = phases.wait_for(|now| reached(*now, phase)).await;
+        };
+        let pieces = BodyDataStream::new(body).take_until(Box::pin(over)).map(move |piece| {
+            let _held = &held;
+            piece.map_err(std::io::Error::other)
+        });
+        let mut response = Response::builder().status(parts.status).finish();
+        *response.headers_mut() = parts.headers;
+        response.set_body(Body::from_bytes_stream(pieces));
+        response
+    }
+}
+
+type HttpResponse =
+    poem::http::Response<http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>>;
+
+/// What the protocol does not understand, as all other bodies that are not. The type of the body was looked
+/// at before; what is left to say so of is its content.
+async fn understood(answer: HttpResponse) -> Result<HttpResponse, ApiError> {
+    if answer.status() != StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        return Ok(answer);
+    }
+    let text = answer.into_body().collect().await.map(|all| all.to_bytes()).unwrap_or_default();
+    let message =
+        format!("the body is no message of the protocol: {}", String::from_utf8_lossy(&text));
+    Err(ApiError::new(StatusCode::BAD_REQUEST, FailureCode::MalformedJson.into(), message))
+}
+
+/// Whether the server is as far as `phase`.
+fn reached(now: Phase, phase: Phase) -> bool {
+    match phase {
+        Phase::Serving => true,
+        Phase::Draining => now != Phase::Serving,
+        Phase::Over => now == Phase::Over,
+    }
+}
+
+/// The session that headers name.
+fn session(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut values = headers.get_all(SESSION).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => Ok(Some(value.to_str().unwrap_or_default().to_owned())),
+        (Some(_), Some(_)) => Err(ApiError::new(
+            StatusCode::BAD_REQUEST,
+            ErrorCode::NotFound,
+            "Mcp-Session-Id came several times; send one",
+        )),
+    }
+}
+
+impl Endpoint for Mcp {
+    type Output = Response;
+
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        if !METHODS.contains(&request.method().as_str()) {
+            return Err(StatusCode::METHOD_NOT_ALLOWED.into());
+        }
+        Ok(self.answer(request).await?)
+    }
+}

@@ -1,0 +1,179 @@
+//! Sessions of agents: how many there are, and whose each is.
+//!
+//! Clients of the protocol's newest version have none. Those of older ones begin one with `initialize`, and
+//! many go away without a word, so one that nobody uses makes room for another. Who loses a session is told
+//! so (404), and begins a new one; jobs do not end with it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use poem::http::StatusCode;
+use rmcp::transport::streamable_http_server::SessionManager;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+
+use crate::error::ApiError;
+use warpgauge_model::ErrorCode;
+
+/// Sessions that there may be.
+const MAX_SESSIONS: usize = 256;
+
+/// How long one is kept that no message came or went in: longer than a call may wait for its job, which
+/// may have nothing to tell.
+const IDLE: Duration = Duration::from_secs(60 * 60);
+
+/// How long an answer is kept for a client whose connection broke, and which comes back for it. It holds
+/// memory; later than that the job can be asked about.
+const ANSWERS_KEPT: Duration = Duration::from_secs(10);
+
+const _: () = assert!(IDLE.as_secs() > warpgauge_mcp::MAX_WAIT.as_secs());
+
+/// The sessions of all agents.
+#[derive(Clone)]
+pub(super) struct Sessions {
+    manager: Arc<LocalSessionManager>,
+    table: Arc<Mutex<Table>>,
+}
+
+#[derive(Default)]
+struct Table {
+    sessions: HashMap<String, Session>,
+    /// Those whose id is not known yet.
+    beginning: usize,
+}
+
+struct Session {
+    owner: String,
+    /// Requests of it that are being answered.
+    under_way: usize,
+    used: Instant,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        let mut manager = LocalSessionManager::default();
+        manager.session_config.keep_alive = Some(IDLE);
+        manager.session_config.completed_cache_ttl = ANSWERS_KEPT;
+        Self { manager: Arc::new(manager), table: Arc::default() }
+    }
+}
+
+impl Sessions {
+    /// The manager for `rmcp`.
+    pub(super) fn manager(&self) -> Arc<LocalSessionManager> {
+        Arc::clone(&self.manager)
+    }
+
+    /// A request of the session; for as long as it is held the session is not taken for idle.
+    pub(super) async fn use_of(&self, id: &str, owner: &str) -> Result<UnderWay, ApiError> {
+        self.forget_ended().await;
+        let mut table = self.lock();
+        match table.sessions.get_mut(id) {
+            Some(session) if session.owner == owner => {
+                session.under_way += 1;
+                Ok(UnderWay { id: id.to_owned(), sessions: self.clone() })
+            }
+            // Somebody else's is none.
+            _ => Err(ApiError::new(
+                StatusCode::NOT_FOUND,
+                ErrorCode::NoSuchSession,
+                "there is no such session: it was ended, or was idle for long; begin one with \
+                 `initialize`",
+            )),
+        }
+    }
+
+    /// A place for one more session. Where there is none, the one that is idle for longest goes, of whoever
+    /// has the most.
+    pub(super) async fn begin(&self, owner: &str) -> Result<Place, ApiError> {
+        self.forget_ended().await;
+        let gone = {
+            let mut table = self.lock();
+            let gone = if table.sessions.len() + table.beginning < MAX_SESSIONS {
+                None
+            } else {
+                Some(table.idle(owner).ok_or_else(full)?)
+            };
+            if let Some(id) = &gone {
+                table.sessions.remove(id);
+            }
+            table.beginning += 1;
+            gone
+        };
+        let place = Place { sessions: self.clone() };
+        if let Some(id) = gone {
+            tracing::debug!("a session of an agent makes room for another");
+            // It may have ended by itself.
+            let _ = self.manager.close_session(&id.as_str().into()).await;
+        }
+        Ok(place)
+    }
+
+    /// Drops what `rmcp` has ended.
+    async fn forget_ended(&self) {
+        let alive = self.manager.sessions.read().await;
+        self.lock().sessions.retain(|id, _| alive.contains_key(id.as_str()));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// The session to end for another of `owner`'s.
+    fn idle(&self, owner: &str) -> Option<String> {
+        let mut count: HashMap<&str, usize> = HashMap::from([(owner, 1)]);
+        for session in self.sessions.values() {
+            *count.entry(&session.owner).or_default() += 1;
+        }
+        let idle = self.sessions.iter().filter(|(_, session)| session.under_way == 0);
+        let most = |session: &Session| count.get(session.owner.as_str()).copied();
+        let chosen =
+            idle.max_by_key(|(_, session)| (most(session), std::cmp::Reverse(session.used)));
+        chosen.map(|(id, _)| id.clone())
+    }
+}
+
+fn full() -> ApiError {
+    let message = format!(
+        "there are {MAX_SESSIONS} sessions of agents, and all are in use; end one (DELETE /mcp), or come \
+         back later"
+    );
+    ApiError::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::TooManySessions, message).retry_after(5)
+}
+
+/// A session that begins.
+pub(super) struct Place {
+    sessions: Sessions,
+}
+
+impl Place {
+    /// It has begun under this id.
+    pub(super) fn is(self, id: &str, owner: &str) -> UnderWay {
+        let session = Session { owner: owner.to_owned(), under_way: 1, used: Instant::now() };
+        self.sessions.lock().sessions.insert(id.to_owned(), session);
+        UnderWay { id: id.to_owned(), sessions: self.sessions.clone() }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.sessions.lock().beginning -= 1;
+    }
+}
+
+/// A request of a session that is being answered.
+pub(super) struct UnderWay {
+    id: String,
+    sessions: Sessions,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if let Some(session) = self.sessions.lock().sessions.get_mut(&self.id) {
+            session.under_way -= 1;
+            session.used = Instant::now();
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Answers for agents: the verdict, the three most useful facts, and where the rest is. Never more than fits.
+
+mod comparison;
+mod evaluation;
+mod job;
+mod verdict;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::desk::Refusal;
+use super::report::truncated;
+use super::resources::{artifact_uri, report_uri};
+pub(crate) use job::{answer as of_job, cut};
+pub(crate) use verdict::Verdict;
+use warpgauge_model::{DeviceKind, JobKind, JobState};
+use warpgauge_report::{DeviceReport, ResponseStatus, RuntimeStats};
+use warpgauge_service::{ArtifactKind, DeviceView};
+
+/// Facts of an answer.
+const FACTS: usize = 3;
+
+/// Longest summary, fact, and text of a compiler or a check, bytes.
+const SUMMARY_BYTES: usize = 480;
+const FACT_BYTES: usize = 640;
+const TEXT_BYTES: usize = 2000;
+
+/// What a tool answers that is about a job, for programs: `structuredContent`. `status`,
+/// `kernel_exec_result` and `ref_runtime` have the names and meaning of the CUDA Evaluation Server's answer.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Outcome {
+    /// The verdict, or why there is none.
+    pub(crate) verdict: Verdict,
+    /// The same in a sentence.
+    pub(crate) summary: String,
+    /// The three most useful facts, most useful first.
+    pub(crate) facts: Vec<String>,
+    /// Identifies the job, for get_job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) job_id: Option<String>,
+    /// What the job does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kind: Option<JobKind>,
+    /// Where it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<JobState>,
+    /// `success`: it ran to an end, whatever its verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<ResponseStatus>,
+    /// Verdict and times of the kernel; of a comparison, of its first candidate. Milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kernel_exec_result: Option<ExecResult>,
+    /// Times of the reference of a comparison, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ref_runtime: Option<RuntimeStats>,
+    /// The device that ran it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) device: Option<Device>,
+    /// The candidates of a comparison, in the order of the request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) candidates: Vec<CandidateLine>,
+    /// Why it failed or was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<Fault>,
+    /// URIs of the rest, for resources/read; get_job with `read` returns it too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) resources: Vec<String>,
+}
+
+/// Verdict and times of one kernel: the fields of the report's `kernel_exec_result` that are short.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ExecResult {
+    pub(crate) compiled: bool,
+    /// Absent when there was nothing to check against.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) correctness: Option<bool>,
+    /// Mean time of one launch, milliseconds; absent unless the kernel was not found wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) runtime: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) runtime_stats: Option<RuntimeStats>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) compilation_error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) validation_error: Option<String>,
+    pub(crate) metadata: ExecMetadata,
+}
+
+/// Kernel and device.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ExecMetadata {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kernel_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) gpu_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cuda_version: Option<String>,
+}
+
+/// The device that ran a kernel.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Device {
+    pub(crate) name: String,
+    /// `cuda`, or `emulator`: then times are of the emulation, and say nothing of a GPU.
+    pub(crate) kind: DeviceKind,
+}
+
+/// A candidate of a comparison.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct CandidateLine {
+    pub(crate) name: String,
+    pub(crate) verdict: Verdict,
+    pub(crate) summary: String,
+    /// Time of the reference over that of the candidate: above 1 the candidate is faster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) speedup: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) speedup_ci_low: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) speedup_ci_high: Option<f64>,
+}
+
+/// Why something failed or was refused.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct Fault {
+    /// Stable code.
+    pub(crate) code: String,
+    pub(crate) message: String,
+    /// JSON path of the argument at fault.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) path: Option<String>,
+}
+
+impl Outcome {
+    pub(crate) fn new(verdict: Verdict, summary: impl Into<String>) -> Self {
+        Self {
+            verdict,
+            summary: plain(&summary.into(), SUMMARY_BYTES),
+            facts: Vec::new(),
+            job_id: None,
+            kind: None,
+            state: None,
+            status: None,
+            kernel_exec_result: None,
+            ref_runtime: None,
+            device: None,
+            candidates: Vec::new(),
+            error: None,
+            resources: Vec::new(),
+        }
+    }
+
+    /// Why a call did nothing.
+    pub(crate) fn refused(refusal: &Refusal) -> Self {
+        let Refusal { code, message, path } = refusal;
+        let message = plain(message, TEXT_BYTES);
+        let error = Fault { code: code.clone(), message: message.clone(), path: path.clone() };
+        Self { error: Some(error), ..Self::new(Verdict::Refused, message) }
+    }
+
+    /// Adds a fact; those beyond the third are left out.
+    pub(crate) fn fact(&mut self, fact: impl Into<String>) {
+        if self.facts.len() < FACTS {
+            self.facts.push(plain(&fact.into(), FACT_BYTES));
+        }
+    }
+
+    /// The job that it is about, and the URIs of what that left.
+    pub(crate) fn of_job(mut self, job_id: &str, artifacts: &[ArtifactKind]) -> Self {
+        self.job_id = Some(job_id.to_owned());
+        self.resources.push(report_uri(job_id));
+        self.resources.extend(artifacts.iter().map(|kind| artifact_uri(job_id, *kind)));
+        self
+    }
+
+    pub(crate) fn on(mut self, device: Option<&DeviceReport>) -> Self {
+        self.device = device.map(|device| Device { name: device.name.clone(), kind: device.kind });
+        self
+    }
+
+    /// For people and agents: the verdict first.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("{}: {}\n", self.verdict.words(), self.summary);
+        for fact in &self.facts {
+            text.push_str(&format!("- {fact}\n"));
+        }
+        // What is said above of one candidate is not said again.
+        for candidate in self.candidates.iter().filter(|_| self.candidates.len() > 1) {
+            let CandidateLine { name, verdict, summary, .. } = candidate;
+            text.push_str(&format!("- {name}: {}: {summary}\n", verdict.words()));
+        }
+        if let (Verdict::Refused, Some(Fault { code, path, .. })) = (self.verdict, &self.error) {
+            let at = path.as_ref().map_or(String::new(), |path| format!(" at {path}"));
+            text.push_str(&format!("- [{code}]{at}; nothing was run\n"));
+        }
+        if let (Some(job_id), false) = (&self.job_id, self.resources.is_empty()) {
+            let parts: Vec<&str> =
+                self.resources.iter().filter_map(|uri| uri.rsplit('/').next()).collect();
+            text.push_str(&format!(
+                "More: get_job with job_id {job_id:?} and read: {}; or the resource {}\n",
+                parts.join(", "),
+                report_uri(job_id)
+            ));
+        }
+        text
+    }
+
+    /// Whether the call itself failed: a kernel that is wrong is an answer.
+    pub(crate) fn is_error(&self) -> bool {
+        matches!(self.verdict, Verdict::Refused | Verdict::JobFailed)
+    }
+}
+
+/// The answer of `list_devices`: its text, and the same for programs.
+pub(crate) fn of_devices(devices: &[DeviceView]) -> (String, serde_json::Value) {
+    let summary = match devices.len() {
+        0 => "no device: kernels can be compiled elsewhere, and not be run here".to_owned(),
+        1 => "1 device".to_owned(),
+        n => format!("{n} devices"),
+    };
+    let mut text = format!("{summary}\n");
+    let shown = &devices[..devices.len().min(MAX_DEVICES)];
+    for view in shown {
+        let device = warpgauge_report::readable::device(&view.device);
+        text.push_str(&plain(&format!("- {device}: {}", view.state), FACT_BYTES));
+        text.push('\n');
+    }
+    (text, serde_json::json!({"summary": summary, "devices": shown}))
+}
+
+/// Devices that are listed.
+const MAX_DEVICES: usize = 64;
+
+/// A text in one line of bounded length, without control characters: kernels and compilers wrote some of it.
+fn plain(text: &str, bytes: usize) -> String {
+    let line = |c: char| if c.is_control() { ' ' } else { c };
+    let short: String = truncated(text.trim(), bytes).chars().map(line).collect();
+    if short.len() < text.trim().len() { format!("{short} …") } else { short }
+}
+
+#[cfg(test)]
+mod tests;

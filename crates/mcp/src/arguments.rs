@@ -1,0 +1,214 @@
+//! What an agent gives a tool, in each of the forms that it may have:
+//!
+//! - `request`, an object: the body of `POST /evaluate` or `POST /compare`. This is the form of the CUDA
+//!   Evaluation Server's tools;
+//! - `contract_yaml`, the same as text;
+//! - the fields of that body themselves;
+//! - [`flat`]: kernels in fields of their own (`kernel_source`, `kernel_type`, `io_contract`, …), the form of
+//!   that server's older tools.
+
+mod flat;
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::MAX_WAIT;
+use super::desk::{Order, Refusal};
+use super::resources::Part;
+use super::tools::ToolName;
+use warpgauge_contract::{BodyFormat, CompareRequest, EvaluateRequest, parse};
+use warpgauge_service::JobRequest;
+
+/// Longest label and idempotency key, bytes, as of the HTTP API.
+const MAX_NAME_BYTES: usize = 255;
+
+/// Metrics that roofline and advice rest on: for who asks for no others.
+const EXPLAIN: &str = "explain";
+
+/// A job to be made, and how long to wait for it.
+#[derive(Debug)]
+pub(crate) struct JobCall {
+    pub(crate) order: Order,
+    pub(crate) wait: Duration,
+}
+
+/// A job that is asked about.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) job_id: String,
+    pub(crate) wait: Duration,
+    pub(crate) part: Option<Part>,
+}
+
+/// What a tool is given that makes a job.
+pub(crate) fn job(tool: ToolName, mut arguments: Map<String, Value>) -> Result<JobCall, Refusal> {
+    let wait = wait(&mut arguments, MAX_WAIT)?;
+    let label = name(&mut arguments, "label", |c| !c.is_control())?;
+    let idempotency_key = name(&mut arguments, "idempotency_key", |c| c.is_ascii_graphic())?;
+    let asked = if tool == ToolName::Profile { asked_metrics(&mut arguments)? } else { None };
+    let body = body(tool, arguments)?;
+    let request = request(tool, &body, asked)?;
+    Ok(JobCall { order: Order { request, label, idempotency_key }, wait })
+}
+
+/// What `get_job` is given.
+pub(crate) fn question(mut arguments: Map<String, Value>) -> Result<Question, Refusal> {
+    let wait = wait(&mut arguments, Duration::ZERO)?;
+    let mut text = |field: &str| match arguments.remove(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(Refusal::at(field, "wrong_type", format!("{field}: expected a string"))),
+    };
+    let (job_id, read, kernel) = (text("job_id")?, text("read")?, text("kernel")?);
+    let job_id = job_id.ok_or_else(|| {
+        let what = "job_id: missing; give the id that the answer of another tool names";
+        Refusal::at("job_id", "missing_field", what)
+    })?;
+    if let Some(unknown) = arguments.keys().next() {
+        return Err(unknown_argument(unknown, "job_id, wait_s, read, kernel"));
+    }
+    let part = read.map(|read| Part::named(&read, kernel)).transpose()?;
+    Ok(Question { job_id, wait, part })
+}
+
+fn unknown_argument(name: &str, known: &str) -> Refusal {
+    let name: String = name.chars().take(64).collect();
+    let message = format!("{name}: there is no such argument; known: {known}");
+    Refusal::at(&name, "unknown_field", message)
+}
+
+/// The body of an operation of the HTTP API.
+struct Body {
+    /// Whether that is `POST /compare`.
+    compares: bool,
+    format: BodyFormat,
+    text: String,
+}
+
+/// JSON goes back to text: the parser of bodies is the one that names paths and knows all bounds.
+fn body(tool: ToolName, mut arguments: Map<String, Value>) -> Result<Body, Refusal> {
+    let compares = tool == ToolName::Compare;
+    let json = |value: &Value| Body { compares, format: BodyFormat::Json, text: value.to_string() };
+    // Some clients send every argument that there is.
+    arguments.retain(|_, value| !value.is_null());
+    let given = ["request", "contract_yaml"].map(|form| arguments.remove(form));
+    match (given, arguments.is_empty()) {
+        ([None, None], true) => Err(Refusal::at(
+            "request",
+            "missing_field",
+            "request: missing; give the contract as `request`, or as text in `contract_yaml`",
+        )),
+        ([Some(Value::String(text)), None] | [None, Some(Value::String(text))], true) => {
+            Ok(Body { compares, format: BodyFormat::Yaml, text })
+        }
+        ([Some(request @ Value::Object(_)), None], true) => Ok(json(&request)),
+        ([Some(_), None], true) => {
+            Err(Refusal::at("request", "wrong_type", "request: expected an object"))
+        }
+        ([None, Some(_)], true) => {
+            Err(Refusal::at("contract_yaml", "wrong_type", "contract_yaml: expected a string"))
+        }
+        ([None, None], false) if flat::is(&arguments) => {
+            let body = flat::body(arguments)?;
+            // A kernel with a reference is compared, whichever tool it is given to.
+            Ok(Body { compares: body.get("ref_kernel").is_some(), ..json(&body) })
+        }
+        ([None, None], false) => Ok(json(&Value::Object(arguments))),
+        _ => {
+            let more = arguments.keys().next().map_or("contract_yaml", String::as_str);
+            let more: String = more.chars().take(64).collect();
+            let message = format!(
+                "{more}: the contract is given in two forms; give one of `request`, `contract_yaml`, and \
+                 the fields of the contract themselves"
+            );
+            Err(Refusal::at(&more, "contradictory_arguments", message))
+        }
+    }
+}
+
+fn request(tool: ToolName, body: &Body, asked: Option<Value>) -> Result<JobRequest, Refusal> {
+    fn read<T: DeserializeOwned>(body: &Body) -> Result<T, Refusal> {
+        Ok(parse(body.format, body.text.as_bytes())?)
+    }
+    if body.compares {
+        return Ok(JobRequest::Compare(Box::new(read::<CompareRequest>(body)?)));
+    }
+    let mut request: EvaluateRequest = read(body)?;
+    if tool == ToolName::Profile {
+        let mut profile = request.profile.take().unwrap_or_default();
+        if let Some(asked) = asked {
+            let asked: warpgauge_contract::ProfileSpec =
+                serde_json::from_value(asked).map_err(|error| {
+                    Refusal::at("metrics", "wrong_type", format!("metrics, tools: {error}"))
+                })?;
+            if !asked.metrics.is_empty() {
+                profile.metrics = asked.metrics;
+            }
+            if !asked.tools.is_empty() {
+                profile.tools = asked.tools;
+            }
+        }
+        if profile.metrics.is_empty() {
+            profile.metrics.push(EXPLAIN.to_owned());
+        }
+        request.profile = Some(profile);
+    }
+    Ok(JobRequest::Evaluate(Box::new(request)))
+}
+
+/// `metrics` and `tools` of `profile_kernel`, as the contract's `profile`.
+fn asked_metrics(arguments: &mut Map<String, Value>) -> Result<Option<Value>, Refusal> {
+    let mut asked = Map::new();
+    for field in ["metrics", "tools"] {
+        match arguments.remove(field) {
+            None | Some(Value::Null) => {}
+            Some(Value::String(names)) => {
+                let names: Vec<&str> = names.split(',').map(str::trim).collect();
+                asked.insert(field.to_owned(), json!(names));
+            }
+            Some(names) => {
+                asked.insert(field.to_owned(), names);
+            }
+        }
+    }
+    Ok((!asked.is_empty()).then_some(Value::Object(asked)))
+}
+
+fn wait(arguments: &mut Map<String, Value>, default: Duration) -> Result<Duration, Refusal> {
+    let most = MAX_WAIT.as_secs_f64();
+    match arguments.remove("wait_s") {
+        None | Some(Value::Null) => Ok(default),
+        Some(value) => value
+            .as_f64()
+            .filter(|seconds| (0.0..=most).contains(seconds))
+            .map(Duration::from_secs_f64)
+            .ok_or_else(|| {
+                let message = format!("wait_s: expected 0 to {most} seconds");
+                Refusal::at("wait_s", "out_of_range", message)
+            }),
+    }
+}
+
+fn name(
+    arguments: &mut Map<String, Value>,
+    field: &str,
+    allowed: fn(char) -> bool,
+) -> Result<Option<String>, Refusal> {
+    let value = match arguments.remove(field) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(value) => value,
+    };
+    let text = value
+        .as_str()
+        .filter(|text| (1..=MAX_NAME_BYTES).contains(&text.len()) && text.chars().all(allowed));
+    let text = text.ok_or_else(|| {
+        let message = format!("{field}: expected 1 to {MAX_NAME_BYTES} bytes of printable text");
+        Refusal::at(field, "invalid_value", message)
+    })?;
+    Ok(Some(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! What there is to read of a job beside its answer: its report and its artifacts, by URI.
+
+use rmcp::model::ResourceTemplate;
+
+use super::desk::Refusal;
+use warpgauge_service::ArtifactKind;
+
+/// What every URI begins with.
+const JOBS: &str = "warpgauge://jobs/";
+
+/// Longest id of a job and name of a kernel in a URI, bytes.
+const MAX_PIECE_BYTES: usize = 256;
+
+/// A part of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Its report, in JSON.
+    Report,
+    /// What it left beside that; in a comparison, of which kernel.
+    Artifact { kind: ArtifactKind, kernel: Option<String> },
+}
+
+impl Part {
+    /// The part that `report` or the name of an artifact means.
+    pub(crate) fn named(name: &str, kernel: Option<String>) -> Result<Self, Refusal> {
+        if name == "report" {
+            return Ok(Self::Report);
+        }
+        let kind = ArtifactKind::named(name).ok_or_else(|| {
+            let known = ArtifactKind::ALL.map(ArtifactKind::name).join(", ");
+            let name: String = name.chars().take(64).collect();
+            let message = format!("read: there is no {name:?} of a job; there are report, {known}");
+            Refusal::at("read", "no_such_artifact", message)
+        })?;
+        Ok(Self::Artifact { kind, kernel })
+    }
+
+    /// Media type of its content.
+    pub(crate) fn media_type(&self) -> &'static str {
+        match self {
+            Self::Report => "application/json",
+            Self::Artifact { kind, .. } => kind.media_type(),
+        }
+    }
+
+    /// Where the HTTP API has all of it.
+    pub(crate) fn http_path(&self, job_id: &str) -> String {
+        match self {
+            Self::Report => format!("/jobs/{job_id}"),
+            Self::Artifact { kind, .. } => format!("/jobs/{job_id}/artifacts/{}", kind.name()),
+        }
+    }
+}
+
+/// The URI of a job's report.
+pub(crate) fn report_uri(job_id: &str) -> String {
+    format!("{JOBS}{job_id}/report")
+}
+
+/// The URI of what the job of a kernel left.
+pub(crate) fn artifact_uri(job_id: &str, kind: ArtifactKind) -> String {
+    format!("{JOBS}{job_id}/artifacts/{}", kind.name())
+}
+
+/// The job and its part that a URI names.
+pub(crate) fn parse(uri: &str) -> Result<(String, Part), Refusal> {
+    let unknown = || {
+        let shown: String = uri.chars().take(128).collect();
+        let message = format!(
+            "there is no resource {shown:?}; there are {JOBS}{{job_id}}/report and \
+             {JOBS}{{job_id}}/artifacts/{{name}}"
+        );
+        Refusal::new("not_found", message)
+    };
+    let (path, query) =
+        uri.split_once('?').map_or((uri, None), |(path, query)| (path, Some(query)));
+    let rest = path.strip_prefix(JOBS).ok_or_else(unknown)?;
+    let kernel = match query {
+        None => None,
+        Some(query) => {
+            let name = query.strip_prefix("kernel=").and_then(decoded).ok_or_else(unknown)?;
+            Some(name)
+        }
+    };
+    let pieces: Vec<&str> = rest.split('/').collect();
+    let (job_id, part) = match pieces.as_slice() {
+        [job_id, "report"] if kernel.is_none() => (*job_id, Part::Report),
+        [job_id, "artifacts", name] => {
+            let kind = ArtifactKind::named(name).ok_or_else(unknown)?;
+            (*job_id, Part::Artifact { kind, kernel })
+        }
+        _ => return Err(unknown()),
+    };
+    if job_id.is_empty() || job_id.len() > MAX_PIECE_BYTES {
+        return Err(unknown());
+    }
+    Ok((job_id.to_owned(), part))
+}
+
+/// A piece of a URI without its escapes; `None` where they are none, or it is too long.
+fn decoded(text: &str) -> Option<String> {
+    if text.len() > MAX_PIECE_BYTES {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(if byte == b'%' {
+            let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+            let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+            u8::try_from(16 * high + low).ok()?
+        } else {
+            byte
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// The templates of all URIs.
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
+    vec![
+        ResourceTemplate::new(format!("{JOBS}{{job_id}}/report"), "report")
+            .with_title("Report of a job")
+            .with_description(
+                "Where the job stands and, once it ended, its whole report as JSON; long lists and texts \
+                 are cut, and named in `left_out`.",
+            )
+            .with_mime_type("application/json"),
+        ResourceTemplate::new(format!("{JOBS}{{job_id}}/artifacts/{{name}}{{?kernel}}"), "artifact")
+            .with_title("Artifact of a job")
+            .with_description(
+                "ptx, sass, cubin, log (of the compiler), ttir, ttgir, llir, ncu-rep or nsys-rep; of a \
+                 comparison, of the kernel that is named: `reference` or a candidate's name.",
+            ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_name_what_they_were_made_for() {
+        let id = "0192";
+        assert_eq!(parse(&report_uri(id)), Ok((id.to_owned(), Part::Report)));
+        let sass = |kernel: Option<&str>| Part::Artifact {
+            kind: ArtifactKind::Sass,
+            kernel: kernel.map(str::to_owned),
+        };
+        let uri = artifact_uri(id, ArtifactKind::Sass);
+        assert_eq!(parse(&uri), Ok((id.to_owned(), sass(None))));
+        let uri = format!("{uri}?kernel=a%20%C3%A4");
+        assert_eq!(parse(&uri), Ok((id.to_owned(), sass(Some("a ä")))));
+    }
+
+    #[test]
+    fn other_uris_are_refused() {
+        let long = format!("{JOBS}{}/report", "x".repeat(300));
+        for uri in [
+            "",
+            "file:///etc/passwd",
+            "warpgauge://jobs/",
+            "warpgauge://jobs//report",
+            "warpgauge://jobs/1",
+            "warpgauge://jobs/1/report?kernel=a",
+            "warpgauge://jobs/1/artifacts/passwd",
+            "warpgauge://jobs/1/artifacts/../report",
+            "warpgauge://jobs/1/artifacts/sass?kernel=%zz",
+            "warpgauge://jobs/1/artifacts/sass?other=1",
+            long.as_str(),
+        ] {
+            assert!(parse(uri).is_err(), "{uri}");
+        }
+    }
+}

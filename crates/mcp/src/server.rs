@@ -1,0 +1,127 @@
+//! The server that agents talk to, under `rmcp`.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, Extensions, Implementation,
+    ListResourceTemplatesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
+    ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use super::desk::{Desk, Refusal};
+use super::places::Calls;
+use super::tools::ToolName;
+use super::{calls, resources};
+
+/// What an agent is told of the server as a whole.
+const INSTRUCTIONS: &str = "warpgauge compiles, runs, checks and times GPU kernels (CUDA C++, PTX, Triton) in \
+isolation. Write a kernel and its contract (arguments, launch, what the outputs must be), call \
+evaluate_kernel, and act on the verdict, which comes first; then compare_kernels says whether another version \
+is faster, and profile_kernel what limits it. Every call is a job: get_job returns to one by its job_id, also \
+after a lost connection. Cancelling a call cancels its job. Times of an emulated device say nothing of a GPU.";
+
+/// Whose desk a request is brought to; `None` where it does not say whose it is.
+type FindDesk = dyn Fn(&Extensions) -> Option<Arc<dyn Desk>> + Send + Sync;
+
+/// Answers agents.
+#[derive(Clone)]
+pub struct AgentServer {
+    find: Arc<FindDesk>,
+    calls: Calls,
+}
+
+impl AgentServer {
+    /// A server of one desk, whoever asks.
+    pub fn of(desk: Arc<dyn Desk>, calls: Calls) -> Self {
+        Self::finding(move |_| Some(Arc::clone(&desk)), calls)
+    }
+
+    /// A server that finds the desk of each request by what came with it.
+    pub fn finding(
+        find: impl Fn(&Extensions) -> Option<Arc<dyn Desk>> + Send + Sync + 'static,
+        calls: Calls,
+    ) -> Self {
+        Self { find: Arc::new(find), calls }
+    }
+
+    fn desk(&self, context: &RequestContext<RoleServer>) -> Result<Arc<dyn Desk>, ErrorData> {
+        let missing = || ErrorData::internal_error("the request does not say whose it is", None);
+        (self.find)(&context.extensions).ok_or_else(missing)
+    }
+}
+
+impl ServerHandler for AgentServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let implementation =
+            Implementation::new("warpgauge", env!("CARGO_PKG_VERSION")).with_title("warpgauge");
+        ServerConfig::new(capabilities)
+            .with_server_info(implementation)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(ToolName::ALL.map(ToolName::described).to_vec()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        ToolName::named(name).map(ToolName::described)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = ToolName::named(&request.name) else {
+            let name: String = request.name.chars().take(64).collect();
+            let known = ToolName::ALL.map(ToolName::name).join(", ");
+            let message = format!("there is no tool {name:?}; there are {known}");
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        let desk = self.desk(&context)?;
+        let _place = match self.calls.begin(desk.owner()) {
+            Ok(place) => place,
+            Err(refusal) => return Ok(calls::refused(&refusal).into()),
+        };
+        Ok(calls::call(&*desk, tool, request.arguments.unwrap_or_default(), &context).await.into())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let desk = self.desk(&context)?;
+        let _place = self.calls.begin(desk.owner()).map_err(not_read)?;
+        let contents = calls::read(&*desk, &request.uri).await.map_err(not_read)?;
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+}
+
+/// Why a resource cannot be read: that it is not there is a code of its own in the protocol.
+fn not_read(refusal: Refusal) -> ErrorData {
+    let data = serde_json::json!({"code": refusal.code, "path": refusal.path});
+    match refusal.code.as_str() {
+        "no_such_job" | "no_such_artifact" | "artifact_gone" | "not_found" => {
+            ErrorData::resource_not_found(refusal.message, Some(data))
+        }
+        "internal" | "too_many_calls" => ErrorData::internal_error(refusal.message, Some(data)),
+        _ => ErrorData::invalid_params(refusal.message, Some(data)),
+    }
+}

@@ -1,0 +1,130 @@
+//! A server as the desk of an agent.
+
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use tokio::sync::mpsc;
+
+use crate::cli::place::patience;
+use crate::cli::terminal::Terminal;
+use warpgauge_client::{Client, ClientError, Taken};
+use warpgauge_jobs::{JobEvent, JobView};
+use warpgauge_mcp::{Ask, Content, Desk, Order, Refusal};
+use warpgauge_model::ErrorCode;
+use warpgauge_service::{ArtifactKind, DeviceView, JobRequest};
+
+/// News on their way to the agent, at most.
+const NEWS: usize = 16;
+
+/// A server, asked by threads: its client blocks them.
+pub(super) struct ServerDesk {
+    client: Client,
+    patience_s: f64,
+    terminal: Terminal,
+}
+
+impl ServerDesk {
+    pub(super) fn new(client: Client, patience_s: f64, terminal: Terminal) -> Self {
+        Self { client, patience_s, terminal }
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Client) -> Result<T, ClientError> + Send + 'static,
+    ) -> Ask<'_, T> {
+        let client = self.client.clone();
+        Box::pin(async move {
+            let asked = tokio::task::spawn_blocking(move || work(&client)).await;
+            let broken = |_| Refusal::new(ErrorCode::Internal, "asking the server panicked");
+            asked.map_err(broken)?.map_err(refusal)
+        })
+    }
+}
+
+impl Desk for ServerDesk {
+    fn submit(&self, order: Order) -> Ask<'_, String> {
+        self.ask(move |client| {
+            let Order { request, label, idempotency_key } = order;
+            let (label, idempotency_key) = (label.as_deref(), idempotency_key.as_deref());
+            let taken = Taken { label, idempotency_key };
+            match request {
+                JobRequest::Compare(request) => client.submit_comparison(&request, &taken),
+                JobRequest::Evaluate(request) => client.submit_evaluation(&request, &taken),
+                other => {
+                    let what = format!("agents hand in no {:?}", other.kind());
+                    Err(ClientError::Internal(what))
+                }
+            }
+        })
+    }
+
+    fn watch<'a>(&'a self, job_id: &'a str) -> Ask<'a, BoxStream<'static, JobEvent>> {
+        let (client, job_id) = (self.client.clone(), job_id.to_owned());
+        let mut patience = patience(self.patience_s, self.terminal);
+        Box::pin(async move {
+            let (sender, news) = mpsc::channel(NEWS);
+            // It ends with the job, or when nobody hears its news any more.
+            tokio::task::spawn_blocking(move || {
+                let followed = client.follow(&job_id, None, &mut patience, &mut |event, _| {
+                    sender.blocking_send(event.clone()).map_err(|_| ClientError::Interrupted)
+                });
+                if let Err(error) = followed
+                    && !matches!(error, ClientError::Interrupted)
+                {
+                    tracing::warn!(job = job_id, %error, "news of a job are lost");
+                }
+            });
+            let next = |mut news: mpsc::Receiver<JobEvent>| async {
+                let event = news.recv().await?;
+                Some((event, news))
+            };
+            Ok(stream::unfold(news, next).boxed())
+        })
+    }
+
+    fn job<'a>(&'a self, job_id: &'a str) -> Ask<'a, JobView> {
+        let job_id = job_id.to_owned();
+        self.ask(move |client| Ok(client.job(&job_id)?.value))
+    }
+
+    fn cancel<'a>(&'a self, job_id: &'a str) -> Ask<'a, ()> {
+        let job_id = job_id.to_owned();
+        self.ask(move |client| client.cancel(&job_id).map(drop))
+    }
+
+    fn devices(&self) -> Ask<'_, Vec<DeviceView>> {
+        self.ask(|client| client.devices())
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        job_id: &'a str,
+        kind: ArtifactKind,
+        kernel: Option<&'a str>,
+    ) -> Ask<'a, Content> {
+        let (job_id, kernel) = (job_id.to_owned(), kernel.map(str::to_owned));
+        self.ask(move |client| {
+            let bytes = client.artifact(&job_id, kind.name(), kernel.as_deref())?;
+            Ok(Content { bytes })
+        })
+    }
+}
+
+/// What a server refuses, by its status: the message has the code that the server gives.
+fn refusal(error: ClientError) -> Refusal {
+    let code = match &error {
+        ClientError::Refused { status, .. } => match status {
+            400 | 413 | 415 => ErrorCode::InvalidContract,
+            401 => ErrorCode::Unauthorized,
+            403 => ErrorCode::Forbidden,
+            404 => ErrorCode::NotFound,
+            409 => ErrorCode::IdempotencyConflict,
+            410 => ErrorCode::ArtifactGone,
+            429 => ErrorCode::QueueFull,
+            500 => ErrorCode::Internal,
+            _ => ErrorCode::Unavailable,
+        },
+        ClientError::Internal(_) => ErrorCode::Internal,
+        _ => ErrorCode::Unavailable,
+    };
+    Refusal::new(code, error.to_string())
+}

@@ -1,0 +1,67 @@
+//! `warpgauge mcp`: an agent at standard input and output, served here or by a server.
+
+mod at_server;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+
+use self::at_server::ServerDesk;
+use super::args::{Patience, Target};
+use super::signals::EndSignals;
+use super::terminal::Terminal;
+use super::{CliError, local};
+use crate::exit::Exit;
+use warpgauge_config::Config;
+use warpgauge_mcp::{AgentServer, Calls, Desk, Keeping, ServiceDesk, serve};
+use warpgauge_service::{Caller, EvaluationService, Role};
+
+/// How long calls that were cancelled at the end may take to cancel their jobs.
+const LAST_CALLS: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Args)]
+pub(super) struct McpArgs {
+    #[command(flatten)]
+    pub target: Target,
+    #[command(flatten)]
+    pub patience: Patience,
+}
+
+pub(super) fn run(args: &McpArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
+    let client = args.target.client()?;
+    let runtime = local::runtime()?;
+    let outcome = runtime.block_on(async {
+        let mut signals = EndSignals::listen()?;
+        let (desk, service): (Arc<dyn Desk>, Option<Arc<dyn EvaluationService>>) = match client {
+            Some(client) => {
+                (Arc::new(ServerDesk::new(client, args.patience.seconds, terminal)), None)
+            }
+            None => {
+                let service = local::start(config, Role::Command).await?;
+                let here = Arc::clone(&service);
+                (
+                    Arc::new(ServiceDesk::new(here, Caller::local(), Keeping::WhileHere)),
+                    Some(service),
+                )
+            }
+        };
+        let calls = Calls::default();
+        let server = AgentServer::of(desk, calls.clone());
+        let mut exit = Exit::Success;
+        let end = async {
+            signals.next().await;
+            exit = Exit::Interrupted;
+        };
+        let served = serve(server, tokio::io::stdin(), tokio::io::stdout(), end).await;
+        calls.ended(LAST_CALLS).await;
+        if let Some(service) = service {
+            service.shutdown(Duration::ZERO).await;
+        }
+        served.map_err(|error| CliError::Agent(Box::new(error)))?;
+        Ok(exit)
+    });
+    // A read of standard input that nothing comes for cannot be ended.
+    runtime.shutdown_background();
+    outcome
+}
