@@ -26,7 +26,7 @@ fn dependent() -> Value {
 fn a_dependent_launch_finds_all_that_was_written_before_it() {
     needs!("Triton", available());
     let server = Server::start();
-    let device = server.get("/devices").json["devices"][0].clone();
+    let device = server.get("/capabilities").json["devices"][0].clone();
     let capability = device["compute_capability"].as_str().unwrap_or_default();
     needs!(
         "a GPU of compute capability 9.0, or the emulated device",

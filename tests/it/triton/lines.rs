@@ -12,7 +12,7 @@ fn line(source: &str, code: &str) -> usize {
 
 /// Whether accesses are checked here: by the emulated device, or by compute-sanitizer.
 fn are_checked(server: &Server) -> bool {
-    server.get("/devices").json["devices"][0]["sanitize"]["available"] == true
+    server.get("/capabilities").json["devices"][0]["sanitize"]["available"] == true
 }
 
 /// What is found in the kernel's accesses.

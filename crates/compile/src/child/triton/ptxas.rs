@@ -45,9 +45,8 @@ fn run(
         .args(["-lineinfo", "-v"])
         .args((!built.metadata.enable_fp_fusion).then_some("--fmad=false"))
         .arg(format!("--gpu-name=sm_{arch}{suffix}"))
-        .arg(path("kernel.ptx"))
-        .arg("-o")
-        .arg(path("kernel.cubin"))
+        // Names within the directory: messages say no more of where it lies.
+        .args(["kernel.ptx", "-o", "kernel.cubin"])
         .within(job_dir);
     let status = program.to_blocking().stdout(log.try_clone()?).stderr(log).status()?;
     let mut text = Vec::new();

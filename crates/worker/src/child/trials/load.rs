@@ -1,7 +1,7 @@
 //! The load of continuous use, under which launches are timed where that is asked for.
 //!
 //! A GPU that is used without a pause lowers its clock to what its power allows. So before each timed
-//! launch the kernel runs again and again, on inputs of its own, nine times as long as the device had
+//! launch the kernel runs again and again, on inputs of its own, ten times as long as the device had
 //! anything else to do; at first until clock and power have settled. The timed launch is prepared once
 //! the last of these launches has ended, as after any other: nothing of it exists before.
 //!
@@ -28,8 +28,8 @@ use warpgauge_validate::Filling;
 /// Shortest load before the first timed launch, seconds.
 const SETTLE_S: f64 = 0.5;
 
-/// Load for each second of anything else: nine tenths of the time are load.
-const LOAD_RATIO: f64 = 9.0;
+/// Load for each second of anything else: ten elevenths of the time are load.
+const LOAD_RATIO: f64 = 10.0;
 
 /// Shortest and longest load before any other timed launch, seconds. The longest bears on launches
 /// after a slow verification, of which there are some dozens.
@@ -272,7 +272,7 @@ mod tests {
     fn load_makes_up_for_the_time_without_it_within_bounds() {
         // A launch that takes little to prepare; one after a verification; one after a slow one.
         assert_eq!(wanted_after(0.0001), 0.002);
-        assert_eq!(wanted_after(0.005), 0.045);
+        assert_eq!(wanted_after(0.005), 0.05);
         assert_eq!(wanted_after(3.0), 0.1);
         // A clock that says less than the events do.
         assert_eq!(wanted_after(-1.0), 0.002);
