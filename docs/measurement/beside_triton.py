@@ -281,9 +281,10 @@ def tune(server):
         for m, n, k, w, s in CONFIGS)
     print("| | compiled and chosen, s | winner | its median, isolated, µs |\n|---|---:|---|---:|")
     for round in range(3):
-        # A new source each time: neither side has compiled it.
-        tuned = SOURCE.replace("@triton.jit\ndef matmul(", f"@triton.autotune(configs=[\n        {listed}],"
-                               f" key=['m', 'n', 'k'])\n@triton.jit\ndef matmul(") + f"\nROUND = {round} + {time.time()}\n"
+        # A new function each time: neither side has compiled it.
+        head, body = "@triton.jit\ndef matmul(", "    tiles_m, tiles_n = tl.cdiv(m, BLOCK_M)"
+        tuned = SOURCE.replace(head, f"@triton.autotune(configs=[\n        {listed}], key=['m', 'n', 'k'])\n{head}")
+        tuned = tuned.replace(body, f"    # {round} {time.time()}\n{body}")
         request = base.request(source=tuned)
         request["kernel"]["io"]["args"] = [a for a in request["kernel"]["io"]["args"] if not a.get("is_meta")]
         request["kernel"]["io"]["launch"] = {"grid": {"x": f"cdiv({size}, BLOCK_M) * cdiv({size}, BLOCK_N)"}}
