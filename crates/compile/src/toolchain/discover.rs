@@ -7,8 +7,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use super::cupti;
-use super::triton;
 use super::types::{NvccInstall, NvrtcInstall, Source, Tool, Toolchain};
+use super::{torch, triton};
 use warpgauge_process::program::{Environment, Program};
 
 /// Environment variable with explicit places, separated by colons.
@@ -53,6 +53,10 @@ pub fn discover(search: &ToolchainSearch) -> Toolchain {
         Ok(install) => found.triton = Some(install),
         Err(why) => found.no_triton = Some(why),
     }
+    match torch::find(search) {
+        Ok(install) => found.torch = Some(install),
+        Err(why) => found.no_torch = Some(why),
+    }
     found.borrow_from_triton();
     found
 }
@@ -90,6 +94,8 @@ fn discover_at(places: &[Place]) -> Toolchain {
         cupti: cupti::find(&roots, library_dirs),
         triton: None,
         no_triton: None,
+        torch: None,
+        no_torch: None,
     }
 }
 
