@@ -67,6 +67,9 @@ impl ArgSpec {
 /// The launch of a kernel of another kind, as far as it means something to this one.
 fn borrowed(launch: Launch, kind: KernelType, of: KernelType) -> Option<Launch> {
     let (is, was) = (kind == KernelType::Triton, of == KernelType::Triton);
+    if kind == KernelType::Torch || of == KernelType::Torch {
+        return None;
+    }
     Some(match (is, was) {
         (true, false) => Launch { grid: launch.grid, ..Launch::default() },
         (false, true) => {

@@ -9,6 +9,7 @@ mod measurement;
 mod profile_plan;
 mod sweep;
 mod timeline;
+mod torch;
 mod tuning;
 mod types;
 
@@ -25,6 +26,9 @@ pub use sweep::{
     SweepTable, SweepView,
 };
 pub use timeline::{ExecutionSummary, GpuTime, LaunchRow, TimelineReport, TimelineRow};
+pub use torch::{
+    TorchArgument, TorchClock, TorchInputSource, TorchInputs, TorchParameters, TorchReport,
+};
 pub use tuning::{TunedBy, TunedConfiguration, TunedOutcome, TuningReport};
 pub use types::*;
 pub use warpgauge_measure::RuntimeStats;
