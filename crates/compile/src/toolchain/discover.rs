@@ -122,7 +122,9 @@ fn places(search: &ToolchainSearch) -> Vec<Place> {
     // What begins with a dot is being installed or removed.
     let hidden =
         |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
-    let cached = entries(&search.cache_dir.join("toolchain")).into_iter().filter(|p| !hidden(p));
+    // What PyTorch brings of CUDA is for itself: headers that are a part of a toolkit hide the whole.
+    let whole = |path: &PathBuf| !hidden(path) && !path.ends_with(torch::TORCH.name);
+    let cached = entries(&search.cache_dir.join("toolchain")).into_iter().filter(whole);
     places.extend(cached.map(|path| Place { path, source: Source::Cache }));
     places.retain(|place| place.path.is_absolute() && place.path.exists());
     places
