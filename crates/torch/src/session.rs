@@ -194,7 +194,13 @@ impl Session {
 
     fn ask(&mut self, what: Question<'_>) -> Result<(Answer, Duration), Fault> {
         let turn = self.secret.bits();
-        // It finds the question when it goes on: the clock runs from there to the end of the answer.
+        let timed = matches!(what, Question::Call { .. } | Question::Nothing);
+        if !timed {
+            // A long question has to be read while it is asked.
+            self.fork.go_on();
+        }
+        // Otherwise it finds the question when it goes on: the clock runs from there to the end of the
+        // answer.
         let sent = send(&self.fork.session, &Asked { turn, what }, self.deadline);
         let began = Instant::now();
         self.fork.go_on();

@@ -31,6 +31,23 @@ fn verdicts(server: &Server) {
     assert!(measurement["notes"][0].as_str().unwrap().contains("ranked with nothing"));
     assert!(report["device"].is_null() && report["gpu_type"].is_null());
 
+    let long = format!("# {}\n{DOUBLE}", "x".repeat(2 << 20));
+    right(server, "a long source", &expecting(&long, DOUBLE));
+
+    let answer = server.post_json("/execute", &vector("def f(x):\n    return torch.zeros(1000)"));
+    assert_eq!(answer.json["outputs"]["y"]["data_b64"], base64(&[0; 4000]));
+    assert!(answer.json["measurement"].is_null(), "{}", answer.text);
+
+    let mut sweep = expecting("def f(x):\n    return x + x", DOUBLE);
+    for arg in [0, 1] {
+        sweep["kernel"]["io"]["args"][arg]["tensor_spec"]["shape"] = json!(["$n"]);
+    }
+    sweep["axes"] = json!({"n": [10, 20]});
+    let swept = server.post_json("/sweep", &sweep).json;
+    for point in swept["points"].as_array().unwrap() {
+        assert_eq!(point["status"], "correct", "{swept:#}");
+    }
+
     let report = server.evaluate(&vector(DOUBLE));
     assert!(report["kernel_exec_result"]["correctness"].is_null(), "{report:#}");
     assert_eq!(report["validation"]["unchecked"], json!(["y"]));
