@@ -35,7 +35,7 @@ const CRATES: [(&str, &[&str]); 29] = [
         &["contract", "device", "measure", "model", "process", "telemetry", "tensor", "validate"],
     ),
     ("tools", &["model", "process", "profile", "worker"]),
-    ("torch", &["model", "process", "tensor"]),
+    ("torch", &["process", "tensor"]),
     ("config", &["model"]),
     (
         "exec",
