@@ -80,7 +80,10 @@ impl Exit {
                 // Right on its own; then only the emulated device has nothing to compare.
                 Exit::Success
                     if candidate.comparison.is_none()
-                        && response.device.kind == DeviceKind::Cuda =>
+                        && response
+                            .device
+                            .as_ref()
+                            .is_some_and(|device| device.kind == DeviceKind::Cuda) =>
                 {
                     Exit::KernelFailed
                 }

@@ -148,7 +148,7 @@ pub(super) enum Command {
         warpgauge toolchain show\n  \
         warpgauge toolchain install\n  \
         warpgauge toolchain install --cuda 12 --with nvcc\n  \
-        warpgauge toolchain install --with triton"
+        warpgauge toolchain install --with triton --with torch"
     )]
     Toolchain(ToolchainCommand),
     /// Read what Nsight Compute, Nsight Systems or compute-sanitizer wrote elsewhere
@@ -389,7 +389,7 @@ pub(super) struct ToolchainInstall {
     #[arg(long, value_parser = clap::value_parser!(u32).range(12..=13))]
     pub cuda: Option<u32>,
     /// More to install
-    #[arg(long = "with", value_name = "TOOL", value_parser = ["nvcc", "triton"])]
+    #[arg(long = "with", value_name = "TOOL", value_parser = ["nvcc", "triton", "torch"])]
     pub with: Vec<String>,
 }
 

@@ -6,6 +6,7 @@ mod metrics;
 mod page;
 mod profile;
 mod timeline;
+mod torch;
 mod tuned;
 
 use warpgauge_measure::RankedBy;
@@ -40,6 +41,9 @@ pub(super) fn evaluation(response: &EvaluateResponse, colour: bool) -> String {
     }
     if let Some(report) = &response.device {
         page.row("device", &device(report));
+    }
+    if let Some(report) = &response.torch {
+        torch::torch(&mut page, report);
     }
     if let (Some(report), true) = (&response.compile, result.compiled) {
         compiled(&mut page, report, response.timings.compile);

@@ -27,7 +27,7 @@ pub(super) fn run(
         terminal.print(&shown(&found))?;
     }
     // A machine that can compile nothing is not what a script that asks wants to hear as success.
-    let nothing = found.nvrtc.is_empty() && found.triton.is_none();
+    let nothing = found.nvrtc.is_empty() && found.triton.is_none() && found.torch.is_none();
     Ok(if nothing { Exit::Environment } else { Exit::Success })
 }
 
@@ -52,6 +52,7 @@ fn install(
         cuda,
         nvcc: with("nvcc"),
         triton: with("triton"),
+        torch: with("torch"),
         named_python: search.python.clone(),
     };
     let mut progress = |line: &str| terminal.note(line);
@@ -79,6 +80,13 @@ fn shown(found: &Toolchain) -> String {
             text += &line("  python", &triton.python_version, &triton.python, "");
         }
         Err(why) => text += &format!("{:<18} {why}\n", "triton"),
+    }
+    match found.torch() {
+        Ok(torch) => {
+            text += &line("torch", &torch.version, &torch.site_packages, &torch.source.to_string());
+            text += &line("  python", &torch.python_version, &torch.python, "");
+        }
+        Err(why) => text += &format!("{:<18} {why}\n", "torch"),
     }
     for (name, tool) in [
         ("cuobjdump", &found.cuobjdump),

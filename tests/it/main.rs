@@ -45,6 +45,7 @@ mod stores;
 mod sweep;
 mod terminal;
 mod tls;
+mod torch;
 mod traced;
 mod triton;
 mod triton_examples;

@@ -58,3 +58,10 @@ pub fn has_triton() -> bool {
     let shown: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
     shown["triton"].is_object()
 }
+
+/// Whether the program finds PyTorch.
+pub fn has_torch() -> bool {
+    let shown = crate::server::program().args(["toolchain", "show", "--json"]).output().unwrap();
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+    shown["torch"].is_object()
+}

@@ -62,6 +62,14 @@ examples() {
     local contract name
     for contract in kernels/*/contract.yaml; do
         name=$(basename "$(dirname "$contract")")
+        case $name in
+        torch_*)
+            if ! ./warpgauge toolchain show --json | grep -Eq '"torch": ?\{'; then
+                echo "    example-$name needs PyTorch"
+                continue
+            fi
+            ;;
+        esac
         step "example-$name" sh -c \
             './warpgauge --device "$2" eval "$1" && ./warpgauge --device "$2" eval "$1" --json >"$3"' \
             sh "$contract" "$DEVICE" "$OUT/example-$name.json"

@@ -73,24 +73,24 @@ pub fn ensure_toolchain(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that the program finds Triton, as far as it can be had: tests without it say so. In CI it
-/// must be had.
-pub fn ensure_triton(program: &Path) -> Result<()> {
-    if lists(program, "triton")? {
+/// Makes sure that the program finds a package of Python's, as far as it can be had: tests without it say
+/// so. In CI it must be had.
+pub fn ensure_package(program: &Path, package: &str) -> Result<()> {
+    if lists(program, package)? {
         return Ok(());
     }
     let installed =
-        shell::run(Command::new(program).args(["toolchain", "install", "--with", "triton"]));
+        shell::run(Command::new(program).args(["toolchain", "install", "--with", package]));
     match installed {
         Err(error) if std::env::var_os("CI").is_none() => {
-            eprintln!("{error}: tests that need Triton do not run");
+            eprintln!("{error}: tests that need {package} do not run");
             Ok(())
         }
         Err(error) => Err(error),
-        Ok(()) if lists(program, "triton")? => Ok(()),
+        Ok(()) if lists(program, package)? => Ok(()),
         Ok(()) => bail!(
-            "`warpgauge toolchain install --with triton` ended well, but `toolchain show` lists no \
-             Triton"
+            "`warpgauge toolchain install --with {package}` ended well, but `toolchain show` lists \
+             no {package}"
         ),
     }
 }

@@ -31,7 +31,9 @@ pub fn run(options: &Options) -> Result<()> {
     // The tests start the program, which loads the emulator from beside its executable.
     let program = product::build(Profile::Dev)?;
     product::ensure_toolchain(&program)?;
-    product::ensure_triton(&program)?;
+    for package in ["triton", "torch"] {
+        product::ensure_package(&program, package)?;
+    }
     let other_triton = product::other_triton()?;
 
     let mut runner = shell::cargo();

@@ -73,9 +73,11 @@ pub struct DeviceCapabilities {
 impl Capabilities {
     /// What the service tells of itself and of its tools.
     pub fn new(status: &ServiceStatus, tooling: &Tooling) -> Self {
-        let triton = KernelType::Triton.name();
-        let has_triton = tooling.tools.iter().any(|tool| tool.name == triton && tool.available);
-        let languages = COMMON_LANGUAGES.into_iter().chain(has_triton.then_some(triton));
+        let there = |language: &&str| {
+            tooling.tools.iter().any(|tool| tool.name == *language && tool.available)
+        };
+        let packages = [KernelType::Triton.name(), KernelType::Torch.name()];
+        let languages = COMMON_LANGUAGES.into_iter().chain(packages.into_iter().filter(there));
         Self {
             kernel_types: languages.map(str::to_owned).collect(),
             compile: CompileCapability {

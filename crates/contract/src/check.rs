@@ -4,6 +4,7 @@ mod args;
 mod code;
 mod data;
 mod outputs;
+pub(crate) mod torch;
 
 use super::error::{ContractError, Mistakes, quoted};
 use super::resolve::{Names, resolve_into};
@@ -30,6 +31,10 @@ pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<Co
     required(&request.requires, &mut mistakes);
     let kernel = &request.kernel;
     if !served(kernel, limits, &mut mistakes) {
+        return mistakes.into_result();
+    }
+    if kernel.kernel_type == KernelType::Torch {
+        torch::check(request, limits, &mut mistakes);
         return mistakes.into_result();
     }
     let Some(io) = &kernel.io else {
@@ -63,6 +68,14 @@ fn required(requires: &Requirements, mistakes: &mut Mistakes) {
 /// launch too.
 pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
+    if kernel.kernel_type == KernelType::Torch {
+        mistakes.add(
+            "kernel.kernel_type",
+            FailureCode::UnsupportedKernelType,
+            "a torch kernel is run and not compiled: evaluate it",
+        );
+        return mistakes.into_result();
+    }
     if served(kernel, limits, &mut mistakes) && kernel.kernel_type == KernelType::Triton {
         match &kernel.io {
             Some(io) => args::check(&io.args, kernel.kernel_type, limits, &mut mistakes),
@@ -78,14 +91,15 @@ pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<C
 
 /// Checks the code; says whether it is of a kind that is served.
 fn served(kernel: &KernelCode, limits: &Limits, mistakes: &mut Mistakes) -> bool {
-    let served = kernel.kernel_type.is_device_code();
+    let kind = kernel.kernel_type;
+    let served = kind.is_device_code() || kind == KernelType::Torch;
     mistakes.require(served, "kernel.kernel_type", FailureCode::UnsupportedKernelType, || {
         format!(
-            "`{}` kernels are not served yet; send cuda, ptx, cubin, fatbin or triton",
-            kernel.kernel_type.name()
+            "`{}` kernels are not served yet; send cuda, ptx, cubin, fatbin, triton or torch",
+            kind.name()
         )
     });
-    if served {
+    if served && kind != KernelType::Torch {
         code::check(kernel, limits, "kernel", mistakes);
     }
     served

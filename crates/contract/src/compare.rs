@@ -9,6 +9,7 @@ use super::{
     ReturnOutputs, Role, Sanitize, Tolerance, validate,
 };
 use crate::ArgKind;
+use crate::check::torch::go_together;
 use warpgauge_model::{FailureCode, Regime, Requirements, Work};
 use warpgauge_tensor::OutputEncoding;
 
@@ -159,6 +160,13 @@ impl CompareRequest {
         all
     }
 
+    /// The kernels to compare as they were sent, each with where it stands in the request.
+    fn paths(&self) -> impl Iterator<Item = (String, &KernelCode)> {
+        let candidates = self.candidates.iter().map(|candidate| &candidate.kernel);
+        let kernels = self.custom_kernel.iter().chain(candidates);
+        kernels.enumerate().map(|(index, kernel)| (self.path_of(index), kernel))
+    }
+
     /// Where the kernel of a candidate stands in the request.
     pub fn path_of(&self, candidate: usize) -> String {
         match &self.custom_kernel {
@@ -253,6 +261,22 @@ pub fn validate_compare(
          its own steady load leaves; evaluate each by itself with `sustained`"
             .to_owned()
     });
+    for (path, other) in request.paths() {
+        let (one, other) = (request.ref_kernel.kernel_type, other.kernel_type);
+        mistakes.require(
+            go_together(one, other),
+            format!("{path}.kernel_type"),
+            FailureCode::UnsupportedKernelType,
+            || {
+                format!(
+                    "a `{}` kernel cannot be compared with a `{}` kernel yet: torch kernels run on the \
+                     CPU. Evaluate it, with the torch kernel in `expected`",
+                    other.name(),
+                    one.name()
+                )
+            },
+        );
+    }
     mistakes.into_result()?;
     let reference = request.evaluation_of(&request.ref_kernel);
     validate(&reference, limits).map_err(|errors| at(errors, "ref_kernel"))?;

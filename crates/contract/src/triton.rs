@@ -35,8 +35,9 @@ impl KernelCode {
     pub fn beside(mut self, other: &IoContract, other_kind: KernelType) -> Self {
         let kind = self.kernel_type;
         // A grid counts programs, each of as many elements as its constants say, or blocks of threads:
-        // one that was meant for the other kind would run some other number of both.
-        let same_kind = (kind == KernelType::Triton) == (other_kind == KernelType::Triton);
+        // one that was meant for the other kind would run some other number of both. PyTorch has none.
+        let same_kind = (kind == KernelType::Triton) == (other_kind == KernelType::Triton)
+            && ![kind, other_kind].contains(&KernelType::Torch);
         let own = self.io.take().unwrap_or_default();
         let brings_arguments = own.args.iter().any(|arg| !arg.is_meta);
         let args = if brings_arguments {

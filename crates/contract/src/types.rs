@@ -71,7 +71,7 @@ fn default_timeout() -> f64 {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KernelCode {
-    /// Source text (`cuda`, `ptx`, `triton`).
+    /// Source text (`cuda`, `ptx`, `triton`, `torch`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_code: Option<String>,
     /// Machine code, base64 (`cubin`, `fatbin`).
@@ -99,7 +99,7 @@ pub enum KernelType {
     Cubin,
     /// A container of images for several architectures.
     Fatbin,
-    /// PyTorch source (not served yet).
+    /// Python source with a function or a module of PyTorch's, which the CPU runs.
     Torch,
     /// PyTorch source with inline CUDA (not served yet).
     TorchCuda,
@@ -331,7 +331,7 @@ pub struct KernelMetadata {
     /// Python kernels: method to call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method_name: Option<String>,
-    /// `multi_kernel`: function to call.
+    /// Python kernels: function to call, as `function_name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_point: Option<String>,
     /// Free text, kept with the job.

@@ -117,6 +117,7 @@ pub(super) fn not_compiled(
         sanitize: None,
         counted: None,
         tuning: None,
+        torch: None,
     }
 }
 
@@ -217,6 +218,7 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         sanitize,
         counted: outcome.told.counts.as_ref().and_then(|counts| Counted::of(&counts.counts)),
         tuning: None,
+        torch: None,
     })
 }
 

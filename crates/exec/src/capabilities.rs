@@ -1,6 +1,6 @@
 //! What the tools of this machine can do on each of its devices.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::local::LocalExecutor;
 use warpgauge_compile::toolchain::Toolchain;
@@ -19,7 +19,7 @@ impl LocalExecutor {
         let cupti = &self.compiler.toolchain().cupti;
         let programs = ToolName::ALL.into_iter().map(|name| tool_report(&found, name));
         Tooling {
-            tools: programs.chain([triton_report(self.compiler.toolchain())]).collect(),
+            tools: programs.chain(packages(self.compiler.toolchain())).collect(),
             counter_users: access.readers.clone(),
             devices: devices
                 .iter()
@@ -35,16 +35,17 @@ impl LocalExecutor {
         let found = self.tools.found(false).await;
         let usable = |name: &ToolName| found.get(*name).is_some_and(|tool| tool.problem.is_none());
         let tools = ToolName::ALL.into_iter().filter(usable);
-        let triton = KernelType::Triton.name().to_owned();
-        let (languages, no_languages) = match self.compiler.toolchain().triton() {
-            Ok(_) => ([triton].into(), [].into()),
-            Err(no) => ([].into(), [(triton, format!("{}; {}", no.reason, no.remedy))].into()),
+        let packages = packages(self.compiler.toolchain());
+        let missing = |package: &ToolReport| {
+            let why = (package.reason.as_deref()?, package.remedy.as_deref()?);
+            Some((package.name.clone(), format!("{}; {}", why.0, why.1)))
         };
+        let there = packages.iter().filter(|package| package.available);
         Capabilities {
             devices: self.fleet.devices().iter().map(|status| status.info.offer()).collect(),
             tools: tools.map(|name| name.program().to_owned()).collect(),
-            languages,
-            no_languages,
+            languages: there.map(|package| package.name.clone()).collect(),
+            no_languages: packages.iter().filter_map(missing).collect(),
         }
     }
 }
@@ -65,18 +66,28 @@ fn tool_report(found: &FoundTools, name: ToolName) -> ToolReport {
     }
 }
 
-/// Triton, which compiles and is no program of NVIDIA's, but may be missing in as many ways.
-fn triton_report(toolchain: &Toolchain) -> ToolReport {
-    let found = toolchain.triton();
-    let there = found.as_ref().ok();
-    ToolReport {
-        name: "triton".to_owned(),
-        available: there.is_some(),
-        path: there.map(|triton| triton.site_packages.display().to_string()),
-        version: there.map(|triton| triton.version.clone()),
-        reason: found.as_ref().err().map(|why| why.reason.clone()),
-        remedy: found.as_ref().err().map(|why| why.remedy.clone()),
-    }
+/// Packages of Python's: no programs of NVIDIA's, but they may be missing in as many ways. Each is named
+/// as the kernels that need it.
+fn packages(toolchain: &Toolchain) -> [ToolReport; 2] {
+    let report = |kind: KernelType, found: Result<(&Path, &str), (String, String)>| {
+        let there = found.as_ref().ok();
+        let why = found.as_ref().err();
+        ToolReport {
+            name: kind.name().to_owned(),
+            available: there.is_some(),
+            path: there.map(|(path, _)| path.display().to_string()),
+            version: there.map(|(_, version)| (*version).to_owned()),
+            reason: why.map(|(reason, _)| reason.clone()),
+            remedy: why.map(|(_, remedy)| remedy.clone()),
+        }
+    };
+    let (triton, torch) = (toolchain.triton(), toolchain.torch());
+    let triton = triton.map(|found| (found.site_packages.as_path(), found.version.as_str()));
+    let torch = torch.map(|found| (found.site_packages.as_path(), found.version.as_str()));
+    [
+        report(KernelType::Triton, triton.map_err(|why| (why.reason, why.remedy))),
+        report(KernelType::Torch, torch.map_err(|why| (why.reason, why.remedy))),
+    ]
 }
 
 fn device(

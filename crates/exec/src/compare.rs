@@ -25,7 +25,7 @@ mod faults;
 mod tuned;
 
 pub(super) use faults::REFERENCE_PATH;
-use faults::{placed, unusable_reference};
+pub(super) use faults::{placed, unusable_reference};
 
 /// A kernel that was evaluated on its own.
 pub(super) struct Evaluated {
@@ -55,6 +55,9 @@ impl LocalExecutor {
         job: &ActiveOrder<'_>,
         mut request: CompareRequest,
     ) -> Result<CompareResponse, ExecError> {
+        if super::torch::is_torch(&request.ref_kernel) {
+            return self.compare_torch(job, request).await;
+        }
         let arrived = Instant::now();
         warpgauge_contract::validate_compare(&request, &self.limits).map_err(error::invalid)?;
         let device = self.device_for(&request.requires)?;
@@ -408,7 +411,7 @@ fn assemble(
         ref_runtime: reference.report.kernel_exec_result.runtime_stats,
         kernel_exec_result: first.evaluation.kernel_exec_result.clone(),
         gpu_type: Some(device.name.clone()),
-        device: assemble::device_report(device),
+        device: Some(assemble::device_report(device)),
         verdict_by: match device.kind {
             DeviceKind::Cuda => VerdictBy::Times,
             DeviceKind::Emulator => VerdictBy::Counts,

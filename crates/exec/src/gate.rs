@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 
 use super::compare::REFERENCE_PATH;
-use super::error::ExecError;
+use super::error::{ExecError, Problem};
 use super::local::LocalExecutor;
 use super::progress::ActiveOrder;
 use super::run::Purpose;
@@ -54,6 +54,7 @@ pub(super) async fn run_gate(
     shared: &LocalExecutor,
     job: &ActiveOrder<'_>,
 ) -> Result<GateReport, ExecError> {
+    on_devices(&plan)?;
     let devices = shared.fleet.devices();
     let counts = devices.iter().all(|device| device.info.kind == DeviceKind::Emulator);
     let began = Instant::now();
@@ -72,6 +73,21 @@ pub(super) async fn run_gate(
     run.confirm().await?;
     let clocked = Clocked { started_unix_s: started, duration_s: began.elapsed().as_secs_f64() };
     Ok(finish(run.plan, &run.cases, run.seen.as_ref(), clocked, job.id()))
+}
+
+/// A gate ranks by times or counts of a device, and the CPU has neither.
+fn on_devices(plan: &GatePlan) -> Result<(), ExecError> {
+    let candidates =
+        plan.cases.iter().filter_map(|case| Some((&case.spec.name, case.candidate()?)));
+    let in_python = candidates.filter(|(_, one)| !one.kernel.kernel_type.is_device_code());
+    let problems = in_python.map(|(name, _)| Problem {
+        path: format!("cases.{name}.kernel.kernel_type"),
+        code: FailureCode::UnsupportedKernelType,
+        message: "torch kernels run on the CPU, whose times rank nothing: they cannot be gated yet"
+            .to_owned(),
+    });
+    let problems: Vec<_> = problems.collect();
+    if problems.is_empty() { Ok(()) } else { Err(ExecError::Invalid(problems)) }
 }
 
 /// Why a baseline cannot be compared with, if that is what an error says: its kernel does not
@@ -216,7 +232,7 @@ impl Run<'_> {
             }
             CaseCode::Both(sides) => match self.compare(&sides, &manner).await {
                 Ok(response) => {
-                    self.look_at_conditions(Seen::from(&response))?;
+                    self.look_at_conditions(Seen::of_comparison(&response))?;
                     self.note_idle(index, &response);
                     self.cases[index].set_first(&response);
                     self.look_at_expectation(index, &sides, &manner).await
@@ -267,7 +283,7 @@ impl Run<'_> {
             Err(unfit) => self.cases[index].first = Evidence::Invalid(unfit),
             Ok(report) => {
                 if let Some(seen) = Seen::of(&report) {
-                    self.look_at_conditions(seen)?;
+                    self.look_at_conditions(Some(seen))?;
                 }
                 let metric = self.cases[index].spec.metric;
                 let mut evidence = Evidence::alone(&report, metric, why, what);
@@ -343,7 +359,7 @@ impl Run<'_> {
             self.step();
             let evidence = match outcome {
                 Ok(response) => {
-                    self.look_at_conditions(Seen::from(&response))?;
+                    self.look_at_conditions(Seen::of_comparison(&response))?;
                     Evidence::of(&response, self.cases[index].spec.metric)
                 }
                 Err(error) if gravity(&error) == Gravity::Run => return Err(error),
@@ -358,7 +374,8 @@ impl Run<'_> {
 
     /// A calibration or a baseline of another device, driver or method says nothing here: better no
     /// verdict.
-    fn look_at_conditions(&mut self, now: Seen) -> Result<(), ExecError> {
+    fn look_at_conditions(&mut self, now: Option<Seen>) -> Result<(), ExecError> {
+        let Some(now) = now else { return Ok(()) };
         if let Some(first) = &self.seen {
             if (first.device.kind, &first.device.name) != (now.device.kind, &now.device.name) {
                 return Err(ExecError::ConditionsDiffer(format!(

@@ -42,6 +42,7 @@ mod sweep_points;
 mod testing;
 mod timeline;
 mod tool_runs;
+mod torch;
 mod tune;
 
 pub use assemble::device_report;

@@ -15,6 +15,7 @@ use warpgauge_jobs::Unready;
 use warpgauge_model::{Capabilities, ImageFormat};
 use warpgauge_report::{CompileResponse, ProfilePlan, Tooling};
 use warpgauge_tools::{ToolSearch, Tools};
+use warpgauge_torch::{Runners, RunnersConfig};
 use warpgauge_worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 
 use super::compile_only;
@@ -42,6 +43,8 @@ pub struct LocalExecutor {
     /// For files that live as long as an order at most.
     pub(super) run_dir: PathBuf,
     pub(super) room: Room,
+    /// Runs what is submitted in Python, or why nothing does.
+    pub(super) torch: Result<Runners, String>,
 }
 
 impl LocalExecutor {
@@ -59,6 +62,7 @@ impl LocalExecutor {
         let compiler = start_compiler(config, config.data_dir(), run_dir, &program)?;
         let fleet = start_fleet(config, run_dir, &program, &compiler).await?;
         Ok(Arc::new(Self {
+            torch: torch_runners(config, &program, compiler.toolchain()),
             tools: start_tools(config, run_dir, compiler.toolchain())?,
             config: config.clone(),
             limits,
@@ -212,6 +216,22 @@ pub fn toolchain_search(config: &Config) -> ToolchainSearch {
         cache_dir: config.data_dir().to_owned(),
         python: given(&config.compile.python),
     }
+}
+
+/// What runs torch kernels. Nothing is started until one comes.
+fn torch_runners(
+    config: &Config,
+    program: &Path,
+    toolchain: &Toolchain,
+) -> Result<Runners, String> {
+    let found = toolchain.torch().map_err(|why| why.to_string())?;
+    Ok(Runners::new(RunnersConfig {
+        program: program.to_owned(),
+        python: found.python.clone(),
+        site_packages: found.site_packages.clone(),
+        roots: found.roots.clone(),
+        queue_capacity: config.devices.queue_capacity,
+    }))
 }
 
 /// The compilers found, a line each.

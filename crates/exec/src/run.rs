@@ -87,6 +87,9 @@ impl LocalExecutor {
         mut request: EvaluateRequest,
         purpose: Purpose,
     ) -> Result<EvaluateResponse, ExecError> {
+        if super::torch::is_torch(&request.kernel) {
+            return self.evaluate_torch(job, request, purpose).await;
+        }
         let arrived = Instant::now();
         self.check(&request)?;
         if purpose == Purpose::Execute && request.return_outputs == ReturnOutputs::None {
@@ -226,9 +229,10 @@ impl LocalExecutor {
             Purpose::Evaluate | Purpose::Rank => Some(self.trial_plan(&request)),
             Purpose::Execute => None,
         };
+        let computed = self.torch_expectations(&request).await?;
         let room = self.room.share(request.decoded_bytes()).await?;
         let (directory, limits) = (self.job_directory()?, self.limits.clone());
-        let layout = Layout { job_id, directory, limits, trials, room };
+        let layout = Layout { job_id, directory, limits, trials, room, computed };
         let (request, mut prepared, contract) = tokio::task::spawn_blocking(move || {
             let prepared = prepare::lay_out(&request, compiled, layout)?;
             let contract = linted::identity(&request);

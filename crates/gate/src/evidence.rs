@@ -92,7 +92,10 @@ impl Evidence {
         if let Some(against) = Self::against(own) {
             return against;
         }
-        match (response.device.kind, metric) {
+        let Some(device) = &response.device else {
+            return Self::Error("the kernels ran on the CPU, whose times rank nothing".to_owned());
+        };
+        match (device.kind, metric) {
             (DeviceKind::Cuda, Metric::Time) if candidate.same_image => Self::Identical,
             (DeviceKind::Cuda, Metric::Time) => match &candidate.comparison {
                 Some(comparison) => Self::Times(Box::new(comparison.clone())),

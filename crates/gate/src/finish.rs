@@ -74,6 +74,6 @@ fn statement(by: Option<VerdictBy>, cases: &[CaseReport]) -> &'static str {
             "Exact counts of one launch on the emulated device, where a difference of one is a \
              difference. They say nothing of times."
         }
-        None => "Nothing was measured.",
+        Some(VerdictBy::Nothing) | None => "Nothing was measured.",
     }
 }

@@ -63,7 +63,7 @@ impl MeasuredCase {
         if matches!(self.first, Evidence::Identical) {
             // A few launches for the outputs: their times say nothing.
             self.identical_code = Some(true);
-        } else if response.device.kind == DeviceKind::Cuda {
+        } else if response.device.as_ref().is_some_and(|device| device.kind == DeviceKind::Cuda) {
             let own = response.candidates.first().map(|one| &one.evaluation);
             self.own_ms = [median_ms(Some(&response.reference)), median_ms(own)];
             self.own_ci_ms = own.and_then(median_ci_ms).unwrap_or_default();
@@ -99,7 +99,7 @@ impl MeasuredCase {
 /// Why times of a kernel cannot carry a gate, if its launch leaves part of the GPU idle: its time
 /// then hangs on which multiprocessors its blocks happen to get.
 pub fn idle_multiprocessors(response: &CompareResponse) -> Option<String> {
-    let device = &response.device;
+    let device = response.device.as_ref()?;
     let candidate = response.candidates.first().map(|one| &one.evaluation);
     let sides = [Some(&response.reference), candidate].into_iter().flatten();
     let blocks = sides.filter_map(|side| side.measurement.as_ref()?.grid_blocks).min()?;

@@ -35,9 +35,10 @@ impl Seen {
     }
 }
 
-impl From<&CompareResponse> for Seen {
-    fn from(response: &CompareResponse) -> Self {
+impl Seen {
+    /// Of kernels that were compared; `None` where no device ran them.
+    pub fn of_comparison(response: &CompareResponse) -> Option<Self> {
         let method = Self::of(&response.reference).and_then(|seen| seen.method);
-        Self { device: response.device.clone(), method }
+        Some(Self { device: response.device.clone()?, method })
     }
 }

@@ -152,6 +152,17 @@ codes! {
         NoValidSamples = "no_valid_samples",
         /// The contract's reference kernel failed.
         ReferenceFailed = "reference_failed",
+        // What becomes of a kernel in Python.
+        /// Its object could not be made.
+        ConstructorFailed = "constructor_failed",
+        /// What makes its inputs failed, or nobody knows what it takes.
+        InputsFailed = "inputs_failed",
+        /// It raised an exception when it was called.
+        CallFailed = "call_failed",
+        /// It gave what cannot be judged.
+        UnusableOutput = "unusable_output",
+        /// Its process said what it was not asked.
+        ProtocolViolated = "protocol_violated",
         // What a compilation says.
         /// The compiler rejects the source.
         CompilationFailed = "compilation_failed",

@@ -128,6 +128,14 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
         u64::from(libc::SIGABRT.cast_unsigned()),
     )?;
     rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![other_signal])?]);
+    // It ends with whoever started it, whatever it wants.
+    let end_signal = SeccompCondition::new(
+        0,
+        SeccompCmpArgLen::Dword,
+        SeccompCmpOp::Eq,
+        u64::from(libc::PR_SET_PDEATHSIG.cast_unsigned()),
+    )?;
+    rules.insert(libc::SYS_prctl, vec![SeccompRule::new(vec![end_signal])?]);
     // Its own limits it may look at.
     let other_process = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
     rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![other_process])?]);
@@ -174,7 +182,7 @@ mod tests {
             // BPF_MAXINSNS
             assert!((1..=4096).contains(&(filter.len() / 8)), "{} instructions", filter.len() / 8);
         }
-        let conditional = if OLD.is_empty() { 4 } else { 5 };
+        let conditional = if OLD.is_empty() { 5 } else { 6 };
         let listed = REFUSED.len() + REFUSED_TOO.len() + OLD.len() + conditional;
         assert_eq!(rules().unwrap().len(), listed, "each call is listed once");
     }

@@ -40,11 +40,11 @@ impl Capability {
     }
 }
 
-/// A program of NVIDIA's, or Triton.
+/// A program of NVIDIA's, Triton or PyTorch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolReport {
     /// Name of the program: `ncu`, `nsys`, `QdstrmImporter`, `compute-sanitizer`, `cuobjdump`,
-    /// `nvdisasm`; `triton`: the package of Python.
+    /// `nvdisasm`; `triton`, `torch`: packages of Python.
     pub name: String,
     /// Whether it is there and can be started.
     pub available: bool,
@@ -65,7 +65,7 @@ pub struct ToolReport {
 /// What the tools of a machine can do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tooling {
-    /// NVIDIA's programs, and Triton.
+    /// NVIDIA's programs, Triton and PyTorch.
     pub tools: Vec<ToolReport>,
     /// Programs that may hold the counters, with their process numbers.
     pub counter_users: Vec<String>,

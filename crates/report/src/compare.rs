@@ -26,9 +26,10 @@ pub struct CompareResponse {
     /// Product name of the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_type: Option<String>,
-    /// The device that ran the kernels.
-    pub device: DeviceReport,
-    /// What verdicts and ranks rest on: times on a GPU, counts on the emulated device.
+    /// The device that ran the kernels. Absent where the CPU did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceReport>,
+    /// What verdicts and ranks rest on: times on a GPU, counts on the emulated device, nothing on the CPU.
     #[serde(default)]
     pub verdict_by: VerdictBy,
     /// `custom_kernel`, or the first candidate, side by side with the reference.
@@ -66,6 +67,8 @@ pub enum VerdictBy {
     Times,
     /// Exact counts of one launch: `counted` and `counted_ranking`. They say nothing of times.
     Counts,
+    /// Nothing: kernels that the CPU ran are found right or wrong, and their times rank nothing.
+    Nothing,
 }
 
 /// One candidate of a comparison.

@@ -10,6 +10,7 @@ mod profile_plan;
 pub mod readable;
 mod sweep;
 mod timeline;
+mod torch;
 mod tuning;
 mod types;
 
@@ -26,6 +27,9 @@ pub use sweep::{
     SweepTable, SweepView,
 };
 pub use timeline::{ExecutionSummary, GpuTime, LaunchRow, TimelineReport, TimelineRow};
+pub use torch::{
+    TorchArgument, TorchClock, TorchInputSource, TorchInputs, TorchParameters, TorchReport,
+};
 pub use tuning::{TunedBy, TunedConfiguration, TunedOutcome, TuningReport};
 pub use types::*;
 pub use warpgauge_measure::RuntimeStats;

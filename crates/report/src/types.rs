@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::measurement::MeasurementReport;
 use super::timeline::TimelineReport;
+use super::torch::TorchReport;
 use super::tuning::TuningReport;
 use warpgauge_contract::KernelType;
 use warpgauge_measure::{Counted, RuntimeStats};
@@ -36,7 +37,7 @@ pub struct EvaluateResponse {
     pub gpu_type: Option<String>,
     /// Where the wall-clock time went, milliseconds.
     pub timings: Timings,
-    /// The device that ran the kernel.
+    /// The device that ran the kernel. Absent where the CPU did, which `torch` tells more of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceReport>,
     /// The compilation.
@@ -72,6 +73,9 @@ pub struct EvaluateResponse {
     /// How one of several configurations of the kernel was chosen, if it has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuning: Option<TuningReport>,
+    /// How a torch kernel was run, and on what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub torch: Option<TorchReport>,
 }
 
 impl EvaluateResponse {

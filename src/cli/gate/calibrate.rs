@@ -51,7 +51,11 @@ pub(super) fn run(
                 .to_owned(),
         ));
     };
-    let conditions = Conditions::of(&Seen::from(&first), suite.preset);
+    let Some(seen) = Seen::of_comparison(&first) else {
+        let what = "the kernels ran on the CPU, whose times rank nothing";
+        return Err(CliError::Usage(what.to_owned()));
+    };
+    let conditions = Conditions::of(&seen, suite.preset);
     let path = suite_file::calibration_path(&args.suite);
     let shown = plain(&table(&judged));
     let calibration = Calibration::new(conditions, args.blocks, args.runs, judged);

@@ -27,7 +27,9 @@ pub(in super::super) fn comparison(response: &CompareResponse, colour: bool) -> 
         ranks(&mut page, ranking, &response.candidates);
     }
     counted_ranks(&mut page, response);
-    page.row("device", &device(&response.device));
+    if let Some(report) = &response.device {
+        page.row("device", &device(report));
+    }
     timings(&mut page, &response.timings);
     page.row("job", &response.job_id);
     page.text
@@ -60,9 +62,9 @@ fn verdict(page: &mut Page, response: &CompareResponse, candidate: &CandidateRep
         return page.verdict(tone, word, &format!("{name}: {}", work(counted)));
     }
     let why = candidate.not_compared.as_deref().unwrap_or("the service says no more");
-    let tone = match response.device.kind {
-        DeviceKind::Emulator => Tone::Good,
-        DeviceKind::Cuda => Tone::Doubt,
+    let tone = match response.device.as_ref().map(|device| device.kind) {
+        Some(DeviceKind::Emulator) | None => Tone::Good,
+        Some(DeviceKind::Cuda) => Tone::Doubt,
     };
     let word = match evaluation.kernel_exec_result.correctness {
         Some(true) => "CORRECT, NOT COMPARED",

@@ -35,6 +35,7 @@ const CRATES: [(&str, &[&str]); 29] = [
         &["contract", "device", "measure", "model", "process", "telemetry", "tensor", "validate"],
     ),
     ("tools", &["model", "process", "profile", "worker"]),
+    ("torch", &["process", "tensor"]),
     ("config", &["model"]),
     (
         "exec",
@@ -53,6 +54,7 @@ const CRATES: [(&str, &[&str]); 29] = [
             "telemetry",
             "tensor",
             "tools",
+            "torch",
             "validate",
             "worker",
         ],

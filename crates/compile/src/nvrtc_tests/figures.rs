@@ -63,6 +63,7 @@ fn installation() {
         cuda: vec![12, 13],
         nvcc: true,
         triton: true,
+        torch: false,
         named_python: None,
     };
     let started = Instant::now();

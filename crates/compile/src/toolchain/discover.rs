@@ -7,8 +7,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use super::cupti;
-use super::triton;
 use super::types::{NvccInstall, NvrtcInstall, Source, Tool, Toolchain};
+use super::{torch, triton};
 use warpgauge_process::program::{Environment, Program};
 
 /// Environment variable with explicit places, separated by colons.
@@ -53,6 +53,10 @@ pub fn discover(search: &ToolchainSearch) -> Toolchain {
         Ok(install) => found.triton = Some(install),
         Err(why) => found.no_triton = Some(why),
     }
+    match torch::find(search) {
+        Ok(install) => found.torch = Some(install),
+        Err(why) => found.no_torch = Some(why),
+    }
     found.borrow_from_triton();
     found
 }
@@ -90,6 +94,8 @@ fn discover_at(places: &[Place]) -> Toolchain {
         cupti: cupti::find(&roots, library_dirs),
         triton: None,
         no_triton: None,
+        torch: None,
+        no_torch: None,
     }
 }
 
@@ -116,7 +122,9 @@ fn places(search: &ToolchainSearch) -> Vec<Place> {
     // What begins with a dot is being installed or removed.
     let hidden =
         |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
-    let cached = entries(&search.cache_dir.join("toolchain")).into_iter().filter(|p| !hidden(p));
+    // What PyTorch brings of CUDA is for itself: headers that are a part of a toolkit hide the whole.
+    let whole = |path: &PathBuf| !hidden(path) && !path.ends_with(torch::TORCH.name);
+    let cached = entries(&search.cache_dir.join("toolchain")).into_iter().filter(whole);
     places.extend(cached.map(|path| Place { path, source: Source::Cache }));
     places.retain(|place| place.path.is_absolute() && place.path.exists());
     places

@@ -3,10 +3,12 @@
 mod cupti;
 mod discover;
 mod install;
+mod torch;
 mod triton;
 mod types;
 
 pub use discover::{TOOLCHAIN_VARIABLE, ToolchainSearch, discover};
 pub use install::{InstallError, InstallRequest, install};
+pub use torch::{NoTorch, TORCH_VERSIONS, TorchInstall};
 pub use triton::{NoTriton, NoTritonCode, PYTHON_VARIABLE, TRITON_VERSIONS, TritonInstall};
 pub use types::{NvccInstall, NvrtcInstall, Source, Tool, Toolchain};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::torch::{NoTorch, TorchInstall};
 use super::triton::{NoTriton, TritonInstall};
 
 /// The parts that were found.
@@ -29,6 +30,10 @@ pub struct Toolchain {
     pub triton: Option<TritonInstall>,
     /// Why there is none, if there is none.
     pub no_triton: Option<NoTriton>,
+    /// PyTorch, which runs kernels in Python.
+    pub torch: Option<TorchInstall>,
+    /// Why there is none, if there is none.
+    pub no_torch: Option<NoTorch>,
 }
 
 /// Where a part was found.
@@ -128,6 +133,15 @@ impl Toolchain {
     pub fn triton(&self) -> Result<&TritonInstall, NoTriton> {
         let why = || self.no_triton.clone().unwrap_or_else(NoTriton::not_found);
         self.triton.as_ref().ok_or_else(why)
+    }
+
+    /// PyTorch, or why there is none and what would help.
+    ///
+    /// # Errors
+    /// There is none that can be used.
+    pub fn torch(&self) -> Result<&TorchInstall, NoTorch> {
+        let why = || self.no_torch.clone().unwrap_or_else(NoTorch::not_found);
+        self.torch.as_ref().ok_or_else(why)
     }
 
     /// Triton's package brings NVIDIA's disassemblers: they serve where no toolkit has them.

@@ -44,7 +44,7 @@ pub(super) fn check(
         }
         match arg.kind {
             ArgKind::Tensor => tensor(arg, limits, &path, mistakes),
-            _ => scalar(arg, &path, mistakes),
+            _ => scalar(arg, kernel, &path, mistakes),
         }
     }
 }
@@ -68,7 +68,7 @@ fn name(name: &str, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
     }
 }
 
-fn scalar(arg: &ArgSpec, path: &str, mistakes: &mut Mistakes) {
+fn scalar(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes) {
     if arg.tensor_spec.is_some() {
         let message = "only arguments of type `tensor` have a `tensor_spec`";
         mistakes.add(format!("{path}.tensor_spec"), FailureCode::WrongField, message);
@@ -79,7 +79,7 @@ fn scalar(arg: &ArgSpec, path: &str, mistakes: &mut Mistakes) {
         mistakes.add(format!("{path}.role"), FailureCode::WrongField, message);
     }
     if arg.kind == ArgKind::Str {
-        text(arg, path, mistakes);
+        text(arg, kernel, path, mistakes);
     } else if let Err(message) = arg.scalar_value() {
         let code =
             if arg.value.is_some() { FailureCode::WrongType } else { FailureCode::MissingValue };
@@ -87,11 +87,12 @@ fn scalar(arg: &ArgSpec, path: &str, mistakes: &mut Mistakes) {
     }
 }
 
-/// A text: a compile-time constant, since no parameter of a kernel can be one.
-fn text(arg: &ArgSpec, path: &str, mistakes: &mut Mistakes) {
-    if !arg.is_meta {
+/// A text: an argument of Python's, or a compile-time constant, since no parameter of code for a device
+/// can be one.
+fn text(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes) {
+    if !arg.is_meta && kernel != KernelType::Torch {
         let message = "a kernel takes no strings at run time; only compile-time constants of \
-                       Triton kernels (`is_meta: true`) can be one";
+                       Triton kernels (`is_meta: true`) and arguments of torch kernels can be one";
         mistakes.add(format!("{path}.type"), FailureCode::WrongType, message);
         return;
     }

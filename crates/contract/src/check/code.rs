@@ -8,7 +8,7 @@ use warpgauge_model::FailureCode;
 /// Checks a kernel's code; `path` is where it stands in the request.
 pub(super) fn check(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
     match kernel.kernel_type {
-        KernelType::Cuda | KernelType::Ptx | KernelType::Triton => {
+        KernelType::Cuda | KernelType::Ptx | KernelType::Triton | KernelType::Torch => {
             source(kernel, limits, path, mistakes)
         }
         _ => binary(kernel, limits, path, mistakes),

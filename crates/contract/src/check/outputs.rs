@@ -1,6 +1,6 @@
 //! Expected and returned outputs, and the memory of all tensors together.
 
-use super::{args, code};
+use super::{args, code, torch};
 use crate::error::{Mistakes, quoted};
 use crate::resolve::{Names, resolve_into};
 use crate::{
@@ -111,15 +111,27 @@ fn reference(
     path: &str,
     mistakes: &mut Mistakes,
 ) {
-    if !kernel.kernel_type.is_device_code() {
-        let message = format!(
-            "`{}` reference kernels are not served yet; send cuda, ptx, cubin, fatbin or triton",
-            kernel.kernel_type.name()
-        );
+    let kind = kernel.kernel_type;
+    let in_python = kind == KernelType::Torch;
+    let message = match candidate {
+        _ if !kind.is_device_code() && !in_python => Some(format!(
+            "`{}` reference kernels are not served yet; send cuda, ptx, cubin, fatbin, triton or torch",
+            kind.name()
+        )),
+        KernelType::Torch if !in_python => Some(format!(
+            "a torch kernel is checked against data or a torch kernel, and not against `{}` yet",
+            kind.name()
+        )),
+        _ => None,
+    };
+    if let Some(message) = message {
         mistakes.add(format!("{path}.kernel_type"), FailureCode::UnsupportedKernelType, message);
         return;
     }
-    code::check(kernel, limits, path, mistakes);
+    match in_python {
+        true => torch::alone(kernel, path, limits, mistakes),
+        false => code::check(kernel, limits, path, mistakes),
+    }
     let own = kernel.io.as_ref().map_or(&[][..], |own| &own.args);
     let names = |args: &[ArgSpec]| {
         let passed = args.iter().filter(|arg| !arg.is_meta);
@@ -135,7 +147,7 @@ fn reference(
         mistakes.add(format!("{path}.io.args"), FailureCode::ReferenceArgsDiffer, message);
     }
     let brings_launch = kernel.io.as_ref().is_some_and(|own| own.launch.is_some());
-    if brings_launch || kernel.kernel_type != candidate {
+    if !in_python && (brings_launch || kind != candidate) {
         let whole = kernel.as_reference(io, candidate);
         let names = Names::of_submitted(kernel.kernel_type);
         let path = format!("{path}.io.launch");

@@ -183,8 +183,11 @@ fn names_tell_candidates_apart() {
 fn mistakes_of_the_reference_are_told_once_and_at_its_place() {
     let empty = errors(&changed("/ref_kernel/source_code", json!(" ")));
     assert_eq!(empty, [("ref_kernel.source_code".to_owned(), FailureCode::MissingCode)]);
-    let python = errors(&changed("/ref_kernel/kernel_type", json!("torch")));
-    assert_eq!(python, [("ref_kernel.kernel_type".to_owned(), FailureCode::UnsupportedKernelType)]);
+    let unserved = errors(&changed("/ref_kernel/kernel_type", json!("torch_cuda")));
+    let at = |path: &str| [(path.to_owned(), FailureCode::UnsupportedKernelType)];
+    assert_eq!(unserved, at("ref_kernel.kernel_type"));
+    let mixed = errors(&changed("/ref_kernel/kernel_type", json!("torch")));
+    assert_eq!(mixed, at("custom_kernel.kernel_type"));
     let mut without = verbatim();
     without["ref_kernel"].as_object_mut().expect("an object").remove("io");
     assert_eq!(errors(&without), [("ref_kernel.io".to_owned(), FailureCode::MissingIo)]);

@@ -9,7 +9,7 @@ pub(crate) const REFERENCE_PATH: &str = "ref_kernel";
 
 /// Problems of an evaluation as those of the comparison that it is part of: its kernel is at
 /// `kernel`, and what it expects is the reference's.
-pub(super) fn placed(error: ExecError, kernel: &str) -> ExecError {
+pub(crate) fn placed(error: ExecError, kernel: &str) -> ExecError {
     let ExecError::Invalid(problems) = error else { return error };
     let moved = problems.into_iter().map(|problem| {
         let rest = problem.path.strip_prefix("kernel");
@@ -28,7 +28,7 @@ pub(super) fn placed(error: ExecError, kernel: &str) -> ExecError {
 }
 
 /// A reference that cannot be compared with is the request's fault, unless it is this machine's.
-pub(super) fn unusable_reference(report: &EvaluateResponse) -> ExecError {
+pub(crate) fn unusable_reference(report: &EvaluateResponse) -> ExecError {
     let result = &report.kernel_exec_result;
     let why = result.compilation_error.as_ref().or(result.validation_error.as_ref());
     let why = why.or(report.failure.as_ref().map(|failure| &failure.message));

@@ -14,7 +14,7 @@ pub(super) fn answer(response: &CompareResponse) -> Outcome {
         || (Verdict::NotCompared, "there is no candidate".to_owned()),
         |first| (first.verdict, format!("{}: {}", first.name, first.summary)),
     );
-    let mut outcome = Outcome::new(verdict, summary).on(Some(&response.device));
+    let mut outcome = Outcome::new(verdict, summary).on(response.device.as_ref());
     if let [only] = response.candidates.as_slice() {
         facts(&mut outcome, verdict, response, only);
     } else if let Some(order) = order(response) {

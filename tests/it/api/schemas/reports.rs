@@ -138,6 +138,7 @@ pub(super) fn full_report() -> Value {
     report["printed"] = json!("hello");
     report["kernel_exec_result"]["metadata"]["configuration"] = json!({"BLOCK": 128});
     report["tuning"] = tuning();
+    report["torch"] = torch();
     report["timings"]["profile"] = json!(1.5);
     report["profile"] = json!({"available": false, "reason": "no ncu"});
     report["kernel_exec_result"]["metadata"]["device_metrics"] = device_metrics();
@@ -156,6 +157,22 @@ pub(super) fn full_report() -> Value {
     report["timings"]["profile"] = json!(1.5);
     report["timeline"] = timeline();
     report
+}
+
+fn torch() -> Value {
+    let init = json!({
+        "kind": "randn", "seed": 1, "mean": 0.5, "std": 1.5, "low": 0.5, "high": 1.5, "fill_value": 0.5,
+        "start": 0.5, "step": 1.5,
+    });
+    json!({
+        "torch": "2.11.0", "python": "3.11.7", "clock": "cpu", "not_on_gpu": "r", "threads": 2,
+        "entry": "Model.forward", "seed": 7, "traceback": "t",
+        "inputs": {
+            "source": "generated", "rule": "r",
+            "arguments": [{"name": "x", "dtype": "float32", "shape": [2, 3], "init": init}],
+        },
+        "parameters": {"count": 2, "carried_over": 1, "without_counterpart": ["w"]},
+    })
 }
 
 fn tuning() -> Value {

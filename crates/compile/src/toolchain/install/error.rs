@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::triton::PINNED;
 use super::pip::DOWNLOAD_TIMEOUT;
 
 /// Why a part could not be installed.
@@ -20,13 +19,17 @@ pub enum InstallError {
          install python3-pip`), or install a CUDA toolkit and set CUDA_HOME"
     )]
     NoPip,
-    /// No Python that Triton can be installed for.
+    /// No Python that a package can be installed for.
     #[error(
-        "Triton {PINNED} needs Python {range} with pip, {found}; install one (Debian: `apt install \
-         python3 python3-pip`), or name a Python that has Triton in compile.python \
+        "{packages} needs Python {range} with pip, {found}; install one (Debian: `apt install \
+         python3 python3-pip`), or name a Python that has {title} in compile.python \
          (WARPGAUGE_PYTHON)"
     )]
-    NoPythonForTriton {
+    NoPythonFor {
+        /// The package, as people write it.
+        title: &'static str,
+        /// What was to be installed.
+        packages: String,
         /// Versions of Python that there are wheels for.
         range: String,
         /// What was found in place of it.
@@ -34,13 +37,17 @@ pub enum InstallError {
     },
     /// The configuration names an interpreter, so what would be installed would not be used.
     #[error(
-        "compile.python (WARPGAUGE_PYTHON) names {}, whose Triton is used and no other: install it \
-         there (`{} -m pip install triton=={PINNED}`), or leave that setting empty",
+        "compile.python (WARPGAUGE_PYTHON) names {}, whose {title} is used and no other: install it \
+         there (`{} -m pip install {packages}`), or leave that setting empty",
         python.display(), python.display()
     )]
     Named {
         /// The interpreter.
         python: PathBuf,
+        /// The package, as people write it.
+        title: &'static str,
+        /// What was to be installed.
+        packages: String,
     },
     /// pip failed.
     #[error("pip could not install {packages}; {remedy}; it said: {log}")]

@@ -10,6 +10,7 @@ mod error;
 mod part;
 mod pip;
 mod strip;
+mod torch;
 mod triton;
 
 use std::fs::{self, File};
@@ -43,7 +44,9 @@ pub struct InstallRequest {
     pub nvcc: bool,
     /// Triton too.
     pub triton: bool,
-    /// The interpreter that the configuration names: its Triton would be used in place of ours.
+    /// PyTorch too, with all that it needs.
+    pub torch: bool,
+    /// The interpreter that the configuration names: its packages would be used in place of ours.
     pub named_python: Option<PathBuf>,
 }
 
@@ -94,11 +97,18 @@ fn plan(request: &InstallRequest) -> Result<Vec<Planned>, InstallError> {
         let python = python.ok_or(InstallError::NoPip)?;
         planned.extend(parts.into_iter().map(|part| Planned { part, python: python.clone() }));
     }
-    if request.triton {
-        if let Some(python) = &request.named_python {
-            return Err(InstallError::Named { python: python.clone() });
+    for (wanted, title, part) in
+        [(request.triton, "Triton", Part::triton()), (request.torch, "PyTorch", Part::torch())]
+    {
+        if !wanted {
+            continue;
         }
-        planned.push(Planned { part: Part::triton(), python: triton::python()? });
+        if let Some(python) = &request.named_python {
+            let (python, packages) = (python.clone(), part.packages.join(" "));
+            return Err(InstallError::Named { python, title, packages });
+        }
+        let python = triton::python(&part, title)?;
+        planned.push(Planned { part, python });
     }
     Ok(planned)
 }
@@ -150,6 +160,7 @@ fn install_part(
             cuda::verify(request, part, &fresh)?;
         }
         Kind::Triton => triton::finish(python, part, &fresh, &place, &temporary)?,
+        Kind::Torch => torch::finish(python, part, &fresh, &place, &temporary)?,
     }
     if place.exists() {
         let old = tempfile::Builder::new().prefix(REPLACED).tempdir_in(root);

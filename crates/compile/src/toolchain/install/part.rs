@@ -1,6 +1,7 @@
 //! Units of installation.
 
-use super::super::triton::{OWN, PINNED};
+use super::super::torch::{self, TORCH};
+use super::super::triton::{PINNED, TRITON};
 use super::InstallError;
 
 /// A directory below `toolchain`.
@@ -8,6 +9,8 @@ pub(super) struct Part {
     pub(super) name: String,
     pub(super) packages: Vec<String>,
     pub(super) kind: Kind,
+    /// Whether what the packages need is fetched with them.
+    pub(super) with_needs: bool,
     /// Room that it takes on the disk.
     pub(super) room: &'static str,
     /// What its wheels are built for.
@@ -22,6 +25,7 @@ pub(super) enum Kind {
     Nvrtc,
     Nvcc,
     Triton,
+    Torch,
 }
 
 impl Part {
@@ -55,6 +59,7 @@ impl Part {
             name,
             packages,
             kind,
+            with_needs: false,
             room: "NVRTC takes about 220 MB, nvcc about 350 MB",
             wheels: "they are built for Linux on x86-64 and aarch64",
             instead: "install a CUDA toolkit and set CUDA_HOME",
@@ -63,12 +68,24 @@ impl Part {
 
     pub(super) fn triton() -> Self {
         Self {
-            name: OWN.into(),
+            name: TRITON.name.into(),
             packages: vec![format!("triton=={PINNED}")],
             kind: Kind::Triton,
+            with_needs: false,
             room: "Triton takes about 230 MB, and 900 MB while it is installed",
             wheels: "they are built for CPython on Linux with glibc, on x86-64 and aarch64",
             instead: "name a Python that has Triton in compile.python (WARPGAUGE_PYTHON)",
+        }
+    }
+    pub(super) fn torch() -> Self {
+        Self {
+            name: TORCH.name.into(),
+            packages: vec![format!("torch=={}", torch::PINNED), "numpy".into()],
+            kind: Kind::Torch,
+            with_needs: true,
+            room: "PyTorch takes about 5 GB, and as much again while it is installed",
+            wheels: "they are built for CPython on Linux with glibc, on x86-64 and aarch64",
+            instead: "name a Python that has PyTorch in compile.python (WARPGAUGE_PYTHON)",
         }
     }
 }

@@ -45,7 +45,9 @@ pub(super) fn download(
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), InstallError> {
     let pip = pip(python)
-        .args(["install", "--no-deps", "--no-compile", "--only-binary=:all:"])
+        .arg("install")
+        .args((!part.with_needs).then_some("--no-deps"))
+        .args(["--no-compile", "--only-binary=:all:"])
         .args(["--disable-pip-version-check", "--no-input", "--progress-bar=off"])
         .args(["--no-warn-script-location", "--target"])
         .arg(target)

@@ -4,14 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::super::triton::{self as found, PINNED, TritonInstall};
+use super::super::triton::{self as found, PINNED, TRITON, TritonInstall};
 use super::error::{InstallError, files};
 use super::part::Part;
 use super::{pip, strip};
 use warpgauge_process::contained::Launch;
 use warpgauge_process::program::{Environment, Program};
 
-/// Oldest and newest version of Python 3 that wheels of the pinned version are built for.
+/// Oldest and newest version of Python 3 that wheels of the pinned versions are built for, PyTorch's as
+/// well.
 const PYTHONS: (u32, u32) = (10, 14);
 
 /// Time that the first compilation may take.
@@ -39,14 +40,18 @@ const NOT_NEEDED: [&str; 5] = [
     "bin",
 ];
 
-/// The first Python with pip that there are wheels for.
-pub(super) fn python() -> Result<PathBuf, InstallError> {
+/// The first Python with pip that there are wheels for; `title` is the part as people write it.
+pub(super) fn python(part: &Part, title: &'static str) -> Result<PathBuf, InstallError> {
     let (oldest, newest) = PYTHONS;
     let by_version = (oldest..=newest).rev().map(|minor| PathBuf::from(format!("python3.{minor}")));
-    python_among(pip::pythons().chain(by_version))
+    python_among(pip::pythons().chain(by_version), part, title)
 }
 
-fn python_among(candidates: impl Iterator<Item = PathBuf>) -> Result<PathBuf, InstallError> {
+fn python_among(
+    candidates: impl Iterator<Item = PathBuf>,
+    part: &Part,
+    title: &'static str,
+) -> Result<PathBuf, InstallError> {
     let (oldest, newest) = PYTHONS;
     let mut seen: Vec<String> = Vec::new();
     for candidate in candidates {
@@ -65,7 +70,8 @@ fn python_among(candidates: impl Iterator<Item = PathBuf>) -> Result<PathBuf, In
         true => "and no python3 was found".to_owned(),
         false => format!("and {}", seen.join(", ")),
     };
-    Err(InstallError::NoPythonForTriton { range: format!("3.{oldest} to 3.{newest}"), found })
+    let (range, packages) = (format!("3.{oldest} to 3.{newest}"), part.packages.join(" "));
+    Err(InstallError::NoPythonFor { title, packages, range, found })
 }
 
 fn has_wheel(version: &str) -> bool {
@@ -84,14 +90,27 @@ pub(super) fn finish(
 ) -> Result<(), InstallError> {
     let broken = |what: String| InstallError::Broken { part: part.name.clone(), what };
     prune(fresh)?;
+    settle(python, part, fresh, place, temporary)?;
+    let install =
+        found::find_in(fresh, &TRITON, found::install).map_err(|why| broken(why.to_string()))?;
+    verify(&install, temporary).map_err(broken)
+}
+
+/// Compiles a part's Python, and writes down the interpreter that it is for.
+pub(super) fn settle(
+    python: &Path,
+    part: &Part,
+    fresh: &Path,
+    place: &Path,
+    temporary: &Path,
+) -> Result<(), InstallError> {
+    let broken = |what: String| InstallError::Broken { part: part.name.clone(), what };
     // An active environment may be deleted tomorrow: what is remembered is the Python behind it.
     let of_environment = found::ask(python, Some(fresh)).map_err(|why| broken(why.reason))?;
     let python = of_environment.outside_of_environments();
     let answer = found::ask(&python, Some(fresh)).map_err(|why| broken(why.reason))?;
-    precompile(&python, fresh, place, temporary).map_err(broken)?;
-    found::remember(fresh, &python, answer).map_err(files("write to", fresh))?;
-    let install = found::find_in(fresh).map_err(|why| broken(why.to_string()))?;
-    verify(&install, temporary).map_err(broken)
+    precompile(&python, part, fresh, place, temporary).map_err(broken)?;
+    found::remember(fresh, &python, answer).map_err(files("write to", fresh))
 }
 
 /// Drops what is not needed.
@@ -114,14 +133,22 @@ fn prune(fresh: &Path) -> Result<(), InstallError> {
 
 /// Compiles the package's Python once: whoever uses it may not write here. The files do not depend
 /// on the sources' times, which copies change.
-fn precompile(python: &Path, fresh: &Path, place: &Path, temporary: &Path) -> Result<(), String> {
+fn precompile(
+    python: &Path,
+    part: &Part,
+    fresh: &Path,
+    place: &Path,
+    temporary: &Path,
+) -> Result<(), String> {
+    // What comes with a package is imported with it.
+    let compiled = if part.with_needs { fresh.to_owned() } else { fresh.join(&part.name) };
     let program = Program::new(python, Environment::Empty)
         .args(["-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"])
         .arg("-s")
         .arg(fresh)
         .arg("-p")
         .arg(place)
-        .arg(fresh.join("triton"))
+        .arg(compiled)
         .within(temporary);
     let end = found::run_blocking(&Launch::new(program), BYTECODE_TIMEOUT);
     let end = end.map_err(|error| format!("cannot start {}: {error}", python.display()))?;
@@ -129,7 +156,7 @@ fn precompile(python: &Path, fresh: &Path, place: &Path, temporary: &Path) -> Re
         return Err(format!("its Python was not compiled within {} s", BYTECODE_TIMEOUT.as_secs()));
     }
     // A file that this Python does not understand is none that it imports: the check tells.
-    tracing::debug!(end = end.description(), "compiled Triton's Python");
+    tracing::debug!(end = end.description(), "compiled a package's Python");
     Ok(())
 }
 
@@ -160,7 +187,12 @@ fn compiles(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
 }
 
 /// Whether a program says a word while it does something.
-fn said(program: Program, limit: Duration, does: &str, word: &str) -> Result<(), String> {
+pub(super) fn said(
+    program: Program,
+    limit: Duration,
+    does: &str,
+    word: &str,
+) -> Result<(), String> {
     let name = program.name().into_owned();
     let end = found::run_blocking(&Launch::new(program), limit);
     let end = end.map_err(|error| format!("cannot start {name}: {error}"))?;

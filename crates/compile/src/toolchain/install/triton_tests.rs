@@ -24,13 +24,16 @@ fn a_python_with_pip_and_a_wheel_is_chosen() {
     let broken = script(&at("broken/python3"), "exit 3");
     let missing = at("none/python3");
     let all = [missing.clone(), broken.clone(), old.clone(), bare.clone(), good.clone()];
-    assert_eq!(python_among(all.into_iter()).unwrap(), good);
+    let among = |candidates: &[PathBuf]| {
+        python_among(candidates.iter().cloned(), &Part::triton(), "Triton")
+    };
+    assert_eq!(among(&all).unwrap(), good);
     let none = [missing.clone(), broken, old, bare];
-    let error = python_among(none.into_iter()).unwrap_err().to_string();
+    let error = among(&none).unwrap_err().to_string();
     for words in ["3.10 to 3.14", "is 3.9.2", "has no pip", "exit status: 3", "WARPGAUGE_PYTHON"] {
         assert!(error.contains(words), "{words}: {error}");
     }
-    let error = python_among([missing].into_iter()).unwrap_err().to_string();
+    let error = among(&[missing]).unwrap_err().to_string();
     assert!(error.contains("no python3 was found") && error.contains("apt install"), "{error}");
 }
 

@@ -1,28 +1,36 @@
-# Says where this interpreter would import Triton from, without importing it, and what files the
-# interpreter itself needs: one line of JSON. Directories given as arguments come first on the path.
+# Says where this interpreter would import Triton and PyTorch from, without importing them, and what
+# files the interpreter itself needs: one line of JSON. Directories given as arguments come first on the
+# path.
 import importlib.util
 import json
 import os
 import sys
 
 sys.path[:0] = sys.argv[1:]
-try:
-    spec = importlib.util.find_spec("triton")
-except Exception:
-    spec = None
+
+
+def origin(package):
+    try:
+        spec = importlib.util.find_spec(package)
+    except Exception:
+        spec = None
+    return spec.origin if spec else None
+
+
 told = {
     "executable": sys.executable,
     "version": "%d.%d.%d" % tuple(sys.version_info[:3]),
     "base_executable": getattr(sys, "_base_executable", None),
     "base_prefix": sys.base_prefix,
-    "package": spec.origin if spec else None,
+    "package": origin("triton"),
+    "torch": origin("torch"),
     "library": [],
     "mapped": [],
 }
-if told["package"]:
+if told["package"] or told["torch"]:
     told["library"] = [os.path.dirname(os.__file__)]
     told["library"] += [p for p in sys.path if p.endswith(("lib-dynload", ".zip"))]
-    # Modules that Triton imports and that load shared libraries: those are then in the map.
+    # Modules that both import and that load shared libraries: those are then in the map.
     for name in ("_bz2", "_ctypes", "_hashlib", "_lzma", "zlib"):
         try:
             __import__(name)

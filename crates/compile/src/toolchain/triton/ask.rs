@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::types::Source;
 use super::find::TRITON_VERSIONS;
-use super::types::{INSTALL, NoTriton, NoTritonCode, TritonInstall, programs};
+use super::types::{INSTALL, NoTriton, NoTritonCode, Package, TRITON, TritonInstall, programs};
 use warpgauge_process::contained::{self, End, Launch};
 use warpgauge_process::program::{Environment, Program};
 
@@ -43,8 +43,11 @@ pub(in super::super) struct Answer {
     /// That of the Python behind a virtual environment.
     base_executable: Option<PathBuf>,
     base_prefix: PathBuf,
-    /// `__init__.py` of the package.
+    /// `__init__.py` of Triton.
     package: Option<PathBuf>,
+    /// `__init__.py` of PyTorch.
+    #[serde(default)]
+    pub(in super::super) torch: Option<PathBuf>,
     library: Vec<PathBuf>,
     mapped: Vec<PathBuf>,
 }
@@ -56,9 +59,17 @@ impl Answer {
         base.unwrap_or(self.executable)
     }
 
-    /// The same with the package elsewhere.
-    pub(super) fn with_package(self, package: PathBuf) -> Self {
-        Self { package: Some(package), ..self }
+    /// The interpreter that gave the answer, where a script may stand before it.
+    pub(in super::super) fn interpreter(&self, asked: &Path) -> PathBuf {
+        if is_script(asked) { self.executable.clone() } else { asked.to_owned() }
+    }
+
+    /// The same with a package elsewhere.
+    pub(super) fn with_package(self, package: &Package, origin: PathBuf) -> Self {
+        match package.name == TRITON.name {
+            true => Self { package: Some(origin), ..self },
+            false => Self { torch: Some(origin), ..self },
+        }
     }
 }
 
@@ -135,7 +146,7 @@ pub(super) fn is_script(path: &Path) -> bool {
 }
 
 /// The Triton that an answer tells of; `python`: who gave it.
-pub(super) fn install(
+pub(in super::super) fn install(
     python: &Path,
     answer: &Answer,
     source: Source,
@@ -161,7 +172,7 @@ pub(super) fn install(
     let site_packages = package.parent().and_then(Path::parent).filter(|dir| dir.is_absolute());
     let site_packages =
         site_packages.ok_or_else(|| incomplete(format!("it lies in {}", package.display())))?;
-    let version = distribution(site_packages).ok_or_else(|| {
+    let version = distribution(site_packages, &DISTRIBUTIONS).ok_or_else(|| {
         // Triton finds its compilers through the metadata.
         incomplete(format!("there is no triton-….dist-info in {}", site_packages.display()))
     })?;
@@ -171,7 +182,7 @@ pub(super) fn install(
     if !ptxas.is_file() {
         return Err(incomplete(format!("there is no {}", ptxas.display())));
     }
-    let python = if is_script(python) { answer.executable.clone() } else { python.to_owned() };
+    let python = answer.interpreter(python);
     Ok(TritonInstall {
         roots: roots(&python, answer),
         python,
@@ -185,11 +196,11 @@ pub(super) fn install(
     })
 }
 
-/// Version that the metadata beside the package have in their name.
-fn distribution(site_packages: &Path) -> Option<String> {
+/// Version that the metadata beside a package have in their name, which begins with one of these.
+pub(in super::super) fn distribution(site_packages: &Path, names: &[&str]) -> Option<String> {
     fs::read_dir(site_packages).ok()?.flatten().find_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let rest = DISTRIBUTIONS.iter().find_map(|prefix| name.strip_prefix(prefix))?;
+        let rest = names.iter().find_map(|prefix| name.strip_prefix(prefix))?;
         rest.strip_suffix(".dist-info").map(str::to_owned)
     })
 }
@@ -211,7 +222,7 @@ fn supported(python: &Path, version: &str) -> Result<(), NoTriton> {
 
 /// What the interpreter needs, as narrow as works: itself, its standard library, the shared libraries
 /// that it has loaded, and the file that makes it a virtual environment.
-fn roots(python: &Path, answer: &Answer) -> Vec<PathBuf> {
+pub(in super::super) fn roots(python: &Path, answer: &Answer) -> Vec<PathBuf> {
     let mut wanted = vec![python.canonicalize().unwrap_or_else(|_| python.to_owned())];
     wanted.extend(answer.library.iter().cloned());
     if answer.base_prefix.join("conda-meta").is_dir() {

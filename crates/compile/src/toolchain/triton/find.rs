@@ -1,4 +1,4 @@
-//! Where Triton is looked for, in order: the interpreter that was named, an environment of ours in a
+//! Where Triton, or another package, is looked for, in order: the interpreter that was named, an environment of ours in a
 //! place that was named, the active environment, our own, and last the shell's search path.
 //!
 //! Starting an interpreter takes longer than all other looking. So one that nobody named is asked only
@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::super::discover::ToolchainSearch;
 use super::super::types::Source;
-use super::types::{NoTriton, NoTritonCode, TritonInstall};
+use super::ask::Answer;
+use super::types::{NoTriton, NoTritonCode, Package, TRITON, TritonInstall};
 use super::{ask, own};
 
 /// Environment variable that names the interpreter.
@@ -20,20 +21,30 @@ pub const PYTHON_VARIABLE: &str = "WARPGAUGE_PYTHON";
 /// Oldest and newest version of Triton that is supported, major and minor.
 pub const TRITON_VERSIONS: ((u32, u32), (u32, u32)) = ((3, 4), (3, 9));
 
-/// Name of our own environment below `toolchain`.
-pub(in super::super) const OWN: &str = "triton";
-
 /// Most interpreters of the search path that are looked at.
 const MAX_ON_PATH: usize = 8;
 
 /// Most entries of one directory that are looked at.
 const MAX_ENTRIES: usize = 4096;
 
-/// Looks in all places.
+/// Makes of an interpreter's answer what was looked for.
+pub(in super::super) type Install<T> = fn(&Path, &Answer, Source) -> Result<T, NoTriton>;
+
+/// Looks for Triton in all places.
 pub(in super::super) fn find(search: &ToolchainSearch) -> Result<TritonInstall, NoTriton> {
+    find_package(search, &TRITON, ask::install)
+        .map_err(|why| why.unwrap_or_else(NoTriton::not_found))
+}
+
+/// Looks for a package in all places; the error is that of the first place that has it, or nothing.
+pub(in super::super) fn find_package<T>(
+    search: &ToolchainSearch,
+    package: &Package,
+    install: Install<T>,
+) -> Result<T, Option<NoTriton>> {
     let named = search.python.as_ref().map(|path| path.as_os_str().to_owned());
     let named = named.or_else(|| env::var_os(PYTHON_VARIABLE)).filter(|name| !name.is_empty());
-    find_among(named, search, &Surroundings::here())
+    find_among(named, search, &Surroundings::here(), package, install)
 }
 
 /// What the environment says about interpreters.
@@ -56,52 +67,57 @@ impl Surroundings {
     }
 }
 
-fn find_among(
+fn find_among<T>(
     named: Option<OsString>,
     search: &ToolchainSearch,
     around: &Surroundings,
-) -> Result<TritonInstall, NoTriton> {
+    package: &Package,
+    install: Install<T>,
+) -> Result<T, Option<NoTriton>> {
+    let found_by = |python: &Path, source| install(python, &ask::ask(python, None)?, source);
     if let Some(name) = named {
         // Whoever names one wants that one, or to hear why not.
-        return found_by(&located(&name, around)?, Source::Explicit);
+        let python = located(&name, around);
+        return python.and_then(|python| found_by(&python, Source::Explicit)).map_err(Some);
     }
-    let explicit = search.named().into_iter().filter(|place| own::is_own(place));
-    let own = search.cache_dir.join("toolchain").join(OWN);
+    let is_for = |place: &PathBuf| own::is_own(place) && place.join(package.name).is_dir();
+    let explicit = search.named().into_iter().filter(is_for);
+    let own = search.cache_dir.join("toolchain").join(package.name);
     let active = around.active.iter().map(|root| (root.join("bin/python3"), Source::Venv));
     let on_path = around.path.iter().map(|dir| dir.join("python3")).filter(|path| path.is_file());
     let on_path = on_path.take(MAX_ON_PATH).map(|python| (python, Source::Path));
     let likely = |(python, source): (PathBuf, Source)| {
-        may_have_triton(&python).then(|| found_by(&python, source))
+        may_have(&python, package).then(|| found_by(&python, source))
+    };
+    let found_in = |place: &Path, source| {
+        let (python, answer) = own::answer(place, package)?;
+        install(&python, &answer, source)
     };
     let attempts = explicit
         .map(|place| found_in(&place, Source::Explicit))
         .chain(active.filter_map(likely))
-        .chain(own.is_dir().then(|| find_in(&own)))
+        .chain(own.is_dir().then(|| found_in(&own, Source::Cache)))
         .chain(on_path.filter_map(likely));
     let mut first = None;
     for attempt in attempts {
         match attempt {
             Ok(found) => return Ok(found),
-            // A folder of that name that cannot be imported is nobody's Triton.
+            // A folder of that name that cannot be imported is nobody's package.
             Err(why) if why.code == NoTritonCode::NotInstalled => {}
             Err(why) => first = first.or(Some(why)),
         }
     }
-    Err(first.unwrap_or_else(NoTriton::not_found))
+    Err(first)
 }
 
-/// That of our own environment, which lies in `directory`.
-pub(in super::super) fn find_in(directory: &Path) -> Result<TritonInstall, NoTriton> {
-    found_in(directory, Source::Cache)
-}
-
-fn found_in(directory: &Path, source: Source) -> Result<TritonInstall, NoTriton> {
-    let (python, answer) = own::answer(directory)?;
-    ask::install(&python, &answer, source)
-}
-
-fn found_by(python: &Path, source: Source) -> Result<TritonInstall, NoTriton> {
-    ask::install(python, &ask::ask(python, None)?, source)
+/// A package of our own environment, which lies in `directory`.
+pub(in super::super) fn find_in<T>(
+    directory: &Path,
+    package: &Package,
+    install: Install<T>,
+) -> Result<T, NoTriton> {
+    let (python, answer) = own::answer(directory, package)?;
+    install(&python, &answer, Source::Cache)
 }
 
 /// The interpreter that a name stands for: a path, or a program of the search path.
@@ -130,7 +146,7 @@ fn located_in(name: &Path, directories: &[PathBuf]) -> Option<PathBuf> {
 }
 
 /// Whether the package lies where an interpreter looks for packages, seen from outside.
-fn may_have_triton(python: &Path) -> bool {
+fn may_have(python: &Path, package: &Package) -> bool {
     let Ok(real) = python.canonicalize() else { return false };
     let prefix = |path: &Path| path.ancestors().nth(2).map(Path::to_owned);
     if ask::is_script(&real) {
@@ -139,17 +155,20 @@ fn may_have_triton(python: &Path) -> bool {
             Some(manager) => ["versions", "installs/python"]
                 .iter()
                 .flat_map(|folder| entries(&manager.join(folder)))
-                .any(|prefix| has_package(&prefix)),
+                .any(|prefix| has_package(&prefix, package)),
             None => true,
         };
     }
     // Debian's own Python has what pip brings in /usr/local.
     let local = Some(PathBuf::from("/usr/local")).filter(|_| real.starts_with("/usr/bin"));
-    [prefix(python), prefix(&real), local].iter().flatten().any(|prefix| has_package(prefix))
+    [prefix(python), prefix(&real), local]
+        .iter()
+        .flatten()
+        .any(|prefix| has_package(prefix, package))
 }
 
-/// Whether an installation has a package that looks like Triton.
-fn has_package(prefix: &Path) -> bool {
+/// Whether an installation has a package that looks like it.
+fn has_package(prefix: &Path, package: &Package) -> bool {
     let is_python = |path: &PathBuf| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python3"))
     };
@@ -158,13 +177,13 @@ fn has_package(prefix: &Path) -> bool {
         libraries.into_iter().flatten().filter(is_python).flat_map(|python| {
             ["site-packages", "dist-packages"].map(|folder| python.join(folder))
         });
-    let is_triton = |path: &PathBuf| {
-        path.file_name().is_some_and(|name| {
-            let name = name.to_string_lossy();
-            name == "triton" || (name.contains("triton") && name.ends_with(".dist-info"))
+    let is_it = |path: &PathBuf| {
+        path.file_name().is_some_and(|file| {
+            let file = file.to_string_lossy();
+            file == package.name || (file.contains(package.name) && file.ends_with(".dist-info"))
         })
     };
-    folders.any(|folder| folder.join("triton").is_dir() || entries(&folder).iter().any(is_triton))
+    folders.any(|folder| folder.join(package.name).is_dir() || entries(&folder).iter().any(is_it))
 }
 
 fn entries(directory: &Path) -> Vec<PathBuf> {

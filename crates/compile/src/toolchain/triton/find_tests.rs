@@ -21,7 +21,9 @@ impl Places {
     }
 
     fn find(&self, named: Option<&str>) -> Result<TritonInstall, NoTriton> {
-        find_among(named.map(OsString::from), &self.search, &self.around)
+        let named = named.map(OsString::from);
+        find_among(named, &self.search, &self.around, &TRITON, ask::install)
+            .map_err(|why| why.unwrap_or_else(NoTriton::not_found))
     }
 }
 
@@ -101,16 +103,16 @@ fn interpreters_are_asked_only_where_a_package_lies_beside_them() {
     let places = Places::new();
     let python = places.at("bin/python3");
     machine_code(&python);
-    assert!(!may_have_triton(&python));
+    assert!(!may_have(&python, &TRITON));
     package(&places.at("lib/python3.12/site-packages"), "3.6.0");
-    assert!(may_have_triton(&python));
+    assert!(may_have(&python, &TRITON));
 
     let shim = script(&places.at("manager/shims/python3"), "exit 1");
-    assert!(!may_have_triton(&shim));
+    assert!(!may_have(&shim, &TRITON));
     fs::create_dir_all(
         places.at("manager/versions/3.11.7/lib/python3.11/site-packages/triton-3.6.0.dist-info"),
     )
     .unwrap();
-    assert!(may_have_triton(&shim));
-    assert!(!may_have_triton(&places.at("nothing")));
+    assert!(may_have(&shim, &TRITON));
+    assert!(!may_have(&places.at("nothing"), &TRITON));
 }

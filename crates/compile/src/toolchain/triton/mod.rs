@@ -10,8 +10,9 @@ mod own;
 pub(super) mod testing;
 mod types;
 
-pub(super) use ask::{PINNED, ask, quoted, run_blocking};
-pub(super) use find::{OWN, find, find_in, located_on_path};
+pub(super) use ask::{Answer, PINNED, ask, distribution, install, quoted, roots, run_blocking};
 pub use find::{PYTHON_VARIABLE, TRITON_VERSIONS};
+pub(super) use find::{find, find_in, find_package, located_on_path};
 pub(super) use own::remember;
 pub use types::{NoTriton, NoTritonCode, TritonInstall};
+pub(super) use types::{Package, TRITON};

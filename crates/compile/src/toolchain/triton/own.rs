@@ -11,13 +11,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::ask::{self, Answer};
-use super::types::{NoTriton, NoTritonCode};
+use super::types::{NoTriton, NoTritonCode, Package};
 
 /// File in the directory.
 const RECORD: &str = "warpgauge-python.json";
-
-/// What brings it back.
-const AGAIN: &str = "`warpgauge toolchain install --with triton` makes it anew";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
@@ -69,13 +66,15 @@ pub(super) fn is_own(directory: &Path) -> bool {
     directory.join(RECORD).is_file()
 }
 
-/// The interpreter of our environment in `directory`, and what it says now.
-pub(super) fn answer(directory: &Path) -> Result<(PathBuf, Answer), NoTriton> {
+/// The interpreter of our environment for a package in `directory`, and what it says now.
+pub(super) fn answer(directory: &Path, package: &Package) -> Result<(PathBuf, Answer), NoTriton> {
+    let Package { name, title } = package;
+    let again = format!("`warpgauge toolchain install --with {name}` makes it anew");
     let directory = &std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let path = directory.join(RECORD);
     let broken = |what: String| {
-        let reason = format!("our Triton in {} is not usable: {what}", directory.display());
-        NoTriton::new(NoTritonCode::Incomplete, reason, AGAIN)
+        let reason = format!("our {title} in {} is not usable: {what}", directory.display());
+        NoTriton::new(NoTritonCode::Incomplete, reason, &*again)
     };
     let text = fs::read_to_string(&path)
         .map_err(|error| broken(format!("cannot read {}: {error}", path.display())))?;
@@ -83,16 +82,16 @@ pub(super) fn answer(directory: &Path) -> Result<(PathBuf, Answer), NoTriton> {
         .map_err(|error| broken(format!("{} is damaged: {error}", path.display())))?;
     let changed = |what: String| {
         let reason =
-            format!("the Python {} that Triton was installed for {what}", python.display());
-        NoTriton::new(NoTritonCode::Interpreter, reason, AGAIN)
+            format!("the Python {} that {title} was installed for {what}", python.display());
+        NoTriton::new(NoTritonCode::Interpreter, reason, &*again)
     };
     let now = Identity::of(&python).map_err(|_| changed("is gone".to_owned()))?;
-    let package = directory.join("triton/__init__.py");
-    if !package.is_file() {
-        return Err(broken(format!("there is no {}", package.display())));
+    let origin = directory.join(name).join("__init__.py");
+    if !origin.is_file() {
+        return Err(broken(format!("there is no {}", origin.display())));
     }
     if now == identity {
-        return Ok((python, answer.with_package(package)));
+        return Ok((python, answer.with_package(package, origin)));
     }
     // Upgraded in place: within a minor version the package goes on working.
     let asked = ask::ask(&python, Some(directory))?;
@@ -111,6 +110,7 @@ fn minor(version: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{interpreter, package, script};
+    use super::super::types::TRITON;
     use super::*;
 
     /// An environment, and the interpreter that it was installed for.
@@ -127,7 +127,7 @@ mod tests {
         let (place, directory, python) = environment();
         let moved = place.path().join("moved");
         fs::rename(&directory, &moved).unwrap();
-        let (found, answer) = answer(&moved).unwrap();
+        let (found, answer) = answer(&moved, &TRITON).unwrap();
         assert_eq!(found, python);
         let install = ask::install(&found, &answer, crate::toolchain::Source::Cache).unwrap();
         assert_eq!((install.site_packages, install.version.as_str()), (moved, "3.6.0"));
@@ -139,13 +139,13 @@ mod tests {
         let text = fs::read_to_string(&python).unwrap().replace("#!/bin/sh", "");
         // Of the same minor version it serves, whatever it says else.
         script(&python, &text.replace("3.11.7", "3.11.12"));
-        assert_eq!(answer(&directory).unwrap().1.version, "3.11.12");
+        assert_eq!(answer(&directory, &TRITON).unwrap().1.version, "3.11.12");
         script(&python, &text.replace("3.11.7", "3.12.1"));
-        let why = answer(&directory).unwrap_err();
+        let why = answer(&directory, &TRITON).unwrap_err();
         assert!(why.reason.contains("was 3.11.7 then and is 3.12.1 now"), "{why}");
         assert!(why.remedy.contains("toolchain install --with triton"), "{why}");
         fs::remove_file(&python).unwrap();
-        let why = answer(&directory).unwrap_err();
+        let why = answer(&directory, &TRITON).unwrap_err();
         assert_eq!(why.code, NoTritonCode::Interpreter);
         assert!(why.reason.contains("is gone"), "{why}");
     }
@@ -154,11 +154,11 @@ mod tests {
     fn one_that_is_not_whole_is_said() {
         let (_place, directory, _) = environment();
         fs::remove_file(directory.join("triton/__init__.py")).unwrap();
-        assert!(answer(&directory).unwrap_err().reason.contains("__init__.py"));
+        assert!(answer(&directory, &TRITON).unwrap_err().reason.contains("__init__.py"));
         fs::write(directory.join(RECORD), "{").unwrap();
-        assert!(answer(&directory).unwrap_err().reason.contains("damaged"));
+        assert!(answer(&directory, &TRITON).unwrap_err().reason.contains("damaged"));
         fs::remove_file(directory.join(RECORD)).unwrap();
-        let why = answer(&directory).unwrap_err();
+        let why = answer(&directory, &TRITON).unwrap_err();
         assert!(why.code == NoTritonCode::Incomplete && why.reason.contains(RECORD), "{why}");
     }
 }

@@ -6,6 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use super::super::types::Source;
 
+/// A package of Python's that is looked for.
+#[derive(Debug)]
+pub(in super::super) struct Package {
+    /// As Python imports it, and as `toolchain install --with` has it; our own environment for it has
+    /// the same name.
+    pub(in super::super) name: &'static str,
+    /// As people write it.
+    pub(in super::super) title: &'static str,
+}
+
+/// Triton.
+pub(in super::super) const TRITON: Package = Package { name: "triton", title: "Triton" };
+
 /// Triton with the interpreter that imports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TritonInstall {

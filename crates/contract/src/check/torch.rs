@@ -1,0 +1,113 @@
+//! What is particular to kernels in Python that are run: they have no launch, and may say by themselves
+//! what they take.
+
+use super::{args, code, data, outputs};
+use crate::error::Mistakes;
+use crate::{EvaluateRequest, IoContract, KernelCode, KernelMetadata, KernelType, Limits};
+use warpgauge_model::FailureCode;
+
+/// Checks a torch kernel that is to be evaluated.
+pub(super) fn check(request: &EvaluateRequest, limits: &Limits, mistakes: &mut Mistakes) {
+    let kernel = &request.kernel;
+    alone(kernel, "kernel", limits, mistakes);
+    on_the_cpu(request, mistakes);
+    let none = IoContract::default();
+    let io = kernel.io.as_ref().unwrap_or(&none);
+    if io.args.is_empty() && !request.expected.is_empty() {
+        mistakes.add(
+            "expected",
+            FailureCode::MissingIo,
+            "outputs are named by the contract: give `io.args`, or compare two kernels",
+        );
+        return;
+    }
+    args::check(&io.args, kernel.kernel_type, limits, mistakes);
+    outputs::check(request, io, limits, mistakes);
+    data::check(request, limits, mistakes);
+}
+
+/// Checks what a torch kernel is wherever it stands; `path` is where.
+pub(super) fn alone(kernel: &KernelCode, path: &str, limits: &Limits, mistakes: &mut Mistakes) {
+    code::check(kernel, limits, path, mistakes);
+    if let Some(metadata) = &kernel.metadata {
+        entry(metadata, &format!("{path}.metadata"), limits, mistakes);
+    }
+    let launched = kernel.io.as_ref().is_some_and(|io| io.launch.is_some());
+    mistakes.require(!launched, format!("{path}.io.launch"), FailureCode::WrongField, || {
+        "a torch kernel is called and not launched: leave `launch` out".to_owned()
+    });
+}
+
+/// Checks what is to be called. What compilers are told means nothing here.
+fn entry(metadata: &KernelMetadata, path: &str, limits: &Limits, mistakes: &mut Mistakes) {
+    let names = [
+        ("function_name", &metadata.function_name),
+        ("entry_point", &metadata.entry_point),
+        ("class_name", &metadata.class_name),
+        ("method_name", &metadata.method_name),
+    ];
+    for (field, name) in names {
+        let Some(name) = name else { continue };
+        let fits = (1..=limits.max_name_len).contains(&name.len())
+            && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        mistakes.require(fits, format!("{path}.{field}"), FailureCode::InvalidName, || {
+            format!(
+                "must be the name of something in the source, of at most {} bytes",
+                limits.max_name_len
+            )
+        });
+    }
+    let function = metadata.function_name.is_some() || metadata.entry_point.is_some();
+    let class = metadata.class_name.is_some() || metadata.method_name.is_some();
+    mistakes.require(!(function && class), path, FailureCode::ConflictingFields, || {
+        "name a function (`function_name`) or a class and its method (`class_name`, `method_name`), \
+         not both"
+            .to_owned()
+    });
+    let theirs = [
+        ("kernel_name", metadata.kernel_name.is_some()),
+        ("compiler_options", !metadata.compiler_options.is_empty()),
+        ("backend", metadata.backend.is_some()),
+        ("name_expressions", !metadata.name_expressions.is_empty()),
+        ("configuration", metadata.configuration.is_some()),
+    ];
+    for (field, given) in theirs {
+        mistakes.require(!given, format!("{path}.{field}"), FailureCode::WrongField, || {
+            format!("a torch kernel has no `{field}`; name what to call in `function_name` or `class_name`")
+        });
+    }
+}
+
+/// Checks that nothing is required of a device: no device runs it.
+fn on_the_cpu(request: &EvaluateRequest, mistakes: &mut Mistakes) {
+    let requires = &request.requires;
+    for (field, given) in [
+        ("device", requires.device.is_some()),
+        ("architecture", requires.architecture.is_some()),
+        ("gpu_model", requires.gpu_model.is_some()),
+    ] {
+        mistakes.require(
+            !given,
+            format!("requires.{field}"),
+            FailureCode::InvalidRequirement,
+            || {
+                "torch kernels are evaluated on the CPU, and not on devices yet: leave it out"
+                    .to_owned()
+            },
+        );
+    }
+}
+
+impl KernelMetadata {
+    /// The function that a kernel in Python names, by either field.
+    pub fn python_function(&self) -> Option<&str> {
+        self.function_name.as_deref().or(self.entry_point.as_deref())
+    }
+}
+
+/// Whether kernels of these types can be compared with each other; of a type that is not served, that is
+/// told elsewhere.
+pub(crate) fn go_together(one: KernelType, other: KernelType) -> bool {
+    let served = |kind: KernelType| kind.is_device_code() || kind == KernelType::Torch;
+    !served(one) || !served(other) || one.is_device_code() == other.is_device_code()
+}

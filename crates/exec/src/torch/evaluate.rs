@@ -1,0 +1,249 @@
+//! One evaluation of a torch kernel from contract to report.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::fault::Failed;
+use super::inputs::Inputs;
+use super::judge::{Expectations, Judge, Judged, Plan};
+use super::player::{CANDIDATE, Player, REFERENCE, submission};
+use super::report::{Outcome, Setting, assembled};
+use super::runs::{Entered, with_runners};
+use super::values::Value;
+use crate::error::{ExecError, Problem, chain, internal};
+use crate::local::LocalExecutor;
+use crate::progress::ActiveOrder;
+use crate::recorded;
+use crate::run::{Purpose, ms};
+use warpgauge_contract::{EvaluateRequest, InputChoice, KernelCode, ReturnOutputs};
+use warpgauge_model::{DeviceKind, FailureCode, JobStage};
+use warpgauge_report::{EvaluateResponse, Timings};
+use warpgauge_tensor::encoding;
+use warpgauge_torch::{Fault, Session, Submission};
+
+/// Calls that are timed where nobody says how many.
+const TRIALS: u32 = 100;
+
+/// How long calls are begun for where nobody says, seconds.
+const MAX_TIME_S: f64 = 1.0;
+
+/// Idle questions whose median is what a call of nothing takes.
+const IDLE: usize = 5;
+
+/// A reference that computes outputs, and the names of those.
+pub(super) struct Oracle {
+    pub submission: Submission,
+    /// `None`: all of them.
+    pub outputs: Option<Vec<String>>,
+    /// Where it stands in the request.
+    pub path: String,
+    /// Whether the candidate's object is made with the arguments of this one's.
+    pub lends_init: bool,
+}
+
+/// What is to be judged.
+pub(super) struct Case {
+    pub submission: Submission,
+    pub oracles: Vec<Oracle>,
+    pub request: EvaluateRequest,
+    pub plan: Option<Plan>,
+    pub seed: u64,
+}
+
+impl LocalExecutor {
+    /// Takes the evaluation of a torch kernel to its report.
+    pub(in super::super) async fn evaluate_torch(
+        &self,
+        job: &ActiveOrder<'_>,
+        mut request: EvaluateRequest,
+        purpose: Purpose,
+    ) -> Result<EvaluateResponse, ExecError> {
+        let arrived = Instant::now();
+        self.check(&request)?;
+        if purpose == Purpose::Execute && request.return_outputs == ReturnOutputs::None {
+            request.return_outputs = ReturnOutputs::All;
+        }
+        job.stage(JobStage::WaitingForDevice);
+        let entered = self.enter_torch(request.timeout).await?;
+        let timings = Timings { queue: ms(arrived), ..Timings::default() };
+        let plan = (purpose != Purpose::Execute).then(|| plan_of(&request));
+        let case = Case {
+            submission: submission(&request.kernel, CANDIDATE),
+            oracles: oracles(&request),
+            plan,
+            seed: seed(),
+            request,
+        };
+        self.judge_torch(job, &entered, case, timings, arrived).await
+    }
+
+    /// Runs one case in runners of its own.
+    pub(super) async fn judge_torch(
+        &self,
+        job: &ActiveOrder<'_>,
+        entered: &Entered<'_>,
+        case: Case,
+        timings: Timings,
+        arrived: Instant,
+    ) -> Result<EvaluateResponse, ExecError> {
+        let _room = self.room.share(case.request.decoded_bytes()).await?;
+        let setting = Setting {
+            versions: entered.versions.clone(),
+            threads: entered.threads(),
+            seed: case.seed,
+            has_gpu: self.fleet.devices().iter().any(|one| one.info.kind == DeviceKind::Cuda),
+        };
+        let sessions = entered.sessions(1 + case.oracles.len()).await?;
+        job.stage(JobStage::Running);
+        let job_id = job.id().to_owned();
+        let work = move |sessions| {
+            let outcome = judged(sessions, &case)?;
+            let report = assembled(&job_id, &case.request, setting, outcome, timings);
+            report.map_err(|error| internal("encoding the outputs", &error))
+        };
+        let mut report = with_runners(sessions, work).await??;
+        report.timings.total = ms(arrived);
+        recorded::evaluation(&report);
+        Ok(report)
+    }
+}
+
+/// A seed for parameters, new for each order.
+pub(super) fn seed() -> u64 {
+    warpgauge_torch::Secret::default().bits() >> 32
+}
+
+/// How many calls are timed.
+pub(super) fn plan_of(request: &EvaluateRequest) -> Plan {
+    let max_time = request.measure.max_time;
+    let unbounded = request.num_trials.map(|_| request.timeout);
+    let seconds = max_time.or(unbounded).unwrap_or(MAX_TIME_S);
+    Plan {
+        trials: request.num_trials.unwrap_or(TRIALS),
+        max_time: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+        fresh: request.measure.inputs == InputChoice::Fresh,
+    }
+}
+
+/// Distinct references of a request, with the outputs that they define.
+fn oracles(request: &EvaluateRequest) -> Vec<Oracle> {
+    let mut found: BTreeMap<String, (&KernelCode, Vec<String>)> = BTreeMap::new();
+    for (name, expected) in &request.expected {
+        let Some(kernel) = expected.kernel.as_deref() else { continue };
+        let identity = serde_json::to_string(kernel).unwrap_or_else(|_| name.clone());
+        found.entry(identity).or_insert_with(|| (kernel, Vec::new())).1.push(name.clone());
+    }
+    let oracle = |(kernel, outputs): (&KernelCode, Vec<String>)| Oracle {
+        submission: submission(kernel, REFERENCE),
+        path: format!("expected.{}.kernel", outputs[0]),
+        outputs: Some(outputs),
+        lends_init: false,
+    };
+    found.into_values().map(oracle).collect()
+}
+
+/// Loads all sides, and judges the candidate. Blocking.
+fn judged(mut sessions: Vec<Session>, case: &Case) -> Result<Outcome, ExecError> {
+    let timeout = case.request.timeout;
+    let data = data_of(&case.request)?;
+    let mut references = Vec::new();
+    let mut init = None;
+    for (oracle, session) in case.oracles.iter().zip(sessions.split_off(1)) {
+        let loaded = Player::load(session, &oracle.submission, None, case.seed, timeout);
+        let player = loaded.map_err(|failed| reference_failed(&oracle.path, failed.1))?;
+        if oracle.lends_init {
+            init = player.loaded.init.clone().filter(|init| !init.leaves("").is_empty());
+        }
+        references.push((player, oracle.outputs.clone()));
+    }
+    let Some(mut session) = sessions.pop() else {
+        return Err(internal("judging", &std::io::Error::other("there is no runner")));
+    };
+    let idle_ms = idle(&mut session);
+    let began = Instant::now();
+    let loaded = Player::load(session, &case.submission, init.as_ref(), case.seed, timeout);
+    let load_ms = ms(began);
+    let mut player = match loaded {
+        Ok(player) => player,
+        Err(failed) => {
+            let (session, failed) = *failed;
+            let printed = session.end();
+            return Ok(Outcome::not_loaded(failed, printed, load_ms));
+        }
+    };
+    let maker = references.first_mut().map_or(&mut player, |(reference, _)| reference);
+    let inputs = match inputs_of(case, maker)? {
+        Ok(inputs) => inputs,
+        Err(failed) => {
+            if let Some(oracle) = case.oracles.first() {
+                return Err(reference_failed(&oracle.path, failed));
+            }
+            let judged = Judged { failed: Some((failed, false)), ..Judged::default() };
+            return Ok(Outcome::new(judged, player, None, load_ms, idle_ms));
+        }
+    };
+    let judge = Judge {
+        candidate: player,
+        expectations: Expectations { data, references },
+        inputs: inputs.clone(),
+        tolerance: case.request.tolerance.clone(),
+        plan: case.plan,
+        secret: warpgauge_torch::Secret::default(),
+        judged: Judged::default(),
+    };
+    let (judged, player) = judge.run();
+    let shown = judged.arguments.as_ref().map(|made| inputs.shown(Some(made)));
+    Ok(Outcome::new(judged, player, shown, load_ms, idle_ms))
+}
+
+/// Where the inputs come from: the contract, or the side that says what they are; else they are looked for.
+fn inputs_of(case: &Case, maker: &mut Player) -> Result<Result<Inputs, Failed>, ExecError> {
+    if let Some(io) = case.request.kernel.io.as_ref().filter(|io| !io.args.is_empty()) {
+        return Inputs::of_contract(io).map(Ok);
+    }
+    if maker.loaded.has_inputs {
+        return Ok(Ok(Inputs::Made));
+    }
+    let suggested = match maker.session.suggest() {
+        Ok(suggestion) => Inputs::of_suggestion(suggestion, seed()).map_err(Fault::Forged),
+        Err(fault) => Err(fault),
+    };
+    Ok(suggested.map_err(|fault| maker.failed(fault)))
+}
+
+/// Median time of a question that asks nothing, milliseconds.
+fn idle(session: &mut Session) -> Option<f64> {
+    let mut times: Vec<Duration> = (0..IDLE).filter_map(|_| session.idle().ok()).collect();
+    times.sort();
+    times.get(times.len() / 2).map(|time| time.as_secs_f64() * 1e3)
+}
+
+/// Values that the contract expects.
+fn data_of(request: &EvaluateRequest) -> Result<BTreeMap<String, Value>, ExecError> {
+    let mut values = BTreeMap::new();
+    let args = request.kernel.io.iter().flat_map(|io| &io.args);
+    for arg in args {
+        let data = request.expected.get(&arg.name).and_then(|expected| expected.data.as_ref());
+        let (Some(data), Some(spec)) = (data, &arg.tensor_spec) else { continue };
+        let bytes = encoding::decode_to_vec(data, spec.dtype, &spec.shape).map_err(|error| {
+            ExecError::Invalid(vec![Problem {
+                path: format!("expected.{}.data", arg.name),
+                code: FailureCode::InvalidData,
+                message: chain(&error),
+            }])
+        })?;
+        let value = Value::Tensor { dtype: spec.dtype, shape: spec.shape.clone(), bytes };
+        values.insert(arg.name.clone(), value);
+    }
+    Ok(values)
+}
+
+/// A reference that cannot be loaded is the contract's fault.
+pub(super) fn reference_failed(path: &str, failed: Failed) -> ExecError {
+    let traceback = failed.traceback.map(|text| format!(": {text}")).unwrap_or_default();
+    ExecError::Invalid(vec![Problem {
+        path: path.to_owned(),
+        code: failed.code.of_reference(),
+        message: format!("the reference cannot be used: {}{traceback}", failed.message),
+    }])
+}

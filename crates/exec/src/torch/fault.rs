@@ -1,0 +1,85 @@
+//! What went wrong with a submission, in the words of reports.
+
+use warpgauge_model::FailureCode;
+use warpgauge_torch::{Fault, Refusal};
+
+/// Where a submission was when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Running its module, or making its object.
+    Load,
+    /// Being asked for inputs, or called.
+    Call,
+}
+
+/// Why a submission did not get to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failed {
+    pub stage: Stage,
+    pub code: FailureCode,
+    pub message: String,
+    /// Line of the submission.
+    pub line: Option<u32>,
+    /// The submission's part of the traceback.
+    pub traceback: Option<String>,
+}
+
+/// What runners may say of themselves. Whatever else they say is the failure of a call.
+const KNOWN: [FailureCode; 9] = [
+    FailureCode::CompilationFailed,
+    FailureCode::ConstructorFailed,
+    FailureCode::InputsFailed,
+    FailureCode::CallFailed,
+    FailureCode::UnusableOutput,
+    FailureCode::OutOfMemory,
+    FailureCode::UnknownKernel,
+    FailureCode::AmbiguousKernel,
+    FailureCode::NoKernel,
+];
+
+/// Longest message and traceback of a report, bytes.
+const MOST_TEXT: usize = 16 << 10;
+
+impl Failed {
+    /// What a fault means at a stage. `timeout`: the request's, seconds.
+    pub(super) fn of(fault: Fault, stage: Stage, timeout: f64) -> Self {
+        let plain = |code, message| Self { stage, code, message, line: None, traceback: None };
+        match fault {
+            Fault::Refused(refusal) => Self::refused(refusal, stage),
+            Fault::TimedOut => plain(
+                FailureCode::Timeout,
+                format!(
+                    "it did not end within {timeout} s and was stopped; look for endless loops, or \
+                     raise `timeout` (to 600 s at most)"
+                ),
+            ),
+            Fault::Died(how) => plain(
+                FailureCode::WorkerDied,
+                format!(
+                    "its process ended ({how}), as it does where the submission ends it, accesses \
+                     memory that is not its own, or takes more than there is"
+                ),
+            ),
+            Fault::Forged(what) => plain(FailureCode::ProtocolViolated, what),
+        }
+    }
+
+    fn refused(refusal: Refusal, stage: Stage) -> Self {
+        let code = FailureCode::from(refusal.code.as_str());
+        let code = if KNOWN.contains(&code) { code } else { FailureCode::CallFailed };
+        let traceback = Some(bounded(refusal.log)).filter(|log| !log.trim().is_empty());
+        Self { stage, code, message: bounded(refusal.message), line: refusal.line, traceback }
+    }
+}
+
+/// The end of a text, which says most of a traceback.
+fn bounded(mut text: String) -> String {
+    if text.len() > MOST_TEXT {
+        let mut from = text.len() - MOST_TEXT;
+        while !text.is_char_boundary(from) {
+            from += 1;
+        }
+        text.drain(..from);
+    }
+    text
+}

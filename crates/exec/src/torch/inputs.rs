@@ -1,0 +1,363 @@
+//! What a submission is called with, and where that comes from.
+
+use std::sync::Arc;
+
+use blake3::Hash;
+
+use crate::error::{ExecError, Problem, chain};
+use warpgauge_contract::{ArgKind, ArgSpec, IoContract, Role};
+use warpgauge_model::FailureCode;
+use warpgauge_report::{TorchArgument, TorchInputSource, TorchInputs};
+use warpgauge_tensor::{Generator, InitKind, TensorInit, encoding, fill_parallel, shape};
+use warpgauge_torch::{
+    Fault, Memory, Scalar, Session, Suggested, Suggestion, TensorAt, Tree, TreeOf, What,
+};
+
+use super::MOST_BYTES;
+
+/// Most inputs that are generated, and the bytes of all of them.
+const MOST_SUGGESTED: usize = 64;
+const MOST_SUGGESTED_BYTES: u64 = 256 << 20;
+
+/// What a tensor of the contract holds.
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    /// Numbers that follow from a seed.
+    Init(TensorInit),
+    /// These.
+    Bytes(Arc<[u8]>),
+}
+
+impl Content {
+    fn is_random(&self) -> bool {
+        let random = [InitKind::Uniform, InitKind::Randn, InitKind::Randint];
+        matches!(self, Self::Init(init) if random.contains(&init.kind))
+    }
+}
+
+/// One argument.
+#[derive(Debug, Clone)]
+pub(super) enum Argument {
+    Tensor { name: String, what: What, content: Content },
+    Value { name: String, value: Scalar },
+}
+
+/// An output that the contract names.
+#[derive(Debug, Clone)]
+pub(super) struct Output {
+    pub name: String,
+    pub what: What,
+    /// The argument that it is as well, by its place, where the call changes one.
+    pub argument: Option<usize>,
+}
+
+/// What is called with what.
+#[derive(Debug, Clone)]
+pub(super) enum Inputs {
+    /// The contract, or a rule, says it.
+    Given {
+        arguments: Vec<Argument>,
+        outputs: Vec<Output>,
+        source: TorchInputSource,
+        rule: Option<String>,
+    },
+    /// `get_inputs()` of one side makes it.
+    Made,
+}
+
+impl Inputs {
+    /// What a contract says; data are unpacked. Blocking.
+    ///
+    /// # Errors
+    /// Data that are not what the contract says they are.
+    pub(super) fn of_contract(io: &IoContract) -> Result<Self, ExecError> {
+        let (mut arguments, mut outputs) = (Vec::new(), Vec::new());
+        for (index, arg) in io.args.iter().enumerate().filter(|(_, arg)| !arg.is_meta) {
+            let argument = (arg.role != Role::Output).then_some(arguments.len());
+            if let (ArgKind::Tensor, Some(spec)) = (arg.kind, &arg.tensor_spec) {
+                let what = What { dtype: spec.dtype, shape: spec.shape.clone() };
+                if arg.role != Role::Input {
+                    outputs.push(Output { name: arg.name.clone(), what, argument });
+                }
+            }
+            if arg.role != Role::Output {
+                arguments.push(argument_of(index, arg)?);
+            }
+        }
+        Ok(Self::Given { arguments, outputs, source: TorchInputSource::Contract, rule: None })
+    }
+
+    /// What was found by trying. It comes from the submission: what cannot be is refused.
+    ///
+    /// # Errors
+    /// In words.
+    pub(super) fn of_suggestion(suggestion: Suggestion, seed: u64) -> Result<Self, String> {
+        let mut arguments = Vec::new();
+        let mut left = MOST_SUGGESTED_BYTES;
+        if suggestion.arguments.len() > MOST_SUGGESTED {
+            return Err(format!("{} inputs were suggested", suggestion.arguments.len()));
+        }
+        for suggested in suggestion.arguments {
+            arguments.push(match suggested {
+                Suggested::Value { name, value } => Argument::Value { name, value },
+                Suggested::Tensor { name, dtype, shape, init } => {
+                    let bytes = shape::bytes(&shape, dtype).map_err(|error| error.to_string())?;
+                    left = left.checked_sub(bytes).ok_or("the inputs take too much memory")?;
+                    Generator::new(&init, dtype).map_err(|error| error.to_string())?;
+                    let content = Content::Init(TensorInit { seed: Some(seed), ..init });
+                    Argument::Tensor { name, what: What { dtype, shape }, content }
+                }
+            });
+        }
+        let rule = suggestion.rule.chars().take(1024).collect();
+        Ok(Self::Given {
+            arguments,
+            outputs: Vec::new(),
+            source: TorchInputSource::Generated,
+            rule: Some(rule),
+        })
+    }
+
+    /// Whether each call can be shown others.
+    pub(super) fn can_vary(&self) -> bool {
+        match self {
+            Self::Given { arguments, .. } => arguments.iter().any(|argument| {
+                matches!(argument, Argument::Tensor { content, .. } if content.is_random())
+            }),
+            Self::Made => true,
+        }
+    }
+
+    /// Outputs that have names.
+    pub(super) fn outputs(&self) -> &[Output] {
+        match self {
+            Self::Given { outputs, .. } => outputs,
+            Self::Made => &[],
+        }
+    }
+
+    /// As reports show them; `made`: what the first call got.
+    pub(super) fn shown(&self, made: Option<&Tree>) -> TorchInputs {
+        let (source, rule, arguments) = match self {
+            Self::Given { arguments, source, rule, .. } => {
+                (*source, rule.clone(), arguments.iter().map(Argument::shown).collect())
+            }
+            Self::Made => {
+                let leaves = made.map(|made| made.leaves("inputs")).unwrap_or_default();
+                let shown = leaves.into_iter().map(|(name, leaf)| shown_leaf(name, leaf));
+                (TorchInputSource::GetInputs, None, shown.collect())
+            }
+        };
+        TorchInputs { source, rule, arguments }
+    }
+}
+
+fn shown_leaf(name: String, leaf: &Tree) -> TorchArgument {
+    let tensor = match leaf {
+        TreeOf::Tensor(tensor) => Some(tensor),
+        _ => None,
+    };
+    TorchArgument {
+        name,
+        dtype: tensor.map(|tensor| tensor.dtype),
+        shape: tensor.map(|tensor| tensor.shape.clone()),
+        init: None,
+    }
+}
+
+impl Argument {
+    fn shown(&self) -> TorchArgument {
+        match self {
+            Self::Tensor { name, what, content } => TorchArgument {
+                name: name.clone(),
+                dtype: Some(what.dtype),
+                shape: Some(what.shape.clone()),
+                init: match content {
+                    Content::Init(init) => Some(init.clone()),
+                    Content::Bytes(_) => None,
+                },
+            },
+            Self::Value { name, .. } => {
+                TorchArgument { name: name.clone(), dtype: None, shape: None, init: None }
+            }
+        }
+    }
+
+    fn tree(&self) -> TreeOf<What> {
+        match self {
+            Self::Tensor { what, .. } => TreeOf::Tensor(what.clone()),
+            Self::Value { value, .. } => TreeOf::Value(value.clone()),
+        }
+    }
+}
+
+fn argument_of(index: usize, arg: &ArgSpec) -> Result<Argument, ExecError> {
+    let name = arg.name.clone();
+    let invalid = |field: &str, code, message: String| {
+        let path = format!("kernel.io.args[{index}]{field}");
+        ExecError::Invalid(vec![Problem { path, code, message }])
+    };
+    let Some(spec) = arg.tensor_spec.as_ref().filter(|_| arg.kind == ArgKind::Tensor) else {
+        let value = scalar_of(arg).map_err(|why| invalid(".value", FailureCode::WrongType, why))?;
+        return Ok(Argument::Value { name, value });
+    };
+    let what = What { dtype: spec.dtype, shape: spec.shape.clone() };
+    let content = match (&spec.init, &spec.data) {
+        (Some(init), _) => Content::Init(init.clone()),
+        (None, Some(data)) => {
+            let decoded = encoding::decode_to_vec(data, spec.dtype, &spec.shape);
+            let bytes = decoded.map_err(|error| {
+                invalid(".tensor_spec.data", FailureCode::InvalidData, chain(&error))
+            })?;
+            Content::Bytes(bytes.into())
+        }
+        (None, None) => {
+            let why = "the kernel reads this tensor: give its content as `init` or `data`";
+            return Err(invalid(".tensor_spec", FailureCode::MissingContent, why.to_owned()));
+        }
+    };
+    Ok(Argument::Tensor { name, what, content })
+}
+
+fn scalar_of(arg: &ArgSpec) -> Result<Scalar, String> {
+    if arg.kind == ArgKind::Str {
+        let text = arg.value.as_ref().and_then(|value| value.as_str());
+        return text.map(|text| Scalar::Text(text.to_owned())).ok_or("must be a string".to_owned());
+    }
+    use warpgauge_contract::ScalarValue;
+    Ok(match arg.scalar_value()? {
+        ScalarValue::Int(value) => match (i64::try_from(value), u64::try_from(value)) {
+            (Ok(value), _) => Scalar::Int(value),
+            (_, Ok(value)) => Scalar::Large(value),
+            _ => return Err("must be a whole number of 64 bits".to_owned()),
+        },
+        ScalarValue::Float(value) => Scalar::Float { float: format!("{value:?}").to_lowercase() },
+        ScalarValue::Bool(value) => Scalar::Bool(value),
+    })
+}
+
+/// What a call will find, and how to see whether it left it alone.
+pub(super) struct Presented {
+    pub arguments: Tree,
+    /// Of each tensor among the arguments, in order.
+    digests: Vec<Hash>,
+}
+
+impl Presented {
+    /// The first argument that is not what it was, by its place; those in `changing` may change.
+    pub(super) fn changed(
+        &self,
+        session: &Session,
+        changing: &[usize],
+    ) -> Result<Option<String>, Fault> {
+        let mut digests = self.digests.iter();
+        for (place, leaf) in self.arguments.leaves("") {
+            let TreeOf::Tensor(tensor) = leaf else { continue };
+            let Some(before) = digests.next() else { continue };
+            let may_change = changing.iter().any(|index| place == format!("[{index}]"));
+            if !may_change && digest(session, tensor)? != *before {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Allocates what is given in a runner and writes it there; `seed`: in place of the contract's.
+///
+/// # Errors
+/// The runner does not let us.
+pub(super) fn present(
+    session: &mut Session,
+    arguments: &[Argument],
+    seed: Option<u64>,
+) -> Result<Presented, Fault> {
+    let wanted = TreeOf::List(arguments.iter().map(Argument::tree).collect());
+    let made = session.allocate(&wanted)?;
+    let mut digests = Vec::new();
+    let leaves = made.leaves("");
+    for (argument, (_, leaf)) in arguments.iter().zip(leaves) {
+        if let (Argument::Tensor { name, content, .. }, TreeOf::Tensor(tensor)) = (argument, leaf) {
+            digests.push(write(session, tensor, name, content, seed)?);
+        }
+    }
+    Ok(Presented { arguments: made, digests })
+}
+
+/// Copies what one runner has into another, which gets memory for it.
+///
+/// # Errors
+/// One of the runners does not let us.
+pub(super) fn copy(from: &Session, made: &Tree, to: &mut Session) -> Result<Presented, Fault> {
+    let wanted = made.map(&mut |tensor| What { dtype: tensor.dtype, shape: tensor.shape.clone() });
+    let arguments = to.allocate(&wanted)?;
+    let mut digests = Vec::new();
+    for ((_, source), (_, target)) in made.leaves("").iter().zip(arguments.leaves("")) {
+        let (TreeOf::Tensor(source), TreeOf::Tensor(target)) = (source, target) else { continue };
+        let memory: &dyn Memory = from.memory();
+        let bytes = source.read(memory, MOST_BYTES).map_err(|e| from.fault_of(&e))?;
+        overwrite(to, target, &bytes)?;
+        digests.push(blake3::hash(&bytes));
+    }
+    Ok(Presented { arguments, digests })
+}
+
+/// What a runner made for itself.
+///
+/// # Errors
+/// What it told of is not there.
+pub(super) fn as_made(session: &Session, arguments: Tree) -> Result<Presented, Fault> {
+    let mut digests = Vec::new();
+    for (_, leaf) in arguments.leaves("") {
+        if let TreeOf::Tensor(tensor) = leaf {
+            digests.push(digest(session, tensor)?);
+        }
+    }
+    Ok(Presented { arguments, digests })
+}
+
+/// Writes bytes into a tensor that lies side by side.
+pub(super) fn overwrite(session: &Session, tensor: &TensorAt, bytes: &[u8]) -> Result<(), Fault> {
+    let write = tensor.write(session.memory(), |start, part| {
+        part.copy_from_slice(&bytes[start as usize..][..part.len()]);
+    });
+    write.map_err(|error| session.fault_of(&error))
+}
+
+fn write(
+    session: &Session,
+    tensor: &TensorAt,
+    name: &str,
+    content: &Content,
+    seed: Option<u64>,
+) -> Result<Hash, Fault> {
+    let mut hasher = blake3::Hasher::new();
+    let size = tensor.dtype.size() as u64;
+    let init = match content {
+        Content::Init(init) => {
+            TensorInit { seed: seed.filter(|_| content.is_random()).or(init.seed), ..init.clone() }
+        }
+        Content::Bytes(bytes) => {
+            overwrite(session, tensor, bytes)?;
+            return Ok(blake3::hash(bytes));
+        }
+    };
+    let mut refused = None;
+    let written = tensor.write(session.memory(), |start, part| {
+        refused = fill_parallel(&init, tensor.dtype, name, start / size, part).err();
+        hasher.update(part);
+    });
+    written.map_err(|error| session.fault_of(&error))?;
+    match refused {
+        // The contract was checked before.
+        Some(error) => Err(Fault::Forged(error.to_string())),
+        None => Ok(hasher.finalize()),
+    }
+}
+
+/// What a tensor holds now.
+pub(super) fn digest(session: &Session, tensor: &TensorAt) -> Result<Hash, Fault> {
+    let memory: &dyn Memory = session.memory();
+    let bytes = tensor.read(memory, MOST_BYTES).map_err(|error| session.fault_of(&error))?;
+    Ok(blake3::hash(&bytes))
+}

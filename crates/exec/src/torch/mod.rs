@@ -1,0 +1,25 @@
+//! Kernels in Python: run in a process that holds nothing but them, and judged from here.
+//!
+//! The judge owns seeds, inputs, expected values and the clock. It writes the inputs of a call into the
+//! memory of the runner once the call before has ended, reads what came of it from there while the runner
+//! is stopped, and compares its own copy. References run in processes of their own.
+//!
+//! [`judge`] has the order of the calls, `player` one submission in its runner, `inputs` what it gets,
+//! `values` what it gives, `report` the answer; `expected` computes what kernels for devices are expected
+//! to leave.
+
+mod compare;
+mod evaluate;
+mod expected;
+mod fault;
+mod inputs;
+mod judge;
+mod player;
+mod report;
+mod runs;
+mod values;
+
+pub(super) use expected::is_torch;
+
+/// Most bytes of one tensor, and of all that one call returns.
+const MOST_BYTES: u64 = 1 << 30;

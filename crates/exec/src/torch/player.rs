@@ -1,0 +1,191 @@
+//! One submission in its runner: loaded, shown inputs, called, and what it returned by name.
+
+use std::time::Duration;
+
+use warpgauge_contract::{KernelCode, KernelMetadata};
+use warpgauge_torch::{Entry, Fault, Loaded, Session, Submission, TreeOf};
+use warpgauge_validate::{Reason, ReasonCode};
+
+use super::MOST_BYTES;
+use super::fault::{Failed, Stage};
+use super::inputs::{self, Inputs, Output, Presented};
+use super::values::{Named, Value, copied};
+
+/// Classes that a reference is looked for under, as KernelBench names them.
+pub(super) const REFERENCE: &[&str] = &["Model", "ModelNew"];
+
+/// Classes that a candidate is looked for under.
+pub(super) const CANDIDATE: &[&str] = &["ModelNew", "Model"];
+
+/// What of a kernel's code goes to its runner.
+pub(super) fn submission(kernel: &KernelCode, preferred: &'static [&'static str]) -> Submission {
+    let none = KernelMetadata::default();
+    let metadata = kernel.metadata.as_ref().unwrap_or(&none);
+    Submission {
+        source: kernel.source_code.clone().unwrap_or_default(),
+        entry: Entry {
+            function: metadata.python_function().map(str::to_owned),
+            class: metadata.class_name.clone(),
+            method: metadata.method_name.clone(),
+        },
+        preferred,
+    }
+}
+
+/// A submission that was loaded.
+pub(super) struct Player {
+    pub session: Session,
+    pub loaded: Loaded,
+    timeout: f64,
+}
+
+/// What one call came to.
+pub(super) struct Played {
+    pub values: Named,
+    pub took: Duration,
+}
+
+impl Player {
+    /// Loads a submission; `init`: what its constructor gets. `timeout` is the request's, for messages.
+    pub(super) fn load(
+        mut session: Session,
+        submission: &Submission,
+        init: Option<&TreeOf<()>>,
+        seed: u64,
+        timeout: f64,
+    ) -> Result<Self, Box<(Session, Failed)>> {
+        match session.load(submission, init, seed) {
+            Ok(loaded) => Ok(Self { session, loaded, timeout }),
+            Err(fault) => Err(Box::new((session, Failed::of(fault, Stage::Load, timeout)))),
+        }
+    }
+
+    /// Makes a fault one of a call.
+    pub(super) fn failed(&self, fault: Fault) -> Failed {
+        Failed::of(fault, Stage::Call, self.timeout)
+    }
+
+    /// Shows it its inputs: those that are given, or else those that it makes.
+    pub(super) fn show(&mut self, inputs: &Inputs, seed: Option<u64>) -> Result<Presented, Failed> {
+        let session = &mut self.session;
+        let shown = match inputs {
+            Inputs::Given { arguments, .. } => inputs::present(session, arguments, seed),
+            Inputs::Made => {
+                let made = session.make_inputs(seed.unwrap_or_default());
+                made.and_then(|made| inputs::as_made(session, made))
+            }
+        };
+        shown.map_err(|fault| self.failed(fault))
+    }
+
+    /// Shows it what another one was shown.
+    pub(super) fn show_as(&mut self, other: &Self, shown: &Presented) -> Result<Presented, Failed> {
+        let copied = inputs::copy(&other.session, &shown.arguments, &mut self.session);
+        copied.map_err(|fault| self.failed(fault))
+    }
+
+    /// Calls it, and copies what it returned before it can go on. `only`: the outputs that count, which
+    /// may be all that it returns.
+    pub(super) fn play(
+        &mut self,
+        inputs: &Inputs,
+        shown: &Presented,
+        seed: u64,
+        only: Option<&[String]>,
+    ) -> Result<Result<Played, Reason>, Failed> {
+        let called = self.session.call(seed).map_err(|fault| self.failed(fault))?;
+        let root = if inputs.outputs().is_empty() { "output" } else { "returned" };
+        let values = copied(&self.session, &called.returned, root);
+        let values = values.map_err(|fault| self.failed(fault))?;
+        let all: Vec<&Output> = inputs.outputs().iter().collect();
+        let mut named = self.named(&all, shown, &values)?;
+        if let (Err(_), Some(names)) = (&named, only) {
+            let few: Vec<_> = all.into_iter().filter(|one| names.contains(&one.name)).collect();
+            named = self.named(&few, shown, &values)?;
+        }
+        Ok(named.map(|values| Played { values, took: called.took }))
+    }
+
+    /// What was returned, by the names of the contract's outputs if it has any: in their order, and those
+    /// that the call changes in place from where they are, unless all are returned.
+    fn named(
+        &self,
+        outputs: &[&Output],
+        shown: &Presented,
+        returned: &Named,
+    ) -> Result<Result<Named, Reason>, Failed> {
+        if outputs.is_empty() {
+            return Ok(Ok(returned.clone()));
+        }
+        let by_key = |name: &str| {
+            let place = format!("returned.{name}");
+            returned.iter().find(|(found, _)| *found == place).map(|(_, value)| value.clone())
+        };
+        let fresh = outputs.iter().filter(|output| output.argument.is_none()).count();
+        let nothing = returned.iter().all(|(_, value)| *value == Value::Nothing);
+        let mut in_order = returned.iter().map(|(_, value)| value.clone());
+        let mut named = Named::new();
+        let all = returned.len() == outputs.len() && !nothing;
+        for output in outputs {
+            let value = match (by_key(&output.name), output.argument) {
+                (Some(value), _) => Some(value),
+                (None, Some(argument)) if !all => Some(self.argument(shown, argument)?),
+                _ => in_order.next(),
+            };
+            let Some(value) = value.filter(|_| all || nothing || returned.len() == fresh) else {
+                let message = format!(
+                    "it returned {} values, and the contract has {} outputs: {}",
+                    returned.len(),
+                    outputs.len(),
+                    outputs.iter().map(|output| &*output.name).collect::<Vec<_>>().join(", ")
+                );
+                return Ok(Err(Reason::new(ReasonCode::OutputMismatch, message)));
+            };
+            named.push((output.name.clone(), value));
+        }
+        Ok(Ok(named))
+    }
+
+    /// An argument as the call left it.
+    fn argument(&self, shown: &Presented, index: usize) -> Result<Value, Failed> {
+        let TreeOf::List(arguments) = &shown.arguments else { return Ok(Value::Nothing) };
+        let Some(TreeOf::Tensor(tensor)) = arguments.get(index) else { return Ok(Value::Nothing) };
+        let bytes = tensor.read(self.session.memory(), MOST_BYTES);
+        let bytes = bytes.map_err(|error| self.failed(self.session.fault_of(&error)))?;
+        Ok(Value::Tensor { dtype: tensor.dtype, shape: tensor.shape.clone(), bytes })
+    }
+
+    /// Gives its parameters and buffers the values of another one's, where name, type and shape agree:
+    /// how many, and the names of those that have no counterpart here.
+    pub(super) fn take_parameters(&mut self, of: &Self) -> Result<(u32, Vec<String>), Failed> {
+        let mut carried = 0;
+        let mut without = Vec::new();
+        for theirs in &of.loaded.parameters {
+            let own = self.loaded.parameters.iter().find(|own| {
+                (&own.name, own.tensor.dtype, &own.tensor.shape)
+                    == (&theirs.name, theirs.tensor.dtype, &theirs.tensor.shape)
+            });
+            let Some(own) = own else {
+                without.push(theirs.name.clone());
+                continue;
+            };
+            let bytes = theirs.tensor.read(of.session.memory(), MOST_BYTES);
+            let bytes = bytes.map_err(|error| of.failed(of.session.fault_of(&error)))?;
+            let written = inputs::overwrite(&self.session, &own.tensor, &bytes);
+            written.map_err(|fault| self.failed(fault))?;
+            carried += 1;
+        }
+        Ok((carried, without))
+    }
+
+    /// What its parameters hold, by name; buffers may change in a call, and do not count.
+    pub(super) fn parameters(&mut self) -> Result<Vec<(String, blake3::Hash)>, Failed> {
+        let now = self.session.parameters().map_err(|fault| self.failed(fault))?;
+        let trained = now.iter().filter(|parameter| parameter.trained);
+        let digests = trained.map(|parameter| {
+            let digest = inputs::digest(&self.session, &parameter.tensor);
+            Ok((parameter.name.clone(), digest.map_err(|fault| self.failed(fault))?))
+        });
+        digests.collect()
+    }
+}

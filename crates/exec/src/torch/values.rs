@@ -1,0 +1,167 @@
+//! What a call returned, as the judge has it: its own copy.
+
+use warpgauge_contract::Tolerance;
+use warpgauge_report::OutputReport;
+use warpgauge_tensor::{Dtype, OutputEncoding, encoding, shape};
+use warpgauge_torch::{Fault, Memory, Scalar, Session, Tree, TreeOf};
+use warpgauge_validate::{Comparison, Reason, ReasonCode};
+
+use super::MOST_BYTES;
+
+/// One value of a result.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    /// A tensor or a number, as elements in C order.
+    Tensor { dtype: Dtype, shape: Vec<u64>, bytes: Vec<u8> },
+    /// A text.
+    Text(String),
+    /// `None`.
+    Nothing,
+}
+
+/// Values by name, in their order.
+pub(super) type Named = Vec<(String, Value)>;
+
+/// Copies what a call returned out of the runner's memory, each value named by its place.
+///
+/// # Errors
+/// It told of memory that is not there, or of more than is judged.
+pub(super) fn copied(session: &Session, returned: &Tree, root: &str) -> Result<Named, Fault> {
+    let mut left = MOST_BYTES;
+    let leaves = returned.leaves(root);
+    let copies = leaves.into_iter().map(|(place, leaf)| {
+        let value = match leaf {
+            TreeOf::Tensor(tensor) => {
+                let memory: &dyn Memory = session.memory();
+                let bytes = tensor.read(memory, left).map_err(|e| session.fault_of(&e))?;
+                left -= bytes.len() as u64;
+                Value::Tensor { dtype: tensor.dtype, shape: tensor.shape.clone(), bytes }
+            }
+            TreeOf::Value(scalar) => of_scalar(scalar)?,
+            // Only tensors and values are leaves.
+            TreeOf::List(_) | TreeOf::Dict(_) => Value::Nothing,
+        };
+        Ok((place, value))
+    });
+    copies.collect()
+}
+
+fn of_scalar(scalar: &Scalar) -> Result<Value, Fault> {
+    let number = |dtype, bytes: Vec<u8>| Value::Tensor { dtype, shape: Vec::new(), bytes };
+    Ok(match scalar {
+        Scalar::Bool(value) => number(Dtype::Bool, vec![u8::from(*value)]),
+        Scalar::Int(value) => number(Dtype::Int64, value.to_le_bytes().to_vec()),
+        Scalar::Large(value) => number(Dtype::Uint64, value.to_le_bytes().to_vec()),
+        Scalar::Float { float } => {
+            let value: f64 = float
+                .parse()
+                .map_err(|_| Fault::Forged("it returned a number that is none".to_owned()))?;
+            number(Dtype::Float64, value.to_le_bytes().to_vec())
+        }
+        Scalar::Text(text) => Value::Text(text.clone()),
+        Scalar::None => Value::Nothing,
+    })
+}
+
+impl Value {
+    /// What it is, in words.
+    pub(super) fn what(&self) -> String {
+        match self {
+            Self::Tensor { dtype, shape, .. } => format!("{dtype} {}", shape::shown(shape)),
+            Self::Text(_) => "a text".to_owned(),
+            Self::Nothing => "None".to_owned(),
+        }
+    }
+
+    /// Compares it with what is expected. A difference in kind, type or shape is a reason against it and
+    /// no comparison.
+    pub(super) fn against(
+        &self,
+        expected: &Value,
+        name: &str,
+        tolerance: Option<&Tolerance>,
+    ) -> Result<Comparison, Reason> {
+        let differs = || {
+            let (came, wanted) = (self.what(), expected.what());
+            let message = if came == wanted {
+                format!("output `{name}` is another text than expected")
+            } else {
+                format!("output `{name}` is {came}, expected {wanted}")
+            };
+            Reason::new(ReasonCode::OutputMismatch, message)
+        };
+        match (self, expected) {
+            (
+                Self::Tensor { dtype, shape, bytes },
+                Self::Tensor { dtype: other, shape: extents, bytes: wanted },
+            ) if (dtype, shape) == (other, extents) => {
+                let tolerance = warpgauge_validate::resolve(tolerance, *dtype);
+                Ok(warpgauge_validate::compare(*dtype, shape, bytes, wanted, None, &tolerance))
+            }
+            (one, other) if one == other => {
+                let tolerance = warpgauge_validate::resolve(tolerance, Dtype::Bool);
+                Ok(warpgauge_validate::compare(Dtype::Bool, &[], &[1], &[1], None, &tolerance))
+            }
+            _ => Err(differs()),
+        }
+    }
+
+    /// As reports show it; `encoding`: with its content.
+    pub(super) fn shown(
+        &self,
+        encoding: Option<OutputEncoding>,
+    ) -> std::io::Result<Option<OutputReport>> {
+        let Self::Tensor { dtype, shape, bytes } = self else { return Ok(None) };
+        let encoded = match encoding {
+            Some(how) => Some(encoding::encode(&bytes[..], *dtype, shape, how)?),
+            None => None,
+        };
+        Ok(Some(OutputReport {
+            dtype: *dtype,
+            shape: shape.clone(),
+            blake3: blake3::hash(bytes).to_hex().to_string(),
+            data_b64: encoded.as_ref().map(|encoded| encoded.data_b64.clone()),
+            compress: encoded.as_ref().map(|encoded| encoded.compress),
+            format: encoded.as_ref().map(|encoded| encoded.format),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(dtype: Dtype, shape: &[u64], bytes: &[u8]) -> Value {
+        Value::Tensor { dtype, shape: shape.to_vec(), bytes: bytes.to_vec() }
+    }
+
+    #[test]
+    fn kinds_types_and_shapes_must_agree() {
+        let three = tensor(Dtype::Int8, &[3], &[1, 2, 3]);
+        assert!(three.against(&three, "y", None).unwrap().passed);
+        let other = tensor(Dtype::Int8, &[3], &[1, 2, 4]);
+        assert!(!three.against(&other, "y", None).unwrap().passed);
+        for expected in [
+            tensor(Dtype::Uint8, &[3], &[1, 2, 3]),
+            tensor(Dtype::Int8, &[3, 1], &[1, 2, 3]),
+            Value::Text("a".to_owned()),
+            Value::Nothing,
+        ] {
+            let reason = three.against(&expected, "y", None).unwrap_err();
+            assert!(reason.message.starts_with("output `y` is int8 [3], expected"), "{reason:?}");
+        }
+        let text = |text: &str| Value::Text(text.to_owned());
+        assert!(text("a").against(&text("a"), "y", None).unwrap().passed);
+        let reason = text("a").against(&text("b"), "y", None).unwrap_err();
+        assert!(reason.message.contains("another text"), "{reason:?}");
+    }
+
+    #[test]
+    fn numbers_are_tensors_without_dimensions() {
+        let float = Scalar::Float { float: "-inf".to_owned() };
+        let expected = tensor(Dtype::Float64, &[], &f64::NEG_INFINITY.to_le_bytes());
+        assert_eq!(of_scalar(&float).unwrap(), expected);
+        assert_eq!(of_scalar(&Scalar::Bool(true)).unwrap(), tensor(Dtype::Bool, &[], &[1]));
+        assert!(of_scalar(&Scalar::Float { float: "0x1".to_owned() }).is_err());
+    }
+}

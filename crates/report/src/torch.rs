@@ -1,0 +1,99 @@
+//! Wire types of what there is to say about a kernel in Python beside its verdict.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use warpgauge_tensor::{Dtype, TensorInit};
+
+/// How a torch kernel was run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TorchReport {
+    /// Version of PyTorch.
+    pub torch: String,
+    /// Version of Python.
+    pub python: String,
+    /// Where it computed, and by which clock it was timed. Times of different clocks are never compared,
+    /// and times of the CPU rank nothing.
+    pub clock: TorchClock,
+    /// Why not on a GPU, if the machine has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_on_gpu: Option<String>,
+    /// Threads that it computed with.
+    pub threads: u32,
+    /// What was called, e.g. `Model.forward`. Absent where nothing was found to call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+    /// Seed of PyTorch's generator when the object was made, on both sides of a comparison.
+    pub seed: u64,
+    /// Where its arguments came from. Absent where it got none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<TorchInputs>,
+    /// Parameters and buffers of its module, if it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<TorchParameters>,
+    /// The submission's part of the traceback, where it raised an exception.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceback: Option<String>,
+}
+
+/// The clock of a torch kernel's times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TorchClock {
+    /// It computed on the CPU. The clock is that of the process that judges it, round each call.
+    Cpu,
+}
+
+/// The arguments of a torch kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TorchInputs {
+    /// Who says what they are.
+    pub source: TorchInputSource,
+    /// The rule by which they were generated, where nobody says what they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Each of them, as in the first call.
+    pub arguments: Vec<TorchArgument>,
+}
+
+/// Who says what the arguments of a torch kernel are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TorchInputSource {
+    /// The contract.
+    Contract,
+    /// `get_inputs()` of the kernel, or of the reference that it is compared with.
+    GetInputs,
+    /// Nobody: they were generated.
+    Generated,
+}
+
+/// One argument.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TorchArgument {
+    /// Its name in the contract or in the signature, or its place.
+    pub name: String,
+    /// Element type of a tensor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dtype: Option<Dtype>,
+    /// Shape of a tensor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Vec<u64>>,
+    /// What a generated tensor was filled with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init: Option<TensorInit>,
+}
+
+/// Parameters and buffers of a module.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TorchParameters {
+    /// How many there are.
+    pub count: u32,
+    /// Of those, how many hold the reference's values, since name, type and shape agree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried_over: Option<u32>,
+    /// Names of the reference's that have no counterpart, the first of them: they have values by the same
+    /// seed, if they are made in the same order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_counterpart: Vec<String>,
+}

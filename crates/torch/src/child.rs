@@ -1,0 +1,146 @@
+//! The zygote's beginning: a process of ours that closes the file system after itself and becomes a
+//! Python interpreter.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use warpgauge_process::interpreter::filters;
+use warpgauge_process::program::{Environment, Program};
+use warpgauge_process::sandbox::{self, FileAccess, Limits};
+
+/// First argument of the program: this child is wanted.
+pub const COMMAND: &str = "__torch";
+
+/// What the interpreter runs.
+pub(crate) const SOURCE: &str = concat!(
+    include_str!("python/zygote.py"),
+    include_str!("python/confine.py"),
+    include_str!("python/session.py"),
+    include_str!("python/values.py"),
+    include_str!("python/module.py"),
+    include_str!("python/suggest.py"),
+    "\nmain()\n"
+);
+
+/// Address space of a runner: 8 GiB for what a submission makes, and what PyTorch with CUDA's libraries
+/// maps before it.
+const ADDRESS_SPACE: u64 = 12 << 30;
+
+/// Processor time of a runner and of the zygote, seconds: beyond the longest deadline on many cores.
+const CPU_SECONDS: u64 = 24 * 3600;
+
+/// Open files of the zygote: a few for each of its forks.
+const OPEN_FILES: u64 = 512;
+
+/// What an interpreter reads and executes of the system.
+const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"];
+
+/// What PyTorch and its libraries look at to choose code for the processor.
+const READ: [&str; 6] = [
+    "/dev/urandom",
+    "/dev/null",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/sys/devices/system/cpu",
+    "/sys/devices/system/node",
+];
+
+/// How likely it is that the kernel ends a runner, rather than another process, where memory runs out.
+const OOM_SCORE: &str = "800";
+
+/// What the child is told on its command line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    pub python: PathBuf,
+    pub site_packages: PathBuf,
+    /// What the interpreter itself needs.
+    pub roots: Vec<PathBuf>,
+    /// Threads that PyTorch computes with.
+    pub threads: usize,
+}
+
+/// What the interpreter is told on its command line.
+#[derive(Serialize)]
+struct Settings<'a> {
+    site_packages: &'a Path,
+    threads: usize,
+    address_space: u64,
+    /// Programs for seccomp, in base64.
+    filters: Vec<String>,
+}
+
+/// Runs the child; the program calls this for its hidden subcommand. Comes back only if it fails.
+pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let error = match arguments.next().and_then(|setup| setup.into_string().ok()) {
+        Some(setup) => become_interpreter(&setup),
+        None => Err(io::Error::other("it was told nothing")),
+    };
+    eprintln!("torch child: {}", error.map_or_else(|e| e.to_string(), |()| String::new()));
+    ExitCode::FAILURE
+}
+
+fn become_interpreter(setup: &str) -> io::Result<()> {
+    let setup: Setup = serde_json::from_str(setup)?;
+    let program = program(&setup)?;
+    // Where the system does not let us say it, it chooses by itself.
+    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+    let limits = Limits {
+        address_space: u64::MAX,
+        cpu_seconds: CPU_SECONDS,
+        file_size: 0,
+        open_files: OPEN_FILES,
+    };
+    sandbox::limit_resources(&limits).map_err(io::Error::other)?;
+    let there = |paths: &[&str]| {
+        paths.iter().map(PathBuf::from).filter(|path| path.exists()).collect::<Vec<_>>()
+    };
+    let mut execute = there(&SYSTEM);
+    execute.extend(setup.roots.iter().cloned().chain([setup.site_packages.clone()]));
+    let access = FileAccess { read: there(&READ), execute, ..FileAccess::default() };
+    sandbox::close_file_system(&access).map_err(io::Error::other)?;
+    let control = Stdio::from(io::stdin().as_fd().try_clone_to_owned()?);
+    Err(program.to_blocking().stdin(control).exec())
+}
+
+fn program(setup: &Setup) -> io::Result<Program> {
+    use base64::Engine as _;
+    let filters = filters().map_err(io::Error::other)?;
+    let encode = |filter: &Vec<u8>| base64::engine::general_purpose::STANDARD.encode(filter);
+    let settings = Settings {
+        site_packages: &setup.site_packages,
+        threads: setup.threads,
+        address_space: ADDRESS_SPACE,
+        filters: filters.iter().map(encode).collect(),
+    };
+    let mut program = Program::new(&setup.python, Environment::Empty)
+        // Nobody's site-packages but the one that is named, nothing of the environment.
+        .args(["-S", "-s", "-c", SOURCE])
+        .arg(serde_json::to_string(&settings)?)
+        .variable("PATH", "/usr/bin:/bin")
+        .variable("PYTHONHASHSEED", "0")
+        .variable("PYTHONDONTWRITEBYTECODE", "1")
+        .variable("PYTHONUTF8", "1")
+        .variable("PYTHONSAFEPATH", "1")
+        .variable("HOME", "/")
+        // What PyTorch's compiler asks for when it is imported: a user's name, which it does not find in
+        // a file, and a directory, which it would make.
+        .variable("USER", "nobody")
+        .variable("TORCHINDUCTOR_CACHE_DIR", "/")
+        .variable("OMP_NUM_THREADS", setup.threads.to_string())
+        // A thread that waits for others by turning round and round takes their time where cores are
+        // shared: a call of 10 µs was seen to take 8 ms.
+        .variable("OMP_WAIT_POLICY", "PASSIVE")
+        // A process that forks has one thread: numpy's library would start others when it is loaded.
+        .variable("OPENBLAS_NUM_THREADS", "1")
+        // No device is looked for, nor its driver opened.
+        .variable("CUDA_VISIBLE_DEVICES", "");
+    // It writes nothing, and where our files are is nobody's business.
+    program.directory = Some("/".into());
+    Ok(program)
+}

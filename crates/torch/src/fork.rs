@@ -1,0 +1,125 @@
+//! A fork of the zygote, from outside: stopping, continuing and ending it, its memory, and how it ended.
+
+use std::fs::File;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::memory::ProcessMemory;
+use super::printed::Printed;
+
+/// Ends a fork: it has no processes but itself, and its threads end with it.
+#[derive(Debug, Clone)]
+pub struct Killer(Arc<OwnedFd>);
+
+impl Killer {
+    /// Ends it; one that has ended is left alone.
+    pub fn kill(&self) {
+        self.send(Signal::KILL);
+    }
+
+    fn send(&self, signal: Signal) {
+        // Whoever has ended takes no signals, and nobody else can have its handle.
+        let _ = pidfd_send_signal(&self.0, signal);
+    }
+}
+
+/// A running fork. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Fork {
+    pub(crate) session: UnixStream,
+    pub(crate) memory: ProcessMemory,
+    killer: Killer,
+    printed: Printed,
+    /// Where the zygote tells its end.
+    told: PipeReader,
+}
+
+/// What a fork gets, and what stays here.
+pub(crate) struct Ends {
+    session: UnixStream,
+    printed: Printed,
+    told: PipeReader,
+}
+
+impl Ends {
+    /// Makes both; the fork's are its session, its output and where its end is told.
+    pub(crate) fn pair() -> io::Result<(Self, [OwnedFd; 3])> {
+        let (session, theirs) = UnixStream::pair()?;
+        let (printed, output) = Printed::pipe()?;
+        let (told, tell) = io::pipe()?;
+        Ok((Self { session, printed, told }, [theirs.into(), output.into(), tell.into()]))
+    }
+
+    /// The fork that got the other ends, by its number and its handle.
+    pub(crate) fn joined(self, number: i32, handle: OwnedFd) -> io::Result<Fork> {
+        let killer = Killer(Arc::new(handle));
+        let memory = ProcessMemory::of(number);
+        // As long as the handle's process is there, the number is its own.
+        let there = pidfd_send_signal(&killer.0, Signal::CONT);
+        let memory = memory.and_then(|memory| there.map(|()| memory).map_err(io::Error::from));
+        let memory = memory.inspect_err(|_| killer.kill())?;
+        Ok(Fork { session: self.session, memory, killer, printed: self.printed, told: self.told })
+    }
+}
+
+impl Fork {
+    pub(crate) fn killer(&self) -> Killer {
+        self.killer.clone()
+    }
+
+    /// Stops all of its threads.
+    pub(crate) fn stop(&self) {
+        self.killer.send(Signal::STOP);
+    }
+
+    /// Has them go on.
+    pub(crate) fn go_on(&self) {
+        self.killer.send(Signal::CONT);
+    }
+
+    /// The beginning of what it printed, once, of a fork that has ended.
+    pub(crate) fn printed(&self) -> String {
+        self.printed.whole()
+    }
+
+    /// Ends it, if it has not ended, and waits until it has; `None`: nobody can tell how it ended.
+    pub(crate) fn end(&self) -> Option<Ended> {
+        self.killer.kill();
+        let mut told = File::from(self.told.as_fd().try_clone_to_owned().ok()?);
+        let mut status = [0; 4];
+        told.read_exact(&mut status).ok()?;
+        Some(Ended(i32::from_le_bytes(status)))
+    }
+}
+
+impl Drop for Fork {
+    fn drop(&mut self) {
+        self.killer.kill();
+    }
+}
+
+/// How a process ended, as `wait(2)` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended(i32);
+
+impl Ended {
+    /// The signal that ended it.
+    pub(crate) fn signal(self) -> Option<i32> {
+        Some(self.0 & 0x7f).filter(|signal| *signal != 0)
+    }
+
+    /// In words.
+    pub(crate) fn text(self) -> String {
+        match self.signal() {
+            Some(11) => "a segmentation fault (signal 11)".to_owned(),
+            Some(6) => "an abort (signal 6)".to_owned(),
+            Some(9) => "signal 9, as it is sent where memory runs out".to_owned(),
+            Some(signal) => format!("signal {signal}"),
+            None => format!("exit code {}", (self.0 >> 8) & 0xff),
+        }
+    }
+}

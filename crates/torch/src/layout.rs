@@ -1,0 +1,222 @@
+//! A tensor in somebody else's memory: how its elements lie there, and copying them in C order.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::memory::Memory;
+use warpgauge_tensor::{Dtype, shape};
+
+/// Most dimensions: PyTorch itself takes 64.
+const MAX_RANK: usize = 64;
+
+/// Bytes that are read or written at once.
+const CHUNK: usize = 4 << 20;
+
+/// A tensor as a runner describes it. Nothing of it is believed: see [`TensorAt::read`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TensorAt {
+    /// Of the first element.
+    pub address: u64,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Extents.
+    pub shape: Vec<u64>,
+    /// Elements from one index to the next, by dimension.
+    pub strides: Vec<u64>,
+}
+
+/// Why a tensor cannot be read or written.
+#[derive(Debug, Error)]
+pub enum LayoutError {
+    /// Its description does not describe a tensor.
+    #[error("it is described as no tensor can be: {0}")]
+    Invalid(String),
+    /// It is larger than what is looked at.
+    #[error("it takes {bytes} bytes of memory; at most {most} are judged")]
+    TooLarge {
+        /// Bytes from its first element to its last.
+        bytes: u64,
+        /// The bound.
+        most: u64,
+    },
+    /// Its memory is not there.
+    #[error("its memory cannot be reached: {0}")]
+    Memory(#[from] io::Error),
+}
+
+impl TensorAt {
+    /// Bytes of its elements, side by side.
+    ///
+    /// # Errors
+    /// The shape is none.
+    pub fn bytes(&self) -> Result<u64, LayoutError> {
+        if self.shape.len() > MAX_RANK || self.shape.len() != self.strides.len() {
+            let what = format!("{} extents, {} strides", self.shape.len(), self.strides.len());
+            return Err(LayoutError::Invalid(what));
+        }
+        if self.shape.contains(&0) {
+            return Ok(0);
+        }
+        let bytes = shape::bytes(&self.shape, self.dtype);
+        bytes.map_err(|error| LayoutError::Invalid(error.to_string()))
+    }
+
+    /// Bytes from its first element to the end of its last; of those many not more than `most`, nor of
+    /// its elements.
+    fn span(&self, most: u64) -> Result<u64, LayoutError> {
+        let bytes = self.bytes()?;
+        if bytes == 0 {
+            return Ok(0);
+        }
+        let steps = self.shape.iter().zip(&self.strides);
+        let last = steps.map(|(extent, stride)| (extent - 1).checked_mul(*stride));
+        let last = last.into_iter().try_fold(0u64, |sum, part| sum.checked_add(part?));
+        let span = last
+            .and_then(|last| last.checked_add(1)?.checked_mul(self.dtype.size() as u64))
+            .ok_or_else(|| LayoutError::Invalid("its strides overflow".to_owned()))?;
+        let bytes = span.max(bytes);
+        if bytes > most {
+            return Err(LayoutError::TooLarge { bytes, most });
+        }
+        Ok(span)
+    }
+
+    fn is_contiguous(&self) -> bool {
+        let mut step = 1;
+        self.shape.iter().zip(&self.strides).rev().all(|(&extent, &stride)| {
+            let fits = extent == 1 || stride == step;
+            step *= extent;
+            fits
+        })
+    }
+
+    /// Its elements in C order, if they lie within `most` bytes.
+    ///
+    /// # Errors
+    /// As [`LayoutError`] says.
+    pub fn read(&self, memory: &dyn Memory, most: u64) -> Result<Vec<u8>, LayoutError> {
+        let span = self.span(most)?;
+        // Fits: `most` is a size of memory, and so is what it bounds.
+        let mut held = Vec::new();
+        for start in (0..span as usize).step_by(CHUNK) {
+            let length = CHUNK.min(span as usize - start);
+            // Grows with what is there, not with what is said to be.
+            held.resize(start + length, 0);
+            memory.read(self.address.wrapping_add(start as u64), &mut held[start..])?;
+        }
+        Ok(if self.is_contiguous() { held } else { self.gathered(&held)? })
+    }
+
+    fn gathered(&self, held: &[u8]) -> Result<Vec<u8>, LayoutError> {
+        let size = self.dtype.size();
+        let mut out = Vec::with_capacity(self.bytes()? as usize);
+        let mut index = vec![0u64; self.shape.len()];
+        let mut at = 0u64;
+        while out.len() < out.capacity() {
+            let from = at as usize * size;
+            out.extend_from_slice(&held[from..from + size]);
+            for axis in (0..index.len()).rev() {
+                index[axis] += 1;
+                at += self.strides[axis];
+                if index[axis] < self.shape[axis] {
+                    break;
+                }
+                at -= index[axis] * self.strides[axis];
+                index[axis] = 0;
+            }
+        }
+        Ok(out)
+    }
+
+    /// Writes its elements, a part at a time: `fill` gets the place of the first of a part, in bytes.
+    ///
+    /// # Errors
+    /// As [`LayoutError`] says; it must lie side by side, as what was allocated for this does.
+    pub fn write(
+        &self,
+        memory: &dyn Memory,
+        mut fill: impl FnMut(u64, &mut [u8]),
+    ) -> Result<(), LayoutError> {
+        if !self.is_contiguous() {
+            return Err(LayoutError::Invalid("what was allocated is in pieces".to_owned()));
+        }
+        let bytes = self.bytes()?;
+        let mut part = vec![0; CHUNK.min(bytes as usize)];
+        for start in (0..bytes).step_by(CHUNK) {
+            let length = (CHUNK as u64).min(bytes - start) as usize;
+            fill(start, &mut part[..length]);
+            memory.write(self.address.wrapping_add(start), &part[..length])?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Memory from address 100 on.
+    struct Held(std::cell::RefCell<Vec<u8>>);
+
+    impl Memory for Held {
+        fn read(&self, address: u64, out: &mut [u8]) -> io::Result<()> {
+            let held = self.0.borrow();
+            let from = address.checked_sub(100).ok_or(io::ErrorKind::InvalidInput)? as usize;
+            let part = held.get(from..from + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+            out.copy_from_slice(part);
+            Ok(())
+        }
+
+        fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()> {
+            let from = (address - 100) as usize;
+            self.0.borrow_mut()[from..from + bytes.len()].copy_from_slice(bytes);
+            Ok(())
+        }
+    }
+
+    fn held() -> Held {
+        Held(std::cell::RefCell::new((0..24).collect()))
+    }
+
+    fn tensor(shape: &[u64], strides: &[u64]) -> TensorAt {
+        let (shape, strides) = (shape.to_vec(), strides.to_vec());
+        TensorAt { address: 100, dtype: Dtype::Int8, shape, strides }
+    }
+
+    #[test]
+    fn elements_are_read_in_c_order_however_they_lie() {
+        let read =
+            |shape: &[u64], strides: &[u64]| tensor(shape, strides).read(&held(), 1024).unwrap();
+        assert_eq!(read(&[2, 3], &[3, 1]), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(read(&[3, 2], &[1, 3]), [0, 3, 1, 4, 2, 5], "transposed");
+        assert_eq!(read(&[2, 2], &[0, 1]), [0, 1, 0, 1], "expanded");
+        assert_eq!(read(&[2, 2], &[12, 6]), [0, 6, 12, 18], "sliced");
+        assert_eq!(read(&[], &[]), [0], "a scalar");
+        assert_eq!(read(&[4, 0], &[1, 1]), [0u8; 0]);
+    }
+
+    #[test]
+    fn what_is_no_tensor_or_not_there_is_an_error() {
+        let refused = |tensor: TensorAt, most| tensor.read(&held(), most).unwrap_err().to_string();
+        assert!(refused(tensor(&[2], &[1, 1]), 64).contains("1 extents, 2 strides"));
+        assert!(refused(tensor(&[2, 2], &[1 << 40, 1]), 64).contains("at most 64"));
+        assert!(refused(tensor(&[3, 2], &[u64::MAX, 1]), 64).contains("overflow"));
+        assert!(refused(tensor(&[1 << 40, 1 << 40], &[1, 1]), 64).contains("as no tensor can be"));
+        // Many elements in one place are as many where they are compared.
+        assert!(refused(tensor(&[1 << 20], &[0]), 64).contains("1048576 bytes"));
+        assert!(refused(tensor(&[25], &[1]), 64).contains("cannot be reached"));
+        let elsewhere = TensorAt { address: 7, ..tensor(&[1], &[1]) };
+        assert!(refused(elsewhere, 64).contains("cannot be reached"));
+    }
+
+    #[test]
+    fn what_is_written_is_there() {
+        let memory = held();
+        tensor(&[2, 2], &[2, 1]).write(&memory, |at, part| part.fill(9 + at as u8)).unwrap();
+        assert_eq!(memory.0.borrow()[..5], [9, 9, 9, 9, 4]);
+        assert!(tensor(&[2, 2], &[1, 2]).write(&memory, |_, _| ()).is_err());
+    }
+}

@@ -1,0 +1,51 @@
+//! Runners of PyTorch code: processes that have a submission and nothing of the judge's.
+//!
+//! A [`Runners`] keeps one interpreter that has imported PyTorch, the zygote, which runs no stranger's
+//! code. For each evaluation it forks; the fork gives up files, network, processes and system calls
+//! ([`child`] and `python/confine.py`), and takes one submission. Whoever judges holds a [`Session`]: it
+//! says what is to be done next, and how long it took by a clock of this process. Between two calls the
+//! fork is stopped, with all of its threads.
+//!
+//! What a fork says is bounded and checked, and believed in nothing: the bytes of its tensors are read
+//! from its memory, and inputs are written there, through [`Memory`]. Results need no copy that the
+//! submission would make while the clock runs, and none can be changed after it said that it is done.
+//! Buffers on a GPU will be another `Memory`.
+
+#![forbid(unsafe_code)]
+
+pub mod child;
+mod fork;
+mod layout;
+mod memory;
+mod printed;
+mod runners;
+mod session;
+mod wire;
+mod zygote;
+
+pub use fork::Killer;
+pub use layout::{LayoutError, TensorAt};
+pub use memory::{Memory, ProcessMemory};
+pub use runners::{Place, Runners, RunnersConfig, Unusable};
+pub use session::{Called, Session, Submission, What};
+pub use wire::{
+    Entry, Fault, Loaded, MAX_FRAME_BYTES, Parameter, Refusal, Scalar, Suggested, Suggestion, Tree,
+    TreeOf, Versions,
+};
+
+/// A stream of numbers that a submission cannot foresee.
+#[derive(Default)]
+pub struct Secret {
+    state: std::hash::RandomState,
+    next: u64,
+}
+
+impl Secret {
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        use std::hash::BuildHasher;
+        self.next += 1;
+        // SipHash of a counter under a key that the operating system chose.
+        self.state.hash_one(self.next)
+    }
+}

@@ -1,0 +1,154 @@
+# A submission's source: running it, finding what is to be called, and telling what is wrong with it.
+
+import inspect
+import linecache
+import traceback
+import types
+
+# What the submission's file is called in tracebacks.
+FILE = "kernel.py"
+
+
+def run_source(source, given):
+    """Runs a module's body, and gives what it defines."""
+    lines = source.splitlines(keepends=True)
+    linecache.cache[FILE] = (len(source), None, lines, FILE)
+    module = types.ModuleType("kernel")
+    module.__file__ = FILE
+    module.__dict__.update(given)
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(source, FILE, "exec"), module.__dict__)
+    except BaseException as error:
+        raise explained(error, "compilation_failed") from None
+    return module.__dict__
+
+
+def init_inputs(names):
+    """What the submission says its constructor takes."""
+    make = names.get("get_init_inputs")
+    if not callable(make):
+        return []
+    try:
+        return make()
+    except BaseException as error:
+        raise explained(error, "inputs_failed") from None
+
+
+class Target:
+    """What is called: a function, or the method of an object that is made once."""
+
+    def __init__(self, name, function=None, cls=None, method=None):
+        self.name, self.function, self.cls, self.method = name, function, cls, method
+        self.model = None
+
+    def construct(self, init):
+        if self.cls is None:
+            return
+        try:
+            positional, named = arguments_of(init)
+            self.model = self.cls(*positional, **named)
+        except BaseException as error:
+            raise explained(error, "constructor_failed") from None
+        if self.method == "forward" and callable(self.model):
+            # As PyTorch has it: hooks are part of the call.
+            self.function = self.model
+        else:
+            self.function = getattr(self.model, self.method)
+
+    def call(self, *arguments):
+        return self.function(*arguments)
+
+    def signature(self):
+        function = getattr(self.model, self.method) if self.cls is not None else self.function
+        return inspect.signature(function)
+
+
+def arguments_of(init):
+    """KernelBench's forms: a list of arguments, names with values, or a list and names."""
+    if isinstance(init, dict):
+        return [], init
+    positional = list(init)
+    if len(positional) == 2 and isinstance(positional[0], list) and isinstance(positional[1], dict):
+        return positional
+    return positional, {}
+
+
+def target_of(names, entry, preferred):
+    """What the contract names; else the first of the preferred classes; else the only one there is."""
+    if entry["function"] is not None:
+        function = named(names, entry["function"], "function")
+        if inspect.isclass(function):
+            raise Refused("unknown_kernel", f"`{entry['function']}` is a class: give class_name")
+        return Target(entry["function"], function=function)
+    method = entry["method"] or "forward"
+    if entry["class"] is not None:
+        return of_class(entry["class"], named(names, entry["class"], "class"), method)
+    for name in preferred:
+        if inspect.isclass(names.get(name)):
+            return of_class(name, names[name], method)
+    own = {n: v for n, v in names.items() if getattr(v, "__module__", None) == "kernel"}
+    module = names["torch"].nn.Module
+    classes = [n for n, v in own.items() if inspect.isclass(v) and issubclass(v, module)]
+    if len(classes) == 1:
+        return of_class(classes[0], own[classes[0]], method)
+    functions = [n for n, v in own.items() if inspect.isfunction(v) and is_public(n)]
+    if not classes and len(functions) == 1:
+        return Target(functions[0], function=own[functions[0]])
+    several = ", ".join((classes + functions)[:50])
+    if several:
+        raise Refused(
+            "ambiguous_kernel",
+            "the source has no class `Model`, and more than one thing to call; name one in "
+            f"metadata.class_name or metadata.function_name: {several}",
+        )
+    raise Refused(
+        "no_kernel",
+        "the source defines nothing to call: define a class `Model` (a torch.nn.Module) or a function",
+    )
+
+
+def is_public(name):
+    return not name.startswith("_") and name not in ("get_inputs", "get_init_inputs")
+
+
+def named(names, name, what):
+    if name not in names or not callable(names[name]):
+        found = [n for n, v in names.items() if getattr(v, "__module__", None) == "kernel"]
+        found = ", ".join(found[:50]) or "nothing"
+        raise Refused(
+            "unknown_kernel", f"the source has no {what} `{name}`; it defines: {found}"
+        )
+    return names[name]
+
+
+def of_class(name, cls, method):
+    if not inspect.isclass(cls):
+        raise Refused("unknown_kernel", f"`{name}` is no class: give metadata.function_name")
+    if not callable(getattr(cls, method, None)):
+        raise Refused("unknown_kernel", f"class `{name}` has no method `{method}`")
+    return Target(f"{name}.{method}", cls=cls, method=method)
+
+
+# What PyTorch says where it gets no memory.
+NO_MEMORY = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
+
+
+def explained(error, code):
+    """What the submission's own part of a traceback says."""
+    if isinstance(error, Refused):
+        return error
+    message = f"{type(error).__name__}: {error}"
+    own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == FILE]
+    line = own[-1].lineno if own else None
+    if isinstance(error, SyntaxError) and error.filename == FILE:
+        line, message = error.lineno, f"SyntaxError: {error.msg}"
+    elif isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY):
+        code = "out_of_memory"
+    elif isinstance(error, ModuleNotFoundError):
+        message = f"the source imports {error.name}, which is not installed beside PyTorch"
+    elif isinstance(error, SystemExit):
+        message = "the submission ends the process (sys.exit)"
+    place = f" (line {line})" if line is not None else ""
+    log = "".join(traceback.format_list(own)) + f"{type(error).__name__}: {error}"
+    return Refused(code, message[: MOST_TEXT - 64] + place, line=line, log=log)

@@ -1,0 +1,151 @@
+# The session of a fork: what the judge asks of a submission, one thing after the other.
+#
+# The judge does not believe what is said here: a submission may change all of it. What it checks is in
+# memory, which it reads itself. This is the way for submissions that want to be evaluated.
+
+
+class Refused(Exception):
+    """It cannot be done, with a code that programs compare. `log` has the submission's traceback."""
+
+    def __init__(self, code, message, line=None, log=""):
+        super().__init__(message)
+        self.code, self.message, self.line, self.log = code, message, line, log
+
+    def as_answer(self):
+        return {
+            "refused": {
+                "code": self.code,
+                "message": self.message[:MOST_TEXT],
+                "line": self.line,
+                "log": self.log[-MOST_TEXT:],
+            }
+        }
+
+
+# Longest message and traceback that are passed on, characters.
+MOST_TEXT = 16 << 10
+
+
+def read_exactly(count):
+    parts = []
+    while count:
+        part = os.read(SESSION, min(count, 1 << 20))
+        if not part:
+            # The judge is gone, or has seen enough.
+            os._exit(0)
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def read_frame():
+    (length,) = struct.unpack("<I", read_exactly(4))
+    return json.loads(read_exactly(length))
+
+
+def write_frame(message):
+    data = memoryview(frame(message))
+    while data:
+        data = data[os.write(SESSION, data) :]
+
+
+class Runner:
+    """Serves one submission."""
+
+    def __init__(self, given):
+        self.given = given
+        self.torch = given["torch"]
+        self.values = Values(self.torch)
+        self.module = self.target = None
+        # Arguments of the next call, and what the last one gave: the judge reads both where they are.
+        self.arguments = []
+        self.returned = None
+
+    def serve(self):
+        write_frame({"confined": True})
+        # Freed where memory runs out, so that there is some to say so.
+        reserve = bytearray(16 << 20)
+        while True:
+            asked = read_frame()
+            try:
+                answer = getattr(self, "do_" + asked["do"])(asked)
+            except Refused as refused:
+                answer = refused.as_answer()
+            except MemoryError as error:
+                reserve = None
+                answer = explained(error, "call_failed").as_answer()
+            except BaseException as error:  # A stranger's code may raise anything, and exit.
+                answer = explained(error, "call_failed").as_answer()
+            answer["turn"] = asked["turn"]
+            sys.stdout.flush()
+            sys.stderr.flush()
+            write_frame(answer)
+
+    def do_nothing(self, asked):
+        """For the judge to see what asking takes."""
+        return {"done": None}
+
+    def do_load(self, asked):
+        self.seed(asked["seed"])
+        self.module = run_source(asked["source"], self.given)
+        self.target = target_of(self.module, asked["entry"], asked["preferred"])
+        init = asked["init"]
+        init = self.values.made(init) if init is not None else init_inputs(self.module)
+        self.seed(asked["seed"])
+        self.target.construct(init)
+        return {
+            "loaded": {
+                "entry": self.target.name,
+                "init": self.values.plain(init),
+                "has_inputs": callable(self.module.get("get_inputs")),
+                "parameters": self.parameters(),
+            }
+        }
+
+    def do_parameters(self, asked):
+        return {"parameters": self.parameters()}
+
+    def parameters(self):
+        model = self.target.model
+        if not isinstance(model, self.torch.nn.Module):
+            return []
+        found = [(True, n, p) for n, p in model.named_parameters()]
+        found += [(False, n, b) for n, b in model.named_buffers()]
+        return [
+            {"name": name, "trained": trained, "tensor": self.values.described(value)}
+            for trained, name, value in found[:MOST_TENSORS]
+        ]
+
+    def do_allocate(self, asked):
+        """Makes arguments, whose content the judge writes."""
+        self.arguments = self.values.made(asked["arguments"])
+        return {"made": self.values.told(self.arguments)}
+
+    def do_make_inputs(self, asked):
+        """Has the submission make its arguments."""
+        self.seed(asked["seed"])
+        try:
+            made = self.module["get_inputs"]()
+        except BaseException as error:
+            raise explained(error, "inputs_failed") from None
+        self.arguments = list(made) if isinstance(made, (list, tuple)) else [made]
+        return {"made": self.values.told(self.arguments)}
+
+    def do_suggest(self, asked):
+        """Looks for inputs where nobody says what they are."""
+        return {"suggested": suggestion_for(self.torch, self.target)}
+
+    def do_call(self, asked):
+        self.seed(asked["seed"])
+        self.returned = None
+        with self.torch.no_grad():
+            self.returned = self.target.call(*self.arguments)
+        return {"done": self.values.told(self.returned)}
+
+    def seed(self, seed):
+        self.torch.manual_seed(seed)
+        random = sys.modules.get("random")
+        if random is not None:
+            random.seed(seed)
+        if "np" in self.given:
+            self.given["np"].random.seed(seed & 0xFFFFFFFF)

@@ -1,0 +1,165 @@
+# Inputs for a submission that does not say what it takes: shapes that its layers' attributes ask for, or
+# else those of a ladder, tried on tensors without memory until one is taken. docs/torch.md has the rules.
+
+import copy
+import itertools
+
+# Most combinations that are tried, on tensors without memory and then on real ones.
+MOST_TRIES = 96
+
+# Shapes that are tried where no layer says more, in this order.
+LADDER = ((256, 256), (8, 32, 256), (8, 16, 32, 32), (8, 3, 64, 64), (65536,), (4, 4, 16, 16, 16))
+
+# Whole numbers below this go with any of the shapes.
+INDEX_BOUND = 256
+
+# Layers whose input is said by an attribute: class names, the attribute, and the shapes around it, in
+# which -1 stands for the attribute.
+LAYERS = (
+    ("Linear Bilinear LazyLinear", "in_features", ((64, -1), (8, 32, -1))),
+    ("MultiheadAttention", "embed_dim", ((32, 8, -1), (32, -1))),
+    ("RNN LSTM GRU", "input_size", ((32, 8, -1),)),
+    ("RNNCell LSTMCell GRUCell", "input_size", ((64, -1),)),
+    ("Conv1d ConvTranspose1d", "in_channels", ((8, -1, 256),)),
+    ("Conv2d ConvTranspose2d", "in_channels", ((8, -1, 32, 32), (2, -1, 224, 224))),
+    ("Conv3d ConvTranspose3d", "in_channels", ((2, -1, 16, 16, 16),)),
+    ("BatchNorm1d InstanceNorm1d", "num_features", ((64, -1), (8, -1, 256))),
+    ("BatchNorm2d InstanceNorm2d", "num_features", ((8, -1, 32, 32),)),
+    ("BatchNorm3d InstanceNorm3d", "num_features", ((2, -1, 16, 16, 16),)),
+    ("GroupNorm", "num_channels", ((8, -1, 32, 32), (8, -1, 256))),
+)
+
+
+class Candidate:
+    """A tensor that may be taken, and why it was thought of."""
+
+    def __init__(self, shape, why, bound=None):
+        self.shape, self.why, self.bound = tuple(shape), why, bound
+
+    def made(self, torch, device):
+        if self.bound is not None:
+            if device == "meta":
+                return torch.empty(self.shape, dtype=torch.int64, device="meta")
+            return torch.randint(0, self.bound, self.shape, device=device)
+        return torch.randn(self.shape, device=device)
+
+    def told(self, name):
+        init = {"kind": "randn"}
+        if self.bound is not None:
+            init = {"kind": "randint", "low": 0, "high": self.bound}
+        dtype = "float32" if self.bound is None else "int64"
+        return {"name": name, "dtype": dtype, "shape": list(self.shape), "init": init}
+
+
+def of_layer(name, layer):
+    """Inputs that one layer asks for."""
+    kind = type(layer).__name__
+    why = f"the layer `{name}` ({kind})"
+    if kind in ("Embedding", "EmbeddingBag"):
+        return [Candidate((8, 32), why, layer.num_embeddings)]
+    if kind in ("LayerNorm", "RMSNorm"):
+        return [Candidate((8, 32, *layer.normalized_shape), why)]
+    for kinds, attribute, shapes in LAYERS:
+        if kind in kinds.split():
+            size = getattr(layer, attribute)
+            found = [tuple(size if extent == -1 else extent for extent in s) for s in shapes]
+            if getattr(layer, "batch_first", False) and len(found[0]) == 3:
+                found[0] = (found[0][1], found[0][0], found[0][2])
+            return [Candidate(shape, why) for shape in found]
+    return []
+
+
+def candidates_for(torch, target):
+    found = []
+    if isinstance(target.model, torch.nn.Module):
+        # Layers come in the order in which they were made, which is mostly that of their use.
+        for name, layer in itertools.islice(target.model.named_modules(), 256):
+            found += of_layer(name, layer)
+    why = "the ladder of shapes"
+    found = found[:12] + [Candidate(shape, why) for shape in LADDER]
+    return found + [Candidate((8, 32), why, INDEX_BOUND)]
+
+
+# Values of parameters that are no tensors, by their annotation.
+NUMBERS = {int: 2, float: 0.5, bool: True, "int": 2, "float": 0.5, "bool": True}
+
+
+def parameters_of(target):
+    """Names of the parameters that must be given, with the values of those that are numbers."""
+    wanted = []
+    for parameter in target.signature().parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        if parameter.default is not parameter.empty:
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            raise no_suggestion(f"`{parameter.name}` is given by name only")
+        if parameter.annotation in NUMBERS:
+            wanted.append((parameter.name, NUMBERS[parameter.annotation]))
+        else:
+            wanted.append((parameter.name, None))
+    return wanted
+
+
+def no_suggestion(why):
+    return Refused(
+        "inputs_failed",
+        f"nobody says what `forward` or the function takes, and nothing that was tried fits: {why}. "
+        "Define `get_inputs()`, or give `io.args`",
+    )
+
+
+def assignments(candidates, count):
+    """The same candidate for all, and then mixtures of the first ones."""
+    for candidate in candidates:
+        yield [candidate] * count
+    if 1 < count <= 4:
+        yield from map(list, itertools.product(candidates[:8], repeat=count))
+
+
+def suggestion_for(torch, target):
+    """The first inputs that are taken."""
+    try:
+        wanted = parameters_of(target)
+    except (TypeError, ValueError):
+        raise no_suggestion("its signature cannot be read") from None
+    tensors = [name for name, value in wanted if value is None]
+    candidates = candidates_for(torch, target)
+    last = None
+    for device, how in (("meta", "tensors without memory, then on real ones"), ("cpu", "real ones")):
+        tries = itertools.islice(assignments(candidates, len(tensors)), MOST_TRIES)
+        for chosen in tries:
+            try:
+                takes(torch, target, wanted, chosen, device)
+                # Without memory some operations do not look at types, and none at values.
+                takes(torch, target, wanted, chosen, "cpu")
+            except Exception as error:
+                last = error
+                continue
+            return told(wanted, chosen, how)
+    raise no_suggestion(f"{type(last).__name__}: {str(last)[:500]}" if last else "nothing was tried")
+
+
+def takes(torch, target, wanted, chosen, device):
+    """Calls a copy of the submission; raises what it raises."""
+    made = (candidate.made(torch, device) for candidate in chosen)
+    arguments = [next(made) if value is None else value for _, value in wanted]
+    # A copy: layers that keep statistics would keep those of what was tried.
+    model = copy.deepcopy(target.model)
+    if device == "meta" and isinstance(model, torch.nn.Module):
+        model = model.to("meta")
+    function = target.function if target.cls is None else getattr(model, target.method)
+    with torch.no_grad(), torch.device(device):
+        function(*arguments)
+
+
+def told(wanted, chosen, how):
+    tensors = iter(chosen)
+    arguments = []
+    for name, value in wanted:
+        if value is None:
+            arguments.append(next(tensors).told(name))
+        else:
+            arguments.append({"name": name, "value": value})
+    reasons = list(dict.fromkeys(candidate.why for candidate in chosen)) or ["no tensor is wanted"]
+    return {"arguments": arguments, "rule": f"{' and '.join(reasons)}, tried on {how}"}

@@ -1,0 +1,128 @@
+# Arguments and results as the judge is told them: where tensors lie, and numbers and texts themselves.
+
+# Most tensors, and numbers, of one value.
+MOST_TENSORS = 1024
+
+# How deep a value may nest.
+DEEPEST = 16
+
+# Longest text that is a value.
+LONGEST_TEXT = 4096
+
+
+class Values:
+    """Names each value by what was there before a submission could change anything."""
+
+    def __init__(self, torch):
+        self.torch = torch
+        # By the names of contracts.
+        self.dtypes = {name: getattr(torch, name) for name in DTYPES if hasattr(torch, name)}
+        self.dtypes["float8_e4m3"] = torch.float8_e4m3fn
+        self.names = {dtype: name for name, dtype in self.dtypes.items()}
+        self.as_subclass = torch.Tensor.as_subclass
+        self.plain_types = (torch.Tensor, torch.nn.Parameter)
+        self.without_overrides = torch._C.DisableTorchFunctionSubclass
+
+    def told(self, value):
+        self.left = MOST_TENSORS
+        # Tensors that were made to be read.
+        self.kept = []
+        return self.tree(value, 0)
+
+    def tree(self, value, depth):
+        self.left -= 1
+        if self.left < 0:
+            raise Refused("unusable_output", f"more than {MOST_TENSORS} values")
+        if depth > DEEPEST:
+            raise Refused("unusable_output", f"values nest deeper than {DEEPEST}")
+        if isinstance(value, self.torch.Tensor):
+            return {"tensor": self.described(value)}
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return {"value": self.scalar(value)}
+        if isinstance(value, (list, tuple)):
+            return {"list": [self.tree(item, depth + 1) for item in value]}
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            return {"dict": [[key, self.tree(item, depth + 1)] for key, item in value.items()]}
+        raise Refused(
+            "unusable_output",
+            f"a value of type {type(value).__name__} cannot be judged: only tensors, numbers, texts, "
+            "and lists, tuples and dictionaries of these can",
+        )
+
+    def scalar(self, value):
+        if isinstance(value, bool) or value is None:
+            return value
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            raise Refused("unusable_output", "a whole number of more than 64 bits cannot be judged")
+        if isinstance(value, str) and len(value) > LONGEST_TEXT:
+            raise Refused("unusable_output", f"a text of more than {LONGEST_TEXT} characters")
+        if isinstance(value, float) and not math.isfinite(value):
+            return {"float": str(value)}
+        if isinstance(value, float):
+            # A number without a point is a whole one where it is read.
+            return {"float": repr(value)}
+        return value
+
+    def described(self, tensor):
+        """Where a tensor's elements are. One that has no memory of its own is told apart."""
+        torch = self.torch
+        if type(tensor) not in self.plain_types:
+            with self.without_overrides():
+                tensor = self.as_subclass(tensor, torch.Tensor)
+        if tensor.layout != torch.strided or tensor.is_quantized:
+            raise Refused(
+                "unusable_output",
+                f"a tensor of layout {tensor.layout} cannot be judged: return a dense one",
+            )
+        if tensor.device.type != "cpu":
+            raise Refused(
+                "unusable_output",
+                f"a tensor on {tensor.device} cannot be judged: torch kernels run on the CPU here",
+            )
+        if tensor.dtype not in self.names:
+            raise Refused("unusable_output", f"{tensor.dtype} is no element type that is judged")
+        if tensor.is_neg() or tensor.is_conj():
+            tensor = tensor.resolve_neg().resolve_conj()
+            self.kept.append(tensor)
+        address = tensor.data_ptr()
+        if address == 0 and tensor.numel() > 0:
+            raise Refused("unusable_output", "a tensor without memory of its own cannot be judged")
+        return {
+            "address": address,
+            "dtype": self.names[tensor.dtype],
+            "shape": list(tensor.shape),
+            "strides": list(tensor.stride()),
+        }
+
+    def made(self, tree):
+        """The value of a tree, with new memory for its tensors."""
+        ((kind, inner),) = tree.items()
+        if kind == "list":
+            return [self.made(item) for item in inner]
+        if kind == "dict":
+            return {key: self.made(item) for key, item in inner}
+        if kind == "value":
+            return float(inner["float"]) if isinstance(inner, dict) else inner
+        return self.torch.empty(inner["shape"], dtype=self.dtypes[inner["dtype"]])
+
+    def plain(self, value):
+        """The tree of a value without tensors, such as a constructor's arguments; `None` of others."""
+        try:
+            tree = self.told(value)
+        except Refused:
+            return None
+        return None if holds_tensor(tree) else tree
+
+
+def holds_tensor(tree):
+    ((kind, inner),) = tree.items()
+    if kind == "list":
+        return any(holds_tensor(item) for item in inner)
+    if kind == "dict":
+        return any(holds_tensor(item) for _, item in inner)
+    return kind == "tensor"
+
+
+DTYPES = (
+    "float64 float32 float16 bfloat16 float8_e5m2 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool"
+).split()

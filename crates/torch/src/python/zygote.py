@@ -1,0 +1,118 @@
+# A process that has imported PyTorch, and forks for each evaluation: it runs no stranger's code.
+#
+# Started with `python -c` and the sources of this file and of the others beside it, one behind the
+# other. The argument is one JSON object. File descriptor 0 is a socket to the server: a byte with three
+# descriptors asks for a fork, and a frame with the fork's number and a handle of it is the answer. The
+# descriptors are the fork's: the socket of its session, where its output goes, and where its end is
+# told. Frames are a length of four bytes, little endian, and so many bytes of JSON.
+
+import ctypes
+import gc
+import json
+import math
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import tempfile
+
+
+def frame(message):
+    body = json.dumps(message).encode()
+    return struct.pack("<I", len(body)) + body
+
+
+def warm(settings):
+    """Imports what submissions use; gives what they find without importing it."""
+    sys.path.insert(0, settings["site_packages"])
+    # Who asks for a place gets one, and is refused when he writes there.
+    tempfile.tempdir = "/tmp"
+    import torch
+
+    given = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "math": math}
+    for name, package in (("np", "numpy"), ("triton", "triton"), ("tl", "triton.language")):
+        try:
+            __import__(package)
+            given[name] = sys.modules[package]
+        except Exception:
+            # It is not installed, or does not work here: submissions that need it say so.
+            pass
+    # The first operation without memory imports 900 modules, which takes a second. It starts no thread.
+    try:
+        with torch.device("meta"):
+            torch.nn.functional.relu(torch.empty(1))
+    except Exception as error:
+        # Inputs will be looked for among real ones alone.
+        print(f"no tensors without memory: {error}", file=sys.stderr)
+    return given
+
+
+class Zygote:
+    def __init__(self, settings, given):
+        self.settings, self.given = settings, given
+        self.control = socket.socket(fileno=os.dup(0))
+        # Forks by number, with the descriptor on which their end is told.
+        self.forks = {}
+        self.woken, wake = os.pipe()
+        os.set_blocking(self.woken, False)
+        os.set_blocking(wake, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+
+    def serve(self):
+        torch = self.given["torch"]
+        versions = {"torch": torch.__version__, "python": sys.version.split()[0]}
+        self.control.sendall(frame({"ready": versions}))
+        while True:
+            ready, _, _ = select.select([self.control, self.woken], [], [])
+            if self.woken in ready:
+                self.reap()
+            if self.control in ready:
+                self.asked()
+
+    def reap(self):
+        try:
+            os.read(self.woken, 4096)
+        except BlockingIOError:
+            pass
+        while self.forks:
+            number, status = os.waitpid(-1, os.WNOHANG)
+            if number == 0:
+                return
+            told = self.forks.pop(number, None)
+            if told is None:
+                continue
+            try:
+                os.write(told, struct.pack("<i", status))
+            except OSError:
+                # Nobody wants to know any more.
+                pass
+            os.close(told)
+
+    def asked(self):
+        byte, handed, _, _ = socket.recv_fds(self.control, 1, 3)
+        if not byte:
+            # The server is gone, or wants no more.
+            os._exit(0)
+        session, output, told = handed
+        number = os.fork()
+        if number == 0:
+            signal.set_wakeup_fd(-1)
+            become_runner(self.settings, self.given, session, output)
+        self.forks[number] = told
+        os.close(session)
+        os.close(output)
+        handle = os.pidfd_open(number)
+        socket.send_fds(self.control, [frame({"forked": number})], [handle])
+        os.close(handle)
+
+
+def main():
+    settings = json.loads(sys.argv[1])
+    given = warm(settings)
+    gc.collect()
+    # What is there now is every fork's, and shared as long as nobody writes to it.
+    gc.freeze()
+    Zygote(settings, given).serve()

@@ -1,0 +1,169 @@
+//! All runners of a server: the zygote that they come from, and how many there are at once.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::child::Setup;
+use super::session::{self, Session};
+use super::wire::Versions;
+use super::zygote::Zygote;
+
+/// What runners are started with.
+#[derive(Debug, Clone)]
+pub struct RunnersConfig {
+    /// This program: the zygote begins as it.
+    pub program: PathBuf,
+    /// The interpreter.
+    pub python: PathBuf,
+    /// Directory that holds PyTorch.
+    pub site_packages: PathBuf,
+    /// What the interpreter itself reads and executes.
+    pub roots: Vec<PathBuf>,
+    /// Evaluations that may wait for their turn.
+    pub queue_capacity: usize,
+}
+
+/// Why there is no runner.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// Too many wait already.
+    #[error("{waiting} evaluations wait for PyTorch already")]
+    QueueFull {
+        /// How many.
+        waiting: usize,
+    },
+    /// The machine does not let us.
+    #[error("PyTorch in {} cannot be used: {what}", site_packages.display())]
+    Failed {
+        /// Where it is.
+        site_packages: PathBuf,
+        /// In words.
+        what: String,
+    },
+}
+
+/// The runners of a server.
+#[derive(Debug)]
+pub struct Runners {
+    config: RunnersConfig,
+    setup: Setup,
+    zygote: Arc<Mutex<Option<Zygote>>>,
+    places: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+/// The right to run submissions, one after the other or beside each other for one evaluation.
+#[derive(Debug)]
+pub struct Place {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Runners {
+    /// Runners that nobody has asked for yet: the first one waits for PyTorch to be imported.
+    pub fn new(config: RunnersConfig) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        // Evaluations beside each other have cores of their own.
+        let places = (cores / 4).clamp(1, 8);
+        let setup = Setup {
+            python: config.python.clone(),
+            site_packages: config.site_packages.clone(),
+            roots: config.roots.clone(),
+            threads: (cores / places).max(1),
+        };
+        Self {
+            config,
+            setup,
+            zygote: Arc::default(),
+            places: Arc::new(Semaphore::new(places)),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Threads that a submission computes with.
+    pub fn threads(&self) -> usize {
+        self.setup.threads
+    }
+
+    /// Waits for a place.
+    ///
+    /// # Errors
+    /// Too many wait already.
+    pub async fn place(&self) -> Result<Place, Unusable> {
+        struct Waits<'a>(&'a AtomicUsize);
+        impl Drop for Waits<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        if let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() {
+            return Ok(Place { _permit: permit });
+        }
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waits = Waits(&self.waiting);
+        if waiting >= self.config.queue_capacity {
+            return Err(Unusable::QueueFull { waiting });
+        }
+        let permit = Arc::clone(&self.places).acquire_owned().await;
+        let permit = permit.map_err(|_| self.failed("the server is shutting down".to_owned()))?;
+        Ok(Place { _permit: permit })
+    }
+
+    /// Imports PyTorch, if no process has it; says which one it is. It takes seconds, once.
+    ///
+    /// # Errors
+    /// It cannot be imported.
+    pub async fn warm(&self) -> Result<Versions, Unusable> {
+        let (program, setup) = (self.config.program.clone(), self.setup.clone());
+        let zygote = Arc::clone(&self.zygote);
+        let warm = move || {
+            let mut zygote = zygote.lock().unwrap_or_else(PoisonError::into_inner);
+            started(&mut zygote, &program, &setup).map(|zygote| zygote.versions.clone())
+        };
+        let warmed = tokio::task::spawn_blocking(warm).await;
+        warmed.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
+    }
+
+    /// A fresh runner, which must end by the deadline. Its process has seen no submission.
+    ///
+    /// # Errors
+    /// The machine does not let us.
+    pub async fn session(&self, deadline: Instant) -> Result<Session, Unusable> {
+        let (program, setup) = (self.config.program.clone(), self.setup.clone());
+        let zygote = Arc::clone(&self.zygote);
+        let make = move || {
+            let mut zygote = zygote.lock().unwrap_or_else(PoisonError::into_inner);
+            let fork = match started(&mut zygote, &program, &setup)?.fork() {
+                Ok(fork) => fork,
+                Err(error) => {
+                    // It may have been ended where memory ran out: another one is tried once.
+                    tracing::warn!(%error, "the process that has imported PyTorch is replaced");
+                    *zygote = None;
+                    let again = started(&mut zygote, &program, &setup)?.fork();
+                    again.map_err(|error| format!("it cannot fork: {error}"))?
+                }
+            };
+            session::confined(fork, deadline)
+        };
+        let made = tokio::task::spawn_blocking(make).await;
+        made.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
+    }
+
+    fn failed(&self, what: String) -> Unusable {
+        Unusable::Failed { site_packages: self.config.site_packages.clone(), what }
+    }
+}
+
+fn started<'a>(
+    zygote: &'a mut Option<Zygote>,
+    program: &std::path::Path,
+    setup: &Setup,
+) -> Result<&'a mut Zygote, String> {
+    match zygote {
+        Some(running) => Ok(running),
+        None => Ok(zygote.insert(Zygote::start(program, setup)?)),
+    }
+}

@@ -1,0 +1,247 @@
+//! One submission in its runner, asked one thing after the other until it fails or is dropped.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::fork::{Fork, Killer};
+use super::memory::ProcessMemory;
+use super::wire::{
+    Answer, Answered, Asked, Entry, Fault, Loaded, Parameter, Question, Suggestion, Tree, TreeOf,
+    receive, send,
+};
+use super::{LayoutError, Secret, TensorAt};
+use warpgauge_tensor::Dtype;
+
+/// A tensor to be allocated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct What {
+    /// Element type.
+    pub dtype: Dtype,
+    /// Extents.
+    pub shape: Vec<u64>,
+}
+
+/// What is submitted.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    /// Python source.
+    pub source: String,
+    /// What is called.
+    pub entry: Entry,
+    /// Classes that are taken where the contract names none, best first.
+    pub preferred: &'static [&'static str],
+}
+
+/// What a call came to.
+#[derive(Debug)]
+pub struct Called {
+    /// What it returned.
+    pub returned: Tree,
+    /// From the word to go until the runner had said that it is done, by the clock of this process.
+    pub took: Duration,
+}
+
+/// A runner with one submission. It is stopped unless it is asked something.
+#[derive(Debug)]
+pub struct Session {
+    fork: Fork,
+    secret: Secret,
+    deadline: Instant,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// The runner could not confine itself: a fault of the machine, told as it told it.
+pub(crate) fn confined(fork: Fork, deadline: Instant) -> Result<Session, String> {
+    #[derive(Deserialize)]
+    struct Confined {
+        confined: bool,
+    }
+    let answer = receive(&fork.session, deadline);
+    let said = answer.map_err(|error| error.to_string()).and_then(|frame| {
+        serde_json::from_slice::<Confined>(&frame).map_err(|error| error.to_string())
+    });
+    match said {
+        Ok(Confined { confined: true }) => {
+            fork.stop();
+            Ok(Session { fork, secret: Secret::default(), deadline })
+        }
+        Ok(_) => Err("it says that it is not confined".to_owned()),
+        Err(error) => {
+            let how = fork.end().map_or(error, |end| end.text());
+            Err(format!("{how}: {}", fork.printed().trim()))
+        }
+    }
+}
+
+impl Session {
+    /// Ends it from elsewhere.
+    pub fn killer(&self) -> Killer {
+        self.fork.killer()
+    }
+
+    /// Where its tensors are. Between two questions nothing there changes.
+    pub fn memory(&self) -> &ProcessMemory {
+        &self.fork.memory
+    }
+
+    /// Ends it; the beginning of what it printed.
+    pub fn end(self) -> String {
+        self.fork.end();
+        self.fork.printed()
+    }
+
+    /// What asking takes when there is nothing to do.
+    ///
+    /// # Errors
+    /// It did not answer.
+    pub fn idle(&mut self) -> Result<Duration, Fault> {
+        match self.ask(Question::Nothing)? {
+            (Answer::Done(_), took) => Ok(took),
+            (other, _) => Err(unasked(&other)),
+        }
+    }
+
+    /// Runs the module and makes its object; the first question to be asked, once. `init`: what the
+    /// constructor gets in place of what the module says.
+    ///
+    /// # Errors
+    /// What is wrong with the submission.
+    pub fn load(
+        &mut self,
+        submission: &Submission,
+        init: Option<&TreeOf<()>>,
+        seed: u64,
+    ) -> Result<Loaded, Fault> {
+        let Submission { source, entry, preferred } = submission;
+        match self.ask(Question::Load { source, entry, preferred, init, seed })?.0 {
+            Answer::Loaded(loaded) => Ok(loaded),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    /// Where its parameters and buffers are now.
+    ///
+    /// # Errors
+    /// It did not answer.
+    pub fn parameters(&mut self) -> Result<Vec<Parameter>, Fault> {
+        match self.ask(Question::Parameters)?.0 {
+            Answer::Parameters(parameters) => Ok(parameters),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    /// Allocates the arguments of the next call, and says where they are. They are those that were
+    /// wanted: what it says about anything but addresses is checked.
+    ///
+    /// # Errors
+    /// It did not, or something else.
+    pub fn allocate(&mut self, arguments: &TreeOf<What>) -> Result<Tree, Fault> {
+        let made = match self.ask(Question::Allocate { arguments })?.0 {
+            Answer::Made(made) => made,
+            other => return Err(unasked(&other)),
+        };
+        let what = |tensor: &TensorAt| What { dtype: tensor.dtype, shape: tensor.shape.clone() };
+        if !made.map(&mut |tensor| what(tensor)).is_alike(arguments) {
+            return Err(Fault::Forged("it allocated other arguments than it was told".to_owned()));
+        }
+        Ok(made)
+    }
+
+    /// Has the submission make its own arguments, and says where they are.
+    ///
+    /// # Errors
+    /// It did not.
+    pub fn make_inputs(&mut self, seed: u64) -> Result<Tree, Fault> {
+        match self.ask(Question::MakeInputs { seed })?.0 {
+            Answer::Made(made) => Ok(made),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    /// Looks for inputs that the function takes.
+    ///
+    /// # Errors
+    /// Nothing that was tried fits.
+    pub fn suggest(&mut self) -> Result<Suggestion, Fault> {
+        match self.ask(Question::Suggest)?.0 {
+            Answer::Suggested(suggestion) => Ok(suggestion),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    /// Calls the function once.
+    ///
+    /// # Errors
+    /// It raised, ended, or did not come back.
+    pub fn call(&mut self, seed: u64) -> Result<Called, Fault> {
+        match self.ask(Question::Call { seed })? {
+            (Answer::Done(Some(returned)), took) => Ok(Called { returned, took }),
+            (other, _) => Err(unasked(&other)),
+        }
+    }
+
+    /// Why memory that it named cannot be read.
+    pub fn fault_of(&self, error: &LayoutError) -> Fault {
+        Fault::Forged(format!("it tells of a tensor that cannot be read: {error}"))
+    }
+
+    fn ask(&mut self, what: Question<'_>) -> Result<(Answer, Duration), Fault> {
+        let turn = self.secret.bits();
+        let timed = matches!(what, Question::Call { .. } | Question::Nothing);
+        if !timed {
+            // A long question has to be read while it is asked.
+            self.fork.go_on();
+        }
+        // Otherwise it finds the question when it goes on: the clock runs from there to the end of the
+        // answer.
+        let sent = send(&self.fork.session, &Asked { turn, what }, self.deadline);
+        let began = Instant::now();
+        self.fork.go_on();
+        let heard = sent.and_then(|()| receive(&self.fork.session, self.deadline));
+        let took = began.elapsed();
+        self.fork.stop();
+        let frame = heard.map_err(|error| self.silence(&error))?;
+        let answered: Answered = serde_json::from_slice(&frame)
+            .map_err(|error| Fault::Forged(format!("what it said cannot be read: {error}")))?;
+        if answered.turn != turn {
+            return Err(Fault::Forged("it answered what it was not asked".to_owned()));
+        }
+        match answered.answer {
+            Answer::Refused(refusal) => Err(Fault::Refused(refusal)),
+            answer => Ok((answer, took)),
+        }
+    }
+
+    fn silence(&self, error: &io::Error) -> Fault {
+        match error.kind() {
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                self.fork.end();
+                Fault::TimedOut
+            }
+            io::ErrorKind::InvalidData => Fault::Forged(format!("it said too much: {error}")),
+            _ => Fault::Died(match self.fork.end() {
+                Some(end) => end.text(),
+                None => "nobody can tell how".to_owned(),
+            }),
+        }
+    }
+}
+
+fn unasked(answer: &Answer) -> Fault {
+    let kind = match answer {
+        Answer::Loaded(_) => "loaded",
+        Answer::Parameters(_) => "parameters",
+        Answer::Made(_) => "made",
+        Answer::Suggested(_) => "suggested",
+        Answer::Done(_) => "done",
+        Answer::Refused(_) => "refused",
+    };
+    Fault::Forged(format!("it answered `{kind}` where something else was asked"))
+}

@@ -1,0 +1,367 @@
+//! What is said between the judge and a runner: frames of JSON, of bounded length in both directions.
+
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::layout::TensorAt;
+use warpgauge_tensor::{Dtype, TensorInit};
+
+/// Longest frame of a runner, bytes. Tensors are not in it.
+pub const MAX_FRAME_BYTES: usize = 1 << 20;
+
+/// A value of Python's: tensors, numbers and texts in lists and dictionaries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TreeOf<T> {
+    /// A tensor.
+    Tensor(T),
+    /// A number, a text, or `None`.
+    Value(Scalar),
+    /// A list or a tuple.
+    List(Vec<TreeOf<T>>),
+    /// A dictionary, in its order.
+    Dict(Vec<(String, TreeOf<T>)>),
+}
+
+/// A value as it lies in a runner's memory.
+pub type Tree = TreeOf<TensorAt>;
+
+/// A number, a text, or nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// `True` or `False`.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A whole number beyond.
+    Large(u64),
+    /// A floating-point number, as text: JSON has no infinities.
+    Float {
+        /// As Python writes and reads it.
+        float: String,
+    },
+    /// A text.
+    Text(String),
+    /// `None`.
+    None,
+}
+
+impl<T> TreeOf<T> {
+    /// Its tensors and values in order, each with its place below `root`: `root[0].name`.
+    pub fn leaves<'a>(&'a self, root: &str) -> Vec<(String, &'a TreeOf<T>)> {
+        let mut found = Vec::new();
+        self.collect(root.to_owned(), &mut found);
+        found
+    }
+
+    fn collect<'a>(&'a self, place: String, found: &mut Vec<(String, &'a TreeOf<T>)>) {
+        match self {
+            Self::Tensor(_) | Self::Value(_) => found.push((place, self)),
+            Self::List(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    item.collect(format!("{place}[{index}]"), found);
+                }
+            }
+            Self::Dict(items) => {
+                for (key, item) in items {
+                    item.collect(format!("{place}.{key}"), found);
+                }
+            }
+        }
+    }
+
+    /// Whether tensors and values stand in the same places, and the tensors are the same.
+    pub fn is_alike(&self, other: &Self) -> bool
+    where
+        T: PartialEq,
+    {
+        match (self, other) {
+            (Self::Tensor(one), Self::Tensor(other)) => one == other,
+            (Self::Value(_), Self::Value(_)) => true,
+            (Self::List(ones), Self::List(others)) => {
+                ones.len() == others.len() && ones.iter().zip(others).all(|(a, b)| a.is_alike(b))
+            }
+            (Self::Dict(ones), Self::Dict(others)) => {
+                let alike = |((a, one), (b, other)): (&(String, Self), &(String, Self))| {
+                    a == b && one.is_alike(other)
+                };
+                ones.len() == others.len() && ones.iter().zip(others).all(alike)
+            }
+            _ => false,
+        }
+    }
+
+    /// The same with other tensors.
+    pub fn map<U>(&self, with: &mut impl FnMut(&T) -> U) -> TreeOf<U> {
+        match self {
+            Self::Tensor(tensor) => TreeOf::Tensor(with(tensor)),
+            Self::Value(value) => TreeOf::Value(value.clone()),
+            Self::List(items) => TreeOf::List(items.iter().map(|item| item.map(with)).collect()),
+            Self::Dict(items) => {
+                let mapped = items.iter().map(|(key, item)| (key.clone(), item.map(with)));
+                TreeOf::Dict(mapped.collect())
+            }
+        }
+    }
+}
+
+/// What is to be called, as the contract names it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// A function of the module.
+    pub function: Option<String>,
+    /// A class of the module.
+    pub class: Option<String>,
+    /// The class's method; `forward` otherwise.
+    pub method: Option<String>,
+}
+
+/// What a runner is asked.
+#[derive(Debug, Serialize)]
+pub(crate) struct Asked<'a> {
+    /// A number that nobody can know before: an answer has it too.
+    pub turn: u64,
+    #[serde(flatten)]
+    pub what: Question<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub(crate) enum Question<'a> {
+    Nothing,
+    Load {
+        source: &'a str,
+        entry: &'a Entry,
+        /// Classes that are taken where the contract names none.
+        preferred: &'a [&'a str],
+        /// What the constructor gets, in place of what the module says.
+        init: Option<&'a TreeOf<()>>,
+        seed: u64,
+    },
+    Parameters,
+    Suggest,
+    Allocate {
+        arguments: &'a TreeOf<super::session::What>,
+    },
+    MakeInputs {
+        seed: u64,
+    },
+    Call {
+        seed: u64,
+    },
+}
+
+/// What it answers.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Answered {
+    pub turn: u64,
+    #[serde(flatten)]
+    pub answer: Answer,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    Loaded(Loaded),
+    Parameters(Vec<Parameter>),
+    Made(Tree),
+    Suggested(Suggestion),
+    Done(Option<Tree>),
+    Refused(Refusal),
+}
+
+/// What was loaded.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Loaded {
+    /// What is called, e.g. `Model.forward`.
+    pub entry: String,
+    /// What the constructor got; `None`: something that cannot be told.
+    pub init: Option<TreeOf<()>>,
+    /// Whether the module makes its inputs itself.
+    pub has_inputs: bool,
+    /// Parameters and buffers.
+    pub parameters: Vec<Parameter>,
+}
+
+/// A parameter or a buffer of a module.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Parameter {
+    /// As PyTorch names it.
+    pub name: String,
+    /// Whether it is a parameter; a buffer may change in a call.
+    pub trained: bool,
+    /// Where it is.
+    pub tensor: TensorAt,
+}
+
+/// Inputs that the submission took when they were tried.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Suggestion {
+    /// Each of them, in order.
+    pub arguments: Vec<Suggested>,
+    /// How they were found, in words.
+    pub rule: String,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Suggested {
+    /// A tensor.
+    Tensor {
+        /// Name of the parameter.
+        name: String,
+        /// Element type.
+        dtype: Dtype,
+        /// Extents.
+        shape: Vec<u64>,
+        /// What it holds, but for the seed.
+        init: TensorInit,
+    },
+    /// A number.
+    Value {
+        /// Name of the parameter.
+        name: String,
+        /// Its value.
+        value: Scalar,
+    },
+}
+
+/// Why something could not be done, by the runner's own words.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Refusal {
+    /// What programs compare.
+    pub code: String,
+    /// What happened.
+    pub message: String,
+    /// The line of the submission, if any.
+    pub line: Option<u32>,
+    /// The submission's part of the traceback.
+    pub log: String,
+}
+
+/// What the zygote has imported.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Versions {
+    /// Of PyTorch.
+    pub torch: String,
+    /// Of Python.
+    pub python: String,
+}
+
+/// Why a submission gave no answer that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// It could not, and said why.
+    Refused(Refusal),
+    /// It did not answer in time.
+    TimedOut,
+    /// It ended.
+    Died(String),
+    /// What it said is no answer to what it was asked.
+    Forged(String),
+}
+
+/// Sends a frame before the deadline.
+pub(crate) fn send(
+    stream: &UnixStream,
+    message: &impl Serialize,
+    deadline: Instant,
+) -> io::Result<()> {
+    let mut frame = vec![0; 4];
+    serde_json::to_writer(&mut frame, message)?;
+    let length = u32::try_from(frame.len() - 4).map_err(io::Error::other)?;
+    frame[..4].copy_from_slice(&length.to_le_bytes());
+    let mut rest = &frame[..];
+    while !rest.is_empty() {
+        stream.set_write_timeout(Some(left(deadline)?))?;
+        let written = (&*stream).write(rest)?;
+        rest = &rest[written..];
+    }
+    Ok(())
+}
+
+/// Receives the bytes of a frame before the deadline.
+pub(crate) fn receive(stream: &UnixStream, deadline: Instant) -> io::Result<Vec<u8>> {
+    let mut prefix = Vec::new();
+    fill(stream, &mut prefix, 4, deadline)?;
+    let length = u32::from_le_bytes([prefix[0], prefix[1], prefix[2], prefix[3]]) as usize;
+    if length > MAX_FRAME_BYTES {
+        let what = format!("a frame of {length} bytes; the limit is {MAX_FRAME_BYTES}");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
+    let mut body = Vec::new();
+    fill(stream, &mut body, length, deadline)?;
+    Ok(body)
+}
+
+/// Reads until `into` has `count` bytes; it grows with what arrives.
+fn fill(
+    stream: &UnixStream,
+    into: &mut Vec<u8>,
+    count: usize,
+    deadline: Instant,
+) -> io::Result<()> {
+    use std::io::Read as _;
+    let mut part = [0; 16 << 10];
+    while into.len() < count {
+        stream.set_read_timeout(Some(left(deadline)?))?;
+        let wanted = part.len().min(count - into.len());
+        let mut from: &UnixStream = stream;
+        match from.read(&mut part[..wanted]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(got) => into.extend_from_slice(&part[..got]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Time until the deadline, which is not over.
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn values_have_places() {
+        let tree: TreeOf<u8> = serde_json::from_str(
+            r#"{"list": [{"tensor": 7}, {"dict": [["a", {"value": null}], ["b", {"list": []}]]},
+                {"value": {"float": "inf"}}]}"#,
+        )
+        .unwrap();
+        let places: Vec<_> = tree.leaves("out").into_iter().map(|(place, _)| place).collect();
+        assert_eq!(places, ["out[0]", "out[1].a", "out[2]"]);
+        assert_eq!(tree.map(&mut |n| n + 1).leaves("")[0].1, &TreeOf::Tensor(8));
+        let scalars: Vec<Scalar> =
+            serde_json::from_str(r#"[true, -1, 18446744073709551615, "t", null]"#).unwrap();
+        assert_eq!(scalars[2], Scalar::Large(u64::MAX));
+        assert_eq!(scalars[4], Scalar::None);
+    }
+
+    #[test]
+    fn frames_are_bounded_and_in_time() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let soon = || Instant::now() + LONG;
+        send(&near, &"hello", soon()).unwrap();
+        assert_eq!(receive(&far, soon()).unwrap(), b"\"hello\"");
+        (&near).write_all(&(1u32 << 30).to_le_bytes()).unwrap();
+        let error = receive(&far, soon()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        assert_eq!(receive(&far, Instant::now()).unwrap_err().kind(), io::ErrorKind::TimedOut);
+        (&near).write_all(&[9, 0, 0, 0, 1]).unwrap();
+        drop(near);
+        assert_eq!(receive(&far, soon()).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+}

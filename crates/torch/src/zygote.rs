@@ -1,0 +1,121 @@
+//! The process that has imported PyTorch and forks, from outside.
+
+use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::Deserialize;
+
+use super::child::{COMMAND, Setup};
+use super::fork::{Ends, Fork};
+use super::printed::Printed;
+use super::wire::{Versions, receive};
+use warpgauge_process::child::{Child, Start, Streams};
+use warpgauge_process::program::{Environment, Program};
+
+/// Time that importing PyTorch may take: some 6 s on two cores, more from a cold disk.
+const START_TIMEOUT: Duration = Duration::from_secs(180);
+
+/// Time that a fork may take.
+const FORK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A running zygote. Dropping it ends it and its forks.
+#[derive(Debug)]
+pub(crate) struct Zygote {
+    _child: Child,
+    control: UnixStream,
+    pub(crate) versions: Versions,
+}
+
+impl Zygote {
+    /// Starts one and waits until it is ready. Blocks; must be called within a runtime.
+    ///
+    /// # Errors
+    /// It does not start, in words.
+    pub(crate) fn start(program: &Path, setup: &Setup) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("it cannot be started: {error}");
+        let (control, theirs) = UnixStream::pair().map_err(failed)?;
+        let (printed, messages) = Printed::pipe().map_err(failed)?;
+        let setup = serde_json::to_string(setup).map_err(|error| failed(error.into()))?;
+        let program = Program::new(program, Environment::Empty).arg(COMMAND).arg(setup);
+        let streams = Streams {
+            stdin: Stdio::from(OwnedFd::from(theirs)),
+            stdout: Stdio::null(),
+            stderr: Stdio::from(messages),
+        };
+        let child = Start::new(&program, streams).now().map_err(failed)?;
+        let deadline = Instant::now() + START_TIMEOUT;
+        let ready = receive(&control, deadline).and_then(|frame| {
+            #[derive(Deserialize)]
+            struct Ready {
+                ready: Versions,
+            }
+            Ok(serde_json::from_slice::<Ready>(&frame)?.ready)
+        });
+        match ready {
+            Ok(versions) => Ok(Self { _child: child, control, versions }),
+            Err(error) => {
+                drop(child);
+                let said = printed.whole();
+                let last = said.lines().rfind(|line| !line.trim().is_empty());
+                Err(format!("it does not import PyTorch ({error}): {}", last.unwrap_or("no word")))
+            }
+        }
+    }
+
+    /// Has it fork. Blocks.
+    ///
+    /// # Errors
+    /// It is gone, or the system has no room for another process.
+    pub(crate) fn fork(&mut self) -> io::Result<Fork> {
+        let (ends, theirs) = Ends::pair()?;
+        self.hand_over(&theirs)?;
+        drop(theirs);
+        let (number, handle) = self.forked()?;
+        ends.joined(number, handle)
+    }
+
+    fn hand_over(&self, descriptors: &[OwnedFd; 3]) -> io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let borrowed = [descriptors[0].as_fd(), descriptors[1].as_fd(), descriptors[2].as_fd()];
+        // There is room for three.
+        ancillary.push(SendAncillaryMessage::ScmRights(&borrowed));
+        let parts = [IoSlice::new(b"f")];
+        sendmsg(&self.control, &parts, &mut ancillary, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// The fork's number and handle: the handle comes with the first byte of the frame.
+    fn forked(&mut self) -> io::Result<(i32, OwnedFd)> {
+        #[derive(Deserialize)]
+        struct Forked {
+            forked: i32,
+        }
+        self.control.set_read_timeout(Some(FORK_TIMEOUT))?;
+        let mut prefix = [0; 4];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(&mut prefix)];
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL;
+        let got = recvmsg(&self.control, &mut parts, &mut ancillary, flags)?;
+        let handle = ancillary.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut handles) => handles.next(),
+            _ => None,
+        });
+        let (4, Some(handle)) = (got.bytes, handle) else {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the zygote is gone"));
+        };
+        let mut body = vec![0; u32::from_le_bytes(prefix).min(4096) as usize];
+        self.control.read_exact(&mut body)?;
+        Ok((serde_json::from_slice::<Forked>(&body)?.forked, handle))
+    }
+}

@@ -1,0 +1,171 @@
+//! Torch kernels beside each other, in the forms of KernelBench and of the reference system.
+
+use serde_json::{Value, json};
+
+use super::{available, bare, vector};
+use crate::server::Server;
+
+const REFERENCE: &str = "
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+    def forward(self, x, y):
+        return self.layer(x) + torch.rand(4, 8) * 0 + y
+
+def get_inputs():
+    return [torch.randn(4, 8), torch.rand(4, 8)]
+
+def get_init_inputs():
+    return [8]
+";
+
+fn compare(server: &Server, reference: &str, custom: &str) -> Value {
+    let body = json!({
+        "ref_kernel": bare(reference)["kernel"], "custom_kernel": bare(custom)["kernel"],
+        "num_trials": 4,
+    });
+    let answer = server.post_json("/compare", &body);
+    assert_eq!(answer.status, 200, "{}\n{}", answer.text, server.output());
+    answer.json
+}
+
+/// What speaks against a candidate.
+fn against(report: &Value) -> (Value, String) {
+    let reason = &report["candidates"][0]["evaluation"]["validation"]["reasons"][0];
+    (reason["code"].clone(), reason["message"].as_str().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn candidates_are_compared_with_a_reference() {
+    needs!("PyTorch", available());
+    let server = Server::start();
+    right(&server);
+    wrong(&server);
+    others(&server);
+}
+
+fn right(server: &Server) {
+    // The same layer under another name takes its values from the seed; under the same name, from the
+    // reference, though it is made after others.
+    let new = "
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.NAME = nn.Linear(width, width)
+    def forward(self, x, y):
+        return torch.addmm(y + self.NAME.bias, x, self.NAME.weight.T)
+";
+    let report = compare(server, REFERENCE, &new.replace("NAME", "other"));
+    assert_eq!(report["kernel_exec_result"]["correctness"], true, "{report:#}");
+    assert_eq!((&report["verdict_by"], &report["device"]), (&json!("nothing"), &Value::Null));
+    assert!(report["ref_runtime"]["mean"].as_f64().unwrap() > 0.0, "{report:#}");
+    assert!(report["kernel_exec_result"]["runtime"].as_f64().unwrap() > 0.0, "{report:#}");
+    assert!(report["not_compared"].as_str().unwrap().contains("rank nothing"), "{report:#}");
+    let torch = &report["candidates"][0]["evaluation"]["torch"];
+    assert_eq!(torch["entry"], "ModelNew.forward");
+    assert_eq!(torch["inputs"]["source"], "get_inputs");
+    assert_eq!(torch["parameters"]["carried_over"], 0);
+    assert_eq!(torch["parameters"]["without_counterpart"], json!(["layer.weight", "layer.bias"]));
+    assert_eq!(torch["seed"], report["reference"]["torch"]["seed"]);
+
+    let late = new.replace("self.NAME = ", "self.first = nn.Linear(3, 3)\n        self.NAME = ");
+    let report = compare(server, REFERENCE, &late.replace("NAME", "layer"));
+    assert_eq!(report["kernel_exec_result"]["correctness"], true, "{report:#}");
+    let torch = &report["candidates"][0]["evaluation"]["torch"];
+    assert_eq!(torch["parameters"]["carried_over"], 2, "{report:#}");
+
+    // Generated inputs are the same on both sides, and a contract's have names.
+    let relu =
+        "class Model(nn.Module):\n    def forward(self, x):\n        return torch.relu(x), 'a'";
+    let clamp = "def f(x):\n    return x.clamp(min=0), 'a'";
+    let report = compare(server, relu, clamp);
+    assert_eq!(report["kernel_exec_result"]["correctness"], true, "{report:#}");
+    let mut body = json!({
+        "ref_kernel": vector("def f(x):\n    return x * 2")["kernel"],
+        "candidates": [
+            {"name": "sum", "kernel": bare("def f(x):\n    return x + x")["kernel"]},
+            {"name": "wrong", "kernel": bare("def f(x):\n    return x * 3")["kernel"]},
+        ],
+        "num_trials": 3,
+    });
+    let answer = server.post_json("/compare", &body);
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let verdicts: Vec<_> = answer.json["candidates"].as_array().unwrap().iter().collect();
+    let verdict =
+        |index: usize| &verdicts[index]["evaluation"]["kernel_exec_result"]["correctness"];
+    assert_eq!((verdict(0), verdict(1)), (&json!(true), &json!(false)), "{:#}", answer.json);
+    body["ref_kernel"]["source_code"] = json!("def f(x):\n    raise ValueError('bad')");
+    let answer = server.post_json("/compare", &body);
+    assert_eq!(answer.status, 400, "{}", answer.text);
+    assert!(
+        answer.text.contains("ref_kernel") && answer.text.contains("ValueError: bad"),
+        "{}",
+        answer.text
+    );
+}
+
+fn wrong(server: &Server) {
+    let relu =
+        "class Model(nn.Module):\n    def forward(self, x):\n        return torch.relu(x), 'a'";
+    for (custom, code, part) in [
+        (
+            "def f(x):\n    return x.clamp(min=0).double(), 'a'",
+            "output_mismatch",
+            "is float64 [256, 256]",
+        ),
+        ("def f(x):\n    return x.clamp(min=0)", "output_mismatch", "does not return `output[0]`"),
+        ("def f(x):\n    return x.clamp(min=0), 'b'", "output_mismatch", "another text"),
+        ("def f(x):\n    return x.clamp(min=0), 'a', 1", "output_mismatch", "returns `output[2]`"),
+        ("def f(x):\n    return x.clamp_(min=0), 'a'", "input_modified", "`x`"),
+        ("def f(x):\n    return x, 'a'", "output_mismatch", "`output[0]`"),
+    ] {
+        let report = compare(server, relu, custom);
+        let (found, message) = against(&report);
+        assert_eq!(found, code, "{custom}: {report:#}");
+        assert!(message.contains(part), "{custom}: {message}");
+    }
+    let careless = "
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+    def forward(self, x, y):
+        out = self.layer(x) + y
+        self.layer.bias += 1
+        return out
+";
+    let report = compare(server, REFERENCE, careless);
+    let (code, message) = against(&report);
+    assert_eq!(code, "wrong_for_other_seeds", "{message}");
+    let once = careless
+        .replace("self.layer.bias += 1", "self.last = out")
+        .replace("out = ", "self.n = getattr(self, 'n', 0) + 1\n        out = ")
+        .replace("self.last = out", "self.layer.bias.add_(float(self.n == 6))");
+    let (code, message) = against(&compare(server, REFERENCE, &once));
+    assert_eq!(code, "input_modified", "{message}");
+    assert!(message.contains("parameter `layer.bias`"), "{message}");
+}
+
+/// The reference system's own requests.
+fn others(server: &Server) {
+    let source =
+        "class Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x)";
+    let request = json!({
+        "kernel": {"source_code": source, "kernel_type": "torch"}, "num_trials": 100,
+    });
+    let report = server.evaluate(&request);
+    assert_eq!(report["status"], "success");
+    let stats = &report["kernel_exec_result"]["runtime_stats"];
+    for field in ["mean", "std", "min", "max", "median", "percentile_95", "percentile_99"] {
+        assert!(stats[field].as_f64().is_some(), "{field}: {report:#}");
+    }
+    let source = "class Model(torch.nn.Module):\n    def forward(self, x):\n        return x * 2";
+    let request = json!({
+        "kernel": {"source_code": source, "kernel_type": "torch"}, "num_trials": 100, "timeout": 120,
+    });
+    assert_eq!(server.evaluate(&request)["kernel_exec_result"]["compiled"], true);
+}
