@@ -156,6 +156,10 @@ pub(super) fn time(response: &EvaluateResponse, stats: &RuntimeStats) -> String 
         }
         return text;
     }
+    if response.torch.is_some() {
+        text.push_str("; of the CPU: it says nothing of a GPU");
+        return text;
+    }
     if let Some(report) = &response.measurement {
         text.push_str(match report.cache {
             CacheState::Cold => ", L2 cold",
