@@ -34,7 +34,7 @@ fn full_kernel() -> Value {
                 {
                     "name": "x", "type": "tensor", "role": "inout", "is_meta": true, "c_type": "float*",
                     "tensor_spec": {"shape": [1], "dtype": "float8_e4m3", "init": init, "data": data},
-                    "descriptor": {"block_shape": [16]},
+                    "descriptor": {"block_shape": [16], "padding": "nan"},
                 },
                 {"name": "n", "type": "int", "value": 5},
             ],

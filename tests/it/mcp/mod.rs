@@ -72,8 +72,9 @@ fn the_reference_systems_calls_work_as_they_are() {
     });
     let answer = agent.call("compare_kernels", json!({"request": request}));
     assert!(answer["ref_runtime"]["median"].as_f64().is_some(), "{answer}");
-    let expected = if emulated() { "same_work" } else { "same" };
-    assert_eq!(answer["verdict"], expected, "{answer}");
+    // A kernel as short as its launch may take more blocks than there are to be told from itself.
+    let expected = if emulated() { &["same_work"][..] } else { &["same", "inconclusive"] };
+    assert!(answer["verdict"].as_str().is_some_and(|it| expected.contains(&it)), "{answer}");
     let devices = agent.call("list_devices", json!({}));
     assert_eq!(devices["devices"].as_array().map(Vec::len), Some(1), "{devices}");
 }

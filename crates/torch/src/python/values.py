@@ -15,6 +15,8 @@ class Values:
 
     def __init__(self, torch):
         self.torch = torch
+        # Tensors that were made to be read.
+        self.kept = []
         # By the names of contracts.
         self.dtypes = {name: getattr(torch, name) for name in DTYPES if hasattr(torch, name)}
         self.dtypes["float8_e4m3"] = torch.float8_e4m3fn
@@ -25,7 +27,7 @@ class Values:
 
     def told(self, value):
         self.left = MOST_TENSORS
-        # Tensors that were made to be read.
+        # What was made for the answer before is read by now.
         self.kept = []
         return self.tree(value, 0)
 
@@ -67,8 +69,10 @@ class Values:
         """Where a tensor's elements are. One that has no memory of its own is told apart."""
         torch = self.torch
         if type(tensor) not in self.plain_types:
+            # Of a kind that computes when somebody looks, this is the look: within the clock.
             with self.without_overrides():
                 tensor = self.as_subclass(tensor, torch.Tensor)
+            self.kept.append(tensor)
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise Refused(
                 "unusable_output",
