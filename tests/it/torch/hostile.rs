@@ -33,24 +33,30 @@ fn a_hostile_torch_kernel_costs_itself_and_nobody_else() {
     needs!("PyTorch", available());
     let server = Server::start();
     right(&server, "before", &doing(""));
-    let left: Vec<u32> = descendants(server.pid());
     ends(&server);
     takes(&server);
     lies(&server);
     cheats(&server);
+    only_the_zygote_is_left(&server);
     // What the system ends for want of memory is started again.
-    let is_zygote = |process: &&u32| {
+    let zygote = rustix::process::Pid::from_raw(of_torch(&server)[0].cast_signed()).unwrap();
+    rustix::process::kill_process(zygote, rustix::process::Signal::KILL).unwrap();
+    let report = right(&server, "after", &doing(""));
+    assert!(report["timings"]["total"].as_f64().unwrap() < 30_000.0, "{report:#}");
+    only_the_zygote_is_left(&server);
+}
+
+/// The server's processes that have imported PyTorch, or are about to: the one that waits, and its forks.
+fn of_torch(server: &Server) -> Vec<u32> {
+    let is_one = |process: &u32| {
         let words = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&words).contains("has imported PyTorch, and forks")
     };
-    let zygote = *left.iter().find(is_zygote).expect("a process that has imported PyTorch");
-    let number = rustix::process::Pid::from_raw(zygote.cast_signed()).unwrap();
-    rustix::process::kill_process(number, rustix::process::Signal::KILL).unwrap();
-    let report = right(&server, "after", &doing(""));
-    assert!(report["timings"]["total"].as_f64().unwrap() < 30_000.0, "{report:#}");
-    until("all runners have ended", || {
-        (descendants(server.pid()).len() == left.len()).then_some(())
-    });
+    descendants(server.pid()).into_iter().filter(is_one).collect()
+}
+
+fn only_the_zygote_is_left(server: &Server) {
+    until("all runners have ended", || (of_torch(server).len() == 1).then_some(()));
 }
 
 /// It ends in its own ways, or does not.
