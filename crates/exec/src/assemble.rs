@@ -87,15 +87,9 @@ pub(super) fn not_compiled(
         timings,
         device: Some(device_report(device)),
         compile: Some(CompileReport {
-            compiler: String::new(),
-            cache_hit: false,
-            key: String::new(),
-            kernels: Vec::new(),
-            symbol: String::new(),
-            resources: None,
-            function: None,
             diagnostics: failure.diagnostics.clone(),
             log: failure.log.clone(),
+            ..CompileReport::default()
         }),
         validation: ValidationReport {
             status: ValidationStatus::NotRun,

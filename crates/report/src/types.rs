@@ -219,7 +219,7 @@ pub struct DeviceReport {
 }
 
 /// The compilation.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CompileReport {
     /// Compiler and version.
     pub compiler: String,

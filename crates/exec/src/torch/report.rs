@@ -177,15 +177,9 @@ fn compile_report(failed: &Failed) -> CompileReport {
         message: failed.message.clone(),
     };
     CompileReport {
-        compiler: String::new(),
-        cache_hit: false,
-        key: String::new(),
-        kernels: Vec::new(),
-        symbol: String::new(),
-        resources: None,
-        function: None,
         diagnostics: vec![diagnostic],
         log: failed.traceback.clone().unwrap_or_default(),
+        ..CompileReport::default()
     }
 }
 
