@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
     SeccompFilter, SeccompRule,
@@ -159,12 +160,18 @@ fn program(
     Ok(bytes)
 }
 
-/// The filters as the kernel takes them (`struct sock_filter`, one after the other), to be installed by
-/// the interpreter itself before it reads what a stranger wrote.
+/// The filters as the kernel takes them (`struct sock_filter`, one after the other), in base64, to be
+/// installed by the interpreter itself before it reads what a stranger wrote: `refuse_calls` of the prelude
+/// of [`python`](super::python).
 ///
 /// # Errors
 /// There is no filter for this machine's architecture.
-pub fn filters() -> Result<Vec<Vec<u8>>, BackendError> {
+pub fn filters() -> Result<Vec<String>, BackendError> {
+    let encode = |program: Vec<u8>| base64::engine::general_purpose::STANDARD.encode(program);
+    Ok(programs()?.into_iter().map(encode).collect())
+}
+
+fn programs() -> Result<Vec<Vec<u8>>, BackendError> {
     // The arguments of `clone3` are in memory, where a filter cannot look. Told that there is no such
     // call, the C library makes threads with `clone`.
     let no_clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
@@ -177,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_filters_are_what_the_kernel_takes() {
-        for filter in filters().unwrap() {
+        for filter in programs().unwrap() {
             assert!(filter.len() % 8 == 0, "{} bytes", filter.len());
             // BPF_MAXINSNS
             assert!((1..=4096).contains(&(filter.len() / 8)), "{} instructions", filter.len() / 8);

@@ -8,5 +8,6 @@ pub mod device_worker;
 pub mod environment;
 pub mod interpreter;
 pub mod program;
+pub mod python;
 pub mod sandbox;
 pub mod syscalls;

@@ -11,7 +11,8 @@ use std::process::{ExitCode, Stdio};
 use serde::{Deserialize, Serialize};
 
 use warpgauge_process::interpreter::filters;
-use warpgauge_process::program::{Environment, Program};
+use warpgauge_process::program::Program;
+use warpgauge_process::python;
 use warpgauge_process::sandbox::{self, FileAccess, Limits};
 
 /// First argument of the program: this child is wanted.
@@ -109,25 +110,13 @@ fn become_interpreter(setup: &str) -> io::Result<()> {
 }
 
 fn program(setup: &Setup) -> io::Result<Program> {
-    use base64::Engine as _;
-    let filters = filters().map_err(io::Error::other)?;
-    let encode = |filter: &Vec<u8>| base64::engine::general_purpose::STANDARD.encode(filter);
     let settings = Settings {
         site_packages: &setup.site_packages,
         threads: setup.threads,
         address_space: ADDRESS_SPACE,
-        filters: filters.iter().map(encode).collect(),
+        filters: filters().map_err(io::Error::other)?,
     };
-    let mut program = Program::new(&setup.python, Environment::Empty)
-        // Nobody's site-packages but the one that is named, nothing of the environment.
-        .args(["-S", "-s", "-c", SOURCE])
-        .arg(serde_json::to_string(&settings)?)
-        .variable("PATH", "/usr/bin:/bin")
-        .variable("PYTHONHASHSEED", "0")
-        .variable("PYTHONDONTWRITEBYTECODE", "1")
-        .variable("PYTHONUTF8", "1")
-        .variable("PYTHONSAFEPATH", "1")
-        .variable("HOME", "/")
+    let program = python::interpreter(&setup.python, SOURCE, &settings)?
         // What PyTorch's compiler asks for when it is imported: a user's name, which it does not find in
         // a file, and a directory, which it would make.
         .variable("USER", "nobody")
@@ -140,7 +129,5 @@ fn program(setup: &Setup) -> io::Result<Program> {
         .variable("OPENBLAS_NUM_THREADS", "1")
         // No device is looked for, nor its driver opened.
         .variable("CUDA_VISIBLE_DEVICES", "");
-    // It writes nothing, and where our files are is nobody's business.
-    program.directory = Some("/".into());
     Ok(program)
 }

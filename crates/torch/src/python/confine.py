@@ -1,31 +1,7 @@
 # What a fork gives up before it is told what to run: all descriptors but its own, memory without end,
 # and the system calls that computing does not need. Files were closed before Python was started.
 
-import base64
 import resource
-
-
-class Program(ctypes.Structure):
-    """struct sock_fprog"""
-
-    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
-
-
-def control_process(libc, *arguments):
-    if libc.prctl(*arguments) != 0:
-        raise OSError(ctypes.get_errno(), "prctl")
-
-
-def refuse_calls(libc, filters):
-    """Installs seccomp filters, as the kernel takes them: there is no way back."""
-    no_new_privileges, seccomp, filter_mode = 38, 22, 2
-    control_process(libc, no_new_privileges, 1, 0, 0, 0)
-    for encoded in filters:
-        code = base64.b64decode(encoded)
-        kept = ctypes.create_string_buffer(code, len(code))
-        program = Program(len(code) // 8, ctypes.cast(kept, ctypes.c_void_p).value)
-        control_process(libc, seccomp, filter_mode, ctypes.byref(program), 0, 0)
-
 
 # Where a fork has its session.
 SESSION = 3
@@ -51,15 +27,14 @@ def become_runner(settings, given, session, output):
     """Confines this process and has it serve its session; does not come back."""
     try:
         keep_only(session, output)
-        libc = ctypes.CDLL(None, use_errno=True)
         end_signal_of_parent = 1
-        control_process(libc, end_signal_of_parent, signal.SIGKILL, 0, 0, 0)
+        control_process(end_signal_of_parent, signal.SIGKILL, 0, 0, 0)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         limit(resource.RLIMIT_AS, settings["address_space"])
         limit(resource.RLIMIT_FSIZE, 0)
         limit(resource.RLIMIT_NOFILE, 64)
         given["torch"].set_num_threads(settings["threads"])
-        refuse_calls(libc, settings["filters"])
+        refuse_calls(settings["filters"])
         Runner(given).serve()
     except BaseException as error:
         # Before a submission was read this is a fault of ours or of the machine.

@@ -26,29 +26,6 @@ class Refused(Exception):
 MOST_TEXT = 16 << 10
 
 
-def read_exactly(count):
-    parts = []
-    while count:
-        part = os.read(SESSION, min(count, 1 << 20))
-        if not part:
-            # The judge is gone, or has seen enough.
-            os._exit(0)
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
-
-
-def read_frame():
-    (length,) = struct.unpack("<I", read_exactly(4))
-    return json.loads(read_exactly(length))
-
-
-def write_frame(message):
-    data = memoryview(frame(message))
-    while data:
-        data = data[os.write(SESSION, data) :]
-
-
 class Runner:
     """Serves one submission."""
 
@@ -62,11 +39,11 @@ class Runner:
         self.returned = None
 
     def serve(self):
-        write_frame({"confined": True})
+        write_frame(SESSION, {"confined": True})
         # Freed where memory runs out, so that there is some to say so.
         reserve = bytearray(16 << 20)
         while True:
-            asked = read_frame()
+            asked = read_frame(SESSION)
             try:
                 answer = getattr(self, "do_" + asked["do"])(asked)
             except Refused as refused:
@@ -79,7 +56,7 @@ class Runner:
             answer["turn"] = asked["turn"]
             sys.stdout.flush()
             sys.stderr.flush()
-            write_frame(answer)
+            write_frame(SESSION, answer)
 
     def do_nothing(self, asked):
         """For the judge to see what asking takes."""

@@ -1,27 +1,17 @@
 # A process that has imported PyTorch, and forks for each evaluation: it runs no stranger's code.
 #
-# Started with `python -c` and the sources of this file and of the others beside it, one behind the
+# Started with the sources of the prelude, of this file and of the others beside it, one behind the
 # other. The argument is one JSON object. File descriptor 0 is a socket to the server: a byte with three
 # descriptors asks for a fork, and a frame with the fork's number and a handle of it is the answer. The
 # descriptors are the fork's: the socket of its session, where its output goes, and where its end is
-# told. Frames are a length of four bytes, little endian, and so many bytes of JSON.
+# told.
 
-import ctypes
 import gc
-import json
 import math
-import os
 import select
 import signal
 import socket
-import struct
-import sys
 import tempfile
-
-
-def frame(message):
-    body = json.dumps(message).encode()
-    return struct.pack("<I", len(body)) + body
 
 
 def warm(settings):

@@ -1,62 +1,12 @@
 # Turns one Triton kernel into PTX, with no GPU and no torch: the part that our own child runs.
 #
-# Started with `python -c` and the sources of this file and of the others beside it, one behind the
+# Started with the sources of the prelude, of this file and of the others beside it, one behind the
 # other. The argument is one JSON object. What comes in on file descriptor 0, and goes out there, are
-# frames: a length of four bytes, little endian, and so many bytes of JSON. Everything that takes long
-# and knows nothing of a request is done before the request is read: a process that waits is warm.
+# frames. Everything that takes long and knows nothing of a request is done before the request is read: a
+# process that waits is warm.
 
-import base64
-import ctypes
 import functools
 import inspect
-import json
-import os
-import struct
-import sys
-
-
-def read_exactly(descriptor, count):
-    parts = []
-    while count:
-        part = os.read(descriptor, min(count, 1 << 20))
-        if not part:
-            # Whoever started us is gone, or wants nothing.
-            os._exit(0)
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
-
-
-def read_frame(descriptor):
-    (length,) = struct.unpack("<I", read_exactly(descriptor, 4))
-    return json.loads(read_exactly(descriptor, length))
-
-
-def write_frame(descriptor, message):
-    body = json.dumps(message).encode()
-    data = memoryview(struct.pack("<I", len(body)) + body)
-    while data:
-        data = data[os.write(descriptor, data) :]
-
-
-class Program(ctypes.Structure):
-    """struct sock_fprog"""
-
-    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
-
-
-def refuse_calls(filters):
-    """Installs seccomp filters, as the kernel takes them: there is no way back."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    no_new_privileges, seccomp, filter_mode = 38, 22, 2
-    if libc.prctl(no_new_privileges, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "no_new_privs")
-    for encoded in filters:
-        code = base64.b64decode(encoded)
-        kept = ctypes.create_string_buffer(code, len(code))
-        program = Program(len(code) // 8, ctypes.cast(kept, ctypes.c_void_p).value)
-        if libc.prctl(seccomp, filter_mode, ctypes.byref(program), 0, 0) != 0:
-            raise OSError(ctypes.get_errno(), "seccomp")
 
 
 class NoGpu:

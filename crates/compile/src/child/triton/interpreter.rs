@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::{MAX_FRAME_BYTES, TritonWork};
 use warpgauge_process::interpreter::filters;
-use warpgauge_process::program::{Environment, Program};
+use warpgauge_process::python;
 
 /// What the interpreter runs.
 pub(crate) const SOURCE: &str = concat!(
@@ -73,27 +73,14 @@ pub(super) struct Ended {
 impl Interpreter {
     /// Starts it; it imports Triton while it waits.
     pub(super) fn start(work: &TritonWork) -> io::Result<Self> {
-        let filters = filters().map_err(io::Error::other)?;
         let settings = Settings {
             site_packages: &work.site_packages,
             arch: work.arch,
-            filters: filters.iter().map(|filter| base64(filter)).collect(),
+            filters: filters().map_err(io::Error::other)?,
         };
-        let mut program = Program::new(&work.python, Environment::Empty)
-            // Nobody's site-packages but the one that is named, nothing of the environment.
-            .args(["-S", "-s", "-c", SOURCE])
-            .arg(serde_json::to_string(&settings)?)
-            .variable("PATH", "/usr/bin:/bin")
-            // The same code for the same source, whatever order sets have.
-            .variable("PYTHONHASHSEED", "0")
-            .variable("PYTHONDONTWRITEBYTECODE", "1")
-            .variable("PYTHONUTF8", "1")
-            .variable("PYTHONSAFEPATH", "1")
-            .variable("HOME", "/")
+        let program = python::interpreter(&work.python, SOURCE, &settings)?
             // As Triton behaves where nobody says anything, in words that it warns about.
             .variable("TRITON_DEFAULT_FP_FUSION", "1");
-        // It writes nothing, and where our files are is nobody's business.
-        program.directory = Some("/".into());
         let (ours, theirs) = UnixStream::pair()?;
         let mut process = program
             .to_blocking()
@@ -181,9 +168,4 @@ fn keep_first(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
         }
         String::from_utf8_lossy(&kept).into_owned()
     })
-}
-
-fn base64(bytes: &[u8]) -> String {
-    use base64::Engine as _;
-    base64::engine::general_purpose::STANDARD.encode(bytes)
 }
