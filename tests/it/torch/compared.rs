@@ -46,6 +46,34 @@ fn candidates_are_compared_with_a_reference() {
     right(&server);
     wrong(&server);
     others(&server);
+    many_parameters(&server);
+}
+
+/// All parameters are the reference's, and all are looked at: models have some thousands.
+fn many_parameters(server: &Server) {
+    // The candidate draws before it makes them, so that they are equal only if they are carried over.
+    let model = |name: &str, before: &str, call: &str| {
+        format!(
+            "
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {before}
+        self.p = nn.ParameterList([nn.Parameter(torch.randn(2)) for _ in range(2000)])
+    def forward(self, x):
+        {call}
+        return x + self.p[1999]
+def get_inputs():
+    return [torch.randn(2)]
+"
+        )
+    };
+    let reference = model("Model", "pass", "pass");
+    let report = compare(server, &reference, &model("ModelNew", "torch.randn(1)", "pass"));
+    assert_eq!(report["kernel_exec_result"]["correctness"], true, "{report:#}");
+    let changing = model("ModelNew", "pass", "self.p[1998].data.add_(1)");
+    let (code, message) = against(&compare(server, &reference, &changing));
+    assert_eq!((code, message.contains("p.1998")), ("input_modified".into(), true), "{message}");
 }
 
 fn right(server: &Server) {

@@ -183,6 +183,15 @@ class Model(nn.Module):
     def forward(self, x):
         return x
 ";
+    let many = "
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.p = nn.ParameterList([nn.Parameter(torch.zeros(1)) for _ in range(4097)])
+    def forward(self, x):
+        return x
+";
+    unloaded(server, "parameters", &vector(many), "constructor_failed", "4097 parameters");
     let report =
         unloaded(server, "constructor", &vector(constructor), "constructor_failed", "too bad");
     let traceback = report["torch"]["traceback"].as_str().unwrap();

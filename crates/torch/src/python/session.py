@@ -25,6 +25,9 @@ class Refused(Exception):
 # Longest message and traceback that are passed on, characters.
 MOST_TEXT = 16 << 10
 
+# Most parameters and buffers of a module: as many as a frame has room for.
+MOST_PARAMETERS = 4096
+
 
 class Runner:
     """Serves one submission."""
@@ -88,9 +91,15 @@ class Runner:
             return []
         found = [(True, n, p) for n, p in model.named_parameters()]
         found += [(False, n, b) for n, b in model.named_buffers()]
+        if len(found) > MOST_PARAMETERS:
+            # Those left out would neither be carried over nor be looked at.
+            raise Refused(
+                "constructor_failed",
+                f"the module has {len(found)} parameters and buffers; at most {MOST_PARAMETERS} are judged",
+            )
         return [
             {"name": name, "trained": trained, "tensor": self.values.described(value)}
-            for trained, name, value in found[:MOST_TENSORS]
+            for trained, name, value in found
         ]
 
     def do_allocate(self, asked):
