@@ -6,8 +6,8 @@ use super::artifact::{CType, KernelInfo, Param};
 use super::binary::{PtxKernel, RawKernel};
 use super::demangle::{Type, demangle};
 use super::ptxas::Usage;
-use super::source::SourceKernel;
 use warpgauge_model::Resources;
+use warpgauge_source::SourceKernel;
 
 /// What is known about kernels besides the image.
 #[derive(Debug, Default)]
@@ -129,7 +129,7 @@ fn size_of(ctype: &CType) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::binary::RawParam;
-    use crate::source::find_kernels;
+    use warpgauge_source::find_kernels;
 
     fn raw(symbol: &str, places: &[(u32, u32)]) -> RawKernel {
         let params = places.iter().map(|&(bytes, offset)| RawParam { bytes, offset }).collect();

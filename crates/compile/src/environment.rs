@@ -23,6 +23,10 @@ use warpgauge_model::Target;
 pub(crate) const REMEDY: &str =
     "run `warpgauge toolchain install`, or see `warpgauge toolchain show` for what was found";
 
+/// Cores from which on a child imports Triton beside one that compiles: with fewer, the kernel that is
+/// waited for would pay for the next.
+const CORES_FOR_BOTH: usize = 4;
+
 /// Time that unpacking headers may take.
 const UNPACK_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -203,19 +207,29 @@ impl Environment {
         task: &TritonTask,
         timeout: Duration,
     ) -> Result<ChildReply, CompileError> {
-        let waited = match self.spares.take(work) {
-            Some(waiting) => Some(waiting.ask(task, timeout).await),
-            None => None,
-        };
-        let reply = match waited {
-            // One that waited for long may have lost its interpreter meanwhile: nobody's fault.
-            None | Some(Ok(ChildReply { result: Outcome::Toolchain { .. }, .. })) => {
-                self.triton_child(work).await?.ask(task, timeout).await
+        let waiting = self.spares.take(work);
+        let compile = async {
+            let waited = match waiting {
+                Some(waiting) => Some(waiting.ask(task, timeout).await),
+                None => None,
+            };
+            match waited {
+                // One that waited for long may have lost its interpreter meanwhile: nobody's fault.
+                None | Some(Ok(ChildReply { result: Outcome::Toolchain { .. }, .. })) => {
+                    self.triton_child(work).await?.ask(task, timeout).await
+                }
+                Some(reply) => reply,
             }
-            Some(reply) => reply,
         };
-        self.replace_spare(work).await;
-        reply
+        // The next child imports Triton while this one compiles, where there are cores for both.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        if cores >= CORES_FOR_BOTH {
+            tokio::join!(compile, self.replace_spare(work)).0
+        } else {
+            let reply = compile.await;
+            self.replace_spare(work).await;
+            reply
+        }
     }
 
     /// Starts a child that waits, if there are fewer than are wanted.

@@ -13,11 +13,11 @@ use super::options::{self, CheckedOptions};
 use super::prelude::{self, Needs, PRELUDE};
 use super::protocol::{ArchOption, ChildReply, NvccWork, NvrtcWork, Outcome, SourceText, Work};
 use super::select::{select, squeezed};
-use super::source::find_kernels;
 use super::toolchain::{NvccInstall, NvrtcInstall};
 use warpgauge_contract::{Backend, KernelCode, KernelMetadata, KernelType};
 use warpgauge_model::{FailureCode, Target};
 use warpgauge_process::sandbox::Enforcement;
+use warpgauge_source::find_kernels;
 
 /// Longest source, in bytes.
 pub(crate) const MAX_SOURCE_BYTES: usize = 16 << 20;

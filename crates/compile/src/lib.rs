@@ -33,7 +33,6 @@ mod ptxas;
 mod refused;
 mod select;
 mod signature;
-mod source;
 mod supervisor;
 pub mod toolchain;
 mod triton;

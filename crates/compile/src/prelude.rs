@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::source::{Token, TokenKind, tokenize};
+use warpgauge_source::{Token, TokenKind, tokenize};
 
 /// The definitions.
 pub(crate) const PRELUDE: &str = include_str!("prelude.cuh");

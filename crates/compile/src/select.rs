@@ -2,7 +2,7 @@
 
 use super::artifact::KernelInfo;
 use super::error::CompileError;
-use super::source::SourceKernel;
+use warpgauge_source::SourceKernel;
 
 use warpgauge_model::FailureCode;
 
@@ -128,7 +128,7 @@ fn without_arguments(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::find_kernels;
+    use warpgauge_source::find_kernels;
 
     fn kernels(names: &[(&str, &str)]) -> Vec<KernelInfo> {
         let kernel = |&(symbol, name): &(&str, &str)| KernelInfo {

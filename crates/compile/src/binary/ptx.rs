@@ -2,7 +2,7 @@
 
 use crate::artifact::CType;
 use crate::diagnostics::boundary_before;
-use crate::source::{Token, TokenKind, tokenize};
+use warpgauge_source::{Token, TokenKind, tokenize};
 
 /// Most kernels that are looked at.
 const MAX_KERNELS: usize = 4096;

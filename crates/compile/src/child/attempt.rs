@@ -13,11 +13,11 @@ use crate::describe::Knowledge;
 use crate::prelude::{self, PRELUDE, PRELUDE_NAME, STUB_HEADERS};
 use crate::protocol::{Built, SourceText};
 use crate::signature::{self, MAX_PROBES};
-use crate::source::{SourceKernel, find_kernels};
 use crate::{diagnostics, ptxas};
 use warpgauge_device::nvrtc::{self, Fault, NvrtcError};
 use warpgauge_model::FailureCode;
 use warpgauge_model::{Diagnostic, ImageFormat};
+use warpgauge_source::{SourceKernel, find_kernels};
 
 /// A failure that is not the source's.
 #[derive(Debug, thiserror::Error)]

@@ -20,11 +20,11 @@ use crate::prelude::SOURCE_NAME;
 use crate::protocol::{Built, ChildRequest, MAX_FRAME_BYTES, NvccWork, Outcome};
 use crate::ptxas;
 use crate::signature::{self, numbered_answer, numbered_suffix};
-use crate::source::{SourceKernel, find_kernels};
 use warpgauge_model::FailureCode;
 use warpgauge_model::ImageFormat;
 use warpgauge_process::program::{Environment, Program};
 use warpgauge_process::sandbox::{Enforcement, FileAccess};
+use warpgauge_source::{SourceKernel, find_kernels};
 
 /// What host compilers need of a system, as far as it exists.
 pub(super) const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"];

@@ -10,7 +10,7 @@ const MAX_KERNELS: usize = 1024;
 
 /// A kernel as the source declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SourceKernel {
+pub struct SourceKernel {
     /// Name with its namespaces, e.g. `ns::scale`. Unnamed namespaces leave no trace.
     pub name: String,
     /// Declared with C linkage: its symbol carries no types.
@@ -25,13 +25,13 @@ pub(crate) struct SourceKernel {
 
 impl SourceKernel {
     /// Last component of the name.
-    pub(crate) fn base_name(&self) -> &str {
+    pub fn base_name(&self) -> &str {
         self.name.rsplit("::").next().unwrap_or(&self.name)
     }
 }
 
 /// Finds the kernels that `source` declares at namespace level, each once.
-pub(crate) fn find_kernels(source: &str) -> Vec<SourceKernel> {
+pub fn find_kernels(source: &str) -> Vec<SourceKernel> {
     let tokens: Vec<Token<'_>> =
         tokenize(source).into_iter().filter(|t| t.kind != TokenKind::Directive).collect();
     let mut finder = Finder { tokens: &tokens, at: 0, scopes: Vec::new(), kernels: Vec::new() };

@@ -2,7 +2,7 @@
 
 /// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TokenKind {
+pub enum TokenKind {
     /// Identifier or keyword.
     Word,
     /// Number.
@@ -17,19 +17,24 @@ pub(crate) enum TokenKind {
 
 /// One token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Token<'a> {
+pub struct Token<'a> {
+    /// What it is.
     pub kind: TokenKind,
+    /// Its text, as it stands in the source.
     pub text: &'a str,
+    /// Where it begins in the source, in bytes.
+    pub at: usize,
 }
 
 /// Splits `source` into tokens. Never fails: what it does not understand is punctuation.
-pub(crate) fn tokenize(source: &str) -> Vec<Token<'_>> {
+pub fn tokenize(source: &str) -> Vec<Token<'_>> {
+    tokens(source).collect()
+}
+
+/// As [`tokenize`], one after the other, for whoever needs no more than the first.
+pub fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
     let mut lexer = Lexer { source, bytes: source.as_bytes(), at: 0, line_start: true };
-    let mut tokens = Vec::new();
-    while let Some(token) = lexer.next_token() {
-        tokens.push(token);
-    }
-    tokens
+    std::iter::from_fn(move || lexer.next_token())
 }
 
 struct Lexer<'a> {
@@ -76,7 +81,7 @@ impl<'a> Lexer<'a> {
             }
             TokenKind::Punct
         };
-        Some(Token { kind, text: self.text(start) })
+        Some(Token { kind, text: self.text(start), at: start })
     }
 
     fn text(&self, start: usize) -> &'a str {
