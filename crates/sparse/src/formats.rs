@@ -1,0 +1,324 @@
+//! CSC, COO, ELL and BSR, each from CSR and back.
+
+use super::Csr;
+
+/// Column of a place in ELL that holds nothing; −1 for kernels.
+pub const NO_COLUMN: u32 = u32::MAX;
+
+/// Why a matrix has no such form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// Padding would make it too large.
+    #[error(
+        "{format} would hold {elements} elements for {nnz} non-zeros; at most {most} are made. Take \
+         another format for a matrix with such rows"
+    )]
+    TooMuchPadding {
+        /// The format.
+        format: &'static str,
+        /// Elements with padding.
+        elements: u64,
+        /// Entries of the matrix.
+        nnz: u64,
+        /// Most elements.
+        most: u64,
+    },
+    /// A block size that is not served.
+    #[error("the block size is {0}; it must be 1 to 64")]
+    Block(u32),
+}
+
+/// Most elements of a padded format.
+pub const MAX_PADDED: u64 = 1 << 30;
+
+fn padded(format: &'static str, elements: u64, nnz: u32) -> Result<usize, FormatError> {
+    match usize::try_from(elements) {
+        Ok(fits) if elements <= MAX_PADDED => Ok(fits),
+        _ => Err(FormatError::TooMuchPadding {
+            format,
+            elements,
+            nnz: u64::from(nnz),
+            most: MAX_PADDED,
+        }),
+    }
+}
+
+/// Refuses a padded format that would be too large.
+pub(crate) fn check_padding(
+    format: &'static str,
+    elements: u64,
+    nnz: u32,
+) -> Result<(), FormatError> {
+    padded(format, elements, nnz).map(drop)
+}
+
+/// Coordinates, by row and within it by column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Coo {
+    /// Rows and columns of the matrix.
+    pub extents: (u32, u32),
+    /// Row of each entry.
+    pub row_indices: Vec<u32>,
+    /// Column of each entry.
+    pub col_indices: Vec<u32>,
+    /// Value of each entry.
+    pub values: Vec<f64>,
+}
+
+impl Coo {
+    /// From rows.
+    pub fn from_csr(csr: &Csr) -> Self {
+        Self {
+            extents: (csr.rows(), csr.cols()),
+            row_indices: csr.entries().map(|(row, ..)| row).collect(),
+            col_indices: csr.col_indices().to_vec(),
+            values: csr.values().to_vec(),
+        }
+    }
+
+    /// As rows. Entries of one place are added.
+    pub fn to_csr(&self) -> Csr {
+        Csr::from_entries(self.extents, &self.row_indices, &self.col_indices, &self.values)
+    }
+}
+
+/// Compressed sparse columns: CSR of the transposed matrix.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Csc {
+    /// Rows and columns of the matrix.
+    pub extents: (u32, u32),
+    /// Where each column begins, and where the last ends.
+    pub col_ptr: Vec<u32>,
+    /// Row of each entry.
+    pub row_indices: Vec<u32>,
+    /// Value of each entry.
+    pub values: Vec<f64>,
+}
+
+impl Csc {
+    /// From rows.
+    pub fn from_csr(csr: &Csr) -> Self {
+        let transposed = transpose(csr);
+        Self {
+            extents: (csr.rows(), csr.cols()),
+            col_ptr: transposed.row_ptr().to_vec(),
+            row_indices: transposed.col_indices().to_vec(),
+            values: transposed.values().to_vec(),
+        }
+    }
+
+    /// As rows.
+    pub fn to_csr(&self) -> Csr {
+        let mut columns = Vec::with_capacity(self.values.len());
+        for (column, pair) in (0u32..).zip(self.col_ptr.windows(2)) {
+            columns.extend((pair[0]..pair[1]).map(|_| column));
+        }
+        Csr::from_entries(self.extents, &self.row_indices, &columns, &self.values)
+    }
+}
+
+/// The transposed matrix.
+pub fn transpose(csr: &Csr) -> Csr {
+    let rows: Vec<u32> = csr.entries().map(|(row, ..)| row).collect();
+    Csr::from_entries((csr.cols(), csr.rows()), csr.col_indices(), &rows, csr.values())
+}
+
+/// ELLPACK: every row has as many places as the longest; place `k` of row `i` is element `k · rows + i`,
+/// so that neighbouring threads with a row each read neighbouring elements.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ell {
+    /// Rows and columns of the matrix.
+    pub extents: (u32, u32),
+    /// Places of a row.
+    pub width: u32,
+    /// Column of each place, or [`NO_COLUMN`].
+    pub col_indices: Vec<u32>,
+    /// Value of each place; 0 where there is none.
+    pub values: Vec<f64>,
+}
+
+impl Ell {
+    /// From rows.
+    ///
+    /// # Errors
+    /// A row is so long that the others' padding takes too much.
+    pub fn from_csr(csr: &Csr) -> Result<Self, FormatError> {
+        let (rows, width) = (csr.rows() as usize, csr.longest_row());
+        let elements = padded("ELL", u64::from(csr.rows()) * u64::from(width), csr.nnz())?;
+        let (mut col_indices, mut values) = (vec![NO_COLUMN; elements], vec![0.0; elements]);
+        for row in 0..rows {
+            let (columns, own) = csr.row(row);
+            for (place, (&column, &value)) in columns.iter().zip(own).enumerate() {
+                col_indices[place * rows + row] = column;
+                values[place * rows + row] = value;
+            }
+        }
+        Ok(Self { extents: (csr.rows(), csr.cols()), width, col_indices, values })
+    }
+
+    /// As rows.
+    pub fn to_csr(&self) -> Csr {
+        let rows = self.extents.0 as usize;
+        let (mut row_of, mut col_of, mut value_of) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, &column) in self.col_indices.iter().enumerate() {
+            if column != NO_COLUMN {
+                row_of.push((at % rows) as u32);
+                col_of.push(column);
+                value_of.push(self.values[at]);
+            }
+        }
+        Csr::from_entries(self.extents, &row_of, &col_of, &value_of)
+    }
+}
+
+/// Block compressed sparse rows: dense square blocks, each in row order. Rows and columns that the blocks
+/// have beyond the matrix are zero.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bsr {
+    /// Rows and columns of the matrix.
+    pub extents: (u32, u32),
+    /// Rows and columns of a block.
+    pub block: u32,
+    /// Where each row of blocks begins, and where the last ends.
+    pub row_ptr: Vec<u32>,
+    /// Column of each block, in blocks.
+    pub col_indices: Vec<u32>,
+    /// `block · block` values of each block.
+    pub values: Vec<f64>,
+}
+
+impl Bsr {
+    /// From rows.
+    ///
+    /// # Errors
+    /// The block size is not served, or blocks are so empty that they take too much.
+    pub fn from_csr(csr: &Csr, block: u32) -> Result<Self, FormatError> {
+        if !(1..=64).contains(&block) {
+            return Err(FormatError::Block(block));
+        }
+        let block_rows = csr.rows().div_ceil(block);
+        let size = (block * block) as usize;
+        let (mut row_ptr, mut col_indices) = (vec![0u32], Vec::new());
+        let mut values = Vec::new();
+        // Where the block of a column of blocks is, while its row is made.
+        let mut place = vec![u32::MAX; csr.cols().div_ceil(block) as usize];
+        for block_row in 0..block_rows {
+            let first = block_row * block;
+            let rows = first..(first + block).min(csr.rows());
+            let begin = col_indices.len();
+            for row in rows.clone() {
+                col_indices.extend(csr.row(row as usize).0.iter().map(|column| column / block));
+                let own = &mut col_indices[begin..];
+                own.sort_unstable();
+                let distinct = dedup(own);
+                col_indices.truncate(begin + distinct);
+            }
+            padded("BSR", col_indices.len() as u64 * size as u64, csr.nnz())?;
+            for (at, &column) in col_indices.iter().enumerate().skip(begin) {
+                place[column as usize] = at as u32;
+            }
+            values.resize(col_indices.len() * size, 0.0);
+            for row in rows {
+                let (columns, own) = csr.row(row as usize);
+                for (&column, &value) in columns.iter().zip(own) {
+                    let base = place[(column / block) as usize] as usize * size;
+                    let within = (row - first) * block + column % block;
+                    values[base + within as usize] += value;
+                }
+            }
+            row_ptr.push(col_indices.len() as u32);
+        }
+        Ok(Self { extents: (csr.rows(), csr.cols()), block, row_ptr, col_indices, values })
+    }
+
+    /// As rows. A block does not tell a zero that was stored from one that was not: neither is in it.
+    pub fn to_csr(&self) -> Csr {
+        let (mut row_of, mut col_of, mut value_of) = (Vec::new(), Vec::new(), Vec::new());
+        let size = self.block as usize;
+        for (block_row, pair) in (0u32..).zip(self.row_ptr.windows(2)) {
+            for at in pair[0] as usize..pair[1] as usize {
+                let dense = &self.values[at * size * size..][..size * size];
+                for (within, &value) in dense.iter().enumerate().filter(|(_, value)| **value != 0.0)
+                {
+                    row_of.push(block_row * self.block + (within / size) as u32);
+                    col_of.push(self.col_indices[at] * self.block + (within % size) as u32);
+                    value_of.push(value);
+                }
+            }
+        }
+        Csr::from_entries(self.extents, &row_of, &col_of, &value_of)
+    }
+}
+
+/// Moves the distinct values of a sorted slice to its front; how many those are.
+fn dedup(sorted: &mut [u32]) -> usize {
+    let mut kept = 0;
+    for at in 0..sorted.len() {
+        if kept == 0 || sorted[kept - 1] != sorted[at] {
+            sorted[kept] = sorted[at];
+            kept += 1;
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spasm::Spasm;
+    use proptest::prelude::*;
+
+    fn matrix() -> impl Strategy<Value = Csr> {
+        (1u32..40, 1u32..40).prop_flat_map(|(rows, cols)| {
+            // No zeros: blocks do not keep those.
+            let entry = (0..rows, 0..cols, (1i32..1000).prop_map(|v| f64::from(v) / 8.0));
+            proptest::collection::vec(entry, 0..150).prop_map(move |entries| {
+                let rows_of: Vec<u32> = entries.iter().map(|entry| entry.0).collect();
+                let cols_of: Vec<u32> = entries.iter().map(|entry| entry.1).collect();
+                let values: Vec<f64> = entries.iter().map(|entry| entry.2).collect();
+                Csr::from_entries((rows, cols), &rows_of, &cols_of, &values)
+            })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_format_gives_the_matrix_back(csr in matrix(), block in 1u32..9) {
+            prop_assert_eq!(&Coo::from_csr(&csr).to_csr(), &csr);
+            prop_assert_eq!(&Csc::from_csr(&csr).to_csr(), &csr);
+            prop_assert_eq!(&Ell::from_csr(&csr).unwrap().to_csr(), &csr);
+            prop_assert_eq!(&Bsr::from_csr(&csr, block).unwrap().to_csr(), &csr);
+            prop_assert_eq!(&Spasm::from_csr(&csr).unwrap().to_csr(), &csr);
+            prop_assert_eq!(&transpose(&transpose(&csr)), &csr);
+        }
+    }
+
+    #[test]
+    fn layouts_are_those_of_the_formats() {
+        // 1 2 .
+        // . . .
+        // 3 . 4
+        let csr =
+            Csr::new(3, vec![0, 2, 2, 4], vec![0, 1, 0, 2], vec![1.0, 2.0, 3.0, 4.0]).unwrap();
+        let csc = Csc::from_csr(&csr);
+        assert_eq!(csc.col_ptr, [0, 2, 3, 4]);
+        assert_eq!((csc.row_indices, csc.values), (vec![0, 2, 0, 2], vec![1.0, 3.0, 2.0, 4.0]));
+        let ell = Ell::from_csr(&csr).unwrap();
+        assert_eq!(ell.col_indices, [0, NO_COLUMN, 0, 1, NO_COLUMN, 2]);
+        assert_eq!(ell.values, [1.0, 0.0, 3.0, 2.0, 0.0, 4.0]);
+        let bsr = Bsr::from_csr(&csr, 2).unwrap();
+        assert_eq!((bsr.row_ptr, bsr.col_indices), (vec![0, 1, 3], vec![0, 0, 1]));
+        assert_eq!(bsr.values, [1.0, 2.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn one_long_row_is_no_reason_to_take_all_memory() {
+        let rows = 3_000_000;
+        let mut row_ptr = vec![1000u32; rows + 1];
+        row_ptr[0] = 0;
+        let csr = Csr::new(1000, row_ptr, (0..1000).collect(), vec![1.0; 1000]).unwrap();
+        let error = Ell::from_csr(&csr).unwrap_err().to_string();
+        assert!(error.contains("3000000000 elements"), "{error}");
+        assert!(Bsr::from_csr(&csr, 0).is_err());
+    }
+}
