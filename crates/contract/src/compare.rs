@@ -190,7 +190,8 @@ impl CompareRequest {
         let outputs =
             args.iter().filter(|arg| arg.kind == ArgKind::Tensor && arg.role != Role::Input);
         let expected = outputs.map(|arg| {
-            let expected = Expected { data: None, kernel: Some(Box::new(oracle.clone())) };
+            let expected =
+                Expected { data: None, kernel: Some(Box::new(oracle.clone())), bounds: None };
             (arg.name.clone(), expected)
         });
         EvaluateRequest {

@@ -30,7 +30,7 @@ pub use content::TensorSpec;
 pub use error::ContractError;
 pub use limits::Limits;
 pub use parse::from_value;
-pub use parse::{BodyFormat, ParseError, parse};
+pub use parse::{BodyFormat, MAX_ARRAY_VALUES, ParseError, parse, parse_within};
 pub use resolve::{Names, ResolvedLaunch, resolve_launch, resolve_launch_at};
 pub use scalar::ScalarValue;
 pub use settings::{

@@ -103,9 +103,15 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// Parses a whole body. Memory beyond the result is small and bounded: long strings are borrowed
-/// from `bytes`, nesting is limited, and YAML aliases cannot multiply a document.
-pub fn parse<T: DeserializeOwned>(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError> {
+/// Most values of a body that is made of arrays of numbers, each of which takes 8 bytes once it is read.
+pub const MAX_ARRAY_VALUES: usize = 1 << 28;
+
+/// As [`parse`], with at most so many values: for types of which a list takes little more than its text.
+pub fn parse_within<T: DeserializeOwned>(
+    format: BodyFormat,
+    bytes: &[u8],
+    max_values: usize,
+) -> Result<T, ParseError> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(ParseError::new(
             FailureCode::TruncatedBody,
@@ -113,10 +119,17 @@ pub fn parse<T: DeserializeOwned>(format: BodyFormat, bytes: &[u8]) -> Result<T,
         ));
     }
     match format {
-        BodyFormat::Json => json::parse(bytes),
+        BodyFormat::Json => json::parse(bytes, max_values),
+        // Its parser's own tree of values has the usual bound.
         BodyFormat::Yaml => yaml::parse(bytes),
-        BodyFormat::MsgPack => msgpack::parse(bytes),
+        BodyFormat::MsgPack => msgpack::parse(bytes, max_values),
     }
+}
+
+/// Parses a whole body. Memory beyond the result is small and bounded: long strings are borrowed
+/// from `bytes`, nesting is limited, and YAML aliases cannot multiply a document.
+pub fn parse<T: DeserializeOwned>(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError> {
+    parse_within(format, bytes, MAX_VALUES)
 }
 
 /// A typed request from JSON that was parsed before.
@@ -129,9 +142,9 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, ContractError>
     })
 }
 
-fn too_many_values() -> ParseError {
+fn too_many_values(most: usize) -> ParseError {
     let message = format!(
-        "the body has more than {MAX_VALUES} values; send large arrays as base64 in \
+        "the body has more than {most} values; send large arrays as base64 in \
          `tensor_spec.data`"
     );
     ParseError::new(FailureCode::TooLarge, message)

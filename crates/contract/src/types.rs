@@ -350,7 +350,7 @@ pub enum Backend {
     Nvcc,
 }
 
-/// What an output must hold: exactly one of the two.
+/// What an output must hold: exactly one of `data` and `kernel`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
@@ -360,4 +360,9 @@ pub struct Expected {
     /// A kernel that computes them. Its arguments are the candidate's; `io.launch` may differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<Box<KernelCode>>,
+    /// Beside `data`: how far each element may be off, as `float64` elements of the output's shape. It is
+    /// added to what `tolerance` allows, which is then 0 where it is not given. For results whose
+    /// rounding errors are known one by one, such as sums of different lengths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<TensorData>,
 }

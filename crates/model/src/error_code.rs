@@ -38,6 +38,8 @@ codes! {
         NoSuchSession = "no_such_session",
         /// There is no such baseline.
         NoSuchBaseline = "no_such_baseline",
+        /// No such matrix.
+        NoSuchMatrix = "no_such_matrix",
         /// The job has no such artifact.
         NoSuchArtifact = "no_such_artifact",
         /// The artifact is not kept any more.

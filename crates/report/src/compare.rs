@@ -29,7 +29,8 @@ pub struct CompareResponse {
     /// The device that ran the kernels. Absent where the CPU did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceReport>,
-    /// What verdicts and ranks rest on: times on a GPU, counts on the emulated device, nothing on the CPU.
+    /// What verdicts and ranks rest on: times on a GPU, counts on the emulated device, nothing
+    /// for torch kernels.
     #[serde(default)]
     pub verdict_by: VerdictBy,
     /// `custom_kernel`, or the first candidate, side by side with the reference.
@@ -67,7 +68,8 @@ pub enum VerdictBy {
     Times,
     /// Exact counts of one launch: `counted` and `counted_ranking`. They say nothing of times.
     Counts,
-    /// Nothing: kernels that the CPU ran are found right or wrong, and their times rank nothing.
+    /// Nothing: torch kernels are found right or wrong. Times of the CPU rank nothing, and on a GPU they are
+    /// not timed side by side.
     Nothing,
 }
 

@@ -30,6 +30,35 @@ pub struct CompileResponse {
     /// Its format: `cubin`, `ptx` or `fatbin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_format: Option<String>,
+    /// Every kernel of the image, with its parameters: what a contract's arguments are given to. In the
+    /// order of the image; some hundred at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signatures: Vec<KernelSignature>,
     /// Milliseconds from arrival to answer.
     pub total_ms: f64,
+}
+
+/// A kernel of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KernelSignature {
+    /// Its name as one would write it.
+    pub name: String,
+    /// Its symbol in the image.
+    pub symbol: String,
+    /// Its parameters, in order. Absent where the image does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Vec<KernelParameter>>,
+}
+
+/// A parameter of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KernelParameter {
+    /// Its name, where the source writes it plainly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its type in C, after typedefs and macros, e.g. `const float*`; what is known of it for machine
+    /// code, whose symbols may carry no types.
+    pub c_type: String,
+    /// Its size, bytes.
+    pub bytes: u32,
 }

@@ -16,7 +16,7 @@ mod types;
 
 pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
 pub use compare::{CandidateReport, CompareResponse, CountComparison, VerdictBy};
-pub use compile::CompileResponse;
+pub use compile::{CompileResponse, KernelParameter, KernelSignature};
 pub use measurement::{
     BatchReport, ClockReport, GpuReport, InputsShown, LoadReport, MeasurementReport, SealedReport,
     StateReport,
@@ -28,7 +28,8 @@ pub use sweep::{
 };
 pub use timeline::{ExecutionSummary, GpuTime, LaunchRow, TimelineReport, TimelineRow};
 pub use torch::{
-    TorchArgument, TorchClock, TorchInputSource, TorchInputs, TorchParameters, TorchReport,
+    TorchArgument, TorchClock, TorchClocks, TorchInputSource, TorchInputs, TorchParameters,
+    TorchReport,
 };
 pub use tuning::{TunedBy, TunedConfiguration, TunedOutcome, TuningReport};
 pub use types::*;

@@ -12,9 +12,10 @@ use warpgauge_model::{CacheState, Regime};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct MeasurementReport {
     /// What one sample is: `cuda_events_gated` (events round one launch, queued before the device
-    /// comes to it), `emulated` (the emulation's own time, which says nothing about a GPU) or
+    /// comes to it), `emulated` (the emulation's own time, which says nothing about a GPU),
     /// `cpu_wall_clock` (the judge's clock round one call of a torch kernel on the CPU, which ranks
-    /// nothing).
+    /// nothing), `torch_cuda_events` (events round one call of a torch kernel on a GPU) or
+    /// `torch_judge_clock` (the judge's clock round a batch of such calls, divided by their number).
     pub method: String,
     /// Version of the method: times of different versions are not compared.
     pub method_version: u32,

@@ -18,6 +18,12 @@ pub struct TorchReport {
     /// Why not on a GPU, if the machine has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_on_gpu: Option<String>,
+    /// The GPU that it computed on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// What its clocks say, where it computed on a GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<TorchClocks>,
     /// Threads that it computed with.
     pub threads: u32,
     /// What was called, e.g. `Model.forward`. Absent where nothing was found to call.
@@ -42,6 +48,32 @@ pub struct TorchReport {
 pub enum TorchClock {
     /// It computed on the CPU. The clock is that of the process that judges it, round each call.
     Cpu,
+    /// It computed on a GPU. The clock is that of CUDA events round each call, in the process that has the
+    /// submission; that of the process which judges, round batches of calls, does not say more.
+    #[serde(rename = "cuda_events")]
+    Events,
+    /// It computed on a GPU. The clock is that of the process that judges it, round batches of calls: it says
+    /// more than the events do.
+    #[serde(rename = "judge")]
+    Judge,
+}
+
+/// What the clocks of a torch kernel on a GPU say, of one call, in milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TorchClocks {
+    /// Median of CUDA events round each call. L2 is flushed before, and the host launches meanwhile.
+    pub events_ms: f64,
+    /// Median over batches of the judge's clock: calls follow each other as fast as the host launches
+    /// them, and L2 is left as it is.
+    pub judge_ms: f64,
+    /// Calls of such a batch.
+    pub batch: u32,
+    /// What handing a batch over takes: it is deducted.
+    pub hand_over_ms: f64,
+    /// Whether the judge's clock says no more than the events do, but for a hundredth and what is left of
+    /// handing over. Otherwise the judge's counts: the host launches slower than the device computes, or
+    /// the events are not what they seem.
+    pub agree: bool,
 }
 
 /// The arguments of a torch kernel.

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufWriter, Read};
+use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -66,6 +66,26 @@ impl Blob {
             Err(source) => BlobError::Spill { bytes: text.len(), source },
         })?;
         Ok(blob)
+    }
+
+    /// A payload of so many bytes that `write` writes: in a file, if they are many.
+    ///
+    /// # Errors
+    /// The file system's, and those of `write`.
+    pub fn written(
+        bytes: u64,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<Self> {
+        if bytes <= SPILL_BYTES as u64 {
+            let mut content = Vec::new();
+            write(&mut content)?;
+            return Ok(Self::from_bytes(&content));
+        }
+        let mut writer = BufWriter::with_capacity(SPILL_BYTES, tempfile::tempfile()?);
+        write(&mut writer)?;
+        let file = writer.into_inner()?;
+        let bytes = file.metadata()?.len();
+        Ok(Self { payload: Payload::File { file: Arc::new(file), bytes } })
     }
 
     /// A payload whose decoded bytes are put into a file, and how many those are.

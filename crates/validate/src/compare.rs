@@ -1,8 +1,7 @@
 //! Element-wise comparison, parallel, with a result that does not depend on the number of threads.
 
-use rayon::prelude::*;
-
 use super::{Comparison, Filling, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance, Trace};
+use crate::pieces;
 use errors::Errors;
 use warpgauge_tensor::Dtype;
 use warpgauge_tensor::element::{Element, for_dtype};
@@ -13,11 +12,10 @@ mod fast;
 
 pub(super) use errors::ordinal;
 
-/// Elements per parallel task. Fixed, so that partial results are the same on every machine.
-pub(super) const CHUNK: usize = 1 << 15;
-
 /// Compares raw little-endian elements: element `i` matches if
 /// |actual − expected| ≤ atol + rtol·|expected|.
+///
+/// Where an expectation has bounds, that of the element is added to the right side ([`compare_traced`]).
 ///
 /// Differences are computed in binary64, those of 64-bit integers exactly. A NaN or infinity
 /// matches only if the tolerance allows it and the expectation is NaN or the same infinity.
@@ -32,15 +30,45 @@ pub fn compare(
     filling: Option<Filling>,
     tolerance: &ResolvedTolerance,
 ) -> Comparison {
+    let expected = Expectation { elements: expected, bounds: None };
     compare_traced(dtype, shape, actual, expected, filling, tolerance).0
 }
+
+/// What is expected of an output.
+#[derive(Debug, Clone, Copy)]
+pub struct Expectation<'a> {
+    /// Raw little-endian elements.
+    pub elements: &'a [u8],
+    /// A binary64 number for each element, little-endian: how far it may be off beside what the tolerance
+    /// allows. One that is missing, negative or not finite allows nothing.
+    pub bounds: Option<&'a [u8]>,
+}
+
+impl<'a> Expectation<'a> {
+    /// Bounds of the elements from one on.
+    fn bounds_from(self, element: u64) -> Option<&'a [u8]> {
+        let from = usize::try_from(element).ok().and_then(|at| at.checked_mul(BOUND_BYTES));
+        self.bounds.map(|all| from.and_then(|from| all.get(from..)).unwrap_or_default())
+    }
+
+    /// How far an element may be off beside what the tolerance allows.
+    fn bound(&self, element: usize) -> f64 {
+        let at = element * BOUND_BYTES;
+        let bytes = self.bounds.and_then(|all| all.get(at..at + BOUND_BYTES)?.try_into().ok());
+        let bound = bytes.map_or(0.0, f64::from_le_bytes);
+        if bound > 0.0 && bound.is_finite() { bound } else { 0.0 }
+    }
+}
+
+/// Bytes of a bound.
+const BOUND_BYTES: usize = 8;
 
 /// As [`compare`], and what the launch left of the filling, to be added to that of others.
 pub fn compare_traced(
     dtype: Dtype,
     shape: &[u64],
     actual: &[u8],
-    expected: &[u8],
+    expected: Expectation<'_>,
     filling: Option<Filling>,
     tolerance: &ResolvedTolerance,
 ) -> (Comparison, Trace) {
@@ -72,7 +100,7 @@ struct Partial {
 fn compare_as<T: Comparable>(
     shape: &[u64],
     actual: &[u8],
-    expected: &[u8],
+    expected: Expectation<'_>,
     filling: Option<Fillings>,
     tolerance: &ResolvedTolerance,
 ) -> (Comparison, [u64; 4], [u64; 4]) {
@@ -80,16 +108,13 @@ fn compare_as<T: Comparable>(
     // filling is not or is next to the largest number.
     let exact = tolerance.atol == 0.0 && tolerance.rtol == 0.0;
     let sharp = exact || (T::ULP && T::SIZE > 1) || filling.is_none();
-    let partials: Vec<Partial> = actual
-        .par_chunks(CHUNK * T::SIZE)
-        .zip(expected.par_chunks(CHUNK * T::SIZE))
-        .enumerate()
-        .map(|(index, (actual, expected))| {
-            let first = (index * CHUNK) as u64;
-            let quick = (actual.len() == expected.len())
-                .then(|| T::all_match(actual, expected, tolerance))
+    let partials =
+        pieces::of_two([actual, expected.elements], T::SIZE, &|first, [actual, elements]| {
+            let quick = (actual.len() == elements.len())
+                .then(|| T::all_match(actual, elements, tolerance))
                 .flatten()
-                .filter(|_| sharp || actual == expected);
+                .filter(|_| sharp || actual == elements);
+            let expected = Expectation { elements, bounds: expected.bounds_from(first) };
             match quick {
                 Some(errors) => Partial {
                     matched: (actual.len() / T::SIZE) as u64,
@@ -98,10 +123,9 @@ fn compare_as<T: Comparable>(
                 },
                 None => examine::<T>(first, actual, expected, filling.as_ref(), tolerance),
             }
-        })
-        .collect();
+        });
     let in_shape = shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent));
-    let longest = (actual.len().max(expected.len()).div_ceil(T::SIZE)) as u64;
+    let longest = (actual.len().max(expected.elements.len()).div_ceil(T::SIZE)) as u64;
     let elements = in_shape.unwrap_or(u64::MAX).max(longest);
     merge(partials, elements, shape, T::ULP, tolerance)
 }
@@ -110,15 +134,15 @@ fn compare_as<T: Comparable>(
 fn examine<T: Comparable>(
     first: u64,
     actual: &[u8],
-    expected: &[u8],
+    expected: Expectation<'_>,
     filling: Option<&Fillings>,
     tolerance: &ResolvedTolerance,
 ) -> Partial {
     let mut partial = Partial::default();
-    let pairs = actual.chunks_exact(T::SIZE).zip(expected.chunks_exact(T::SIZE));
+    let pairs = actual.chunks_exact(T::SIZE).zip(expected.elements.chunks_exact(T::SIZE));
     for (offset, (actual_bytes, expected_bytes)) in pairs.enumerate() {
-        let (actual, expected) = (T::read(actual_bytes), T::read(expected_bytes));
-        let judged = judge(actual, expected, tolerance);
+        let (actual, expected_value) = (T::read(actual_bytes), T::read(expected_bytes));
+        let judged = judge_within(actual, expected_value, tolerance, expected.bound(offset));
         // The place of a chunk is a multiple of 4.
         let cell = offset % 4;
         let held = filling.is_some_and(|f| f[cell][..T::SIZE] == *actual_bytes)
@@ -126,7 +150,7 @@ fn examine<T: Comparable>(
         partial.held[cell] += u64::from(held);
         partial.suspects[cell] += u64::from(held || !judged.matches);
         if let Some(error) = judged.error {
-            partial.errors.add(error, expected.to_f64());
+            partial.errors.add(error, expected_value.to_f64());
             if T::ULP {
                 let (x, y) = (ordinal::<T>(actual_bytes), ordinal::<T>(expected_bytes));
                 partial.errors.add_ulp(x.abs_diff(y));
@@ -138,7 +162,7 @@ fn examine<T: Comparable>(
         }
         partial.non_finite += u64::from(!actual.to_f64().is_finite());
         if partial.mismatches.len() < MAX_LISTED_MISMATCHES {
-            partial.mismatches.push((first + offset as u64, actual.text(), expected.text()));
+            partial.mismatches.push((first + offset as u64, actual.text(), expected_value.text()));
         }
     }
     partial
@@ -160,11 +184,22 @@ pub(super) fn judge<T: Comparable>(
     expected: T,
     tolerance: &ResolvedTolerance,
 ) -> Judged {
+    judge_within(actual, expected, tolerance, 0.0)
+}
+
+/// The same, where the pair may be off by `bound` beside what the tolerance allows.
+#[inline]
+fn judge_within<T: Comparable>(
+    actual: T,
+    expected: T,
+    tolerance: &ResolvedTolerance,
+    bound: f64,
+) -> Judged {
     let (x, y) = (actual.to_f64(), expected.to_f64());
     if x.is_finite() && y.is_finite() {
         // Two finite numbers may be further apart than the largest.
         let error = T::distance(actual, expected).min(f64::MAX);
-        let matches = error <= tolerance.atol + tolerance.rtol * y.abs();
+        let matches = error <= tolerance.atol + tolerance.rtol * y.abs() + bound;
         return Judged { matches, error: Some(error) };
     }
     let same = x == y || (x.is_nan() && y.is_nan());

@@ -10,6 +10,7 @@ mod compare;
 mod filling;
 mod lint;
 mod message;
+mod pieces;
 mod reason;
 mod ties;
 mod tolerance;
@@ -17,13 +18,13 @@ mod tolerance;
 #[cfg(test)]
 mod corpora_tests;
 
-pub use compare::{compare, compare_traced};
+pub use compare::{Expectation, compare, compare_traced};
 pub use filling::{Filling, POISON_BYTE, Trace};
 pub use lint::{Contents, OutputFacts, Weakness, WeaknessCode, lint_output, no_expectation};
 pub use message::validation_error;
 pub use reason::{Reason, ReasonCode};
 pub use ties::{Tie, tie};
-pub use tolerance::{default_tolerance, resolve};
+pub use tolerance::{default_tolerance, resolve, resolve_beside_bounds};
 
 /// Mismatches that a comparison lists.
 pub const MAX_LISTED_MISMATCHES: usize = 10;

@@ -30,6 +30,12 @@ pub fn default_tolerance(dtype: Dtype) -> (f64, f64) {
     }
 }
 
+/// As [`resolve`], where each element has a bound of its own: what a contract does not allow is not.
+pub fn resolve_beside_bounds(tolerance: Option<&Tolerance>) -> ResolvedTolerance {
+    // Integers allow nothing by themselves.
+    resolve(tolerance, Dtype::Int64)
+}
+
 /// Fills in what a contract leaves open, each field on its own.
 pub fn resolve(tolerance: Option<&Tolerance>, dtype: Dtype) -> ResolvedTolerance {
     let (atol, rtol) = default_tolerance(dtype);

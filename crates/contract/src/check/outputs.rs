@@ -5,10 +5,10 @@ use crate::error::{Mistakes, quoted};
 use crate::resolve::{Names, resolve_into};
 use crate::{
     ArgKind, ArgSpec, EvaluateRequest, Expected, IoContract, KernelCode, KernelType, Limits,
-    ReturnOutputs, Role, triton,
+    ReturnOutputs, Role, TensorSpec, triton,
 };
 use warpgauge_model::FailureCode;
-use warpgauge_tensor::shape;
+use warpgauge_tensor::{Dtype, TensorData, shape};
 
 pub(super) fn check(
     request: &EvaluateRequest,
@@ -81,6 +81,9 @@ fn check_expected(
     path: &str,
     mistakes: &mut Mistakes,
 ) {
+    if let Some(bounds) = &expected.bounds {
+        check_bounds(bounds, expected, arg, candidate, &format!("{path}.bounds"), mistakes);
+    }
     match (&expected.data, &expected.kernel) {
         (Some(data), None) => {
             if let Some(spec) = &arg.tensor_spec {
@@ -100,6 +103,32 @@ fn check_expected(
             "give the values as `data`, or a reference `kernel` that computes them",
         ),
     }
+}
+
+/// Bounds of errors go with data, and have a binary64 number for each of its elements.
+fn check_bounds(
+    bounds: &TensorData,
+    expected: &Expected,
+    arg: &ArgSpec,
+    candidate: KernelType,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
+    let message = match (&arg.tensor_spec, candidate) {
+        _ if expected.data.is_none() => {
+            "error bounds go with the values that are expected: give `data`"
+        }
+        (_, KernelType::Torch) => {
+            "a torch kernel is checked within `tolerance` alone: leave it out"
+        }
+        (Some(spec), _) if !spec.dtype.is_float() => "integers are exact: leave it out",
+        (Some(spec), _) => {
+            let spec = TensorSpec { dtype: Dtype::Float64, data: None, init: None, ..spec.clone() };
+            return args::check_data(bounds, &spec, path, mistakes);
+        }
+        (None, _) => return,
+    };
+    mistakes.add(path, FailureCode::WrongField, message);
 }
 
 /// A reference kernel takes the candidate's arguments; only its launch configuration may differ.

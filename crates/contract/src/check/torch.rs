@@ -4,13 +4,13 @@
 use super::{args, code, data, outputs};
 use crate::error::Mistakes;
 use crate::{EvaluateRequest, IoContract, KernelCode, KernelMetadata, KernelType, Limits};
-use warpgauge_model::FailureCode;
+use warpgauge_model::{DeviceKind, FailureCode};
 
 /// Checks a torch kernel that is to be evaluated.
 pub(super) fn check(request: &EvaluateRequest, limits: &Limits, mistakes: &mut Mistakes) {
     let kernel = &request.kernel;
     alone(kernel, "kernel", limits, mistakes);
-    on_the_cpu(request, mistakes);
+    not_emulated(request, mistakes);
     let none = IoContract::default();
     let io = kernel.io.as_ref().unwrap_or(&none);
     if io.args.is_empty() && !request.expected.is_empty() {
@@ -78,24 +78,13 @@ fn entry(metadata: &KernelMetadata, path: &str, limits: &Limits, mistakes: &mut 
     }
 }
 
-/// Checks that nothing is required of a device: no device runs it.
-fn on_the_cpu(request: &EvaluateRequest, mistakes: &mut Mistakes) {
-    let requires = &request.requires;
-    for (field, given) in [
-        ("device", requires.device.is_some()),
-        ("architecture", requires.architecture.is_some()),
-        ("gpu_model", requires.gpu_model.is_some()),
-    ] {
-        mistakes.require(
-            !given,
-            format!("requires.{field}"),
-            FailureCode::InvalidRequirement,
-            || {
-                "torch kernels are evaluated on the CPU, and not on devices yet: leave it out"
-                    .to_owned()
-            },
-        );
-    }
+/// Checks that it is not to run on the emulated device, which runs no Python.
+fn not_emulated(request: &EvaluateRequest, mistakes: &mut Mistakes) {
+    let emulated = request.requires.device == Some(DeviceKind::Emulator);
+    mistakes.require(!emulated, "requires.device", FailureCode::InvalidRequirement, || {
+        "torch kernels run on GPUs and on the CPU, and not on the emulated device: leave it out"
+            .to_owned()
+    });
 }
 
 impl KernelMetadata {

@@ -3,14 +3,14 @@
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
-use super::{MAX_VALUES, ParseError, data_error_code, too_many_values};
+use super::{ParseError, data_error_code, too_many_values};
 
 use warpgauge_model::FailureCode;
 
-pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ParseError> {
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_values: usize) -> Result<T, ParseError> {
     // Base64 holds no separators, so the quick count decides for nearly every body.
-    if separator_bytes(bytes) > MAX_VALUES && separators(bytes) > MAX_VALUES {
-        return Err(too_many_values());
+    if separator_bytes(bytes) > max_values && separators(bytes) > max_values {
+        return Err(too_many_values(max_values));
     }
     // The parser itself refuses nesting beyond 128.
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);

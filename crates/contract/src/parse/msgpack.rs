@@ -5,12 +5,12 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{MAX_DEPTH, MAX_VALUES, ParseError, data_error_code, too_many_values};
+use super::{MAX_DEPTH, ParseError, data_error_code, too_many_values};
 
 use warpgauge_model::FailureCode;
 
-pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ParseError> {
-    let end = scan(bytes)?;
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_values: usize) -> Result<T, ParseError> {
+    let end = scan(bytes, max_values)?;
     if end < bytes.len() {
         let message = format!("{} bytes follow the MessagePack document", bytes.len() - end);
         return Err(at_offset(ParseError::new(FailureCode::MalformedMsgpack, message), end));
@@ -63,7 +63,7 @@ struct Item {
 }
 
 /// Offset just after the first value.
-fn scan(bytes: &[u8]) -> Result<usize, ParseError> {
+fn scan(bytes: &[u8], max_values: usize) -> Result<usize, ParseError> {
     let (mut position, mut values) = (0, 0);
     // Values still to come at each open level.
     let mut open = vec![1u64];
@@ -75,8 +75,8 @@ fn scan(bytes: &[u8]) -> Result<usize, ParseError> {
         *pending -= 1;
         let start = position;
         values += 1;
-        if values > MAX_VALUES {
-            return Err(at_offset(too_many_values(), start));
+        if values > max_values {
+            return Err(at_offset(too_many_values(max_values), start));
         }
         let item = item(bytes, &mut position).map_err(|error| at_offset(error, start))?;
         let left = (bytes.len() - position) as u64;

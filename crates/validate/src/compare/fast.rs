@@ -4,7 +4,8 @@
 use half::{bf16, f16};
 
 use super::errors::{BINS, Errors, bin, magnitude, ordinal};
-use super::{CHUNK, Comparable, ResolvedTolerance};
+use super::{Comparable, ResolvedTolerance};
+use crate::pieces::CHUNK;
 use warpgauge_tensor::element::{Boolean, E4m3, E5m2, Element};
 
 /// Elements per step.

@@ -189,7 +189,13 @@ fn fast_and_slow_looks_agree() {
     let t = tolerance(1e-5, 1e-5);
     let fast = f32s(&actual, &expected, &t);
     assert!(fast.passed);
-    let whole = examine::<f32>(0, &bytes(&actual), &bytes(&expected), None, &t);
+    let whole = examine::<f32>(
+        0,
+        &bytes(&actual),
+        Expectation { elements: &bytes(&expected), bounds: None },
+        None,
+        &t,
+    );
     assert_eq!(fast.matched, whole.matched);
     assert_eq!(fast.max_abs_error, whole.errors.max_abs());
     assert_eq!(fast.max_rel_error, whole.errors.max_rel());
@@ -337,4 +343,40 @@ fn speed_of_one_million_floats() {
         .collect();
     times.sort();
     println!("median {:?}, fastest {:?}", times[25], times[0]);
+}
+
+/// Each element has a bound of its own: the one that is far off within its bound passes, and the one that
+/// is nearer but beyond its own does not.
+#[test]
+fn bounds_of_elements_are_added_to_the_tolerance() {
+    let elements = |of: &[f32]| of.iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<_>>();
+    let count = 2 * crate::pieces::CHUNK + 5;
+    let expected = elements(&vec![1.0; count]);
+    let tolerance = crate::resolve_beside_bounds(None);
+    let judged = |at: usize, off: f32, bound: f64| {
+        let mut actual = vec![1.0; count];
+        actual[at] += off;
+        let mut bounds = vec![0f64; count];
+        bounds[at] = bound;
+        let bounds: Vec<u8> = bounds.iter().flat_map(|it| it.to_le_bytes()).collect();
+        let expected = Expectation { elements: &expected, bounds: Some(&bounds) };
+        let actual = elements(&actual);
+        let (dtype, shape) = (Dtype::Float32, [count as u64]);
+        compare_traced(dtype, &shape, &actual, expected, None, &tolerance).0
+    };
+    for at in [0, crate::pieces::CHUNK, count - 1] {
+        assert!(judged(at, 0.5, 0.5).passed, "{at}");
+        let beyond = judged(at, 0.5, 0.49);
+        assert_eq!(
+            (beyond.matched, beyond.first_mismatches[0].index[0]),
+            (count as u64 - 1, at as u64)
+        );
+        assert!(!judged(at, 0.5, f64::NAN).passed && !judged(at, 0.5, -1.0).passed);
+        assert!(!judged(at, f32::NAN, f64::INFINITY).passed, "a bound is for numbers");
+    }
+    let expected = Expectation { elements: &expected, bounds: Some(&[]) };
+    let actual = elements(&vec![2.0; count]);
+    let shape = [count as u64];
+    let missing = compare_traced(Dtype::Float32, &shape, &actual, expected, None, &tolerance).0;
+    assert_eq!(missing.matched, 0);
 }

@@ -1,9 +1,8 @@
 //! The constant that comes closest to passing as a whole output.
 
-use rayon::prelude::*;
-
 use crate::ResolvedTolerance;
-use crate::compare::{CHUNK, Comparable, judge};
+use crate::compare::{Comparable, judge};
+use crate::pieces;
 
 /// Elements looked at for a guess where some mismatches are allowed.
 const SAMPLE: usize = 4096;
@@ -18,7 +17,7 @@ pub(super) fn matches_of_constant<T: Comparable>(
         let matches = |bytes: &&[u8]| judge(value, T::read(bytes), tolerance).matches;
         chunk.chunks_exact(T::SIZE).filter(matches).count() as u64
     };
-    expected.par_chunks(CHUNK * T::SIZE).map(count).sum()
+    pieces::of_one(expected, T::SIZE, &count).into_iter().sum()
 }
 
 /// A constant that matches as many elements as possible: where none may mismatch, one that lies
@@ -43,7 +42,7 @@ pub(super) fn best_constant<T: Comparable>(
         .map(|expected| {
             let chunk =
                 |chunk: &[u8]| chunk.chunks_exact(T::SIZE).map(interval).fold(everywhere, both);
-            expected.par_chunks(CHUNK * T::SIZE).map(chunk).reduce(|| everywhere, both)
+            pieces::of_one(expected, T::SIZE, &chunk).into_iter().fold(everywhere, both)
         })
         .fold(everywhere, both);
     let fits = low <= high && low.is_finite() && high.is_finite();

@@ -1,8 +1,7 @@
 //! How widely expected values spread.
 
-use rayon::prelude::*;
-
-use crate::compare::{CHUNK, Comparable};
+use crate::compare::Comparable;
+use crate::pieces;
 
 /// Moments of the finite values of all seeds together.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,7 +39,5 @@ fn sums<T: Comparable, const N: usize>(
         let values = chunk.chunks_exact(T::SIZE).map(|bytes| T::read(bytes).to_f64());
         values.filter(|x| x.is_finite()).map(&terms).fold([0.0; N], add)
     };
-    let partial =
-        |bytes: &&[u8]| -> Vec<[f64; N]> { bytes.par_chunks(CHUNK * T::SIZE).map(chunk).collect() };
-    seeds.iter().flat_map(partial).fold([0.0; N], add)
+    seeds.iter().flat_map(|bytes| pieces::of_one(bytes, T::SIZE, &chunk)).fold([0.0; N], add)
 }
