@@ -22,6 +22,7 @@ use super::origin::{Names, OriginGuard};
 use super::query::{Known, KnownQuery};
 use super::routes::Kernels;
 use super::server::Phase;
+use super::spmv::Spmv;
 use super::{pages, spec};
 use warpgauge_config::ServerConfig;
 use warpgauge_service::EvaluationService;
@@ -45,6 +46,7 @@ pub(super) fn app(
     let mcp = Mcp::new(&service, &limits, watchers.clone(), phase.clone());
     let operations = (
         Kernels { service: Arc::clone(&service) },
+        Spmv { service: Arc::clone(&service) },
         Gate { service: Arc::clone(&service) },
         Jobs { service: Arc::clone(&service), watchers: watchers.clone() },
         Machine {

@@ -1,12 +1,16 @@
-//! Reads request bodies into memory once, within bounds.
+//! Reads request bodies into memory once, or into a file, within bounds.
 
+use std::fs::File;
+use std::io::Write;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use futures_util::StreamExt;
-use poem::Body;
+use futures_util::stream::BoxStream;
 use poem::http::StatusCode;
+use poem::{Body, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -59,6 +63,12 @@ impl BodyLimits {
     }
 }
 
+/// The bounds that a request's body has, and the connection that it comes from.
+pub(super) fn bounds(request: &Request) -> Result<(&BodyLimits, &Arc<Line>), ApiError> {
+    let missing = || ApiError::internal("body-limits", "no body limits are set");
+    request.data::<BodyLimits>().zip(request.data::<Arc<Line>>()).ok_or_else(missing)
+}
+
 /// A share of the memory that all bodies together may take, given back when dropped.
 #[derive(Debug, Default)]
 pub(super) struct Share {
@@ -98,46 +108,132 @@ pub(super) async fn read(
     limits: &BodyLimits,
     line: &Line,
 ) -> Result<(Vec<u8>, Share), ApiError> {
-    if declared.is_some_and(|length| length > limits.limit_bytes) {
-        linger(body);
-        return Err(too_large(limits, declared));
-    }
-    let declared = declared.unwrap_or(0) as usize;
-    let mut stream = Box::pin(body.into_bytes_stream());
+    let mut pieces = Pieces::new(body, declared, limits, line)?;
     let mut buffer = Vec::new();
     let mut share = Share::default();
-    let started = Instant::now();
+    while let Some(piece) = pieces.next().await? {
+        let needed = buffer.len() + piece.len();
+        let grown =
+            share.cover(needed, limits).and_then(|()| grow(&mut buffer, needed, pieces.declared));
+        if let Err(error) = grown {
+            pieces.refuse();
+            return Err(error);
+        }
+        buffer.extend_from_slice(&piece);
+    }
+    Ok((buffer, share))
+}
+
+/// As [`read`], into a temporary file, which takes no memory. Its length is that of the body.
+pub(super) async fn spool(
+    body: Body,
+    declared: Option<u64>,
+    limits: &BodyLimits,
+    line: &Line,
+) -> Result<File, ApiError> {
+    let mut pieces = Pieces::new(body, declared, limits, line)?;
+    let failed = |error: std::io::Error| {
+        let text = format!("the server cannot keep the body in a temporary file: {error}");
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, text)
+    };
+    let mut file = Some(tempfile::tempfile().map_err(failed)?);
+    let mut buffer = Vec::with_capacity(SPOOL_BYTES);
     loop {
-        line.receiving(started, buffer.len());
-        let patience = limits.deadlines.next_piece(started, Instant::now(), buffer.len());
+        let piece = pieces.next().await?;
+        let ended = piece.is_none();
+        buffer.extend_from_slice(piece.as_deref().unwrap_or_default());
+        if buffer.len() >= SPOOL_BYTES || ended {
+            let Some(mut to) = file.take() else { break };
+            let full = std::mem::replace(&mut buffer, Vec::with_capacity(SPOOL_BYTES));
+            let writing = tokio::task::spawn_blocking(move || to.write_all(&full).map(|()| to));
+            match writing.await.map_err(std::io::Error::other).flatten() {
+                Ok(to) => file = Some(to),
+                Err(error) => {
+                    pieces.refuse();
+                    return Err(failed(error));
+                }
+            }
+        }
+        if ended {
+            break;
+        }
+    }
+    file.ok_or_else(|| ApiError::internal("spool", "a body was lost on its way to its file"))
+}
+
+/// Bytes that are written to a file at once.
+const SPOOL_BYTES: usize = 1 << 20;
+
+/// The pieces of a body as they come, within the deadlines and the limit on its length.
+struct Pieces<'a> {
+    stream: Option<BoxStream<'static, std::io::Result<Bytes>>>,
+    declared: usize,
+    limits: &'a BodyLimits,
+    line: &'a Line,
+    started: Instant,
+    read: usize,
+}
+
+impl<'a> Pieces<'a> {
+    fn new(
+        body: Body,
+        declared: Option<u64>,
+        limits: &'a BodyLimits,
+        line: &'a Line,
+    ) -> Result<Self, ApiError> {
+        if declared.is_some_and(|length| length > limits.limit_bytes) {
+            linger(body);
+            return Err(too_large(limits, declared));
+        }
+        Ok(Self {
+            stream: Some(body.into_bytes_stream().boxed()),
+            declared: declared.unwrap_or(0) as usize,
+            limits,
+            line,
+            started: Instant::now(),
+            read: 0,
+        })
+    }
+
+    /// The next piece; `None`: that was all.
+    async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        let Some(stream) = &mut self.stream else { return Ok(None) };
+        self.line.receiving(self.started, self.read);
+        let deadlines = &self.limits.deadlines;
+        let patience = deadlines.next_piece(self.started, Instant::now(), self.read);
         // `timeout` takes a piece that is there already, whatever the time says.
         let next = match patience.is_zero() {
             false => timeout(patience, stream.next()).await.ok(),
             true => None,
         };
-        let piece = match next {
-            Some(Some(Ok(piece))) => piece,
+        match next {
+            Some(Some(Ok(piece))) => {
+                self.read += piece.len();
+                if self.read as u64 > self.limits.limit_bytes {
+                    self.refuse();
+                    return Err(too_large(self.limits, None));
+                }
+                Ok(Some(piece))
+            }
             Some(None) => {
-                line.received();
-                return Ok((buffer, share));
+                self.line.received();
+                Ok(None)
             }
-            Some(Some(Err(error))) => return Err(truncated(buffer.len(), declared, &error)),
+            Some(Some(Err(error))) => Err(truncated(self.read, self.declared, &error)),
             None => {
-                tokio::spawn(drain(stream, LINGER_LATE));
-                return Err(late(buffer.len(), started.elapsed(), &limits.deadlines));
+                if let Some(stream) = self.stream.take() {
+                    tokio::spawn(drain(stream, LINGER_LATE));
+                }
+                Err(late(self.read, self.started.elapsed(), deadlines))
             }
-        };
-        let needed = buffer.len() + piece.len();
-        let grown = if needed as u64 > limits.limit_bytes {
-            Err(too_large(limits, None))
-        } else {
-            share.cover(needed, limits).and_then(|()| grow(&mut buffer, needed, declared))
-        };
-        if let Err(error) = grown {
-            tokio::spawn(drain(stream, LINGER));
-            return Err(error);
         }
-        buffer.extend_from_slice(&piece);
+    }
+
+    /// Drops what still comes.
+    fn refuse(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            tokio::spawn(drain(stream, LINGER));
+        }
     }
 }
 

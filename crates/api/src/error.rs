@@ -13,10 +13,13 @@ use warpgauge_telemetry::{Reject, telemetry};
 /// Media type of every answer but pages and the YAML specification.
 pub(super) const JSON: &str = "application/json";
 
-/// What every error answer holds. `error`, `status`, `validation_errors`, `job_id` and `details` are
+/// What every error answer holds. `success`, `error`, `status`, `validation_errors`, `job_id` and `details` are
 /// the reference fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
+    /// Always false, as at the Remote GPU Execution Service.
+    #[serde(default)]
+    pub success: bool,
     /// Who has to act: the caller (`client_error`), or whoever runs the server (`error`).
     pub status: ErrorStatus,
     /// Stable code, for programs.
@@ -79,6 +82,7 @@ impl ApiError {
             status,
             retry_after_s: None,
             body: Box::new(ErrorBody {
+                success: false,
                 status: if status.is_client_error() && status != StatusCode::NOT_FOUND {
                     ErrorStatus::ClientError
                 } else {
@@ -205,6 +209,9 @@ impl From<ServiceError> for ApiError {
             }
             ServiceError::NoSuchBaseline(_) => {
                 Self::new(StatusCode::NOT_FOUND, ErrorCode::NoSuchBaseline, text)
+            }
+            ServiceError::NoSuchMatrix(_) => {
+                Self::new(StatusCode::NOT_FOUND, ErrorCode::NoSuchMatrix, text)
             }
             ServiceError::Conflict { code, .. } => Self::new(StatusCode::CONFLICT, code, text),
             ServiceError::NoSuchJob(_) => {

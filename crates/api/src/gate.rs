@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::accepted::{AcceptedReply, form_without_report, yes};
-use super::error::ApiError;
+use super::aside::aside;
 use super::failure::{Fails, TakesBaseline, TakesBaselineBody, TakesNothing};
 use super::gate_reply::{GateFormat, GateReply, HistoryFormat, HistoryReply};
 use super::payload::{Contract, Reply};
@@ -193,10 +193,7 @@ impl Gate {
         let query = HistoryQuery { case: case.0, limit: limit.0 };
         let answer = self.service.history(query, &caller).await?;
         let format = HistoryFormat::wanted(format.0, headers);
-        let written = tokio::task::spawn_blocking(move || HistoryReply::of(&answer, format));
-        Ok(written.await.map_err(|error| {
-            tracing::error!(%error, "drawing a history panicked");
-            ApiError::internal("history", "writing the answer failed")
-        })??)
+        let written = move || HistoryReply::of(&answer, format);
+        Ok(aside("history", "writing the answer", written).await??)
     }
 }

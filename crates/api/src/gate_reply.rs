@@ -8,6 +8,7 @@ use poem_openapi::registry::{
 use poem_openapi::{ApiResponse, Enum};
 
 use super::accepted::AcceptedReply;
+use super::aside::aside;
 use super::error::{ApiError, JSON};
 use super::payload::Reply;
 use super::schema;
@@ -110,7 +111,7 @@ pub(super) enum GateReply {
 impl GateReply {
     /// The report in a format, made off the async threads: blocks make it long.
     pub(super) async fn of(report: GateReport, format: GateFormat) -> Result<Self, ApiError> {
-        let written = tokio::task::spawn_blocking(move || {
+        aside("gate", "writing the report", move || {
             if format == GateFormat::Json {
                 return Reply::new(&report).map(Self::Report);
             }
@@ -125,11 +126,8 @@ impl GateReply {
                 }
                 None => Err(ApiError::internal("gate", "the format has no writer")),
             }
-        });
-        written.await.map_err(|error| {
-            tracing::error!(%error, "writing a report panicked");
-            ApiError::internal("gate", "writing the report failed")
-        })?
+        })
+        .await?
     }
 }
 

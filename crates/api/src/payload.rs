@@ -1,7 +1,6 @@
 //! Request and answer bodies: one operation takes JSON, YAML and MessagePack; answers are JSON.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use poem::http::{HeaderMap, StatusCode, header};
 use poem::{Body, IntoResponse, Request, RequestBody, Response};
@@ -14,11 +13,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::aside::aside;
 use super::body::{self, BodyLimits, Share};
 use super::connections::Line;
 use super::error::{ApiError, JSON};
 use super::schema;
-use warpgauge_contract::BodyFormat;
+use warpgauge_contract::{BodyFormat, MAX_ARRAY_VALUES};
 use warpgauge_model::ErrorCode;
 
 /// Media types that request bodies may have.
@@ -34,14 +34,20 @@ pub(super) const MEDIA_TYPES: [(&str, BodyFormat); 6] = [
 /// Bodies above this size are parsed, and answers above it written, off the async threads.
 const HEAVY_BYTES: usize = 1 << 20;
 
-/// A request body, parsed by [`warpgauge_contract::parse`].
-pub(super) struct Contract<T> {
+/// A request body, parsed by [`warpgauge_contract::parse`]; with `ARRAYS` it may hold large arrays of
+/// numbers, which its type must take as such.
+pub(super) struct Contract<T, const ARRAYS: bool = false> {
     pub(super) value: T,
     /// Keeps the memory that the request takes accounted for while it is worked on.
     pub(super) share: Share,
 }
 
-impl<'a, T: DeserializeOwned + JsonSchema + Send + 'static> ApiExtractor<'a> for Contract<T> {
+/// As [`Contract`], with large arrays of numbers.
+pub(super) type Arrays<T> = Contract<T, true>;
+
+impl<'a, T: DeserializeOwned + JsonSchema + Send + 'static, const ARRAYS: bool> ApiExtractor<'a>
+    for Contract<T, ARRAYS>
+{
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
     const PARAM_IS_REQUIRED: bool = true;
     type ParamType = ();
@@ -72,31 +78,27 @@ impl<'a, T: DeserializeOwned + JsonSchema + Send + 'static> ApiExtractor<'a> for
                 return Err(error.into());
             }
         };
-        let (limits, line) = (request.data::<BodyLimits>(), request.data::<Arc<Line>>());
-        let (Some(limits), Some(line)) = (limits, line) else {
-            return Err(ApiError::internal("body-limits", "no body limits are set").into());
-        };
+        let (limits, line) = body::bounds(request)?;
         Ok(receive(format, body, request.headers(), limits, line).await?)
     }
 }
 
-async fn receive<T: DeserializeOwned + Send + 'static>(
+async fn receive<T: DeserializeOwned + Send + 'static, const ARRAYS: bool>(
     format: BodyFormat,
     body: Body,
     headers: &HeaderMap,
     limits: &BodyLimits,
     line: &Line,
-) -> Result<Contract<T>, ApiError> {
+) -> Result<Contract<T, ARRAYS>, ApiError> {
     let (bytes, share) = body::read(body, declared(headers), limits, line).await?;
+    let parse = move |bytes: &[u8]| match ARRAYS {
+        true => warpgauge_contract::parse_within(format, bytes, MAX_ARRAY_VALUES),
+        false => warpgauge_contract::parse(format, bytes),
+    };
     let value = if bytes.len() > HEAVY_BYTES {
-        let parsing =
-            tokio::task::spawn_blocking(move || warpgauge_contract::parse(format, &bytes));
-        parsing.await.map_err(|error| {
-            tracing::error!(%error, "parsing a body panicked");
-            ApiError::internal("parse", "parsing the body failed")
-        })?
+        aside("parse", "parsing the body", move || parse(&bytes)).await?
     } else {
-        warpgauge_contract::parse(format, &bytes)
+        parse(&bytes)
     };
     let value = value.map_err(unparsable)?;
     Ok(Contract { value, share })
@@ -121,7 +123,7 @@ pub(super) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
 
 /// The format that `Content-Type` names. One must be named: a body without is what a browser sends for
 /// any page without asking first.
-fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
+pub(super) fn body_format(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
     if let Some(encoding) = headers.get(header::CONTENT_ENCODING)
         && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
     {
@@ -190,10 +192,7 @@ impl<T: Serialize> Reply<T> {
         if content_bytes <= HEAVY_BYTES {
             return Self::new(&value);
         }
-        tokio::task::spawn_blocking(move || Self::new(&value)).await.map_err(|error| {
-            tracing::error!(%error, "writing an answer panicked");
-            ApiError::internal("reply", "writing the answer failed")
-        })?
+        aside("reply", "writing the answer", move || Self::new(&value)).await?
     }
 }
 

@@ -11,6 +11,7 @@ use super::gate::Gate;
 use super::jobs::Jobs;
 use super::machine::Machine;
 use super::routes::Kernels;
+use super::spmv::Spmv;
 use super::views::{CudaInfo, Devices, Health};
 use super::{described::Described, generators, rewrite, schema, submission};
 use warpgauge_jobs::CleanupReport;
@@ -28,10 +29,11 @@ could not be served, and all have the shape of `ErrorBody`.";
 const MONTH_S: u64 = 30 * 24 * 60 * 60;
 
 /// Everything that is served and described.
-type Operations = (Kernels, Gate, Jobs, Machine);
+type Operations = (Kernels, Spmv, Gate, Jobs, Machine);
 
 /// Operations that make a job.
-const SUBMISSIONS: [&str; 5] = ["/evaluate", "/execute", "/compare", "/sweep", "/gate"];
+const SUBMISSIONS: [&str; 7] =
+    ["/evaluate", "/execute", "/compare", "/sweep", "/gate", "/execute_spmv", "/execute_spmv_mtx"];
 
 /// The document of everything that is served.
 pub fn full() -> Value {
@@ -142,6 +144,12 @@ fn add_examples(document: &mut Value) {
         ("/execute", parsed(include_str!("../../../openapi/examples/execute.json"))),
         ("/compile", parsed(include_str!("../../../openapi/examples/compile.json"))),
         ("/compare", parsed(include_str!("../../../openapi/examples/compare.json"))),
+        ("/execute_spmv", parsed(include_str!("../../../openapi/examples/execute_spmv.json"))),
+        (
+            "/execute_spmv_mtx",
+            parsed(include_str!("../../../openapi/examples/execute_spmv_mtx.json")),
+        ),
+        ("/upload_mtx", parsed(UPLOAD)),
         ("/jobs", batch_example()),
         ("/gate", gate_request()),
         ("/baselines", new_baseline()),
@@ -176,6 +184,27 @@ fn add_examples(document: &mut Value) {
             "200",
             parsed(include_str!("../../../openapi/examples/profile_plan.json")),
         ),
+        (
+            "/execute_spmv",
+            "post",
+            "200",
+            parsed(include_str!("../../../openapi/examples/spmv.json")),
+        ),
+        (
+            "/execute_spmv_mtx",
+            "post",
+            "200",
+            parsed(include_str!("../../../openapi/examples/spmv.json")),
+        ),
+        ("/upload_mtx", "post", "200", parsed(MATRIX)),
+        ("/check_mtx/{name}", "get", "200", parsed(MATRIX)),
+        (
+            "/check_mtx/{name}",
+            "delete",
+            "200",
+            parsed("{success: true, exists: false, filename: laplacian.mtx}"),
+        ),
+        ("/list_mtx", "get", "200", matrix_list()),
         ("/gate", "post", "200", parsed(include_str!("../../../openapi/examples/gate.json"))),
         ("/baselines", "post", "200", baseline_summary()),
         ("/baselines/{name}/promote", "post", "200", baseline_summary()),
@@ -220,6 +249,19 @@ fn add_examples(document: &mut Value) {
     if let Some(media) = operation(document, "/health", "get").and_then(|it| descend(it, &media)) {
         media.insert("example".into(), unhealthy(&status));
     }
+}
+
+/// A matrix that is kept.
+const MATRIX: &str = include_str!("../../../openapi/examples/matrix.json");
+
+/// An upload.
+const UPLOAD: &str = "{filename: laplacian.mtx, content: \
+    JSVNYXRyaXhNYXJrZXQgbWF0cml4IGNvb3JkaW5hdGUgcmVhbCBnZW5lcmFsCjEgMSAxCjEgMSAyCg==}";
+
+fn matrix_list() -> Value {
+    let matrix = parsed(MATRIX).get("matrix").cloned().unwrap_or_default();
+    let name = matrix.get("filename").cloned().unwrap_or_default();
+    mapping([("success", true.into()), ("files", list(name)), ("matrices", list(matrix))])
 }
 
 /// What `/health` says where no compiler is.

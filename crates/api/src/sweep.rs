@@ -16,6 +16,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::task::JoinSet;
 
 use super::accepted::{AcceptedReply, form_without_report};
+use super::aside::aside;
 use super::body::Share;
 use super::error::{ApiError, JSON};
 use super::payload::Reply;
@@ -198,11 +199,7 @@ impl Running {
 /// The last event: the whole answer.
 async fn done(answer: SweepResponse) -> Result<Event, ApiError> {
     // Reports make it long.
-    let written = tokio::task::spawn_blocking(move || event("done", &answer)).await;
-    written.map_err(|error| {
-        tracing::error!(%error, "writing an answer panicked");
-        ApiError::internal("reply", "writing the answer failed")
-    })
+    aside("reply", "writing the answer", move || event("done", &answer)).await
 }
 
 fn of_event(news: &SweepEvent) -> Event {

@@ -7,6 +7,8 @@ use poem_openapi::Tags;
 pub(super) enum Tag {
     /// Compile, run, check and time kernels.
     Kernels,
+    /// Sparse matrix times vector, in the shape of the Remote GPU Execution Service.
+    Spmv,
     /// Does a change make kernels slower? Suites, baselines and the history.
     Gate,
     /// Watch jobs and fetch their reports.

@@ -12,6 +12,9 @@ use warpgauge_model::{DeviceKind, JobState};
 use warpgauge_report::DeviceReport;
 use warpgauge_service::{DeviceView, ServiceStatus, SubmittedJob};
 
+/// What this program calls itself.
+const SERVICE: &str = "warpgauge";
+
 /// Answer of operations with `wait=false`, and for each job of a batch.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Accepted {
@@ -53,6 +56,8 @@ pub struct Health {
     pub gpu_count: usize,
     /// Devices of any kind that serve evaluations.
     pub device_count: usize,
+    /// `warpgauge`.
+    pub service: String,
     /// Version of this program.
     pub version: String,
     /// Seconds since the service started.
@@ -120,6 +125,7 @@ impl Health {
             gpu_available: gpus().next().is_some(),
             gpu_count: gpus().count(),
             device_count: serving().count(),
+            service: SERVICE.to_owned(),
             version: status.version.clone(),
             uptime_s: status.uptime_s,
             queue_depth: status.queue_depth,
@@ -139,6 +145,12 @@ pub(super) fn serves(view: &DeviceView) -> bool {
 /// Answer of `GET /info`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Info {
+    /// Whether there is a device, which `info` describes.
+    pub success: bool,
+    /// The device that evaluations run on where none is asked for, in the shape of the Remote GPU
+    /// Execution Service; `devices` has more, and all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub info: Option<DeviceInfoView>,
     /// `warpgauge`.
     pub name: String,
     /// Version of this program.
@@ -159,10 +171,39 @@ pub struct Info {
     pub request_formats: Vec<String>,
 }
 
+/// A device, in the shape of the Remote GPU Execution Service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceInfoView {
+    /// Product name.
+    pub device_name: String,
+    /// Compute capability: its two numbers.
+    pub compute_capability: [u32; 2],
+    /// Device memory, MiB.
+    pub total_memory_mb: u64,
+    /// Streaming multiprocessors.
+    pub multiprocessor_count: u32,
+}
+
+impl DeviceInfoView {
+    fn new(device: &DeviceReport) -> Self {
+        let CudaDevice { major, minor, .. } = CudaDevice::new(device);
+        Self {
+            device_name: device.name.clone(),
+            compute_capability: [major, minor],
+            total_memory_mb: device.memory_bytes >> 20,
+            multiprocessor_count: device.multiprocessors,
+        }
+    }
+}
+
 impl Info {
     pub(super) fn new(status: ServiceStatus, body_limit_bytes: u64) -> Self {
+        let first = status.devices.iter().find(|view| serves(view));
+        let info = first.map(|view| DeviceInfoView::new(&view.device));
         Self {
-            name: "warpgauge".to_owned(),
+            success: info.is_some(),
+            info,
+            name: SERVICE.to_owned(),
             version: status.version,
             uptime_s: status.uptime_s,
             devices: status.devices,

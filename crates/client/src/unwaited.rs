@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use ureq::http::{Method, Request};
 
 use warpgauge_contract::{CompareRequest, EvaluateRequest};
+use warpgauge_report::EvaluateResponse;
 
-use crate::connection::{Client, answer, json};
+use crate::connection::{ANSWER_TIMEOUT, Client, answer, json};
 use crate::error::{ClientError, Transport};
 use crate::routes::{encoded, job_route};
 
@@ -51,6 +52,19 @@ impl Client {
         taken: &Taken<'_>,
     ) -> Result<String, ClientError> {
         self.submit("/evaluate?wait=false", request, taken)
+    }
+
+    /// Has an evaluation carried out and waits for its report. The same key again is the same job again,
+    /// also where this caller, its connection or the server went down meanwhile; so one that fails with
+    /// [`ClientError::is_broken`] is to be asked again.
+    pub fn evaluate_keyed(
+        &self,
+        request: &EvaluateRequest,
+        key: &str,
+    ) -> Result<EvaluateResponse, ClientError> {
+        let url = self.url_of("/evaluate");
+        let response = self.send(&url, json("request", request)?, Some(key), ANSWER_TIMEOUT)?;
+        Ok(answer(response, &url)?.value)
     }
 
     /// Hands a comparison in; the id of its job.

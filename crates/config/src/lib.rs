@@ -113,6 +113,7 @@ pub struct LimitsConfig {
     pub max_sweep_points: usize,
     pub max_queued_per_key: u64,
     pub max_running_per_key: u64,
+    pub max_matrix_bytes_per_key: u64,
 }
 
 /// `[storage]`

@@ -92,6 +92,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("limits.max_sweep_points", Kind::Integer(1, 65_536)),
     setting("limits.max_queued_per_key", Kind::Integer(0, 100_000_000)),
     setting("limits.max_running_per_key", Kind::Integer(0, 1_000_000)),
+    setting("limits.max_matrix_bytes_per_key", Kind::Integer(0, MAX_BYTES)),
     with_env("storage.data_dir", Kind::Path, "WARPGAUGE_DATA_DIR"),
     with_env("storage.database_url", Kind::DatabaseUrl, "WARPGAUGE_DATABASE_URL"),
     setting("storage.durability", Kind::Choice(&["process", "power"])),

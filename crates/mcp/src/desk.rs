@@ -113,6 +113,7 @@ fn code_of(error: &ServiceError) -> String {
         ServiceError::Cancelled { .. } => Code::Cancelled,
         ServiceError::JobFailed { code, .. } | ServiceError::Conflict { code, .. } => code.clone(),
         ServiceError::NoSuchBaseline(_) => Code::NoSuchBaseline,
+        ServiceError::NoSuchMatrix(_) => Code::NoSuchMatrix,
         ServiceError::Forbidden(_) => Code::Forbidden,
         ServiceError::NoArtifact { .. } => Code::NoSuchArtifact,
         ServiceError::ArtifactGone { .. } => Code::ArtifactGone,

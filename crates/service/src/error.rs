@@ -61,6 +61,11 @@ pub enum ServiceError {
     /// No such baseline.
     #[error("there is no baseline {0}; GET /baselines lists those that there are")]
     NoSuchBaseline(String),
+    /// No such matrix.
+    #[error(
+        "there is no matrix {0}; GET /list_mtx lists those that there are, POST /upload_mtx adds one"
+    )]
+    NoSuchMatrix(String),
     /// What is there does not fit what is asked for.
     #[error("{message}")]
     Conflict {

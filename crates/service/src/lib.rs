@@ -12,6 +12,7 @@ mod gate_jobs;
 mod gate_service;
 mod history;
 mod jobs;
+mod matrices;
 mod readiness;
 mod run_dir;
 mod service;
@@ -26,6 +27,7 @@ pub use baselines::Baselines;
 pub use error::{Problem, ServiceError, chain as error_chain};
 pub use gate_service::{GateService, HistoryQuery, MAX_HISTORY};
 pub use history::stored_history;
+pub use matrices::{MatrixService, Upload};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
 pub use start::{LocalService, Role};
 pub use submission::{

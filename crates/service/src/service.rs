@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::gate_service::GateService;
+use super::matrices::MatrixService;
 use super::submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };
@@ -23,7 +24,7 @@ use warpgauge_report::{
 /// What evaluates, compares, executes or sweeps is a *job*: it is in the store before it begins, and
 /// once accepted it comes to an end, whatever becomes of this process. A caller sees its own jobs; to
 /// everybody else they are [`ServiceError::NoSuchJob`].
-pub trait EvaluationService: GateService + Send + Sync + 'static {
+pub trait EvaluationService: GateService + MatrixService + Send + Sync + 'static {
     /// Evaluates and waits for the report. Dropping the future cancels the evaluation, unless the
     /// submission has an idempotency key: then it goes on, and asking again gives its report.
     fn evaluate(

@@ -331,6 +331,10 @@ impl Store {
                 let query = sqlx::query("SELECT object FROM baselines WHERE id = $1");
                 query.bind(*id).fetch_all(&self.reader.pool).await
             }
+            ["matrices", _] => {
+                let query = sqlx::query("SELECT object FROM matrices WHERE object = $1");
+                query.bind(key).fetch_all(&self.reader.pool).await
+            }
             // Not one of ours: somebody put it there.
             _ => return Ok(true),
         };

@@ -37,6 +37,7 @@ mod kept_tests;
 mod kept_types;
 mod lease;
 mod log;
+mod matrices;
 mod migrate;
 mod objects;
 mod offer;
@@ -66,6 +67,7 @@ pub use kept_types::{
     Retention, SeriesFilter, SeriesRow, StoredArtifact, StoredBaseline,
 };
 pub use lease::{HEARTBEAT, JobLease, LEASE};
+pub use matrices::{MatrixRow, NewMatrix};
 pub use offer::MAX_REQUIREMENT_BYTES;
 pub use open::{Quotas, Store, StoreConfig};
 pub use state::{STATES, has_ended, may_follow, name as state_name, parse as parse_state};

@@ -28,6 +28,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0002_history"),
     migration!("0003_arrival"),
     migration!("0004_requirements"),
+    migration!("0005_matrices"),
 ];
 
 /// The version that this program reads and writes.

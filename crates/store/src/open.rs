@@ -28,11 +28,12 @@ use super::{
 };
 
 /// What the program puts into its data directory.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     "warpgauge.db",
     "warpgauge.db-wal",
     "warpgauge.db-shm",
     "warpgauge.db-journal",
+    "mailboxes",
     "objects",
     "instances",
     "cubins",

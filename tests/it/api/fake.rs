@@ -2,6 +2,8 @@
 
 #[path = "fake_gate.rs"]
 mod gate;
+#[path = "fake_matrices.rs"]
+mod matrices;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -417,6 +419,7 @@ impl EvaluationService for FakeService {
                 compile: report.compile,
                 image_b64: request.return_image.then(|| "f0VMRg==".to_owned()),
                 image_format: request.return_image.then(|| "cubin".to_owned()),
+                signatures: Vec::new(),
                 total_ms: 1.5,
             })
         }

@@ -15,6 +15,10 @@ use warpgauge_history::HistoryAnswer;
 use warpgauge_jobs::{CancelReport, JobList, JobView};
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
 
+use warpgauge_spmv::{
+    MatrixList, MatrixReply, SpmvRequest, SpmvResponse, StoredSpmvRequest, UploadRequest,
+};
+
 use check::{check, check_around, document};
 use reports::{full_report, minimal_report};
 
@@ -57,7 +61,7 @@ fn full_contract() -> Value {
     let data = full_kernel()["io"]["args"][0]["tensor_spec"]["data"].clone();
     json!({
         "kernel": full_kernel(), "num_trials": 5, "timeout": 1.5,
-        "expected": {"x": {"data": data, "kernel": full_kernel()}},
+        "expected": {"x": {"data": data, "kernel": full_kernel(), "bounds": data}},
         "tolerance": {
             "atol": 0.5, "rtol": 0.25, "required_matched_ratio": 0.5, "allow_non_finite": true,
         },
@@ -181,6 +185,12 @@ fn reports() {
         "job_id": "1", "status": "success", "compiled": true, "compilation_error": "e",
         "diagnostics": full_report()["compile"]["diagnostics"], "compile": full_report()["compile"],
         "image_b64": "AAAA", "image_format": "cubin", "total_ms": 1.0,
+        "signatures": [
+            {"name": "k", "symbol": "_Z1kPfi", "parameters": [
+                {"name": "x", "c_type": "float*", "bytes": 8}, {"c_type": "int", "bytes": 4},
+            ]},
+            {"name": "other", "symbol": "other"},
+        ],
     });
     let failed = json!({"job_id": "1", "status": "success", "compiled": false, "total_ms": 1.0});
     check::<CompileResponse>("CompileResponse", &[compile, failed]);
@@ -334,13 +344,48 @@ fn comparisons() {
 }
 
 #[test]
+fn sparse_products() {
+    let any = full_contract();
+    let options = json!({
+        "kernel_type": "triton", "kernel_name": "k", "args": ["x", "y"], "constants": {"BLOCK": 128},
+        "launch": full_kernel()["io"]["launch"], "compiler_options": ["-O3"], "dtype": "float64",
+        "measure": any["measure"], "profile": any["profile"], "sanitize": "memcheck",
+        "isolation": "fresh", "timeout": 1.5,
+    });
+    let data = json!({
+        "num_rows": 1, "num_cols": 1, "nnz": 1, "values": [1.5], "col_indices": [0],
+        "row_ptr": [0, 1], "x": [2.5],
+    });
+    let full = json!({"kernel": "AAAA", "matrix_data": data, "num_runs": 3, "options": options});
+    let minimal = json!({"kernel": "AAAA", "matrix_data": data});
+    check::<SpmvRequest>("SpmvRequest", &[full, minimal]);
+    let mut answer: Value =
+        serde_json::from_str(include_str!("../../../openapi/examples/spmv.json")).unwrap();
+    (answer["error"], answer["code"]) = (json!("e"), json!("timeout"));
+    check::<SpmvResponse>("SpmvResponse", &[answer, json!({"success": false})]);
+    let stored = json!({
+        "mtx_filename": "a.mtx", "x": [1.5], "method": "custom", "kernel": "AAAA", "num_runs": 3,
+        "options": options,
+    });
+    check::<StoredSpmvRequest>("StoredSpmvRequest", &[stored, json!({"mtx_filename": "a"})]);
+    let upload = json!({"filename": "a.mtx", "content": "AAAA"});
+    check::<UploadRequest>("UploadRequest", &[upload]);
+    let matrix: Value =
+        serde_json::from_str(include_str!("../../../openapi/examples/matrix.json")).unwrap();
+    let none = json!({"success": true, "exists": false, "filename": "a"});
+    check::<MatrixReply>("MatrixReply", &[matrix.clone(), none]);
+    let list = json!({"success": true, "files": ["a"], "matrices": [matrix["matrix"]]});
+    check::<MatrixList>("MatrixList", &[list]);
+}
+
+#[test]
 fn errors_and_views() {
     let error = json!({
-        "status": "client_error", "code": "c", "error": "e", "path": "p", "line": 1, "column": 2,
+        "success": false, "status": "client_error", "code": "c", "error": "e", "path": "p", "line": 1, "column": 2,
         "validation_errors": [{"field": "f", "message": "m", "type": "t"}], "job_id": "j",
         "details": "d",
     });
-    let bare = json!({"status": "error", "code": "c", "error": "e"});
+    let bare = json!({"success": false, "status": "error", "code": "c", "error": "e"});
     check::<ErrorBody>("ErrorBody", &[error, bare]);
     let examples = document();
     let example = |path: &str| {

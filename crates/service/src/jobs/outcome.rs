@@ -127,6 +127,7 @@ fn code_of(error: &ServiceError) -> ErrorCode {
         ServiceError::Unmet(_) => ErrorCode::UnmetRequirements,
         ServiceError::Conflict { code, .. } => code.clone(),
         ServiceError::NoSuchBaseline(_) => ErrorCode::NoSuchBaseline,
+        ServiceError::NoSuchMatrix(_) => ErrorCode::NoSuchMatrix,
         ServiceError::Internal { .. } => ErrorCode::Internal,
         // These are answers to requests: where a job ends by one, something of ours is broken.
         ServiceError::NoSuchJob(_)

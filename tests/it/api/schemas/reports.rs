@@ -165,7 +165,8 @@ fn torch() -> Value {
         "start": 0.5, "step": 1.5,
     });
     json!({
-        "torch": "2.11.0", "python": "3.11.7", "clock": "cpu", "not_on_gpu": "r", "threads": 2,
+        "torch": "2.11.0", "python": "3.11.7", "clock": "cpu", "not_on_gpu": "r", "threads": 2, "device": "d",
+        "clocks": {"events_ms": 1.0, "judge_ms": 2.0, "batch": 3, "hand_over_ms": 0.5, "agree": false},
         "entry": "Model.forward", "seed": 7, "traceback": "t",
         "inputs": {
             "source": "generated", "rule": "r",

@@ -1,0 +1,182 @@
+//! Uploads of matrices: a form with a file, which goes to a temporary file as it comes, or JSON.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use bytes::Bytes;
+use futures_util::stream;
+use poem::http::{HeaderMap, StatusCode, header};
+use poem::{Request, RequestBody};
+use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry};
+use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
+
+use super::aside::aside;
+use super::body::{self, Share};
+use super::error::{ApiError, JSON};
+use super::payload::{declared, unparsable};
+use super::schema;
+use warpgauge_contract::BodyFormat;
+use warpgauge_model::{ErrorCode, FailureCode};
+use warpgauge_service::Upload;
+use warpgauge_spmv::UploadRequest;
+
+/// Media type of forms.
+const FORM: &str = "multipart/form-data";
+
+/// Name of the form's field.
+const FIELD: &str = "file";
+
+/// What takes long, as errors name it.
+const READING: &str = "reading the upload";
+
+/// Bytes that are read at once from a spooled form.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// A Matrix Market file, in either form.
+pub(super) struct MatrixUpload {
+    pub(super) upload: Upload,
+    /// Keeps the memory that the request takes accounted for while it is worked on.
+    pub(super) share: Share,
+}
+
+impl<'a> ApiExtractor<'a> for MatrixUpload {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
+    const PARAM_IS_REQUIRED: bool = true;
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        schema::register_request::<UploadRequest>(registry);
+    }
+
+    fn request_meta() -> Option<MetaRequest> {
+        let file = MetaSchema::new_with_format("string", "binary");
+        let form = MetaSchema {
+            properties: vec![(FIELD, MetaSchemaRef::Inline(Box::new(file)))],
+            required: vec![FIELD],
+            ..MetaSchema::new("object")
+        };
+        let content = vec![
+            MetaMediaType { content_type: JSON, schema: schema::reference::<UploadRequest>() },
+            MetaMediaType { content_type: FORM, schema: MetaSchemaRef::Inline(Box::new(form)) },
+        ];
+        Some(MetaRequest { description: None, content, required: true })
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        _: ExtractParamOptions<()>,
+    ) -> poem::Result<Self> {
+        let body = body.take()?;
+        let (limits, line) = body::bounds(request)?;
+        let headers = request.headers();
+        let kind = match kind(headers) {
+            Ok(kind) => kind,
+            Err(error) => {
+                body::linger(body);
+                return Err(error.into());
+            }
+        };
+        let declared = declared(headers);
+        Ok(match kind {
+            Kind::Form { boundary } => {
+                let file = body::spool(body, declared, limits, line).await?;
+                let upload = aside("upload", READING, move || form(file, boundary)).await??;
+                Self { upload, share: Share::default() }
+            }
+            Kind::Json => {
+                let (bytes, share) = body::read(body, declared, limits, line).await?;
+                Self { upload: aside("upload", READING, move || json(&bytes)).await??, share }
+            }
+        })
+    }
+}
+
+/// What a body is.
+enum Kind {
+    Form { boundary: String },
+    Json,
+}
+
+fn kind(headers: &HeaderMap) -> Result<Kind, ApiError> {
+    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
+    let text = match (values.next(), values.next()) {
+        (Some(value), None) => value.to_str().unwrap_or_default(),
+        _ => "",
+    };
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case(JSON) {
+        return Ok(Kind::Json);
+    }
+    if essence.eq_ignore_ascii_case(FORM)
+        && let Ok(boundary) = multer::parse_boundary(text)
+    {
+        return Ok(Kind::Form { boundary });
+    }
+    Err(ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorCode::UnsupportedMediaType,
+        format!(
+            "Content-Type must be {FORM} with a boundary, or {JSON}; this body's is {essence:?}"
+        ),
+    ))
+}
+
+/// The upload of a JSON body. Blocking.
+fn json(bytes: &[u8]) -> Result<Upload, ApiError> {
+    let request = warpgauge_contract::parse::<UploadRequest>(BodyFormat::Json, bytes);
+    let UploadRequest { filename, content } = request.map_err(unparsable)?;
+    Ok(Upload { name: filename, content: content.reader() })
+}
+
+/// The upload of a form that was spooled. Blocking.
+fn form(mut spooled: File, boundary: String) -> Result<Upload, ApiError> {
+    let failed = |error: io::Error| {
+        let text = format!("the server cannot keep the file of a form: {error}");
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, text)
+    };
+    spooled.seek(SeekFrom::Start(0)).map_err(failed)?;
+    let chunks = std::iter::from_fn(move || {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        match spooled.read(&mut chunk) {
+            Ok(0) => None,
+            Ok(count) => {
+                chunk.truncate(count);
+                Some(Ok(Bytes::from(chunk)))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    });
+    let mut fields = multer::Multipart::new(stream::iter(chunks), boundary);
+    let malformed = |error: multer::Error| {
+        let text = format!("the form cannot be read: {error}; it may have been cut off");
+        ApiError::field(FIELD, FailureCode::TruncatedBody, text)
+    };
+    // Nothing in it waits for anything but the file.
+    let found = tokio::runtime::Handle::current().block_on(async {
+        let mut found = None;
+        while let Some(mut field) = fields.next_field().await.map_err(malformed)? {
+            if field.name() != Some(FIELD) {
+                continue;
+            }
+            if found.is_some() {
+                let text =
+                    format!("the form has more than one field `{FIELD}`: send one file at a time");
+                return Err(ApiError::field(FIELD, FailureCode::DuplicateField, text));
+            }
+            let name = field.file_name().unwrap_or_default().to_owned();
+            let mut file = tempfile::tempfile().map_err(failed)?;
+            while let Some(chunk) = field.chunk().await.map_err(malformed)? {
+                file.write_all(&chunk).map_err(failed)?;
+            }
+            file.seek(SeekFrom::Start(0)).map_err(failed)?;
+            found = Some(Upload { name, content: Box::new(file) });
+        }
+        Ok(found)
+    })?;
+    found.ok_or_else(|| {
+        let text = format!("the form has no field `{FIELD}` with a file");
+        ApiError::field(FIELD, FailureCode::MissingField, text)
+    })
+}

@@ -1,0 +1,142 @@
+//! Wire types of answers, and how a report becomes one.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use warpgauge_model::{DeviceKind, FailureCode};
+use warpgauge_report::EvaluateResponse;
+
+use super::numbers::Numbers;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+/// Answer of `POST /execute_spmv`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SpmvResponse {
+    /// Whether the kernel ran and gave the right product.
+    pub success: bool,
+    /// Product and times, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<SpmvResult>,
+    /// What went wrong, if not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Stable code of what went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<FailureCode>,
+    /// The job, whose whole report is at `/jobs/{job_id}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<String>,
+    /// Product name of the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_name: Option<String>,
+    /// `cuda` or `emulator`: the times of an emulated device say nothing about a GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_kind: Option<DeviceKind>,
+}
+
+/// A product, and how long it took.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SpmvResult {
+    /// The product, one element for each row.
+    pub y: Vec<f64>,
+    /// Mean time of one launch, by events on the device, milliseconds.
+    pub execution_time_ms: f64,
+    /// Standard deviation of the launches' times, milliseconds.
+    pub execution_time_std_ms: f64,
+    /// Allocating and filling device buffers, and loading the kernel, milliseconds.
+    pub transfer_h2d_ms: f64,
+    /// Copying the result back, milliseconds.
+    pub transfer_d2h_ms: f64,
+    /// Both, milliseconds.
+    pub transfer_time_ms: f64,
+    /// From the request's arrival to the answer, warm-up, launches and checks included, milliseconds.
+    pub total_time_ms: f64,
+    /// Two operations for each non-zero, by `execution_time_ms`, in 10⁹ a second.
+    pub gflops: f64,
+    /// Rows.
+    pub num_rows: u64,
+    /// Columns.
+    pub num_cols: u64,
+    /// Non-zeros.
+    pub nnz: u64,
+    /// Timed launches.
+    pub num_runs: u64,
+    /// What multiplied: `custom`.
+    pub method: String,
+}
+
+impl SpmvResponse {
+    /// From the report of the contract that the request became, about a matrix of so many rows, columns
+    /// and non-zeros.
+    pub fn new(report: &EvaluateResponse, (rows, cols, nnz): (u32, u32, u32)) -> Self {
+        let result = result_of(report, (rows, cols, nnz));
+        let error = match &result {
+            Some(_) => None,
+            None => Some(why_not(report)),
+        };
+        Self {
+            success: result.is_some(),
+            code: report.failure.as_ref().map(|failure| failure.code.clone()),
+            result,
+            error,
+            job_id: Some(report.job_id.clone()),
+            device_name: report.device.as_ref().map(|device| device.name.clone()),
+            device_kind: report.device.as_ref().map(|device| device.kind),
+        }
+    }
+}
+
+fn result_of(report: &EvaluateResponse, (rows, cols, nnz): (u32, u32, u32)) -> Option<SpmvResult> {
+    let exec = &report.kernel_exec_result;
+    let (true, Some(stats), Some(mean)) =
+        (exec.correctness == Some(true), &exec.runtime_stats, exec.runtime)
+    else {
+        return None;
+    };
+    let timings = &report.timings;
+    let rejected: u64 = report
+        .measurement
+        .iter()
+        .flat_map(|measured| &measured.rejected)
+        .map(|rejected| rejected.count as u64)
+        .sum();
+    let samples =
+        report.measurement.as_ref().map_or(0, |measured| measured.samples_ms.len() as u64);
+    Some(SpmvResult {
+        y: product(report)?,
+        execution_time_ms: mean,
+        execution_time_std_ms: stats.std,
+        transfer_h2d_ms: timings.h2d,
+        transfer_d2h_ms: timings.d2h,
+        transfer_time_ms: timings.h2d + timings.d2h,
+        total_time_ms: timings.total,
+        gflops: 2.0 * f64::from(nnz) / (mean * 1e6),
+        num_rows: u64::from(rows),
+        num_cols: u64::from(cols),
+        nnz: u64::from(nnz),
+        num_runs: samples.saturating_sub(rejected),
+        method: "custom".to_owned(),
+    })
+}
+
+/// What the kernel left in `y`, as the contract asks for it: raw elements.
+fn product(report: &EvaluateResponse) -> Option<Vec<f64>> {
+    let y = report.outputs.get("y")?;
+    let bytes = STANDARD.decode(y.data_b64.as_ref()?).ok()?;
+    Numbers::Bytes(bytes).floats(y.dtype.size()).ok()
+}
+
+fn why_not(report: &EvaluateResponse) -> String {
+    let exec = &report.kernel_exec_result;
+    if let Some(error) = &exec.compilation_error {
+        return format!("the kernel does not compile: {error}");
+    }
+    if let Some(error) = &exec.validation_error {
+        return format!("the product is wrong: {error}");
+    }
+    match &report.failure {
+        Some(failure) => failure.message.clone(),
+        None => "the kernel was not timed; the job's report says what happened".to_owned(),
+    }
+}

@@ -1,0 +1,142 @@
+//! Wire types of matrices that are kept.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use warpgauge_sparse::Csr;
+use warpgauge_sparse::MarketInfo;
+use warpgauge_tensor::Blob;
+
+/// Longest name of a matrix, bytes.
+const MAX_NAME_BYTES: usize = 128;
+
+/// `POST /upload_mtx` as JSON: a Matrix Market file and its name.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UploadRequest {
+    /// Name of the matrix: 1 to 128 letters, digits, `.`, `_` and `-`, the first a letter or digit.
+    pub filename: String,
+    /// The file, base64.
+    pub content: Blob,
+}
+
+/// A matrix that is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MatrixSummary {
+    /// Its name.
+    pub filename: String,
+    /// What it consists of.
+    #[serde(flatten)]
+    pub shape: MatrixShape,
+    /// blake3 of what was uploaded, hex.
+    pub blake3: String,
+    /// Bytes that it takes of the quota.
+    pub bytes: u64,
+    /// When it was uploaded, seconds since the Unix epoch.
+    pub uploaded_at: f64,
+}
+
+/// What a matrix consists of.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MatrixShape {
+    /// Rows.
+    pub num_rows: u64,
+    /// Columns.
+    pub num_cols: u64,
+    /// Entries, those among them that a symmetric file writes once.
+    pub nnz: u64,
+    /// Entries of the longest row.
+    pub longest_row: u64,
+    /// Rows without entries.
+    pub empty_rows: u64,
+    /// `coordinate` or `array`.
+    pub layout: String,
+    /// `real`, `integer` or `pattern`.
+    pub field: String,
+    /// `general`, `symmetric` or `skew-symmetric`.
+    pub symmetry: String,
+}
+
+impl MatrixShape {
+    /// Of a matrix that was read from a file.
+    pub fn new(csr: &Csr, info: &MarketInfo) -> Self {
+        let [layout, field, symmetry] = info.words().map(str::to_owned);
+        Self {
+            num_rows: u64::from(csr.rows()),
+            num_cols: u64::from(csr.cols()),
+            nnz: u64::from(csr.nnz()),
+            longest_row: u64::from(csr.longest_row()),
+            empty_rows: u64::from(csr.empty_rows()),
+            layout,
+            field,
+            symmetry,
+        }
+    }
+}
+
+/// Answer of `POST /upload_mtx` and `GET /check_mtx/{name}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MatrixReply {
+    /// Whether it was done.
+    pub success: bool,
+    /// Whether there is such a matrix.
+    pub exists: bool,
+    /// Its name.
+    pub filename: String,
+    /// The matrix, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<MatrixSummary>,
+}
+
+impl MatrixReply {
+    /// About a name.
+    pub fn new(filename: &str, matrix: Option<MatrixSummary>) -> Self {
+        let (exists, filename) = (matrix.is_some(), filename.to_owned());
+        Self { success: true, exists, filename, matrix }
+    }
+}
+
+/// Answer of `GET /list_mtx`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MatrixList {
+    /// Whether it was done.
+    pub success: bool,
+    /// Names, in order.
+    pub files: Vec<String>,
+    /// The matrices, in the same order.
+    pub matrices: Vec<MatrixSummary>,
+}
+
+/// Refuses what is no name of a matrix: a name is never a path.
+///
+/// # Errors
+/// What a name must be.
+pub fn check_matrix_name(name: &str) -> Result<(), String> {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if first && name.len() <= MAX_NAME_BYTES && name.bytes().all(inner) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(60).collect();
+    Err(format!(
+        "{shown:?} is no name of a matrix: 1 to {MAX_NAME_BYTES} letters, digits, `.`, `_` and `-`, the \
+         first a letter or digit"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_matrix_name;
+
+    #[test]
+    fn a_name_is_never_a_path() {
+        for name in ["cant.mtx", "a", "x_1-2.MTX", "0..1"] {
+            assert!(check_matrix_name(name).is_ok(), "{name}");
+        }
+        let long = "x".repeat(129);
+        for name in ["", "../x", "/etc/passwd", "a/b", "..", ".x", "a\\b", "a\0", "ä", "a b", &long]
+        {
+            assert!(check_matrix_name(name).is_err(), "{name:?}");
+        }
+    }
+}

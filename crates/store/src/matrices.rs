@@ -1,0 +1,252 @@
+//! Sparse matrices that were uploaded: one under each name of an owner.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use futures_util::future::BoxFuture;
+use sqlx::Row;
+use sqlx::any::AnyRow;
+
+use super::objects::Body;
+use super::types::MAX_LABEL_BYTES;
+use super::writer::{Batch, Write};
+use super::{Bulk, RequestReader, Store, StoreError};
+
+/// Most matrices of one owner.
+const MAX_OF_OWNER: i64 = 10_000;
+
+/// A matrix to keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMatrix {
+    /// Whose it is.
+    pub owner: String,
+    /// Under which name.
+    pub name: String,
+    /// blake3 of what was uploaded, hex.
+    pub hash: String,
+    /// More about it, in a form its reader knows.
+    pub detail: Vec<u8>,
+    /// Bytes that all matrices of the owner may have together; 0: any number.
+    pub max_bytes: u64,
+}
+
+/// A matrix that is kept, without its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MatrixRow {
+    /// Under which name.
+    pub name: String,
+    /// blake3 of what was uploaded, hex.
+    pub hash: String,
+    /// Bytes of the matrix, unpacked.
+    pub bytes: u64,
+    /// When it was uploaded.
+    pub created_at: SystemTime,
+    /// More about it, in a form its reader knows.
+    pub detail: Vec<u8>,
+}
+
+impl Store {
+    /// Keeps a matrix in place of the one of its name. Whoever reads that one reads it to its end.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] where the owner has as much as it may have; then nothing is kept, and
+    /// nothing was replaced.
+    pub async fn put_matrix(
+        &self,
+        matrix: NewMatrix,
+        content: Arc<dyn Bulk>,
+    ) -> Result<(), StoreError> {
+        for (field, text, min) in [("name", &matrix.name, 1), ("owner", &matrix.owner, 0)] {
+            if !(min..=MAX_LABEL_BYTES).contains(&text.len()) || text.contains('\0') {
+                let problem =
+                    format!("must have {min} to {MAX_LABEL_BYTES} bytes, none of them NUL");
+                return Err(StoreError::Invalid { field, problem });
+            }
+        }
+        let bytes = content.bytes();
+        let key = format!("matrices/{}", uuid::Uuid::now_v7());
+        let body = self.objects.keep_bulk(&key, Vec::new(), vec![content]).await?;
+        let put = PutMatrix { matrix, bytes, key: key.clone(), codec: body.codec };
+        match self.writer.write(put).await {
+            Ok(replaced) => {
+                self.objects.remove(replaced).await;
+                Ok(())
+            }
+            Err(error) => {
+                if error.is_refusal() {
+                    self.objects.remove([key]).await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// A matrix and its content, as it was given.
+    pub async fn matrix(
+        &self,
+        owner: &str,
+        name: &str,
+    ) -> Result<Option<(MatrixRow, RequestReader)>, StoreError> {
+        let failed = self.reader.failed("read a matrix");
+        let row = sqlx::query(
+            "SELECT name, hash, bytes, created_at, detail, codec, object FROM matrices \
+             WHERE owner = $1 AND name = $2",
+        )
+        .bind(owner)
+        .bind(name)
+        .fetch_optional(&self.reader.pool)
+        .await
+        .map_err(&failed)?;
+        let Some(row) = row else { return Ok(None) };
+        let found = matrix_of(&row).map_err(&failed)?;
+        let body = Body {
+            codec: row.try_get("codec").map_err(&failed)?,
+            inline: None,
+            object: Some(row.try_get("object").map_err(&failed)?),
+        };
+        Ok(Some((found, self.objects.open_body(body).await?)))
+    }
+
+    /// An owner's matrices, by name.
+    pub async fn matrices(&self, owner: &str) -> Result<Vec<MatrixRow>, StoreError> {
+        let failed = self.reader.failed("list matrices");
+        let rows = sqlx::query(
+            "SELECT name, hash, bytes, created_at, detail FROM matrices \
+             WHERE owner = $1 ORDER BY name LIMIT $2",
+        )
+        .bind(owner)
+        .bind(MAX_OF_OWNER)
+        .fetch_all(&self.reader.pool)
+        .await
+        .map_err(&failed)?;
+        rows.iter().map(matrix_of).collect::<Result<_, _>>().map_err(failed)
+    }
+
+    /// Removes a matrix; whether there was one.
+    pub async fn delete_matrix(&self, owner: &str, name: &str) -> Result<bool, StoreError> {
+        let (owner, name) = (owner.to_owned(), name.to_owned());
+        let gone = self.writer.write(DeleteMatrix { owner, name }).await?;
+        let found = gone.is_some();
+        self.objects.remove(gone).await;
+        Ok(found)
+    }
+}
+
+fn matrix_of(row: &AnyRow) -> Result<MatrixRow, sqlx::Error> {
+    Ok(MatrixRow {
+        name: row.try_get("name")?,
+        hash: row.try_get("hash")?,
+        bytes: u64::try_from(row.try_get::<i64, _>("bytes")?).unwrap_or(0),
+        created_at: super::clock::time(row.try_get("created_at")?),
+        detail: row.try_get("detail")?,
+    })
+}
+
+/// A matrix whose file is written. Gives the file of the one that it replaces.
+struct PutMatrix {
+    matrix: NewMatrix,
+    bytes: u64,
+    key: String,
+    codec: i64,
+}
+
+impl Write for PutMatrix {
+    type Out = Option<String>;
+
+    fn run<'a>(
+        &'a mut self,
+        batch: &'a mut Batch<'_>,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        Box::pin(async move {
+            let failed = batch.failed("keep a matrix");
+            let given = &self.matrix;
+            let others = sqlx::query(
+                "SELECT COUNT(*), CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM matrices \
+                 WHERE owner = $1 AND name <> $2",
+            )
+            .bind(given.owner.as_str())
+            .bind(given.name.as_str())
+            .fetch_one(&mut *batch.connection)
+            .await
+            .map_err(&failed)?;
+            let count: i64 = others.try_get(0).map_err(&failed)?;
+            let bytes: i64 = others.try_get(1).map_err(&failed)?;
+            let bytes = u64::try_from(bytes).unwrap_or(0).saturating_add(self.bytes);
+            if count >= MAX_OF_OWNER || (given.max_bytes > 0 && bytes > given.max_bytes) {
+                let problem = format!(
+                    "would be {} with {bytes} bytes; {MAX_OF_OWNER} with {} bytes are allowed \
+                     (limits.max_matrix_bytes_per_key), delete some",
+                    count + 1,
+                    given.max_bytes
+                );
+                return Err(StoreError::Invalid { field: "matrices", problem });
+            }
+            let old = object_of(&given.owner, &given.name, batch).await?;
+            sqlx::query(
+                "INSERT INTO matrices (owner, name, hash, bytes, created_at, detail, codec, object) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+                 ON CONFLICT (owner, name) DO UPDATE SET hash = $3, bytes = $4, created_at = $5, \
+                 detail = $6, codec = $7, object = $8",
+            )
+            .bind(given.owner.as_str())
+            .bind(given.name.as_str())
+            .bind(given.hash.as_str())
+            .bind(i64::try_from(self.bytes).unwrap_or(i64::MAX))
+            .bind(super::clock::now())
+            .bind(given.detail.clone())
+            .bind(self.codec)
+            .bind(self.key.as_str())
+            .execute(&mut *batch.connection)
+            .await
+            .map_err(failed)?;
+            // The same write, tried again after a commit that was not heard of.
+            Ok(old.filter(|old| *old != self.key))
+        })
+    }
+}
+
+/// The file of a matrix.
+async fn object_of(
+    owner: &str,
+    name: &str,
+    batch: &mut Batch<'_>,
+) -> Result<Option<String>, StoreError> {
+    let failed = batch.failed("look for a matrix");
+    // Two uploads of one name at once: the second waits, and finds the first one's file.
+    let lock = if batch.is_postgres() { " FOR UPDATE" } else { "" };
+    let sql = format!("SELECT object FROM matrices WHERE owner = $1 AND name = $2{lock}");
+    let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(owner)
+        .bind(name)
+        .fetch_optional(&mut *batch.connection)
+        .await
+        .map_err(&failed)?;
+    row.map(|row| row.try_get(0)).transpose().map_err(failed)
+}
+
+/// Strikes a matrix. Gives its file.
+struct DeleteMatrix {
+    owner: String,
+    name: String,
+}
+
+impl Write for DeleteMatrix {
+    type Out = Option<String>;
+
+    fn run<'a>(
+        &'a mut self,
+        batch: &'a mut Batch<'_>,
+    ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
+        Box::pin(async move {
+            let failed = batch.failed("remove a matrix");
+            let old = object_of(&self.owner, &self.name, batch).await?;
+            sqlx::query("DELETE FROM matrices WHERE owner = $1 AND name = $2")
+                .bind(self.owner.as_str())
+                .bind(self.name.as_str())
+                .execute(&mut *batch.connection)
+                .await
+                .map_err(failed)?;
+            Ok(old)
+        })
+    }
+}
