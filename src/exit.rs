@@ -110,6 +110,7 @@ impl Exit {
             ServiceError::Invalid(_)
             | ServiceError::NoSuchJob(_)
             | ServiceError::NoSuchBaseline(_)
+            | ServiceError::NoSuchMatrix(_)
             | ServiceError::Conflict { .. }
             | ServiceError::NoArtifact { .. }
             | ServiceError::IdempotencyConflict { .. }

@@ -8,8 +8,10 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use super::baselines::BaselinesCommand;
 use super::gate::GateCommand;
 use super::history::HistoryArgs;
+use super::init::InitArgs;
 use super::jobs::JobsCommand;
 use super::mcp::McpArgs;
+use super::watch::{SendArgs, WatchArgs};
 use crate::exit::Exit;
 use warpgauge_client::{Client, ClientError};
 use warpgauge_config::CliOverrides;
@@ -127,6 +129,27 @@ pub(super) enum Command {
         warpgauge jobs cancel --server http://gpu-host:8000 JOB"
     )]
     Jobs(JobsCommand),
+    /// Evaluate kernels that are put into a folder, and put the results beside them
+    #[command(after_help = "Examples:\n  \
+        warpgauge watch gpu-executor/\n  \
+        warpgauge watch gpu-executor/ --server http://gpu-host:8000 --jobs 8\n  \
+        warpgauge watch gpu-executor/ --once\n  \
+        warpgauge watch --git git@host:team/mailbox.git --branch main\n\n\
+        DIR/kernels/NAME.cu becomes DIR/results/NAME.json. The contract stands beside the kernel \
+        (NAME.yaml), in its first comment, or is inferred.")]
+    Watch(WatchArgs),
+    /// Send a kernel through a git repository that somebody watches, and wait for the result
+    #[command(after_help = "Examples:\n  \
+        warpgauge send kernel.cu --git git@host:team/mailbox.git\n  \
+        warpgauge send kernel.cu --git /srv/mailbox.git --contract contract.yaml --json\n\n\
+        The other end is `warpgauge watch --git URL`. A contract beside the kernel (kernel.yaml) is \
+        sent with it.")]
+    Send(SendArgs),
+    /// Write a contract for a kernel, guessed from its parameters, names and code
+    #[command(after_help = "Examples:\n  \
+        warpgauge init kernel.cu -o contract.yaml\n  \
+        warpgauge init kernels.cu --kernel-name saxpy --reference")]
+    Init(InitArgs),
     /// Compile a kernel and show its resources, without running it
     #[command(after_help = "Examples:\n  \
         warpgauge compile kernel.cu --arch sm_90\n  \

@@ -18,6 +18,7 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
         warpgauge_torch::child::COMMAND => {
             Some(warpgauge_torch::child::main(args.iter().skip(2).cloned()))
         }
+        warpgauge_torch::JUDGE => Some(warpgauge_exec::torch_judge(args.iter().skip(2).cloned())),
         _ => None,
     }
 }

@@ -10,6 +10,8 @@ use warpgauge_api::ServeError;
 use warpgauge_client::ClientError;
 use warpgauge_config::ConfigError;
 use warpgauge_service::ServiceError;
+use warpgauge_watch::FolderError;
+use warpgauge_watch::mailbox::{GitError, MailboxError};
 
 /// Why a command did not do its work. `Display` says what and where, `source` why.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +28,12 @@ pub enum CliError {
     /// The remote service did not give a report.
     #[error(transparent)]
     Remote(ClientError),
+    /// A folder cannot be watched.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A mailbox cannot be served or used.
+    #[error(transparent)]
+    Mailbox(MailboxError),
     /// Returned outputs cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -74,6 +82,15 @@ impl From<GateError> for CliError {
     }
 }
 
+impl From<MailboxError> for CliError {
+    fn from(error: MailboxError) -> Self {
+        match error {
+            MailboxError::Folder(error) => Self::Folder(error),
+            other => Self::Mailbox(other),
+        }
+    }
+}
+
 impl From<ClientError> for CliError {
     fn from(error: ClientError) -> Self {
         match error {
@@ -90,6 +107,8 @@ impl CliError {
             CliError::Config(_)
             | CliError::Usage(_)
             | CliError::ContractFile(_)
+            | CliError::Mailbox(MailboxError::Git(GitError::Address(_) | GitError::Branch(_)))
+            | CliError::Folder(FolderError::Watched { .. } | FolderError::NotInside { .. })
             | CliError::Agent(_) => Exit::Usage,
             CliError::Service(error) => Exit::of_service_error(error),
             CliError::Remote(error) => Exit::of_client_error(error),
@@ -103,10 +122,14 @@ impl CliError {
             | CliError::Write { .. }
             | CliError::System { .. }
             | CliError::Unavailable(_)
+            | CliError::Folder(FolderError::Io { .. })
             | CliError::Server(_) => Exit::Environment,
             // The gate has codes of its own, where none of its errors is a verdict.
             CliError::Gate(error) if matches!(**error, GateError::Render(_)) => Exit::Internal,
             CliError::Gate(_) => Exit::Usage,
+            CliError::Mailbox(MailboxError::Interrupted) => Exit::Interrupted,
+            CliError::Mailbox(MailboxError::Late(_)) => Exit::Busy,
+            CliError::Mailbox(_) => Exit::Environment,
             CliError::Interrupted => Exit::Interrupted,
             CliError::Internal(_) => Exit::Internal,
         }

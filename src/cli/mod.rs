@@ -21,6 +21,7 @@ mod history;
 mod http;
 mod import;
 mod import_table;
+mod init;
 mod jobs;
 mod json;
 mod local;
@@ -40,6 +41,7 @@ mod sweep;
 mod sweep_table;
 mod terminal;
 mod toolchain;
+mod watch;
 mod with_progress;
 
 pub use error::CliError;

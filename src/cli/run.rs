@@ -12,7 +12,7 @@ use super::logging::{self, Verbosity};
 use super::terminal::{Terminal, plain, write_error_stream};
 use super::{
     CliError, baselines, capabilities, children, compare, compile, devices, eval, gate, history,
-    import, jobs, mcp, openapi, profile, serve, show_config, sweep, toolchain,
+    import, init, jobs, mcp, openapi, profile, serve, show_config, sweep, toolchain, watch,
 };
 use crate::exit::{Exit, GateExit};
 use warpgauge_config::{CliOverrides, Config, Effective};
@@ -89,6 +89,9 @@ fn run(cli: Cli) -> Result<u8, CliError> {
             configure(&global)?;
             return jobs::run(&command, terminal);
         }
+        Command::Watch(args) => watch::run(&args, &configure(&global)?, terminal),
+        Command::Send(args) => watch::send(&args, &configure(&global)?, terminal),
+        Command::Init(args) => init::run(&args, &configure(&global)?, terminal),
         Command::Compile(args) => compile::run(&args, &configure(&global)?, terminal),
         Command::Devices(args) => devices::run(&args, &configure(&global)?, terminal),
         Command::Capabilities(args) => capabilities::run(&args, &configure(&global)?, terminal),

@@ -64,6 +64,11 @@ pub(super) fn plain(text: &str) -> String {
         .collect()
 }
 
+/// The same in one line, whatever it holds: a file's name may have line breaks.
+pub(super) fn plain_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,5 +76,6 @@ mod tests {
     #[test]
     fn text_of_others_cannot_steer_the_terminal() {
         assert_eq!(plain("a\x1b[2Jb\r\n\tc\u{9b}d"), "a\u{fffd}[2Jb\n\tc\u{fffd}d");
+        assert_eq!(plain_line("a\nb\x1bc"), "a\u{fffd}b\u{fffd}c");
     }
 }

@@ -11,7 +11,15 @@ const MAX_LINES: usize = 20;
 pub(super) fn torch(page: &mut Page, report: &TorchReport) {
     let (version, threads) = (plain(&report.torch), report.threads);
     let plural = if threads == 1 { "" } else { "s" };
-    page.row("computed", &format!("on the CPU by PyTorch {version}, {threads} thread{plural}"));
+    let place = report.device.as_deref().map_or_else(|| "the CPU".to_owned(), plain);
+    page.row("computed", &format!("on {place} by PyTorch {version}, {threads} thread{plural}"));
+    if let Some(clocks) = &report.clocks {
+        let (events, judge) = (clocks.events_ms * 1e3, clocks.judge_ms * 1e3);
+        let counts = if clocks.agree { "events count" } else { "the judge's counts" };
+        page.more(&format!(
+            "{events:.2} µs by events, {judge:.2} µs by the judge's clock: {counts}"
+        ));
+    }
     if let Some(why) = &report.not_on_gpu {
         page.more(&plain(why));
     }

@@ -1,0 +1,56 @@
+//! Who evaluates.
+
+use warpgauge_contract::{CompileRequest, EvaluateRequest};
+use warpgauge_report::{CompileResponse, EvaluateResponse};
+
+/// Has kernels evaluated, from several threads at once.
+pub trait Evaluator: Sync {
+    /// Evaluates. The same key again is the same evaluation again: it is not made twice.
+    ///
+    /// # Errors
+    /// [`Trouble::Refused`] ends the matter; after [`Trouble::Again`] the same is asked again later.
+    fn evaluate(&self, request: &EvaluateRequest, key: &str) -> Result<EvaluateResponse, Trouble>;
+
+    /// Compiles, for the parameters of a kernel.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`].
+    fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, Trouble>;
+}
+
+/// Why there is no report.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// There will be none.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// There may be one later: the service is full, or away.
+    #[error("{0}")]
+    Again(String),
+    /// Whoever watched goes.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// Why a file is not evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// For programs.
+    pub code: String,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl Refusal {
+    /// A refusal.
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into() }
+    }
+}
+
+impl From<Refusal> for Trouble {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}

@@ -1,0 +1,219 @@
+//! The folder: where things lie in it, and who may watch it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// Our own things, beside `kernels` and `results`.
+const OWN: &str = ".warpgauge";
+
+/// Longest name of a result, without `.json`, bytes: file systems take 255 in all.
+const MAX_STEM: usize = 200;
+
+/// Why a folder cannot be watched, or something in it cannot be done.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// Another process watches it.
+    #[error(
+        "{} is watched already, by the process {holder}: one watcher is enough for a folder; end that \
+         one first, or name another folder", folder.display()
+    )]
+    Watched {
+        /// The folder.
+        folder: PathBuf,
+        /// The process' id, as it says.
+        holder: String,
+    },
+    /// A part of the folder is a link, or no directory.
+    #[error(
+        "{} is not a directory of its own: what is watched must lie in the folder itself, not behind a \
+         symbolic link", path.display()
+    )]
+    NotInside {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file system refuses.
+    #[error("could not {operation} {}", path.display())]
+    Io {
+        /// What was to be done.
+        operation: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// A folder that this process watches, and no other.
+#[derive(Debug)]
+pub struct Folder {
+    root: PathBuf,
+    /// Held for as long as it is open: the system lets go of it however the process ends.
+    _lock: File,
+}
+
+impl Folder {
+    /// Makes what is missing of the folder's layout, and takes the folder for this process.
+    ///
+    /// # Errors
+    /// [`FolderError`]; two watchers on one folder are one of them.
+    pub fn open(root: &Path) -> Result<Self, FolderError> {
+        fs::create_dir_all(root).map_err(failed("make", root))?;
+        let root = root.canonicalize().map_err(failed("find", root))?;
+        let own = root.join(OWN);
+        let all = ["kernels", "results"].map(|name| root.join(name));
+        let below = ["jobs", "published", "ready", "gone"].map(|name| own.join(name));
+        for path in all.iter().chain([&own]).chain(&below) {
+            let private = path.starts_with(&own);
+            let made = DirBuilder::new().mode(if private { 0o700 } else { 0o777 }).create(path);
+            if let Err(error) = made
+                && error.kind() != io::ErrorKind::AlreadyExists
+            {
+                return Err(failed("make", path)(error));
+            }
+            if !fs::symlink_metadata(path).map_err(failed("look at", path))?.is_dir() {
+                return Err(FolderError::NotInside { path: path.clone() });
+            }
+        }
+        let lock = lock(&root, &own.join("lock"))?;
+        Ok(Self { root, _lock: lock })
+    }
+
+    /// The folder's path.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where kernels are put.
+    pub fn kernels(&self) -> PathBuf {
+        self.root.join("kernels")
+    }
+
+    /// Where results are found.
+    pub fn results(&self) -> PathBuf {
+        self.root.join("results")
+    }
+
+    /// A file of our own.
+    pub(crate) fn own(&self, below: &str, name: &str) -> PathBuf {
+        self.root.join(OWN).join(below).join(name)
+    }
+
+    /// A directory of our own.
+    pub(crate) fn own_directory(&self, below: &str) -> PathBuf {
+        self.root.join(OWN).join(below)
+    }
+
+    /// Where the result of a file goes: `kernels/NAME.cu` to `results/NAME.json`; to `NAME.cu.json` if
+    /// the former is the result of a file with another ending, which nobody has fetched.
+    pub(crate) fn result_of(&self, name: &OsStr) -> PathBuf {
+        let short = self.results().join(with_json(Path::new(name).file_stem().unwrap_or(name)));
+        match subject_of(&short) {
+            Some(other) if other != name.to_string_lossy() => self.results().join(with_json(name)),
+            _ => short,
+        }
+    }
+}
+
+/// The file that a result is about, if there is a result.
+fn subject_of(result: &Path) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct About {
+        kernel_file: String,
+    }
+    if !fs::symlink_metadata(result).ok()?.is_file() {
+        return None;
+    }
+    let text = fs::read(result).ok()?;
+    serde_json::from_slice::<About>(&text).ok().map(|about| about.kernel_file)
+}
+
+fn with_json(stem: &OsStr) -> OsString {
+    let bytes = stem.as_bytes();
+    let mut name = if bytes.len() <= MAX_STEM {
+        bytes.to_vec()
+    } else {
+        let hash = blake3::hash(bytes).to_hex();
+        [&bytes[..MAX_STEM - 17], b"-", &hash.as_bytes()[..16]].concat()
+    };
+    name.extend_from_slice(b".json");
+    OsString::from_vec(name)
+}
+
+fn lock(root: &Path, path: &Path) -> Result<File, FolderError> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .mode(0o600)
+        .open(path)
+        .map_err(failed("open", path))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let mut holder = String::new();
+            let _ = (&file).take(20).read_to_string(&mut holder);
+            let holder = holder.trim();
+            let holder = if holder.is_empty() { "that holds its lock" } else { holder }.to_owned();
+            return Err(FolderError::Watched { folder: root.to_owned(), holder });
+        }
+        Err(error) => return Err(failed("lock", path)(error.into())),
+    }
+    // Only told; the lock is the system's.
+    file.set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| write!(file, "{}", std::process::id()))
+        .map_err(failed("write", path))?;
+    Ok(file)
+}
+
+/// An error of the file system, with what was to be done.
+pub(crate) fn failed(
+    operation: &'static str,
+    path: &Path,
+) -> impl FnOnce(io::Error) -> FolderError {
+    let path = path.to_owned();
+    move |source| FolderError::Io { operation, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_watcher_a_folder() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = Folder::open(directory.path()).unwrap();
+        let second = Folder::open(directory.path()).unwrap_err();
+        assert!(second.to_string().contains(&std::process::id().to_string()), "{second}");
+        drop(first);
+        Folder::open(directory.path()).unwrap();
+    }
+
+    #[test]
+    fn a_link_out_of_the_folder_is_none_of_it() {
+        let directory = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/tmp", directory.path().join("kernels")).unwrap();
+        assert!(matches!(Folder::open(directory.path()), Err(FolderError::NotInside { .. })));
+    }
+
+    #[test]
+    fn results_of_files_with_one_stem_do_not_meet() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = Folder::open(directory.path()).unwrap();
+        let name = |file: &str| folder.result_of(OsStr::new(file)).file_name().unwrap().to_owned();
+        assert_eq!(name("a.cu"), "a.json");
+        fs::write(folder.results().join("a.json"), r#"{"kernel_file": "a.ptx"}"#).unwrap();
+        assert_eq!(name("a.cu"), "a.cu.json");
+        assert_eq!(name("a.ptx"), "a.json");
+        assert!(name(&format!("{}.cu", "x".repeat(250))).len() < 255);
+    }
+}

@@ -1,0 +1,288 @@
+//! What was begun, so that each file is evaluated once, whatever ends the process.
+//!
+//! A file's way, each step a rename or a file that is complete when it appears:
+//!
+//! 1. `jobs/KEY`: the file's name and version. KEY is the key under which it is evaluated: asked again, it
+//!    is the same evaluation.
+//! 2. `ready/KEY`: the result, complete.
+//! 3. `jobs/KEY` becomes `published/KEY`: from here on nothing is evaluated.
+//! 4. `ready/KEY` becomes the result in `results/`.
+//! 5. The kernel file leaves `kernels/` by way of `gone/KEY`: if it is another version by now, it goes
+//!    back.
+//! 6. `published/KEY` is removed.
+//!
+//! After a kill each entry says how far its file came, and the rest is done. What a loss of power takes is
+//! at most the last entries of `jobs/`, whose files are then evaluated again; results are on the disk
+//! before their names are.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use serde::{Deserialize, Serialize};
+
+use crate::folder::{Folder, FolderError, failed};
+use crate::intake::Version;
+
+/// A file that is being evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// Its name, bytes: names need not be text.
+    name: Vec<u8>,
+    pub version: Version,
+    /// The contract beside it, if there is one.
+    contract: Option<(Vec<u8>, Version)>,
+}
+
+impl Entry {
+    pub(crate) fn new(
+        name: &OsStr,
+        version: Version,
+        contract: Option<(OsString, Version)>,
+    ) -> Self {
+        let contract = contract.map(|(name, version)| (name.into_vec(), version));
+        Self { name: name.as_bytes().to_vec(), version, contract }
+    }
+
+    pub(crate) fn name(&self) -> OsString {
+        OsString::from_vec(self.name.clone())
+    }
+}
+
+/// Begins: step 1.
+pub(crate) fn begin(folder: &Folder, key: &str, entry: &Entry) -> Result<(), FolderError> {
+    let path = folder.own("jobs", key);
+    let text =
+        serde_json::to_vec(entry).map_err(|error| failed("describe", &path)(error.into()))?;
+    write_whole(&folder.own("ready", &format!("{key}.new")), &path, &text, false)
+}
+
+/// Ends: steps 2 to 6. Gives the path of the result.
+pub(crate) fn publish(
+    folder: &Folder,
+    key: &str,
+    entry: &Entry,
+    result: &[u8],
+) -> Result<std::path::PathBuf, FolderError> {
+    let ready = folder.own("ready", key);
+    write_whole(&folder.own("ready", &format!("{key}.new")), &ready, result, true)?;
+    finish(folder, key, entry)
+}
+
+/// Steps 3 to 6, of an entry whose result is ready or published.
+fn finish(folder: &Folder, key: &str, entry: &Entry) -> Result<std::path::PathBuf, FolderError> {
+    let (job, published) = (folder.own("jobs", key), folder.own("published", key));
+    if job.exists() {
+        fs::rename(&job, &published).map_err(failed("rename", &job))?;
+    }
+    let name = entry.name();
+    let result = folder.result_of(&name);
+    let ready = folder.own("ready", key);
+    match fs::rename(&ready, &result) {
+        Ok(()) => {}
+        // It was renamed before.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !ready.exists() => {}
+        Err(error) => return Err(failed("write", &result)(error)),
+    }
+    remove(folder, key, &name, entry.version)?;
+    if let Some((contract, version)) = &entry.contract {
+        let contract = OsStr::from_bytes(contract);
+        if !is_wanted(folder, contract) {
+            remove(folder, key, contract, *version)?;
+        }
+    }
+    fs::remove_file(&published).map_err(failed("remove", &published))?;
+    Ok(result)
+}
+
+/// Whether another kernel still has this contract beside it.
+fn is_wanted(folder: &Folder, contract: &OsStr) -> bool {
+    let stem = Path::new(contract).file_stem().unwrap_or(contract);
+    crate::kernel_file::ENDINGS.iter().any(|(ending, _)| {
+        let mut name = stem.to_owned();
+        name.push(".");
+        name.push(ending);
+        folder.kernels().join(name).symlink_metadata().is_ok()
+    })
+}
+
+/// Takes a version of a file out of `kernels/`; another version stays.
+fn remove(folder: &Folder, key: &str, name: &OsStr, version: Version) -> Result<(), FolderError> {
+    let path = folder.kernels().join(name);
+    if Version::at(&path) != Some(version) {
+        return Ok(());
+    }
+    // Moved before it is removed: it may be replaced between the look and the deed.
+    let gone = folder.own("gone", key);
+    match fs::rename(&path, &gone) {
+        Ok(()) => settle(&gone, &path, version),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed("remove", &path)(error)),
+    }
+}
+
+/// Removes what was taken out, or puts it back if it is another version.
+fn settle(gone: &Path, path: &Path, version: Version) -> Result<(), FolderError> {
+    if Version::at(gone) != Some(version) {
+        match renameat_with(CWD, gone, CWD, path, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(()),
+            // It was replaced once more: that one counts.
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(failed("put back", path)(error.into())),
+        }
+    }
+    fs::remove_file(gone).map_err(failed("remove", gone))
+}
+
+/// Forgets an entry whose file nobody wants evaluated any more.
+pub(crate) fn forget(folder: &Folder, key: &str) -> Result<(), FolderError> {
+    let path = folder.own("jobs", key);
+    fs::remove_file(&path).map_err(failed("remove", &path))
+}
+
+/// What a process left: ends what is evaluated, and gives what is not.
+pub(crate) fn recover(folder: &Folder) -> Result<Vec<(String, Entry)>, FolderError> {
+    let mut unfinished = Vec::new();
+    for key in names(&folder.own_directory("published"))? {
+        if let Some(entry) = entry(&folder.own("published", &key)) {
+            let gone = folder.own("gone", &key);
+            if gone.symlink_metadata().is_ok() {
+                settle_either(folder, &gone, &entry)?;
+            }
+            finish(folder, &key, &entry)?;
+        }
+    }
+    for key in names(&folder.own_directory("jobs"))? {
+        let path = folder.own("jobs", &key);
+        let Some(entry) = entry(&path) else {
+            // Nothing of it was begun.
+            fs::remove_file(&path).map_err(failed("remove", &path))?;
+            continue;
+        };
+        if folder.own("ready", &key).exists() {
+            finish(folder, &key, &entry)?;
+        } else if Version::at(&folder.kernels().join(entry.name())) == Some(entry.version) {
+            unfinished.push((key, entry));
+        } else {
+            // It was replaced or taken away meanwhile; what is there now is another file.
+            fs::remove_file(&path).map_err(failed("remove", &path))?;
+        }
+    }
+    for name in names(&folder.own_directory("ready"))? {
+        let path = folder.own("ready", &name);
+        fs::remove_file(&path).map_err(failed("remove", &path))?;
+    }
+    Ok(unfinished)
+}
+
+/// What was taken out when the process ended is the kernel or its contract.
+fn settle_either(folder: &Folder, gone: &Path, entry: &Entry) -> Result<(), FolderError> {
+    let now = Version::at(gone);
+    match &entry.contract {
+        Some((name, version)) if now == Some(*version) => {
+            settle(gone, &folder.kernels().join(OsStr::from_bytes(name)), *version)
+        }
+        _ => settle(gone, &folder.kernels().join(entry.name()), entry.version),
+    }
+}
+
+fn entry(path: &Path) -> Option<Entry> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn names(directory: &Path) -> Result<Vec<String>, FolderError> {
+    let read = fs::read_dir(directory).map_err(failed("list", directory))?;
+    let names =
+        read.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+    names.collect::<Result<_, _>>().map_err(failed("list", directory))
+}
+
+/// Writes a file that is complete when it has its name.
+pub(crate) fn write_whole(
+    unnamed: &Path,
+    path: &Path,
+    content: &[u8],
+    lasting: bool,
+) -> Result<(), FolderError> {
+    let written = File::create(unnamed).and_then(|mut file| {
+        file.write_all(content)?;
+        if lasting { file.sync_all() } else { Ok(()) }
+    });
+    written.map_err(failed("write", unnamed))?;
+    fs::rename(unnamed, path).map_err(failed("rename", unnamed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(folder: &Folder, name: &str, content: &str) -> Version {
+        let path = folder.kernels().join(name);
+        fs::write(&path, content).unwrap();
+        Version::at(&path).unwrap()
+    }
+
+    fn left(directory: &Path) -> Vec<String> {
+        let mut names = names(directory).unwrap();
+        names.sort();
+        names
+    }
+
+    /// After each step, as if the process had ended there.
+    #[test]
+    fn wherever_it_ends_the_rest_is_done() {
+        for step in 1..=5 {
+            let directory = tempfile::tempdir().unwrap();
+            let folder = Folder::open(directory.path()).unwrap();
+            let version = put(&folder, "a.cu", "code");
+            let entry = Entry::new(OsStr::new("a.cu"), version, None);
+            begin(&folder, "K", &entry).unwrap();
+            if step >= 2 {
+                fs::write(folder.own("ready", "K"), "result").unwrap();
+            }
+            if step >= 3 {
+                fs::rename(folder.own("jobs", "K"), folder.own("published", "K")).unwrap();
+            }
+            if step >= 4 {
+                fs::rename(folder.own("ready", "K"), folder.results().join("a.json")).unwrap();
+            }
+            if step >= 5 {
+                fs::rename(folder.kernels().join("a.cu"), folder.own("gone", "K")).unwrap();
+            }
+            let unfinished = recover(&folder).unwrap();
+            if step == 1 {
+                assert_eq!(unfinished, [("K".to_owned(), entry.clone())]);
+                publish(&folder, "K", &entry, b"result").unwrap();
+            } else {
+                assert_eq!(unfinished, []);
+            }
+            assert_eq!(
+                fs::read_to_string(folder.results().join("a.json")).unwrap(),
+                "result",
+                "{step}"
+            );
+            assert!(left(&folder.kernels()).is_empty(), "{step}");
+            for below in ["jobs", "published", "ready", "gone"] {
+                assert!(left(&folder.own_directory(below)).is_empty(), "{step}: {below}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_meanwhile_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let folder = Folder::open(directory.path()).unwrap();
+        let entry = Entry::new(OsStr::new("a.cu"), put(&folder, "a.cu", "old"), None);
+        begin(&folder, "K", &entry).unwrap();
+        put(&folder, "a.cu", "a new one");
+        publish(&folder, "K", &entry, b"result").unwrap();
+        assert_eq!(fs::read_to_string(folder.kernels().join("a.cu")).unwrap(), "a new one");
+        // Replaced between the look and the deed.
+        fs::rename(folder.kernels().join("a.cu"), folder.own("gone", "L")).unwrap();
+        settle(&folder.own("gone", "L"), &folder.kernels().join("a.cu"), entry.version).unwrap();
+        assert_eq!(fs::read_to_string(folder.kernels().join("a.cu")).unwrap(), "a new one");
+    }
+}

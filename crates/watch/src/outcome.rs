@@ -1,0 +1,298 @@
+//! Results: the fields of the reference executor's, and our report.
+//!
+//! A field of the reference that was not measured is `null`, and `unavailable` says why.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use warpgauge_contract::EvaluateRequest;
+use warpgauge_report::{EvaluateResponse, ResponseStatus};
+
+use crate::evaluator::Refusal;
+use crate::kernel_file::Request;
+
+/// What a result is about.
+#[derive(Debug, Clone)]
+pub struct Subject<'a> {
+    /// The kernel file's name.
+    pub file: &'a str,
+    /// blake3 of its content, hex; nothing where it was not read.
+    pub blake3: Option<String>,
+}
+
+/// A result.
+#[derive(Debug, Clone, Serialize)]
+pub struct Outcome {
+    /// `completed`: it ran and was not found wrong; else `failed`.
+    pub status: &'static str,
+    /// The kernel file's name.
+    pub kernel_file: String,
+    /// blake3 of its content, hex.
+    pub kernel_file_blake3: Option<String>,
+    /// Product name of the device.
+    pub hardware: Option<String>,
+    /// `cuda` or `emulator`: times of the latter say nothing about a GPU.
+    pub device_kind: Option<Value>,
+    /// The kernel that ran.
+    pub kernel_name: Option<String>,
+    /// Its arguments, as the contract gives them.
+    pub kernel_parameters: Value,
+    /// Mean time of a launch, milliseconds.
+    pub execution_time: Option<f64>,
+    /// Part of the multiprocessors' peak, percent.
+    pub gpu_utilization: Option<f64>,
+    /// Tensors of the contract, megabytes (10^6).
+    pub memory_usage: Option<f64>,
+    /// Floating-point operations a second.
+    pub throughput: Option<f64>,
+    /// Floating-point operations of a launch.
+    pub total_flops: Option<f64>,
+    /// Floating-point operations for each byte of device memory.
+    pub arithmetic_intensity: Option<f64>,
+    /// What limits the kernel, as the roofline has it.
+    pub bound_type: Option<Value>,
+    /// The reference's; not measured.
+    pub vectorization: Option<Value>,
+    /// What stands out in the profile.
+    pub optimizations: Vec<Value>,
+    /// The reference's; there is no such measure.
+    pub performance_score: Option<f64>,
+    /// The reference's; code is not rewritten.
+    pub corrected_code: Option<String>,
+    /// What to know before trusting the rest.
+    pub warnings: Vec<String>,
+    /// This program and its version.
+    pub provider: &'static str,
+    /// When the result was made, seconds since the Unix epoch.
+    pub timestamp: f64,
+    /// `file`, `comment` or `inferred`.
+    pub contract: Option<&'static str>,
+    /// What was assumed of an inferred contract.
+    pub assumed: Vec<String>,
+    /// Why fields are `null`.
+    pub unavailable: BTreeMap<&'static str, String>,
+    /// Why it failed: `code` and `message`.
+    pub error: Option<Value>,
+    /// The whole report.
+    pub report: Option<EvaluateResponse>,
+}
+
+impl Outcome {
+    fn new(subject: &Subject<'_>) -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self {
+            status: "failed",
+            kernel_file: subject.file.to_owned(),
+            kernel_file_blake3: subject.blake3.clone(),
+            hardware: None,
+            device_kind: None,
+            kernel_name: None,
+            kernel_parameters: Value::Null,
+            execution_time: None,
+            gpu_utilization: None,
+            memory_usage: None,
+            throughput: None,
+            total_flops: None,
+            arithmetic_intensity: None,
+            bound_type: None,
+            vectorization: None,
+            optimizations: Vec::new(),
+            performance_score: None,
+            corrected_code: None,
+            warnings: Vec::new(),
+            provider: concat!("warpgauge ", env!("CARGO_PKG_VERSION")),
+            timestamp: now.as_secs_f64(),
+            contract: None,
+            assumed: Vec::new(),
+            unavailable: BTreeMap::new(),
+            error: None,
+            report: None,
+        }
+    }
+
+    /// The result of a file that was not evaluated.
+    pub fn refused(subject: &Subject<'_>, request: Option<&Request>, refusal: &Refusal) -> Self {
+        let mut outcome = Self::new(subject);
+        if let Some(request) = request {
+            outcome.take_request(request);
+        }
+        outcome.error = Some(json!({"code": refusal.code, "message": refusal.message}));
+        outcome.explain("the kernel was not evaluated: see `error`");
+        outcome
+    }
+
+    /// The result of an evaluation.
+    pub fn evaluated(subject: &Subject<'_>, request: &Request, report: EvaluateResponse) -> Self {
+        let mut outcome = Self::new(subject);
+        outcome.take_request(request);
+        outcome.take_verdict(&report);
+        outcome.take_profile(&report);
+        let why = match (&report.failure, &report.profile) {
+            (Some(failure), _) => format!("the kernel did not get that far: {}", failure.message),
+            (None, Some(profile)) if !profile.available => {
+                profile.reason.clone().unwrap_or_else(|| "there is no profile".to_owned())
+            }
+            (None, _) => "this was not measured: see `report`".to_owned(),
+        };
+        outcome.explain(&why);
+        outcome.report = Some(report);
+        outcome
+    }
+
+    /// One line of it, for people.
+    pub fn line(&self) -> String {
+        let what = match (&self.error, self.execution_time) {
+            (Some(error), _) => {
+                let message = error["message"].as_str().unwrap_or_default();
+                let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+                lines.collect::<Vec<_>>().join("; ").chars().take(200).collect()
+            }
+            (None, Some(time)) => format!("{time:.4} ms"),
+            (None, None) => String::new(),
+        };
+        format!("{}  {}  {what}", self.kernel_file, self.status)
+    }
+
+    fn take_request(&mut self, request: &Request) {
+        self.contract = Some(request.from.name());
+        self.assumed = request.assumed.clone();
+        self.memory_usage = tensors(&request.request).map(|bytes| bytes as f64 / 1e6);
+        let io = request.request.kernel.io.as_ref();
+        self.kernel_parameters = io.map_or(Value::Null, |io| {
+            io.args
+                .iter()
+                .map(|arg| {
+                    let mut shown = serde_json::to_value(arg).unwrap_or_default();
+                    // Its content may be megabytes.
+                    if let Some(spec) = shown.get_mut("tensor_spec").and_then(Value::as_object_mut)
+                    {
+                        spec.remove("data");
+                    }
+                    shown
+                })
+                .collect()
+        });
+        if request.from.name() == "inferred" {
+            self.warnings.push(
+                "the contract was inferred (see `assumed`): nothing was checked but that the kernel runs".to_owned(),
+            );
+        }
+    }
+
+    fn take_verdict(&mut self, report: &EvaluateResponse) {
+        let result = &report.kernel_exec_result;
+        self.hardware = report.device.as_ref().map(|device| device.name.clone());
+        self.device_kind =
+            report.device.as_ref().and_then(|device| serde_json::to_value(device.kind).ok());
+        self.kernel_name = result.metadata.kernel_name.clone();
+        self.execution_time = result.runtime;
+        let measured = report.measurement.as_ref();
+        self.warnings
+            .extend(measured.into_iter().flat_map(|measured| measured.notes.iter().cloned()));
+        self.warnings
+            .extend(report.validation.weaknesses.iter().map(|weakness| weakness.message.clone()));
+        let diagnostics = report.compile.iter().flat_map(|compile| &compile.diagnostics);
+        self.warnings.extend(diagnostics.map(|diagnostic| diagnostic.message.clone()));
+        let wrong = result.correctness == Some(false) || !result.compiled;
+        if report.status == ResponseStatus::Success && !wrong && report.failure.is_none() {
+            self.status = "completed";
+            return;
+        }
+        let code = report
+            .failure
+            .as_ref()
+            .map_or(Value::from("wrong_result"), |failure| json!(failure.code));
+        let message = result
+            .compilation_error
+            .clone()
+            .or_else(|| result.validation_error.clone())
+            .or_else(|| report.failure.as_ref().map(|failure| failure.message.clone()))
+            .unwrap_or_else(|| "the kernel was found wrong".to_owned());
+        self.error = Some(json!({"code": code, "message": message}));
+    }
+
+    fn take_profile(&mut self, report: &EvaluateResponse) {
+        let rates = report.measurement.as_ref().and_then(|measured| measured.rates.as_ref());
+        self.throughput = rates.and_then(|rates| rates.flops_per_second);
+        self.total_flops = rates.and_then(|rates| rates.flops);
+        if let Some(rates) = rates
+            && rates.bytes_from.is_some()
+            && let (Some(flops), Some(bytes)) = (rates.flops, rates.bytes)
+        {
+            self.arithmetic_intensity = Some(flops / bytes);
+        }
+        let Some(metrics) = &report.kernel_exec_result.metadata.device_metrics else { return };
+        let mut value = |field: &'static str, id: &str| {
+            let metric = metrics.metrics.get(id)?;
+            if let (None, Some(reason)) = (metric.value, &metric.reason) {
+                self.unavailable.insert(field, reason.clone());
+            }
+            metric.value
+        };
+        let utilization = value("gpu_utilization", "sm_throughput");
+        let rate = value("throughput", "flop_rate");
+        let counted = value("total_flops", "flop_count");
+        let intensity = value("arithmetic_intensity", "arithmetic_intensity");
+        self.gpu_utilization = utilization;
+        // What was counted goes before what the contract declares.
+        self.throughput = rate.or(self.throughput);
+        self.total_flops = counted.or(self.total_flops);
+        self.arithmetic_intensity = intensity.or(self.arithmetic_intensity);
+        if let Some(roofline) = &metrics.roofline {
+            match roofline.bound_by {
+                Some(bound) => self.bound_type = serde_json::to_value(bound).ok(),
+                None => drop(self.unavailable.insert("bound_type", roofline.bound_reason.clone())),
+            }
+        }
+        self.optimizations =
+            metrics.advice.iter().filter_map(|advice| serde_json::to_value(advice).ok()).collect();
+    }
+
+    /// Says of every field that is `null` why it is.
+    fn explain(&mut self, why: &str) {
+        let fields = [
+            ("hardware", self.hardware.is_none()),
+            ("kernel_name", self.kernel_name.is_none()),
+            ("execution_time", self.execution_time.is_none()),
+            ("gpu_utilization", self.gpu_utilization.is_none()),
+            ("memory_usage", self.memory_usage.is_none()),
+            ("throughput", self.throughput.is_none()),
+            ("total_flops", self.total_flops.is_none()),
+            ("arithmetic_intensity", self.arithmetic_intensity.is_none()),
+            ("bound_type", self.bound_type.is_none()),
+        ];
+        for (field, absent) in fields {
+            if absent {
+                self.unavailable.entry(field).or_insert_with(|| why.to_owned());
+            } else {
+                self.unavailable.remove(field);
+            }
+        }
+        let never = [
+            (
+                "vectorization",
+                "it is not measured; the metrics of the access pattern in `report` tell of widths",
+            ),
+            (
+                "performance_score",
+                "there is no such measure: times, rates and the roofline are in `report`",
+            ),
+            ("corrected_code", "code is evaluated as it is, and not rewritten"),
+        ];
+        self.unavailable.extend(never.map(|(field, why)| (field, why.to_owned())));
+    }
+}
+
+/// Bytes of all tensors of a contract.
+fn tensors(request: &EvaluateRequest) -> Option<u64> {
+    let args = &request.kernel.io.as_ref()?.args;
+    let specs = args.iter().filter_map(|arg| arg.tensor_spec.as_ref());
+    let bytes = specs.map(|spec| {
+        let elements = spec.shape.iter().try_fold(1_u64, |all, extent| all.checked_mul(*extent))?;
+        elements.checked_mul(spec.dtype.size() as u64)
+    });
+    bytes.sum()
+}

@@ -1,0 +1,392 @@
+//! Which files are to be worked on, and when: they must be complete, and as many are worked on at once as
+//! may be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::evaluator::Evaluator;
+use crate::folder::{Folder, FolderError, failed};
+use crate::intake::Version;
+use crate::journal::{self, Entry};
+use crate::kernel_file::kernel_type;
+use crate::news::{self, Message};
+use crate::work::{Bench, Done, How, Task};
+
+/// Messages that wait, at most; more are a reason to look at the whole folder.
+const INBOX: usize = 4096;
+
+/// Files that are known at once, at most; the others are found when these are done.
+const MAX_KNOWN: usize = 20_000;
+
+/// How often the folder is looked at although it is told of: nothing told is trusted for ever.
+const LOOK_ANYHOW: Duration = Duration::from_secs(10);
+
+/// How often a folder is looked at that nobody tells of.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How a folder is watched.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Files that are worked on at once.
+    pub at_once: usize,
+    /// How long a file must be unchanged, where nobody says that it is complete.
+    pub settle: Duration,
+    /// Look so often, rather than being told; `None`: be told where that works.
+    pub poll: Option<Duration>,
+    /// End when everything there is done.
+    pub once: bool,
+    /// Ask for the metrics that results are made from, where a contract asks for none.
+    pub profile: bool,
+}
+
+/// What is told on the way.
+#[derive(Debug)]
+pub enum Told<'t> {
+    /// The folder is watched from now on.
+    Watching {
+        /// How often it is looked at, where the kernel does not tell; and why it does not.
+        polling: Option<(Duration, String)>,
+    },
+    /// There is a result.
+    Result {
+        /// It in a line.
+        line: &'t str,
+        /// Where it is.
+        path: &'t Path,
+    },
+    /// A file waits for the service.
+    Waiting {
+        /// The file.
+        file: &'t str,
+        /// Why.
+        why: &'t str,
+    },
+    /// The folder is in trouble; it is tried again.
+    Trouble(&'t FolderError),
+}
+
+/// How a watcher is ended.
+#[derive(Debug, Default)]
+pub struct Stop {
+    stopped: Mutex<(bool, Option<SyncSender<Message>>)>,
+    told: Condvar,
+}
+
+impl Stop {
+    /// Ends the watcher: nothing more is begun, and nothing is waited for.
+    pub fn stop(&self) {
+        let mut state = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 = true;
+        if let Some(inbox) = &state.1 {
+            // Where it is full the watcher is awake, and looks.
+            let _ = inbox.try_send(Message::Stop);
+        }
+        self.told.notify_all();
+    }
+
+    /// Whether it ends.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Waits for so long, or for the end; whether that came.
+    pub fn wait(&self, time: Duration) -> bool {
+        let state = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.told.wait_timeout_while(state, time, |state| !state.0);
+        waited.unwrap_or_else(PoisonError::into_inner).0.0
+    }
+
+    fn tell(&self, inbox: Option<SyncSender<Message>>) {
+        self.stopped.lock().unwrap_or_else(PoisonError::into_inner).1 = inbox;
+    }
+}
+
+/// Watches a folder until it is told to stop, or, with [`Options::once`], until everything is done.
+///
+/// # Errors
+/// Where the folder cannot be read, or what an earlier watcher began cannot be ended.
+pub fn watch(
+    folder: &Folder,
+    options: &Options,
+    evaluator: &dyn Evaluator,
+    stop: &Stop,
+    told: &(dyn Fn(Told<'_>) + Sync),
+) -> Result<(), FolderError> {
+    let (inbox, messages) = mpsc::sync_channel(INBOX);
+    stop.tell(Some(inbox.clone()));
+    let missed = Arc::new(AtomicBool::new(false));
+    let (poll, _subscription) = listen(folder, options, &inbox, &missed, told);
+    let begun =
+        journal::recover(folder)?.into_iter().map(|(key, entry)| (entry.name(), (key, entry)));
+    let bench = Bench { folder, evaluator, stop, told, profile: options.profile };
+    let at_once = options.at_once.max(1);
+    let (tasks, waiting) = mpsc::sync_channel::<Task>(at_once);
+    let waiting = Mutex::new(waiting);
+    let outcome = std::thread::scope(|scope| {
+        for _ in 0..at_once {
+            let (inbox, waiting, bench) = (inbox.clone(), &waiting, &bench);
+            scope.spawn(move || {
+                loop {
+                    let task = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok(task) = task else { return };
+                    if inbox.send(Message::Done(bench.work(task))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        let mut watcher = Watcher {
+            folder,
+            options,
+            told,
+            tasks,
+            begun: begun.collect(),
+            ready: BTreeSet::new(),
+            unsettled: BTreeMap::new(),
+            busy: BTreeMap::new(),
+            more: false,
+            failed: None,
+        };
+        let outcome = watcher.run(&messages, poll, &missed, stop);
+        drop(watcher);
+        // Workers that are about to tell of their end must not wait for somebody to listen.
+        drop(messages);
+        outcome
+    });
+    stop.tell(None);
+    outcome
+}
+
+/// How the folder is heard of: told by the kernel, or looked at.
+fn listen(
+    folder: &Folder,
+    options: &Options,
+    inbox: &SyncSender<Message>,
+    missed: &Arc<AtomicBool>,
+    told: &(dyn Fn(Told<'_>) + Sync),
+) -> (Duration, Option<notify::RecommendedWatcher>) {
+    let kernels = folder.kernels();
+    let polling = |every: Duration, why: String| {
+        told(Told::Watching { polling: Some((every, why)) });
+        (every, None)
+    };
+    if let Some(every) = options.poll {
+        return polling(every, "as it was asked for".to_owned());
+    }
+    if news::is_remote(&kernels) {
+        let why =
+            "it is on a network file system, which does not tell of what others do".to_owned();
+        return polling(POLL, why);
+    }
+    match news::subscribe(&kernels, inbox.clone(), Arc::clone(missed)) {
+        Ok(subscription) => {
+            told(Told::Watching { polling: None });
+            (LOOK_ANYHOW, Some(subscription))
+        }
+        Err(error) => polling(POLL, format!("the system does not tell of changes: {error}")),
+    }
+}
+
+/// A file that may not be complete.
+#[derive(Debug)]
+struct Unsettled {
+    version: Option<Version>,
+    since: Instant,
+}
+
+struct Watcher<'w> {
+    folder: &'w Folder,
+    options: &'w Options,
+    told: &'w (dyn Fn(Told<'_>) + Sync),
+    tasks: SyncSender<Task>,
+    /// What an earlier process began, by name.
+    begun: BTreeMap<OsString, (String, Entry)>,
+    ready: BTreeSet<OsString>,
+    unsettled: BTreeMap<OsString, Unsettled>,
+    /// Files that are worked on; whether each was told of meanwhile, and as complete.
+    busy: BTreeMap<OsString, Option<bool>>,
+    /// Whether there may be files that are not known.
+    more: bool,
+    /// Why a file could not be settled that nobody will look at again.
+    failed: Option<FolderError>,
+}
+
+impl Watcher<'_> {
+    fn run(
+        &mut self,
+        messages: &Receiver<Message>,
+        poll: Duration,
+        missed: &AtomicBool,
+        stop: &Stop,
+    ) -> Result<(), FolderError> {
+        self.look()?;
+        let mut looked = Instant::now();
+        loop {
+            self.hand_out();
+            if self.options.once && self.is_idle() && !std::mem::take(&mut self.more) {
+                return self.failed.take().map_or(Ok(()), Err);
+            }
+            let next_look = poll.saturating_sub(looked.elapsed());
+            let wait =
+                if self.unsettled.is_empty() { next_look } else { next_look.min(self.tick()) };
+            match messages.recv_timeout(wait) {
+                Ok(Message::Stop) => return Ok(()),
+                Ok(Message::File { name, complete }) => self.heard(name, complete),
+                Ok(Message::Done(done)) => self.done(done),
+                Ok(Message::Look) => self.more = true,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            if stop.is_stopped() {
+                return Ok(());
+            }
+            let drained = self.ready.is_empty() && self.more;
+            if missed.swap(false, Ordering::AcqRel) || drained || looked.elapsed() >= poll {
+                self.look()?;
+                looked = Instant::now();
+            }
+            self.settle();
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.ready.is_empty() && self.unsettled.is_empty() && self.busy.is_empty()
+    }
+
+    /// How often files are looked at that may not be complete.
+    fn tick(&self) -> Duration {
+        (self.options.settle / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
+    }
+
+    fn hand_out(&mut self) {
+        while self.busy.len() < self.options.at_once.max(1) {
+            let Some(name) = self.ready.pop_first() else { return };
+            let begun = self.begun.remove(&name);
+            // As many fit as may be worked on.
+            if self.tasks.try_send(Task { name: name.clone(), begun }).is_ok() {
+                self.busy.insert(name, None);
+            }
+        }
+    }
+
+    fn is_kernel(name: &OsStr) -> bool {
+        kernel_type(&name.to_string_lossy()).is_some()
+    }
+
+    fn heard(&mut self, name: OsString, complete: bool) {
+        if !Self::is_kernel(&name) {
+            return;
+        }
+        if let Some(meanwhile) = self.busy.get_mut(&name) {
+            *meanwhile = Some(complete);
+        } else if complete {
+            self.unsettled.remove(&name);
+            self.add_ready(name);
+        } else {
+            self.ready.remove(&name);
+            self.add_unsettled(name);
+        }
+    }
+
+    fn add_ready(&mut self, name: OsString) {
+        if self.has_room() {
+            self.ready.insert(name);
+        } else {
+            self.more = true;
+        }
+    }
+
+    fn add_unsettled(&mut self, name: OsString) {
+        if self.has_room() {
+            self.unsettled.insert(name, Unsettled { version: None, since: Instant::now() });
+        } else {
+            self.more = true;
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.ready.len() + self.unsettled.len() < MAX_KNOWN
+    }
+
+    fn done(&mut self, done: Done) {
+        let Done { name, how } = done;
+        let meanwhile = self.busy.remove(&name).flatten();
+        match how {
+            How::Settled => {
+                if let Some(complete) = meanwhile {
+                    self.heard(name, complete);
+                }
+            }
+            How::Changing => self.add_unsettled(name),
+            How::Failed(error, begun) => {
+                (self.told)(Told::Trouble(&error));
+                if let Some(begun) = begun {
+                    self.begun.insert(name, begun);
+                }
+                // The next look finds it, and what was begun of it: not at once. There may be none.
+                self.more = false;
+                self.failed = self.options.once.then_some(error);
+            }
+            How::Stopped => {}
+        }
+    }
+
+    /// Looks at the whole folder.
+    fn look(&mut self) -> Result<(), FolderError> {
+        self.more = false;
+        let kernels = self.folder.kernels();
+        let entries = fs::read_dir(&kernels).map_err(failed("list", &kernels))?;
+        for entry in entries {
+            let entry = entry.map_err(failed("list", &kernels))?;
+            let name = entry.file_name();
+            let known = self.ready.contains(&name)
+                || self.unsettled.contains_key(&name)
+                || self.busy.contains_key(&name);
+            if known || !Self::is_kernel(&name) || entry.file_type().is_ok_and(|kind| kind.is_dir())
+            {
+                continue;
+            }
+            if self.is_old(&name) {
+                self.add_ready(name)
+            } else {
+                self.add_unsettled(name)
+            }
+            if self.more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a file was written long enough ago.
+    fn is_old(&self, name: &OsStr) -> bool {
+        let metadata = fs::symlink_metadata(self.folder.kernels().join(name));
+        let modified = metadata.ok().and_then(|metadata| metadata.modified().ok());
+        let age = modified.and_then(|modified| SystemTime::now().duration_since(modified).ok());
+        age.is_some_and(|age| age >= self.options.settle)
+    }
+
+    /// Finds files that have not changed for long enough.
+    fn settle(&mut self) {
+        let kernels = self.folder.kernels();
+        let settle = self.options.settle;
+        let mut complete = Vec::new();
+        self.unsettled.retain(|name, unsettled| {
+            let Some(version) = Version::at(&kernels.join(name)) else { return false };
+            if unsettled.version != Some(version) {
+                *unsettled = Unsettled { version: Some(version), since: Instant::now() };
+            } else if unsettled.since.elapsed() >= settle {
+                complete.push(name.clone());
+                return false;
+            }
+            true
+        });
+        self.ready.extend(complete);
+    }
+}

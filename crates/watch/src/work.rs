@@ -1,0 +1,262 @@
+//! One file's way from the folder to its result.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::time::Duration;
+
+use warpgauge_contract::{BodyFormat, KernelType, ProfileSpec};
+
+use crate::evaluator::{Evaluator, Refusal, Trouble};
+use crate::folder::{Folder, FolderError, failed};
+use crate::intake::{MAX_BINARY_BYTES, MAX_SOURCE_BYTES, Taken, Version, take};
+use crate::journal::{self, Entry};
+use crate::kernel_file::{CONTRACTS, Request, kernel_type, request_of};
+use crate::outcome::{Outcome, Subject};
+use crate::watcher::{Stop, Told};
+
+/// First and longest pause before a service that is away is asked again.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+
+/// Groups of metrics that a result is made from, where the contract asks for no profile of its own.
+pub(crate) const METRICS: [&str; 2] = ["speed_of_light", "roofline"];
+
+/// A file to work on.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub name: OsString,
+    /// What an earlier process began.
+    pub begun: Option<(String, Entry)>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub name: OsString,
+    pub how: How,
+}
+
+#[derive(Debug)]
+pub(crate) enum How {
+    /// There is a result, or the file has gone.
+    Settled,
+    /// Somebody writes it.
+    Changing,
+    /// The folder is in trouble; what was begun is gone on with.
+    Failed(FolderError, Option<(String, Entry)>),
+    /// The watcher ends; the next one goes on.
+    Stopped,
+}
+
+/// A contract beside a kernel.
+struct Beside {
+    name: OsString,
+    version: Version,
+    content: Result<Vec<u8>, Refusal>,
+}
+
+/// What a file is worked on with.
+pub(crate) struct Bench<'b> {
+    pub folder: &'b Folder,
+    pub evaluator: &'b dyn Evaluator,
+    pub stop: &'b Stop,
+    pub told: &'b (dyn Fn(Told<'_>) + Sync),
+    pub profile: bool,
+}
+
+impl Bench<'_> {
+    pub(crate) fn work(&self, task: Task) -> Done {
+        let Task { name, mut begun } = task;
+        let how = match self.settle(&name, &mut begun) {
+            Ok(how) => how,
+            Err(error) => How::Failed(error, begun),
+        };
+        Done { name, how }
+    }
+
+    fn settle(
+        &self,
+        name: &OsStr,
+        begun: &mut Option<(String, Entry)>,
+    ) -> Result<How, FolderError> {
+        let directory = self.folder.kernels();
+        let look = |name: &OsStr, limit| {
+            take(&directory, name, limit).map_err(failed("read", &directory.join(name)))
+        };
+        let text = name.to_string_lossy().into_owned();
+        let taken = look(name, limit(&text))?;
+        let (version, content) = match taken {
+            Taken::Gone => {
+                if let Some((key, _)) = begun.take() {
+                    journal::forget(self.folder, &key)?;
+                }
+                return Ok(How::Settled);
+            }
+            Taken::Changing => return Ok(How::Changing),
+            Taken::Refused(version, refusal) => (version, Err(refusal)),
+            Taken::Read(version, content) => (version, Ok(content)),
+        };
+        let Some(contract) = self.contract(name)? else { return Ok(How::Changing) };
+        let beside = contract.as_ref().map(|it| (it.name.clone(), it.version));
+        let entry = Entry::new(name, version, beside);
+        let mut key = match begun.take() {
+            Some((key, begun)) if begun == entry => key,
+            other => {
+                if let Some((key, _)) = other {
+                    journal::forget(self.folder, &key)?;
+                }
+                self.begin(&entry)?
+            }
+        };
+        *begun = Some((key.clone(), entry.clone()));
+        let content = match (content, &contract) {
+            (Ok(_), Some(Beside { content: Err(refusal), .. })) => Err(Refusal {
+                message: format!("the contract: {}", refusal.message),
+                ..refusal.clone()
+            }),
+            (content, _) => content,
+        };
+        let given = match &contract {
+            Some(Beside { name, content: Ok(bytes), .. }) => {
+                Some((format_of(name), bytes.as_slice()))
+            }
+            _ => None,
+        };
+        let blake3 =
+            content.as_ref().ok().map(|content| blake3::hash(content).to_hex().to_string());
+        let subject = Subject { file: &text, blake3 };
+        let outcome = match self.outcome(&subject, content, given, &entry, &mut key)? {
+            Ok(outcome) => outcome,
+            Err(()) => return Ok(How::Stopped),
+        };
+        *begun = Some((key.clone(), entry.clone()));
+        let line = outcome.line();
+        let path = self.folder.own("ready", &key);
+        let result = serde_json::to_vec_pretty(&outcome)
+            .map_err(|error| failed("describe", &path)(error.into()))?;
+        let published = journal::publish(self.folder, &key, &entry, &result)?;
+        (self.told)(Told::Result { line: &line, path: &published });
+        Ok(How::Settled)
+    }
+
+    fn begin(&self, entry: &Entry) -> Result<String, FolderError> {
+        let key = uuid::Uuid::new_v4().to_string();
+        journal::begin(self.folder, &key, entry)?;
+        Ok(key)
+    }
+
+    /// The contract beside a kernel; nothing while somebody writes it.
+    fn contract(&self, kernel: &OsStr) -> Result<Option<Option<Beside>>, FolderError> {
+        let directory = self.folder.kernels();
+        for (ending, _) in CONTRACTS {
+            let mut name = Path::new(kernel).file_stem().unwrap_or(kernel).to_owned();
+            name.push(".");
+            name.push(ending);
+            let path = directory.join(&name);
+            match take(&directory, &name, MAX_BINARY_BYTES).map_err(failed("read", &path))? {
+                Taken::Gone => {}
+                Taken::Changing => return Ok(None),
+                Taken::Refused(version, refusal) => {
+                    return Ok(Some(Some(Beside { name, version, content: Err(refusal) })));
+                }
+                Taken::Read(version, content) => {
+                    return Ok(Some(Some(Beside { name, version, content: Ok(content) })));
+                }
+            }
+        }
+        Ok(Some(None))
+    }
+
+    /// The outcome; an inner error where the watcher ends.
+    fn outcome(
+        &self,
+        subject: &Subject<'_>,
+        content: Result<Vec<u8>, Refusal>,
+        contract: Option<(BodyFormat, &[u8])>,
+        entry: &Entry,
+        key: &mut String,
+    ) -> Result<Result<Outcome, ()>, FolderError> {
+        let content = match content {
+            Ok(content) => content,
+            Err(refusal) => return Ok(Ok(Outcome::refused(subject, None, &refusal))),
+        };
+        let made = self.patiently(subject.file, || {
+            request_of(subject.file, &content, contract, &mut |it| self.evaluator.compile(it))
+        });
+        let mut request = match made {
+            Ok(request) => request,
+            Err(Trouble::Refused(refusal)) => {
+                return Ok(Ok(Outcome::refused(subject, None, &refusal)));
+            }
+            Err(_) => return Ok(Err(())),
+        };
+        drop(content);
+        self.ask_for_profile(&mut request);
+        let ask = |key: &str| {
+            self.patiently(subject.file, || self.evaluator.evaluate(&request.request, key))
+        };
+        let mut report = ask(key);
+        if matches!(&report, Err(Trouble::Refused(refusal)) if refusal.code == "idempotency_conflict")
+        {
+            // An earlier version of this program made another request of the same file.
+            journal::forget(self.folder, key)?;
+            *key = self.begin(entry)?;
+            report = ask(key);
+        }
+        Ok(match report {
+            Ok(report) => Ok(Outcome::evaluated(subject, &request, report)),
+            Err(Trouble::Refused(refusal)) => {
+                Ok(Outcome::refused(subject, Some(&request), &refusal))
+            }
+            Err(_) => Err(()),
+        })
+    }
+
+    fn ask_for_profile(&self, request: &mut Request) {
+        let kernel = request.request.kernel.kernel_type;
+        let torch =
+            matches!(kernel, KernelType::Torch | KernelType::TorchCuda | KernelType::MultiKernel);
+        if self.profile && !torch && request.request.profile.is_none() {
+            let metrics = METRICS.map(str::to_owned).to_vec();
+            request.request.profile = Some(ProfileSpec { tools: Vec::new(), metrics });
+        }
+    }
+
+    /// Asks until there is an answer, or the watcher ends.
+    fn patiently<T>(
+        &self,
+        file: &str,
+        mut ask: impl FnMut() -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match ask() {
+                Err(Trouble::Again(why)) => {
+                    if pause > FIRST_PAUSE {
+                        (self.told)(Told::Waiting { file, why: &why });
+                    }
+                    if self.stop.wait(pause) {
+                        return Err(Trouble::Stopped);
+                    }
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+fn limit(name: &str) -> u64 {
+    match kernel_type(name) {
+        Some(KernelType::Cubin | KernelType::Fatbin) => MAX_BINARY_BYTES,
+        _ => MAX_SOURCE_BYTES,
+    }
+}
+
+fn format_of(name: &OsStr) -> BodyFormat {
+    let ending = Path::new(name).extension().and_then(OsStr::to_str).unwrap_or_default();
+    CONTRACTS
+        .iter()
+        .find(|(known, _)| *known == ending)
+        .map_or(BodyFormat::Yaml, |(_, format)| *format)
+}

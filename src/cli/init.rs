@@ -1,0 +1,94 @@
+//! `warpgauge init`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::args::Target;
+use super::contract_file::read_file;
+use super::progress::Progress;
+use super::terminal::{Terminal, plain, write_error_stream};
+use super::{CliError, place};
+use crate::exit::Exit;
+use warpgauge_config::Config;
+use warpgauge_infer as infer;
+use warpgauge_watch::{Trouble, infer_file, kernel_type};
+
+/// Largest kernel file, bytes.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Flags of `init`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct InitArgs {
+    /// Kernel: .cu, .ptx, .cubin or .fatbin
+    #[arg(value_name = "KERNEL")]
+    pub kernel: PathBuf,
+    /// Kernel to write a contract for, if the file has several; default: the first
+    #[arg(long, value_name = "NAME")]
+    pub kernel_name: Option<String>,
+    /// Leave a place for a reference kernel
+    #[arg(long)]
+    pub reference: bool,
+    /// Write the contract into this file, which must not exist yet; default: standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub target: Target,
+}
+
+pub(super) fn run(args: &InitArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
+    let name = args.kernel.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = name.unwrap_or_default();
+    let content = read_file(&args.kernel, MAX_BYTES)?;
+    let progress = Progress::start(terminal);
+    let mut place = place::open(&args.target, place::NONE, config, terminal)?;
+    progress.stage(&place.stage("compiling", "compiling"));
+    let mut failed = None;
+    let inferred = infer_file(&name, &content, args.kernel_name.as_deref(), &mut |request| {
+        place.compile(request.clone()).map(|reply| reply.value).map_err(|error| {
+            failed = Some(error);
+            Trouble::Stopped
+        })
+    });
+    drop((place, progress));
+    let inferred = match (inferred, failed) {
+        (Ok(inferred), _) => inferred,
+        (Err(_), Some(error)) => return Err(error),
+        (Err(Trouble::Refused(refusal)), None) if refusal.code == "compile_error" => {
+            write_error_stream(&format!("error: {}", plain(&refusal.message)));
+            return Ok(Exit::NotCompiled);
+        }
+        (Err(trouble), None) => return Err(CliError::Usage(trouble.to_string())),
+    };
+    if args.kernel_name.is_none() && inferred.entries.len() > 1 {
+        terminal.note(&format!(
+            "warpgauge: the file has {} kernels: {}; this is the first, and --kernel-name takes another",
+            inferred.entries.len(),
+            inferred.entries.join(", ")
+        ));
+    }
+    let kind = kernel_type(&name).and_then(|kind| serde_json::to_value(kind).ok());
+    let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or("cuda");
+    let file = beside(args, &name);
+    let text = infer::text(&inferred.guess, kind, &file, &inferred.kernel_name, args.reference);
+    match &args.output {
+        None => terminal.print(&text)?,
+        Some(path) => {
+            let written = std::fs::File::create_new(path)
+                .and_then(|mut file| file.write_all(text.as_bytes()));
+            written.map_err(|source| CliError::Write { path: path.clone(), source })?;
+            terminal.note(&format!("wrote {}", path.display()));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// The kernel's name from where the contract is written: as `source_file` has it.
+fn beside(args: &InitArgs, name: &str) -> String {
+    let directory = args.output.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+    match args.kernel.strip_prefix(directory) {
+        Ok(relative) if relative.is_relative() => relative.display().to_string(),
+        _ => name.to_owned(),
+    }
+}

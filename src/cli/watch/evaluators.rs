@@ -1,0 +1,155 @@
+//! This machine, or a server, as what evaluates the files of a folder.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::cli::args::Target;
+use crate::cli::signals::EndSignals;
+use crate::cli::{CliError, local};
+use crate::exit::Exit;
+use warpgauge_client::{Client, ClientError};
+use warpgauge_config::Config;
+use warpgauge_contract::{CompileRequest, EvaluateRequest};
+use warpgauge_report::{CompileResponse, EvaluateResponse};
+use warpgauge_service::{EvaluationService, Role, ServiceError, Submission};
+use warpgauge_watch::{Evaluator, Refusal, Stop, Trouble};
+
+/// What evaluates, wherever that is.
+pub(super) type AnyEvaluator = Box<dyn Evaluator>;
+
+/// What the command line names. SIGINT and SIGTERM set `stop`; work that was begun is gone on with by the
+/// next watcher.
+pub(super) fn evaluator(
+    target: &Target,
+    config: &Config,
+    stop: &Arc<Stop>,
+) -> Result<AnyEvaluator, CliError> {
+    match target.client()? {
+        Some(client) => {
+            end_at_signal();
+            Ok(Box::new(Remote { client }))
+        }
+        None => Ok(Box::new(Local::start(config, Arc::clone(stop))?)),
+    }
+}
+
+/// A server has what it is asked for in its store, and a folder what it waits for: nothing is to be ended.
+fn end_at_signal() {
+    std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        // Where signals cannot be had, they end the process as ever.
+        let Ok(runtime) = runtime else { return };
+        runtime.block_on(async {
+            if let Ok(mut signals) = EndSignals::listen() {
+                signals.next().await;
+                std::process::exit(i32::from(Exit::Success.code()));
+            }
+        });
+    });
+}
+
+/// The pipeline in this process. It is a service: jobs that an earlier watcher began are its own.
+struct Local {
+    runtime: tokio::runtime::Runtime,
+    service: Arc<dyn EvaluationService>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Local {
+    fn start(config: &Config, stop: Arc<Stop>) -> Result<Self, CliError> {
+        let runtime = local::runtime()?;
+        let service = runtime.block_on(local::start(config, Role::Server))?;
+        let (sender, stopped) = watch::channel(false);
+        runtime.spawn(async move {
+            // Where signals cannot be had, they end the process as ever.
+            let Ok(mut signals) = EndSignals::listen() else { return };
+            signals.next().await;
+            stop.stop();
+            sender.send_replace(true);
+            signals.next().await;
+            std::process::exit(i32::from(Exit::Interrupted.code()));
+        });
+        Ok(Self { runtime, service, stopped })
+    }
+
+    fn wait<T>(&self, work: impl Future<Output = Result<T, ServiceError>>) -> Result<T, Trouble> {
+        let mut stopped = self.stopped.clone();
+        self.runtime.block_on(async {
+            let stop = async {
+                if stopped.wait_for(|stopped| *stopped).await.is_err() {
+                    // No signal can come any more.
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                () = stop => Err(Trouble::Stopped),
+                outcome = work => outcome.map_err(of_service),
+            }
+        })
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.runtime.block_on(self.service.shutdown(Duration::ZERO));
+    }
+}
+
+impl Evaluator for Local {
+    fn evaluate(&self, request: &EvaluateRequest, key: &str) -> Result<EvaluateResponse, Trouble> {
+        let idempotency_key = Some(key.to_owned());
+        let submission = Submission { idempotency_key, ..Submission::local() };
+        self.wait(self.service.evaluate(request.clone(), submission))
+    }
+
+    fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, Trouble> {
+        self.wait(self.service.compile(request.clone()))
+    }
+}
+
+fn of_service(error: ServiceError) -> Trouble {
+    let code = match &error {
+        ServiceError::QueueFull { .. }
+        | ServiceError::QuotaExceeded { .. }
+        | ServiceError::Unavailable(_)
+        | ServiceError::Cancelled { .. }
+        | ServiceError::ShuttingDown => {
+            return Trouble::Again(warpgauge_service::error_chain(&error));
+        }
+        ServiceError::Invalid(_) => "invalid_contract",
+        ServiceError::IdempotencyConflict { .. } => "idempotency_conflict",
+        ServiceError::Unmet(_) => "requirements_unmet",
+        _ => "job_failed",
+    };
+    Refusal::new(code, CliError::from(error).render()).into()
+}
+
+/// A server.
+struct Remote {
+    client: Client,
+}
+
+impl Evaluator for Remote {
+    fn evaluate(&self, request: &EvaluateRequest, key: &str) -> Result<EvaluateResponse, Trouble> {
+        self.client.evaluate_keyed(request, key).map_err(of_client)
+    }
+
+    fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, Trouble> {
+        Ok(self.client.compile(request).map_err(of_client)?.value)
+    }
+}
+
+fn of_client(error: ClientError) -> Trouble {
+    let code = match &error {
+        ClientError::Refused { status: 400 | 413 | 415 | 422, .. } => "invalid_contract",
+        ClientError::Refused { status: 409, .. } => "idempotency_conflict",
+        ClientError::Refused { status: 500, .. } => "job_failed",
+        ClientError::Internal(_) => "internal",
+        // The server is away or full, or it is the wrong one, or the key is: no fault of the file.
+        _ => return Trouble::Again(CliError::from(error).render()),
+    };
+    Refusal::new(code, error.to_string()).into()
+}

@@ -1,0 +1,132 @@
+//! `warpgauge watch`.
+
+mod evaluators;
+mod send;
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+
+use self::evaluators::evaluator;
+pub(super) use self::send::{SendArgs, run as send};
+use super::CliError;
+use super::args::{Target, seconds};
+use super::terminal::Terminal;
+use crate::exit::Exit;
+use warpgauge_config::Config;
+use warpgauge_watch::{Folder, Options, Stop, Told, mailbox};
+
+/// Flags of `watch`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct WatchArgs {
+    /// The folder: kernels are taken from DIR/kernels, results go to DIR/results
+    #[arg(value_name = "DIR", required_unless_present = "git", conflicts_with = "git")]
+    pub folder: Option<PathBuf>,
+    /// Serve the repository at this address instead, through its folders kernels/ and results/
+    #[arg(long, value_name = "URL")]
+    pub git: Option<String>,
+    /// Branch of the repository
+    #[arg(long, value_name = "NAME", default_value = "main", requires = "git")]
+    pub branch: String,
+    #[command(flatten)]
+    pub target: Target,
+    /// Files that are worked on at once
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub jobs: u16,
+    /// How long a file must be unchanged where nobody says that it is complete, 0 to 3600
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    pub settle: f64,
+    /// Look at the folder so often, rather than being told of changes; a repository: default 10
+    #[arg(long, value_name = "SECONDS", value_parser = interval)]
+    pub poll: Option<f64>,
+    /// Evaluate what is there, and end
+    #[arg(long)]
+    pub once: bool,
+    /// Ask for no metrics of the device: faster, and results have times only
+    #[arg(long)]
+    pub no_profile: bool,
+}
+
+/// A time between two looks.
+fn interval(text: &str) -> Result<f64, String> {
+    seconds(text).and_then(|value| {
+        if value >= 0.01 { Ok(value) } else { Err("expected seconds from 0.01 to 3600".to_owned()) }
+    })
+}
+
+pub(super) fn run(args: &WatchArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
+    let stop = Arc::new(Stop::default());
+    let options = Options {
+        at_once: args.jobs.into(),
+        settle: Duration::from_secs_f64(args.settle),
+        poll: args.poll.map(Duration::from_secs_f64),
+        once: args.once,
+        profile: !args.no_profile,
+    };
+    match (&args.folder, &args.git) {
+        (Some(folder), _) => {
+            let folder = Folder::open(folder)?;
+            let evaluator = evaluator(&args.target, config, &stop)?;
+            let told = |told: Told<'_>| tell(&folder.kernels(), folder.root(), &told, terminal);
+            warpgauge_watch::watch(&folder, &options, &*evaluator, &stop, &told)?;
+        }
+        (None, Some(url)) => {
+            let directory = directory_of(config, url, &args.branch);
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&directory)
+                .map_err(|source| CliError::Write { path: directory.clone(), source })?;
+            let address = mailbox::Address { url, branch: &args.branch, directory: &directory };
+            let evaluator = evaluator(&args.target, config, &stop)?;
+            let root = directory.join("folder");
+            let told = |told: Told<'_>| tell(Path::new("the mailbox"), &root, &told, terminal);
+            mailbox::serve(&address, &options, &*evaluator, &stop, &told)?;
+        }
+        // The command line lets none through without either.
+        (None, None) => {
+            return Err(CliError::Usage("name a folder, or a repository with --git".to_owned()));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// Where what belongs to a mailbox is kept on this machine.
+fn directory_of(config: &Config, url: &str, branch: &str) -> PathBuf {
+    let name = blake3::hash(format!("{url}\0{branch}").as_bytes()).to_hex();
+    config.data_dir().join("mailboxes").join(&name[..16])
+}
+
+/// Results go to standard output, a line each; the rest is a remark.
+fn tell(kernels: &Path, root: &Path, told: &Told<'_>, terminal: Terminal) {
+    match told {
+        Told::Watching { polling: None } => {
+            terminal.note(&format!("warpgauge: watching {}", kernels.display()));
+        }
+        Told::Watching { polling: Some((every, why)) } => terminal.note(&format!(
+            "warpgauge: looking at {} every {:.1} s: {why}",
+            kernels.display(),
+            every.as_secs_f64()
+        )),
+        Told::Result { line, path } => {
+            let path = path.strip_prefix(root).unwrap_or(path);
+            // Whoever read these lines may have gone: results are in the folder.
+            let line = super::terminal::plain_line(&format!("{line}  {}", path.display()));
+            let _ = terminal.print_line(&line);
+        }
+        Told::Waiting { file, why } => {
+            let text = format!("warpgauge: {file} waits: {why}");
+            terminal.note(&super::terminal::plain_line(&text));
+        }
+        Told::Trouble(error) => {
+            let text = warpgauge_service::error_chain(*error);
+            super::terminal::write_error_stream(&format!(
+                "warpgauge: {}",
+                super::terminal::plain(&text)
+            ));
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! One folder, one watcher.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::process::Stdio;
+
+use super::{Watching, folder, increment, names, result};
+use crate::server::{Server, data_directory, device, emulated, program, until};
+
+const CODE: &str = "extern \"C\" __global__ void twice(float* x, int n) {\n\
+    int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2.0f; }\n";
+
+#[test]
+fn results_have_the_fields_of_the_reference_measured_or_explained() {
+    let (directory, kernels) = folder();
+    let data = data_directory();
+    let contract = "kernel:\n  io:\n    args:\n      \
+        - {name: x, type: tensor, role: inout, tensor_spec: {shape: [512], init: {kind: arange}}}\n      \
+        - {name: n, type: int, value: 512}\n    \
+        launch: {grid: {x: 2}, block: {x: 256}}\nnum_trials: 5\n";
+    fs::write(kernels.join("beside.yaml"), contract).unwrap();
+    fs::write(kernels.join("beside.cu"), CODE).unwrap();
+    fs::write(kernels.join("comment.cu"), increment(0)).unwrap();
+    fs::write(kernels.join("inferred.cu"), CODE).unwrap();
+    fs::write(kernels.join("notes.txt"), "not a kernel").unwrap();
+    let watching = Watching::start(directory.path(), data.path(), &["--settle", "0"]);
+
+    let beside = result(directory.path(), "beside");
+    assert_eq!(beside["status"], "completed", "{beside}");
+    assert_eq!((&beside["contract"], &beside["kernel_name"]), (&"file".into(), &"twice".into()));
+    assert!(beside["execution_time"].as_f64().is_some_and(|time| time > 0.0), "{beside}");
+    assert_eq!(beside["memory_usage"], 512.0 * 4.0 / 1e6);
+    assert_eq!(beside["execution_time"], beside["report"]["kernel_exec_result"]["runtime"]);
+    assert_eq!(beside["kernel_parameters"][1]["name"], "n");
+    for field in ["gpu_utilization", "throughput", "arithmetic_intensity", "bound_type", "hardware"]
+    {
+        let told = !beside[field].is_null() || beside["unavailable"][field].is_string();
+        assert!(told, "{field}: {beside}");
+    }
+    if emulated() {
+        assert_eq!(beside["total_flops"], 512.0, "it is counted: {beside}");
+        assert!(beside["gpu_utilization"].is_null() && beside["throughput"].is_null(), "{beside}");
+        assert_eq!(beside["device_kind"], "emulator");
+    }
+    assert_eq!(result(directory.path(), "comment")["contract"], "comment");
+    let inferred = result(directory.path(), "inferred");
+    assert_eq!(
+        (&inferred["status"], &inferred["contract"]),
+        (&"completed".into(), &"inferred".into())
+    );
+    assert!(inferred["assumed"].as_array().unwrap().len() >= 3, "{inferred}");
+    until("the kernels to go", || (names(&kernels) == ["notes.txt"]).then_some(()));
+    assert!(watching.end().success());
+}
+
+#[test]
+fn what_cannot_be_evaluated_has_a_result_that_says_why() {
+    let (directory, kernels) = folder();
+    let data = data_directory();
+    let secret = directory.path().join("secret.cu");
+    fs::write(&secret, CODE).unwrap();
+    std::os::unix::fs::symlink(&secret, kernels.join("link.cu")).unwrap();
+    File::create(kernels.join("huge.cu")).unwrap().set_len(1 << 30).unwrap();
+    fs::write(kernels.join("rubbish.cu"), [0xff_u8, 0, 0x80, 7]).unwrap();
+    fs::write(kernels.join("program.cu"), "#include <stdio.h>\nint main() { return 0; }").unwrap();
+    fs::write(kernels.join("broken.cu"), "__global__ void k(float* x) { x[0] = }").unwrap();
+    fs::write(kernels.join("torch.py"), "import torch\n").unwrap();
+    fs::write(kernels.join("misled.yml"), "kernel: {source_file: ../secret.cu}").unwrap();
+    fs::write(kernels.join("misled.cu"), CODE).unwrap();
+    fs::create_dir(kernels.join("directory.cu")).unwrap();
+    let watching = Watching::begin(directory.path(), data.path(), &["--once", "--settle", "0"]).0;
+    assert!(watching.wait().success());
+    for (name, code) in [
+        ("link", "symbolic_link"),
+        ("huge", "file_too_large"),
+        ("rubbish", "not_text"),
+        ("program", "whole_program"),
+        ("broken", "compile_error"),
+        ("torch", "contract_needed"),
+        ("misled", "invalid_contract"),
+    ] {
+        let result = result(directory.path(), name);
+        assert_eq!(
+            (&result["status"], &result["error"]["code"]),
+            (&"failed".into(), &code.into()),
+            "{result}"
+        );
+        assert!(result["unavailable"]["execution_time"].is_string(), "{result}");
+    }
+    assert_eq!(names(&kernels), ["directory.cu"], "nobody's folder is removed");
+    assert_eq!(fs::read_to_string(secret).unwrap(), CODE);
+}
+
+#[test]
+fn a_file_that_is_being_written_is_waited_for() {
+    let (directory, kernels) = folder();
+    let data = data_directory();
+    let _watching = Watching::start(directory.path(), data.path(), &["--settle", "3600"]);
+    let (first, second) = CODE.split_at(40);
+    let mut half = File::create(kernels.join("half.cu")).unwrap();
+    half.write_all(first.as_bytes()).unwrap();
+    fs::write(kernels.join(".hidden"), increment(1)).unwrap();
+    fs::rename(kernels.join(".hidden"), kernels.join("renamed.cu")).unwrap();
+    assert_eq!(result(directory.path(), "renamed")["status"], "completed");
+    assert!(names(&kernels).contains(&"half.cu".to_owned()));
+    half.write_all(second.as_bytes()).unwrap();
+    drop(half);
+    assert_eq!(result(directory.path(), "half")["status"], "completed");
+    // The same name again is a file of its own.
+    let path = directory.path().join("results/half.json");
+    fs::remove_file(&path).unwrap();
+    fs::write(kernels.join("half.cu"), "__global__ void k( {").unwrap();
+    assert_eq!(result(directory.path(), "half")["status"], "failed");
+}
+
+#[test]
+fn one_folder_has_one_watcher() {
+    let (directory, _) = folder();
+    let data = data_directory();
+    let _watching = Watching::start(directory.path(), data.path(), &[]);
+    let second = program()
+        .arg("watch")
+        .arg(directory.path())
+        .args(["--once", "--device", &device()])
+        .env("WARPGAUGE_DATA_DIR", data.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(second.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&second.stderr);
+    assert!(said.contains("is watched already"), "{said}");
+}
+
+#[test]
+fn a_server_may_do_the_work_and_be_away() {
+    let (directory, kernels) = folder();
+    let data = data_directory();
+    let server = Server::start();
+    let watching = Watching::start(
+        directory.path(),
+        data.path(),
+        &["--server", &server.url, "--poll", "0.05", "--settle", "0.1"],
+    );
+    fs::write(kernels.join("a.cu"), increment(1)).unwrap();
+    let there = result(directory.path(), "a");
+    assert_eq!(there["status"], "completed", "{there}");
+    let job = server.get(&format!("/jobs/{}", there["report"]["job_id"].as_str().unwrap()));
+    assert_eq!(job.json["state"], "completed", "{}", job.text);
+    drop(watching);
+    let gone = server.url.clone();
+    drop(server);
+    let (waiting, said) =
+        Watching::begin(directory.path(), data.path(), &["--server", &gone, "--settle", "0"]);
+    fs::write(kernels.join("b.cu"), increment(2)).unwrap();
+    until("it waits", || said.recv().ok().filter(|line| line.contains("b.cu waits")));
+    assert_eq!(names(&kernels), ["b.cu"]);
+    assert!(waiting.end().success());
+}

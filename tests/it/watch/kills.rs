@@ -1,0 +1,84 @@
+//! Watchers that are killed at any moment: every file is evaluated once.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use super::{Watching, folder, increment, names};
+use crate::server::{Server, data_directory, until};
+
+/// Files and kills, unless `WARPGAUGE_WATCH_FILES` and `WARPGAUGE_WATCH_KILLS` say otherwise.
+const FILES: usize = 60;
+const KILLS: usize = 5;
+
+fn number(variable: &str, default: usize) -> usize {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn none_is_lost_and_none_is_done_twice() {
+    let (files, kills) =
+        (number("WARPGAUGE_WATCH_FILES", FILES), number("WARPGAUGE_WATCH_KILLS", KILLS));
+    let (directory, kernels) = folder();
+    let data = data_directory();
+    let results = directory.path().join("results");
+    let mut seed = 0x9E37_79B9_7F4A_7C15_u64;
+    // One compilation serves all.
+    for file in 0..files {
+        fs::write(kernels.join(format!("k{file:05}.cu")), increment(0)).unwrap();
+    }
+    let began = Instant::now();
+    let mut fetched = BTreeSet::new();
+    for kill in 0..kills {
+        let watching =
+            Watching::begin(directory.path(), data.path(), &["--settle", "0", "--no-profile"]).0;
+        // As many results later, and a moment more: kills fall on every step.
+        let wanted = files * (kill + 1) / (kills + 2);
+        until("results", || {
+            for name in if results.exists() { names(&results) } else { Vec::new() } {
+                // Whoever fetches a result takes it: a second one of the same file would be noticed.
+                fs::remove_file(results.join(&name)).unwrap();
+                assert!(fetched.insert(name.clone()), "{name} came twice");
+            }
+            (fetched.len() >= wanted).then_some(())
+        });
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let moment = Instant::now() + Duration::from_micros(seed >> 44);
+        while Instant::now() < moment {
+            std::hint::spin_loop();
+        }
+        watching.kill();
+    }
+    let last = Watching::begin(
+        directory.path(),
+        data.path(),
+        &["--once", "--settle", "0", "--no-profile"],
+    )
+    .0;
+    assert!(last.wait().success());
+    for name in names(&results) {
+        assert!(fetched.insert(name.clone()), "{name} came twice");
+    }
+    assert_eq!(fetched.len(), files, "results");
+    assert_eq!(names(&kernels), Vec::<String>::new());
+    for below in ["jobs", "published", "ready", "gone"] {
+        assert_eq!(
+            names(&directory.path().join(".warpgauge").join(below)),
+            Vec::<String>::new(),
+            "{below}"
+        );
+    }
+    println!("{files} files, {kills} kills: {:.1} s", began.elapsed().as_secs_f64());
+    let server = Server::start_in(data.path(), &[], &[]);
+    let mut jobs = 0;
+    let mut cursor = String::new();
+    loop {
+        let page = server.get(&format!("/jobs?limit=100{cursor}"));
+        jobs += page.json["jobs"].as_array().expect("jobs").len();
+        match page.json["next_cursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(jobs, files, "each was one job");
+}
