@@ -7,15 +7,19 @@ use base64::Engine as _;
 use futures_util::FutureExt;
 
 use super::assemble;
+use super::bind::type_name;
 use super::error::{self, ExecError, Problem};
 use super::local::LocalExecutor;
 use super::run::ms;
-use warpgauge_compile::{CompileError, CompileOptions, Compiler};
+use warpgauge_compile::{CompileError, CompileOptions, Compiler, KernelInfo, Param};
 use warpgauge_contract::{CompileRequest, KernelCode, KernelMetadata, KernelType};
 use warpgauge_device::support;
 use warpgauge_model::{FailureCode, Image, Target};
-use warpgauge_report::{CompileResponse, ResponseStatus};
+use warpgauge_report::{CompileResponse, KernelParameter, KernelSignature, ResponseStatus};
 use warpgauge_worker::SupportSource;
+
+/// Most kernels whose parameters are told.
+const MAX_SIGNATURES: usize = 256;
 
 /// Compiles a kernel and reports on it.
 pub(super) async fn run(
@@ -39,6 +43,7 @@ pub(super) async fn run(
         compile: None,
         image_b64: None,
         image_format: None,
+        signatures: Vec::new(),
         total_ms: 0.0,
     };
     match compiled {
@@ -49,6 +54,8 @@ pub(super) async fn run(
                 let text = base64::engine::general_purpose::STANDARD.encode(&artifact.image);
                 response.image_b64 = Some(text);
             }
+            response.signatures =
+                artifact.kernels.iter().take(MAX_SIGNATURES).map(signature).collect();
             response.compile = Some(assemble::compile_report(&artifact));
         }
         Err(CompileError::Rejected(failure)) => {
@@ -59,6 +66,20 @@ pub(super) async fn run(
     }
     response.total_ms = ms(arrived);
     Ok(response)
+}
+
+/// What the image tells of a kernel.
+fn signature(kernel: &KernelInfo) -> KernelSignature {
+    let parameter = |param: &Param| KernelParameter {
+        name: param.name.clone(),
+        c_type: type_name(&param.ctype, param.bytes),
+        bytes: param.bytes,
+    };
+    KernelSignature {
+        name: kernel.name.clone(),
+        symbol: kernel.symbol.clone(),
+        parameters: kernel.params.as_ref().map(|all| all.iter().map(parameter).collect()),
+    }
 }
 
 /// `sm_90` (machine code) or `compute_90` (PTX), for a driver as new as the devices here.
@@ -96,7 +117,7 @@ pub(super) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
                 io: None,
                 metadata: Some(KernelMetadata {
                     // Any will do: a worker looks its kernels up by name.
-                    kernel_name: Some("wg_init".to_owned()),
+                    kernel_name: Some("wg_write".to_owned()),
                     compiler_options: support::OPTIONS.iter().map(|&o| o.to_owned()).collect(),
                     ..KernelMetadata::default()
                 }),

@@ -83,8 +83,7 @@ fn on_devices(plan: &GatePlan) -> Result<(), ExecError> {
     let problems = in_python.map(|(name, _)| Problem {
         path: format!("cases.{name}.kernel.kernel_type"),
         code: FailureCode::UnsupportedKernelType,
-        message: "torch kernels run on the CPU, whose times rank nothing: they cannot be gated yet"
-            .to_owned(),
+        message: "torch kernels are not timed side by side, so they cannot be gated yet".to_owned(),
     });
     let problems: Vec<_> = problems.collect();
     if problems.is_empty() { Ok(()) } else { Err(ExecError::Invalid(problems)) }

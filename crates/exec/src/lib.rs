@@ -53,3 +53,5 @@ pub use local::{LocalExecutor, program, toolchain_search};
 pub use order::{Outcome, Work, WorkOrder};
 pub use progress::{News, Progress, RunTimes};
 pub use sweep::check_sweep;
+/// The process that judges torch kernels.
+pub use torch::process::main as torch_judge;

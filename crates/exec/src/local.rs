@@ -12,10 +12,10 @@ use warpgauge_compile::{CompileError, CompileOptions, Compiler, CompilerConfig};
 use warpgauge_config::{Config, DeviceSelection};
 use warpgauge_contract::{CompileRequest, EvaluateRequest, Limits};
 use warpgauge_jobs::Unready;
-use warpgauge_model::{Capabilities, ImageFormat};
+use warpgauge_model::{Capabilities, DeviceInfo, DeviceKind, ImageFormat};
 use warpgauge_report::{CompileResponse, ProfilePlan, Tooling};
 use warpgauge_tools::{ToolSearch, Tools};
-use warpgauge_torch::{Runners, RunnersConfig};
+use warpgauge_torch::{Judges, Runners, RunnersConfig};
 use warpgauge_worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 
 use super::compile_only;
@@ -28,6 +28,7 @@ use super::progress::{ActiveOrder, Progress};
 use super::room::Room;
 use super::run::Purpose;
 use super::sweep;
+use super::torch::{Side, Torch};
 use super::tune::Winners;
 
 /// Carries out orders on the devices of this machine.
@@ -44,7 +45,7 @@ pub struct LocalExecutor {
     pub(super) run_dir: PathBuf,
     pub(super) room: Room,
     /// Runs what is submitted in Python, or why nothing does.
-    pub(super) torch: Result<Runners, String>,
+    pub(super) torch: Result<Torch, String>,
 }
 
 impl LocalExecutor {
@@ -62,7 +63,7 @@ impl LocalExecutor {
         let compiler = start_compiler(config, config.data_dir(), run_dir, &program)?;
         let fleet = start_fleet(config, run_dir, &program, &compiler).await?;
         Ok(Arc::new(Self {
-            torch: torch_runners(config, &program, compiler.toolchain()),
+            torch: torch(config, &program, run_dir, compiler.toolchain(), &fleet),
             tools: start_tools(config, run_dir, compiler.toolchain())?,
             config: config.clone(),
             limits,
@@ -218,20 +219,32 @@ pub fn toolchain_search(config: &Config) -> ToolchainSearch {
     }
 }
 
-/// What runs torch kernels. Nothing is started until one comes.
-fn torch_runners(
+/// What runs torch kernels, and judges them.
+fn torch(
     config: &Config,
     program: &Path,
+    run_dir: &Path,
     toolchain: &Toolchain,
-) -> Result<Runners, String> {
+    fleet: &Fleet,
+) -> Result<Torch, String> {
     let found = toolchain.torch().map_err(|why| why.to_string())?;
-    Ok(Runners::new(RunnersConfig {
-        program: program.to_owned(),
-        python: found.python.clone(),
-        site_packages: found.site_packages.clone(),
-        roots: found.roots.clone(),
-        queue_capacity: config.devices.queue_capacity,
-    }))
+    let runners = |device: Option<String>| {
+        Runners::new(RunnersConfig {
+            program: program.to_owned(),
+            python: found.python.clone(),
+            site_packages: found.site_packages.clone(),
+            roots: found.roots.clone(),
+            queue_capacity: config.devices.queue_capacity,
+            device,
+        })
+    };
+    let of_device = |info: DeviceInfo| {
+        let judges = Judges::new(program.to_owned(), Some((info.ordinal, run_dir)));
+        (info.ordinal, Side::new(runners(Some(info.uuid)), judges))
+    };
+    let devices = fleet.devices().into_iter().map(|status| status.info);
+    let gpus = devices.filter(|info| info.kind == DeviceKind::Cuda).map(of_device).collect();
+    Ok(Torch { cpu: Side::new(runners(None), Judges::new(program.to_owned(), None)), gpus })
 }
 
 /// The compilers found, a line each.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -149,8 +149,8 @@ pub(super) struct Layout {
     pub(super) trials: Option<TrialPlan>,
     /// For the contract's data.
     pub(super) room: RoomShare,
-    /// Elements of outputs that were computed beforehand, by name.
-    pub(super) computed: BTreeMap<String, Vec<u8>>,
+    /// Files in the directory with outputs that were computed beforehand, by name.
+    pub(super) computed: BTreeMap<String, PathBuf>,
 }
 
 /// Binds arguments and writes the contract's data into the job's directory. Blocking.
@@ -181,22 +181,28 @@ pub(super) fn lay_out(
             outputs: reference.outputs.iter().filter_map(|name| position(name)).collect(),
         });
     }
-    let mut files = Vec::new();
+    let (mut files, mut bounds) = (Vec::new(), Vec::new());
     let mut tolerances = Vec::new();
     for (name, expected) in &request.expected {
         let Some(buffer) = position(name) else { continue };
         let BufferSpec { dtype, shape, .. } = &buffers[buffer];
-        tolerances.push((buffer, warpgauge_validate::resolve(request.tolerance.as_ref(), *dtype)));
+        let tolerance = request.tolerance.as_ref();
+        let resolved = match &expected.bounds {
+            Some(_) => warpgauge_validate::resolve_beside_bounds(tolerance),
+            None => warpgauge_validate::resolve(tolerance, *dtype),
+        };
+        tolerances.push((buffer, resolved));
+        if let Some(data) = &expected.bounds {
+            let file = directory.join(format!("bounds-{buffer}.bin"));
+            decode(data, Dtype::Float64, shape, &file, &format!("expected.{name}.bounds"))?;
+            bounds.push((buffer, file));
+        }
         if let Some(data) = &expected.data {
             let file = directory.join(format!("expected-{buffer}.bin"));
             decode(data, *dtype, shape, &file, &format!("expected.{name}.data"))?;
             files.push((buffer, file));
-        } else if let Some(bytes) = layout.computed.get(name) {
-            let file = directory.join(format!("expected-{buffer}.bin"));
-            std::fs::write(&file, bytes).map_err(|error| {
-                ExecError::Unavailable(format!("cannot write {}: {error}", file.display()))
-            })?;
-            files.push((buffer, file));
+        } else if let Some(file) = layout.computed.get(name) {
+            files.push((buffer, file.clone()));
         }
     }
     let keep_outputs = buffers_of
@@ -205,7 +211,7 @@ pub(super) fn lay_out(
         .filter(|(_, (_, arg))| arg.role != Role::Input && wanted(&request.return_outputs, arg))
         .map(|(buffer, _)| buffer)
         .collect();
-    let checks = Checks { references, files, tolerances: Tolerances(tolerances) };
+    let checks = Checks { references, files, bounds, tolerances: Tolerances(tolerances) };
     let job = Job {
         id: layout.job_id,
         directory: directory.to_owned(),

@@ -229,9 +229,9 @@ impl LocalExecutor {
             Purpose::Evaluate | Purpose::Rank => Some(self.trial_plan(&request)),
             Purpose::Execute => None,
         };
-        let computed = self.torch_expectations(&request).await?;
-        let room = self.room.share(request.decoded_bytes()).await?;
         let (directory, limits) = (self.job_directory()?, self.limits.clone());
+        let computed = self.torch_expectations(&request, directory.path()).await?;
+        let room = self.room.share(request.decoded_bytes()).await?;
         let layout = Layout { job_id, directory, limits, trials, room, computed };
         let (request, mut prepared, contract) = tokio::task::spawn_blocking(move || {
             let prepared = prepare::lay_out(&request, compiled, layout)?;

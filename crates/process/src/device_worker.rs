@@ -76,7 +76,23 @@ impl std::fmt::Display for Confinement {
 /// Confines this process, before it has other threads. `run_dir` is written to; `libraries` are read,
 /// with all that lies beside them.
 pub fn confine(run_dir: &Path, libraries: &[PathBuf], counters: Counters) -> Confinement {
-    let access = access(run_dir, libraries);
+    confined(access(run_dir, libraries), counters)
+}
+
+/// The same for a process that runs no stranger's kernels and stops those that do.
+pub fn confine_judge(run_dir: &Path) -> Confinement {
+    let access = FileAccess { signals: true, ..access(run_dir, &[]) };
+    confined(access, Counters::Refused)
+}
+
+/// What a driver reads, and what it writes to beside the names of its threads, in whichever process.
+pub fn files_of_driver() -> FileAccess {
+    let mut access = access(Path::new("/"), &[]);
+    access.modify.retain(|path| path != Path::new(OWN_THREADS));
+    FileAccess { write: Vec::new(), ..access }
+}
+
+fn confined(access: FileAccess, counters: Counters) -> Confinement {
     // A rule holds for the entry that was there when it was made. The system forgets entries of /proc
     // that nobody has open and makes new ones, so this one stays open.
     if let Ok(own) = std::fs::File::open(OWN_THREADS) {
@@ -118,6 +134,7 @@ fn access(run_dir: &Path, libraries: &[PathBuf]) -> FileAccess {
         modify: devices,
         write: vec![run_dir.to_owned()],
         list: vec!["/dev".into()],
+        signals: false,
     }
 }
 

@@ -102,6 +102,16 @@ fn masked(argument: u8, mask: i32, value: i32) -> Result<SeccompRule, BackendErr
     SeccompRule::new(vec![condition])
 }
 
+/// Of all these, what a driver does not start without (580, CUDA 13): it listens on a socket of its own,
+/// which has no name in the file system, and takes away a file that is not there. Files are landlock's.
+const LEFT_TO_DRIVER: &[i64] =
+    &[libc::SYS_socket, libc::SYS_bind, libc::SYS_listen, DRIVER_UNLINKS];
+
+#[cfg(target_arch = "x86_64")]
+const DRIVER_UNLINKS: i64 = libc::SYS_unlink;
+#[cfg(not(target_arch = "x86_64"))]
+const DRIVER_UNLINKS: i64 = libc::SYS_unlinkat;
+
 /// Opening a file in any way that changes one: to write, to create, or without a name.
 fn to_write(flags: u8) -> Result<Vec<SeccompRule>, BackendError> {
     let bit = |bit: i32| masked(flags, bit, bit);
@@ -119,6 +129,23 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
     #[cfg(target_arch = "x86_64")]
     rules.insert(libc::SYS_open, to_write(1)?);
     rules.insert(libc::SYS_openat, to_write(2)?);
+    refuse_others(&mut rules)?;
+    Ok(rules)
+}
+
+/// For one that uses a device.
+fn rules_with_device() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
+    let whole = REFUSED.iter().chain(REFUSED_TOO).chain(OLD);
+    let refused = whole.filter(|call| !LEFT_TO_DRIVER.contains(call));
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        refused.map(|call| (*call, Vec::new())).collect();
+    rules.insert(libc::SYS_socket, super::syscalls::other_sockets()?);
+    refuse_others(&mut rules)?;
+    Ok(rules)
+}
+
+/// Other processes, and what they are sent.
+fn refuse_others(rules: &mut BTreeMap<i64, Vec<SeccompRule>>) -> Result<(), BackendError> {
     // All but a thread is a process.
     rules.insert(libc::SYS_clone, vec![masked(0, libc::CLONE_THREAD, 0)?]);
     // `abort` sends the signal that ends a process that is broken; nothing else is sent.
@@ -140,7 +167,7 @@ fn rules() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
     // Its own limits it may look at.
     let other_process = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
     rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![other_process])?]);
-    Ok(rules)
+    Ok(())
 }
 
 fn program(
@@ -167,15 +194,26 @@ fn program(
 /// # Errors
 /// There is no filter for this machine's architecture.
 pub fn filters() -> Result<Vec<String>, BackendError> {
-    let encode = |program: Vec<u8>| base64::engine::general_purpose::STANDARD.encode(program);
-    Ok(programs()?.into_iter().map(encode).collect())
+    Ok(programs(rules()?)?.into_iter().map(encoded).collect())
 }
 
-fn programs() -> Result<Vec<Vec<u8>>, BackendError> {
+/// The same for an interpreter that uses a device.
+///
+/// # Errors
+/// There is no filter for this machine's architecture.
+pub fn filters_with_device() -> Result<Vec<String>, BackendError> {
+    Ok(programs(rules_with_device()?)?.into_iter().map(encoded).collect())
+}
+
+fn encoded(program: Vec<u8>) -> String {
+    base64::engine::general_purpose::STANDARD.encode(program)
+}
+
+fn programs(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<Vec<Vec<u8>>, BackendError> {
     // The arguments of `clone3` are in memory, where a filter cannot look. Told that there is no such
     // call, the C library makes threads with `clone`.
     let no_clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    Ok(vec![program(rules()?, libc::EPERM)?, program(no_clone3, libc::ENOSYS)?])
+    Ok(vec![program(rules, libc::EPERM)?, program(no_clone3, libc::ENOSYS)?])
 }
 
 #[cfg(test)]
@@ -184,7 +222,8 @@ mod tests {
 
     #[test]
     fn the_filters_are_what_the_kernel_takes() {
-        for filter in programs().unwrap() {
+        let both = [rules().unwrap(), rules_with_device().unwrap()];
+        for filter in both.into_iter().flat_map(|rules| programs(rules).unwrap()) {
             assert!(filter.len() % 8 == 0, "{} bytes", filter.len());
             // BPF_MAXINSNS
             assert!((1..=4096).contains(&(filter.len() / 8)), "{} instructions", filter.len() / 8);

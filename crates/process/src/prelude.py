@@ -34,10 +34,14 @@ def frame(message):
     return struct.pack("<I", len(body)) + body
 
 
-def write_frame(descriptor, message):
-    data = memoryview(frame(message))
+def write_all(descriptor, data):
+    data = memoryview(data)
     while data:
         data = data[os.write(descriptor, data) :]
+
+
+def write_frame(descriptor, message):
+    write_all(descriptor, frame(message))
 
 
 class Program(ctypes.Structure):

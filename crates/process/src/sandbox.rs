@@ -56,6 +56,9 @@ pub struct FileAccess {
     /// Directory trees to list, whose files stay closed.
     #[serde(default)]
     pub list: Vec<PathBuf>,
+    /// Whether processes that are not confined with it may be sent signals.
+    #[serde(default)]
+    pub signals: bool,
 }
 
 /// Rules could not be made or applied.
@@ -88,15 +91,19 @@ pub enum SandboxError {
     },
 }
 
-/// Closes the file system, TCP and signals to others for the calling thread and all it starts.
+/// Closes the file system, TCP and, unless they are granted, signals to others for the calling thread and all it starts.
 ///
 /// Paths that do not exist are an error: a rule that silently vanished would show as a puzzling
 /// failure later.
 pub fn close_file_system(access: &FileAccess) -> Result<Enforcement, SandboxError> {
+    let mut scopes = Scope::from_all(ABI_WRITTEN_FOR);
+    if access.signals {
+        scopes.remove(Scope::Signal);
+    }
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(ABI_WRITTEN_FOR))?
         .handle_access(AccessNet::from_all(ABI_WRITTEN_FOR))?
-        .scope(Scope::from_all(ABI_WRITTEN_FOR))?
+        .scope(scopes)?
         .create()?;
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     for path in &access.read {

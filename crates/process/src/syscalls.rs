@@ -84,13 +84,18 @@ fn rules(counters: Counters) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompi
     if counters == Counters::Refused {
         rules.insert(libc::SYS_perf_event_open, Vec::new());
     }
+    rules.insert(libc::SYS_socket, other_sockets()?);
+    Ok(rules)
+}
+
+/// Sockets of other families.
+pub(crate) fn other_sockets() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     let others = FAMILIES.iter().map(|family| {
         let family = u64::from(family.cast_unsigned());
         SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family)
     });
     let others = others.collect::<Result<Vec<_>, _>>()?;
-    rules.insert(libc::SYS_socket, vec![SeccompRule::new(others)?]);
-    Ok(rules)
+    Ok(vec![SeccompRule::new(others)?])
 }
 
 /// Has the kernel refuse those calls from now on (`EPERM`), to all threads of this process and to all

@@ -10,7 +10,8 @@ use std::process::{ExitCode, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use warpgauge_process::interpreter::filters;
+use warpgauge_process::device_worker::files_of_driver;
+use warpgauge_process::interpreter::{filters, filters_with_device};
 use warpgauge_process::program::Program;
 use warpgauge_process::python;
 use warpgauge_process::sandbox::{self, FileAccess, Limits};
@@ -24,6 +25,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("python/confine.py"),
     include_str!("python/session.py"),
     include_str!("python/values.py"),
+    include_str!("python/device.py"),
     include_str!("python/module.py"),
     include_str!("python/suggest.py"),
     "\nmain()\n"
@@ -32,6 +34,9 @@ pub(crate) const SOURCE: &str = concat!(
 /// Address space of a runner: 8 GiB for what a submission makes, and what PyTorch with CUDA's libraries
 /// maps before it.
 const ADDRESS_SPACE: u64 = 12 << 30;
+
+/// Memory of a runner that is not shared, where it has a device.
+const DATA: u64 = 64 << 30;
 
 /// Processor time of a runner and of the zygote, seconds: beyond the longest deadline on many cores.
 const CPU_SECONDS: u64 = 24 * 3600;
@@ -64,6 +69,17 @@ pub(crate) struct Setup {
     pub roots: Vec<PathBuf>,
     /// Threads that PyTorch computes with.
     pub threads: usize,
+    /// The device that runners use, as `CUDA_VISIBLE_DEVICES` names it; `None`: the CPU.
+    pub device: Option<String>,
+}
+
+/// A device, for those who use it.
+#[derive(Serialize)]
+struct DeviceSettings<'a> {
+    visible: &'a str,
+    /// What is written to beside the names of its own threads.
+    modify: Vec<PathBuf>,
+    data: u64,
 }
 
 /// What the interpreter is told on its command line.
@@ -74,6 +90,7 @@ struct Settings<'a> {
     address_space: u64,
     /// Programs for seccomp, in base64.
     filters: Vec<String>,
+    device: Option<DeviceSettings<'a>>,
 }
 
 /// Runs the child; the program calls this for its hidden subcommand. Comes back only if it fails.
@@ -103,7 +120,15 @@ fn become_interpreter(setup: &str) -> io::Result<()> {
     };
     let mut execute = there(&SYSTEM);
     execute.extend(setup.roots.iter().cloned().chain([setup.site_packages.clone()]));
-    let access = FileAccess { read: there(&READ), execute, ..FileAccess::default() };
+    let mut access = FileAccess { read: there(&READ), execute, ..FileAccess::default() };
+    if setup.device.is_some() {
+        let driver = files_of_driver();
+        access.read.extend(driver.read.iter().cloned());
+        // Libraries that it brings are executed; each fork closes what is not its own of the rest.
+        access.execute.extend(driver.read);
+        access.modify.extend(driver.modify.into_iter().chain(["/proc".into()]));
+        access.list.extend(driver.list);
+    }
     sandbox::close_file_system(&access).map_err(io::Error::other)?;
     let control = Stdio::from(io::stdin().as_fd().try_clone_to_owned()?);
     Err(program.to_blocking().stdin(control).exec())
@@ -114,7 +139,16 @@ fn program(setup: &Setup) -> io::Result<Program> {
         site_packages: &setup.site_packages,
         threads: setup.threads,
         address_space: ADDRESS_SPACE,
-        filters: filters().map_err(io::Error::other)?,
+        filters: match setup.device {
+            None => filters(),
+            Some(_) => filters_with_device(),
+        }
+        .map_err(io::Error::other)?,
+        device: setup.device.as_deref().map(|visible| DeviceSettings {
+            visible,
+            modify: files_of_driver().modify,
+            data: DATA,
+        }),
     };
     let program = python::interpreter(&setup.python, SOURCE, &settings)?
         // What PyTorch's compiler asks for when it is imported: a user's name, which it does not find in
@@ -127,7 +161,7 @@ fn program(setup: &Setup) -> io::Result<Program> {
         .variable("OMP_WAIT_POLICY", "PASSIVE")
         // A process that forks has one thread: numpy's library would start others when it is loaded.
         .variable("OPENBLAS_NUM_THREADS", "1")
-        // No device is looked for, nor its driver opened.
+        // No device is looked for, nor its driver opened, before somebody has forked.
         .variable("CUDA_VISIBLE_DEVICES", "");
     Ok(program)
 }

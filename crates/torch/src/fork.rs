@@ -1,8 +1,10 @@
 //! A fork of the zygote, from outside: stopping, continuing and ending it, its memory, and how it ended.
+//!
+//! Whoever has its descriptors can do that: they are handed to the process that judges.
 
 use std::fs::File;
 use std::io::{self, PipeReader, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
@@ -27,6 +29,47 @@ impl Killer {
     }
 }
 
+/// Descriptors that lead to a fork: its session, a handle of it, its memory, what it prints, and how it
+/// ended.
+pub(crate) const DESCRIPTORS: usize = 5;
+
+/// A fork that nobody has asked anything yet. Dropping it does not end it: see [`Killer`].
+#[derive(Debug)]
+pub struct Runner {
+    descriptors: [OwnedFd; DESCRIPTORS],
+    killer: Killer,
+}
+
+impl Runner {
+    /// What another process needs to have it in place of this one.
+    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; DESCRIPTORS] {
+        self.descriptors.each_ref().map(AsFd::as_fd)
+    }
+
+    /// One that another process had.
+    pub(crate) fn of(descriptors: [OwnedFd; DESCRIPTORS]) -> io::Result<Self> {
+        let killer = Killer(Arc::new(descriptors[1].try_clone()?));
+        Ok(Self { descriptors, killer })
+    }
+
+    /// Ends it from elsewhere.
+    pub fn killer(&self) -> Killer {
+        self.killer.clone()
+    }
+
+    /// Begins to read what it prints, and to hear what it says.
+    pub(crate) fn opened(self) -> io::Result<Fork> {
+        let [session, _, memory, printed, told] = self.descriptors;
+        Ok(Fork {
+            session: session.into(),
+            memory: ProcessMemory::opened(memory.into()),
+            killer: self.killer,
+            printed: Printed::of(printed.into())?,
+            told: told.into(),
+        })
+    }
+}
+
 /// A running fork. Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Fork {
@@ -41,7 +84,7 @@ pub(crate) struct Fork {
 /// What a fork gets, and what stays here.
 pub(crate) struct Ends {
     session: UnixStream,
-    printed: Printed,
+    printed: PipeReader,
     told: PipeReader,
 }
 
@@ -49,28 +92,26 @@ impl Ends {
     /// Makes both; the fork's are its session, its output and where its end is told.
     pub(crate) fn pair() -> io::Result<(Self, [OwnedFd; 3])> {
         let (session, theirs) = UnixStream::pair()?;
-        let (printed, output) = Printed::pipe()?;
+        let (printed, output) = io::pipe()?;
         let (told, tell) = io::pipe()?;
         Ok((Self { session, printed, told }, [theirs.into(), output.into(), tell.into()]))
     }
 
     /// The fork that got the other ends, by its number and its handle.
-    pub(crate) fn joined(self, number: i32, handle: OwnedFd) -> io::Result<Fork> {
-        let killer = Killer(Arc::new(handle));
+    pub(crate) fn joined(self, number: i32, handle: OwnedFd) -> io::Result<Runner> {
+        let killer = Killer(Arc::new(handle.try_clone()?));
         let memory = ProcessMemory::of(number);
         // As long as the handle's process is there, the number is its own.
         let there = pidfd_send_signal(&killer.0, Signal::CONT);
         let memory = memory.and_then(|memory| there.map(|()| memory).map_err(io::Error::from));
         let memory = memory.inspect_err(|_| killer.kill())?;
-        Ok(Fork { session: self.session, memory, killer, printed: self.printed, told: self.told })
+        let Self { session, printed, told } = self;
+        let descriptors = [session.into(), handle, memory.into(), printed.into(), told.into()];
+        Ok(Runner { descriptors, killer })
     }
 }
 
 impl Fork {
-    pub(crate) fn killer(&self) -> Killer {
-        self.killer.clone()
-    }
-
     /// Stops all of its threads.
     pub(crate) fn stop(&self) {
         self.killer.send(Signal::STOP);

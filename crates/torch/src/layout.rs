@@ -18,8 +18,12 @@ const CHUNK: usize = 4 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TensorAt {
-    /// Of the first element.
+    /// Of the first element; within its block, where it has one.
     pub address: u64,
+    /// The block of a device's memory that it lies in, as base64 of a handle for other processes; `None`:
+    /// the process' own memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<String>,
     /// Element type.
     pub dtype: Dtype,
     /// Extents.
@@ -66,7 +70,10 @@ impl TensorAt {
 
     /// Bytes from its first element to the end of its last; of those many not more than `most`, nor of
     /// its elements.
-    fn span(&self, most: u64) -> Result<u64, LayoutError> {
+    ///
+    /// # Errors
+    /// There are more, or it is no tensor.
+    pub fn span(&self, most: u64) -> Result<u64, LayoutError> {
         let bytes = self.bytes()?;
         if bytes == 0 {
             return Ok(0);
@@ -84,11 +91,12 @@ impl TensorAt {
         Ok(span)
     }
 
-    fn is_contiguous(&self) -> bool {
-        let mut step = 1;
+    /// Whether its elements lie side by side, in C order.
+    pub fn is_contiguous(&self) -> bool {
+        let mut step: u64 = 1;
         self.shape.iter().zip(&self.strides).rev().all(|(&extent, &stride)| {
             let fits = extent == 1 || stride == step;
-            step *= extent;
+            step = step.wrapping_mul(extent);
             fits
         })
     }
@@ -183,7 +191,7 @@ mod tests {
 
     fn tensor(shape: &[u64], strides: &[u64]) -> TensorAt {
         let (shape, strides) = (shape.to_vec(), strides.to_vec());
-        TensorAt { address: 100, dtype: Dtype::Int8, shape, strides }
+        TensorAt { address: 100, block: None, dtype: Dtype::Int8, shape, strides }
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //!
 //! A [`Runners`] keeps one interpreter that has imported PyTorch, the zygote, which runs no stranger's
 //! code. For each evaluation it forks; the fork gives up files, network, processes and system calls
-//! ([`child`] and `python/confine.py`), and takes one submission. Whoever judges holds a [`Session`]: it
-//! says what is to be done next, and how long it took by a clock of this process. Between two calls the
-//! fork is stopped, with all of its threads.
+//! ([`child`] and `python/confine.py`), and takes one submission. A process of ours takes a [`Seat`] to
+//! judge it, where [`Judges`] hands over an order, runners and files. It holds a [`Session`] with each:
+//! it says what is to be done next, and how long it took by its own clock. Between two calls the fork is
+//! stopped, with all of its threads.
 //!
 //! What a fork says is bounded and checked, and believed in nothing: the bytes of its tensors are read
 //! from its memory, and inputs are written there, through [`Memory`]. Results need no copy that the
@@ -15,19 +16,24 @@
 
 pub mod child;
 mod fork;
+mod handed;
+mod judges;
 mod layout;
 mod memory;
 mod printed;
 mod runners;
+mod seat;
 mod session;
 mod wire;
 mod zygote;
 
-pub use fork::Killer;
+pub use fork::{Killer, Runner};
+pub use judges::{Bench, Judges, Lost};
 pub use layout::{LayoutError, TensorAt};
 pub use memory::{Memory, ProcessMemory};
 pub use runners::{Place, Runners, RunnersConfig, Unusable};
-pub use session::{Called, Session, Submission, What};
+pub use seat::{Bare, COMMAND as JUDGE, Seat};
+pub use session::{Batch, Called, Placed, Ran, Session, Submission, What};
 pub use wire::{
     Entry, Fault, Loaded, MAX_FRAME_BYTES, Parameter, Refusal, Scalar, Suggested, Suggestion, Tree,
     TreeOf, Versions,

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 /// Where a submission's tensors are. Addresses come from the submission: those that are not its own, or
 /// not there, are errors.
-pub trait Memory: Send {
+pub trait Memory {
     /// Fills `out` with what is at an address.
     ///
     /// # Errors
@@ -25,14 +25,19 @@ pub trait Memory: Send {
 pub struct ProcessMemory(File);
 
 impl ProcessMemory {
-    /// Opens that of a process.
+    /// That of a file which [`Self::of`] has opened.
+    pub(crate) fn opened(file: File) -> Self {
+        Self(file)
+    }
+
+    /// Opens that of a process: whoever holds the file can read and write there.
     ///
     /// # Errors
     /// It is gone, or the system does not let us.
-    pub(crate) fn of(process: i32) -> io::Result<Self> {
+    pub(crate) fn of(process: i32) -> io::Result<File> {
         let path = format!("/proc/{process}/mem");
         let opened = File::options().read(true).write(true).open(path);
-        opened.map(Self).map_err(|error| match error.kind() {
+        opened.map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => io::Error::new(
                 error.kind(),
                 "this system does not let a process look into those that it started; set \

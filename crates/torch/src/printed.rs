@@ -15,9 +15,14 @@ impl Printed {
     /// A pipe whose other end is read until nobody can write to it any more.
     pub(crate) fn pipe() -> io::Result<(Self, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
+        Ok((Self::of(reader)?, writer))
+    }
+
+    /// What comes out of a pipe, from now on.
+    pub(crate) fn of(reader: PipeReader) -> io::Result<Self> {
         let thread = std::thread::Builder::new().name("torch-printed".into());
         let kept = thread.spawn(move || beginning(reader))?;
-        Ok((Self(Mutex::new(Some(kept))), writer))
+        Ok(Self(Mutex::new(Some(kept))))
     }
 
     /// As text, once; waits until nobody can print any more.

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::child::Setup;
-use super::session::{self, Session};
+use super::fork::Runner;
 use super::wire::Versions;
 use super::zygote::Zygote;
 
@@ -25,6 +24,8 @@ pub struct RunnersConfig {
     pub roots: Vec<PathBuf>,
     /// Evaluations that may wait for their turn.
     pub queue_capacity: usize,
+    /// The device that they use, as `CUDA_VISIBLE_DEVICES` names it; `None`: the CPU.
+    pub device: Option<String>,
 }
 
 /// Why there is no runner.
@@ -73,6 +74,7 @@ impl Runners {
             site_packages: config.site_packages.clone(),
             roots: config.roots.clone(),
             threads: (cores / places).max(1),
+            device: config.device.clone(),
         };
         Self {
             config,
@@ -127,26 +129,25 @@ impl Runners {
         warmed.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
     }
 
-    /// A fresh runner, which must end by the deadline. Its process has seen no submission.
+    /// A fresh runner. Its process has seen no submission.
     ///
     /// # Errors
     /// The machine does not let us.
-    pub async fn session(&self, deadline: Instant) -> Result<Session, Unusable> {
+    pub async fn runner(&self) -> Result<Runner, Unusable> {
         let (program, setup) = (self.config.program.clone(), self.setup.clone());
         let zygote = Arc::clone(&self.zygote);
         let make = move || {
             let mut zygote = zygote.lock().unwrap_or_else(PoisonError::into_inner);
-            let fork = match started(&mut zygote, &program, &setup)?.fork() {
-                Ok(fork) => fork,
+            match started(&mut zygote, &program, &setup)?.fork() {
+                Ok(runner) => Ok(runner),
                 Err(error) => {
                     // It may have been ended where memory ran out: another one is tried once.
                     tracing::warn!(%error, "the process that has imported PyTorch is replaced");
                     *zygote = None;
                     let again = started(&mut zygote, &program, &setup)?.fork();
-                    again.map_err(|error| format!("it cannot fork: {error}"))?
+                    again.map_err(|error| format!("it cannot fork: {error}"))
                 }
-            };
-            session::confined(fork, deadline)
+            }
         };
         let made = tokio::task::spawn_blocking(make).await;
         made.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::fork::{Fork, Killer};
+use super::fork::{Fork, Runner};
 use super::memory::ProcessMemory;
 use super::wire::{
     Answer, Answered, Asked, Entry, Fault, Loaded, Parameter, Question, Suggestion, Tree, TreeOf,
@@ -23,15 +23,50 @@ pub struct What {
     pub shape: Vec<u64>,
 }
 
-/// What is submitted.
+/// A tensor in memory that the judge lends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    /// Where it begins for the first call of a batch.
+    pub offset: u64,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Extents; elements lie side by side, in C order.
+    pub shape: Vec<u64>,
+}
+
+/// Calls that are made one after the other.
 #[derive(Debug, Clone)]
+pub struct Batch<'a> {
+    /// What the first one gets.
+    pub arguments: &'a TreeOf<Placed>,
+    /// Bytes from there to what the next one gets.
+    pub stride: u64,
+    /// How many.
+    pub count: u32,
+    /// Of generators of random numbers, before the first.
+    pub seed: u64,
+    /// Bytes that are written before each call so that the cache holds nothing of it; 0: none.
+    pub flush: u64,
+}
+
+/// What a batch came to.
+#[derive(Debug)]
+pub struct Ran {
+    /// What each call returned.
+    pub returned: Vec<Tree>,
+    /// From the word to go until the runner had said that the device has ended.
+    pub took: Duration,
+}
+
+/// What is submitted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Submission {
     /// Python source.
     pub source: String,
     /// What is called.
     pub entry: Entry,
     /// Classes that are taken where the contract names none, best first.
-    pub preferred: &'static [&'static str],
+    pub preferred: Vec<String>,
 }
 
 /// What a call came to.
@@ -57,12 +92,14 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// The runner could not confine itself: a fault of the machine, told as it told it.
-pub(crate) fn confined(fork: Fork, deadline: Instant) -> Result<Session, String> {
+/// Waits until a runner has confined itself. The error is a fault of the machine, told as the runner told
+/// it.
+fn confined(runner: Runner, deadline: Instant) -> Result<Session, String> {
     #[derive(Deserialize)]
     struct Confined {
         confined: bool,
     }
+    let fork = runner.opened().map_err(|error| error.to_string())?;
     let answer = receive(&fork.session, deadline);
     let said = answer.map_err(|error| error.to_string()).and_then(|frame| {
         serde_json::from_slice::<Confined>(&frame).map_err(|error| error.to_string())
@@ -81,14 +118,22 @@ pub(crate) fn confined(fork: Fork, deadline: Instant) -> Result<Session, String>
 }
 
 impl Session {
-    /// Ends it from elsewhere.
-    pub fn killer(&self) -> Killer {
-        self.fork.killer()
+    /// With a runner that has been asked nothing yet, which must end by the deadline.
+    ///
+    /// # Errors
+    /// It could not be confined, in words.
+    pub fn begin(runner: Runner, deadline: Instant) -> Result<Self, String> {
+        confined(runner, deadline)
     }
 
     /// Where its tensors are. Between two questions nothing there changes.
     pub fn memory(&self) -> &ProcessMemory {
         &self.fork.memory
+    }
+
+    /// Ends its process, before anybody wants to know what it printed.
+    pub fn stop_for_good(&self) {
+        self.fork.end();
     }
 
     /// Ends it; the beginning of what it printed.
@@ -187,6 +232,72 @@ impl Session {
         }
     }
 
+    /// What handing over takes when the device has nothing to do.
+    ///
+    /// # Errors
+    /// It did not answer.
+    pub fn idle_with_device(&mut self) -> Result<Duration, Fault> {
+        match self.ask(Question::Wait)? {
+            (Answer::Ran(_), took) => Ok(took),
+            (other, _) => Err(unasked(&other)),
+        }
+    }
+
+    /// Has its object moved to the device.
+    ///
+    /// # Errors
+    /// It cannot be.
+    pub fn move_to_device(&mut self) -> Result<(), Fault> {
+        self.done(Question::Move)
+    }
+
+    /// Has it open memory of the device that is lent, by base64 of the handle.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn open(&mut self, handle: &str, bytes: u64) -> Result<(), Fault> {
+        self.done(Question::Open { handle, bytes })
+    }
+
+    /// Has it ready to make calls, whose arguments need not be there yet.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn prepare(&mut self, batch: &Batch<'_>) -> Result<(), Fault> {
+        let Batch { arguments, stride, count, seed, flush } = *batch;
+        self.done(Question::Prepare { arguments, stride, count, seed, flush })
+    }
+
+    /// Makes the calls that it is ready for: as many results, or what is wrong.
+    ///
+    /// # Errors
+    /// It raised, ended, or did not come back.
+    pub fn run(&mut self) -> Result<Ran, Fault> {
+        match self.ask(Question::Run)? {
+            (Answer::Ran(returned), took) => Ok(Ran { returned, took }),
+            (other, _) => Err(unasked(&other)),
+        }
+    }
+
+    /// What its events say of the calls, milliseconds: of each where the cache was flushed, else of all
+    /// together.
+    ///
+    /// # Errors
+    /// It did not answer.
+    pub fn times(&mut self) -> Result<Vec<f64>, Fault> {
+        match self.ask(Question::Times)?.0 {
+            Answer::Times(times) => Ok(times),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    fn done(&mut self, question: Question<'_>) -> Result<(), Fault> {
+        match self.ask(question)?.0 {
+            Answer::Done(None) => Ok(()),
+            other => Err(unasked(&other)),
+        }
+    }
+
     /// Why memory that it named cannot be read.
     pub fn fault_of(&self, error: &LayoutError) -> Fault {
         Fault::Forged(format!("it tells of a tensor that cannot be read: {error}"))
@@ -194,7 +305,10 @@ impl Session {
 
     fn ask(&mut self, what: Question<'_>) -> Result<(Answer, Duration), Fault> {
         let turn = self.secret.bits();
-        let timed = matches!(what, Question::Call { .. } | Question::Nothing);
+        let timed = matches!(
+            what,
+            Question::Call { .. } | Question::Nothing | Question::Wait | Question::Run
+        );
         if !timed {
             // A long question has to be read while it is asked.
             self.fork.go_on();
@@ -241,6 +355,8 @@ fn unasked(answer: &Answer) -> Fault {
         Answer::Made(_) => "made",
         Answer::Suggested(_) => "suggested",
         Answer::Done(_) => "done",
+        Answer::Ran(_) => "ran",
+        Answer::Times(_) => "times",
         Answer::Refused(_) => "refused",
     };
     Fault::Forged(format!("it answered `{kind}` where something else was asked"))

@@ -137,7 +137,7 @@ pub(crate) enum Question<'a> {
         source: &'a str,
         entry: &'a Entry,
         /// Classes that are taken where the contract names none.
-        preferred: &'a [&'a str],
+        preferred: &'a [String],
         /// What the constructor gets, in place of what the module says.
         init: Option<&'a TreeOf<()>>,
         seed: u64,
@@ -153,6 +153,24 @@ pub(crate) enum Question<'a> {
     Call {
         seed: u64,
     },
+    /// Nothing, once the device has nothing to do.
+    Wait,
+    Move,
+    Open {
+        handle: &'a str,
+        bytes: u64,
+    },
+    Prepare {
+        arguments: &'a TreeOf<super::session::Placed>,
+        /// Bytes from the arguments of one call to those of the next.
+        stride: u64,
+        count: u32,
+        seed: u64,
+        /// Bytes that are written before each call so that the cache holds nothing of it; 0: none.
+        flush: u64,
+    },
+    Run,
+    Times,
 }
 
 /// What it answers.
@@ -171,6 +189,8 @@ pub(crate) enum Answer {
     Made(Tree),
     Suggested(Suggestion),
     Done(Option<Tree>),
+    Ran(Vec<Tree>),
+    Times(Vec<f64>),
     Refused(Refusal),
 }
 
@@ -245,12 +265,15 @@ pub struct Refusal {
 }
 
 /// What the zygote has imported.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
     /// Of PyTorch.
     pub torch: String,
     /// Of Python.
     pub python: String,
+    /// Of CUDA that PyTorch is built for; `None`: for none.
+    #[serde(default)]
+    pub cuda: Option<String>,
 }
 
 /// Why a submission gave no answer that counts.

@@ -1,6 +1,6 @@
 //! The process that has imported PyTorch and forks, from outside.
 
-use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::io::{self, IoSliceMut, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -8,14 +8,12 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use serde::Deserialize;
 
 use super::child::{COMMAND, Setup};
-use super::fork::{Ends, Fork};
+use super::fork::{Ends, Runner};
+use super::handed;
 use super::printed::Printed;
 use super::wire::{Versions, receive};
 use warpgauge_process::child::{Child, Start, Streams};
@@ -75,23 +73,12 @@ impl Zygote {
     ///
     /// # Errors
     /// It is gone, or the system has no room for another process.
-    pub(crate) fn fork(&mut self) -> io::Result<Fork> {
+    pub(crate) fn fork(&mut self) -> io::Result<Runner> {
         let (ends, theirs) = Ends::pair()?;
-        self.hand_over(&theirs)?;
+        handed::send(&self.control, b'f', &theirs.each_ref().map(AsFd::as_fd))?;
         drop(theirs);
         let (number, handle) = self.forked()?;
         ends.joined(number, handle)
-    }
-
-    fn hand_over(&self, descriptors: &[OwnedFd; 3]) -> io::Result<()> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        let borrowed = [descriptors[0].as_fd(), descriptors[1].as_fd(), descriptors[2].as_fd()];
-        // There is room for three.
-        ancillary.push(SendAncillaryMessage::ScmRights(&borrowed));
-        let parts = [IoSlice::new(b"f")];
-        sendmsg(&self.control, &parts, &mut ancillary, SendFlags::NOSIGNAL)?;
-        Ok(())
     }
 
     /// The fork's number and handle: the handle comes with the first byte of the frame.

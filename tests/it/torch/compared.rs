@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{available, bare, vector};
+use super::{available, bare, on_cpu, vector};
 use crate::server::Server;
 
 const REFERENCE: &str = "
@@ -42,7 +42,7 @@ fn against(report: &Value) -> (Value, String) {
 #[test]
 fn candidates_are_compared_with_a_reference() {
     needs!("PyTorch", available());
-    let server = Server::start();
+    let server = on_cpu();
     right(&server);
     wrong(&server);
     others(&server);

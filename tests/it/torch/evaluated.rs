@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{available, expecting, right, unloaded, vector, wrong};
+use super::{available, expecting, on_cpu, right, unloaded, vector, wrong};
 use crate::server::Server;
 
 const DOUBLE: &str = "def double(x):\n    return x * 2";
@@ -10,7 +10,7 @@ const DOUBLE: &str = "def double(x):\n    return x * 2";
 #[test]
 fn kernels_with_a_contract_get_a_verdict() {
     needs!("PyTorch", available());
-    let server = Server::start();
+    let server = on_cpu();
     verdicts(&server);
     entries(&server);
     outputs(&server);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{available, expecting, right, unloaded, wrong};
+use super::{available, expecting, on_cpu, right, unloaded, wrong};
 use crate::children::descendants;
 use crate::server::{Server, until};
 
@@ -31,7 +31,7 @@ fn within(seconds: f64, mut request: Value) -> Value {
 #[test]
 fn a_hostile_torch_kernel_costs_itself_and_nobody_else() {
     needs!("PyTorch", available());
-    let server = Server::start();
+    let server = on_cpu();
     right(&server, "before", &doing(""));
     ends(&server);
     takes(&server);

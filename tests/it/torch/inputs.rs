@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{available, bare, wrong};
+use super::{available, bare, on_cpu, wrong};
 use crate::server::Server;
 
 /// A report on a kernel that ran, and is compared with nothing.
@@ -18,7 +18,7 @@ fn ran(server: &Server, what: &str, source: &str) -> Value {
 #[test]
 fn inputs_come_from_the_source_or_are_generated_by_rules() {
     needs!("PyTorch", available());
-    let server = Server::start();
+    let server = on_cpu();
     made(&server);
     generated(&server);
     let fails = "def get_inputs():\n    raise ValueError('no inputs')\ndef f(x):\n    return x";

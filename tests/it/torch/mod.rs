@@ -10,9 +10,16 @@ mod evaluated;
 mod expected;
 mod hostile;
 mod inputs;
+mod judged;
+mod on_gpu;
 mod required;
 
 pub(super) use crate::support::has_torch as available;
+
+/// A server whose torch kernels run on the CPU, also where there is a GPU.
+fn on_cpu() -> Server {
+    Server::start_with(&["--device", "emulator"], &[])
+}
 
 /// A contract with a float32 vector in and one out.
 fn vector(source: &str) -> Value {

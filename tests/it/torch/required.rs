@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{bare, expecting, vector};
+use super::{bare, expecting, on_cpu, vector};
 use crate::server::Server;
 
 /// An interpreter that can have no PyTorch.
@@ -37,7 +37,7 @@ fn without_pytorch_an_order_is_refused_with_what_would_help() {
 
 #[test]
 fn what_is_not_served_yet_is_refused_with_a_reason() {
-    let server = Server::start();
+    let server = on_cpu();
     let refused = |path: &str, body: &Value, parts: &[&str]| {
         let answer = server.post_json(path, body);
         assert_eq!(answer.status, 400, "{path}: {}", answer.text);
@@ -46,7 +46,7 @@ fn what_is_not_served_yet_is_refused_with_a_reason() {
         }
     };
     let mut request = vector(COPY);
-    request["requires"] = json!({"device": "cuda"});
+    request["requires"] = json!({"device": "emulator"});
     refused("/evaluate", &request, &["requires.device", "on the CPU"]);
     request = vector(COPY);
     request["kernel"]["metadata"] = json!({"function_name": "f", "class_name": "Model"});

@@ -47,7 +47,7 @@ pub(super) fn describe(param: &Param, index: usize) -> String {
 }
 
 /// C spelling of a type.
-pub(super) fn type_name(ctype: &CType, bytes: u32) -> String {
+pub(crate) fn type_name(ctype: &CType, bytes: u32) -> String {
     match ctype {
         CType::F32 => "float".to_owned(),
         CType::F64 => "double".to_owned(),

@@ -17,4 +17,5 @@ mod tests;
 pub use arguments::{BoundArguments, bind_arguments};
 pub(crate) use arguments::{bind_passed, value_bytes};
 pub use error::BindError;
+pub(crate) use error::type_name;
 pub(crate) use mapped::bind_map;

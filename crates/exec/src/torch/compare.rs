@@ -17,6 +17,8 @@ use warpgauge_report::{
 
 /// Why no candidate is called faster or slower.
 const NOT_COMPARED: &str = "times of the CPU rank nothing: both are in the reports";
+const NOT_BESIDE: &str = "torch kernels are timed one after the other and not side by side, so there is no \
+                          verdict on which is faster: both times are in the reports";
 
 impl LocalExecutor {
     /// Takes a comparison of torch kernels to its report.
@@ -69,7 +71,7 @@ impl SharedCase<'_> {
         let mut request = self.request.evaluation_of(kernel);
         // The reference is called beside the candidate, and what it returns is what counts.
         request.expected.clear();
-        let entered = self.executor.enter_torch(request.timeout).await?;
+        let entered = self.executor.enter_torch_for(&request).await?;
         let timings = Timings { queue: ms(arrived), ..Timings::default() };
         let reference = || Oracle {
             submission: submission(&self.request.ref_kernel, REFERENCE),
@@ -90,12 +92,13 @@ impl SharedCase<'_> {
 
 fn candidate_report(name: String, evaluation: EvaluateResponse) -> CandidateReport {
     let right = evaluation.kernel_exec_result.runtime.is_some();
+    let unranked = if evaluation.device.is_some() { NOT_BESIDE } else { NOT_COMPARED };
     let wrong = "the candidate is not right, so its times say nothing";
     CandidateReport {
         name,
         evaluation,
         comparison: None,
-        not_compared: Some(if right { NOT_COMPARED } else { wrong }.to_owned()),
+        not_compared: Some(if right { unranked } else { wrong }.to_owned()),
         identical_code: None,
         same_image: false,
         counted: None,
@@ -119,8 +122,8 @@ fn assembled(
         kernel_exec_result: first
             .map(|first| first.evaluation.kernel_exec_result.clone())
             .unwrap_or_default(),
-        gpu_type: None,
-        device: None,
+        gpu_type: reference.gpu_type.clone(),
+        device: reference.device.clone(),
         verdict_by: VerdictBy::Nothing,
         comparison: None,
         not_compared: first.and_then(|first| first.not_compared.clone()),

@@ -1,14 +1,21 @@
 //! One evaluation of a torch kernel from contract to report.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
 use super::fault::Failed;
+use super::gpu::{Gpu, Opened};
 use super::inputs::Inputs;
 use super::judge::{Expectations, Judge, Judged, Plan};
 use super::player::{CANDIDATE, Player, REFERENCE, submission};
+use super::process::{Answer, Order};
 use super::report::{Outcome, Setting, assembled};
-use super::runs::{Entered, with_runners};
+use super::runs::{Entered, no_verdict};
 use super::values::Value;
 use crate::error::{ExecError, Problem, chain, internal};
 use crate::local::LocalExecutor;
@@ -16,10 +23,10 @@ use crate::progress::ActiveOrder;
 use crate::recorded;
 use crate::run::{Purpose, ms};
 use warpgauge_contract::{EvaluateRequest, InputChoice, KernelCode, ReturnOutputs};
-use warpgauge_model::{DeviceKind, FailureCode, JobStage};
+use warpgauge_model::{FailureCode, Image, ImageFormat, JobStage};
 use warpgauge_report::{EvaluateResponse, Timings};
 use warpgauge_tensor::encoding;
-use warpgauge_torch::{Fault, Session, Submission};
+use warpgauge_torch::{Fault, Lost, Session, Submission};
 
 /// Calls that are timed where nobody says how many.
 const TRIALS: u32 = 100;
@@ -30,7 +37,11 @@ const MAX_TIME_S: f64 = 1.0;
 /// Idle questions whose median is what a call of nothing takes.
 const IDLE: usize = 5;
 
+/// Most bytes of a report without its outputs.
+const MOST_REPORT_BYTES: u64 = 64 << 20;
+
 /// A reference that computes outputs, and the names of those.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Oracle {
     pub submission: Submission,
     /// `None`: all of them.
@@ -42,6 +53,7 @@ pub(super) struct Oracle {
 }
 
 /// What is to be judged.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Case {
     pub submission: Submission,
     pub oracles: Vec<Oracle>,
@@ -64,7 +76,7 @@ impl LocalExecutor {
             request.return_outputs = ReturnOutputs::All;
         }
         job.stage(JobStage::WaitingForDevice);
-        let entered = self.enter_torch(request.timeout).await?;
+        let entered = self.enter_torch_for(&request).await?;
         let timings = Timings { queue: ms(arrived), ..Timings::default() };
         let plan = (purpose != Purpose::Execute).then(|| plan_of(&request));
         let case = Case {
@@ -77,7 +89,7 @@ impl LocalExecutor {
         self.judge_torch(job, &entered, case, timings, arrived).await
     }
 
-    /// Runs one case in runners of its own.
+    /// Has one case judged, in runners of its own.
     pub(super) async fn judge_torch(
         &self,
         job: &ActiveOrder<'_>,
@@ -87,24 +99,37 @@ impl LocalExecutor {
         arrived: Instant,
     ) -> Result<EvaluateResponse, ExecError> {
         let _room = self.room.share(case.request.decoded_bytes()).await?;
-        let setting = Setting {
-            versions: entered.versions.clone(),
-            threads: entered.threads(),
-            seed: case.seed,
-            has_gpu: self.fleet.devices().iter().any(|one| one.info.kind == DeviceKind::Cuda),
-        };
-        let sessions = entered.sessions(1 + case.oracles.len()).await?;
+        let runners = entered.runners(1 + case.oracles.len()).await?;
         job.stage(JobStage::Running);
-        let job_id = job.id().to_owned();
-        let work = move |sessions| {
-            let outcome = judged(sessions, &case)?;
-            let report = assembled(&job_id, &case.request, setting, outcome, timings);
-            report.map_err(|error| internal("encoding the outputs", &error))
+        let order = Arc::new(Order::Evaluate(Box::new(Evaluation {
+            job_id: job.id().to_owned(),
+            setting: Setting {
+                versions: entered.versions.clone(),
+                threads: entered.threads(),
+                seed: case.seed,
+                device: entered.device.clone(),
+                not_on_gpu: entered.not_on_gpu.clone(),
+            },
+            image: entered.image.clone(),
+            case,
+            timings,
+            most_output_bytes: self.limits.max_output_bytes,
+        })));
+        let answer = entered.judged(&order, runners, Vec::new(), self.most_answer_bytes()).await;
+        let mut report = match (answer, &*order) {
+            (Ok(Answer::Evaluated(report)), _) => *report,
+            (Ok(other), _) => return Err(other.error()),
+            (Err(Lost::TimedOut), Order::Evaluate(evaluation)) => evaluation.timed_out()?,
+            (Err(lost), _) => return Err(no_verdict(lost)),
         };
-        let mut report = with_runners(sessions, work).await??;
         report.timings.total = ms(arrived);
         recorded::evaluation(&report);
         Ok(report)
+    }
+
+    /// Most bytes of a report: outputs travel in base64.
+    fn most_answer_bytes(&self) -> u64 {
+        self.limits.max_output_bytes.saturating_mul(3) / 2 + MOST_REPORT_BYTES
     }
 }
 
@@ -142,8 +167,77 @@ fn oracles(request: &EvaluateRequest) -> Vec<Oracle> {
     found.into_values().map(oracle).collect()
 }
 
+/// One case, and what its report says beside the verdict: what the process that judges is asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Evaluation {
+    job_id: String,
+    setting: Setting,
+    case: Case,
+    timings: Timings,
+    most_output_bytes: u64,
+    /// Of the kernels that write inputs and compare outputs, where there is a device.
+    image: Option<Kernels>,
+}
+
+/// An image, as it travels to the process that judges.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Kernels {
+    base64: String,
+    format: ImageFormat,
+}
+
+impl Kernels {
+    pub(super) fn of(image: &Image) -> Self {
+        Self { base64: STANDARD.encode(&image.bytes), format: image.format }
+    }
+
+    fn image(&self) -> Result<Image, String> {
+        let bytes = STANDARD.decode(&self.base64).map_err(|error| error.to_string())?;
+        Ok(Image { bytes: bytes.into(), format: self.format })
+    }
+}
+
+impl Evaluation {
+    /// Judges it. Blocking.
+    pub(super) fn carried_out(
+        self,
+        sessions: Vec<Session>,
+        opened: Option<Opened>,
+    ) -> Result<EvaluateResponse, ExecError> {
+        let Self { job_id, setting, case, timings, most_output_bytes, image } = self;
+        let gpu = match (opened, image) {
+            (Some(opened), Some(image)) => {
+                let gpu = image.image().and_then(|image| opened.with(&image));
+                Some(gpu.map_err(no_device)?)
+            }
+            _ => None,
+        };
+        let outcome =
+            judged(sessions, &case, gpu.as_ref())?.within(&case.request, most_output_bytes);
+        let report = assembled(&job_id, &case.request, setting, outcome, timings);
+        report.map_err(|error| internal("encoding the outputs", &error))
+    }
+
+    /// The report where there was no time left to judge.
+    fn timed_out(&self) -> Result<EvaluateResponse, ExecError> {
+        let Self { job_id, setting, case, timings, .. } = self;
+        let outcome = Outcome::not_judged(Failed::late(case.request.timeout));
+        let report = assembled(job_id, &case.request, setting.clone(), outcome, *timings);
+        report.map_err(|error| internal("encoding the outputs", &error))
+    }
+}
+
+/// The device cannot be used, which is no fault of what is submitted.
+fn no_device(what: String) -> ExecError {
+    ExecError::Unavailable(format!("the device cannot be used to judge a torch kernel: {what}"))
+}
+
 /// Loads all sides, and judges the candidate. Blocking.
-fn judged(mut sessions: Vec<Session>, case: &Case) -> Result<Outcome, ExecError> {
+fn judged(
+    mut sessions: Vec<Session>,
+    case: &Case,
+    gpu: Option<&Gpu>,
+) -> Result<Outcome, ExecError> {
     let timeout = case.request.timeout;
     let data = data_of(&case.request)?;
     let mut references = Vec::new();
@@ -159,7 +253,12 @@ fn judged(mut sessions: Vec<Session>, case: &Case) -> Result<Outcome, ExecError>
     let Some(mut session) = sessions.pop() else {
         return Err(internal("judging", &std::io::Error::other("there is no runner")));
     };
-    let idle_ms = idle(&mut session);
+    // Before the submission is there, which could have it take longer.
+    let idle = match gpu {
+        Some(gpu) => Some(gpu.hand_over(&mut session).map_err(no_device)?),
+        None => idle(&mut session),
+    };
+    let idle_ms = idle.map(|idle| idle.as_secs_f64() * 1e3);
     let began = Instant::now();
     let loaded = Player::load(session, &case.submission, init.as_ref(), case.seed, timeout);
     let load_ms = ms(began);
@@ -191,7 +290,13 @@ fn judged(mut sessions: Vec<Session>, case: &Case) -> Result<Outcome, ExecError>
         secret: warpgauge_torch::Secret::default(),
         judged: Judged::default(),
     };
-    let (judged, player) = judge.run();
+    let (judged, player) = match gpu {
+        Some(gpu) => judge.run_on(gpu, idle.unwrap_or_default()),
+        None => judge.run(),
+    };
+    if let Some(what) = judged.broken {
+        return Err(no_device(what));
+    }
     let shown = judged.arguments.as_ref().map(|made| inputs.shown(Some(made)));
     Ok(Outcome::new(judged, player, shown, load_ms, idle_ms))
 }
@@ -211,11 +316,11 @@ fn inputs_of(case: &Case, maker: &mut Player) -> Result<Result<Inputs, Failed>, 
     Ok(suggested.map_err(|fault| maker.failed(fault)))
 }
 
-/// Median time of a question that asks nothing, milliseconds.
-fn idle(session: &mut Session) -> Option<f64> {
+/// Median time of a question that asks nothing.
+fn idle(session: &mut Session) -> Option<Duration> {
     let mut times: Vec<Duration> = (0..IDLE).filter_map(|_| session.idle().ok()).collect();
     times.sort();
-    times.get(times.len() / 2).map(|time| time.as_secs_f64() * 1e3)
+    times.get(times.len() / 2).copied()
 }
 
 /// Values that the contract expects.

@@ -2,18 +2,26 @@
 //! own inputs.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::evaluate::{reference_failed, seed};
+use super::fault::Failed;
 use super::inputs::Inputs;
 use super::player::{Player, REFERENCE, submission};
-use super::runs::with_runners;
+use super::process::{Answer, Order};
+use super::runs::no_verdict;
 use super::values::{Named, Value};
 use crate::error::{ExecError, Problem};
 use crate::local::LocalExecutor;
 use warpgauge_contract::{EvaluateRequest, IoContract, KernelCode, KernelType};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::shape;
-use warpgauge_torch::{Session, Submission};
+use warpgauge_torch::{Lost, Session, Submission};
 
 /// Whether a kernel is run as Python.
 pub(in super::super) fn is_torch(kernel: &KernelCode) -> bool {
@@ -21,17 +29,27 @@ pub(in super::super) fn is_torch(kernel: &KernelCode) -> bool {
 }
 
 /// A torch kernel, and the outputs that it defines.
+#[derive(Debug, Serialize, Deserialize)]
 struct Wanted {
     submission: Submission,
     outputs: Vec<String>,
 }
 
+/// What torch kernels make of the inputs of a contract: what the process that judges is asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Computation {
+    wanted: Vec<Wanted>,
+    io: IoContract,
+    timeout: f64,
+}
+
 impl LocalExecutor {
-    /// Elements of each output that a torch kernel defines, by name.
+    /// Files in `directory` with the elements of each output that a torch kernel defines, by name.
     pub(in super::super) async fn torch_expectations(
         &self,
         request: &EvaluateRequest,
-    ) -> Result<BTreeMap<String, Vec<u8>>, ExecError> {
+        directory: &Path,
+    ) -> Result<BTreeMap<String, PathBuf>, ExecError> {
         let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
         for (name, expected) in &request.expected {
             let Some(kernel) = expected.kernel.as_deref().filter(|one| is_torch(one)) else {
@@ -45,17 +63,67 @@ impl LocalExecutor {
             return Ok(BTreeMap::new());
         }
         let entered = self.enter_torch(request.timeout).await?;
-        let sessions = entered.sessions(wanted.len()).await?;
-        let io = request.kernel.io.clone().unwrap_or_default();
-        let timeout = request.timeout;
-        let work = move |sessions: Vec<Session>| {
-            let mut found = BTreeMap::new();
-            for (wanted, session) in wanted.into_values().zip(sessions) {
-                found.extend(computed(&wanted, session, &io, timeout)?);
-            }
-            Ok(found)
+        let runners = entered.runners(wanted.len()).await?;
+        let computation = Computation {
+            wanted: wanted.into_values().collect(),
+            io: request.kernel.io.clone().unwrap_or_default(),
+            timeout: request.timeout,
         };
-        with_runners(sessions, work).await?
+        let (mut paths, mut files) = (BTreeMap::new(), Vec::new());
+        for (index, name) in computation.names().enumerate() {
+            let path = directory.join(format!("computed-{index}.bin"));
+            let file = File::create_new(&path).map_err(|error| {
+                ExecError::Unavailable(format!("cannot write {}: {error}", path.display()))
+            })?;
+            paths.insert(name.clone(), path);
+            files.push(file);
+        }
+        let order = Arc::new(Order::Compute(Box::new(computation)));
+        match entered.judged(&order, runners, files, MOST_ANSWER_BYTES).await {
+            Ok(Answer::Computed) => Ok(paths),
+            Ok(other) => Err(other.error()),
+            Err(Lost::TimedOut) => {
+                let Order::Compute(computation) = &*order else { return Ok(BTreeMap::new()) };
+                let path = computation.wanted.first().map(Wanted::path).unwrap_or_default();
+                Err(reference_failed(&path, Failed::late(request.timeout)))
+            }
+            Err(lost) => Err(no_verdict(lost)),
+        }
+    }
+}
+
+/// Most bytes of an answer that is no more than that, or why not.
+const MOST_ANSWER_BYTES: u64 = 1 << 20;
+
+impl Wanted {
+    /// Where it stands in the request.
+    fn path(&self) -> String {
+        format!("expected.{}.kernel", self.outputs[0])
+    }
+}
+
+impl Computation {
+    /// Outputs, in the order of their files.
+    fn names(&self) -> impl Iterator<Item = &String> {
+        self.wanted.iter().flat_map(|wanted| &wanted.outputs)
+    }
+
+    /// Computes them. Blocking.
+    pub(super) fn carried_out(
+        self,
+        sessions: Vec<Session>,
+        files: Vec<File>,
+    ) -> Result<(), ExecError> {
+        let mut files: BTreeMap<&String, File> = self.names().zip(files).collect();
+        for (wanted, session) in self.wanted.iter().zip(sessions) {
+            for (name, elements) in computed(wanted, session, &self.io, self.timeout)? {
+                let Some(file) = files.get_mut(&name) else { continue };
+                file.write_all(&elements).map_err(|error| {
+                    ExecError::Unavailable(format!("cannot write what is expected: {error}"))
+                })?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -66,7 +134,7 @@ fn computed(
     io: &IoContract,
     timeout: f64,
 ) -> Result<BTreeMap<String, Vec<u8>>, ExecError> {
-    let path = format!("expected.{}.kernel", wanted.outputs[0]);
+    let path = wanted.path();
     let seed = seed();
     let player = Player::load(session, &wanted.submission, None, seed, timeout);
     let mut player = player.map_err(|failed| reference_failed(&path, failed.1))?;

@@ -64,6 +64,26 @@ impl Failed {
         }
     }
 
+    /// The deadline was over while what came of the calls was judged.
+    pub(super) fn late(timeout: f64) -> Self {
+        Self {
+            stage: Stage::Call,
+            code: FailureCode::Timeout,
+            message: format!(
+                "calls and the comparison of what they returned did not end within {timeout} s; ask \
+                 for fewer trials, or raise `timeout` (to 600 s at most)"
+            ),
+            line: None,
+            traceback: None,
+        }
+    }
+
+    /// What came back cannot be used.
+    pub(super) fn unusable(message: String) -> Self {
+        let code = FailureCode::UnusableOutput;
+        Self { stage: Stage::Call, code, message, line: None, traceback: None }
+    }
+
     fn refused(refusal: Refusal, stage: Stage) -> Self {
         let code = FailureCode::from(refusal.code.as_str());
         let code = if KNOWN.contains(&code) { code } else { FailureCode::CallFailed };

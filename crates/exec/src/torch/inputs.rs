@@ -29,7 +29,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    fn is_random(&self) -> bool {
+    pub(super) fn is_random(&self) -> bool {
         let random = [InitKind::Uniform, InitKind::Randn, InitKind::Randint];
         matches!(self, Self::Init(init) if random.contains(&init.kind))
     }

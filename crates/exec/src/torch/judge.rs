@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use warpgauge_contract::Tolerance;
 use warpgauge_measure::StopReason;
 use warpgauge_report::{InputsShown, TorchParameters};
@@ -22,7 +24,7 @@ pub(super) const WARMUP: u32 = 1;
 const MOST_NAMES: usize = 10;
 
 /// How many calls to time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Plan {
     /// At most so many.
     pub trials: u32,
@@ -62,9 +64,57 @@ pub(super) struct Judged {
     pub arguments: Option<Tree>,
     pub parameters: Option<TorchParameters>,
     pub shown: Option<InputsShown>,
+    /// Why there is no verdict, where that is the machine's fault.
+    pub broken: Option<String>,
+    /// What two clocks say, where there is a device.
+    pub clocks: Option<Clocks>,
     pub executing: Duration,
     pub verifying: Duration,
     pub presenting: Duration,
+}
+
+/// What the clocks say of a kernel on a device.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Clocks {
+    /// Events round each call, with a cold cache, by the runner that has the submission, milliseconds.
+    pub inside_ms: Vec<f32>,
+    /// Of one call of each batch, by the judge's clock, milliseconds.
+    pub outside_ms: Vec<f32>,
+    /// Calls of such a batch.
+    pub batch: u32,
+    /// What handing a batch over takes, milliseconds: it was deducted.
+    pub hand_over_ms: f64,
+    /// Bytes written before each call that events were round.
+    pub flushed: u64,
+    /// Calls that were neither the first nor timed.
+    pub warmup: u32,
+}
+
+impl Clocks {
+    /// How much of a call's time handing over may be, milliseconds: it was deducted, and varies by less
+    /// than a quarter.
+    pub(super) fn resolution_ms(&self) -> f64 {
+        self.hand_over_ms / 4.0 / f64::from(self.batch.max(1))
+    }
+
+    /// Whether the clocks agree: the judge's says no more than the events do, but for a hundredth and what
+    /// handing over may be.
+    pub(super) fn agree(&self) -> bool {
+        let (inside, outside) = (median(&self.inside_ms), median(&self.outside_ms));
+        !self.inside_ms.is_empty() && outside <= inside * 1.01 + self.resolution_ms()
+    }
+
+    /// The times that count: those of the events, if the judge's clock agrees.
+    pub(super) fn samples(&self) -> &[f32] {
+        if self.agree() { &self.inside_ms } else { &self.outside_ms }
+    }
+}
+
+/// The middle of some times, milliseconds.
+pub(super) fn median(times: &[f32]) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f32::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default().into()
 }
 
 /// One evaluation.
@@ -79,9 +129,11 @@ pub(super) struct Judge {
 }
 
 /// Whose failure it was.
-enum Stop {
+pub(super) enum Stop {
     Candidate(Failed),
     Reference(Failed),
+    /// The machine's, in words.
+    Broken(String),
     /// Something speaks against the candidate.
     Wrong,
 }
@@ -89,8 +141,15 @@ enum Stop {
 impl Judge {
     /// Calls, and verifies each call before the next.
     pub(super) fn run(mut self) -> (Judged, Player) {
-        match self.calls() {
+        let ended = self.calls();
+        self.ended(ended)
+    }
+
+    /// What it came to.
+    pub(super) fn ended(mut self, ended: Result<(), Stop>) -> (Judged, Player) {
+        match ended {
             Ok(()) | Err(Stop::Wrong) => {}
+            Err(Stop::Broken(what)) => self.judged.broken = Some(what),
             Err(Stop::Candidate(failed)) => self.judged.failed = Some((failed, false)),
             Err(Stop::Reference(failed)) => self.judged.failed = Some((failed, true)),
         }
@@ -128,11 +187,11 @@ impl Judge {
     }
 
     /// A seed that every language and JSON reader has room for.
-    fn seed(&mut self) -> u64 {
+    pub(super) fn seed(&mut self) -> u64 {
         self.secret.bits() >> 32
     }
 
-    fn share_parameters(&mut self) -> Result<(), Stop> {
+    pub(super) fn share_parameters(&mut self) -> Result<(), Stop> {
         let count = self.candidate.loaded.parameters.len() as u32;
         let mut told = TorchParameters { count, ..TorchParameters::default() };
         if let Some((reference, _)) = self.expectations.references.first()
@@ -170,7 +229,7 @@ impl Judge {
     }
 
     /// Random numbers of a call are the same on all sides.
-    fn seed_of_call(&self, seed: Option<u64>) -> u64 {
+    pub(super) fn seed_of_call(&self, seed: Option<u64>) -> u64 {
         seed.unwrap_or_default().wrapping_add(1)
     }
 
@@ -226,18 +285,7 @@ impl Judge {
         }
         for (name, value) in &values {
             let Some(wanted) = expected.get(name) else { continue };
-            match value.against(wanted, name, self.tolerance.as_ref()) {
-                Ok(comparison) => {
-                    let found = Reason::of_comparison(name, &comparison);
-                    if first || found.is_some() {
-                        self.judged.comparisons.insert(name.clone(), comparison);
-                    }
-                    if let Some(reason) = found {
-                        self.judged.reasons.push(if first { reason } else { self.later(reason) });
-                    }
-                }
-                Err(reason) => self.judged.reasons.push(reason),
-            }
+            self.told(name, value, wanted, first);
         }
         if first {
             self.judged.outputs = values;
@@ -245,8 +293,28 @@ impl Judge {
         if self.judged.reasons.is_empty() { Ok(took) } else { Err(Stop::Wrong) }
     }
 
+    /// Compares a value with what is expected, and keeps what speaks against it.
+    pub(super) fn told(&mut self, name: &str, value: &Value, wanted: &Value, first: bool) {
+        match value.against(wanted, name, self.tolerance.as_ref()) {
+            Ok(comparison) => {
+                let found = Reason::of_comparison(name, &comparison);
+                if first || found.is_some() {
+                    self.judged.comparisons.insert(name.to_owned(), comparison);
+                }
+                if let Some(reason) = found {
+                    self.judged.reasons.push(if first { reason } else { self.later(reason) });
+                }
+            }
+            Err(reason) => self.judged.reasons.push(reason),
+        }
+    }
+
     /// Another number of values than expected is told before any of them is compared.
-    fn missing(&self, values: &Named, expected: &BTreeMap<String, Value>) -> Option<Reason> {
+    pub(super) fn missing(
+        &self,
+        values: &Named,
+        expected: &BTreeMap<String, Value>,
+    ) -> Option<Reason> {
         if !self.inputs.outputs().is_empty() || expected.is_empty() {
             return None;
         }
@@ -262,7 +330,7 @@ impl Judge {
     }
 
     /// What is wrong after the first call was right.
-    fn later(&self, reason: Reason) -> Reason {
+    pub(super) fn later(&self, reason: Reason) -> Reason {
         let (code, when) = match self.judged.shown {
             Some(InputsShown::Fresh) => (ReasonCode::WrongForOtherSeeds, "inputs of other seeds"),
             _ => (ReasonCode::OutputVariesBetweenTrials, "a later call with the same inputs"),
@@ -270,13 +338,13 @@ impl Judge {
         Reason::new(code, format!("right at first, and wrong for {when}: {}", reason.message))
     }
 
-    fn wrong(&mut self, reason: Reason) -> Stop {
+    pub(super) fn wrong(&mut self, reason: Reason) -> Stop {
         self.judged.reasons.push(reason);
         Stop::Wrong
     }
 
     /// An argument by its name, if it has one, else by its place.
-    fn name_of(&self, place: &str) -> String {
+    pub(super) fn name_of(&self, place: &str) -> String {
         let shown = self.inputs.shown(None).arguments;
         let index = place.trim_start_matches('[').split(']').next().and_then(|n| n.parse().ok());
         let named = index.and_then(|index: usize| shown.get(index));
@@ -285,7 +353,16 @@ impl Judge {
 
     fn check_parameters(&mut self, before: &[(String, blake3::Hash)]) -> Result<(), Stop> {
         let now = self.candidate.parameters().map_err(Stop::Candidate)?;
-        match before.iter().zip(&now).find(|(before, now)| before != now) {
+        self.same_parameters(before, &now)
+    }
+
+    /// Whether parameters hold what they held.
+    pub(super) fn same_parameters(
+        &mut self,
+        before: &[(String, blake3::Hash)],
+        now: &[(String, blake3::Hash)],
+    ) -> Result<(), Stop> {
+        match before.iter().zip(now).find(|(before, now)| before != now) {
             None if before.len() == now.len() => Ok(()),
             changed => {
                 let name = changed.map_or("one of them", |((name, _), _)| name.as_str());

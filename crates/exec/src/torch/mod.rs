@@ -1,8 +1,9 @@
 //! Kernels in Python: run in a process that holds nothing but them, and judged from here.
 //!
-//! The judge owns seeds, inputs, expected values and the clock. It writes the inputs of a call into the
-//! memory of the runner once the call before has ended, reads what came of it from there while the runner
-//! is stopped, and compares its own copy. References run in processes of their own.
+//! Each order is judged in a process of its own, to which [`process`] is the seam: the server starts it and
+//! hands it the runners. The judge owns seeds, inputs, expected values and the clock. It writes the inputs
+//! of a call into the memory of the runner once the call before has ended, reads what came of it from
+//! there while the runner is stopped, and compares its own copy. References run in processes of their own.
 //!
 //! [`judge`] has the order of the calls, `player` one submission in its runner, `inputs` what it gets,
 //! `values` what it gives, `report` the answer; `expected` computes what kernels for devices are expected
@@ -12,14 +13,17 @@ mod compare;
 mod evaluate;
 mod expected;
 mod fault;
+mod gpu;
 mod inputs;
 mod judge;
 mod player;
+pub mod process;
 mod report;
 mod runs;
 mod values;
 
 pub(super) use expected::is_torch;
+pub(super) use runs::{Side, Torch};
 
 /// Most bytes of one tensor, and of all that one call returns.
 const MOST_BYTES: u64 = 1 << 30;

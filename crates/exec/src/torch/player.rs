@@ -18,7 +18,7 @@ pub(super) const REFERENCE: &[&str] = &["Model", "ModelNew"];
 pub(super) const CANDIDATE: &[&str] = &["ModelNew", "Model"];
 
 /// What of a kernel's code goes to its runner.
-pub(super) fn submission(kernel: &KernelCode, preferred: &'static [&'static str]) -> Submission {
+pub(super) fn submission(kernel: &KernelCode, preferred: &[&str]) -> Submission {
     let none = KernelMetadata::default();
     let metadata = kernel.metadata.as_ref().unwrap_or(&none);
     Submission {
@@ -28,7 +28,7 @@ pub(super) fn submission(kernel: &KernelCode, preferred: &'static [&'static str]
             class: metadata.class_name.clone(),
             method: metadata.method_name.clone(),
         },
-        preferred,
+        preferred: preferred.iter().map(|&name| name.to_owned()).collect(),
     }
 }
 
@@ -65,6 +65,16 @@ impl Player {
         Failed::of(fault, Stage::Call, self.timeout)
     }
 
+    /// Has its object moved to the device.
+    pub(super) fn move_to_device(&mut self) -> Result<(), Failed> {
+        self.session.move_to_device().map_err(|fault| self.failed(fault))
+    }
+
+    /// What it returns cannot be used.
+    pub(super) fn unusable(&self, reason: Reason) -> Failed {
+        Failed::unusable(reason.message)
+    }
+
     /// Shows it its inputs: those that are given, or else those that it makes.
     pub(super) fn show(&mut self, inputs: &Inputs, seed: Option<u64>) -> Result<Presented, Failed> {
         let session = &mut self.session;
@@ -97,53 +107,9 @@ impl Player {
         let root = if inputs.outputs().is_empty() { "output" } else { "returned" };
         let values = copied(&self.session, &called.returned, root);
         let values = values.map_err(|fault| self.failed(fault))?;
-        let all: Vec<&Output> = inputs.outputs().iter().collect();
-        let mut named = self.named(&all, shown, &values)?;
-        if let (Err(_), Some(names)) = (&named, only) {
-            let few: Vec<_> = all.into_iter().filter(|one| names.contains(&one.name)).collect();
-            named = self.named(&few, shown, &values)?;
-        }
+        let argument = |index| self.argument(shown, index);
+        let named = named(inputs.outputs(), &values, only, &argument)?;
         Ok(named.map(|values| Played { values, took: called.took }))
-    }
-
-    /// What was returned, by the names of the contract's outputs if it has any: in their order, and those
-    /// that the call changes in place from where they are, unless all are returned.
-    fn named(
-        &self,
-        outputs: &[&Output],
-        shown: &Presented,
-        returned: &Named,
-    ) -> Result<Result<Named, Reason>, Failed> {
-        if outputs.is_empty() {
-            return Ok(Ok(returned.clone()));
-        }
-        let by_key = |name: &str| {
-            let place = format!("returned.{name}");
-            returned.iter().find(|(found, _)| *found == place).map(|(_, value)| value.clone())
-        };
-        let fresh = outputs.iter().filter(|output| output.argument.is_none()).count();
-        let nothing = returned.iter().all(|(_, value)| *value == Value::Nothing);
-        let mut in_order = returned.iter().map(|(_, value)| value.clone());
-        let mut named = Named::new();
-        let all = returned.len() == outputs.len() && !nothing;
-        for output in outputs {
-            let value = match (by_key(&output.name), output.argument) {
-                (Some(value), _) => Some(value),
-                (None, Some(argument)) if !all => Some(self.argument(shown, argument)?),
-                _ => in_order.next(),
-            };
-            let Some(value) = value.filter(|_| all || nothing || returned.len() == fresh) else {
-                let message = format!(
-                    "it returned {} values, and the contract has {} outputs: {}",
-                    returned.len(),
-                    outputs.len(),
-                    outputs.iter().map(|output| &*output.name).collect::<Vec<_>>().join(", ")
-                );
-                return Ok(Err(Reason::new(ReasonCode::OutputMismatch, message)));
-            };
-            named.push((output.name.clone(), value));
-        }
-        Ok(Ok(named))
     }
 
     /// An argument as the call left it.
@@ -188,4 +154,59 @@ impl Player {
         });
         digests.collect()
     }
+}
+
+/// What was returned, by the names of the contract's outputs if it has any: in their order, and those that
+/// the call changes in place from where they are, unless all are returned. `only`: the outputs that count,
+/// which may be all that it returns.
+pub(super) fn named(
+    outputs: &[Output],
+    returned: &Named,
+    only: Option<&[String]>,
+    argument: &dyn Fn(usize) -> Result<Value, Failed>,
+) -> Result<Result<Named, Reason>, Failed> {
+    let all: Vec<&Output> = outputs.iter().collect();
+    let found = named_as(&all, returned, argument)?;
+    if let (Err(_), Some(names)) = (&found, only) {
+        let few: Vec<_> = all.into_iter().filter(|one| names.contains(&one.name)).collect();
+        return named_as(&few, returned, argument);
+    }
+    Ok(found)
+}
+
+fn named_as(
+    outputs: &[&Output],
+    returned: &Named,
+    argument_at: &dyn Fn(usize) -> Result<Value, Failed>,
+) -> Result<Result<Named, Reason>, Failed> {
+    if outputs.is_empty() {
+        return Ok(Ok(returned.clone()));
+    }
+    let by_key = |name: &str| {
+        let place = format!("returned.{name}");
+        returned.iter().find(|(found, _)| *found == place).map(|(_, value)| value.clone())
+    };
+    let fresh = outputs.iter().filter(|output| output.argument.is_none()).count();
+    let nothing = returned.iter().all(|(_, value)| *value == Value::Nothing);
+    let mut in_order = returned.iter().map(|(_, value)| value.clone());
+    let mut named = Named::new();
+    let all = returned.len() == outputs.len() && !nothing;
+    for output in outputs {
+        let value = match (by_key(&output.name), output.argument) {
+            (Some(value), _) => Some(value),
+            (None, Some(argument)) if !all => Some(argument_at(argument)?),
+            _ => in_order.next(),
+        };
+        let Some(value) = value.filter(|_| all || nothing || returned.len() == fresh) else {
+            let message = format!(
+                "it returned {} values, and the contract has {} outputs: {}",
+                returned.len(),
+                outputs.len(),
+                outputs.iter().map(|output| &*output.name).collect::<Vec<_>>().join(", ")
+            );
+            return Ok(Err(Reason::new(ReasonCode::OutputMismatch, message)));
+        };
+        named.push((output.name.clone(), value));
+    }
+    Ok(Ok(named))
 }

@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use serde::{Deserialize, Serialize};
+
 use super::fault::{Failed, Stage};
-use super::judge::{Judged, WARMUP};
+use super::judge::{Clocks, Judged, WARMUP, median};
 use super::player::Player;
+use crate::assemble::device_report;
 use warpgauge_contract::{EvaluateRequest, KernelType, ReturnOutputs, Sanitize};
 use warpgauge_measure::{RankedBy, Summary, runtime_stats};
-use warpgauge_model::{CacheState, Diagnostic, FailureStage, Severity};
+use warpgauge_model::{CacheState, DeviceInfo, Diagnostic, FailureStage, Severity};
 use warpgauge_report::{
     Availability, CompileReport, EvaluateResponse, ExecMetadata, FailureReport, InputsShown,
     KernelExecResult, MeasurementReport, OutputReport, ResponseStatus, SanitizeReport, Timings,
-    TorchClock, TorchInputs, TorchReport, ValidationReport, ValidationStatus,
+    TorchClock, TorchClocks, TorchInputs, TorchReport, ValidationReport, ValidationStatus,
 };
 use warpgauge_torch::Versions;
 use warpgauge_validate::{Reason, ReasonCode, no_expectation};
@@ -21,12 +24,15 @@ use warpgauge_validate::{Reason, ReasonCode, no_expectation};
 const METHOD_VERSION: u32 = 1;
 
 /// Where something ran.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Setting {
     pub versions: Versions,
     pub threads: u32,
     pub seed: u64,
-    /// Whether the machine has a GPU, which was not used.
-    pub has_gpu: bool,
+    /// The GPU that it runs on.
+    pub device: Option<DeviceInfo>,
+    /// Why on none, where there is one.
+    pub not_on_gpu: Option<String>,
 }
 
 /// What came of a case.
@@ -44,6 +50,27 @@ impl Outcome {
     pub(super) fn not_loaded(failed: Failed, printed: String, load_ms: f64) -> Self {
         let judged = Judged { failed: Some((failed, false)), ..Judged::default() };
         Self { judged, entry: None, inputs: None, printed, load_ms, idle_ms: None }
+    }
+
+    /// Of one that nobody could judge.
+    pub(super) fn not_judged(failed: Failed) -> Self {
+        Self::not_loaded(failed, String::new(), 0.0)
+    }
+
+    /// The same, or that the outputs which are to travel are too large.
+    pub(super) fn within(mut self, request: &EvaluateRequest, most: u64) -> Self {
+        let travel = self.judged.outputs.iter().filter(|(name, _)| travels(request, name));
+        let bytes: u64 = travel.map(|(_, value)| value.bytes()).sum();
+        if bytes > most && self.judged.failed.is_none() {
+            let message = format!(
+                "the outputs that `return_outputs` asks for take {bytes} bytes; at most {most} travel \
+                 (limits.max_output_bytes): name fewer outputs, or none"
+            );
+            let refused = Failed::unusable(message);
+            self.judged.outputs.clear();
+            self.judged.failed = Some((refused, false));
+        }
+        self
     }
 
     /// Of one that was called.
@@ -91,10 +118,11 @@ pub(super) fn assembled(
     };
     let right = outcome.failed().is_none() && correctness != Some(false);
     let mut stats = if right { runtime_stats(&judged.samples_ms) } else { None };
-    if let Some(stats) = &mut stats {
+    if let Some(stats) = stats.as_mut().filter(|_| setting.device.is_none()) {
         // Times of the CPU rank nothing.
         stats.ranked_by = RankedBy::Median;
     }
+    let no_tools = if setting.device.is_some() { NO_TOOLS } else { NO_DEVICE };
     let wrong = validation.reasons.first().map(|reason| reason.message.clone());
     let load_error = outcome.failed().filter(|_| !outcome.is_loaded());
     Ok(EvaluateResponse {
@@ -113,9 +141,9 @@ pub(super) fn assembled(
                 ..ExecMetadata::default()
             },
         },
-        gpu_type: None,
+        gpu_type: setting.device.as_ref().map(|device| device.name.clone()),
         timings,
-        device: None,
+        device: setting.device.as_ref().map(device_report),
         compile: load_error.map(compile_report),
         validation,
         measurement: right.then(|| measurement(request, &outcome)).flatten(),
@@ -133,11 +161,11 @@ pub(super) fn assembled(
         profile: request
             .profile
             .as_ref()
-            .map(|_| Availability { available: false, reason: Some(NO_DEVICE.to_owned()) }),
+            .map(|_| Availability { available: false, reason: Some(no_tools.to_owned()) }),
         timeline: None,
         sanitize: (request.sanitize != Sanitize::Off).then(|| SanitizeReport {
             available: false,
-            reason: Some(NO_DEVICE.to_owned()),
+            reason: Some(no_tools.to_owned()),
             source: None,
             findings: Vec::new(),
             checks: Vec::new(),
@@ -150,14 +178,27 @@ pub(super) fn assembled(
 
 /// Why tools that look at devices tell nothing.
 const NO_DEVICE: &str = "torch kernels run on the CPU, where there is no device to look at";
+const NO_TOOLS: &str = "tools that look at devices do not look at torch kernels yet";
 
 fn torch_report(setting: Setting, outcome: &Outcome) -> TorchReport {
-    let not_on_gpu = "torch kernels do not run on GPUs yet; this one was evaluated on the CPU";
+    let clocks = outcome.judged.clocks.as_ref().filter(|clocks| !clocks.outside_ms.is_empty());
     TorchReport {
         torch: setting.versions.torch,
         python: setting.versions.python,
-        clock: TorchClock::Cpu,
-        not_on_gpu: setting.has_gpu.then(|| not_on_gpu.to_owned()),
+        clock: match (&setting.device, clocks) {
+            (None, _) => TorchClock::Cpu,
+            (Some(_), Some(clocks)) if !clocks.agree() => TorchClock::Judge,
+            (Some(_), _) => TorchClock::Events,
+        },
+        not_on_gpu: setting.not_on_gpu,
+        device: setting.device.map(|device| device.name),
+        clocks: clocks.map(|clocks| TorchClocks {
+            events_ms: median(&clocks.inside_ms),
+            judge_ms: median(&clocks.outside_ms),
+            batch: clocks.batch,
+            hand_over_ms: clocks.hand_over_ms,
+            agree: clocks.agree(),
+        }),
         threads: setting.threads,
         entry: outcome.entry.clone(),
         seed: setting.seed,
@@ -219,21 +260,16 @@ fn measurement(request: &EvaluateRequest, outcome: &Outcome) -> Option<Measureme
     if judged.samples_ms.is_empty() {
         return None;
     }
-    let notes = vec![
-        "times are those of the CPU, by the clock of the process that judges, round each call and with \
-         the hand-over to the runner (`empty_launch_ms`) in them: they are ranked with nothing"
-            .to_owned(),
-    ];
+    let Timing { method, cache, notes, warmup } = timing(judged.clocks.as_ref());
     Some(MeasurementReport {
-        method: "cpu_wall_clock".to_owned(),
+        method: method.to_owned(),
         method_version: METHOD_VERSION,
-        // Nothing is flushed.
-        cache: CacheState::Hot,
+        cache,
         regime: request.measure.regime,
         inputs: judged.shown.unwrap_or(InputsShown::Same),
         state: None,
         grid_blocks: None,
-        warmup_launches: 1 + WARMUP,
+        warmup_launches: warmup,
         warmup_stable: false,
         stopped: judged.stopped,
         summary: Summary::new(&judged.samples_ms),
@@ -242,7 +278,7 @@ fn measurement(request: &EvaluateRequest, outcome: &Outcome) -> Option<Measureme
         speed_of_light: None,
         rates: None,
         rejected: Vec::new(),
-        audited: judged.verified.saturating_sub(1 + WARMUP),
+        audited: judged.verified.saturating_sub(warmup),
         sealed: None,
         load: None,
         sm_clock: None,
@@ -253,21 +289,64 @@ fn measurement(request: &EvaluateRequest, outcome: &Outcome) -> Option<Measureme
     })
 }
 
+/// How times were taken.
+struct Timing {
+    method: &'static str,
+    cache: CacheState,
+    notes: Vec<String>,
+    warmup: u32,
+}
+
+fn timing(clocks: Option<&Clocks>) -> Timing {
+    let Some(clocks) = clocks else {
+        let note = "times are those of the CPU, by the clock of the process that judges, round each call \
+                    and with the hand-over to the runner (`empty_launch_ms`) in them: they are ranked \
+                    with nothing";
+        return Timing {
+            method: "cpu_wall_clock",
+            // Nothing is flushed.
+            cache: CacheState::Hot,
+            notes: vec![note.to_owned()],
+            warmup: 1 + WARMUP,
+        };
+    };
+    let (events, judge) = (median(&clocks.inside_ms), median(&clocks.outside_ms));
+    let told = format!(
+        "one call takes {events:.5} ms by CUDA events in the submission's process, {} bytes being written \
+         before it, and {judge:.5} ms by the judge's clock round {} calls, after {:.3} ms for handing them \
+         over",
+        clocks.flushed, clocks.batch, clocks.hand_over_ms
+    );
+    let warmup = 1 + clocks.warmup;
+    if clocks.agree() {
+        let (method, cache) = ("torch_cuda_events", CacheState::Cold);
+        return Timing { method, cache, notes: vec![told], warmup };
+    }
+    let why = "the judge's clock says more, so it counts: either the host launches slower than the device \
+               computes, or the events are not what they seem; L2 is as the call before left it";
+    let (method, cache) = ("torch_judge_clock", CacheState::Hot);
+    Timing { method, cache, notes: vec![told, why.to_owned()], warmup }
+}
+
 fn outputs(
     request: &EvaluateRequest,
     judged: &Judged,
 ) -> io::Result<BTreeMap<String, OutputReport>> {
     let mut reports = BTreeMap::new();
     for (name, value) in &judged.outputs {
-        let travels = match &request.return_outputs {
-            ReturnOutputs::None => false,
-            ReturnOutputs::All => true,
-            ReturnOutputs::Names(names) => names.contains(name),
-        };
-        let encoding = travels.then_some(request.output_encoding);
+        let encoding = travels(request, name).then_some(request.output_encoding);
         if let Some(report) = value.shown(encoding)? {
             reports.insert(name.clone(), report);
         }
     }
     Ok(reports)
+}
+
+/// Whether an output is in the report with its content.
+fn travels(request: &EvaluateRequest, name: &String) -> bool {
+    match &request.return_outputs {
+        ReturnOutputs::None => false,
+        ReturnOutputs::All => true,
+        ReturnOutputs::Names(names) => names.contains(name),
+    }
 }

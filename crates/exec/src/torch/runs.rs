@@ -1,31 +1,141 @@
-//! Runners for one order: a place, a deadline, and their end when nobody waits for the outcome any more.
+//! Runners and a judge for one order: a place, a deadline, and their end when nobody waits for the outcome
+//! any more.
 
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::evaluate::Kernels;
+use super::process::{Answer, Order};
+use crate::compile_only::support_source;
 use crate::error::{self, ExecError};
 use crate::local::LocalExecutor;
-use warpgauge_torch::{Killer, Place, Runners, Session, Unusable, Versions};
+use warpgauge_contract::EvaluateRequest;
+use warpgauge_model::{DeviceInfo, DeviceKind};
+use warpgauge_torch::{Bench, Judges, Killer, Lost, Place, Runner, Runners, Unusable, Versions};
+use warpgauge_worker::Lease;
+use warpgauge_worker::queue::Need;
 
 /// When it is worth trying again where too many wait.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
+/// Processes that run what is submitted in Python, and those that judge it: on the CPU, or on one device.
+pub(crate) struct Side {
+    pub(super) runners: Runners,
+    pub(super) judges: Judges,
+}
+
+impl Side {
+    /// Nothing is started until an order comes.
+    pub(crate) fn new(runners: Runners, judges: Judges) -> Self {
+        Self { runners, judges }
+    }
+}
+
+/// All of them.
+pub(crate) struct Torch {
+    pub(crate) cpu: Side,
+    /// By the ordinals of the devices.
+    pub(crate) gpus: BTreeMap<u32, Side>,
+}
+
 /// The right to run submissions until a deadline.
 pub(super) struct Entered<'a> {
-    runners: &'a Runners,
+    side: &'a Side,
     pub versions: Versions,
     deadline: Instant,
+    /// The device that they have.
+    pub device: Option<DeviceInfo>,
+    /// The kernels that the judge needs there.
+    pub image: Option<Kernels>,
+    /// Why they have none, where there is one.
+    pub not_on_gpu: Option<String>,
     _place: Place,
+    _lease: Option<Lease>,
 }
 
 impl LocalExecutor {
-    /// Waits for a place, and for PyTorch if no process has it yet. Time runs from then on.
+    /// Waits for a place on the CPU, and for PyTorch if no process has it yet. Time runs from then on.
     pub(super) async fn enter_torch(&self, timeout: f64) -> Result<Entered<'_>, ExecError> {
-        let runners = self.torch.as_ref().map_err(|why| ExecError::NotOffered(why.clone()))?;
-        let place = runners.place().await.map_err(of_unusable)?;
-        let versions = runners.warm().await.map_err(of_unusable)?;
-        let deadline = Instant::now() + Duration::try_from_secs_f64(timeout).unwrap_or_default();
-        Ok(Entered { runners, versions, deadline, _place: place })
+        let side = &self.torch()?.cpu;
+        let (place, versions) = side.entered().await?;
+        Ok(Entered {
+            side,
+            versions,
+            deadline: deadline(timeout),
+            device: None,
+            image: None,
+            not_on_gpu: None,
+            _place: place,
+            _lease: None,
+        })
     }
+
+    /// The same where the request is evaluated: on a GPU, if there is one that it may use and PyTorch can.
+    pub(super) async fn enter_torch_for(
+        &self,
+        request: &EvaluateRequest,
+    ) -> Result<Entered<'_>, ExecError> {
+        let torch = self.torch()?;
+        let devices = self.fleet.devices();
+        let fits = |info: &DeviceInfo| {
+            info.kind == DeviceKind::Cuda && request.requires.is_met_by(&info.offer())
+        };
+        let infos = devices.iter().map(|device| &device.info);
+        let chosen = infos.clone().find(|info| fits(info));
+        let Some((info, side)) =
+            chosen.and_then(|info| Some((info, torch.gpus.get(&info.ordinal)?)))
+        else {
+            let mut entered = self.enter_torch(request.timeout).await?;
+            if infos.clone().any(|info| info.kind == DeviceKind::Cuda) {
+                let why = "no GPU here is what the request requires";
+                entered.not_on_gpu = Some(why.to_owned());
+            }
+            return Ok(entered);
+        };
+        let (place, versions) = side.entered().await?;
+        if versions.cuda.is_none() {
+            drop(place);
+            let mut entered = self.enter_torch(request.timeout).await?;
+            let why = "this PyTorch is built for the CPU alone; install one that is built for CUDA";
+            entered.not_on_gpu = Some(why.to_owned());
+            return Ok(entered);
+        }
+        let need = Need { device: Some(info.ordinal), ..Need::default() };
+        let lease = self.fleet.lease(&need).await.map_err(error::from_lease)?;
+        let image = support_source(&self.compiler)(info.target).await;
+        let image = image.map_err(|why| {
+            ExecError::Unavailable(format!("the judge's own kernels cannot be compiled: {why}"))
+        })?;
+        Ok(Entered {
+            side,
+            versions,
+            deadline: deadline(request.timeout),
+            device: Some(info.clone()),
+            image: Some(Kernels::of(&image)),
+            not_on_gpu: None,
+            _place: place,
+            _lease: Some(lease),
+        })
+    }
+
+    fn torch(&self) -> Result<&Torch, ExecError> {
+        self.torch.as_ref().map_err(|why| ExecError::NotOffered(why.clone()))
+    }
+}
+
+impl Side {
+    async fn entered(&self) -> Result<(Place, Versions), ExecError> {
+        let place = self.runners.place().await.map_err(of_unusable)?;
+        self.judges.prepare();
+        let versions = self.runners.warm().await.map_err(of_unusable)?;
+        Ok((place, versions))
+    }
+}
+
+fn deadline(timeout: f64) -> Instant {
+    Instant::now() + Duration::try_from_secs_f64(timeout).unwrap_or_default()
 }
 
 fn of_unusable(why: Unusable) -> ExecError {
@@ -37,24 +147,46 @@ fn of_unusable(why: Unusable) -> ExecError {
     }
 }
 
+/// Why there is no verdict, where that is not for want of time.
+pub(super) fn no_verdict(lost: Lost) -> ExecError {
+    match lost {
+        Lost::TooLarge(_) => error::internal("judging a torch kernel", &lost),
+        lost => ExecError::Unavailable(format!(
+            "there is no verdict on the torch kernel: {lost}; it may have run out of memory: try again, \
+             with smaller tensors if it happens again"
+        )),
+    }
+}
+
 impl Entered<'_> {
-    /// A fresh runner.
-    pub(super) async fn session(&self) -> Result<Session, ExecError> {
-        self.runners.session(self.deadline).await.map_err(of_unusable)
+    /// As many fresh runners as are wanted.
+    pub(super) async fn runners(&self, count: usize) -> Result<Vec<Runner>, ExecError> {
+        let mut runners = Vec::with_capacity(count);
+        for _ in 0..count {
+            runners.push(self.side.runners.runner().await.map_err(of_unusable)?);
+        }
+        Ok(runners)
     }
 
-    /// As many as are wanted.
-    pub(super) async fn sessions(&self, count: usize) -> Result<Vec<Session>, ExecError> {
-        let mut sessions = Vec::with_capacity(count);
-        for _ in 0..count {
-            sessions.push(self.session().await?);
-        }
-        Ok(sessions)
+    /// Has a process judge; it and the runners end when nobody waits any more.
+    pub(super) async fn judged(
+        &self,
+        order: &Arc<Order>,
+        runners: Vec<Runner>,
+        files: Vec<File>,
+        most: u64,
+    ) -> Result<Answer, Lost> {
+        let _leash = Leash(runners.iter().map(Runner::killer).collect());
+        let (judges, bench) = (&self.side.judges, Bench { runners, files });
+        let answer = judges.ask(Arc::clone(order), bench, self.deadline, most).await;
+        // For the next order, now that no clock runs.
+        judges.prepare();
+        answer
     }
 
     /// Threads that a submission computes with.
     pub(super) fn threads(&self) -> u32 {
-        u32::try_from(self.runners.threads()).unwrap_or(u32::MAX)
+        u32::try_from(self.side.runners.threads()).unwrap_or(u32::MAX)
     }
 }
 
@@ -65,14 +197,4 @@ impl Drop for Leash {
     fn drop(&mut self) {
         self.0.iter().for_each(Killer::kill);
     }
-}
-
-/// Works with runners on a thread that may block; they end when nobody waits any more.
-pub(super) async fn with_runners<T: Send + 'static>(
-    sessions: Vec<Session>,
-    work: impl FnOnce(Vec<Session>) -> T + Send + 'static,
-) -> Result<T, ExecError> {
-    let _leash = Leash(sessions.iter().map(Session::killer).collect());
-    let done = tokio::task::spawn_blocking(move || work(sessions)).await;
-    done.map_err(|error| error::internal("judging a torch kernel", &error))
 }

@@ -13,10 +13,23 @@ use super::MOST_BYTES;
 pub(super) enum Value {
     /// A tensor or a number, as elements in C order.
     Tensor { dtype: Dtype, shape: Vec<u64>, bytes: Vec<u8> },
+    /// A tensor on the device, of which the judge has a copy there.
+    OnDevice { dtype: Dtype, shape: Vec<u64>, copy: Copied },
     /// A text.
     Text(String),
     /// `None`.
     Nothing,
+}
+
+/// Where a copy on the device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Copied {
+    /// Which of the judge's shelves.
+    pub shelf: usize,
+    /// Its first byte.
+    pub at: usize,
+    /// Bytes.
+    pub bytes: usize,
 }
 
 /// Values by name, in their order.
@@ -46,7 +59,7 @@ pub(super) fn copied(session: &Session, returned: &Tree, root: &str) -> Result<N
     copies.collect()
 }
 
-fn of_scalar(scalar: &Scalar) -> Result<Value, Fault> {
+pub(super) fn of_scalar(scalar: &Scalar) -> Result<Value, Fault> {
     let number = |dtype, bytes: Vec<u8>| Value::Tensor { dtype, shape: Vec::new(), bytes };
     Ok(match scalar {
         Scalar::Bool(value) => number(Dtype::Bool, vec![u8::from(*value)]),
@@ -67,9 +80,20 @@ impl Value {
     /// What it is, in words.
     pub(super) fn what(&self) -> String {
         match self {
-            Self::Tensor { dtype, shape, .. } => format!("{dtype} {}", shape::shown(shape)),
+            Self::Tensor { dtype, shape, .. } | Self::OnDevice { dtype, shape, .. } => {
+                format!("{dtype} {}", shape::shown(shape))
+            }
             Self::Text(_) => "a text".to_owned(),
             Self::Nothing => "None".to_owned(),
+        }
+    }
+
+    /// Bytes of its elements.
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Self::Tensor { bytes, .. } => bytes.len() as u64,
+            Self::OnDevice { copy, .. } => copy.bytes as u64,
+            Self::Text(_) | Self::Nothing => 0,
         }
     }
 

@@ -23,6 +23,37 @@ def limit(which, most):
     resource.setrlimit(which, (most, most))
 
 
+def write_only_to(paths):
+    """Has landlock refuse to open any file to write but these: a second layer, in a process that has
+    entries of its own in /proc, which the driver writes to."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    create_ruleset, add_rule, restrict_self, beneath = 444, 445, 446, 1
+    write_file = 1 << 1
+    # Kernels that know no landlock have no first layer either.
+    rules = libc.syscall(create_ruleset, struct.pack("Q", write_file), 8, 0)
+    if rules < 0:
+        return
+    for path in paths:
+        opened = os.open(path, os.O_PATH)
+        rule = struct.pack("=Qi", write_file, opened)
+        if libc.syscall(add_rule, rules, beneath, rule, 0) != 0:
+            raise OSError(ctypes.get_errno(), f"landlock: {path}")
+        os.close(opened)
+    control_process(38, 1, 0, 0, 0)
+    if libc.syscall(restrict_self, rules, 0) != 0:
+        raise OSError(ctypes.get_errno(), "landlock")
+    os.close(rules)
+
+
+def open_device(device):
+    """What comes before the driver is loaded. A rule holds for an entry of /proc as long as that is open."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = device["visible"]
+    own = "/proc/self/task"
+    kept = os.open(own, os.O_RDONLY)
+    write_only_to(device["modify"] + [own])
+    return kept
+
+
 def become_runner(settings, given, session, output):
     """Confines this process and has it serve its session; does not come back."""
     try:
@@ -30,12 +61,21 @@ def become_runner(settings, given, session, output):
         end_signal_of_parent = 1
         control_process(end_signal_of_parent, signal.SIGKILL, 0, 0, 0)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        limit(resource.RLIMIT_AS, settings["address_space"])
+        device = settings["device"]
+        if device is None:
+            limit(resource.RLIMIT_AS, settings["address_space"])
+        else:
+            # A driver reserves addresses for all of the device's memory, and more.
+            limit(resource.RLIMIT_DATA, device["data"])
+            open_device(device)
         limit(resource.RLIMIT_FSIZE, 0)
-        limit(resource.RLIMIT_NOFILE, 64)
+        limit(resource.RLIMIT_NOFILE, 64 if device is None else 512)
         given["torch"].set_num_threads(settings["threads"])
         refuse_calls(settings["filters"])
-        Runner(given).serve()
+        runner = Runner(given)
+        if device is not None:
+            runner.use_device()
+        runner.serve()
     except BaseException as error:
         # Before a submission was read this is a fault of ours or of the machine.
         os.write(2, f"the runner cannot be confined: {error}".encode())

@@ -37,9 +37,15 @@ class Runner:
         self.torch = given["torch"]
         self.values = Values(self.torch)
         self.module = self.target = None
+        # Where it has one: the device, and the calls that are made next.
+        self.device = self.batch = None
         # Arguments of the next call, and what the last one gave: the judge reads both where they are.
         self.arguments = []
         self.returned = None
+
+    def use_device(self):
+        """Makes the context. No stranger's code has run by then."""
+        self.device = self.values.device = Device(self.torch)
 
     def serve(self):
         write_frame(SESSION, {"confined": True})
@@ -56,6 +62,11 @@ class Runner:
                 answer = explained(error, "call_failed").as_answer()
             except BaseException as error:  # A stranger's code may raise anything, and exit.
                 answer = explained(error, "call_failed").as_answer()
+            if isinstance(answer, str):
+                # What takes long to write down was written while the device computed.
+                body = f'{answer}, "turn": {asked["turn"]}}}'.encode()
+                write_all(SESSION, struct.pack("<I", len(body)) + body)
+                continue
             answer["turn"] = asked["turn"]
             sys.stdout.flush()
             sys.stderr.flush()
@@ -64,6 +75,42 @@ class Runner:
     def do_nothing(self, asked):
         """For the judge to see what asking takes."""
         return {"done": None}
+
+    def do_wait(self, asked):
+        """For the judge to see what handing over takes where there is a device, which computes something:
+        work for it has to get there, and the device has to turn from the judge to this process."""
+        self.device.small.add_(1)
+        self.device.synchronize()
+        return '{"ran": []'
+
+    def do_move(self, asked):
+        """Moves the object to the device, where it is a module."""
+        model = self.target.model
+        if isinstance(model, self.torch.nn.Module):
+            try:
+                model.to(self.device.place)
+            except BaseException as error:
+                raise explained(error, "constructor_failed") from None
+        return {"done": None}
+
+    def do_open(self, asked):
+        self.batch = None
+        self.device.open(asked["handle"], asked["bytes"])
+        return {"done": None}
+
+    def do_prepare(self, asked):
+        self.batch = self.returned = None
+        self.device.forget()
+        self.batch = Batch(self.torch, self.values, self.device, asked)
+        self.seed(asked["seed"])
+        self.device.synchronize()
+        return {"done": None}
+
+    def do_run(self, asked):
+        return self.batch.run(self.torch, self.values, self.target.call)
+
+    def do_times(self, asked):
+        return {"times": self.batch.times()}
 
     def do_load(self, asked):
         self.seed(asked["seed"])
@@ -83,6 +130,8 @@ class Runner:
         }
 
     def do_parameters(self, asked):
+        if self.device is not None:
+            self.device.forget()
         return {"parameters": self.parameters()}
 
     def parameters(self):
@@ -111,7 +160,13 @@ class Runner:
         """Has the submission make its arguments."""
         self.seed(asked["seed"])
         try:
-            made = self.module["get_inputs"]()
+            if self.device is None:
+                made = self.module["get_inputs"]()
+            else:
+                self.device.forget()
+                with self.torch.device(self.device.place):
+                    made = self.module["get_inputs"]()
+                self.device.synchronize()
         except BaseException as error:
             raise explained(error, "inputs_failed") from None
         self.arguments = list(made) if isinstance(made, (list, tuple)) else [made]

@@ -15,6 +15,10 @@ class Values:
 
     def __init__(self, torch):
         self.torch = torch
+        # Where there is one.
+        self.device = None
+        # What is told of tensors on the device but where they are, by type and shape.
+        self.texts = {}
         # Tensors that were made to be read.
         self.kept = []
         # By the names of contracts.
@@ -26,10 +30,35 @@ class Values:
         self.without_overrides = torch._C.DisableTorchFunctionSubclass
 
     def told(self, value):
-        self.left = MOST_TENSORS
-        # What was made for the answer before is read by now.
+        self.begin()
+        return self.told_too(value)
+
+    def begin(self):
+        """What was made for the answer before is read by now."""
         self.kept = []
+
+    def told_too(self, value):
+        """As `told`, in the same answer as others."""
+        self.left = MOST_TENSORS
         return self.tree(value, 0)
+
+    def text_of(self, value):
+        """As `told_too`, as JSON. Of plain tensors on the device it is made in 4 µs in place of 20: batches
+        are not to wait for it."""
+        if type(value) is self.torch.Tensor and value.is_cuda:
+            key = (value.dtype, value.shape, value.stride(), value.layout)
+            begin = self.texts.get(key)
+            if begin is not None and not (value.is_neg() or value.is_conj()):
+                address = value.data_ptr()
+                if address:
+                    block, offset = self.device.where(address)
+                    return f'{begin}"address": {offset}, "block": "{block}"}}}}'
+            told = self.told_too(value)
+            rest = {name: told["tensor"][name] for name in ("dtype", "shape", "strides")}
+            if len(self.texts) < 256 and not value.is_quantized:
+                self.texts[key] = '{"tensor": ' + json.dumps(rest)[:-1] + ", "
+            return json.dumps(told)
+        return json.dumps(self.told_too(value))
 
     def tree(self, value, depth):
         self.left -= 1
@@ -78,10 +107,12 @@ class Values:
                 "unusable_output",
                 f"a tensor of layout {tensor.layout} cannot be judged: return a dense one",
             )
-        if tensor.device.type != "cpu":
+        on_device = self.device is not None and tensor.is_cuda
+        if not on_device and tensor.device.type != "cpu":
+            where = "run on the CPU here" if self.device is None else "have one device here"
             raise Refused(
                 "unusable_output",
-                f"a tensor on {tensor.device} cannot be judged: torch kernels run on the CPU here",
+                f"a tensor on {tensor.device} cannot be judged: torch kernels {where}",
             )
         if tensor.dtype not in self.names:
             raise Refused("unusable_output", f"{tensor.dtype} is no element type that is judged")
@@ -91,12 +122,18 @@ class Values:
         address = tensor.data_ptr()
         if address == 0 and tensor.numel() > 0:
             raise Refused("unusable_output", "a tensor without memory of its own cannot be judged")
-        return {
+        described = {
             "address": address,
             "dtype": self.names[tensor.dtype],
             "shape": list(tensor.shape),
             "strides": list(tensor.stride()),
         }
+        if on_device:
+            # One without elements has no block.
+            described["block"], described["address"] = (
+                self.device.where(address) if address else ("", 0)
+            )
+        return described
 
     def made(self, tree):
         """The value of a tree, with new memory for its tensors."""

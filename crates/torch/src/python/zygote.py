@@ -53,7 +53,11 @@ class Zygote:
 
     def serve(self):
         torch = self.given["torch"]
-        versions = {"torch": torch.__version__, "python": sys.version.split()[0]}
+        versions = {
+            "torch": torch.__version__,
+            "python": sys.version.split()[0],
+            "cuda": torch.version.cuda,
+        }
         self.control.sendall(frame({"ready": versions}))
         while True:
             ready, _, _ = select.select([self.control, self.woken], [], [])

@@ -1,0 +1,97 @@
+//! Torch kernels on a GPU: the judge has a context of its own there, beside those of the runners.
+//!
+//! Inputs lie in memory of the judge's, which runners open; what they return lies in theirs, which the judge
+//! opens and copies as soon as they say that they are done. `calls` has the order of the calls, `expect`
+//! and `compared` what is right, `stage` what the clocks say, `arena` the inputs, `shelf` the copies, `blocks`
+//! the runners' memory.
+
+mod arena;
+mod blocks;
+mod calls;
+mod compared;
+mod expect;
+mod shelf;
+mod stage;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use warpgauge_device::support::Support;
+use warpgauge_device::{Context, DeviceBuffer, DriverChoice, Stream, loader};
+use warpgauge_model::{DeviceInfo, Image};
+use warpgauge_torch::Session;
+
+/// The device, as a judge has it.
+pub(super) struct Gpu {
+    context: Context,
+    stream: Stream,
+    support: Support,
+    info: DeviceInfo,
+}
+
+/// A context whose kernels have yet to come.
+pub(super) struct Opened {
+    context: Context,
+    stream: Stream,
+    info: DeviceInfo,
+}
+
+impl Opened {
+    /// Makes a context.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub(super) fn on(ordinal: u32, directory: &Path) -> Result<Self, String> {
+        let loaded = loader::load(&DriverChoice::Cuda, directory).map_err(|e| e.to_string())?;
+        let info = loaded.driver.device_info(ordinal).map_err(|error| error.to_string())?;
+        let context = loaded.driver.open(ordinal).map_err(|error| error.to_string())?;
+        let stream = Stream::new(&context).map_err(|error| error.to_string())?;
+        Ok(Self { context, stream, info })
+    }
+
+    /// Loads the kernels that write inputs and compare outputs.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub(super) fn with(self, image: &Image) -> Result<Gpu, String> {
+        let Self { context, stream, info } = self;
+        let support = Support::load(&context, image, &info).map_err(|error| error.to_string())?;
+        Ok(Gpu { context, stream, support, info })
+    }
+}
+
+/// Times that handing over is done for nothing: the median counts.
+const IDLE: usize = 15;
+
+impl Gpu {
+    /// What handing over takes where the device has next to nothing to do, with a runner that has no
+    /// submission yet: to the runner and back, and that the device turns from it to the judge, which it
+    /// does once for inputs and once for results.
+    ///
+    /// # Errors
+    /// The device does not let us.
+    pub(super) fn hand_over(&self, session: &mut Session) -> Result<Duration, String> {
+        let memory =
+            DeviceBuffer::new(&self.context, 1 << 20, "nothing").map_err(|e| e.to_string())?;
+        let fill = || {
+            let began = Instant::now();
+            let filled = memory.fill(1, &self.stream).and_then(|()| self.stream.synchronize());
+            filled.map(|()| began.elapsed()).map_err(|error| error.to_string())
+        };
+        let (mut asked, mut turned) = (Vec::new(), Vec::new());
+        for _ in 0..IDLE {
+            let (after_runner, after_judge) = (fill()?, fill()?);
+            turned.push(after_runner.saturating_sub(after_judge));
+            asked.push(session.idle_with_device().map_err(|fault| format!("PyTorch: {fault:?}"))?);
+        }
+        asked.sort();
+        turned.sort();
+        Ok(asked[IDLE / 2] + 2 * turned[IDLE / 2])
+    }
+
+    /// Bytes that are written so that the second-level cache holds nothing else: as many as Triton's
+    /// `do_bench` writes, or twice what it holds. While they are, the host launches what is timed.
+    fn flush_bytes(&self) -> u64 {
+        (256 << 20).max(2 * self.info.l2_bytes)
+    }
+}

@@ -1,0 +1,102 @@
+//! What the process that judges is asked, and what it answers.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde::{Deserialize, Serialize};
+
+use super::evaluate::Evaluation;
+use super::expected::Computation;
+use super::gpu::Opened;
+use crate::error::{self, ExecError};
+use warpgauge_report::EvaluateResponse;
+use warpgauge_torch::{Bare, Seat, Session};
+
+/// One order, for one process.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Judge a kernel.
+    Evaluate(Box<Evaluation>),
+    /// Compute what other kernels are to leave, into files.
+    Compute(Box<Computation>),
+}
+
+/// What came of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Answer {
+    /// The report.
+    Evaluated(Box<EvaluateResponse>),
+    /// The files hold it.
+    Computed,
+    /// There is no outcome, and why. Errors of ours are told in full: this process has no log.
+    Failed(ExecError),
+}
+
+impl Answer {
+    /// Of an answer that is none to what was asked.
+    pub(super) fn error(self) -> ExecError {
+        match self {
+            Self::Failed(ExecError::Internal { message, .. }) => {
+                error::internal("judging a torch kernel", &io::Error::other(message))
+            }
+            Self::Failed(error) => error,
+            Self::Evaluated(_) | Self::Computed => {
+                let other = io::Error::other("the answer to another question");
+                error::internal("judging a torch kernel", &other)
+            }
+        }
+    }
+}
+
+/// Runs the child; the program calls this for its hidden subcommand.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    match judge(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("torch judge: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn judge(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
+    let ordinal = arguments.next().and_then(|text| text.to_str()?.parse().ok());
+    let device: Option<(u32, PathBuf)> = ordinal.zip(arguments.next().map(PathBuf::from));
+    let bare = Bare::confined(device.as_ref().map(|(_, directory)| directory.as_path()))?;
+    // Before anybody waits for it.
+    let opened = device.map(|(ordinal, directory)| Opened::on(ordinal, &directory)).transpose();
+    let Some(mut seat) = bare.seat()? else { return Ok(()) };
+    let order: Order = seat.order()?;
+    let begun = std::mem::take(&mut seat.runners).into_iter();
+    let sessions = begun.map(|runner| Session::begin(runner, seat.deadline)).collect();
+    let answer = match (sessions, opened) {
+        (Ok(sessions), Ok(opened)) => carried_out(order, sessions, opened, &mut seat),
+        (Err(what), _) => {
+            Answer::Failed(ExecError::Unavailable(format!("PyTorch cannot be used: {what}")))
+        }
+        (_, Err(what)) => {
+            Answer::Failed(ExecError::Unavailable(format!("the device cannot be used: {what}")))
+        }
+    };
+    seat.answer(&answer)
+}
+
+fn carried_out(
+    order: Order,
+    sessions: Vec<Session>,
+    opened: Option<Opened>,
+    seat: &mut Seat,
+) -> Answer {
+    let answer = match order {
+        Order::Evaluate(evaluation) => evaluation
+            .carried_out(sessions, opened)
+            .map(|report| Answer::Evaluated(Box::new(report))),
+        Order::Compute(computation) => {
+            let files = std::mem::take(&mut seat.files);
+            computation.carried_out(sessions, files).map(|()| Answer::Computed)
+        }
+    };
+    answer.unwrap_or_else(Answer::Failed)
+}

@@ -1,0 +1,89 @@
+//! Descriptors that travel through a socket: each message is one byte and what goes with it.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+use super::fork::DESCRIPTORS;
+
+/// Most that go with one byte: those of a runner.
+const MOST: usize = DESCRIPTORS;
+
+/// Sends descriptors, at most as many as a runner has.
+///
+/// # Errors
+/// The connection broke.
+pub(crate) fn send(
+    stream: &UnixStream,
+    byte: u8,
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let fits = descriptors.len() <= MOST;
+    if !fits || !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::Error::other("too many descriptors for one message"));
+    }
+    sendmsg(stream, &[IoSlice::new(&[byte])], &mut ancillary, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives as many descriptors as are wanted, with the byte that they must come with.
+///
+/// # Errors
+/// The connection broke, or something else came.
+pub(crate) fn receive<const COUNT: usize>(
+    stream: &UnixStream,
+    wanted: u8,
+) -> io::Result<[OwnedFd; COUNT]> {
+    let mut byte = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(&mut byte)];
+    let got = recvmsg(stream, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    if got.bytes == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let mut all = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            all.extend(descriptors);
+        }
+    }
+    let other = || io::Error::new(io::ErrorKind::InvalidData, "other descriptors than were wanted");
+    <[OwnedFd; COUNT]>::try_from(all).ok().filter(|_| byte[0] == wanted).ok_or_else(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn what_was_sent_is_open_on_the_other_side() {
+        let (near, far) = UnixStream::pair().unwrap();
+        let (mut reader, writer) = io::pipe().unwrap();
+        send(&near, b'x', &[writer.as_fd(), near.as_fd()]).unwrap();
+        drop(writer);
+        let [writer, _] = receive(&far, b'x').unwrap();
+        std::fs::File::from(writer).write_all(b"hello").unwrap();
+        let mut heard = String::new();
+        reader.read_to_string(&mut heard).unwrap();
+        assert_eq!(heard, "hello");
+        send(&near, b'y', &[near.as_fd()]).unwrap();
+        let error = receive::<1>(&far, b'x').unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        (&near).write_all(b"x").unwrap();
+        assert!(receive::<1>(&far, b'x').is_err(), "a byte without any");
+        let mine = io::stdin();
+        assert!(send(&near, b'x', &[mine.as_fd(); MOST + 1]).is_err());
+    }
+}

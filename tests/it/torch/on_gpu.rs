@@ -1,0 +1,110 @@
+//! Torch kernels on a GPU: inputs and clock are the judge's there too.
+
+use serde_json::{Value, json};
+
+use super::{available, right, wrong};
+use crate::server::{Server, emulated};
+
+const ADD: &str = "def f(a, b):\n    return a + b";
+
+/// Elements of the vectors.
+const COUNT: u64 = 4 << 20;
+
+/// A contract with two float32 vectors in, and their sum out.
+fn adding(source: &str) -> Value {
+    let vector = json!({"shape": [COUNT], "dtype": "float32"});
+    let input = |seed: u64| {
+        let mut input = vector.clone();
+        input["init"] = json!({"kind": "randn", "seed": seed});
+        input
+    };
+    json!({
+        "kernel": {
+            "kernel_type": "torch", "source_code": source, "metadata": {"function_name": "f"},
+            "io": {"args": [
+                {"name": "a", "type": "tensor", "tensor_spec": input(1)},
+                {"name": "b", "type": "tensor", "tensor_spec": input(2)},
+                {"name": "y", "type": "tensor", "role": "output", "tensor_spec": vector},
+            ]},
+        },
+        "expected": {"y": {"kernel": {"kernel_type": "torch", "source_code": ADD}}},
+        "num_trials": 20, "timeout": 60.0,
+    })
+}
+
+/// A kernel that does something when it is called, and is right otherwise.
+fn doing(what: &str) -> Value {
+    let body: String = what.lines().map(|line| format!("    {line}\n")).collect();
+    adding(&format!("import ctypes, gc, os, threading\ndef f(a, b):\n{body}    return a + b\n"))
+}
+
+#[test]
+fn kernels_run_on_the_gpu_and_are_judged_there() {
+    needs!("PyTorch", available());
+    needs!("a GPU", !emulated());
+    let server = Server::start();
+    let report = right(&server, "an addition", &adding(ADD));
+    assert_eq!(report["device"]["kind"], "cuda", "{report:#}");
+    assert_eq!(report["torch"]["device"], report["gpu_type"], "{report:#}");
+    let clocks = &report["torch"]["clocks"];
+    let (events, judge) = (&clocks["events_ms"], &clocks["judge_ms"]);
+    // 48 MiB are moved: no GPU does that in a microsecond, and each in a millisecond.
+    for time in [events, judge] {
+        assert!((0.001..1.0).contains(&time.as_f64().unwrap()), "{clocks}");
+    }
+    let method = report["measurement"]["method"].as_str().unwrap();
+    assert!(method.starts_with("torch_"), "{report:#}");
+    wrongs(&server);
+    forged(&server, judge.as_f64().unwrap());
+    right(&server, "after", &adding(ADD));
+}
+
+/// It is wrong, or somewhere else.
+fn wrongs(server: &Server) {
+    wrong(server, "less", &adding("def f(a, b):\n    return a - b"), "output_mismatch", "`y`");
+    let away = adding("def f(a, b):\n    return (a + b).cpu()");
+    wrong(server, "on the CPU", &away, "output_mismatch", "on the CPU");
+    let in_place = adding("def f(a, b):\n    return a.add_(b).clone()");
+    wrong(server, "in place", &in_place, "input_modified", "`a`");
+    let kept = "global kept\nkept = globals().get('kept', a + b)\nreturn kept.clone()";
+    wrong(server, "kept", &doing(kept), "wrong_for_other_seeds", "right at first");
+    for (what, part) in [
+        ("ctypes.string_at(0)", "segmentation fault"),
+        ("os._exit(3)", "exit code 3"),
+        ("a[torch.tensor([1 << 40], device='cuda')].sum().item()", "device-side assert"),
+    ] {
+        wrong(server, what, &doing(what), "launch_failed", part);
+    }
+    let mut hangs = doing("torch.cuda._sleep(1 << 60)\ntorch.cuda.synchronize()");
+    hangs["timeout"] = json!(2.0);
+    wrong(server, "hangs", &hangs, "timeout", "within 2 s");
+}
+
+/// It would be told faster than it is.
+fn forged(server: &Server, honest_ms: f64) {
+    let least = honest_ms * 0.9;
+    let events = "torch.cuda.Event.elapsed_time = lambda self, other: 0.0001";
+    let report = right(server, "events", &doing(events));
+    assert_eq!(report["torch"]["clock"], "judge", "{report:#}");
+    assert_eq!(report["torch"]["clocks"]["agree"], false, "{report:#}");
+    let median = report["kernel_exec_result"]["runtime_stats"]["median"].as_f64().unwrap();
+    assert!(median > least, "{median} of {honest_ms}: {report:#}");
+    let aside = "
+global s
+s = globals().get('s') or torch.cuda.Stream()
+out = torch.empty_like(a)
+with torch.cuda.stream(s):
+    torch.cuda._sleep(1000000)
+    torch.add(a, b, out=out)
+return out";
+    let report = right(server, "a side stream", &doing(aside));
+    let median = report["kernel_exec_result"]["runtime_stats"]["median"].as_f64().unwrap();
+    assert!(median > 2.0 * least, "{median}: {report:#}");
+    let early = "
+for found in gc.get_objects():
+    if type(found).__name__ == 'Device':
+        found.synchronize = lambda: None
+torch.cuda._sleep(10000000)";
+    let report = server.evaluate(&doing(early));
+    assert_eq!(report["kernel_exec_result"]["correctness"], false, "{report:#}");
+}
