@@ -112,7 +112,7 @@ fn emulator() -> Option<PathBuf> {
 fn a_tool_sees_one_job_and_nothing_that_the_kernel_prints() {
     needs!("the emulated device", emulated());
     let server = Server::start();
-    let own = compile(&server, support::SOURCE, "wg_init", support::OPTIONS);
+    let own = compile(&server, support::SOURCE, "wg_write", support::OPTIONS);
     let kernel = |body: &str| {
         let head = "extern \"C\" __global__ void k(const float* in, float* sum, float* out)";
         let index = "int t = blockIdx.x * blockDim.x + threadIdx.x; if (t >= 1000) return;";

@@ -126,6 +126,8 @@ entry_points! {
             *const u32, c_uint, c_uint, c_uint, c_uint
         );
         reset_persisting_l2 = "cuCtxResetPersistingL2Cache": fn();
+        address_range = "cuMemGetAddressRange_v2":
+            fn(*mut CUdeviceptr, *mut usize, CUdeviceptr);
         profiler_start = "cuProfilerStart": fn();
         profiler_stop = "cuProfilerStop": fn();
     }

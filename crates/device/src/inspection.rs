@@ -1,11 +1,10 @@
 //! Looks at device memory that are queued one after the other, and whose findings are read together:
 //! waiting for each would take longer than looking.
 
-use bytemuck::bytes_of;
-
+use super::content::{Content, TOGETHER};
 use super::launch::{LaunchShape, Params};
 use super::memory::DeviceBuffer;
-use super::support::{InitParams, Near, Support, dtype_number};
+use super::support::{Near, Support, dtype_number};
 use super::{DeviceError, Stream};
 use warpgauge_tensor::Dtype;
 
@@ -62,48 +61,20 @@ impl Support {
 }
 
 impl Inspection<'_> {
-    /// Queues looking for the first byte that is not `value`, in two ranges (address, bytes).
+    /// Queues looking, in each range, for the first byte of an element that is not what it holds.
     ///
     /// # Errors
     /// As the driver says.
-    pub fn first_other(
-        &mut self,
-        ranges: [(u64, usize); 2],
-        value: u8,
-    ) -> Result<[Finding; 2], DeviceError> {
-        if self.queued + 2 > CELLS {
-            self.collect()?;
+    pub fn first_others(&mut self, contents: &[Content]) -> Result<Vec<Finding>, DeviceError> {
+        let mut found = Vec::with_capacity(contents.len());
+        for contents in contents.chunks(TOGETHER) {
+            if self.queued + contents.len() > CELLS {
+                self.collect()?;
+            }
+            self.support.launch_on("wg_look", contents, Some(self.cell()), self.stream)?;
+            found.extend(contents.iter().map(|_| self.taken()));
         }
-        let [(_, first), (_, second)] = ranges;
-        let mut arguments = Params::new();
-        for (address, bytes) in ranges {
-            arguments.push_address(address).push(&(bytes as u64).to_ne_bytes());
-        }
-        arguments.push(&u32::from(value).to_ne_bytes()).push_address(self.cell());
-        let mut shape = self.support.spread(first.max(second) as u64 / 4);
-        shape.grid[1] = 2;
-        self.support.launch("wg_find_other", shape, arguments, self.stream)?;
-        Ok([self.taken(), self.taken()])
-    }
-
-    /// Queues looking for the first of the `bytes` bytes at `address` that differs from those of a
-    /// tensor from element `first` on, a multiple of 4.
-    ///
-    /// # Errors
-    /// As the driver says.
-    pub fn first_not_generated(
-        &mut self,
-        params: &InitParams,
-        dtype: Dtype,
-        first: u64,
-        (address, bytes): (u64, usize),
-    ) -> Result<Finding, DeviceError> {
-        let count = (bytes / dtype.size()) as u64;
-        let mut arguments = Params::new();
-        arguments.push_address(address);
-        arguments.push(&first.to_ne_bytes()).push(&count.to_ne_bytes()).push(bytes_of(params));
-        let shape = self.support.spread(count.div_ceil(4));
-        self.look("wg_differ_from_init", shape, arguments)
+        Ok(found)
     }
 
     /// Queues looking for the first of `count` elements at `actual` that is not within a tolerance of
@@ -124,6 +95,21 @@ impl Inspection<'_> {
         arguments.push(&dtype_number(dtype).to_ne_bytes());
         arguments.push(&u32::from(near.allow_non_finite).to_ne_bytes());
         self.look("wg_compare", self.support.spread(count), arguments)
+    }
+
+    /// Queues looking for the first byte in which the `bytes` bytes at two addresses differ. Both are
+    /// multiples of 8, and the memory belongs to this process.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn first_different(
+        &mut self,
+        (one, other): (u64, u64),
+        bytes: usize,
+    ) -> Result<Finding, DeviceError> {
+        let mut arguments = Params::new();
+        arguments.push_address(one).push_address(other).push(&(bytes as u64).to_ne_bytes());
+        self.look("wg_differ", self.support.spread(bytes as u64 / 8 + 1), arguments)
     }
 
     /// Waits for all that was queued, and reads what it found.

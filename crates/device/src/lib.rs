@@ -10,6 +10,7 @@
 
 mod api;
 mod blocking_kernel;
+mod content;
 mod context;
 pub mod cupti;
 mod emulator;
@@ -35,6 +36,7 @@ mod tensor_map;
 mod wipe;
 
 pub use blocking_kernel::BlockingKernel;
+pub use content::{Content, Contents};
 pub use context::{Context, Driver};
 pub use emulator::EmulatorControl;
 pub use error::{DeviceError, error_code, is_sticky};

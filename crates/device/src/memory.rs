@@ -80,6 +80,12 @@ impl DeviceBuffer {
         Self { address, bytes, context: context.clone(), clean: false, imported: true }
     }
 
+    /// The same with the size that it has.
+    pub(super) fn of_size(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
     /// Whether another process allocated it, and will free it.
     pub fn is_imported(&self) -> bool {
         self.imported

@@ -16,6 +16,18 @@ const LAZY_PEER_ACCESS: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryHandle(Vec<u8>);
 
+impl MemoryHandle {
+    /// One that somebody else tells of: it may lead nowhere.
+    pub fn told(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// What another process is told.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl DeviceBuffer {
     /// A handle of the block that the buffer lies in, which it must be alone in, from its begin.
     ///
@@ -40,20 +52,48 @@ impl DeviceBuffer {
         handle: &MemoryHandle,
         bytes: u64,
     ) -> Result<Self, DeviceError> {
-        const OPERATION: &str = "open device memory of another process";
-        let wrong = |text: &str| DeviceError::local(OPERATION, FailureCode::InvalidHandle, text);
-        let mut raw = CUipcMemHandle { reserved: [0; 64] };
-        let target: &mut [u8] = bytemuck::cast_slice_mut(&mut raw.reserved);
-        if target.len() != handle.0.len() {
-            return Err(wrong("the handle has another size"));
-        }
-        target.copy_from_slice(&handle.0);
-        let bytes = usize::try_from(bytes).map_err(|_| wrong("more than can be addressed"))?;
-        let mut address: CUdeviceptr = 0;
-        // SAFETY: the context is current on this thread; the driver checks the handle.
-        let result =
-            unsafe { (context.api().ipc_open_memory)(&mut address, raw, LAZY_PEER_ACCESS) };
-        context.api().check(result, OPERATION)?;
-        Ok(Self::imported(address, bytes, context))
+        let address = open(context, handle)?;
+        let size = usize::try_from(bytes).map_err(|_| wrong("more than can be addressed"))?;
+        Ok(Self::imported(address, size, context))
     }
+
+    /// Opens a block of another process, whose size the driver tells: nothing about it is believed.
+    ///
+    /// # Errors
+    /// As [`Self::import`], or the driver cannot tell.
+    pub fn import_block(context: &Context, handle: &MemoryHandle) -> Result<Self, DeviceError> {
+        let address = open(context, handle)?;
+        let buffer = Self::imported(address, 0, context);
+        let Some(address_range) = context.api().address_range else {
+            return Err(wrong("the driver does not tell how large it is"));
+        };
+        let (mut base, mut bytes): (CUdeviceptr, usize) = (0, 0);
+        // SAFETY: the address is one that the driver gave us; both results are written.
+        let result = unsafe { address_range(&mut base, &mut bytes, address) };
+        context.api().check(result, OPERATION)?;
+        if base != address {
+            return Err(wrong("it does not begin where it was opened"));
+        }
+        Ok(buffer.of_size(bytes))
+    }
+}
+
+const OPERATION: &str = "open device memory of another process";
+
+fn wrong(text: &str) -> DeviceError {
+    DeviceError::local(OPERATION, FailureCode::InvalidHandle, text)
+}
+
+fn open(context: &Context, handle: &MemoryHandle) -> Result<CUdeviceptr, DeviceError> {
+    let mut raw = CUipcMemHandle { reserved: [0; 64] };
+    let target: &mut [u8] = bytemuck::cast_slice_mut(&mut raw.reserved);
+    if target.len() != handle.0.len() {
+        return Err(wrong("the handle has another size"));
+    }
+    target.copy_from_slice(&handle.0);
+    let mut address: CUdeviceptr = 0;
+    // SAFETY: the context is current on this thread; the driver checks the handle.
+    let result = unsafe { (context.api().ipc_open_memory)(&mut address, raw, LAZY_PEER_ACCESS) };
+    context.api().check(result, OPERATION)?;
+    Ok(address)
 }

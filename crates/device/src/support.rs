@@ -1,10 +1,12 @@
 //! The worker's own kernels: seeded content, comparison, scrubbing.
 
+use std::cell::RefCell;
+
 use bytemuck::{Pod, Zeroable};
 
 use super::inspection::Cells;
 use super::memory::DeviceBuffer;
-use super::module::Module;
+use super::module::{Function, Module};
 use super::{Context, DeviceError, LaunchShape, Params, PreparedLaunch, Stream};
 use warpgauge_model::{DeviceInfo, Image};
 use warpgauge_tensor::{Dtype, Generator, InitError, Philox, TensorInit};
@@ -37,7 +39,18 @@ pub struct InitParams {
     pattern: u64,
     generator: u32,
     dtype: u32,
+    secret: u32,
+    unused: u32,
 }
+
+/// `QUICK_NORMAL` in support.cu.
+const QUICK_NORMAL: u32 = 5;
+
+/// How far from zero normal numbers may get that are drawn in single precision: none is infinite.
+const QUICK_RANGE: f64 = 1e37;
+
+/// Deviations that single precision has with all its digits.
+const QUICK_DEVIATIONS: std::ops::Range<f64> = 1e-30..1e36;
 
 impl InitParams {
     /// What the kernel needs to know to fill a tensor argument as [`warpgauge_tensor::fill`] does.
@@ -51,7 +64,9 @@ impl InitParams {
         match Generator::new(init, dtype)? {
             Generator::Constant(_) => {
                 let mut pattern = [0; 8];
-                warpgauge_tensor::fill(init, dtype, name, 0, &mut pattern[..dtype.size()])?;
+                pattern.chunks_exact_mut(dtype.size()).try_for_each(|element| {
+                    warpgauge_tensor::fill(init, dtype, name, 0, element)
+                })?;
                 params.pattern = u64::from_le_bytes(pattern);
             }
             Generator::Arange { start, step } => {
@@ -69,6 +84,31 @@ impl InitParams {
             }
         }
         Ok(params)
+    }
+
+    /// As [`Self::new`], for an `init` whose seed nobody knows: other numbers of the same distribution and
+    /// within the same bounds, which are the same bits again on this device alone, and take a fraction of
+    /// the time to draw. Normal numbers of up to 32 bits are drawn in single precision.
+    ///
+    /// # Errors
+    /// The `init` does not fit the element type.
+    pub fn secret(init: &TensorInit, dtype: Dtype, name: &str) -> Result<Self, InitError> {
+        let mut params = Self::new(init, dtype, name)?;
+        params.secret = 1;
+        if let Generator::Normal { mean, std } = Generator::new(init, dtype)?
+            && dtype.is_float()
+            && dtype.size() <= 4
+            && mean.abs() + 10.0 * std.abs() < QUICK_RANGE
+            && QUICK_DEVIATIONS.contains(&std.abs())
+        {
+            params.generator = QUICK_NORMAL;
+        }
+        Ok(params)
+    }
+
+    /// Eight bytes (the lowest first), again and again.
+    pub(super) fn repeated(pattern: u64) -> Self {
+        Self { pattern: pattern.to_le(), ..Self::zeroed() }
     }
 }
 
@@ -91,6 +131,8 @@ pub(super) fn dtype_number(dtype: Dtype) -> u32 {
 /// The loaded kernels.
 pub struct Support {
     module: Module,
+    /// Those that were launched.
+    functions: RefCell<Vec<Function>>,
     multiprocessors: u32,
     shared_bytes: u32,
     /// One word for the scrubbing kernels, or for the index that the comparison finds.
@@ -111,33 +153,12 @@ impl Support {
     ) -> Result<Self, DeviceError> {
         Ok(Self {
             module: Module::load(context, image)?,
+            functions: RefCell::default(),
             multiprocessors: device.multiprocessors,
             shared_bytes: device.max_shared_optin_bytes,
             cell: DeviceBuffer::new(context, 8, "the worker's own use")?,
             cells: Cells::new(context)?,
         })
-    }
-
-    /// Queues writing elements `first …` of a tensor to the `bytes` bytes at `target`, as many as
-    /// fit. `first` is a multiple of 4, and the memory belongs to this process.
-    ///
-    /// # Errors
-    /// As the driver says.
-    pub fn init(
-        &self,
-        params: &InitParams,
-        dtype: Dtype,
-        first: u64,
-        bytes: usize,
-        target: u64,
-        stream: &Stream,
-    ) -> Result<(), DeviceError> {
-        let count = (bytes / dtype.size()) as u64;
-        let mut arguments = Params::new();
-        arguments.push_address(target);
-        arguments.push(&first.to_ne_bytes());
-        arguments.push(&count.to_ne_bytes()).push(bytemuck::bytes_of(params));
-        self.launch("wg_init", self.spread(count.div_ceil(4)), arguments, stream)
     }
 
     /// Index of the first byte in which the device memory at `address` differs from `other`, over
@@ -280,7 +301,15 @@ impl Support {
         arguments: Params,
         stream: &Stream,
     ) -> Result<(), DeviceError> {
-        let function = self.module.function(symbol)?;
+        let known = self.functions.borrow().iter().find(|known| known.symbol() == symbol).cloned();
+        let function = match known {
+            Some(function) => function,
+            None => {
+                let function = self.module.function(symbol)?;
+                self.functions.borrow_mut().push(function.clone());
+                function
+            }
+        };
         PreparedLaunch::new(function, shape, arguments)?.launch(stream)
     }
 
@@ -298,7 +327,7 @@ mod tests {
 
     #[test]
     fn the_parameter_block_has_the_layout_of_the_kernel() {
-        assert_eq!(size_of::<InitParams>(), 64);
+        assert_eq!(size_of::<InitParams>(), 72);
         let declared = SOURCE.split("enum { F64").nth(1).unwrap();
         let names: Vec<&str> = declared.split(" }").next().unwrap().split(", ").skip(1).collect();
         let ours = ["F32", "F16", "BF16", "E4M3", "E5M2", "I8", "I16", "I32", "I64", "U8", "U16"];

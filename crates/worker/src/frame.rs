@@ -1,13 +1,20 @@
 //! Frames: a length in four bytes, little-endian, then a MessagePack document.
 
 use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::protocol::MAX_FRAME_BYTES;
+
+/// How long a thread looks for a message that is due soon before it sleeps.
+const SOON: Duration = Duration::from_micros(500);
 
 /// Why a frame could not be sent or received.
 #[derive(Debug, Error)]
@@ -91,6 +98,24 @@ pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> Result<T, FrameError
         return Err(FrameError::Io(io::ErrorKind::UnexpectedEof.into()));
     }
     decode(&bytes)
+}
+
+/// As [`read`], where the message is due soon: another process is at work on it. A thread that sleeps
+/// takes some 50 µs to wake, so it looks for a while before it does.
+///
+/// # Errors
+/// As [`FrameError`] says.
+pub fn read_soon<T: DeserializeOwned>(stream: &mut UnixStream) -> Result<T, FrameError> {
+    let began = Instant::now();
+    // Whatever is there, an end or an error too, is for `read` to find.
+    while recv(&*stream, &mut [0_u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT).err()
+        == Some(Errno::AGAIN)
+        && began.elapsed() < SOON
+    {
+        // To whom it may concern: on a machine with few processors, that is who is waited for.
+        std::thread::yield_now();
+    }
+    read(stream)
 }
 
 /// [`write`] for an asynchronous stream.

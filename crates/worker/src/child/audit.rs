@@ -32,7 +32,9 @@ impl Oracle<'_, '_> {
             Ok(false) => copied(executor, buffers, (&kept, memory)).map(Some),
             Err(failed) => Err(failed),
         };
-        memory.fill_range(0, kept.bytes, 0, &executor.stream).map_err(environment)?;
+        if !self.moving {
+            memory.fill_range(0, kept.bytes, 0, &executor.stream).map_err(environment)?;
+        }
         self.keep_scratch(scratch);
         left
     }

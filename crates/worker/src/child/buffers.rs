@@ -9,12 +9,14 @@
 //! only watched.
 
 use super::job::{Failed, JobResult, environment};
+use super::writes::Writes;
 use crate::protocol::{Blame, BufferSpec, Content, LentBuffer};
 use warpgauge_contract::Role;
-use warpgauge_device::inspection::{Finding, Findings, Inspection};
+use warpgauge_device::inspection::{Finding, Findings};
 use warpgauge_device::support::{InitParams, Support};
 use warpgauge_device::{
-    Context, DeviceBuffer, DeviceError, MappedFile, PendingCopy, PinnedPool, Staging, Stream,
+    Content as Held, Context, DeviceBuffer, DeviceError, MappedFile, PendingCopy, PinnedPool,
+    Staging, Stream,
 };
 use warpgauge_model::{DeviceKind, FailureCode};
 use warpgauge_tensor::{InitKind, TensorInit};
@@ -129,7 +131,36 @@ pub(super) fn restore_all(
     filling: Filling,
     tools: Tools<'_>,
 ) -> Result<(), DeviceError> {
-    buffers.iter().try_for_each(|buffer| buffer.restore(filling, tools))
+    restore_with(buffers, filling, Writes::new(tools))
+}
+
+/// As [`restore_all`], with what else is to be written.
+pub(super) fn restore_with(
+    buffers: &[JobBuffer<'_>],
+    filling: Filling,
+    mut writes: Writes<'_>,
+) -> Result<(), DeviceError> {
+    buffers.iter().try_for_each(|buffer| buffer.restore(filling, &mut writes))?;
+    writes.send()
+}
+
+/// Queues what launches that are only watched must find: what a kernel adds to must not run away, what it
+/// overwrites may hold anything. Who watches sees fills and copies, and no kernel of ours.
+pub(super) fn restore_inouts(
+    buffers: &[JobBuffer<'_>],
+    tools: Tools<'_>,
+) -> Result<(), DeviceError> {
+    let mut writes = Writes::new(tools);
+    for buffer in buffers.iter().filter(|buffer| buffer.spec.role == Role::Inout) {
+        match &buffer.source {
+            Source::Byte(byte) => {
+                let (byte, at) = (byte.unwrap_or(POISON_BYTE), buffer.front);
+                buffer.memory.fill_range(at, buffer.bytes, byte, tools.stream)?;
+            }
+            _ => buffer.restore(Filling::FIXED, &mut writes)?,
+        }
+    }
+    writes.send()
 }
 
 /// Writes inputs as they are shown; `redrawn`: but for random ones, which the next launch finds drawn
@@ -142,7 +173,9 @@ pub(super) fn rewrite_inputs(
     let mut inputs = buffers
         .iter()
         .filter(|buffer| buffer.spec.role == Role::Input && !(redrawn && buffer.is_random()));
-    inputs.try_for_each(|input| input.write_content(tools))
+    let mut writes = Writes::new(tools);
+    inputs.try_for_each(|input| input.write_content(&mut writes))?;
+    writes.send()
 }
 
 /// Allocates a buffer for each spec, used as `usage` says of it, and writes their content.
@@ -155,8 +188,13 @@ pub(super) fn allocate_all<'job>(
     for spec in specs {
         buffers.push(JobBuffer::allocate(spec, usage(), tools)?);
     }
+    let mut writes = Writes::new(tools);
     for buffer in &*buffers {
-        buffer.fill(tools).map_err(environment)?;
+        buffer.fill(&mut writes).map_err(environment)?;
+    }
+    writes.send().map_err(environment)?;
+    for buffer in &*buffers {
+        buffer.keep_copy(tools.stream).map_err(environment)?;
     }
     tools.stream.synchronize().map_err(environment)
 }
@@ -262,38 +300,42 @@ impl<'job> JobBuffer<'job> {
     }
 
     /// Writes guard bands and initial content.
-    pub(super) fn fill(&self, tools: Tools<'_>) -> Result<(), DeviceError> {
+    fn fill(&self, writes: &mut Writes<'_>) -> Result<(), DeviceError> {
         if !self.filled {
             return Ok(());
         }
-        let stream = tools.stream;
+        let stream = writes.tools().stream;
         self.memory.fill_range(0, self.front, self.guard, stream)?;
         let end = self.memory.len() - self.back;
         self.memory.fill_range(end, self.back, self.guard, stream)?;
-        self.write_content(tools)?;
-        let Some(copy) = &self.copy else { return Ok(()) };
+        self.write_content(writes)
+    }
+
+    /// Queues copying the initial content, which was written, where there is a copy.
+    fn keep_copy(&self, stream: &Stream) -> Result<(), DeviceError> {
+        let Some(copy) = self.copy.as_ref().filter(|_| self.filled) else { return Ok(()) };
         copy.copy_range_from_device(0, &self.memory, self.front, self.bytes, stream)
     }
 
     /// Draws other random numbers and writes them, where the next launch does not anyway; what is not
     /// random stays.
-    pub(super) fn reseed(&mut self, seed: Seed, tools: Tools<'_>) -> JobResult<()> {
+    pub(super) fn reseed(&mut self, seed: Seed, writes: &mut Writes<'_>) -> JobResult<()> {
         if !self.is_random() {
             return Ok(());
         }
-        self.draw(seed, tools.kind)?;
+        self.draw(seed, writes.tools().kind)?;
         // An inout is written when it is restored.
         if self.spec.role == Role::Input {
-            self.write_content(tools).map_err(environment)?;
+            self.write_content(writes).map_err(environment)?;
         }
         Ok(())
     }
 
     /// Writes all content anew, from where no kernel could change it, with random numbers from
     /// `seed`.
-    pub(super) fn show(&mut self, seed: Seed, tools: Tools<'_>) -> JobResult<()> {
-        self.draw(seed, tools.kind)?;
-        self.fill(tools).map_err(environment)
+    pub(super) fn show(&mut self, seed: Seed, writes: &mut Writes<'_>) -> JobResult<()> {
+        self.draw(seed, writes.tools().kind)?;
+        self.fill(writes).map_err(environment)
     }
 
     fn draw(&mut self, seed: Seed, kind: DeviceKind) -> JobResult<()> {
@@ -304,16 +346,16 @@ impl<'job> JobBuffer<'job> {
         Ok(())
     }
 
-    fn write_content(&self, tools: Tools<'_>) -> Result<(), DeviceError> {
-        let (at, stream) = (self.front, tools.stream);
+    fn write_content(&self, writes: &mut Writes<'_>) -> Result<(), DeviceError> {
+        let (at, stream) = (self.front, writes.tools().stream);
         match &self.source {
             Source::Byte(byte) => {
-                let byte = byte.unwrap_or(POISON_BYTE);
-                self.memory.fill_range(at, self.bytes, byte, stream)
+                let word = u32::from_ne_bytes([byte.unwrap_or(POISON_BYTE); 4]);
+                writes.fill(&self.memory, (at, self.bytes), word)
             }
             Source::Device(params) => {
-                let dtype = self.spec.dtype;
-                tools.support.init(params, dtype, 0, self.bytes, self.address(), stream)
+                writes.generate(*params, (self.address(), self.bytes));
+                Ok(())
             }
             Source::Host(bytes) => self.memory.copy_from_host(at, bytes, stream),
             Source::File(file) => self.memory.copy_from_host(at, file.bytes(), stream),
@@ -321,15 +363,15 @@ impl<'job> JobBuffer<'job> {
     }
 
     /// Queues what a launch must find: outputs filled, inouts as they were. Inputs stay.
-    pub(super) fn restore(&self, filling: Filling, tools: Tools<'_>) -> Result<(), DeviceError> {
-        let (at, stream) = (self.front, tools.stream);
+    fn restore(&self, filling: Filling, writes: &mut Writes<'_>) -> Result<(), DeviceError> {
+        let (at, stream) = (self.front, writes.tools().stream);
         match (&self.source, &self.copy) {
             _ if self.spec.role == Role::Input => Ok(()),
             (Source::Byte(None), _) => {
-                self.memory.fill_words(at, self.bytes, filling.word(self.spec.dtype), stream)
+                writes.fill(&self.memory, (at, self.bytes), filling.word(self.spec.dtype))
             }
             (_, Some(copy)) => self.memory.copy_range_from_device(at, copy, 0, self.bytes, stream),
-            (_, None) => self.write_content(tools),
+            (_, None) => self.write_content(writes),
         }
     }
 
@@ -367,15 +409,16 @@ impl<'job> JobBuffer<'job> {
         target.copy_range_from_device(at, &self.memory, self.front, self.bytes, stream)
     }
 
-    /// Guard bands, each with its address and size: before and after.
-    pub(super) fn guard_bands(&self) -> Option<[(u64, usize); 2]> {
+    /// Guard bands, each with what it holds: before and after.
+    pub(super) fn guard_bands(&self) -> Option<[Held; 2]> {
         let after = self.memory.address() + (self.memory.len() - self.back) as u64;
-        (self.front > 0).then_some([(self.memory.address(), self.front), (after, self.back)])
+        let bands = [(self.memory.address(), self.front), (after, self.back)];
+        (self.front > 0).then(|| bands.map(|band| Held::byte(self.guard, band)))
     }
 
-    /// What guard bands hold.
-    pub(super) fn guard_byte(&self) -> u8 {
-        self.guard
+    /// Size of the guard band before the content, bytes.
+    pub(super) fn front(&self) -> usize {
+        self.front
     }
 
     /// Element that byte `at` of the content belongs to.
@@ -383,30 +426,26 @@ impl<'job> JobBuffer<'job> {
         at / self.spec.dtype.size() as u64
     }
 
-    /// Looks for a byte of an input that differs from what was written. What the device cannot tell
-    /// by itself is copied to the host; what is large is waited for.
-    pub(super) fn look_for_change(
-        &self,
-        tools: Tools<'_>,
-        inspection: &mut Inspection<'_>,
-    ) -> Result<Change, DeviceError> {
+    /// What the device by itself can tell an input to hold still.
+    pub(super) fn held(&self, kind: DeviceKind) -> Option<Held> {
         let range = (self.address(), self.bytes);
-        let looked = match &self.source {
-            Source::Device(params) => {
-                inspection.first_not_generated(params, self.spec.dtype, 0, range)?
+        match &self.source {
+            Source::Device(params) => Some(Held::tensor(*params, 0, range)),
+            Source::Byte(byte) if kind == DeviceKind::Cuda => {
+                Some(Held::byte(byte.unwrap_or(POISON_BYTE), range))
             }
-            Source::Byte(byte) if tools.kind == DeviceKind::Cuda => {
-                let ranges = [range, (self.address(), 0)];
-                inspection.first_other(ranges, byte.unwrap_or(POISON_BYTE))?[0]
-            }
-            _ if self.bytes <= CHUNK_BYTES => {
-                let target = tools.pinned.take(self.bytes);
-                let copy = self.start_copy_part_to_host(0, target, tools.stream)?;
-                return Ok(Change::Copied(copy));
-            }
-            source => return self.change_in_pieces(source, tools).map(Change::Known),
-        };
-        Ok(Change::Looked(looked))
+            _ => None,
+        }
+    }
+
+    /// Looks for a byte of an input that differs from what was written, where the device cannot tell it:
+    /// it is copied to the host; what is large is waited for.
+    pub(super) fn look_for_change(&self, tools: Tools<'_>) -> Result<Change, DeviceError> {
+        if self.bytes > CHUNK_BYTES {
+            return self.change_in_pieces(&self.source, tools).map(Change::Known);
+        }
+        let target = tools.pinned.take(self.bytes);
+        self.start_copy_part_to_host(0, target, tools.stream).map(Change::Copied)
     }
 
     fn change_in_pieces(
@@ -453,7 +492,12 @@ impl Source {
             Content::Undefined => Ok(Source::Byte(None)),
             Content::Init(init) if init.kind == InitKind::Zeros => Ok(Source::Byte(Some(0))),
             Content::Init(init) if kind == DeviceKind::Cuda && bytes >= DEVICE_INIT_BYTES => {
-                let params = InitParams::new(&seeded(init, seed), spec.dtype, &spec.name);
+                let params = match seed {
+                    Seed::Contract => InitParams::new(init, spec.dtype, &spec.name),
+                    Seed::Secret(_) => {
+                        InitParams::secret(&seeded(init, seed), spec.dtype, &spec.name)
+                    }
+                };
                 params
                     .map(Source::Device)
                     .map_err(|error| refused(format!("{}: {error}", spec.name)))

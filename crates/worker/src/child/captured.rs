@@ -74,18 +74,20 @@ fn update(hasher: &mut blake3::Hasher, bytes: &[u8]) {
     }
 }
 
-/// What a caller gets of an output.
-pub(super) fn summarise(
+/// What a caller gets of outputs, each with its buffer.
+pub(super) fn summarise_all(
     directory: &Path,
     plan: &EvaluatePlan,
-    (buffer, content): &(usize, Staging),
-) -> JobResult<OutputSummary> {
-    let bytes = content.bytes();
-    let mut hasher = blake3::Hasher::new();
-    update(&mut hasher, bytes);
-    let kept = plan.keep_outputs.contains(buffer);
-    let file = kept.then(|| keep(directory, *buffer, bytes)).transpose()?;
-    Ok(OutputSummary { buffer: *buffer, blake3: hasher.finalize().to_hex().to_string(), file })
+    outputs: &[(usize, &[u8])],
+) -> JobResult<Vec<OutputSummary>> {
+    let summarise = |&(buffer, bytes): &(usize, &[u8])| {
+        let mut hasher = blake3::Hasher::new();
+        update(&mut hasher, bytes);
+        let kept = plan.keep_outputs.contains(&buffer);
+        let file = kept.then(|| keep(directory, buffer, bytes)).transpose()?;
+        Ok(OutputSummary { buffer, blake3: hasher.finalize().to_hex().to_string(), file })
+    };
+    outputs.iter().map(summarise).collect()
 }
 
 fn keep(directory: &Path, buffer: usize, bytes: &[u8]) -> JobResult<PathBuf> {

@@ -140,18 +140,25 @@ fn first(
 ) -> JobResult<bool> {
     let Rig { executor, buffers, .. } = rig;
     oracle.aside(executor, |oracle| {
-        let content = timed(&mut timings.d2h_ms, || {
-            let (content, hashed) = captured::capture(executor, buffers, plan)?;
-            told.outputs = hashed;
-            for output in &content {
-                told.outputs.push(captured::summarise(directory, plan, output)?);
-            }
-            told.outputs.sort_by_key(|output| output.buffer);
-            Ok(content)
-        })?;
-        timed(&mut timings.verify_ms, || {
-            oracle.first(executor, buffers, (&content, filling), &mut told.checks)
-        })
+        let (content, mut outputs) =
+            timed(&mut timings.d2h_ms, || captured::capture(executor, buffers, plan))?;
+        let bytes = content.iter().map(|(index, content)| (*index, content.bytes()));
+        let bytes = bytes.collect::<Vec<_>>();
+        let (hashed, right) = std::thread::scope(|scope| {
+            // What the caller gets of them is made meanwhile.
+            let hash = || captured::summarise_all(directory, plan, &bytes);
+            let hashed =
+                std::thread::Builder::new().name("hash".to_owned()).spawn_scoped(scope, hash);
+            let right = timed(&mut timings.verify_ms, || {
+                oracle.first(executor, buffers, (&content, filling), &mut told.checks)
+            });
+            let hashed = hashed.ok().and_then(|hashed| hashed.join().ok());
+            (hashed.unwrap_or_else(|| captured::summarise_all(directory, plan, &bytes)), right)
+        });
+        outputs.extend(hashed?);
+        outputs.sort_by_key(|output| output.buffer);
+        told.outputs = outputs;
+        right
     })
 }
 
@@ -172,22 +179,23 @@ fn measure(
     })?;
     let verify_ms = measured.verifying.as_secs_f64() * 1e3;
     timings.device_busy_ms = measured.busy_ms;
-    timings.monitor_ms = measured.monitor_ms;
     timings.verify_ms += verify_ms;
-    timings.execute_ms -= measured.monitor_ms + verify_ms;
+    timings.execute_ms -= verify_ms;
     told.samples_ms = measured.samples_ms;
     told.batches = measured.batches;
     told.warmup_launches = measured.warmup_launches;
     told.warmup_stable = measured.warmup_stable;
     told.stopped = measured.stopped;
-    told.health = measured.health;
     told.settings = rig.executor.settings.clone();
     told.empty_launch_ms = measured.empty_launch_ms;
     told.load = measured.load;
     // Of the launches that were not verified one may have reached beyond its outputs.
     let Rig { executor, buffers, looked_at, .. } = rig;
     let look = if *looked_at { guards_intact } else { nothing_else_touched };
-    timed(&mut timings.verify_ms, || oracle.aside(executor, |_| look(executor, buffers)))
+    let looked =
+        timed(&mut timings.verify_ms, || oracle.aside(executor, |_| look(executor, buffers)));
+    told.health = timed(&mut timings.monitor_ms, || measured.health.told());
+    looked
 }
 
 /// What would pass without doing the work. The candidate runs no more.
@@ -242,7 +250,14 @@ fn allocate(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<Option<Turn
     if !shared || run.executor.runners.is_some() {
         return allocate_and_fill(run, plan).map(|()| None);
     }
-    let Run { executor, job, link, outcome, buffers, .. } = run;
+    let Run { executor, job, link, outcome, residue, buffers } = run;
+    // While the judge gets its buffers ready.
+    timed(&mut outcome.timings.load_ms, || {
+        executor.load_ahead(&job.program.launches, residue, Blame::Candidate);
+        for reference in &plan.checks.references {
+            executor.load_ahead(&reference.launches, residue, Blame::Reference);
+        }
+    });
     let tools = executor.tools()?;
     timed(&mut outcome.timings.h2d_ms, || {
         Turns::open(link, &job.program.buffers, tools, buffers).map(Some)

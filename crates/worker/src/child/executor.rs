@@ -1,10 +1,13 @@
 //! The device of a worker, and all that outlives a job.
 
+use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::buffers::Tools;
 use super::counters::Counters;
 use super::job::{Failed, JobResult, environment};
+use super::loaded::Ready;
 use super::printed::Printed;
 use super::runner::Runners;
 use super::scrub::Residue;
@@ -14,8 +17,8 @@ use crate::protocol::Blame;
 use warpgauge_device::loader::Loaded;
 use warpgauge_device::support::{InitParams, Near, Support};
 use warpgauge_device::{
-    BlockingKernel, Context, DeviceBuffer, DeviceError, EmulatorControl, EventPool, GpuMonitor,
-    GpuSettings, PinnedPool, SharedWipe, Staging, Stamps, Stream,
+    BlockingKernel, Content, Context, DeviceBuffer, DeviceError, EmulatorControl, EventPool,
+    GpuMonitor, GpuSettings, PinnedPool, SharedWipe, Staging, Stamps, Stream,
 };
 use warpgauge_model::{DeviceInfo, DeviceKind, FailureCode, Image};
 use warpgauge_tensor::{Dtype, InitKind, TensorInit};
@@ -45,13 +48,15 @@ pub(super) struct Executor {
     pub(super) timing: Option<TimingAids>,
     /// What reading hardware counters needs, in a worker that is for that.
     pub(super) counters: Option<Counters>,
+    /// Modules of the job at hand that were loaded ahead.
+    pub(super) ready: RefCell<Vec<Ready>>,
     /// Who makes launches in place of this process, while it judges them.
     pub(super) runners: Option<Runners>,
     /// Whether this process judges, and runs no stranger's code.
     pub(super) is_judge: bool,
     guard: u8,
     /// The management library's view of the GPU; why not, where there is none.
-    pub(super) monitor: Result<GpuMonitor, String>,
+    pub(super) monitor: Result<Arc<GpuMonitor>, String>,
     /// What the GPU is set to.
     pub(super) settings: Option<GpuSettings>,
     /// Median time of a kernel that does nothing, milliseconds, once it was measured.
@@ -80,6 +85,7 @@ impl Executor {
         }
         let monitor = GpuMonitor::of(&device);
         device.unmonitored = monitored::refusal(&monitor);
+        let monitor = monitor.map(Arc::new);
         Ok(Self {
             stream: Stream::new(&context)?,
             support: None,
@@ -90,9 +96,10 @@ impl Executor {
             printed,
             timing: None,
             counters: None,
+            ready: RefCell::default(),
             runners: None,
             is_judge: false,
-            settings: monitor.as_ref().ok().map(GpuMonitor::settings),
+            settings: monitor.as_ref().ok().map(|monitor| monitor.settings()),
             monitor,
             empty_launch_ms: None,
             guard: 1 + Secret::new().below(GUARD_BYTES) as u8,
@@ -134,13 +141,12 @@ impl Executor {
         let staging = [WARM_BYTES, WARM_BYTES].map(|bytes| self.pinned.take(bytes));
         let memory = DeviceBuffer::new(&self.context, WARM_BYTES as u64, "warming up")?;
         let init = TensorInit::of_kind(InitKind::Randn);
-        if let Ok(params) = InitParams::new(&init, Dtype::Float32, "warm_up") {
+        if let Ok(params) = InitParams::secret(&init, Dtype::Float32, "warm_up") {
             let address = memory.address();
-            support.init(&params, Dtype::Float32, 0, WARM_BYTES, address, &self.stream)?;
+            let content = [Content::tensor(params, 0, (address, WARM_BYTES))];
+            support.write(&content, &self.stream)?;
             let mut inspection = support.inspect(&self.stream)?;
-            let range = (address, WARM_BYTES);
-            inspection.first_not_generated(&params, Dtype::Float32, 0, range)?;
-            inspection.first_other([range; 2], 0)?;
+            inspection.first_others(&content)?;
             let near = Near { atol: 0.0, rtol: 0.0, allow_non_finite: false };
             inspection.first_not_near((address, address), 1, Dtype::Float32, near)?;
             inspection.read()?;

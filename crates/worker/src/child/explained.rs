@@ -38,9 +38,8 @@ pub(super) fn later(
     if failed.sticky || !told_apart.iter().any(|code| code.failure() == failed.failure.code) {
         return failed;
     }
-    let shown = oracle.failed_for;
-    let varying = match varying_output(rig, program, oracle, shown) {
-        Ok(None) => varying_reference(rig, oracle, shown),
+    let varying = match varying_output(rig, program, oracle, oracle.against.shown) {
+        Ok(None) => varying_reference(rig, oracle),
         other => other,
     };
     match varying {
@@ -85,7 +84,7 @@ fn why(
     }
     // Of the last launch; the references write to the same buffers.
     let actual = copy_outputs(rig.executor, rig.buffers)?;
-    if let Some(told) = varying_reference(rig, oracle, Shown::CANONICAL)? {
+    if let Some(told) = varying_reference(rig, oracle)? {
         return Ok(Some(told));
     }
     let wrong = checks.iter().filter(|check| !check.comparison.passed);
@@ -103,10 +102,10 @@ fn why(
 fn varying_reference(
     rig: &mut Rig<'_, '_>,
     oracle: &mut Oracle<'_, '_>,
-    shown: Shown,
 ) -> JobResult<Option<Failed>> {
     let Rig { executor, buffers, .. } = rig;
     let specs = buffers.iter().map(|buffer| buffer.spec).collect::<Vec<_>>();
+    let shown = oracle.against.shown;
     let output = oracle.aside(executor, |oracle| {
         varying_expectation(|oracle| oracle.expect(executor, buffers, shown), oracle, &specs)
     })?;
@@ -120,26 +119,28 @@ fn varying_reference(
     }))
 }
 
-/// The first output for which the references, run again and again, expect something else.
+/// The first output for which the references, run again and again, expect something else than what spoke
+/// against the candidate.
 fn varying_expectation<'a, 'l>(
     mut expect: impl FnMut(&mut Oracle<'a, 'l>) -> JobResult<Expectations>,
     oracle: &mut Oracle<'a, 'l>,
     specs: &[&BufferSpec],
 ) -> JobResult<Option<usize>> {
-    if oracle.checks.references.is_empty() {
+    if oracle.against.computed.is_empty() {
         return Ok(None);
     }
     let began = Instant::now();
-    let first = expect(oracle)?;
-    for _ in 0..REPEATS {
+    for _ in 0..=REPEATS {
         let again = expect(oracle)?;
-        let differs = |((index, one), (_, other)): &(&(usize, Expected), &(usize, Expected))| {
-            let tolerance = oracle.checks.tolerances.of(*index);
-            tolerance.is_some_and(|tolerance| {
-                differ(specs[*index], tolerance, (one.bytes(), other.bytes()))
-            })
+        let differs = |(index, before): &&(usize, Vec<u8>)| {
+            let now = again.iter().find(|(other, _)| other == index);
+            let (Some((_, now)), Some(tolerance)) = (now, oracle.checks.tolerances.of(*index))
+            else {
+                return false;
+            };
+            differ(specs[*index], tolerance, (before, now.bytes()))
         };
-        if let Some(((index, _), _)) = first.iter().zip(&again).find(differs) {
+        if let Some((index, _)) = oracle.against.computed.iter().find(differs) {
             return Ok(Some(*index));
         }
         if began.elapsed() > REPEAT_TIME {

@@ -4,6 +4,7 @@ use super::buffers::{Change, JobBuffer, Tools};
 use super::executor::Executor;
 use super::job::{Failed, JobResult, environment};
 use warpgauge_contract::Role;
+use warpgauge_device::Content;
 use warpgauge_device::inspection::{Finding, Findings, Inspection};
 use warpgauge_validate::Reason;
 
@@ -24,9 +25,7 @@ pub(super) fn nothing_else_touched(
 
 /// Nothing was written before or after a buffer.
 pub(super) fn guards_intact(executor: &Executor, buffers: &[JobBuffer<'_>]) -> JobResult<()> {
-    look(executor, buffers, |_, inspection| {
-        Ok(Surroundings { bands: queue_bands(buffers, inspection)?, inputs: Vec::new() })
-    })
+    look(executor, buffers, |_, inspection| Surroundings::of_bands(buffers, inspection))
 }
 
 fn look(
@@ -47,15 +46,46 @@ impl Surroundings {
         tools: Tools<'_>,
         inspection: &mut Inspection<'_>,
     ) -> JobResult<Self> {
-        let bands = queue_bands(buffers, inspection)?;
+        let mut held = Vec::new();
+        let bands = bands(buffers, &mut held);
         let mut inputs = Vec::new();
         for (index, buffer) in buffers.iter().enumerate() {
-            if buffer.spec.role == Role::Input {
-                let change = buffer.look_for_change(tools, inspection).map_err(environment)?;
-                inputs.push((index, change));
+            if buffer.spec.role != Role::Input {
+                continue;
             }
+            let change = match buffer.held(tools.kind) {
+                Some(content) => {
+                    held.push(content);
+                    Looked::Here(held.len() - 1)
+                }
+                None => Looked::There(buffer.look_for_change(tools).map_err(environment)?),
+            };
+            inputs.push((index, change));
         }
-        Ok(Self { bands, inputs })
+        Self::look(inspection, &held, bands, inputs)
+    }
+
+    /// Queues looking at guard bands alone.
+    fn of_bands(buffers: &[JobBuffer<'_>], inspection: &mut Inspection<'_>) -> JobResult<Self> {
+        let mut held = Vec::new();
+        let bands = bands(buffers, &mut held);
+        Self::look(inspection, &held, bands, Vec::new())
+    }
+
+    /// Queues looking for all of it in one go.
+    fn look(
+        inspection: &mut Inspection<'_>,
+        held: &[Content],
+        bands: Vec<(usize, [usize; 2])>,
+        inputs: Vec<(usize, Looked)>,
+    ) -> JobResult<Self> {
+        let found = inspection.first_others(held).map_err(environment)?;
+        let bands = bands.into_iter().map(|(index, band)| (index, band.map(|band| found[band])));
+        let inputs = inputs.into_iter().map(|(index, change)| match change {
+            Looked::Here(place) => (index, Change::Looked(found[place])),
+            Looked::There(change) => (index, change),
+        });
+        Ok(Self { bands: bands.collect(), inputs: inputs.collect() })
     }
 
     /// What the looks found speaks against the candidate.
@@ -65,20 +95,23 @@ impl Surroundings {
     }
 }
 
-fn queue_bands(
-    buffers: &[JobBuffer<'_>],
-    inspection: &mut Inspection<'_>,
-) -> JobResult<Vec<(usize, [Finding; 2])>> {
+/// Where it is seen whether an input was changed.
+enum Looked {
+    /// At this place of what is looked for on the device.
+    Here(usize),
+    /// Elsewhere.
+    There(Change),
+}
+
+/// Adds what guard bands hold; buffers with the places of theirs.
+fn bands(buffers: &[JobBuffer<'_>], held: &mut Vec<Content>) -> Vec<(usize, [usize; 2])> {
     let guarded = buffers.iter().enumerate();
-    let guarded = guarded.filter_map(|(index, buffer)| {
-        let bands = buffer.guard_bands()?;
-        Some((index, bands, buffer.guard_byte()))
+    let guarded = guarded.filter_map(|(index, buffer)| Some((index, buffer.guard_bands()?)));
+    let places = guarded.map(|(index, bands)| {
+        held.extend(bands);
+        (index, [held.len() - 2, held.len() - 1])
     });
-    let looks = guarded.map(|(index, bands, value)| {
-        let found = inspection.first_other(bands, value).map_err(environment)?;
-        Ok((index, found))
-    });
-    looks.collect()
+    places.collect()
 }
 
 fn judge_bands(
@@ -90,10 +123,7 @@ fn judge_bands(
         let buffer = &buffers[index];
         let (before, distance) = match found.map(|finding| findings.of(finding)) {
             [_, Some(at)] => (false, at),
-            [Some(at), _] => {
-                let band = buffer.guard_bands().map_or(0, |[before, _]| before.1 as u64);
-                (true, band - at)
-            }
+            [Some(at), _] => (true, buffer.front() as u64 - at),
             _ => continue,
         };
         let reason = Reason::guard_band_written(&buffer.spec.name, before, distance);

@@ -117,6 +117,7 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
         Task::Judge(plan) => judged(&mut run, plan),
         Task::Serve => (served::run(&mut run), TaskOutcome::Served),
     };
+    executor.ready.get_mut().clear();
     let mut lost = executor.context.synchronize().is_err();
     if let Err(failed) = result {
         lost |= failed.sticky;

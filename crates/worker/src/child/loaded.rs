@@ -240,6 +240,55 @@ impl LoadedProgram {
     }
 }
 
+/// A module that is loaded, and not yet bound to buffers.
+pub(super) struct Ready {
+    image: Image,
+    blame: Blame,
+    module: Module,
+    /// If they are all there is to it.
+    variables: Option<Variables>,
+}
+
+impl Ready {
+    fn load(
+        executor: &Executor,
+        launch: &KernelLaunch,
+        residue: &mut Residue,
+        blame: Blame,
+    ) -> JobResult<Self> {
+        let module = Module::load(&executor.context, &launch.image);
+        let module = module.map_err(|error| Failed::device(error, blame))?;
+        let variables = residue.note_module(module.clone(), &launch.image);
+        Ok(Self { image: launch.image.clone(), blame, module, variables })
+    }
+}
+
+impl Executor {
+    /// Loads the modules of a program before there are buffers, for when it is loaded. One that cannot be
+    /// is tried again then, and who is to blame is told.
+    pub(super) fn load_ahead(&mut self, launches: &Launches, residue: &mut Residue, blame: Blame) {
+        let mut loaded: Vec<Ready> = Vec::new();
+        for launch in launches.iter() {
+            if loaded.iter().any(|ready| ready.image == launch.image) {
+                continue;
+            }
+            match Ready::load(self, launch, residue, blame) {
+                Ok(ready) => loaded.push(ready),
+                Err(_) => break,
+            }
+        }
+        self.ready.get_mut().append(&mut loaded);
+    }
+
+    /// The module of a launch, if it was loaded ahead and is not in use.
+    fn take_ready(&self, launch: &KernelLaunch, blame: Blame) -> Option<Ready> {
+        let mut all = self.ready.borrow_mut();
+        let fits = |ready: &Ready| ready.blame == blame && ready.image == launch.image;
+        let place = all.iter().position(fits)?;
+        Some(all.swap_remove(place))
+    }
+}
+
 /// Loads modules and binds kernels; `on_module` gets each module, and its variables if they are all
 /// there is to it.
 fn bind(
@@ -256,10 +305,11 @@ fn bind(
         let module = match known {
             Some((_, module)) => module.clone(),
             None => {
-                let module = Module::load(&executor.context, &launch.image);
-                let module = module.map_err(|error| Failed::device(error, blame))?;
-                let names = residue.note_module(module.clone(), &launch.image);
-                on_module(&module, names)?;
+                let Ready { module, variables, .. } = match executor.take_ready(launch, blame) {
+                    Some(ready) => ready,
+                    None => Ready::load(executor, launch, residue, blame)?,
+                };
+                on_module(&module, variables)?;
                 modules.push((&launch.image, module.clone()));
                 module
             }

@@ -34,6 +34,7 @@ mod traced;
 mod trials;
 mod turns;
 mod verify;
+mod writes;
 
 use std::ffi::OsString;
 use std::io::Write;

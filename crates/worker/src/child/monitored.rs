@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::buffers::JobBuffer;
+use super::buffers::{JobBuffer, restore_inouts};
 use super::executor::Executor;
 use super::job::{Failed, JobResult, Run, candidate, environment, timed};
 use super::loaded::LoadedProgram;
@@ -20,7 +20,6 @@ use crate::protocol::{Blame, MonitorPlan, Monitored};
 use warpgauge_contract::Role;
 use warpgauge_device::{ACTIVITY, DeviceError, EventPool, GpmError, GpmValue, GpuMonitor, Stream};
 use warpgauge_model::{Cause, FailureCode, MonitorFacts, MonitorWindow, Unavailable};
-use warpgauge_validate::Filling;
 
 /// Shortest time between two readings that NVML can evaluate well.
 const MIN_WINDOW: Duration = Duration::from_millis(100);
@@ -97,14 +96,11 @@ fn watch(
     stream.synchronize().map_err(candidate)?;
     let belt = Belt { monitor, stream, events: &executor.events, window };
     let empty_period_s = empty_period(executor).map_err(environment)?;
-    let changed = |buffer: &&JobBuffer<'_>| buffer.spec.role == Role::Inout;
-    let changed = buffers.iter().filter(changed).collect::<Vec<_>>();
-    let restores = !changed.is_empty() || arm.restores_variables();
+    let changed = buffers.iter().any(|buffer| buffer.spec.role == Role::Inout);
+    let restores = changed || arm.restores_variables();
     let put_back = |arm: &mut LoadedProgram| -> JobResult<()> {
-        // What a kernel adds to must not run away; what it overwrites may hold anything.
         arm.forget(stream).map_err(environment)?;
-        let (mut changed, tools) = (changed.iter(), executor.tools()?);
-        changed.try_for_each(|buffer| buffer.restore(Filling::FIXED, tools)).map_err(environment)
+        restore_inouts(buffers, executor.tools()?).map_err(environment)
     };
     let running = belt.watch(candidate, || {
         put_back(arm)?;

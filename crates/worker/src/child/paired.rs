@@ -283,7 +283,8 @@ fn check(
         let compared = &buffers[*buffer];
         let name = &compared.spec.name;
         let left = (actual.bytes(), audit.filling);
-        let (comparison, trace) = verify::compare(compared, tolerance, left, expected.bytes());
+        let (comparison, trace) =
+            verify::compare(compared, tolerance, left, (expected.bytes(), None));
         if trace.is_proof() {
             return Err(verify::unwritten(name, &trace, &comparison, "side by side"));
         }

@@ -98,7 +98,7 @@ impl Runner {
     /// Sends a message and waits for the answer.
     fn ask(&mut self, message: &ToRunner) -> Result<FromRunner, Refusal> {
         let answer = frame::write(&mut self.stream, message)
-            .and_then(|()| frame::read::<FromRunner>(&mut self.stream));
+            .and_then(|()| frame::read_soon::<FromRunner>(&mut self.stream));
         match answer {
             // Its context may be lost; this one is as it was.
             Ok(FromRunner::Failed(error)) => {
@@ -130,7 +130,7 @@ impl Runner {
     /// Waits for a launch that it hands over, if it makes launches of its own too. `false`: it has no
     /// more.
     pub(super) fn next_turn(&mut self) -> JobResult<bool> {
-        match frame::read::<FromRunner>(&mut self.stream) {
+        match frame::read_soon::<FromRunner>(&mut self.stream) {
             Ok(FromRunner::Turn) => Ok(true),
             Ok(other) => Err(out_of_turn(&other).failed(Blame::Environment)),
             // What it ended with, it tells by itself.

@@ -76,7 +76,7 @@ struct Served<'a> {
 impl Served<'_> {
     fn answer_all(&mut self, judge: &mut UnixStream) -> JobResult<()> {
         loop {
-            let message = match frame::read::<ToRunner>(judge) {
+            let message = match frame::read_soon::<ToRunner>(judge) {
                 Ok(message) => message,
                 Err(FrameError::Closed) => return Ok(()),
                 Err(error) => return Err(broken("hear from", &error)),

@@ -3,12 +3,11 @@
 //! What the tool is to see stands between the two calls that tell a profiler to begin and to end.
 //! So it is chosen by this program, and never by the name of a kernel, which a submitter chooses.
 
-use super::buffers::{JobBuffer, Use, allocate_all, outputs, restore_all};
+use super::buffers::{JobBuffer, Use, allocate_all, outputs, restore_all, restore_inouts};
 use super::executor::Executor;
 use super::job::{JobResult, Run, candidate, environment, timed};
 use super::loaded::{LoadedProgram, Restored};
 use crate::protocol::{Blame, FromWorker, Program, TracePlan, TraceView, Traced};
-use warpgauge_contract::Role;
 use warpgauge_model::CacheState;
 use warpgauge_validate::Filling;
 
@@ -95,10 +94,7 @@ fn timeline(
     let mut outputs = outputs(buffers).map(take).collect::<Vec<_>>();
     seen(executor, |executor| {
         for _ in 0..launches {
-            // What a kernel adds to must not run away; what it overwrites may hold anything.
-            for buffer in buffers.iter().filter(|buffer| buffer.spec.role == Role::Inout) {
-                buffer.restore(Filling::FIXED, executor.tools()?).map_err(environment)?;
-            }
+            restore_inouts(buffers, executor.tools()?).map_err(environment)?;
             if let (CacheState::Cold, Some(flush)) = (cache, &executor.flush) {
                 flush.fill(0, &executor.stream).map_err(environment)?;
             }

@@ -150,7 +150,7 @@ impl Turns {
     }
 
     fn hear(&mut self) -> JobResult<ToRunner> {
-        frame::read(&mut self.judge).map_err(|error| silent(&error.to_string()))
+        frame::read_soon(&mut self.judge).map_err(|error| silent(&error.to_string()))
     }
 }
 

@@ -20,7 +20,9 @@ use super::trials::{Audit, Judge, Phase, Referee, Shown, present};
 use crate::protocol::{AuditFacts, Blame, Checks, EvaluatePlan, FromWorker, OutputCheck};
 use warpgauge_device::{DeviceBuffer, MappedFile, Staging};
 use warpgauge_model::FailureCode;
-use warpgauge_validate::{Comparison, Filling, Reason, ReasonCode, ResolvedTolerance, Trace};
+use warpgauge_validate::{
+    Comparison, Expectation, Filling, Reason, ReasonCode, ResolvedTolerance, Trace,
+};
 
 /// A verification above this time does not count for the time limit of the candidate.
 const WORTH_TELLING: Duration = Duration::from_millis(2);
@@ -37,7 +39,7 @@ pub(super) struct Oracle<'a, 'l> {
     sanitize: bool,
     /// Whether launches find nothing but inputs of their own, so that what was right for one is of no use
     /// to another.
-    moving: bool,
+    pub(super) moving: bool,
     /// Whether random inputs are drawn anew for each launch.
     redrawn: bool,
     /// Loaded at first use, in the plan's order.
@@ -51,8 +53,28 @@ pub(super) struct Oracle<'a, 'l> {
     /// Whether verification takes so long that the server is told of it.
     slow: bool,
     assigned: Assigned,
-    /// What the launch found that was wrong after the first.
-    pub failed_for: Shown,
+    /// What spoke against a launch that was found wrong.
+    pub against: Evidence,
+}
+
+/// The inputs of a launch, and what the references left for them: in memory that no kernel reaches, since
+/// the candidate may run once more before it is looked at.
+pub(super) struct Evidence {
+    pub shown: Shown,
+    /// By buffer; nothing of what was expected from files.
+    pub computed: Vec<(usize, Vec<u8>)>,
+}
+
+impl Evidence {
+    const NONE: Self = Self { shown: Shown::CANONICAL, computed: Vec::new() };
+
+    fn new(shown: Shown, expected: &Expectations) -> Self {
+        let computed = expected.iter().filter_map(|(buffer, expected)| match expected {
+            Expected::File(_) => None,
+            Expected::Computed(content) => Some((*buffer, content.bytes().to_vec())),
+        });
+        Self { shown, computed: computed.collect() }
+    }
 }
 
 /// Expected content of a buffer.
@@ -90,7 +112,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
             audits: AuditFacts::default(),
             slow: true,
             assigned: Assigned::default(),
-            failed_for: Shown::CANONICAL,
+            against: Evidence::NONE,
         }
     }
 
@@ -256,7 +278,23 @@ impl<'a, 'l> Oracle<'a, 'l> {
         else {
             return Err(unknown(buffer));
         };
-        Ok(compare(compared, tolerance, (actual.bytes(), filling), expected.bytes()))
+        let bounds = self.bounds(compared, buffer)?;
+        let bounds = bounds.as_ref().map(MappedFile::bytes);
+        Ok(compare(compared, tolerance, (actual.bytes(), filling), (expected.bytes(), bounds)))
+    }
+
+    /// How far each element of an output may be off beside the tolerance, if that was given.
+    fn bounds(&self, compared: &JobBuffer<'_>, buffer: usize) -> JobResult<Option<MappedFile>> {
+        let found = self.checks.bounds.iter().find(|(index, _)| *index == buffer);
+        let Some((_, path)) = found else { return Ok(None) };
+        let spec = compared.spec;
+        // Room for the output was made, so this product is one of two sizes that exist.
+        let elements = bytes_of(spec)? / (spec.dtype.size() as u64).max(1);
+        let file = MappedFile::open(path, elements.saturating_mul(8)).map_err(|error| {
+            let text = format!("read the error bounds of {}: {error}", spec.name);
+            Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
+        })?;
+        Ok(Some(file))
     }
 
     /// The first launch, which had the contract's inputs: the verdict of each output. Returns whether
@@ -270,8 +308,10 @@ impl<'a, 'l> Oracle<'a, 'l> {
     ) -> JobResult<bool> {
         nothing_else_touched(executor, buffers)?;
         let mut right = true;
-        for (buffer, expected) in self.expect(executor, buffers, Shown::CANONICAL)? {
-            let (judged, trace) = self.compare(buffers, buffer, left, &expected)?;
+        let all = self.expect(executor, buffers, Shown::CANONICAL)?;
+        for (buffer, expected) in &all {
+            let buffer = *buffer;
+            let (judged, trace) = self.compare(buffers, buffer, left, expected)?;
             right &= judged.passed;
             if judged.passed {
                 self.note(
@@ -284,6 +324,9 @@ impl<'a, 'l> Oracle<'a, 'l> {
                 self.traces.push((buffer, trace));
             }
             told.push(OutputCheck { buffer, comparison: judged });
+        }
+        if !right {
+            self.against = Evidence::new(Shown::CANONICAL, &all);
         }
         Ok(right)
     }
@@ -298,14 +341,15 @@ impl<'a, 'l> Oracle<'a, 'l> {
     ) -> JobResult<()> {
         let Some(outputs) = self.unless_right_on_device(executor, buffers)? else { return Ok(()) };
         let left = (&outputs, filling);
-        for (buffer, expected) in self.expect(executor, buffers, shown)? {
-            let (comparison, trace) = self.compare(buffers, buffer, left, &expected)?;
-            let name = &buffers[buffer].spec.name;
-            self.note(name, buffer, (&trace, &comparison), "the second launch")?;
+        let all = self.expect(executor, buffers, shown)?;
+        for (buffer, expected) in &all {
+            let (comparison, trace) = self.compare(buffers, *buffer, left, expected)?;
+            let name = &buffers[*buffer].spec.name;
+            self.note(name, *buffer, (&trace, &comparison), "the second launch")?;
             let Some(text) = warpgauge_validate::validation_error(name, &comparison) else {
                 continue;
             };
-            self.failed_for = shown;
+            self.against = Evidence::new(shown, &all);
             let (code, when) = if shown == Shown::CANONICAL {
                 (ReasonCode::DependsOnHistory, "right at the first launch, but at the second")
             } else {
@@ -401,14 +445,15 @@ impl<'a, 'l> Oracle<'a, 'l> {
             ),
         };
         let trial = self.assigned.trial(audit.trial);
-        for (buffer, expected) in self.expect(executor, buffers, audit.shown)? {
+        let all = self.expect(executor, buffers, audit.shown)?;
+        for (buffer, expected) in &all {
             let left = (&actual, audit.filling);
-            let (comparison, trace) = self.compare(buffers, buffer, left, &expected)?;
-            let name = &buffers[buffer].spec.name;
+            let (comparison, trace) = self.compare(buffers, *buffer, left, expected)?;
+            let name = &buffers[*buffer].spec.name;
             let launch = format!("launch {trial} {after}");
-            self.note(name, buffer, (&trace, &comparison), &launch)?;
+            self.note(name, *buffer, (&trace, &comparison), &launch)?;
             if let Some(text) = warpgauge_validate::validation_error(name, &comparison) {
-                self.failed_for = audit.shown;
+                self.against = Evidence::new(audit.shown, &all);
                 let text = format!("{before} {trial} {after}: {text}");
                 return Err(Failed::reason(Reason::new(code, text)));
             }
@@ -467,10 +512,11 @@ pub(super) fn compare(
     output: &JobBuffer<'_>,
     tolerance: &ResolvedTolerance,
     (actual, filling): (&[u8], Filling),
-    expected: &[u8],
+    (expected, bounds): (&[u8], Option<&[u8]>),
 ) -> (Comparison, Trace) {
     let filling = output.is_poisoned().then_some(filling);
     let (dtype, shape) = (output.spec.dtype, &output.spec.shape);
+    let expected = Expectation { elements: expected, bounds };
     warpgauge_validate::compare_traced(dtype, shape, actual, expected, filling, tolerance)
 }
 

@@ -121,6 +121,8 @@ pub struct Checks {
     pub references: Vec<ReferenceRun>,
     /// Expected content given as data: buffer index, file of raw elements.
     pub files: Vec<(usize, PathBuf)>,
+    /// How far each of those elements may be off beside the tolerance: buffer index, file of binary64.
+    pub bounds: Vec<(usize, PathBuf)>,
     /// Tolerance of each buffer that is checked.
     pub tolerances: Tolerances,
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::bench::{Bench, buffer, counters, init, plan, word};
 use super::content::init_bits;
+use super::numbers::secret_numbers;
 use super::secrets::{secrets_in_global_memory, secrets_in_local_memory, secrets_in_shared_memory};
 use crate::protocol::{
     Argument, Blame, Content, EvaluatePlan, Evaluated, Job, ReferenceRun, RunOutcome, Tolerances,
@@ -33,6 +34,7 @@ macro_rules! checks {
 }
 checks![
     init_bits,
+    secret_numbers,
     evaluation,
     several_launches,
     inout_is_restored,

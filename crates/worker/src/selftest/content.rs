@@ -5,7 +5,19 @@ use super::checks::ensure;
 use crate::protocol::{Argument, Content, EvaluatePlan, Job};
 use warpgauge_contract::Role;
 use warpgauge_device::support::InitParams;
+use warpgauge_device::{Content as Held, Contents};
 use warpgauge_tensor::{Dtype, InitKind, TensorInit};
+
+/// Blocks that write a tensor, or look at it.
+pub(super) const BLOCKS: u32 = 4;
+
+/// The argument that says what a tensor holds from element `first` on.
+pub(super) fn described(params: InitParams, first: u64, elements: u64, dtype: Dtype) -> Argument {
+    // The address is an argument of its own.
+    let bytes = elements as usize * dtype.size();
+    let (contents, _) = Contents::new(&[Held::tensor(params, first, (0, bytes))], |_| BLOCKS);
+    Argument::Scalar(bytemuck::bytes_of(&contents).to_vec())
+}
 
 /// Every element type and kind: the bits of the worker's content and of its kernel, entered in the
 /// middle of a stream, equal the CPU's.
@@ -28,13 +40,9 @@ pub(super) async fn init_bits(bench: &Bench) -> Result<String, String> {
             let job = bench.job(launch, buffers);
             has_bits(bench, job, &spec, dtype, 0).await?;
             let elements = ELEMENTS / 10;
-            let arguments = vec![
-                Argument::Buffer(0),
-                Argument::Scalar(FIRST.to_ne_bytes().to_vec()),
-                Argument::Scalar(elements.to_ne_bytes().to_vec()),
-                Argument::Scalar(bytemuck::bytes_of(&params).to_vec()),
-            ];
-            let launch = bench.support("wg_init", arguments, 4);
+            let content = described(params, FIRST, elements, dtype);
+            let arguments = vec![Argument::Buffer(0), content];
+            let launch = bench.support("wg_write", arguments, BLOCKS);
             let undefined = Content::Undefined;
             let buffers = vec![buffer("tensor", dtype, elements, Role::Output, undefined)];
             has_bits(bench, bench.job(launch, buffers), &spec, dtype, FIRST).await?;
@@ -69,14 +77,9 @@ async fn is_known_again(
             buffer("tensor", dtype, elements, Role::Inout, Content::Init(spec.clone())),
             buffer("lowest", Dtype::Uint64, 1, Role::Inout, Content::Init(nothing.clone())),
         ];
-        let arguments = vec![
-            Argument::Buffer(0),
-            Argument::Scalar(u64::to_ne_bytes(first).to_vec()),
-            Argument::Scalar(elements.to_ne_bytes().to_vec()),
-            Argument::Scalar(bytemuck::bytes_of(&params).to_vec()),
-            Argument::Buffer(1),
-        ];
-        let job = bench.job(bench.support("wg_differ_from_init", arguments, 4), buffers);
+        let content = described(params, first, elements, dtype);
+        let arguments = vec![Argument::Buffer(0), content, Argument::Buffer(1)];
+        let job = bench.job(bench.support("wg_look", arguments, BLOCKS), buffers);
         let outcome = bench.succeed(job).await?;
         let words = bench.words(&outcome, 1)?;
         let found = u64::from(words[0]) | u64::from(words[1]) << 32;

@@ -8,6 +8,7 @@
 mod bench;
 mod checks;
 mod content;
+mod numbers;
 mod secrets;
 
 use std::io::Write;

@@ -3,7 +3,7 @@
 use super::inputs::{Inputs, Shown};
 use super::load::{Ground, Load};
 use super::timed::Stage;
-use crate::child::buffers::{JobBuffer, Tools, restore_all};
+use crate::child::buffers::{JobBuffer, Tools};
 use crate::child::executor::{Executor, TimingAids};
 use crate::child::job::{JobResult, candidate, environment};
 use crate::child::loaded::LoadedProgram;
@@ -97,8 +97,7 @@ impl Rig<'_, '_> {
         filling: Filling,
     ) -> JobResult<Shown> {
         let tools = self.executor.tools()?;
-        let shown = self.inputs.advance(self.buffers, tools)?;
-        restore_all(self.buffers, filling, tools).map_err(environment)?;
+        let shown = self.inputs.prepare(self.buffers, filling, tools)?;
         arm.launch(self.buffers, tools.stream).map_err(candidate)?;
         tools.stream.synchronize().map_err(candidate)?;
         Ok(shown)
@@ -111,8 +110,7 @@ impl Rig<'_, '_> {
         emulator: EmulatorControl,
     ) -> JobResult<Option<LaunchCounts>> {
         let tools = self.executor.tools()?;
-        self.inputs.advance(self.buffers, tools)?;
-        restore_all(self.buffers, Filling::FIXED, tools).map_err(environment)?;
+        self.inputs.prepare(self.buffers, Filling::FIXED, tools)?;
         let counted = match arm.remote() {
             Some(remote) => remote.count(tools.stream),
             None => emulator.count(|| {
@@ -202,10 +200,10 @@ impl Rig<'_, '_> {
                 self.looked_at = true;
                 continue;
             }
-            let shown = self.inputs.advance(self.buffers, tools)?;
             let filling = self.inputs.filling();
+            let shown = self.inputs.prepare(self.buffers, filling, tools)?;
             let wiped = memory == Memory::Wiped;
-            let ms = self.time(arm, tools, (filling, wiped), events, aids.as_deref_mut());
+            let ms = self.time(arm, tools, wiped, events, aids.as_deref_mut());
             let ms = ms.map_err(candidate)?;
             load.iter_mut().for_each(|load| load.timed(ms));
             samples_ms.push(ms);
@@ -249,23 +247,23 @@ impl Rig<'_, '_> {
         arm: &mut LoadedProgram,
     ) -> JobResult<(Shown, Filling, f32)> {
         let tools = self.executor.tools()?;
-        let shown = self.inputs.advance(self.buffers, tools)?;
         let filling = self.inputs.filling();
+        let shown = self.inputs.prepare(self.buffers, filling, tools)?;
         let (_, _, pairs) = split(self.executor.events.events());
-        let ms = self.time(arm, tools, (filling, true), &pairs[0], None);
+        let ms = self.time(arm, tools, true, &pairs[0], None);
         Ok((shown, filling, ms.map_err(candidate)?))
     }
 
-    /// One timed launch, which has ended when this returns what it took: milliseconds.
+    /// One timed launch on buffers that were prepared for it, which has ended when this returns what it
+    /// took: milliseconds.
     fn time(
         &self,
         arm: &mut LoadedProgram,
         tools: Tools<'_>,
-        (filling, wiped): (Filling, bool),
+        wiped: bool,
         [start, end]: &[Event; 2],
         aids: Option<&mut TimingAids>,
     ) -> Result<f32, DeviceError> {
-        restore_all(self.buffers, filling, tools)?;
         // Where all inputs move, shared memory holds nothing of use.
         let wipe_shared = wiped && !self.inputs.are_all_moving(self.buffers);
         let how = TimedLaunch { cache: self.cache, wipe_shared };

@@ -4,9 +4,10 @@
 //! and if what the next will see exists nowhere yet. So random inputs are drawn anew for each launch,
 //! from a seed that nobody knows, once the launch before has ended.
 
-use crate::child::buffers::{JobBuffer, Seed, Tools, is_random};
-use crate::child::job::JobResult;
+use crate::child::buffers::{JobBuffer, Seed, Tools, is_random, restore_with};
+use crate::child::job::{JobResult, environment};
 use crate::child::secret::Secret;
+use crate::child::writes::Writes;
 use crate::protocol::BufferSpec;
 use warpgauge_contract::Role;
 use warpgauge_validate::Filling;
@@ -63,19 +64,35 @@ impl Inputs {
         Filling::drawn(self.secret.bits())
     }
 
-    /// Writes the inputs of the next launch. The launch before must have ended: what is queued is in
+    /// Draws the inputs of the next launch. The launch before must have ended: what is queued is in
     /// memory that it could read.
     pub(in crate::child) fn advance(
         &mut self,
         buffers: &mut [JobBuffer<'_>],
-        tools: Tools<'_>,
+        writes: &mut Writes<'_>,
     ) -> JobResult<Shown> {
         if !self.moving || !self.secret_ones {
             return Ok(Shown::CANONICAL);
         }
         let seed = Seed::Secret(self.secret.bits());
-        buffers.iter_mut().try_for_each(|buffer| buffer.reseed(seed, tools))?;
+        buffers.iter_mut().try_for_each(|buffer| buffer.reseed(seed, writes))?;
         Ok(Shown { seed })
+    }
+}
+
+impl Inputs {
+    /// Draws the inputs of the next launch, and writes all that it is to find, outputs filled with
+    /// `filling`. As for [`Self::advance`], the launch before must have ended.
+    pub(in crate::child) fn prepare(
+        &mut self,
+        buffers: &mut [JobBuffer<'_>],
+        filling: Filling,
+        tools: Tools<'_>,
+    ) -> JobResult<Shown> {
+        let mut writes = Writes::new(tools);
+        let shown = self.advance(buffers, &mut writes)?;
+        restore_with(buffers, filling, writes).map_err(environment)?;
+        Ok(shown)
     }
 }
 
@@ -94,5 +111,7 @@ pub(in crate::child) fn present(
     buffers: &mut [JobBuffer<'_>],
     tools: Tools<'_>,
 ) -> JobResult<()> {
-    buffers.iter_mut().try_for_each(|buffer| buffer.show(shown.seed, tools))
+    let mut writes = Writes::new(tools);
+    buffers.iter_mut().try_for_each(|buffer| buffer.show(shown.seed, &mut writes))?;
+    writes.send().map_err(environment)
 }

@@ -13,12 +13,13 @@
 use std::time::Instant;
 
 use super::batch::{Audit, Judge};
-use super::inputs::Inputs;
+use super::inputs::{Inputs, Shown};
 use super::timed::Stage;
 use crate::child::buffers::{JobBuffer, restore_all};
 use crate::child::executor::{Executor, TimingAids};
-use crate::child::job::{JobResult, candidate};
+use crate::child::job::{JobResult, candidate, environment};
 use crate::child::loaded::LoadedProgram;
+use crate::child::writes::Writes;
 use crate::protocol::{LoadFacts, TimedLaunch};
 use warpgauge_device::{DeviceError, Event};
 use warpgauge_measure::Sorted;
@@ -141,7 +142,7 @@ impl Load {
             // Any of the launches of a stretch, which ends with it.
             let launches = self.launches_in(STRETCH_S[0]);
             let launches = 1 + ground.inputs.secret.below(launches);
-            let shown = ground.inputs.advance(ground.buffers, ground.executor.tools()?)?;
+            let shown = ground.advance()?;
             let filling = self.queue(ground, arm, launches)?;
             let audit = Audit { trial: index, shown, filling, under_load: true };
             let verified = judge.verify(ground.executor, ground.buffers, audit)?;
@@ -193,10 +194,9 @@ impl Load {
         arm: &mut LoadedProgram,
         wanted_s: impl FnOnce(&Self) -> f64,
     ) -> JobResult<()> {
-        let tools = ground.executor.tools()?;
-        ground.inputs.advance(ground.buffers, tools)?;
+        ground.advance()?;
         // Drawing them is not load, and is made up for like all that is not.
-        tools.stream.synchronize().map_err(candidate)?;
+        ground.executor.stream.synchronize().map_err(candidate)?;
         let (wanted_s, began) = (wanted_s(self), Instant::now());
         loop {
             let left_s = wanted_s - began.elapsed().as_secs_f64();
@@ -230,6 +230,14 @@ impl Load {
 }
 
 impl Ground<'_, '_> {
+    /// Writes inputs that no launch found before.
+    fn advance(&mut self) -> JobResult<Shown> {
+        let mut writes = Writes::new(self.executor.tools()?);
+        let shown = self.inputs.advance(self.buffers, &mut writes)?;
+        writes.send().map_err(environment)?;
+        Ok(shown)
+    }
+
     /// Launches as when it is timed, but for the gate; the filling of the last, and what it took,
     /// milliseconds.
     fn launch(&mut self, arm: &mut LoadedProgram, launches: usize) -> JobResult<(Filling, f32)> {

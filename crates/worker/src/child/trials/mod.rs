@@ -10,6 +10,8 @@
 //! verified, and show a kernel that is not right in every launch. When it is timed it keeps nothing,
 //! so that it cannot know which launches are which.
 
+use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 mod batch;
@@ -23,11 +25,11 @@ pub(super) use inputs::{Inputs, Shown, all_move, present};
 use load::{LOAD_AUDITS, Load};
 pub(super) use timed::Stage;
 
-use super::job::{JobResult, environment, timed};
+use super::job::{JobResult, environment};
 use super::loaded::LoadedProgram;
 use super::secret::Secret;
 use crate::protocol::{BatchFacts, LoadFacts, TrialPlan};
-use warpgauge_device::{GpuHealth, GpuMonitor};
+use warpgauge_device::GpuHealth;
 use warpgauge_measure::{
     Decision, RankedBy, Sorted, StopReason, WARMUP_BATCH, decide, is_stable, ranked_by,
 };
@@ -69,14 +71,27 @@ pub(super) struct Measured {
     /// Wall time of verification.
     pub verifying: Duration,
     pub stopped: Option<StopReason>,
-    /// How the GPU was before the first and after the last timed launch.
-    pub health: Option<[GpuHealth; 2]>,
+    /// How the GPU is at the first and after the last timed launch.
+    pub health: Health,
     /// Median time of a kernel that does nothing, milliseconds.
     pub empty_launch_ms: Option<f64>,
     /// The load before timed launches, where there is any.
     pub load: Option<LoadFacts>,
-    /// Wall time of asking how the GPU is, milliseconds.
-    pub monitor_ms: f64,
+}
+
+/// An answer that is on its way.
+type Asked = JoinHandle<GpuHealth>;
+
+/// How the GPU is at the first and after the last timed launch, asked for while other work went on.
+#[derive(Default)]
+pub(super) struct Health(Option<(Asked, Asked)>);
+
+impl Health {
+    /// Waits for the answers, if there is anybody to ask.
+    pub(super) fn told(self) -> Option<[GpuHealth; 2]> {
+        let (before, after) = self.0?;
+        Some([before.join().ok()?, after.join().ok()?])
+    }
 }
 
 /// Warms up and measures as planned.
@@ -94,9 +109,9 @@ pub(super) fn measure(
         Regime::Isolated => warm_up(rig, arm, plan, judge, &mut measured)?,
         Regime::Sustained => settle(rig, arm, plan, judge, &mut measured)?,
     };
-    let before = health(rig, &mut measured);
+    let before = health(rig);
     trials(rig, arm, (plan, each), judge, &mut measured, progress)?;
-    measured.health = before.zip(health(rig, &mut measured)).map(<[GpuHealth; 2]>::from);
+    measured.health = Health(before.zip(health(rig)));
     measured.load = rig.load.take().map(|load| load.facts());
     Ok(measured)
 }
@@ -118,8 +133,10 @@ fn settle(
     Ok(each + Duration::from_secs_f64(load_s))
 }
 
-fn health(rig: &Rig<'_, '_>, measured: &mut Measured) -> Option<GpuHealth> {
-    timed(&mut measured.monitor_ms, || rig.executor.monitor.as_ref().ok().map(GpuMonitor::health))
+/// Asks how the GPU is, which takes half a millisecond, while this thread goes on.
+fn health(rig: &Rig<'_, '_>) -> Option<Asked> {
+    let monitor = Arc::clone(rig.executor.monitor.as_ref().ok()?);
+    std::thread::Builder::new().name("health".to_owned()).spawn(move || monitor.health()).ok()
 }
 
 /// What a launch takes that does nothing, under the same conditions: the floor below which no time
