@@ -51,7 +51,7 @@ image() {
 self_test() {
     local emulator=()
     rm -rf "$OUT/images"
-    image support wg_init --compiler-option=--fmad=false
+    image support wg_write --compiler-option=--fmad=false
     image selftest st_nothing
     [ -f "$OUT/images/selftest.ptx" ] && emulator=(--emulator ./libwarpgauge_emulator.so)
     step self-test ./warpgauge __worker --self-test --images "$OUT/images" "${emulator[@]}"

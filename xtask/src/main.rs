@@ -20,6 +20,7 @@ mod server;
 mod shell;
 mod test;
 mod tidy;
+mod wheel;
 
 /// Development commands of warpgauge.
 #[derive(Parser)]
@@ -53,6 +54,8 @@ enum Task {
     Mutations(mutations::Options),
     /// Pack what a GPU host without Rust needs to run the tests and benchmarks.
     Bundle(bundle::Options),
+    /// Pack the Python package with the program as a wheel.
+    Wheel(wheel::Options),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Task::Bench(command) => bench::run(&command),
         Task::Mutations(options) => mutations::run(&options),
         Task::Bundle(options) => bundle::run(&options),
+        Task::Wheel(options) => wheel::run(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -5,6 +5,7 @@
 //! same server, and so does the gate, whose reports are read by the programs they are for. Everything is installed
 //! below `target/clients`.
 
+mod package;
 mod tools;
 
 use std::fs;
@@ -58,6 +59,8 @@ enum Check {
     Metrics,
     /// The official Python SDK of the Model Context Protocol, over HTTP and standard streams.
     Mcp,
+    /// The package of `python/`, from a wheel with the program.
+    PythonPackage,
     /// schemathesis.
     Fuzzer,
     /// Swagger UI in Chromium.
@@ -69,7 +72,7 @@ enum Check {
 }
 
 /// The fuzzer comes last: it leaves the server a queue of jobs.
-const ALL: [Check; 12] = [
+const ALL: [Check; 13] = [
     Check::Validator,
     Check::PythonClient,
     Check::Generator,
@@ -78,6 +81,7 @@ const ALL: [Check; 12] = [
     Check::Rust,
     Check::Metrics,
     Check::Mcp,
+    Check::PythonPackage,
     Check::Browser,
     Check::GateReports,
     Check::CiFiles,
@@ -97,6 +101,8 @@ struct Checks {
     gate: PathBuf,
     /// Where an agent's own program has its data.
     agent: PathBuf,
+    /// Where the Python package is installed and tested.
+    package: PathBuf,
     /// Where the Rust client is built.
     rust_target: PathBuf,
     url: String,
@@ -124,6 +130,7 @@ pub fn run(options: &Options) -> Result<()> {
         reports: home.join("reports"),
         gate: home.join("gate"),
         agent: home.join("agent"),
+        package: home.join("package"),
         rust_target: home.join("rust"),
         url,
     };
@@ -190,6 +197,7 @@ impl Checks {
                     .arg(&self.url),
             ),
             Check::Mcp => self.agent(),
+            Check::PythonPackage => package::check(&self.package, &data_directory(&self.package)?),
             Check::Fuzzer => self.fuzzer(),
             Check::Browser => self.browser(),
             Check::GateReports => self.gate_reports(),

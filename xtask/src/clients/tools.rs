@@ -85,7 +85,7 @@ impl Tools {
 }
 
 /// Whether the stamp is a copy of the list of packages: what was installed last.
-fn is_current(stamp: &Path, list: &Path) -> Result<bool> {
+pub fn is_current(stamp: &Path, list: &Path) -> Result<bool> {
     let wanted = fs::read(list).with_context(|| format!("cannot read {}", list.display()))?;
     Ok(fs::read(stamp).is_ok_and(|installed| installed == wanted))
 }

@@ -12,7 +12,19 @@ pub struct Mutation {
     pub text: &'static str,
     /// What stands there without it.
     pub replacement: &'static str,
+    /// Who notices that it is gone.
+    pub noticed: Noticed,
 }
+
+/// Who notices that a defence is gone.
+pub enum Noticed {
+    /// One of these exploits: it does not end as its row says.
+    By(&'static [&'static str]),
+    /// One of these integration tests: it fails.
+    ByTest(&'static [&'static str]),
+}
+
+use Noticed::{By, ByTest};
 
 /// Defences that the emulated device can show.
 pub const MUTATIONS: &[Mutation] = &[
@@ -22,6 +34,12 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/worker/src/child/intact.rs",
         text: "judge_bands(&self.bands, buffers, findings)?;",
         replacement: "",
+        noticed: By(&[
+            "finds_guard_bands",
+            "writes_past_end",
+            "writes_before_start",
+            "stash_in_slack",
+        ]),
     },
     Mutation {
         name: "input_comparison",
@@ -29,13 +47,15 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/worker/src/child/intact.rs",
         text: "judge_inputs(self.inputs, buffers, findings)",
         replacement: "Ok(())",
+        noticed: By(&["input_stash_alternating"]),
     },
     Mutation {
         name: "poison",
         what: "outputs are poisoned before each launch",
         file: "crates/worker/src/child/buffers.rs",
-        text: "self.memory.fill_words(at, self.bytes, filling.word(self.spec.dtype), stream)",
+        text: "writes.fill(&self.memory, (at, self.bytes), filling.word(self.spec.dtype))",
         replacement: "Ok(())",
+        noticed: By(&["assumes_positive", "knows_the_filling", "partial_unwipeable"]),
     },
     Mutation {
         name: "fillings",
@@ -43,6 +63,7 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/validate/src/filling.rs",
         text: "self.kind == Kind::Fixed",
         replacement: "self.kind == Kind::Fixed || self.bits > 0",
+        noticed: By(&["filling_as_result", "knows_the_filling", "reads_uninitialised"]),
     },
     Mutation {
         name: "written_proof",
@@ -50,6 +71,7 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/worker/src/child/verify.rs",
         text: "trace.held > 0 && all.is_proof()",
         replacement: "trace.held > 0 && all.is_proof() && false",
+        noticed: By(&["partial_within_ratio", "partial_bytes_within_ratio", "unwritten_nan"]),
     },
     Mutation {
         name: "written_later",
@@ -57,6 +79,7 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/worker/src/child/verify.rs",
         text: "self.note(name, buffer, (&trace, &comparison), &launch)?;",
         replacement: "let _ = (&trace, &launch);",
+        noticed: By(&["partial_after_two_launches", "partial_unwipeable"]),
     },
     Mutation {
         name: "moving_inputs",
@@ -64,6 +87,7 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/worker/src/child/evaluate.rs",
         text: "fresh && plan.checks.files.is_empty() && !plan.sanitize",
         replacement: "fresh && false",
+        noticed: By(&["cache_replay", "hard_coded_seed"]),
     },
     Mutation {
         name: "state_wipe",
@@ -71,6 +95,7 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/worker/src/child/trials/timed.rs",
         text: "arm.forget(stream)?;",
         replacement: "",
+        noticed: By(&["counter_after_warm_up", "counter_without_spaces"]),
     },
     Mutation {
         name: "constants",
@@ -78,6 +103,7 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/worker/src/child/loaded.rs",
         text: "if inputs.are_all_moving(buffers) { Self::Variables } else { Self::ConstantsToo }",
         replacement: "let _ = (inputs, buffers); Self::Variables",
+        noticed: By(&["counter_in_a_constant"]),
     },
     Mutation {
         name: "last_look",
@@ -85,6 +111,7 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/worker/src/child/evaluate.rs",
         text: "oracle.aside(executor, |_| look(executor, buffers))",
         replacement: "{ let _ = look; oracle.aside(executor, |_| Ok(())) }",
+        noticed: By(&["writes_past_end_later"]),
     },
     Mutation {
         name: "history",
@@ -92,6 +119,7 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/worker/src/child/trials/mod.rs",
         text: "HISTORY_LAUNCHES.saturating_sub(before).min(count_now)",
         replacement: "0",
+        noticed: By(&["counter_first_calls", "counter_warm_up_only"]),
     },
     Mutation {
         name: "timed_audits",
@@ -99,6 +127,7 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/worker/src/child/trials/mod.rs",
         text: "secret.choose(share, count)",
         replacement: "secret.choose(0 * share, count)",
+        noticed: By(&["counter_unwipeable", "partial_unwipeable"]),
     },
     Mutation {
         name: "non_finite",
@@ -106,6 +135,7 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/validate/src/compare.rs",
         text: "tolerance.allow_non_finite && same",
         replacement: "!y.is_nan() || same",
+        noticed: By(&["nan_output", "infinite_output", "nan_where_allowed"]),
     },
     Mutation {
         name: "sanitizer",
@@ -113,6 +143,7 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/exec/src/assemble.rs",
         text: "validation.reasons.extend(fault.into_iter().chain(faster));",
         replacement: "validation.reasons.extend(faster); let _ = fault;",
+        noticed: By(&["restores_what_it_overwrote"]),
     },
     Mutation {
         name: "lint",
@@ -120,6 +151,7 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/worker/src/child/evaluate.rs",
         text: "told.weaknesses = oracle.lint(executor, buffers, &canonical, other.as_ref())?;",
         replacement: "let _ = (&canonical, &other);",
+        noticed: By(&["assumes_ones", "copies_input", "hard_coded_answer"]),
     },
     Mutation {
         name: "no_expectation",
@@ -127,6 +159,7 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/exec/src/assemble.rs",
         text: "weaknesses.extend(unchecked.iter().map(|name| no_expectation(name)));",
         replacement: "",
+        noticed: By(&["unchecked_output"]),
     },
     Mutation {
         name: "comparison",
@@ -135,6 +168,55 @@ pub const MUTATIONS: &[Mutation] = &[
         text: "told.push(OutputCheck { buffer, comparison: judged });",
         replacement: "told.push(OutputCheck { buffer, comparison: Comparison { passed: true, \
                       ..judged } });",
+        noticed: By(&["precision_downgrade", "wrong_tail", "data_race"]),
+    },
+    Mutation {
+        name: "sealed_verdict",
+        what: "what a sealed launch leaves is verified by the judge",
+        file: "crates/worker/src/child/sealed.rs",
+        text: "oracle.takes(0) && oracle.verify(rig.executor, rig.buffers, audit)?",
+        replacement: "let _ = audit; false",
+        noticed: By(&["counter_where_all_are_sealed"]),
+    },
+    Mutation {
+        name: "sealed_answer",
+        what: "the judge's verdict is that of the evaluation",
+        file: "crates/worker/src/fleet/sealed.rs",
+        text: "outcome.failure = Some(own.unwrap_or(failure));",
+        replacement: "let _ = (own, failure);",
+        noticed: By(&["counter_where_all_are_sealed"]),
+    },
+    Mutation {
+        name: "sealed_share",
+        what: "some timed launches of every evaluation are sealed",
+        file: "crates/worker/src/child/trials/mod.rs",
+        text: "turns.begin(done, places(plan.sealed));",
+        replacement: "turns.begin(done, places(0));",
+        noticed: ByTest(&["sealed::some_timed_launches_of_every_evaluation_are_sealed"]),
+    },
+    Mutation {
+        name: "sealed_all",
+        what: "`isolation: sealed` has every launch judged apart",
+        file: "crates/exec/src/run.rs",
+        text: "lease.run_sealed(run, timeout, &on_event).await",
+        replacement: "lease.run(run, timeout, false, &on_event).await",
+        noticed: ByTest(&["sealed::every_launch_of_a_sealed_evaluation_is_judged_apart"]),
+    },
+    Mutation {
+        name: "load_audits",
+        what: "launches of the load are verified (`sustained`)",
+        file: "crates/worker/src/child/trials/load.rs",
+        text: "self.verified.pop_if(|place| *place == index).is_some()",
+        replacement: "false",
+        noticed: ByTest(&["regime::a_kernel_that_does_nothing_under_load_is_found"]),
+    },
+    Mutation {
+        name: "reference_repeated",
+        what: "a reference that leaves something else each time speaks against no kernel",
+        file: "crates/worker/src/child/explained.rs",
+        text: "varying_expectation(|oracle| oracle.expect(executor, buffers, shown), oracle, &specs)",
+        replacement: "let _ = (&oracle, shown); Ok(None)",
+        noticed: By(&["reference_races"]),
     },
 ];
 
@@ -152,6 +234,23 @@ pub const GPU_ONLY: &[(&str, &str)] = &[
         "shared memory is cleared where inputs do not move",
         "changes times alone, on a GPU (`stash_in_shared` with `inputs: same`)",
     ),
+    (
+        "each buffer has its pages to itself, where inputs do not move",
+        "on the emulated device an access beside a buffer is a fault (`stash_in_page`)",
+    ),
+    (
+        "page-locked memory is cleared after a verification, where inputs do not move",
+        "an emulated kernel does not reach it",
+    ),
+    (
+        "what was compared is overwritten, where inputs do not move",
+        "outputs are compared on the host there",
+    ),
+    (
+        "times of sealed launches and of the others must agree, or the sealed ones count",
+        "times of emulation say nothing; `warpgauge-measure` tests the rule",
+    ),
+    ("the mean ranks where launches differ, and nothing where too few were verified", "the same"),
 ];
 
 #[cfg(test)]

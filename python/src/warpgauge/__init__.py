@@ -1,0 +1,90 @@
+"""Evaluate GPU kernels: does it compile, is it right, how fast is it.
+
+`Client` and `AsyncClient` talk to a server, `serve()` starts one. Names are imported when they are first
+used, so that ``import warpgauge`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .async_client import AsyncClient
+    from .async_job import AsyncJob
+    from .client import Client, Job
+    from .errors import (
+        AnswerTooLargeError,
+        ApiError,
+        ArgumentError,
+        JobFailedError,
+        ProtocolError,
+        ServerUnavailableError,
+        WarpgaugeError,
+    )
+    from .kernels import Kernel
+    from .report import ComparisonReport, Report, SweepReport
+    from .server import Server, serve
+    from .tensors import InOut, Out, Tensor
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AnswerTooLargeError": "errors",
+    "ApiError": "errors",
+    "ArgumentError": "errors",
+    "AsyncClient": "async_client",
+    "AsyncJob": "async_job",
+    "Client": "client",
+    "ComparisonReport": "report",
+    "InOut": "tensors",
+    "Job": "client",
+    "JobFailedError": "errors",
+    "Kernel": "kernels",
+    "Out": "tensors",
+    "ProtocolError": "errors",
+    "Report": "report",
+    "Server": "server",
+    "ServerUnavailableError": "errors",
+    "SweepReport": "report",
+    "Tensor": "tensors",
+    "WarpgaugeError": "errors",
+    "serve": "server",
+}
+
+__all__ = [
+    "AnswerTooLargeError",
+    "ApiError",
+    "ArgumentError",
+    "AsyncClient",
+    "AsyncJob",
+    "Client",
+    "ComparisonReport",
+    "InOut",
+    "Job",
+    "JobFailedError",
+    "Kernel",
+    "Out",
+    "ProtocolError",
+    "Report",
+    "Server",
+    "ServerUnavailableError",
+    "SweepReport",
+    "Tensor",
+    "WarpgaugeError",
+    "__version__",
+    "serve",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,289 @@
+"""The client, for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import uuid
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any, Literal, cast
+
+from .async_job import AsyncJob
+from .contract import Request, build, load
+from .errors import ArgumentError, ProtocolError, WarpgaugeError
+from .kernels import code_of, is_contract
+from .models import GateReport, JobKind
+from .report import ComparisonReport, Report, SweepReport
+from .transport import Settings, Transport
+
+# Longest time that a call which is cancelled takes to cancel its job.
+_CANCEL_S = 5.0
+
+
+class AsyncClient:
+    """A server of warpgauge. One client serves any number of tasks, and of event loops.
+
+    `url` and `api_key` default to the variables WARPGAUGE_SERVER (else http://127.0.0.1:8000) and
+    WARPGAUGE_API_KEY. A server that is away, full or restarts is asked again for `patience` seconds; what was
+    sent is the same job then, and runs once. An answer may have `max_answer_bytes`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        api_key: str | None = None,
+        patience: float = 120.0,
+        max_answer_bytes: int = 1 << 30,
+        connections: int = 128,
+    ) -> None:
+        url = url or os.environ.get("WARPGAUGE_SERVER") or "http://127.0.0.1:8000"
+        if not url.startswith(("http://", "https://")):
+            raise ArgumentError(f"{url!r} is no URL of a server; it begins with http:// or https://")
+        key = api_key or os.environ.get("WARPGAUGE_API_KEY") or None
+        settings = Settings(url.rstrip("/"), key, patience, max_answer_bytes, connections)
+        self._transport = Transport(settings)
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._transport.close()
+
+    async def evaluate(
+        self,
+        kernel: object,
+        args: Mapping[str, object] | Sequence[object] | None = None,
+        *,
+        launch: Mapping[str, object] | None = None,
+        outputs: Sequence[str] = (),
+        constants: Mapping[str, object] | None = None,
+        expected: Mapping[str, object] | None = None,
+        reference: object = None,
+        label: str | None = None,
+        priority: int | None = None,
+        **more: object,
+    ) -> Report:
+        """Compiles, runs, checks and times a kernel.
+
+        `kernel` is source, a path, a `@triton.jit` function, a `Kernel`, or a whole contract (a dict, or the
+        path of a YAML or JSON file). `args` are arrays and scalars by name, in the order of the parameters; those
+        named in `outputs`, or wrapped in `Out` or `InOut`, are written, and come back in `report.outputs`.
+        `expected` has arrays or kernels by output; `reference` is a kernel that computes all of them. Any field
+        of a contract may be given as well: `tolerance`, `num_trials`, `work`, `profile`, `timeout`, …
+        """
+        request = build(
+            kernel, args, launch=launch, outputs=outputs, constants=constants, expected=expected,
+            reference=reference, **more,
+        )  # fmt: skip
+        return Report(await self._job("/evaluate", request.body, label, priority), request.kinds)
+
+    async def compare(
+        self,
+        reference: object,
+        candidates: object = None,
+        args: Mapping[str, object] | Sequence[object] | None = None,
+        *,
+        launch: Mapping[str, object] | None = None,
+        outputs: Sequence[str] = (),
+        constants: Mapping[str, object] | None = None,
+        label: str | None = None,
+        priority: int | None = None,
+        **more: object,
+    ) -> ComparisonReport:
+        """Times kernels side by side with a reference: one, or up to six by name (a dict)."""
+        request = compare_request(reference, candidates, args, launch=launch, outputs=outputs,
+                                  constants=constants, **more)  # fmt: skip
+        answer = await self._job("/compare", request.body, label, priority)
+        return ComparisonReport(cast(Any, answer), request.kinds)
+
+    async def sweep(
+        self,
+        kernel: object,
+        args: Mapping[str, object] | Sequence[object] | None = None,
+        *,
+        axes: Mapping[str, Sequence[object]] | None = None,
+        label: str | None = None,
+        priority: int | None = None,
+        **more: Any,
+    ) -> SweepReport:
+        """Evaluates a contract at every combination of the values of `axes`; texts refer to them as `$name`."""
+        request = sweep_request(kernel, args, axes=axes, **more)
+        return SweepReport(cast(Any, await self._job("/sweep", request.body, label, priority)))
+
+    async def gate(self, suite: Mapping[str, object], *, label: str | None = None) -> GateReport:
+        """Runs a suite against its baselines: the body of `POST /gate`."""
+        return cast(GateReport, await self._job("/gate", dict(suite), label, None, "verdict"))
+
+    async def submit(
+        self,
+        kernel: object,
+        args: Mapping[str, object] | Sequence[object] | None = None,
+        *,
+        kind: JobKind = "evaluate",
+        label: str | None = None,
+        priority: int | None = None,
+        idempotency_key: str | None = None,
+        **more: Any,
+    ) -> AsyncJob:
+        """Hands a job in, and does not wait for it. What it takes is what `evaluate` takes.
+
+        For a comparison or a sweep give `kind`, and a whole request in place of the kernel.
+        """
+        evaluated = kind == "evaluate"
+        request = build(kernel, args, **more) if evaluated else Request({**load(kernel), **more}, {})
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        params = {"wait": "false", **_params(label, priority)}
+        answer = await self._transport.call("POST", f"/{kind}", request.body, params=params, headers=headers)
+        if not isinstance(job_id := answer.get("job_id"), str):
+            raise ProtocolError(f"/{kind}: an answer without `job_id`: is the server of another version?")
+        return AsyncJob(self._transport, job_id, request.kinds)
+
+    def job(self, job_id: str) -> AsyncJob:
+        """A job that was handed in before."""
+        if not job_id or not all(c.isalnum() or c in "-_" for c in job_id):
+            raise ArgumentError(f"{job_id!r} is no job's id")
+        return AsyncJob(self._transport, job_id, {})
+
+    async def map(
+        self,
+        kernels: Iterable[object],
+        args: Mapping[str, object] | Sequence[object] | None = None,
+        *,
+        concurrency: int = 32,
+        errors: Literal["raise", "return"] = "raise",
+        **common: Any,
+    ) -> AsyncIterator[Report | WarpgaugeError]:
+        """Evaluates kernels, or whole contracts, at most `concurrency` at once; reports come in order.
+
+        Kernels are taken from the iterable as they are needed: at most four times `concurrency` are under way or
+        wait to be taken. An error ends it, or stands in the report's place with `errors="return"`. Whoever stops
+        early cancels what is under way.
+        """
+        if concurrency < 1:
+            raise ArgumentError("concurrency must be at least 1")
+        turn = asyncio.Semaphore(concurrency)
+
+        async def one(kernel: object) -> Report | WarpgaugeError:
+            async with turn:
+                try:
+                    return await self.evaluate(kernel, None if is_contract(kernel) else args, **common)
+                except WarpgaugeError as error:
+                    if errors == "raise":
+                        raise
+                    return error
+
+        tasks: deque[asyncio.Task[Report | WarpgaugeError]] = deque()
+        source, more = iter(kernels), True
+        try:
+            while more or tasks:
+                while more and len(tasks) < 4 * concurrency:
+                    try:
+                        tasks.append(asyncio.create_task(one(next(source))))
+                    except StopIteration:
+                        more = False
+                if tasks:
+                    # Not awaited itself: whoever cancels this would cancel that one alone, and give
+                    # its turn to the next, before the others are told.
+                    await asyncio.wait({tasks[0]})
+                    yield tasks.popleft().result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def info(self) -> dict[str, Any]:
+        """The server: version, devices, compilers, queue."""
+        return await self._transport.call("GET", "/info")
+
+    async def capabilities(self) -> dict[str, Any]:
+        """What the server can do, and what not and why."""
+        return await self._transport.call("GET", "/capabilities")
+
+    async def _job(
+        self,
+        path: str,
+        body: Mapping[str, object],
+        label: str | None,
+        priority: int | None,
+        needed: str = "status",
+    ) -> Any:
+        """An operation that is waited for, as one job however often it is sent."""
+        key = str(uuid.uuid4())
+        try:
+            answer = await self._transport.call(
+                "POST",
+                path,
+                body,
+                params=_params(label, priority),
+                headers={"Idempotency-Key": key},
+            )
+        except asyncio.CancelledError:
+            # A job with a key goes on without its caller, so it has to be told.
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(self._cancel(key), _CANCEL_S)
+            raise
+        if needed not in answer or "job_id" not in answer:
+            raise ProtocolError(
+                f"{path}: an answer without `{needed}` or `job_id`: is the server of another version? "
+                "`client.info()` tells which"
+            )
+        return answer
+
+    async def _cancel(self, key: str) -> None:
+        # The request may still be on its way when its caller is cancelled.
+        for delay in (0.0, 0.02, 0.1, 0.5):
+            await asyncio.sleep(delay)
+            listed = await self._transport.call("GET", "/jobs", params={"idempotency_key": key})
+            if jobs := listed.get("jobs"):
+                await self._transport.call("DELETE", f"/jobs/{jobs[0]['job_id']}")
+                return
+
+
+def _params(label: str | None, priority: int | None) -> dict[str, str]:
+    params = {} if label is None else {"label": label}
+    return params if priority is None else {**params, "priority": str(priority)}
+
+
+def compare_request(
+    reference: object,
+    candidates: object,
+    args: Mapping[str, object] | Sequence[object] | None,
+    **more: Any,
+) -> Request:
+    """The body of a comparison."""
+    if is_contract(reference):
+        return Request({**load(reference), **{k: v for k, v in more.items() if v}}, {})
+    if candidates is None:
+        raise ArgumentError("compare needs a kernel beside the reference, or several by name")
+    request = build(reference, args, **more)
+    body = {name: value for name, value in request.body.items() if name not in ("kernel", "return_outputs")}
+    body["ref_kernel"] = request.body["kernel"]
+    if isinstance(candidates, Mapping) and "kernel_type" not in candidates:
+        body["candidates"] = [{"name": name, "kernel": code_of(kernel)[0]} for name, kernel in candidates.items()]
+    else:
+        body["custom_kernel"] = code_of(candidates)[0]
+    return Request(body, request.kinds)
+
+
+def sweep_request(
+    kernel: object,
+    args: Mapping[str, object] | Sequence[object] | None,
+    *,
+    axes: Mapping[str, Sequence[object]] | None,
+    **more: Any,
+) -> Request:
+    """The body of a sweep. Outputs of sweeps do not travel."""
+    body = dict(build(kernel, args, **more).body)
+    body.pop("return_outputs", None)
+    if axes is not None:
+        body["axes"] = {name: list(values) for name, values in axes.items()}
+    if "axes" not in body:
+        raise ArgumentError("a sweep needs `axes`: names with their values")
+    return Request(body, {})

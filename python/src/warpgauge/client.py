@@ -1,0 +1,236 @@
+"""The client for programs without asyncio: the same one, on an event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import (
+    AsyncIterator,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from typing import Any, Literal, TypeVar
+
+from .async_client import AsyncClient
+from .async_job import AsyncJob
+from .errors import WarpgaugeError
+from .models import CancelReport, Event, GateReport, JobView
+from .report import ComparisonReport, Report, SweepReport
+
+T = TypeVar("T")
+
+# Longest wait for what is under way to be cancelled, after Ctrl-C.
+_CANCEL_S = 10.0
+
+
+class _Loop:
+    """An event loop in a daemon thread. Notebooks have one of their own in the main thread, so this is apart."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="warpgauge", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The result. Interrupted, the task is cancelled and has come to its end when this raises."""
+        if self._loop.is_closed():
+            coroutine.close()
+            raise RuntimeError("the client is closed")
+        ended = threading.Event()
+        started: list[asyncio.Task[T]] = []
+
+        def begin() -> None:
+            task = self._loop.create_task(coroutine)
+            task.add_done_callback(lambda _: ended.set())
+            started.append(task)
+
+        self._loop.call_soon_threadsafe(begin)
+        try:
+            ended.wait()
+        except BaseException:
+            self._loop.call_soon_threadsafe(lambda: started[0].cancel())
+            ended.wait(_CANCEL_S)
+            raise
+        return started[0].result()
+
+    @property
+    def closed(self) -> bool:
+        return self._loop.is_closed()
+
+    def close(self) -> None:
+        """Cancels what is still under way, and ends the thread."""
+        if self.closed:
+            return
+        self.run(_cancel_others())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
+
+
+class Client:
+    """A server of warpgauge, for programs without asyncio. See `AsyncClient` for every argument.
+
+    Threads may share a client. A child of `fork` needs one of its own.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        api_key: str | None = None,
+        patience: float = 120.0,
+        max_answer_bytes: int = 1 << 30,
+        connections: int = 128,
+    ) -> None:
+        self._client = AsyncClient(
+            url,
+            api_key=api_key,
+            patience=patience,
+            max_answer_bytes=max_answer_bytes,
+            connections=connections,
+        )
+        self._loop = _Loop()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections and ends the thread."""
+        if not self._loop.closed:
+            try:
+                self._loop.run(_cancel_others())
+                self._loop.run(self._client.aclose())
+            finally:
+                self._loop.close()
+
+    def evaluate(
+        self,
+        kernel: object,
+        args: Mapping[str, object] | Sequence[object] | None = None,
+        **more: Any,
+    ) -> Report:
+        """Compiles, runs, checks and times a kernel."""
+        return self._loop.run(self._client.evaluate(kernel, args, **more))
+
+    def compare(
+        self,
+        reference: object,
+        candidates: object = None,
+        args: Mapping[str, object] | Sequence[object] | None = None,
+        **more: Any,
+    ) -> ComparisonReport:
+        """Times kernels side by side with a reference."""
+        return self._loop.run(self._client.compare(reference, candidates, args, **more))
+
+    def sweep(
+        self,
+        kernel: object,
+        args: Mapping[str, object] | Sequence[object] | None = None,
+        **more: Any,
+    ) -> SweepReport:
+        """Evaluates a contract at every combination of the values of `axes`."""
+        return self._loop.run(self._client.sweep(kernel, args, **more))
+
+    def gate(self, suite: Mapping[str, object], *, label: str | None = None) -> GateReport:
+        """Runs a suite against its baselines."""
+        return self._loop.run(self._client.gate(suite, label=label))
+
+    def submit(
+        self,
+        kernel: object,
+        args: Mapping[str, object] | Sequence[object] | None = None,
+        **more: Any,
+    ) -> Job:
+        """Hands a job in, and does not wait for it."""
+        return Job(self._loop, self._client_job(kernel, args, more))
+
+    def _client_job(self, kernel: object, args: Any, more: Mapping[str, Any]) -> AsyncJob:
+        return self._loop.run(self._client.submit(kernel, args, **more))
+
+    def job(self, job_id: str) -> Job:
+        """A job that was handed in before."""
+        return Job(self._loop, self._client.job(job_id))
+
+    def map(
+        self,
+        kernels: Iterable[object],
+        args: Mapping[str, object] | Sequence[object] | None = None,
+        *,
+        concurrency: int = 32,
+        errors: Literal["raise", "return"] = "raise",
+        **common: Any,
+    ) -> Iterator[Report | WarpgaugeError]:
+        """Evaluates kernels, at most `concurrency` at once; reports come in order."""
+        reports = self._client.map(kernels, args, concurrency=concurrency, errors=errors, **common)
+        return _drain(self._loop, reports)
+
+    def info(self) -> dict[str, Any]:
+        """The server: version, devices, compilers, queue."""
+        return self._loop.run(self._client.info())
+
+    def capabilities(self) -> dict[str, Any]:
+        """What the server can do, and what not and why."""
+        return self._loop.run(self._client.capabilities())
+
+
+def _drain(loop: _Loop, source: AsyncIterator[T]) -> Iterator[T]:
+    """An iterator over an asynchronous one; however it ends, the other end is told."""
+
+    async def step() -> tuple[bool, Any]:
+        try:
+            return True, await source.__anext__()
+        except StopAsyncIteration:
+            return False, None
+
+    async def close() -> None:
+        await source.aclose()  # type: ignore[attr-defined]
+
+    try:
+        while True:
+            more, value = loop.run(step())
+            if not more:
+                return
+            yield value
+    finally:
+        if not loop.closed:
+            loop.run(close())
+
+
+class Job:
+    """One job. It goes on, and comes to an end, whatever becomes of this object."""
+
+    def __init__(self, loop: _Loop, job: AsyncJob) -> None:
+        self._loop, self._job, self.id = loop, job, job.id
+
+    def __repr__(self) -> str:
+        return f"Job({self.id!r})"
+
+    def status(self) -> JobView:
+        """Where it stands, with the report once it has ended."""
+        return self._loop.run(self._job.status())
+
+    def wait(self, timeout: float | None = None) -> Report | ComparisonReport | SweepReport:
+        """The report, once there is one. `TimeoutError` after `timeout` seconds; the job goes on."""
+        return self._loop.run(self._job.wait(timeout))
+
+    def events(self) -> Iterator[Event]:
+        """News until the end, the last one being `end`."""
+        return _drain(self._loop, self._job.events())
+
+    def cancel(self) -> CancelReport:
+        """Ends it: what runs of it is killed."""
+        return self._loop.run(self._job.cancel())

@@ -1,0 +1,71 @@
+"""What can go wrong, each with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .models import ErrorBody, ValidationError
+
+
+class WarpgaugeError(Exception):
+    """All errors of this package. A kernel that is wrong is none of them: that is a report."""
+
+
+class ArgumentError(WarpgaugeError, ValueError):
+    """What was given here makes no request: an element type, a shape, a kernel of no known kind."""
+
+
+class ServerUnavailableError(WarpgaugeError, ConnectionError):
+    """The server was not reached, or was full or going down, for longer than the client's patience."""
+
+
+class ProtocolError(WarpgaugeError):
+    """An answer that no server of this version gives: another version, or another program."""
+
+
+class AnswerTooLargeError(WarpgaugeError):
+    """An answer of more bytes than the client takes (`max_answer_bytes`)."""
+
+
+class JobFailedError(WarpgaugeError):
+    """A job ended without a report: `state` is `failed` or `cancelled`, `code` says why."""
+
+    def __init__(self, job_id: str, state: str, code: str | None, message: str | None) -> None:
+        self.job_id, self.state, self.code = job_id, state, code
+        why = f": {message}" if message else ""
+        super().__init__(f"job {job_id} is {state}{f' ({code})' if code else ''}{why}")
+
+
+_ADVICE = {
+    400: "correct the request at `path`",
+    401: "give the client a key: api_key=, or the variable WARPGAUGE_API_KEY",
+    403: "use a key that may do this",
+    404: "see whether the job was another key's or has been removed, and whether the URL is the server's",
+    409: "use another idempotency key, or look at the job",
+    413: "send less data, let the server generate inputs (`Tensor(init=...)`), or raise its limits",
+    429: "send less at once, or give the client more patience",
+    500: "look at the server's log, under the id in `details`",
+    503: "see `client.capabilities()` for what the server lacks",
+}
+
+
+class ApiError(WarpgaugeError):
+    """The server refused a request.
+
+    `status` is HTTP's, `code` is stable, `path` names the field (`kernel.io.args[0].name`), `message` is for
+    people, `advice` says what to do, `validation_errors` has every problem of a contract.
+    """
+
+    def __init__(self, status: int, body: ErrorBody) -> None:
+        self.status = status
+        self.code: str = body["code"]
+        self.message: str = body["error"]
+        self.path: str | None = body.get("path")
+        self.job_id: str | None = body.get("job_id")
+        self.details: str | None = body.get("details")
+        self.validation_errors: Sequence[ValidationError] = body.get("validation_errors", [])
+        self.advice = _ADVICE.get(status, "see the server's log")
+        place = f" at `{self.path}`" if self.path and self.path not in self.message else ""
+        super().__init__(f"{self.message}{place} [{self.code}, HTTP {status}]; {self.advice}")

@@ -1,0 +1,341 @@
+"""The parts of requests and answers that users touch, as `openapi/warpgauge.yaml` has them.
+
+A test compares every field with the specification. Answers may hold more than is named here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+Dtype = Literal[
+    "float64", "float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2",
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+]  # fmt: skip
+Role = Literal["input", "output", "inout"]
+ArgKind = Literal["tensor", "int", "float", "bool", "str"]
+KernelType = Literal["cuda", "ptx", "cubin", "fatbin", "torch", "torch_cuda", "triton", "multi_kernel"]
+JobKind = Literal["evaluate", "execute", "compare", "sweep", "gate"]
+JobState = Literal[
+    "submitted", "queued", "compiling", "validating", "profiling",
+    "completed", "failed", "cancelled", "timed_out",
+]  # fmt: skip
+ResponseStatus = Literal["success", "error"]
+ErrorStatus = Literal["client_error", "error"]
+ValidationStatus = Literal["passed", "failed", "not_checked", "not_run"]
+SuiteVerdict = Literal["PASS", "INCONCLUSIVE", "ERROR", "REGRESSION", "INVALID"]
+GateOutcome = Literal["PASS", "NEW", "IMPROVED", "INCONCLUSIVE", "ERROR", "MISSING", "REGRESSION", "INVALID"]
+PairedVerdict = Literal["faster", "slower", "same", "inconclusive"]
+CountedVerdict = Literal["less_work", "more_work", "same_work", "mixed"]
+Compress = Literal["none", "zlib", "zstd"]
+DataFormat = Literal["raw", "npy"]
+Extent = int | str
+
+
+class Dim3(TypedDict, total=False):
+    x: Extent
+    y: Extent
+    z: Extent
+
+
+class TensorData(TypedDict, total=False):
+    data_b64: str
+    dtype: Dtype
+    shape: list[int]
+    compress: Compress
+    format: DataFormat
+
+
+class TensorInit(TypedDict, total=False):
+    kind: str
+    seed: int
+    mean: float
+    std: float
+    low: float
+    high: float
+    fill_value: float
+    start: float
+    step: float
+
+
+class TensorSpec(TypedDict, total=False):
+    shape: list[int]
+    dtype: Dtype
+    data: TensorData
+    init: TensorInit
+
+
+class ArgSpec(TypedDict, total=False):
+    name: str
+    type: ArgKind
+    role: Role
+    value: bool | int | float | str
+    tensor_spec: TensorSpec
+    is_meta: bool
+    c_type: str
+
+
+class Launch(TypedDict, total=False):
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3
+    cooperative: bool
+    shared_memory_bytes: Extent
+    num_warps: int
+    num_stages: int
+    num_ctas: int
+    maxnreg: int
+
+
+class IoContract(TypedDict, total=False):
+    args: list[ArgSpec]
+    launch: Launch
+
+
+class KernelMetadata(TypedDict, total=False):
+    kernel_name: str
+    function_name: str
+    class_name: str
+    entry_point: str
+    compiler_options: list[str]
+    configuration: int
+    name_expressions: list[str]
+
+
+class KernelCode(TypedDict, total=False):
+    kernel_type: KernelType
+    source_code: str
+    binary_b64: str
+    metadata: KernelMetadata
+    io: IoContract
+
+
+class Expected(TypedDict, total=False):
+    data: TensorData
+    kernel: KernelCode
+
+
+class Tolerance(TypedDict, total=False):
+    atol: float
+    rtol: float
+    allow_non_finite: bool
+    required_matched_ratio: float
+
+
+class EvaluateRequest(TypedDict, total=False):
+    kernel: KernelCode
+    expected: dict[str, Expected]
+    num_trials: int
+    return_outputs: Literal["none", "all"] | list[str]
+    timeout: float
+    tolerance: Tolerance
+
+
+class ValidationError(TypedDict):
+    field: str
+    message: str
+    type: str
+
+
+class ErrorBody(TypedDict, total=False):
+    status: ErrorStatus
+    code: str
+    error: str
+    path: str
+    line: int
+    column: int
+    details: str
+    job_id: str
+    validation_errors: list[ValidationError]
+
+
+class Accepted(TypedDict):
+    job_id: str
+    status: JobState
+    status_url: str
+    existing: bool
+
+
+class CancelReport(TypedDict):
+    job_id: str
+    outcome: Literal["cancelled", "stopping", "ended"]
+    state: JobState
+
+
+class OutputReport(TypedDict, total=False):
+    dtype: Dtype
+    shape: list[int]
+    blake3: str
+    data_b64: str
+    compress: Compress
+    format: DataFormat
+
+
+class RuntimeStats(TypedDict, total=False):
+    mean: float
+    std: float
+    min: float
+    max: float
+    median: float
+    median_ci_low: float
+    median_ci_high: float
+    percentile_95: float
+    percentile_99: float
+    samples: int
+
+
+class KernelExecResult(TypedDict, total=False):
+    compiled: bool
+    correctness: bool
+    runtime: float
+    runtime_stats: RuntimeStats
+    compilation_error: str
+    validation_error: str
+
+
+class FailureReport(TypedDict):
+    stage: str
+    code: str
+    message: str
+
+
+class Reason(TypedDict):
+    code: str
+    message: str
+
+
+class ValidationReport(TypedDict, total=False):
+    status: ValidationStatus
+    reasons: list[Reason]
+    unchecked: list[str]
+
+
+class EvaluateResponse(TypedDict, total=False):
+    job_id: str
+    status: ResponseStatus
+    gpu_type: str
+    kernel_exec_result: KernelExecResult
+    validation: ValidationReport
+    failure: FailureReport
+    outputs: dict[str, OutputReport]
+    printed: str
+
+
+class PairedComparison(TypedDict, total=False):
+    verdict: PairedVerdict
+    speedup: float
+    speedup_ci_low: float
+    speedup_ci_high: float
+    confidence: float
+    p_value: float
+    margin: float
+    blocks_used: int
+    clock_induced: bool
+
+
+class CountedComparison(TypedDict, total=False):
+    verdict: CountedVerdict
+    warp_instructions: float
+    global_sectors: float
+
+
+class CandidateReport(TypedDict, total=False):
+    name: str
+    evaluation: EvaluateResponse
+    comparison: PairedComparison
+    counted: CountedComparison
+    identical_code: bool
+    not_compared: str
+
+
+class CompareResponse(TypedDict, total=False):
+    job_id: str
+    status: ResponseStatus
+    reference: EvaluateResponse
+    candidates: list[CandidateReport]
+    comparison: PairedComparison
+    counted: CountedComparison
+    not_compared: str
+
+
+class SweepPoint(TypedDict, total=False):
+    index: int
+    values: dict[str, Any]
+    status: str
+    correctness: bool
+    runtime_stats: RuntimeStats
+    gbps: float
+    gflops: float
+    total_ms: float
+
+
+class SweepTable(TypedDict):
+    columns: list[str]
+    rows: list[list[Any]]
+
+
+class SweepResponse(TypedDict, total=False):
+    job_id: str
+    status: ResponseStatus
+    counts: dict[str, int]
+    points: list[SweepPoint]
+    table: SweepTable
+    total_ms: float
+
+
+class GateCaseReport(TypedDict, total=False):
+    name: str
+    metric: str
+    outcome: GateOutcome
+    detail: str
+    blocking: bool
+    duration_s: float
+
+
+class GateReport(TypedDict, total=False):
+    verdict: SuiteVerdict
+    exit_code: int
+    statement: str
+    suite: str
+    job_id: str
+    cases: list[GateCaseReport]
+    notes: list[str]
+
+
+class SweepView(TypedDict, total=False):
+    points: int
+    points_done: int
+    result: SweepResponse
+
+
+class JobView(TypedDict, total=False):
+    job_id: str
+    kind: JobKind
+    state: JobState
+    status: ResponseStatus
+    attempt: int
+    trials_done: int
+    label: str
+    code: str
+    error: str
+    created_at: float
+    finished_at: float
+    result: EvaluateResponse
+    comparison: CompareResponse
+    sweep: SweepView
+    gate: GateReport
+
+
+class Event(TypedDict, total=False):
+    """One piece of news of a job; `event` is `progress` or `end`. Not a schema of its own there."""
+
+    event: str
+    job_id: str
+    state: JobState
+    stage: str
+    attempt: int
+    trials_done: int
+    elapsed_s: float
+    error: str
+    statistics: dict[str, float]
+    points: int
+    points_done: int

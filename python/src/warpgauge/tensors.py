@@ -1,0 +1,189 @@
+"""Arguments of kernels: arrays of NumPy and PyTorch become specifications, and outputs arrays again.
+
+Neither library is imported here unless one of its arrays was given.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ctypes
+import math
+import sys
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, cast, get_args
+
+from .errors import ArgumentError, ProtocolError
+from .models import Dtype, OutputReport, Role, TensorData, TensorInit, TensorSpec
+
+DTYPES: tuple[str, ...] = get_args(Dtype)
+
+# Bytes of an element.
+_SIZES = {"float64": 8, "int64": 8, "uint64": 8, "float32": 4, "int32": 4, "uint32": 4,
+          "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2,
+          "float8_e4m3": 1, "float8_e5m2": 1, "int8": 1, "uint8": 1, "bool": 1}  # fmt: skip
+
+# NumPy (with ml_dtypes) and PyTorch call the format of the finite values only `e4m3fn`.
+_OURS = {"float8_e4m3fn": "float8_e4m3"}
+_THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor without content here: an output, or an input that the server generates (`init`)."""
+
+    shape: Sequence[int | str]
+    dtype: str = "float32"
+    role: Role = "input"
+    init: TensorInit | None = None
+
+
+@dataclass(frozen=True)
+class Out:
+    """An array whose shape and element type are an output's. Its content is not sent."""
+
+    array: Any
+
+
+@dataclass(frozen=True)
+class InOut:
+    """An array that the kernel reads and writes."""
+
+    array: Any
+
+
+def library(value: object) -> str | None:
+    """`numpy` or `torch`, if the value is an array of theirs."""
+    for kind in type(value).__mro__:
+        module, name = kind.__module__.partition(".")[0], kind.__name__
+        if (module, name) in {("numpy", "ndarray"), ("torch", "Tensor")}:
+            return module
+    return None
+
+
+def spec_of(array: object, where: str, with_data: bool = True) -> TensorSpec:
+    """Shape, element type and, if wished, content of an array."""
+    kind = library(array)
+    if kind is None:
+        raise ArgumentError(
+            f"{where}: a {type(array).__name__} is no array of NumPy or PyTorch; "
+            "give one, a scalar, or `warpgauge.Tensor(shape, dtype)`"
+        )
+    dtype, shape = _dtype_of(array, kind, where), [int(n) for n in cast(Any, array).shape]
+    if 0 in shape:
+        raise ArgumentError(
+            f"{where}: shape {tuple(shape)} has no elements; the server takes tensors of at least one "
+            "element, so leave the argument's work out or pad it"
+        )
+    spec: TensorSpec = {"shape": shape, "dtype": dtype}
+    if with_data:
+        raw = _numpy_bytes(array) if kind == "numpy" else _torch_bytes(array, where)
+        spec["data"] = {"data_b64": base64.b64encode(raw).decode("ascii")}
+    return spec
+
+
+def data_of(array: object, where: str) -> TensorData:
+    """Content of an array, with its shape and element type."""
+    spec = spec_of(array, where)
+    return {"data_b64": spec["data"]["data_b64"], "dtype": spec["dtype"], "shape": spec["shape"]}
+
+
+def _dtype_of(array: Any, kind: str, where: str) -> Dtype:
+    if kind == "torch":
+        name = str(array.dtype).removeprefix("torch.")
+        if array.is_sparse or array.is_quantized or str(array.layout) != "torch.strided":
+            raise ArgumentError(f"{where}: a tensor of layout {array.layout}; make it dense first")
+    else:
+        name = array.dtype.name
+    name = _OURS.get(name, name)
+    if name not in DTYPES:
+        raise ArgumentError(
+            f"{where}: element type {name} is not one of the server's: {', '.join(DTYPES)}; convert it first"
+        )
+    return cast(Dtype, name)
+
+
+def _numpy_bytes(array: Any) -> bytes:
+    """Elements in C order, little-endian, wherever and however they lie."""
+    if array.dtype.byteorder == ">" or (array.dtype.byteorder == "=" and sys.byteorder == "big"):
+        array = array.astype(array.dtype.newbyteorder("<"))
+    return cast(bytes, array.tobytes(order="C"))
+
+
+def _torch_bytes(array: Any, where: str) -> bytes:
+    if array.device.type == "meta":
+        raise ArgumentError(f"{where}: a tensor on the device `meta` has no content; give `Out` or `Tensor`")
+    array = array.detach().resolve_conj().resolve_neg().cpu().contiguous()
+    # By address, since PyTorch hands bfloat16 to nobody, and NumPy may be missing.
+    return ctypes.string_at(array.data_ptr(), array.numel() * array.element_size())
+
+
+class Outputs(Mapping[str, Any]):
+    """Outputs by name. Content is decoded when it is asked for."""
+
+    def __init__(self, reports: Mapping[str, OutputReport], kinds: Mapping[str, str]) -> None:
+        self._reports, self._kinds = reports, kinds
+        self._arrays: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._arrays:
+            self._arrays[name] = array_of(self._reports[name], name, self._kinds.get(name, "numpy"))
+        return self._arrays[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._reports)
+
+    def __len__(self) -> int:
+        return len(self._reports)
+
+    def __repr__(self) -> str:
+        shown = (f"{n}: {r['dtype']}{list(r['shape'])}" for n, r in self._reports.items())
+        return f"Outputs({', '.join(shown)})"
+
+
+def array_of(report: OutputReport, name: str, kind: str) -> Any:
+    """The array of an output: NumPy's, or PyTorch's if the argument was."""
+    if "data_b64" not in report:
+        raise KeyError(f"{name}: its content did not travel; ask for it with return_outputs='all'")
+    dtype, shape = report["dtype"], report["shape"]
+    if dtype not in _SIZES or report.get("format", "raw") != "raw":
+        raise ProtocolError(f"output {name}: {dtype} as {report.get('format')} is not known here")
+    raw, size = _content(report, name), math.prod(shape) * _SIZES[dtype]
+    if len(raw) != size:
+        raise ProtocolError(f"output {name}: {len(raw)} bytes in place of {size}")
+    theirs = _THEIRS.get(dtype, dtype)
+    if kind == "torch":
+        torch = import_module("torch")
+        return torch.frombuffer(bytearray(raw), dtype=getattr(torch, theirs)).reshape(shape)
+    numpy = import_module("numpy")
+    if dtype == "bfloat16" or dtype.startswith("float8"):
+        try:
+            element = numpy.dtype(getattr(import_module("ml_dtypes"), theirs))
+        except ImportError:
+            raise ArgumentError(
+                f"output {name}: NumPy alone has no {dtype}; install ml_dtypes, or give PyTorch tensors"
+            ) from None
+    else:
+        element = numpy.dtype(dtype).newbyteorder("<")
+    return numpy.frombuffer(bytearray(raw), dtype=element).reshape(shape)
+
+
+def _content(report: OutputReport, name: str) -> bytes:
+    try:
+        raw = base64.b64decode(report["data_b64"], validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ProtocolError(f"output {name}: its content is not base64: {error}") from None
+    compress = report.get("compress", "none")
+    if compress == "none":
+        return raw
+    if compress != "zlib":
+        raise ProtocolError(f"output {name}: compression {compress} is not known here; ask for zlib")
+    limit = math.prod(report["shape"]) * _SIZES[report["dtype"]]
+    # One byte more than there may be shows that there is more; a small text never fills the memory.
+    try:
+        return zlib.decompressobj().decompress(raw, limit + 1)
+    except zlib.error as error:
+        raise ProtocolError(f"output {name}: its content is not zlib's: {error}") from None

@@ -1,0 +1,291 @@
+"""HTTP with one server: what is asked again, for how long, and how much of an answer is read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import weakref
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from .errors import AnswerTooLargeError, ApiError, ProtocolError, ServerUnavailableError
+from .models import ErrorBody
+
+if TYPE_CHECKING:
+    import httpx
+
+# The server may come back: it is full, restarts, or something on the way does not answer.
+_AGAIN_STATUS = (429, 502, 504)
+# 503 with another code is about what the server lacks, which waiting does not change.
+_AGAIN_CODES = ("shutting_down", "queue_full", "quota_exceeded", "unavailable")
+_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.1, 5.0
+# Longest time that a server's Retry-After is obeyed at once.
+_LONGEST_RETRY_AFTER_S = 60.0
+# An answer that does not come is asked for again on a new connection, as the same job.
+_READ_TIMEOUT_S = 300.0
+_CONNECT_TIMEOUT_S = 10.0
+# Errors are small; more of one is not read.
+_MAX_ERROR_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where the server is, and how patient the client."""
+
+    url: str
+    api_key: str | None
+    patience_s: float
+    max_answer_bytes: int
+    connections: int
+
+
+class Patience:
+    """How long a server that is away, full or going down is asked again."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._since: float | None = None
+        self._delay = _FIRST_DELAY_S
+
+    def reset(self) -> None:
+        """The server was reached after all."""
+        self._since, self._delay = None, _FIRST_DELAY_S
+
+    def next_delay(self, now: float, retry_after: float | None) -> float | None:
+        """Seconds to wait before the next attempt; `None` if there is to be none."""
+        if self._since is None:
+            self._since = now
+        # Many clients of one server do not come back at the same moment.
+        own = self._delay * random.uniform(0.5, 1.0)
+        delay = own if retry_after is None else min(retry_after, _LONGEST_RETRY_AFTER_S) + own
+        self._delay = min(self._delay * 2, _LONGEST_DELAY_S)
+        return delay if now + delay - self._since <= self._seconds else None
+
+
+class _Lines:
+    """Connections of one event loop, each a client of its own with one connection.
+
+    A pool looks at all of its connections whenever it gives one out, which costs more than the rest of a small
+    request where there are many.
+    """
+
+    def __init__(self, connections: int) -> None:
+        self.turn = asyncio.Semaphore(connections)
+        self.idle: list[httpx.AsyncClient] = []
+
+
+class Transport:
+    """Sends requests. Connections are kept for each event loop apart, since they belong to it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Lines]
+        self._lines = weakref.WeakKeyDictionary()
+        self._verify: Any = None
+
+    def _of_this_loop(self) -> _Lines:
+        loop = asyncio.get_running_loop()
+        lines = self._lines.get(loop)
+        if lines is None:
+            lines = self._lines[loop] = _Lines(self.settings.connections)
+        return lines
+
+    @asynccontextmanager
+    async def _line(self) -> AsyncIterator[httpx.AsyncClient]:
+        """A connection for one exchange; the one that was used last is the likeliest to be open still."""
+        lines = self._of_this_loop()
+        client = lines.idle.pop() if lines.idle else self._new_client()
+        try:
+            yield client
+        finally:
+            lines.idle.append(client)
+
+    def _new_client(self) -> httpx.AsyncClient:
+        import httpx
+
+        # Compressed answers are not asked for: what arrives is what is counted.
+        headers = {"Accept-Encoding": "identity", "User-Agent": "warpgauge-python/0.1.0"}
+        if self.settings.api_key:
+            headers["X-API-Key"] = self.settings.api_key
+        return httpx.AsyncClient(
+            base_url=self.settings.url,
+            headers=headers,
+            verify=self._authorities(),
+            timeout=httpx.Timeout(_READ_TIMEOUT_S, connect=_CONNECT_TIMEOUT_S),
+            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1),
+        )
+
+    def _authorities(self) -> Any:
+        """Whom TLS trusts, read once: that takes as long as some evaluations."""
+        if self._verify is None:
+            if self.settings.url.startswith("http://"):
+                # No TLS at all; redirections, which could lead there, are not followed.
+                self._verify = False
+            else:
+                import ssl
+
+                import httpx
+
+                file = os.environ.get("WARPGAUGE_CA_CERT")
+                self._verify = ssl.create_default_context(cafile=file) if file else httpx.create_ssl_context()
+        return self._verify
+
+    async def close(self) -> None:
+        """Closes the connections of this event loop."""
+        lines = self._lines.pop(asyncio.get_running_loop(), None)
+        for client in lines.idle if lines else []:
+            await client.aclose()
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """One operation, asked again while the server is away. It must be one that may be repeated."""
+        import httpx
+
+        content = encode(body) if body is not None else None
+        sent = {**(headers or {}), **({"Content-Type": "application/json"} if content else {})}
+        patience = Patience(self.settings.patience_s)
+        while True:
+            retry_after: float | None = None
+            try:
+                status, raw, told = await self._once(method, path, content, params, sent)
+                if status < 400:
+                    return parse_object(raw, path)
+                error = error_of(status, raw)
+                if not _worth_another(status, error.code):
+                    raise error
+                problem: Exception = error
+                retry_after = told
+            except httpx.ReadTimeout as timeout:
+                # It took the request. Whether it is still there, the next connection shows.
+                patience.reset()
+                problem = timeout
+            except httpx.TransportError as failure:
+                problem = failure
+            await self._pause(patience, retry_after, problem)
+
+    async def _pause(self, patience: Patience, retry_after: float | None, problem: Exception) -> None:
+        delay = patience.next_delay(asyncio.get_running_loop().time(), retry_after)
+        if delay is None:
+            self._give_up(problem)
+        await asyncio.sleep(delay)
+
+    def _give_up(self, problem: Exception) -> NoReturn:
+        if isinstance(problem, ApiError):
+            raise problem
+        what = f"{type(problem).__name__}: {problem}".rstrip(": ")
+        raise ServerUnavailableError(
+            f"{self.settings.url} did not answer within {self.settings.patience_s:g} s ({what}); see that the "
+            "server runs there, or give the client more `patience`"
+        ) from problem
+
+    async def _once(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None,
+        params: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+    ) -> tuple[int, bytes, float | None]:
+        async with (
+            self._of_this_loop().turn,
+            self._line() as client,
+            client.stream(method, path, content=content, params=params, headers=headers) as answer,
+        ):
+            limit = self.settings.max_answer_bytes if answer.status_code < 400 else _MAX_ERROR_BYTES
+            raw = await _read(answer, limit, path)
+            return answer.status_code, raw, _seconds(answer.headers.get("Retry-After"))
+
+    @asynccontextmanager
+    async def events(self, path: str, last_id: str | None) -> AsyncIterator[AsyncIterator[str]]:
+        """A stream of server-sent events, as text. Errors of HTTP are those of httpx."""
+        import httpx
+
+        headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last_id} if last_id else {})}
+        # The server sends a comment every 15 s.
+        timeout = httpx.Timeout(60.0, connect=_CONNECT_TIMEOUT_S)
+        # Streams take no turn: however many there are, calls go on.
+        async with (
+            self._line() as client,
+            client.stream("GET", path, headers=headers, timeout=timeout) as answer,
+        ):
+            if answer.status_code != 200:
+                raise error_of(answer.status_code, await _read(answer, _MAX_ERROR_BYTES, path))
+            yield answer.aiter_text()
+
+
+async def _read(answer: httpx.Response, limit: int, path: str) -> bytes:
+    encoding = answer.headers.get("Content-Encoding", "identity")
+    if encoding != "identity":
+        raise ProtocolError(f"{path}: the answer is encoded ({encoding[:40]}), which was not asked for")
+    parts, size = [], 0
+    async for part in answer.aiter_raw():
+        size += len(part)
+        if size > limit:
+            raise AnswerTooLargeError(
+                f"{path}: the answer has more than {limit} bytes; ask for less (`return_outputs`), or give the "
+                "client a larger `max_answer_bytes`"
+            )
+        parts.append(part)
+    return b"".join(parts)
+
+
+def encode(body: object) -> bytes:
+    """JSON. What it cannot hold is an error here, and not a text that the server misreads."""
+    from .errors import ArgumentError
+
+    try:
+        return json.dumps(body, allow_nan=False, separators=(",", ":")).encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArgumentError(
+            f"the request cannot be written as JSON: {error}; floats must be finite, but for values of "
+            "arguments, and everything else plain data"
+        ) from None
+
+
+def parse_object(raw: bytes, path: str) -> dict[str, Any]:
+    """A JSON object, or an error that says that this is not our server."""
+    try:
+        value = json.loads(raw, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"{path}: the answer is not JSON ({error}); is this a server of warpgauge?") from None
+    if not isinstance(value, dict):
+        raise ProtocolError(f"{path}: the answer is a {type(value).__name__}, not an object")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"it has the number {name}")
+
+
+def error_of(status: int, raw: bytes) -> ApiError:
+    """The error of a body, or of a body that somebody on the way wrote."""
+    try:
+        body = json.loads(raw)
+        if isinstance(body, dict) and isinstance(body.get("error"), str):
+            body.setdefault("code", f"http_{status}")
+            return ApiError(status, cast(ErrorBody, body))
+    except (ValueError, RecursionError):
+        pass
+    shown = raw[:200].decode("utf-8", "replace").strip()
+    text = f"HTTP {status} with a body that is not warpgauge's: {shown!r}"
+    return ApiError(status, {"status": "error", "code": f"http_{status}", "error": text})
+
+
+def _worth_another(status: int, code: str) -> bool:
+    return status in _AGAIN_STATUS or (status == 503 and (code in _AGAIN_CODES or code == "http_503"))
+
+
+def _seconds(text: str | None) -> float | None:
+    """`Retry-After` as seconds; a date, or anything else, is as if there were none."""
+    return float(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -1,0 +1,76 @@
+//! `cargo xtask wheel`: the Python package as a wheel, with the program and the emulated device in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::product::{self, Profile};
+use crate::shell;
+
+/// Where the hook of `python/hatch_build.py` finds the program.
+const VARIABLE: &str = "WARPGAUGE_PROGRAM";
+
+/// Options of `wheel`.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Program to pack, with its emulated device beside it; without it a release is built.
+    #[arg(long)]
+    program: Option<PathBuf>,
+    /// Folder for the wheel; older wheels in it go. Default: `target/wheel`.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+/// Builds the wheel and says where it is.
+pub fn run(options: &Options) -> Result<()> {
+    let program = match &options.program {
+        Some(program) => program.clone(),
+        None => product::build(Profile::Release)?,
+    };
+    let out = match &options.out {
+        Some(out) => out.clone(),
+        None => product::target_dir()?.join("wheel"),
+    };
+    let wheel = build(Command::new("python3"), &program, &out)?;
+    println!("{}", wheel.display());
+    Ok(())
+}
+
+/// Builds the wheel with the pip of an interpreter, and returns its path.
+pub fn build(mut python: Command, program: &Path, out: &Path) -> Result<PathBuf> {
+    let program = fs::canonicalize(program)
+        .with_context(|| format!("there is no program {}", program.display()))?;
+    for old in wheels(out)? {
+        fs::remove_file(&old).with_context(|| format!("cannot remove {}", old.display()))?;
+    }
+    shell::run(
+        python
+            .args(["-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps"])
+            .arg("--wheel-dir")
+            .arg(out)
+            .arg(shell::root().join("python"))
+            .env(VARIABLE, program),
+    )?;
+    match wheels(out)?.as_slice() {
+        [wheel] => Ok(wheel.clone()),
+        found => bail!("pip left {} wheels in {}", found.len(), out.display()),
+    }
+}
+
+/// The wheels in a folder, which may not be there.
+fn wheels(folder: &Path) -> Result<Vec<PathBuf>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let entries = fs::read_dir(folder)
+        .with_context(|| format!("cannot read {}", folder.display()))?
+        .collect::<Result<Vec<_>, _>>()?;
+    let named = |path: &PathBuf| {
+        path.file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| name.starts_with("warpgauge-") && name.ends_with(".whl"))
+    };
+    Ok(entries.into_iter().map(|entry| entry.path()).filter(named).collect())
+}
