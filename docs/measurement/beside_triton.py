@@ -5,7 +5,7 @@
 
 bench    medians of twelve kernels beside `triton.testing.do_bench`, in both regimes, and cuBLAS's
          product beside the largest; results of each are checked against PyTorch's first
-clocks   the same launches by `do_bench` and by variants of it, each of which differs in one thing
+clocks   from the loop of `do_bench` to ours, one step at a time (do_bench_steps.py)
 code     whether PTX is what `kernel[grid](…)` compiled on this GPU
 tune     16 configurations of a product of matrices beside Triton's own autotuner
 
@@ -27,6 +27,7 @@ sys.path.insert(0, HERE)
 
 import torch  # noqa: E402
 import triton  # noqa: E402
+import do_bench_steps  # noqa: E402
 import triton_kernels as kernels  # noqa: E402
 
 with open(os.path.join(HERE, "triton_kernels.py")) as file:
@@ -194,58 +195,36 @@ def bench(server):
     print(f"\ncuBLAS, 4096³, `do_bench`: {do_bench(lambda: torch.mm(a, b)):.2f} µs", flush=True)
 
 
-def variant(run, dirty=True, gate=False, rounds=300):
-    """do_bench's loop, but for what the arguments say; median, µs.
-
-    dirty: L2 is left full of lines that have to be written back, as do_bench's flush leaves it; else the
-    flush is followed by reading as much. gate: the device is kept busy before the first event, so that
-    the launch is queued when the clock starts.
-    """
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
-    clean = torch.zeros(64 << 20, dtype=torch.float32, device="cuda")
-    events = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(rounds)]
-    # As long a warm-up as do_bench's above.
-    for start, end in events * 3:
-        flush.zero_()
-        if not dirty:
-            clean.sum()
-        if gate:
-            torch.cuda._sleep(100_000)
-        start.record()
-        run()
-        end.record()
-    torch.cuda.synchronize()
-    times = sorted(start.elapsed_time(end) for start, end in events)
-    return 1e3 * times[rounds // 2]
-
-
 def clocks(server):
-    print("| kernel | `do_bench` | the same loop | with the launch queued | with nothing to write back | with both "
-          "| warpgauge |\n|---|---:|---:|---:|---:|---:|---:|")
-    for case in cases():
+    rig = do_bench_steps.Rig()
+    names = do_bench_steps.STEPS
+    print("| kernel | `do_bench` |" + "".join(f" {name} |" for name in names) + " warpgauge | rest |")
+    print("|---|" + "---:|" * (len(names) + 3))
+
+    def row(case, request):
         inputs, output = case.tensors()
+        compiled = case.launch(inputs, output)
 
         def run():
             case.launch(inputs, output)
-        run()
-        loops = [variant(run, dirty, gate) for dirty, gate in
-                 ((True, False), (True, True), (False, False), (False, True))]
-        own = server.evaluate(case.request())["measurement"]["summary"]["median"]
-        told = " | ".join(f"{value:.2f}" for value in (do_bench(run), *loops, 1e3 * own))
-        print(f"| {case.label} | {told} |", flush=True)
-    nothing = kernels.add
-    inputs, output = Case("", "add", [vector(256)] * 2, vector(256), [0], {"BLOCK": 256}, (1,)).tensors()
+        own = [1e3 * server.evaluate(request)["measurement"]["summary"]["median"]]
+        theirs = do_bench(run)
+        rounds = do_bench_steps.steps(rig, run, compiled, case.grid, inputs, output, case.scalars)
+        own.append(1e3 * server.evaluate(request)["measurement"]["summary"]["median"])
+        server.keep("clocks", {"case": case.label, "do_bench_us": theirs, "steps_us": rounds, "warpgauge_us": own})
+        medians = [sorted(step)[len(step) // 2] for step in rounds]
+        mean = sum(own) / len(own)
+        told = " | ".join(f"{value:.2f}" for value in (theirs, *medians))
+        print(f"| {case.label} | {told} | {own[0]:.2f}, {own[1]:.2f} | {100 * (mean / medians[-1] - 1):+.2f} % |",
+              flush=True)
 
-    def empty():
-        nothing[(1,)](*inputs, output, 0, BLOCK=256)
-    empty()
-    loops = [variant(empty, dirty, gate) for dirty, gate in ((True, False), (True, True), (False, False), (False, True))]
-    told = " | ".join(f"{value:.2f}" for value in (do_bench(empty), *loops))
-    request = Case("", "add", [vector(256)] * 2, vector(256), [0], {"BLOCK": 256}, (1,)).request()
+    for case in cases():
+        row(case, case.request())
+    case = Case("one block that does nothing", "add", [vector(256)] * 2, vector(256), [0], {"BLOCK": 256}, (1,))
+    request = case.request()
     request["kernel"]["io"]["args"][2]["role"] = "inout"
     request["kernel"]["io"]["args"][2]["tensor_spec"]["init"] = {"kind": "zeros"}
-    own = server.evaluate(request)["measurement"]["summary"]["median"]
-    print(f"| one block that does nothing | {told} | {1e3 * own:.2f} |", flush=True)
+    row(case, request)
 
 
 def plain(ptx):

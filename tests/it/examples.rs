@@ -97,5 +97,5 @@ fn evaluations_come_first_and_the_clean_up_example_keeps_a_month() {
     let first = paths.trim_start().split('"').nth(1).unwrap();
     let tags = document["tags"].as_array().unwrap().iter().map(|tag| tag["name"].clone());
     assert_eq!(first, "/evaluate");
-    assert_eq!(tags.collect::<Vec<_>>(), ["Kernels", "Gate", "Jobs", "Machine"]);
+    assert_eq!(tags.collect::<Vec<_>>(), ["Kernels", "Spmv", "Gate", "Jobs", "Machine"]);
 }

@@ -164,8 +164,12 @@ impl Server {
         environment: &[(&str, &str)],
     ) -> Self {
         let any_port = if arguments.contains(&"--port") { &[][..] } else { &["--port", "0"] };
+        let chosen = device();
+        let any_device =
+            if arguments.contains(&"--device") { &[][..] } else { &["--device", &chosen] };
         let mut child = program
-            .args(["serve", "--host", "127.0.0.1", "--device", &device()])
+            .args(["serve", "--host", "127.0.0.1"])
+            .args(any_device)
             .args(any_port)
             .args(arguments)
             .env("WARPGAUGE_DATA_DIR", data)
