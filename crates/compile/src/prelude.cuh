@@ -278,38 +278,289 @@ __host__ __device__ constexpr void swap(T& a, T& b) {
 }
 using ::abs;
 using ::acos;
+using ::acosf;
+using ::acosh;
 using ::asin;
+using ::asinf;
+using ::asinh;
 using ::atan;
 using ::atan2;
+using ::atan2f;
+using ::atanf;
+using ::atanh;
+using ::cbrt;
+using ::cbrtf;
 using ::ceil;
+using ::ceilf;
+using ::copysign;
+using ::copysignf;
 using ::cos;
+using ::cosf;
 using ::cosh;
+using ::coshf;
 using ::erf;
+using ::erfc;
+using ::erff;
 using ::exp;
 using ::exp2;
+using ::exp2f;
+using ::expf;
+using ::expm1;
+using ::expm1f;
 using ::fabs;
+using ::fabsf;
+using ::fdim;
 using ::floor;
+using ::floorf;
 using ::fma;
+using ::fmaf;
 using ::fmax;
+using ::fmaxf;
 using ::fmin;
+using ::fminf;
 using ::fmod;
+using ::fmodf;
+using ::frexp;
+using ::hypot;
+using ::hypotf;
+using ::ilogb;
 using ::isfinite;
 using ::isinf;
 using ::isnan;
+using ::ldexp;
+using ::lgamma;
+using ::llrint;
+using ::llround;
 using ::log;
 using ::log10;
+using ::log10f;
 using ::log1p;
+using ::log1pf;
 using ::log2;
+using ::log2f;
+using ::logb;
+using ::logf;
+using ::lrint;
+using ::lround;
+using ::modf;
+using ::nan;
+using ::nearbyint;
+using ::nearbyintf;
+using ::nextafter;
 using ::pow;
+using ::powf;
+using ::ptrdiff_t;
+using ::remainder;
+using ::remquo;
+using ::rint;
+using ::rintf;
 using ::round;
+using ::roundf;
 using ::rsqrt;
+using ::scalbln;
+using ::scalbn;
+using ::signbit;
 using ::sin;
+using ::sinf;
 using ::sinh;
+using ::sinhf;
 using ::size_t;
 using ::sqrt;
+using ::sqrtf;
 using ::tan;
+using ::tanf;
 using ::tanh;
+using ::tanhf;
+using ::tgamma;
 using ::trunc;
+using ::truncf;
+
+// <cstdint>: whose types these are is decided above.
+#ifdef WARPGAUGE_LIBCUXX
+using ::cuda::std::int8_t;
+using ::cuda::std::uint8_t;
+using ::cuda::std::int16_t;
+using ::cuda::std::uint16_t;
+using ::cuda::std::int32_t;
+using ::cuda::std::uint32_t;
+using ::cuda::std::int64_t;
+using ::cuda::std::uint64_t;
+using ::cuda::std::intptr_t;
+using ::cuda::std::uintptr_t;
+#else
+#ifndef WARPGAUGE_OWN_int8_t
+using ::int8_t;
+#endif
+#ifndef WARPGAUGE_OWN_uint8_t
+using ::uint8_t;
+#endif
+#ifndef WARPGAUGE_OWN_int16_t
+using ::int16_t;
+#endif
+#ifndef WARPGAUGE_OWN_uint16_t
+using ::uint16_t;
+#endif
+#ifndef WARPGAUGE_OWN_int32_t
+using ::int32_t;
+#endif
+#ifndef WARPGAUGE_OWN_uint32_t
+using ::uint32_t;
+#endif
+#ifndef WARPGAUGE_OWN_int64_t
+using ::int64_t;
+#endif
+#ifndef WARPGAUGE_OWN_uint64_t
+using ::uint64_t;
+#endif
+#ifndef WARPGAUGE_OWN_intptr_t
+using ::intptr_t;
+#endif
+#ifndef WARPGAUGE_OWN_uintptr_t
+using ::uintptr_t;
+#endif
+#endif
+using nullptr_t = decltype(nullptr);
+
+// <type_traits>, <utility>. A value is an enumerator: a constant would be one more variable, see below.
+// move and forward are the compiler's own.
+template <class T, T V>
+struct integral_constant {
+    enum : T { value = V };
+    using value_type = T;
+    using type = integral_constant;
+    __host__ __device__ constexpr operator T() const noexcept { return V; }
+    __host__ __device__ constexpr T operator()() const noexcept { return V; }
+};
+template <bool B>
+using bool_constant = integral_constant<bool, B>;
+using true_type = bool_constant<true>;
+using false_type = bool_constant<false>;
+template <bool B, class T = void>
+struct enable_if {};
+template <class T>
+struct enable_if<true, T> {
+    using type = T;
+};
+template <bool B, class T = void>
+using enable_if_t = typename enable_if<B, T>::type;
+template <bool B, class T, class F>
+struct conditional {
+    using type = T;
+};
+template <class T, class F>
+struct conditional<false, T, F> {
+    using type = F;
+};
+template <bool B, class T, class F>
+using conditional_t = typename conditional<B, T, F>::type;
+template <class...>
+using void_t = void;
+template <class T>
+struct remove_reference {
+    using type = T;
+};
+template <class T>
+struct remove_reference<T&> {
+    using type = T;
+};
+template <class T>
+struct remove_reference<T&&> {
+    using type = T;
+};
+template <class T>
+using remove_reference_t = typename remove_reference<T>::type;
+template <class T>
+struct remove_const {
+    using type = T;
+};
+template <class T>
+struct remove_const<const T> {
+    using type = T;
+};
+template <class T>
+using remove_const_t = typename remove_const<T>::type;
+template <class T>
+struct remove_volatile {
+    using type = T;
+};
+template <class T>
+struct remove_volatile<volatile T> {
+    using type = T;
+};
+template <class T>
+struct remove_cv {
+    using type = typename remove_const<typename remove_volatile<T>::type>::type;
+};
+template <class T>
+using remove_cv_t = typename remove_cv<T>::type;
+template <class T>
+struct remove_pointer {
+    using type = T;
+};
+template <class T>
+struct remove_pointer<T*> {
+    using type = T;
+};
+template <class T>
+using remove_pointer_t = typename remove_pointer<T>::type;
+template <class A, class B>
+struct is_same : false_type {};
+template <class A>
+struct is_same<A, A> : true_type {};
+template <class T>
+struct is_pointer : false_type {};
+template <class T>
+struct is_pointer<T*> : true_type {};
+template <class T, class... L>
+struct __warpgauge_among : false_type {};
+template <class T, class F, class... L>
+struct __warpgauge_among<T, F, L...>
+    : conditional<is_same<T, F>::value, true_type, __warpgauge_among<T, L...>>::type {};
+template <class T>
+struct is_floating_point : __warpgauge_among<remove_cv_t<T>, float, double> {};
+template <class T>
+struct is_integral
+    : __warpgauge_among<remove_cv_t<T>, bool, char, signed char, unsigned char, wchar_t, char16_t,
+                        char32_t, short, unsigned short, int, unsigned int, long, unsigned long,
+                        long long, unsigned long long> {};
+template <class T>
+struct is_arithmetic : bool_constant<is_floating_point<T>::value || is_integral<T>::value> {};
+template <class T, bool = is_arithmetic<T>::value>
+struct is_unsigned : false_type {};
+template <class T>
+struct is_unsigned<T, true> : bool_constant<(T(0) < T(-1))> {};
+template <class T>
+struct is_signed : bool_constant<is_arithmetic<T>::value && !is_unsigned<T>::value> {};
+template <class T>
+struct is_enum : bool_constant<__is_enum(T)> {};
+template <class B, class D>
+struct is_base_of : bool_constant<__is_base_of(B, D)> {};
+template <class T>
+struct is_trivially_copyable : bool_constant<__is_trivially_copyable(T)> {};
+template <class T>
+__host__ __device__ T&& declval() noexcept;
+#if __cplusplus >= 201703L
+template <class A, class B>
+inline constexpr bool is_same_v = is_same<A, B>::value;
+template <class T>
+inline constexpr bool is_pointer_v = is_pointer<T>::value;
+template <class T>
+inline constexpr bool is_floating_point_v = is_floating_point<T>::value;
+template <class T>
+inline constexpr bool is_integral_v = is_integral<T>::value;
+template <class T>
+inline constexpr bool is_arithmetic_v = is_arithmetic<T>::value;
+template <class T>
+inline constexpr bool is_signed_v = is_signed<T>::value;
+template <class T>
+inline constexpr bool is_unsigned_v = is_unsigned<T>::value;
+template <class T>
+inline constexpr bool is_enum_v = is_enum<T>::value;
+template <class B, class D>
+inline constexpr bool is_base_of_v = is_base_of<B, D>::value;
+template <class T>
+inline constexpr bool is_trivially_copyable_v = is_trivially_copyable<T>::value;
+#endif
 
 // Constants of a class become variables of the module, which a worker has to put back before each
 // launch; those of an instance of a template only where a source uses it. So nothing but templates

@@ -56,6 +56,89 @@ pub(crate) const STUB_HEADERS: [&str; 39] = [
     "vector_types.h",
 ];
 
+/// Headers for host code alone, which kernels have no use for: nothing of them is there, and nothing has
+/// to be.
+pub(crate) const HOST_HEADERS: [&str; 78] = [
+    "array",
+    "bitset",
+    "cctype",
+    "cerrno",
+    "chrono",
+    "condition_variable",
+    "conio.h",
+    "csignal",
+    "cstdarg",
+    "ctime",
+    "ctype.h",
+    "cublas.h",
+    "cublasLt.h",
+    "cublas_v2.h",
+    "cudaProfiler.h",
+    "cuda_profiler_api.h",
+    "cufft.h",
+    "curand.h",
+    "cusolverDn.h",
+    "cusparse.h",
+    "deque",
+    "errno.h",
+    "exception",
+    "fcntl.h",
+    "filesystem",
+    "fstream",
+    "functional",
+    "future",
+    "getopt.h",
+    "helper_cuda.h",
+    "helper_functions.h",
+    "helper_image.h",
+    "helper_string.h",
+    "helper_timer.h",
+    "initializer_list",
+    "iomanip",
+    "ios",
+    "iosfwd",
+    "istream",
+    "iterator",
+    "list",
+    "locale",
+    "malloc.h",
+    "map",
+    "memory",
+    "memory.h",
+    "mpi.h",
+    "mutex",
+    "nvToolsExt.h",
+    "omp.h",
+    "optional",
+    "ostream",
+    "queue",
+    "random",
+    "regex",
+    "set",
+    "signal.h",
+    "sstream",
+    "stack",
+    "stdarg.h",
+    "stdexcept",
+    "string_view",
+    "strings.h",
+    "sys/stat.h",
+    "sys/time.h",
+    "sys/types.h",
+    "system_error",
+    "thread",
+    "tuple",
+    "typeinfo",
+    "unistd.h",
+    "unordered_map",
+    "unordered_set",
+    "valarray",
+    "variant",
+    "vector",
+    "wchar.h",
+    "windows.h",
+];
+
 /// Headers of the toolkit that do not use libcu++.
 const PLAIN_HEADERS: [&str; 10] = [
     "cuComplex.h",
@@ -97,7 +180,7 @@ pub(crate) fn needs_of(source: &str) -> Needs {
     let mut included = BTreeSet::new();
     for token in tokens.iter().filter(|t| t.kind == TokenKind::Directive) {
         if let Some(header) = included_header(token.text) {
-            if STUB_HEADERS.contains(&header) {
+            if STUB_HEADERS.contains(&header) || HOST_HEADERS.contains(&header) {
                 continue;
             }
             needs.includes_toolkit = true;

@@ -2,7 +2,8 @@
 //!
 //! The questions (see [`signature`](crate::signature)) must never fail a source that
 //! compiles without them. So where the compilation with them fails, the source is compiled as it
-//! is, and that result stands.
+//! is, and that result stands. A source that does not compile and has host code is compiled once more
+//! without it.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -10,14 +11,14 @@ use std::time::Instant;
 use crate::artifact::{CType, KernelInfo};
 use crate::binary::{read_cubin, read_ptx};
 use crate::describe::Knowledge;
-use crate::prelude::{self, PRELUDE, PRELUDE_NAME, STUB_HEADERS};
+use crate::prelude::{self, HOST_HEADERS, PRELUDE, PRELUDE_NAME, STUB_HEADERS};
 use crate::protocol::{Built, SourceText};
 use crate::signature::{self, MAX_PROBES};
 use crate::{diagnostics, ptxas};
 use warpgauge_device::nvrtc::{self, Fault, NvrtcError};
 use warpgauge_model::FailureCode;
-use warpgauge_model::{Diagnostic, ImageFormat};
-use warpgauge_source::{SourceKernel, find_kernels};
+use warpgauge_model::{Diagnostic, ImageFormat, Severity};
+use warpgauge_source::{DeviceCode, SourceKernel, find_kernels, without_host_code};
 
 /// A failure that is not the source's.
 #[derive(Debug, thiserror::Error)]
@@ -64,8 +65,27 @@ struct Success {
 }
 
 impl Attempts<'_> {
-    /// Compiles.
+    /// Compiles the source or, if that fails, what it has for the device.
     pub(super) fn run(&self, compile: &mut Compile<'_>) -> Result<Finished, AttemptError> {
+        let finished = self.run_whole(compile)?;
+        let Finished::Rejected { code: FailureCode::CompilationFailed, .. } = &finished else {
+            return Ok(finished);
+        };
+        let Some(device) = without_host_code(&self.source.text) else { return Ok(finished) };
+        let note = left_out(&device);
+        let source = SourceText { text: device.text, ..self.source.clone() };
+        let alone = Attempts { source: &source, name_expressions: self.name_expressions };
+        let mut finished = alone.run_whole(compile)?;
+        match &mut finished {
+            Finished::Built(built) => built.diagnostics.insert(0, note),
+            // What is wrong with the device's code follows, and no more what is wrong with the host's.
+            Finished::Rejected { diagnostics, .. } => diagnostics.push(note),
+        }
+        Ok(finished)
+    }
+
+    /// Compiles the source as it is.
+    fn run_whole(&self, compile: &mut Compile<'_>) -> Result<Finished, AttemptError> {
         let started = Instant::now();
         let kernels = find_kernels(&self.source.text);
         let full = self.extra(&kernels);
@@ -136,7 +156,7 @@ impl Attempts<'_> {
             text.push_str(&signature::suffix());
         }
         let mut headers = vec![(PRELUDE_NAME, PRELUDE)];
-        headers.extend(STUB_HEADERS.iter().map(|name| (*name, "")));
+        headers.extend(STUB_HEADERS.iter().chain(&HOST_HEADERS).map(|name| (*name, "")));
         let mut names = self.name_expressions.to_vec();
         names.extend(extra.internal.iter().cloned());
         names.extend(extra.probes.iter().map(|(kernel, _)| signature::probe(kernel)));
@@ -202,6 +222,17 @@ impl Extra {
 fn is_untyped(kernel: &KernelInfo) -> bool {
     let unknown = |p: &crate::artifact::Param| matches!(p.ctype, CType::Unknown | CType::Integer);
     !kernel.symbol.starts_with("_Z") && kernel.params.iter().flatten().any(unknown)
+}
+
+/// That a source was compiled without its host code.
+fn left_out(device: &DeviceCode) -> Diagnostic {
+    let more = device.count - device.left_out.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let message = format!(
+        "host code is left out, only kernels are compiled here: {}{more}",
+        device.left_out.join(", ")
+    );
+    Diagnostic { severity: Severity::Note, file: None, line: None, column: None, message }
 }
 
 fn rejected(fault: Fault, log: String) -> Finished {

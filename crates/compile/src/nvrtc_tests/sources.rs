@@ -28,6 +28,65 @@ async fn what_nvcc_defines_is_defined() {
 }
 
 #[tokio::test]
+async fn names_of_namespace_std_are_there() {
+    let bench = Bench::new();
+    let source = "#include <cstdint>\n#include <cmath>\n#include <type_traits>\n#include <utility>\n
+        template <class T, std::enable_if_t<std::is_floating_point<T>::value, int> = 0>
+        __device__ T half_of(T x) { return x / T(2); }
+        template <class T, std::enable_if_t<!std::is_floating_point<T>::value, int> = 0>
+        __device__ T half_of(T x) { return x >> 1; }
+        template <class T> __device__ T pass(T&& x) { return std::forward<T>(x); }
+        static_assert(std::is_same<std::remove_cv_t<const volatile int>, int>::value, \"\");
+        static_assert(std::is_same_v<std::conditional_t<true, int, float>, int>, \"\");
+        static_assert(std::is_unsigned_v<std::uint8_t> && std::is_signed_v<std::int64_t>, \"\");
+        static_assert(!std::is_signed_v<float*> && std::is_pointer_v<float*>, \"\");
+        static_assert(std::is_integral_v<const char> && !std::is_integral_v<double>, \"\");
+        static_assert(sizeof(std::intptr_t) == 8 && sizeof(std::ptrdiff_t) == 8, \"\");
+        static_assert(std::integral_constant<int, 3>() + 1 == 4, \"\");
+        __global__ void k(float* x, const std::uint32_t* n, std::nullptr_t) {
+            x[0] = half_of(x[1]) + half_of(n[0]) + pass(std::move(x[2])) + std::hypot(x[3], x[4]);
+            x[5] = std::sqrtf(x[6]) + std::cbrt(x[7]) + std::copysign(x[8], -1.0f) + std::rint(x[9]);
+        }";
+    let artifact = bench.built(source).await;
+    let image = String::from_utf8_lossy(&artifact.image);
+    assert!(!image.contains(".nv.global") && !image.contains(".global .align"), "{image}");
+}
+
+#[tokio::test]
+async fn host_code_beside_kernels_is_left_out_and_named() {
+    let bench = Bench::new();
+    let source = "#include <vector>\n#include <iostream>\n#include <sys/time.h>\n
+        using namespace std;
+        double now();
+        static float* buffer;
+        void check(cudaError_t e) { if (e != cudaSuccess) cerr << cudaGetErrorString(e) << endl; }
+        __global__ void k(float* x) { x[threadIdx.x] = 1; }
+        int main() { vector<float> v(32); k<<<1, 32>>>(buffer); check(cudaGetLastError()); }";
+    let artifact = bench.built(source).await;
+    let told = artifact.diagnostics.iter().map(|d| d.message.as_str()).collect::<Vec<_>>();
+    let expected =
+        "host code is left out, only kernels are compiled here: now, buffer, check, main";
+    assert_eq!(told, [expected]);
+}
+
+#[tokio::test]
+async fn what_is_wrong_beside_host_code_is_told_without_it() {
+    let bench = Bench::new();
+    let source =
+        "void run();\n__global__ void k(float* x) { x[0] = nothing; }\nint main() { run(); }";
+    let rejected = bench.rejected(&cuda(source)).await;
+    assert_eq!(rejected.code, FailureCode::CompilationFailed);
+    let first = &rejected.diagnostics[0];
+    assert!(
+        first.message.contains("nothing") && first.line == Some(2),
+        "{:?}",
+        rejected.diagnostics
+    );
+    let last = &rejected.diagnostics.last().unwrap().message;
+    assert!(last.ends_with("only kernels are compiled here: run, main"), "{last}");
+}
+
+#[tokio::test]
 async fn what_is_defined_for_it_adds_no_variables_to_a_kernel() {
     let bench = Bench::new();
     let used = "__global__ void k(int* x) {
