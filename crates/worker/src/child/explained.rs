@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use super::buffers::{JobBuffer, restore_all};
 use super::captured::{Outputs, copy_outputs};
+use super::expected::{Expectations, Expected};
 use super::job::{Failed, JobResult, candidate, environment};
 use super::linted;
 use super::loaded::LoadedProgram;
 use super::trials::{Rig, Shown, present};
-use super::verify::{Expectations, Expected, Oracle};
+use super::verify::Oracle;
 use crate::protocol::{Blame, BufferSpec, OutputCheck};
 use warpgauge_device::Staging;
 use warpgauge_model::FailureCode;

@@ -2,9 +2,10 @@
 
 use super::buffers::{JobBuffer, is_random};
 use super::executor::Executor;
+use super::expected::{Expectations, Expected};
 use super::job::{JobResult, environment};
 use super::trials::{Shown, present};
-use super::verify::{Expectations, Expected, Oracle};
+use super::verify::Oracle;
 use warpgauge_contract::Role;
 use warpgauge_device::Staging;
 use warpgauge_validate::{Contents, OutputFacts, Weakness};

@@ -12,6 +12,7 @@ mod counters;
 mod emulated;
 mod evaluate;
 mod executor;
+mod expected;
 mod explained;
 mod globals;
 mod intact;

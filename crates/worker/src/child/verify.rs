@@ -11,6 +11,7 @@ use super::audit::launch_reference;
 use super::buffers::{JobBuffer, bytes_of, rewrite_inputs};
 use super::captured::Outputs;
 use super::executor::Executor;
+use super::expected::{Evidence, Expectations, Expected};
 use super::intact::nothing_else_touched;
 use super::job::{Failed, JobResult, environment};
 use super::link::Link;
@@ -26,9 +27,6 @@ use warpgauge_validate::{
 
 /// A verification above this time does not count for the time limit of the candidate.
 const WORTH_TELLING: Duration = Duration::from_millis(2);
-
-/// What is expected, by buffer.
-pub(super) type Expectations = Vec<(usize, Expected)>;
 
 /// Who knows what is right, and tells whether launches are.
 pub(super) struct Oracle<'a, 'l> {
@@ -55,41 +53,6 @@ pub(super) struct Oracle<'a, 'l> {
     assigned: Assigned,
     /// What spoke against a launch that was found wrong.
     pub against: Evidence,
-}
-
-/// The inputs of a launch, and what the references left for them: in memory that no kernel reaches, since
-/// the candidate may run once more before it is looked at.
-pub(super) struct Evidence {
-    pub shown: Shown,
-    /// By buffer; nothing of what was expected from files.
-    pub computed: Vec<(usize, Vec<u8>)>,
-}
-
-impl Evidence {
-    const NONE: Self = Self { shown: Shown::CANONICAL, computed: Vec::new() };
-
-    fn new(shown: Shown, expected: &Expectations) -> Self {
-        let computed = expected.iter().filter_map(|(buffer, expected)| match expected {
-            Expected::File(_) => None,
-            Expected::Computed(content) => Some((*buffer, content.bytes().to_vec())),
-        });
-        Self { shown, computed: computed.collect() }
-    }
-}
-
-/// Expected content of a buffer.
-pub(super) enum Expected {
-    File(MappedFile),
-    Computed(Staging),
-}
-
-impl Expected {
-    pub(super) fn bytes(&self) -> &[u8] {
-        match self {
-            Expected::File(file) => file.bytes(),
-            Expected::Computed(content) => content.bytes(),
-        }
-    }
 }
 
 impl<'a, 'l> Oracle<'a, 'l> {

@@ -1,0 +1,44 @@
+//! What is expected of a launch, and what spoke against one that was found wrong.
+
+use super::trials::Shown;
+use warpgauge_device::{MappedFile, Staging};
+
+/// What is expected, by buffer.
+pub(super) type Expectations = Vec<(usize, Expected)>;
+
+/// Expected content of a buffer.
+pub(super) enum Expected {
+    File(MappedFile),
+    Computed(Staging),
+}
+
+impl Expected {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Expected::File(file) => file.bytes(),
+            Expected::Computed(content) => content.bytes(),
+        }
+    }
+}
+
+/// The inputs of a launch, and what the references left for them: in memory that no kernel reaches, since
+/// the candidate may run once more before it is looked at.
+pub(super) struct Evidence {
+    pub shown: Shown,
+    /// By buffer; nothing of what was expected from files.
+    pub computed: Vec<(usize, Vec<u8>)>,
+}
+
+impl Evidence {
+    /// Nothing spoke against any.
+    pub(super) const NONE: Self = Self { shown: Shown::CANONICAL, computed: Vec::new() };
+
+    /// Of a launch with these inputs.
+    pub(super) fn new(shown: Shown, expected: &Expectations) -> Self {
+        let computed = expected.iter().filter_map(|(buffer, expected)| match expected {
+            Expected::File(_) => None,
+            Expected::Computed(content) => Some((*buffer, content.bytes().to_vec())),
+        });
+        Self { shown, computed: computed.collect() }
+    }
+}
