@@ -68,6 +68,9 @@ pub(super) fn run(args: &InitArgs, config: &Config, terminal: Terminal) -> Resul
             inferred.entries.join(", ")
         ));
     }
+    if let Some(program) = inferred.assumed.iter().find(|text| text.contains("main()")) {
+        terminal.note(&format!("warpgauge: {program}"));
+    }
     let kind = kernel_type(&name).and_then(|kind| serde_json::to_value(kind).ok());
     let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or("cuda");
     let file = beside(args, &name);

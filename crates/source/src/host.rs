@@ -33,11 +33,13 @@ pub fn without_host_code(source: &str) -> Option<DeviceCode> {
     let qualifiers = qualifying_macros(&tokens);
     let code: Vec<Token<'_>> =
         tokens.into_iter().filter(|token| token.kind != TokenKind::Directive).collect();
-    let mut walk = Walk { tokens: &code, at: 0, qualifiers: &qualifiers, host: Vec::new() };
+    let mut walk =
+        Walk { tokens: &code, at: 0, qualifiers: &qualifiers, host: Vec::new(), types: Vec::new() };
     walk.scope(0)?;
     if walk.host.is_empty() {
         return None;
     }
+    walk.leave_out_types();
     let mut text = source.as_bytes().to_vec();
     let mut left_out = Vec::new();
     for host in &walk.host {
@@ -101,6 +103,8 @@ struct Walk<'t, 'a> {
     at: usize,
     qualifiers: &'t BTreeSet<&'a str>,
     host: Vec<Host>,
+    /// Classes that have functions, none of them for the device.
+    types: Vec<Host>,
 }
 
 impl<'a> Walk<'_, 'a> {
@@ -239,7 +243,40 @@ impl<'a> Walk<'_, 'a> {
     fn judge(&mut self, first: usize, last: usize, seen: &Seen<'_>) {
         if let Some(name) = seen.host_name() {
             self.host.push(Host { first, last, name: name.to_owned() });
+        } else if let Some(name) = self.class(first, last, seen) {
+            self.types.push(Host { first, last, name: name.to_owned() });
         }
+    }
+
+    /// Name of a class with functions, none of which is for the device.
+    fn class(&self, first: usize, last: usize, seen: &Seen<'_>) -> Option<&'a str> {
+        let tokens = &self.tokens[first..=last];
+        let keyword = tokens.iter().position(|token| matches!(token.text, "struct" | "class"))?;
+        let name = tokens.get(keyword + 1).filter(|token| token.kind == TokenKind::Word)?;
+        let for_device =
+            |token: &Token<'_>| is_qualifier(token.text) || self.qualifiers.contains(token.text);
+        let functions = tokens.iter().any(|token| token.text == "(");
+        (seen.braced && functions && !tokens.iter().any(for_device)).then_some(name.text)
+    }
+
+    /// Leaves out those classes that nothing names which stays.
+    fn leave_out_types(&mut self) {
+        loop {
+            let mut gone = vec![false; self.tokens.len()];
+            for host in &self.host {
+                gone[host.first..=host.last].fill(true);
+            }
+            let named = |class: &Host| {
+                self.tokens.iter().enumerate().any(|(at, token)| {
+                    let own = (class.first..=class.last).contains(&at);
+                    !own && !gone[at] && token.text == class.name
+                })
+            };
+            let Some(place) = self.types.iter().position(|class| !named(class)) else { break };
+            let class = self.types.swap_remove(place);
+            self.host.push(class);
+        }
+        self.host.sort_by_key(|host| host.first);
     }
 }
 

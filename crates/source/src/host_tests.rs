@@ -82,6 +82,18 @@ fn what_the_device_may_use_stays_where_it_is() {
 }
 
 #[test]
+fn classes_of_the_host_go_where_nothing_names_them() {
+    let source = "struct Clock { std::chrono::time_point t; double now() { return t; } };
+        class Run : public Base { Clock clock; void go(); };
+        struct Plain { int n; };
+        struct Given { int n; Given(int n) : n(n) {} };
+        struct Both { __device__ int get() { return 1; } };
+        void run(Run& r) { r.go(); }
+        __global__ void k(Given g, int* x) { x[0] = g.n; }";
+    assert_eq!(left_out(source), ["Clock", "Run", "run"]);
+}
+
+#[test]
 fn a_file_of_kernels_alone_has_none() {
     for source in [
         "",

@@ -284,23 +284,26 @@ fn infer_contract(
         .into());
     }
     let source = code.text();
-    if kind == KernelType::Cuda
-        && let Some(source) = source
-        && infer::is_whole_program(source)
-    {
-        return Err(Refusal::new(
-            "whole_program",
-            "the file is a whole program: it has a main(). Whole programs are not run yet, only kernels: \
-             take the kernel and the functions that it calls into a file of their own. Its contract is \
-             inferred, or given beside it",
-        )
-        .into());
-    }
     let entries = match (kind, source) {
         (KernelType::Cuda, Some(source)) => infer::entries(source),
         _ => Vec::new(),
     };
     let mut assumed = Vec::new();
+    if kind == KernelType::Cuda && source.is_some_and(infer::is_whole_program) {
+        if entries.is_empty() {
+            return Err(Refusal::new(
+                "whole_program",
+                "the file is a whole program without a kernel of its own: it has a main(). Whole programs \
+                 are not run, only their kernels",
+            )
+            .into());
+        }
+        assumed.push(
+            "the file is a whole program: its main() is not run, and says nothing of sizes, contents or \
+             launches here"
+                .to_owned(),
+        );
+    }
     let chosen = match wanted {
         Some(wanted) => Some(wanted.to_owned()),
         None => entries.first().map(|entry| entry.name.clone()),

@@ -79,6 +79,12 @@ fn a_contract_is_written_for_people_and_evaluates() {
     assert!(out.contains("dtype: \"int32\""), "{out}");
     fs::write(&kernel, "__global__ void k( {").unwrap();
     assert_eq!(run(&["init", kernel.to_str().unwrap()]).0, Some(3));
+    let program = "#include <vector>\n__global__ void k(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] = 1; }
+        int main() { std::vector<float> v(8); k<<<1, 8>>>(nullptr, 8); cudaDeviceSynchronize(); }";
+    fs::write(&kernel, program).unwrap();
+    let (code, out, said) = run(&["init", kernel.to_str().unwrap()]);
+    assert!(code == Some(0) && said.contains("its main() is not run"), "{said}");
+    assert!(out.contains("kernel_name: \"k\""), "{out}");
     fs::write(&kernel, "int main() {}").unwrap();
     let (code, _, said) = run(&["init", kernel.to_str().unwrap()]);
     assert!(code == Some(2) && said.contains("whole program"), "{said}");
