@@ -82,6 +82,12 @@ impl Shared {
         caller: &Caller,
     ) -> Result<BaselineSummary, ServiceError> {
         new.check().map_err(|error| invalid(&error))?;
+        let mut new = new;
+        for (index, case) in new.cases.iter_mut().enumerate() {
+            let put = self.evaluation_with(case.contract.clone(), &caller.owner).await;
+            let at = format!("cases[{index}].contract");
+            case.contract = put.map_err(|error| within(&at, error))?;
+        }
         for (index, case) in new.cases.iter().enumerate() {
             let at = format!("cases[{index}].contract");
             self.check(&case.contract).map_err(|error| within(&at, error))?;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use warpgauge_sparse::Csr;
-use warpgauge_sparse::formats::{Bsr, Coo, Csc, Ell, FormatError};
+use warpgauge_sparse::formats::{Bsr, Coo, Csc, Ell, FormatError, MAX_PADDED};
 use warpgauge_sparse::packed::write_numbers;
 use warpgauge_sparse::spasm::Spasm;
 use warpgauge_tensor::{Blob, Dtype};
@@ -51,7 +51,8 @@ const BLOCK: u32 = 4;
 /// A matrix, with the formats that were asked for so far.
 pub(crate) struct Parts<'a> {
     csr: &'a Csr,
-    dtype: Dtype,
+    /// Most elements of a padded format.
+    most: u64,
     csc: Option<Csc>,
     ell: Option<Ell>,
     bsr: Option<Bsr>,
@@ -59,73 +60,76 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    pub(crate) fn new(csr: &'a Csr, dtype: Dtype) -> Self {
-        Self { csr, dtype, csc: None, ell: None, bsr: None, spasm: None }
+    /// Parts of a matrix; formats with padding take at most so many bytes, 12 for each element.
+    pub(crate) fn new(csr: &'a Csr, max_bytes: u64) -> Self {
+        let most = (max_bytes / 12).min(MAX_PADDED);
+        Self { csr, most, csc: None, ell: None, bsr: None, spasm: None }
     }
 
-    /// A part by its name.
-    pub(crate) fn part(&mut self, name: &str) -> Result<Part, PartError> {
+    /// A part by its name; `dtype` is that of values.
+    pub(crate) fn part(&mut self, name: &str, dtype: Dtype) -> Result<Part, PartError> {
         let csr = self.csr;
         match name {
             "num_rows" => Ok(Part::Number(u64::from(csr.rows()))),
             "num_cols" => Ok(Part::Number(u64::from(csr.cols()))),
             "nnz" => Ok(Part::Number(u64::from(csr.nnz()))),
-            "values" => floats(csr.values(), self.dtype),
+            "x" => floats(&vec![1.0; csr.cols() as usize], dtype),
+            "values" => floats(csr.values(), dtype),
             "col_indices" => indices(csr.col_indices()),
             "row_ptr" => indices(csr.row_ptr()),
             "row_indices" => indices(&Coo::from_csr(csr).row_indices),
             _ => match name.split_once('_') {
-                Some(("csc", part)) => self.csc(part),
-                Some(("ell", part)) => self.ell(part),
-                Some(("bsr", part)) => self.bsr(part),
-                Some(("spasm", part)) => self.spasm(part),
+                Some(("csc", part)) => self.csc(part, dtype),
+                Some(("ell", part)) => self.ell(part, dtype),
+                Some(("bsr", part)) => self.bsr(part, dtype),
+                Some(("spasm", part)) => self.spasm(part, dtype),
                 _ => Err(unknown(name)),
             },
         }
     }
 
-    fn csc(&mut self, part: &str) -> Result<Part, PartError> {
+    fn csc(&mut self, part: &str, dtype: Dtype) -> Result<Part, PartError> {
         let csc = self.csc.get_or_insert_with(|| Csc::from_csr(self.csr));
         match part {
-            "values" => floats(&csc.values, self.dtype),
+            "values" => floats(&csc.values, dtype),
             "row_indices" => indices(&csc.row_indices),
             "col_ptr" => indices(&csc.col_ptr),
             other => Err(unknown(&format!("csc_{other}"))),
         }
     }
 
-    fn ell(&mut self, part: &str) -> Result<Part, PartError> {
+    fn ell(&mut self, part: &str, dtype: Dtype) -> Result<Part, PartError> {
         let ell = match &self.ell {
             Some(ell) => ell,
-            None => self.ell.insert(Ell::from_csr(self.csr)?),
+            None => self.ell.insert(Ell::within(self.csr, self.most)?),
         };
         match part {
             "width" => Ok(Part::Number(u64::from(ell.width))),
-            "values" => floats(&ell.values, self.dtype),
+            "values" => floats(&ell.values, dtype),
             "col_indices" => indices(&ell.col_indices),
             other => Err(unknown(&format!("ell_{other}"))),
         }
     }
 
-    fn bsr(&mut self, part: &str) -> Result<Part, PartError> {
+    fn bsr(&mut self, part: &str, dtype: Dtype) -> Result<Part, PartError> {
         let bsr = match &self.bsr {
             Some(bsr) => bsr,
-            None => self.bsr.insert(Bsr::from_csr(self.csr, BLOCK)?),
+            None => self.bsr.insert(Bsr::within(self.csr, BLOCK, self.most)?),
         };
         match part {
             "block" => Ok(Part::Number(u64::from(bsr.block))),
             "block_rows" => Ok(Part::Number(bsr.row_ptr.len() as u64 - 1)),
-            "values" => floats(&bsr.values, self.dtype),
+            "values" => floats(&bsr.values, dtype),
             "col_indices" => indices(&bsr.col_indices),
             "row_ptr" => indices(&bsr.row_ptr),
             other => Err(unknown(&format!("bsr_{other}"))),
         }
     }
 
-    fn spasm(&mut self, part: &str) -> Result<Part, PartError> {
+    fn spasm(&mut self, part: &str, dtype: Dtype) -> Result<Part, PartError> {
         let spasm = match &self.spasm {
             Some(spasm) => spasm,
-            None => self.spasm.insert(Spasm::from_csr(self.csr)?),
+            None => self.spasm.insert(Spasm::within(self.csr, self.most)?),
         };
         match part {
             "tile" => Ok(Part::Number(u64::from(spasm.tile))),
@@ -140,7 +144,7 @@ impl<'a> Parts<'a> {
             "positions" => indices(&spasm.positions),
             "values" => {
                 let values: Vec<f64> = spasm.values.iter().map(|it| f64::from(*it)).collect();
-                floats(&values, self.dtype)
+                floats(&values, dtype)
             }
             other => Err(unknown(&format!("spasm_{other}"))),
         }
