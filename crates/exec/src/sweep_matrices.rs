@@ -51,6 +51,7 @@ pub(super) fn put_into(
     limits: &Limits,
 ) -> Result<(), ExecError> {
     let max_bytes = limits.max_matrix_bytes;
+    let mut left = limits.max_decoded_bytes;
     for (name, path) in named_in(request).map_err(unfit)? {
         let (csr, used) = match plan.matrices.get(&name) {
             Some(kept) => {
@@ -61,7 +62,7 @@ pub(super) fn put_into(
             None => generated(&name, &path, max_bytes).map_err(unfit)?,
         };
         let named = Named { name: &name, csr: &csr, max_bytes };
-        named.put_into(request).map_err(|error| match error {
+        named.put_into(request, &mut left).map_err(|error| match error {
             SpmvError::Invalid(problem) => unfit(problem),
             error @ SpmvError::Io(_) => ExecError::Unavailable(error.to_string()),
         })?;

@@ -29,7 +29,8 @@ use warpgauge_tensor::Blob;
 pub(super) const AT_ONCE: usize = 2;
 
 impl Shared {
-    /// The request with matrices in the places of their names.
+    /// The request with matrices in the places of their names. `left` is how many bytes of arrays may be
+    /// made yet, as for compressed data: what comes small does not fill a disk.
     ///
     /// # Errors
     /// A matrix that is not there, or does not fit where it is named.
@@ -37,22 +38,23 @@ impl Shared {
         &self,
         request: JobRequest,
         owner: &str,
+        left: &mut u64,
     ) -> Result<JobRequest, ServiceError> {
         Ok(match request {
             JobRequest::Evaluate(request) => {
-                JobRequest::Evaluate(Box::new(self.evaluation_with(*request, owner).await?))
+                JobRequest::Evaluate(Box::new(self.evaluation_with(*request, owner, left).await?))
             }
             JobRequest::Execute(request) => {
-                JobRequest::Execute(Box::new(self.evaluation_with(*request, owner).await?))
+                JobRequest::Execute(Box::new(self.evaluation_with(*request, owner, left).await?))
             }
             JobRequest::Compare(request) => {
-                JobRequest::Compare(Box::new(self.comparison_with(*request, owner).await?))
+                JobRequest::Compare(Box::new(self.comparison_with(*request, owner, left).await?))
             }
             JobRequest::Sweep(request) => {
                 JobRequest::Sweep(Box::new(self.sweep_with(*request, owner).await?))
             }
             JobRequest::Gate(request) => {
-                JobRequest::Gate(Box::new(self.gate_with(*request, owner).await?))
+                JobRequest::Gate(Box::new(self.gate_with(*request, owner, left).await?))
             }
         })
     }
@@ -61,18 +63,20 @@ impl Shared {
         &self,
         mut request: EvaluateRequest,
         owner: &str,
+        left: &mut u64,
     ) -> Result<EvaluateRequest, ServiceError> {
         said_by_caller(&mut request.matrices);
         for (name, path) in named_in(&request).map_err(invalid)? {
             let _turn = self.turn().await?;
             let from = self.found(&name, &path, owner).await?;
             let max_bytes = self.limits.max_matrix_bytes;
-            request = aside(move || {
+            let mut now = *left;
+            (request, *left) = aside(move || {
                 let (csr, used) = from.read(&name, &path, max_bytes)?;
                 let named = Named { name: &name, csr: &csr, max_bytes };
-                named.put_into(&mut request).map_err(unfit)?;
+                named.put_into(&mut request, &mut now).map_err(unfit)?;
                 request.matrices.push(used);
-                Ok(request)
+                Ok((request, now))
             })
             .await?;
         }
@@ -83,18 +87,20 @@ impl Shared {
         &self,
         mut request: CompareRequest,
         owner: &str,
+        left: &mut u64,
     ) -> Result<CompareRequest, ServiceError> {
         said_by_caller(&mut request.matrices);
         for (name, path) in named_in_comparison(&request).map_err(invalid)? {
             let _turn = self.turn().await?;
             let from = self.found(&name, &path, owner).await?;
             let max_bytes = self.limits.max_matrix_bytes;
-            request = aside(move || {
+            let mut now = *left;
+            (request, *left) = aside(move || {
                 let (csr, used) = from.read(&name, &path, max_bytes)?;
                 let named = Named { name: &name, csr: &csr, max_bytes };
-                named.put_into_comparison(&mut request).map_err(unfit)?;
+                named.put_into_comparison(&mut request, &mut now).map_err(unfit)?;
                 request.matrices.push(used);
-                Ok(request)
+                Ok((request, now))
             })
             .await?;
         }
@@ -105,17 +111,18 @@ impl Shared {
         &self,
         mut request: GateRequest,
         owner: &str,
+        left: &mut u64,
     ) -> Result<GateRequest, ServiceError> {
         // What lies in an older tree is not the request's to mend: the case is judged without.
         let older = request.baseline_origin.as_ref().is_some_and(|origin| {
             matches!(origin.kind, BaselineKind::Git | BaselineKind::Directory)
         });
         for (index, case) in request.cases.iter_mut().enumerate() {
-            let put = self.evaluation_with(case.contract.clone(), owner).await;
+            let put = self.evaluation_with(case.contract.clone(), owner, left).await;
             case.contract =
                 put.map_err(|error| within(&format!("cases[{index}].contract"), error))?;
             let Some(baseline) = &mut case.baseline else { continue };
-            match self.evaluation_with(baseline.clone(), owner).await {
+            match self.evaluation_with(baseline.clone(), owner, left).await {
                 Ok(put) => *baseline = put,
                 Err(ServiceError::Invalid(_)) if older => (),
                 Err(error) => return Err(within(&format!("cases[{index}].baseline"), error)),

@@ -244,7 +244,7 @@ fn io(
         let message = "the kernel must write `y`: say which parameter it is";
         return Err(SpmvProblem::new("options.args", FailureCode::MissingField, message).into());
     }
-    let mut parts = Parts::new(csr, u64::MAX);
+    let mut parts = Parts::new(csr, u64::MAX, u64::MAX);
     let mut args = Vec::with_capacity(names.len());
     for (index, name) in names.iter().enumerate() {
         let path = format!("options.args[{index}]");
@@ -273,6 +273,9 @@ fn io(
 pub(crate) fn part_error(path: &str, error: PartError) -> SpmvError {
     match error {
         PartError::Io(error) => SpmvError::Io(error),
+        error @ PartError::TooMuch => {
+            SpmvProblem::new(path, FailureCode::TooMuchData, error.to_string()).into()
+        }
         error => SpmvProblem::new(path, FailureCode::InvalidValue, error.to_string()).into(),
     }
 }

@@ -6,6 +6,7 @@
 mod answer;
 mod contract;
 mod expected;
+mod file;
 mod generated;
 mod matrix;
 mod named;
@@ -15,6 +16,7 @@ mod request;
 
 pub use answer::{SpmvResponse, SpmvResult};
 pub use contract::{SpmvError, SpmvProblem, checked, contract_of};
+pub use file::read_matrix_file;
 pub use generated::{generated, is_generated};
 pub use matrix::{
     MatrixList, MatrixReply, MatrixShape, MatrixSummary, UploadRequest, check_matrix_name,

@@ -58,18 +58,20 @@ pub fn used(
 }
 
 impl Named<'_> {
-    /// Puts the matrix where an evaluation names it.
+    /// Puts the matrix where an evaluation names it. `left` is how many bytes of arrays may be made yet;
+    /// those that are made are taken off.
     ///
     /// # Errors
     /// What does not fit, and where in the request.
-    pub fn put_into(&self, request: &mut EvaluateRequest) -> Result<(), SpmvError> {
-        let mut parts = self.parts(request.matrix_names().get(self.name))?;
+    pub fn put_into(&self, request: &mut EvaluateRequest, left: &mut u64) -> Result<(), SpmvError> {
+        let mut parts = self.parts(request.matrix_names().get(self.name), *left)?;
         let dtypes = self.put_into_kernel(&mut request.kernel, "kernel", &mut parts)?;
         for (output, expected) in &mut request.expected {
             if let Some(kernel) = &mut expected.kernel {
                 self.put_into_kernel(kernel, &format!("expected.{output}.kernel"), &mut parts)?;
             }
         }
+        *left = parts.left();
         drop(parts);
         let no_args = Vec::new();
         let args = request.kernel.io.as_ref().map_or(&no_args, |io| &io.args);
@@ -83,12 +85,16 @@ impl Named<'_> {
         Ok(())
     }
 
-    /// Puts the matrix where a comparison names it.
+    /// Puts the matrix where a comparison names it; `left` as in [`Self::put_into`].
     ///
     /// # Errors
     /// What does not fit, and where in the request.
-    pub fn put_into_comparison(&self, request: &mut CompareRequest) -> Result<(), SpmvError> {
-        let mut parts = self.parts(request.matrix_names().get(self.name))?;
+    pub fn put_into_comparison(
+        &self,
+        request: &mut CompareRequest,
+        left: &mut u64,
+    ) -> Result<(), SpmvError> {
+        let mut parts = self.parts(request.matrix_names().get(self.name), *left)?;
         self.put_into_kernel(&mut request.ref_kernel, "ref_kernel", &mut parts)?;
         if let Some(kernel) = &mut request.custom_kernel {
             self.put_into_kernel(kernel, "custom_kernel", &mut parts)?;
@@ -97,11 +103,12 @@ impl Named<'_> {
             let path = format!("candidates[{index}].kernel");
             self.put_into_kernel(&mut candidate.kernel, &path, &mut parts)?;
         }
+        *left = parts.left();
         Ok(())
     }
 
     /// Its parts; `path` is where it is named first.
-    fn parts(&self, path: Option<&String>) -> Result<Parts<'_>, SpmvError> {
+    fn parts(&self, path: Option<&String>, left: u64) -> Result<Parts<'_>, SpmvError> {
         let path = path.map_or("kernel.io.args", String::as_str);
         not_empty(self.csr, path)?;
         let longest = u64::from(self.csr.cols().max(self.csr.rows()));
@@ -113,7 +120,7 @@ impl Named<'_> {
             );
             return Err(SpmvProblem::new(path, FailureCode::TooLarge, message).into());
         }
-        Ok(Parts::new(self.csr, self.max_bytes))
+        Ok(Parts::new(self.csr, self.max_bytes, left))
     }
 
     /// Puts the matrix into arguments; gives the element types of its values there.

@@ -1,5 +1,6 @@
 //! The arrays and numbers that a matrix consists of, in each of its formats, by name.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use warpgauge_sparse::Csr;
@@ -33,6 +34,15 @@ pub enum PartError {
     /// The format does not suit the matrix.
     #[error(transparent)]
     Format(#[from] FormatError),
+    /// The format holds binary32.
+    #[error("`spasm_values` are float32: the format holds no others")]
+    Single,
+    /// There is no room for it.
+    #[error(
+        "the arrays of matrices become more bytes than are made of one request \
+         (limits.max_decoded_bytes); name fewer, or smaller ones"
+    )]
+    TooMuch,
     /// It cannot be put into a file.
     #[error("keep a part of a matrix in a temporary file: {0}")]
     Io(#[from] io::Error),
@@ -53,6 +63,10 @@ pub(crate) struct Parts<'a> {
     csr: &'a Csr,
     /// Most elements of a padded format.
     most: u64,
+    /// Bytes that arrays may still have.
+    left: u64,
+    /// Arrays that were asked for: the same one twice is made once.
+    made: HashMap<(String, Dtype), Part>,
     csc: Option<Csc>,
     ell: Option<Ell>,
     bsr: Option<Bsr>,
@@ -61,13 +75,34 @@ pub(crate) struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// Parts of a matrix; formats with padding take at most so many bytes, 12 for each element.
-    pub(crate) fn new(csr: &'a Csr, max_bytes: u64) -> Self {
+    /// Arrays have at most `left` bytes together.
+    pub(crate) fn new(csr: &'a Csr, max_bytes: u64, left: u64) -> Self {
         let most = (max_bytes / 12).min(MAX_PADDED);
-        Self { csr, most, csc: None, ell: None, bsr: None, spasm: None }
+        let made = HashMap::new();
+        Self { csr, most, left, made, csc: None, ell: None, bsr: None, spasm: None }
+    }
+
+    /// Bytes that arrays may still have.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
     }
 
     /// A part by its name; `dtype` is that of values.
     pub(crate) fn part(&mut self, name: &str, dtype: Dtype) -> Result<Part, PartError> {
+        let key = (name.to_owned(), dtype);
+        if let Some(part) = self.made.get(&key) {
+            return Ok(part.clone());
+        }
+        let part = self.make(name, dtype)?;
+        if let Part::Array { dtype, length, .. } = &part {
+            let bytes = length.saturating_mul(dtype.size() as u64);
+            self.left = self.left.checked_sub(bytes).ok_or(PartError::TooMuch)?;
+            self.made.insert(key, part.clone());
+        }
+        Ok(part)
+    }
+
+    fn make(&mut self, name: &str, dtype: Dtype) -> Result<Part, PartError> {
         let csr = self.csr;
         match name {
             "num_rows" => Ok(Part::Number(u64::from(csr.rows()))),
@@ -127,6 +162,9 @@ impl<'a> Parts<'a> {
     }
 
     fn spasm(&mut self, part: &str, dtype: Dtype) -> Result<Part, PartError> {
+        if part == "values" && dtype != Dtype::Float32 {
+            return Err(PartError::Single);
+        }
         let spasm = match &self.spasm {
             Some(spasm) => spasm,
             None => self.spasm.insert(Spasm::within(self.csr, self.most)?),
