@@ -44,7 +44,7 @@ impl Default for Limits {
             max_binary_bytes: 48 << 20,
             max_output_bytes: 256 << 20,
             max_decoded_bytes: 1 << 30,
-            max_matrix_bytes: 8 << 30,
+            max_matrix_bytes: 1 << 30,
             max_compiler_options: 64,
             max_compiler_option_len: 1024,
             max_shared_bytes: 1 << 20,

@@ -27,7 +27,6 @@ pub struct MatrixPart {
 
 /// A matrix whose content stands in a contract or was judged against.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct MatrixUsed {
     /// Its name.
     pub name: String,

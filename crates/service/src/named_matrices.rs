@@ -28,6 +28,9 @@ use warpgauge_tensor::Blob;
 /// Matrices that are worked on at once, of all callers: each may take what a key may have.
 pub(super) const AT_ONCE: usize = 2;
 
+/// Bytes of a packed matrix that are none of its rows and entries.
+const PACKED_HEAD: u64 = 28;
+
 impl Shared {
     /// The request with matrices in the places of their names. `left` is how many bytes of arrays may be
     /// made yet, as for compressed data: what comes small does not fill a disk.
@@ -51,7 +54,7 @@ impl Shared {
                 JobRequest::Compare(Box::new(self.comparison_with(*request, owner, left).await?))
             }
             JobRequest::Sweep(request) => {
-                JobRequest::Sweep(Box::new(self.sweep_with(*request, owner).await?))
+                JobRequest::Sweep(Box::new(self.sweep_with(*request, owner, left).await?))
             }
             JobRequest::Gate(request) => {
                 JobRequest::Gate(Box::new(self.gate_with(*request, owner, left).await?))
@@ -136,6 +139,7 @@ impl Shared {
         &self,
         mut request: SweepRequest,
         owner: &str,
+        left: &mut u64,
     ) -> Result<SweepRequest, ServiceError> {
         if !request.matrices.is_empty() {
             let message = "is what the service knows of matrices: leave it out";
@@ -157,17 +161,23 @@ impl Shared {
             let _turn = self.turn().await?;
             let from = self.found(&name, &path, owner).await?;
             let max_bytes = self.limits.max_matrix_bytes;
-            let matrix = aside({
-                let name = name.clone();
-                move || {
-                    let (csr, used) = from.read(&name, &path, max_bytes)?;
-                    let bytes = packed::packed_bytes(&csr);
-                    let packed = Blob::written(bytes, |mut to| packed::write(&csr, &mut to));
-                    let packed = packed.map_err(|error| unfit(SpmvError::Io(error)))?;
-                    Ok(KeptMatrix { used, packed })
+            let now = *left;
+            let named = name.clone();
+            let (matrix, bytes) = aside(move || {
+                let (csr, used) = from.read(&named, &path, max_bytes)?;
+                let bytes = packed::packed_bytes(&csr);
+                if bytes > now {
+                    let message = "the stored matrices of the sweep take more bytes than are kept for one \
+                                   request (limits.max_decoded_bytes); name fewer";
+                    return Err(problem(&path, FailureCode::TooMuchData, message.to_owned()));
                 }
-            });
-            kept.insert(name, matrix.await?);
+                let packed = Blob::written(bytes, |mut to| packed::write(&csr, &mut to));
+                let packed = packed.map_err(|error| unfit(SpmvError::Io(error)))?;
+                Ok((KeptMatrix { used, packed }, bytes))
+            })
+            .await?;
+            *left -= bytes;
+            kept.insert(name, matrix);
         }
         request.matrices = kept;
         Ok(request)
@@ -218,6 +228,14 @@ impl Source {
                     |error: std::io::Error| error::internal("reading a stored matrix", &error);
                 let mut content = BufReader::with_capacity(READ_BYTES, content);
                 let csr = packed::read(&mut content).map_err(failed)?;
+                let bytes = packed::packed_bytes(&csr);
+                if bytes > max_bytes.saturating_add(PACKED_HEAD) {
+                    let message = format!(
+                        "the matrix has {bytes} bytes; a contract names matrices of at most {max_bytes} \
+                         (limits.max_decoded_bytes)"
+                    );
+                    return Err(problem(path, FailureCode::TooLarge, message));
+                }
                 let used = used(name, &csr, MatrixOrigin::Stored, Some(hash)).map_err(failed)?;
                 Ok((Arc::new(csr), used))
             }

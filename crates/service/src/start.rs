@@ -313,9 +313,9 @@ fn limits(config: &Config) -> Limits {
         max_output_bytes: config.limits.max_output_bytes,
         max_decoded_bytes: config.limits.max_decoded_bytes,
         max_matrix_bytes: match config.limits.max_matrix_bytes_per_key {
-            // Not bounded for a key: then it is by what a tensor may have.
-            0 => config.limits.max_tensor_bytes,
-            bytes => bytes.min(config.limits.max_tensor_bytes),
+            0 => config.limits.max_decoded_bytes,
+            // A name is as short as compressed data: it becomes no more than they may.
+            bytes => bytes.min(config.limits.max_decoded_bytes),
         },
         max_sweep_points: config.limits.max_sweep_points,
         ..Limits::default()

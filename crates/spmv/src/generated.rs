@@ -6,6 +6,9 @@ use warpgauge_contract::{MatrixOrigin, MatrixUsed};
 use warpgauge_model::FailureCode;
 use warpgauge_sparse::{Csr, Generator, GeneratorError};
 
+/// Longest name, bytes.
+const MAX_NAME_BYTES: usize = 256;
+
 /// Whether a name is that of a generated matrix: those of stored ones have no colon.
 pub fn is_generated(name: &str) -> bool {
     name.contains(':')
@@ -24,11 +27,16 @@ pub fn generated(name: &str, path: &str, max_bytes: u64) -> Result<(Csr, MatrixU
         };
         SpmvProblem::new(path, code, error.to_string())
     };
+    if name.len() > MAX_NAME_BYTES {
+        let message = format!("is longer than {MAX_NAME_BYTES} bytes");
+        return Err(SpmvProblem::new(path, FailureCode::InvalidValue, message));
+    }
     let generator: Generator = name.parse().map_err(wrong)?;
     let bytes = generator.bytes_at_most();
     if bytes > max_bytes {
         let message = format!(
-            "the matrix would take {bytes} bytes; at most {max_bytes} are (limits.max_matrix_bytes_per_key)"
+            "the matrix would take {bytes} bytes; {max_bytes} are the most (limits.max_matrix_bytes_per_key, \
+             limits.max_decoded_bytes)"
         );
         return Err(SpmvProblem::new(path, FailureCode::TooLarge, message));
     }

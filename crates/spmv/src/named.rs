@@ -114,8 +114,8 @@ impl Named<'_> {
         let longest = u64::from(self.csr.cols().max(self.csr.rows()));
         if longest.saturating_mul(8) > self.max_bytes {
             let message = format!(
-                "its vectors have {longest} elements, which take more than the {} bytes that a key has \
-                 for matrices (limits.max_matrix_bytes_per_key)",
+                "its vectors have {longest} elements, which take more than the {} bytes that a matrix may \
+                 have (limits.max_matrix_bytes_per_key, limits.max_decoded_bytes)",
                 self.max_bytes
             );
             return Err(SpmvProblem::new(path, FailureCode::TooLarge, message).into());

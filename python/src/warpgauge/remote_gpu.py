@@ -194,7 +194,7 @@ def _numbers(name: str, value: object, dtype: str) -> object:
     if array.ndim != 1:
         raise ArgumentError(f"{name}: expected one dimension, not {array.ndim}")
     # Integers that do not fit are no other integers.
-    if dtype == "<i4" and (array.dtype.kind not in "iu" or array.size and not _fits(array)):
+    if dtype == "<i4" and (array.dtype.kind not in "iu" or (array.size and not _fits(array))):
         raise ArgumentError(f"{name}: expected integers of 32 bits, not {array.dtype}")
     if dtype != "<i4" and array.dtype.kind not in "fiu":
         raise ArgumentError(f"{name}: expected numbers, not {array.dtype}")
