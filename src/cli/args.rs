@@ -11,6 +11,7 @@ use super::history::HistoryArgs;
 use super::init::InitArgs;
 use super::jobs::JobsCommand;
 use super::mcp::McpArgs;
+use super::spmv::SpmvArgs;
 use super::watch::{SendArgs, WatchArgs};
 use crate::exit::Exit;
 use warpgauge_client::{Client, ClientError};
@@ -94,6 +95,14 @@ pub(super) enum Command {
         A sweep is a contract with `axes`, e.g. `axes: {n: [2^10..2^24 by x4], block: [64, 128]}`, \
         whose texts refer to them as `$n` and `${block}`. The exit code is that of the worst point.")]
     Sweep(SweepArgs),
+    /// Multiply sparse matrices by a vector, with one kernel: a table of verdicts and times
+    #[command(after_help = "Examples:\n  \
+        warpgauge spmv poisson2d:nx=512 rmat:scale=16 --kernel spmv.cu\n  \
+        warpgauge spmv matrices/ --kernel ell.cu --kernel-name ell_spmv --format ell --svg times.svg\n  \
+        warpgauge spmv cant.mtx --kernel spmv.cubin --server http://gpu-host:8000 --json\n\n\
+        Each matrix is an evaluation: the product is compared with the CPU's, with a bound for the \
+        rounding of each row. The exit code is that of the first product that is not right.")]
+    Spmv(SpmvArgs),
     /// Gate a change: does it make a suite of kernels slower?
     #[command(
         subcommand,

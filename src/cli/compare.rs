@@ -10,7 +10,7 @@ use super::compile::{OnlyKernel, kernel_file, kernel_type_of};
 use super::contract_file::ContractFile;
 use super::progress::Progress;
 use super::terminal::Terminal;
-use super::{CliError, json, place, report};
+use super::{CliError, json, matrix_files, place, report};
 use crate::exit::Exit;
 use warpgauge_client::Reply;
 use warpgauge_config::Config;
@@ -30,6 +30,7 @@ pub(super) fn run(
     for note in notes {
         terminal.note(&format!("{}: {note}", args.reference.display()));
     }
+    matrix_files::put_into(&mut file, matrix_files::max_bytes(config))?;
     let mut place = place::open(&args.target, args.patience.seconds, config, terminal)?;
     progress.stage(&place.stage("comparing", "starting"));
     let Reply { text, value: response } = place.compare(file, &progress)?;

@@ -73,7 +73,7 @@ pub enum ContractFileError {
 }
 
 /// A contract file, parsed, with every `source_file` replaced.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ContractFile {
     path: PathBuf,
     /// The contract as it goes to the service; an object.
@@ -97,6 +97,16 @@ impl ContractFile {
         let mut contract = Self { path: path.to_owned(), fields };
         contract.replace_source_files(directory)?;
         Ok(contract)
+    }
+
+    /// A contract that no file has; `name` stands for the file in errors.
+    pub(super) fn of(name: &str, fields: Map<String, Value>) -> Self {
+        Self { path: name.into(), fields }
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The contract as a typed request.

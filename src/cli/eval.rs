@@ -6,7 +6,7 @@ use super::args::EvalArgs;
 use super::contract_file::ContractFile;
 use super::progress::Progress;
 use super::terminal::Terminal;
-use super::{CliError, outputs, place, report};
+use super::{CliError, matrix_files, outputs, place, report};
 use crate::exit::Exit;
 use warpgauge_client::Reply;
 use warpgauge_config::Config;
@@ -16,6 +16,7 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
     let progress = Progress::start(terminal);
     let mut contract = ContractFile::read(&args.contract, config.server.body_limit_bytes)?;
     apply_flags(args, &mut contract.fields);
+    matrix_files::put_into(&mut contract, matrix_files::max_bytes(config))?;
     let mut place = place::open(&args.target, args.patience.seconds, config, terminal)?;
     progress.stage(&place.stage("evaluating", "starting"));
     let reply = place.evaluate(contract, &progress)?;

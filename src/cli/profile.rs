@@ -8,7 +8,7 @@ use super::args::ProfileArgs;
 use super::contract_file::ContractFile;
 use super::progress::Progress;
 use super::terminal::Terminal;
-use super::{CliError, place, report};
+use super::{CliError, matrix_files, place, report};
 use crate::exit::Exit;
 use warpgauge_client::Reply;
 use warpgauge_config::Config;
@@ -22,6 +22,7 @@ pub(super) fn run(
 ) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
     let mut contract = ContractFile::read(&args.contract, config.server.body_limit_bytes)?;
+    matrix_files::put_into(&mut contract, matrix_files::max_bytes(config))?;
     apply_flags(args, &mut contract.fields);
     let mut place = place::open(&args.target, args.patience.seconds, config, terminal)?;
     progress.stage(&place.stage("profiling", "starting"));

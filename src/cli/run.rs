@@ -12,7 +12,7 @@ use super::logging::{self, Verbosity};
 use super::terminal::{Terminal, plain, write_error_stream};
 use super::{
     CliError, baselines, capabilities, children, compare, compile, devices, eval, gate, history,
-    import, init, jobs, mcp, openapi, profile, serve, show_config, sweep, toolchain, watch,
+    import, init, jobs, mcp, openapi, profile, serve, show_config, spmv, sweep, toolchain, watch,
 };
 use crate::exit::{Exit, GateExit};
 use warpgauge_config::{CliOverrides, Config, Effective};
@@ -83,6 +83,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Compare(args) => compare::run(&args, &configure(&global)?, terminal),
         Command::Profile(args) => profile::run(&args, &configure(&global)?, terminal),
         Command::Sweep(args) => sweep::run(&args, &configure(&global)?, terminal),
+        Command::Spmv(args) => spmv::run(&args, &configure(&global)?, terminal),
         Command::Baselines(command) => baselines::run(&command, &configure(&global)?, terminal),
         Command::History(args) => history::run(&args, &configure(&global)?, terminal),
         Command::Jobs(command) => {

@@ -3,12 +3,13 @@
 use crate::support::{outcome, run, warpgauge};
 
 /// Every command that help shows.
-pub const COMMANDS: [&str; 15] = [
+pub const COMMANDS: [&str; 16] = [
     "serve",
     "eval",
     "compare",
     "profile",
     "sweep",
+    "spmv",
     "gate",
     "baselines",
     "jobs",

@@ -6,7 +6,7 @@ use crate::contracts::{example, from_base64, increment, reference_readme_example
 use crate::server::Server;
 
 /// Every example, and a change to its kernel that makes it wrong.
-const EXAMPLES: [(&str, &str, &str); 10] = [
+const EXAMPLES: [(&str, &str, &str); 15] = [
     ("vector_add", "a[i] + b[i]", "a[i] - b[i]"),
     ("saxpy", "fmaf(a, xv.z, yv.z)", "fmaf(a, xv.w, yv.z)"),
     ("transpose", "tile[threadIdx.x][threadIdx.y + step]", "tile[threadIdx.y + step][threadIdx.x]"),
@@ -16,6 +16,11 @@ const EXAMPLES: [(&str, &str, &str); 10] = [
     ("softmax", "in[i] - largest", "in[i]"),
     ("layernorm", "gamma[i], beta[i]", "gamma[i], 0.0f"),
     ("spmv_csr", "i < row_ptr[row + 1]", "i + 1 < row_ptr[row + 1]"),
+    ("spmv_coo", "i < nnz", "i + 1 < nnz"),
+    ("spmv_csc", "i < col_ptr[col + 1]", "i + 1 < col_ptr[col + 1]"),
+    ("spmv_ell", "k < width", "k + 1 < width"),
+    ("spmv_bsr", "c < BLOCK", "c + 1 < BLOCK"),
+    ("spmv_spasm", "cell < CELLS", "cell + 1 < CELLS"),
     ("histogram", "atomicAdd(&counts[data[i]], 1)", "counts[data[i]] = 1"),
 ];
 

@@ -7,6 +7,7 @@ mod outputs;
 pub(crate) mod torch;
 
 use super::error::{ContractError, Mistakes, quoted};
+use super::named;
 use super::resolve::{Names, resolve_into};
 use super::{EvaluateRequest, Isolation, KernelCode, KernelType, Limits, Tolerance};
 use warpgauge_model::{FailureCode, Regime, Requirements};
@@ -26,6 +27,9 @@ const TOOLS: [&str; 3] = ["ncu", "nsys", "compute-sanitizer"];
 /// Checks everything that can be checked without decoding tensor data. All mistakes are reported,
 /// up to `limits.max_errors`.
 pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<ContractError>> {
+    let mut mistakes = Mistakes::new(limits.max_errors);
+    named::unresolved(&request.matrix_names(), &mut mistakes);
+    mistakes.into_result()?;
     let mut mistakes = Mistakes::new(limits.max_errors);
     settings(request, &mut mistakes);
     required(&request.requires, &mut mistakes);

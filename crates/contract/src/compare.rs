@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{ContractError, Mistakes};
+use super::named;
 use super::{
-    EvaluateRequest, Expected, IoContract, Isolation, KernelCode, Limits, MeasureSpec,
+    EvaluateRequest, Expected, IoContract, Isolation, KernelCode, Limits, MatrixUsed, MeasureSpec,
     ReturnOutputs, Role, Sanitize, Tolerance, validate,
 };
 use crate::ArgKind;
@@ -74,6 +75,10 @@ pub struct CompareRequest {
     /// launch. If not, both are run for their outputs, and `same_image` says so.
     #[serde(default = "default_true")]
     pub measure_identical: bool,
+    /// As in an evaluation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    pub matrices: Vec<MatrixUsed>,
 }
 
 /// What a verdict on times must be sure of. What is left out is the preset's.
@@ -161,7 +166,7 @@ impl CompareRequest {
     }
 
     /// The kernels to compare as they were sent, each with where it stands in the request.
-    fn paths(&self) -> impl Iterator<Item = (String, &KernelCode)> {
+    pub(super) fn paths(&self) -> impl Iterator<Item = (String, &KernelCode)> {
         let candidates = self.candidates.iter().map(|candidate| &candidate.kernel);
         let kernels = self.custom_kernel.iter().chain(candidates);
         kernels.enumerate().map(|(index, kernel)| (self.path_of(index), kernel))
@@ -190,8 +195,8 @@ impl CompareRequest {
         let outputs =
             args.iter().filter(|arg| arg.kind == ArgKind::Tensor && arg.role != Role::Input);
         let expected = outputs.map(|arg| {
-            let expected =
-                Expected { data: None, kernel: Some(Box::new(oracle.clone())), bounds: None };
+            let kernel = Some(Box::new(oracle.clone()));
+            let expected = Expected { kernel, ..Expected::default() };
             (arg.name.clone(), expected)
         });
         EvaluateRequest {
@@ -213,6 +218,7 @@ impl CompareRequest {
             output_encoding: OutputEncoding::default(),
             isolation: self.isolation,
             requires: self.requires.clone(),
+            matrices: Vec::new(),
         }
     }
 }
@@ -278,6 +284,7 @@ pub fn validate_compare(
             },
         );
     }
+    named::unresolved(&request.matrix_names(), &mut mistakes);
     mistakes.into_result()?;
     let reference = request.evaluation_of(&request.ref_kernel);
     validate(&reference, limits).map_err(|errors| at(errors, "ref_kernel"))?;

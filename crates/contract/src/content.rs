@@ -3,14 +3,21 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::named::{MatrixPart, default_dtype};
 use warpgauge_tensor::{Dtype, TensorData, TensorInit};
 
 /// A tensor argument.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "GivenSpec")]
+#[schemars(!try_from, deny_unknown_fields)]
 pub struct TensorSpec {
-    /// Extent of each dimension, slowest first (C order).
+    /// Extent of each dimension, slowest first (C order). Required, but beside `shape_of` and for the
+    /// array of a matrix, which have one.
+    #[schemars(default)]
     pub shape: Vec<u64>,
+    /// In place of `shape`: a tensor like this part of a sparse matrix, such as its `x` or `y`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape_of: Option<MatrixPart>,
     /// Element type.
     #[serde(default)]
     pub dtype: Dtype,
@@ -20,4 +27,42 @@ pub struct TensorSpec {
     /// Given content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<TensorData>,
+}
+
+impl TensorSpec {
+    /// A tensor with no content.
+    pub fn new(shape: Vec<u64>, dtype: Dtype) -> Self {
+        Self { shape, shape_of: None, dtype, init: None, data: None }
+    }
+
+    /// The part of a matrix that its content is, if it is one.
+    pub fn matrix_data(&self) -> Option<(&str, &str)> {
+        let data = self.data.as_ref()?;
+        Some((data.matrix.as_deref()?, data.part.as_deref().unwrap_or_default()))
+    }
+}
+
+/// [`TensorSpec`] as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenSpec {
+    shape: Option<Vec<u64>>,
+    shape_of: Option<MatrixPart>,
+    dtype: Option<Dtype>,
+    init: Option<TensorInit>,
+    data: Option<TensorData>,
+}
+
+impl TryFrom<GivenSpec> for TensorSpec {
+    type Error = &'static str;
+
+    fn try_from(given: GivenSpec) -> Result<Self, Self::Error> {
+        let GivenSpec { shape, shape_of, dtype, init, data } = given;
+        let part = data.as_ref().and_then(|data| data.part.as_deref());
+        if shape.is_none() && shape_of.is_none() && part.is_none() {
+            return Err("missing field `shape`");
+        }
+        let dtype = dtype.unwrap_or_else(|| part.map_or_else(Dtype::default, default_dtype));
+        Ok(Self { shape: shape.unwrap_or_default(), shape_of, dtype, init, data })
+    }
 }

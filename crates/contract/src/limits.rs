@@ -19,6 +19,8 @@ pub struct Limits {
     pub max_output_bytes: u64,
     /// Bytes that a contract's compressed tensor data may become, expected ones included.
     pub max_decoded_bytes: u64,
+    /// Bytes of one sparse matrix that is named, in CSR form, in one with padding, or as a vector.
+    pub max_matrix_bytes: u64,
     /// Compiler options, and name expressions.
     pub max_compiler_options: usize,
     /// Bytes of one compiler option or name expression.
@@ -42,6 +44,7 @@ impl Default for Limits {
             max_binary_bytes: 48 << 20,
             max_output_bytes: 256 << 20,
             max_decoded_bytes: 1 << 30,
+            max_matrix_bytes: 1 << 30,
             max_compiler_options: 64,
             max_compiler_option_len: 1024,
             max_shared_bytes: 1 << 20,

@@ -68,6 +68,7 @@ impl ArgSpec {
             name: name.to_owned(),
             kind,
             value: Some(value),
+            value_of: None,
             tensor_spec: None,
             role: Role::Input,
             is_meta: true,

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::TensorSpec;
+use super::named::{MatrixPart, MatrixUsed};
 use super::settings::{Isolation, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, Tolerance};
 use warpgauge_model::{Requirements, Work};
 use warpgauge_tensor::{Blob, OutputEncoding, TensorData};
@@ -61,6 +62,11 @@ pub struct EvaluateRequest {
     /// What the device must be, and what must be installed beside it.
     #[serde(default, skip_serializing_if = "Requirements::is_empty")]
     pub requires: Requirements,
+    /// Matrices that stand in it already, of files that the caller's own program read; the others are
+    /// added by whoever takes the request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    pub matrices: Vec<MatrixUsed>,
 }
 
 fn default_timeout() -> f64 {
@@ -139,6 +145,9 @@ pub struct ArgSpec {
         "anyOf" = [{"type": "boolean"}, {"type": "integer"}, {"type": "number"}, {"type": "string"}],
     ))]
     pub value: Option<serde_json::Value>,
+    /// In place of `value`, of an `int`: a number of a sparse matrix, such as its `num_rows`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_of: Option<MatrixPart>,
     /// Shape, element type and content of a tensor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tensor_spec: Option<TensorSpec>,
@@ -350,8 +359,8 @@ pub enum Backend {
     Nvcc,
 }
 
-/// What an output must hold: exactly one of `data` and `kernel`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+/// What an output must hold: exactly one of `data`, `kernel` and `matrix`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Expected {
     /// The values.
@@ -365,4 +374,11 @@ pub struct Expected {
     /// rounding errors are known one by one, such as sums of different lengths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<TensorData>,
+    /// The product of the sparse matrix of this name and the vector `times`, as the CPU computes it in
+    /// binary64, with a bound of the rounding error of each row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<String>,
+    /// Beside `matrix`: name of the argument that it is multiplied by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<String>,
 }

@@ -112,6 +112,7 @@ pub(super) fn not_compiled(
         counted: None,
         tuning: None,
         torch: None,
+        matrices: Vec::new(),
     }
 }
 
@@ -213,6 +214,7 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         counted: outcome.told.counts.as_ref().and_then(|counts| Counted::of(&counts.counts)),
         tuning: None,
         torch: None,
+        matrices: Vec::new(),
     })
 }
 

@@ -113,12 +113,11 @@ fn arguments_without_content(code: &KernelCode) -> Option<IoContract> {
         name: arg.name.clone(),
         kind: arg.kind,
         value: arg.value.clone(),
-        tensor_spec: arg.tensor_spec.as_ref().map(|spec| TensorSpec {
-            shape: spec.shape.clone(),
-            dtype: spec.dtype,
-            init: None,
-            data: None,
-        }),
+        value_of: None,
+        tensor_spec: arg
+            .tensor_spec
+            .as_ref()
+            .map(|spec| TensorSpec::new(spec.shape.clone(), spec.dtype)),
         role: arg.role,
         is_meta: arg.is_meta,
         descriptor: arg.descriptor.clone(),

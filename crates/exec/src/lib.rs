@@ -37,6 +37,7 @@ mod room;
 mod run;
 mod sanitized;
 mod sweep;
+mod sweep_matrices;
 mod sweep_points;
 #[cfg(test)]
 mod testing;
@@ -53,5 +54,6 @@ pub use local::{LocalExecutor, program, toolchain_search};
 pub use order::{Outcome, Work, WorkOrder};
 pub use progress::{News, Progress, RunTimes};
 pub use sweep::check_sweep;
+pub use sweep_matrices::matrices_of_sweep;
 /// The process that judges torch kernels.
 pub use torch::process::main as torch_judge;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::compare::first_evaluation;
-use warpgauge_contract::{CompareRequest, EvaluateRequest, SweepRequest};
+use warpgauge_contract::{CompareRequest, EvaluateRequest, MatrixUsed, SweepRequest};
 use warpgauge_gate::GatePlan;
 use warpgauge_gate::report::GateReport;
 use warpgauge_model::{FailureCode, Requirements};
@@ -85,6 +85,17 @@ impl Outcome {
             Self::Gated(report) => Some(*report),
             _ => None,
         }
+    }
+
+    /// With the matrices that stand in what was asked for. Points of a sweep tell of their own.
+    pub fn with_matrices(mut self, matrices: Vec<MatrixUsed>) -> Self {
+        match &mut self {
+            Self::Evaluated(report) => report.matrices = matrices,
+            Self::Compared(report) => report.matrices = matrices,
+            Self::Gated(report) => report.matrices = matrices,
+            Self::Swept(_) => (),
+        }
+        self
     }
 
     /// Whether the end of the service, and not of the kernel, ended it.

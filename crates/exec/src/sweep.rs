@@ -9,7 +9,7 @@ use super::error::{self, ExecError};
 use super::local::LocalExecutor;
 use super::progress::{ActiveOrder, News};
 use super::run::{Purpose, ms};
-use super::sweep_points;
+use super::{sweep_matrices, sweep_points};
 use warpgauge_contract::{ContractError, EvaluateRequest, Limits, SweepPlan, SweepRequest};
 use warpgauge_report::{
     DeviceReport, EvaluateResponse, ResponseStatus, SweepPoint, SweepResponse, SweepStarted,
@@ -58,7 +58,7 @@ fn plan(request: SweepRequest, limits: &Limits) -> Result<SweepPlan, Vec<Contrac
     let plan = SweepPlan::new(request, limits)?;
     let mut first = None;
     for index in 0..plan.points() {
-        match checked(&plan, index, limits) {
+        match planned_point(&plan, index, limits) {
             Ok(_) => return Ok(plan),
             Err(errors) => {
                 first.get_or_insert(errors);
@@ -75,13 +75,24 @@ fn plan(request: SweepRequest, limits: &Limits) -> Result<SweepPlan, Vec<Contrac
     Err(errors)
 }
 
-fn checked(
+/// Checks a point as far as that can be done without the matrices that it names.
+fn planned_point(
     plan: &SweepPlan,
     index: usize,
     limits: &Limits,
-) -> Result<EvaluateRequest, Vec<ContractError>> {
+) -> Result<(), Vec<ContractError>> {
     let request = plan.request(index)?;
-    warpgauge_contract::validate(&request, limits)?;
+    match request.matrix_names().is_empty() {
+        true => warpgauge_contract::validate(&request, limits),
+        false => Ok(()),
+    }
+}
+
+/// The contract of a point, whole and checked. Blocking.
+fn checked(plan: &SweepPlan, index: usize, limits: &Limits) -> Result<EvaluateRequest, ExecError> {
+    let mut request = plan.request(index).map_err(error::invalid)?;
+    sweep_matrices::put_into(&mut request, plan, limits)?;
+    warpgauge_contract::validate(&request, limits).map_err(error::invalid)?;
     Ok(request)
 }
 
@@ -133,16 +144,17 @@ async fn point(
         tokio::task::spawn_blocking(move || checked(&plan, index, &limits)).await
     };
     let expanded = expanded.map_err(|error| error::internal("writing out a point", &error));
-    let (work, evaluated) = match expanded.and_then(|request| request.map_err(error::invalid)) {
+    let (work, matrices, evaluated) = match expanded.flatten() {
         Ok(request) => {
-            let work = request.work.clone();
-            (work, shared.evaluate(job, request, Purpose::Rank).await)
+            let (work, matrices) = (request.work.clone(), request.matrices.clone());
+            (work, matrices, shared.evaluate(job, request, Purpose::Rank).await)
         }
-        Err(error) => (None, Err(error)),
+        Err(error) => (None, Vec::new(), Err(error)),
     };
     match evaluated {
         Ok(report) => {
-            let point = sweep_points::evaluated(index, values, &report, work.as_ref());
+            let mut point = sweep_points::evaluated(index, values, &report, work.as_ref());
+            point.matrices = matrices;
             Ok((point, Some(Box::new(report))))
         }
         Err(ExecError::ShuttingDown) => Err(ExecError::ShuttingDown),

@@ -31,6 +31,7 @@ fn blank(index: usize, values: BTreeMap<String, AxisValue>, status: SweepStatus)
         reasons: Vec::new(),
         resources: None,
         device: None,
+        matrices: Vec::new(),
         total_ms: 0.0,
         report: None,
     }

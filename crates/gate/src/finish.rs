@@ -39,6 +39,7 @@ pub fn finish(
         _ => {}
     }
     GateReport {
+        matrices: Vec::new(),
         schema_version: SCHEMA_VERSION,
         warpgauge_version: env!("CARGO_PKG_VERSION").to_owned(),
         job_id: Some(job_id.to_owned()),

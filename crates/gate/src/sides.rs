@@ -71,6 +71,7 @@ impl Sides {
             requires: candidate.requires,
             decision: Some(manner.decision),
             measure_identical: manner.measure_identical,
+            matrices: Vec::new(),
         }
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{DeviceReport, EvaluateResponse, ResponseStatus, RuntimeStats};
-use warpgauge_contract::{AxisValue, SweepAxis};
+use warpgauge_contract::{AxisValue, MatrixUsed, SweepAxis};
 use warpgauge_measure::Counted;
 use warpgauge_model::{FailureCode, Resources};
 
@@ -69,6 +69,9 @@ pub struct SweepPoint {
     /// UUID of the device that ran it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// The sparse matrices that the point's contract named, and what was under these names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub matrices: Vec<MatrixUsed>,
     /// Milliseconds that the point took.
     pub total_ms: f64,
     /// The whole report without outputs' content, with `include_reports`. Absent in the stream, and

@@ -13,7 +13,7 @@ use super::measurement::MeasurementReport;
 use super::timeline::TimelineReport;
 use super::torch::TorchReport;
 use super::tuning::TuningReport;
-use warpgauge_contract::KernelType;
+use warpgauge_contract::{KernelType, MatrixUsed};
 use warpgauge_measure::{Counted, RuntimeStats};
 use warpgauge_model::WorkerTimings;
 use warpgauge_model::{
@@ -76,6 +76,9 @@ pub struct EvaluateResponse {
     /// How a torch kernel was run, and on what.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub torch: Option<TorchReport>,
+    /// The sparse matrices that the contract named, and what was under these names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub matrices: Vec<MatrixUsed>,
 }
 
 impl EvaluateResponse {

@@ -82,6 +82,13 @@ impl Shared {
         caller: &Caller,
     ) -> Result<BaselineSummary, ServiceError> {
         new.check().map_err(|error| invalid(&error))?;
+        let mut new = new;
+        let mut left = self.limits.max_decoded_bytes;
+        for (index, case) in new.cases.iter_mut().enumerate() {
+            let put = self.evaluation_with(case.contract.clone(), &caller.owner, &mut left).await;
+            let at = format!("cases[{index}].contract");
+            case.contract = put.map_err(|error| within(&at, error))?;
+        }
         for (index, case) in new.cases.iter().enumerate() {
             let at = format!("cases[{index}].contract");
             self.check(&case.contract).map_err(|error| within(&at, error))?;

@@ -13,6 +13,7 @@ mod gate_service;
 mod history;
 mod jobs;
 mod matrices;
+mod named_matrices;
 mod readiness;
 mod run_dir;
 mod service;

@@ -18,7 +18,7 @@ use warpgauge_spmv::{MatrixShape, MatrixSummary, check_matrix_name};
 use warpgauge_store::{Bulk, MatrixRow, NewMatrix};
 
 /// Bytes that are read at once of what was uploaded.
-const READ_BYTES: usize = 1 << 20;
+pub(super) const READ_BYTES: usize = 1 << 20;
 
 /// A Matrix Market file that came.
 pub struct Upload {
@@ -118,7 +118,7 @@ fn invalid(path: &str, message: String) -> ServiceError {
 }
 
 /// Does what takes long off the async threads.
-async fn aside<T: Send + 'static>(
+pub(super) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ServiceError> + Send + 'static,
 ) -> Result<T, ServiceError> {
     let done = tokio::task::spawn_blocking(work).await;

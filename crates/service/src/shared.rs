@@ -31,6 +31,8 @@ pub(super) struct Shared {
     /// Evaluations admitted at once: those that may wait, and one per device.
     pub(super) admission: Arc<Semaphore>,
     pub(super) admitted_at_most: usize,
+    /// Places among those that put matrices into requests.
+    pub(super) matrix_turns: Semaphore,
     pub(super) started: Instant,
     pub(super) closing: AtomicBool,
     pub(super) readiness: Readiness,

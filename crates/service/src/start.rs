@@ -13,6 +13,7 @@ use super::SweepEvents;
 use super::artifacts::{ArtifactContent, ArtifactKind, ArtifactList};
 use super::error::ServiceError;
 use super::jobs::{self, Dispatcher, another_kind};
+use super::named_matrices;
 use super::readiness::{self, Readiness};
 use super::run_dir::RunDir;
 use super::service::{DeviceView, EvaluationService, ServiceStatus};
@@ -85,6 +86,7 @@ impl LocalService {
             role,
             admission: Arc::new(tokio::sync::Semaphore::new(capacity)),
             admitted_at_most: capacity,
+            matrix_turns: tokio::sync::Semaphore::new(named_matrices::AT_ONCE),
             started: Instant::now(),
             closing: AtomicBool::new(false),
             readiness: Readiness::default(),
@@ -310,6 +312,11 @@ fn limits(config: &Config) -> Limits {
         max_total_bytes: config.limits.max_total_bytes,
         max_output_bytes: config.limits.max_output_bytes,
         max_decoded_bytes: config.limits.max_decoded_bytes,
+        max_matrix_bytes: match config.limits.max_matrix_bytes_per_key {
+            0 => config.limits.max_decoded_bytes,
+            // A name is as short as compressed data: it becomes no more than they may.
+            bytes => bytes.min(config.limits.max_decoded_bytes),
+        },
         max_sweep_points: config.limits.max_sweep_points,
         ..Limits::default()
     }

@@ -31,15 +31,10 @@ pub enum FormatError {
 /// Most elements of a padded format.
 pub const MAX_PADDED: u64 = 1 << 30;
 
-fn padded(format: &'static str, elements: u64, nnz: u32) -> Result<usize, FormatError> {
+fn padded(format: &'static str, elements: u64, nnz: u32, most: u64) -> Result<usize, FormatError> {
     match usize::try_from(elements) {
-        Ok(fits) if elements <= MAX_PADDED => Ok(fits),
-        _ => Err(FormatError::TooMuchPadding {
-            format,
-            elements,
-            nnz: u64::from(nnz),
-            most: MAX_PADDED,
-        }),
+        Ok(fits) if elements <= most => Ok(fits),
+        _ => Err(FormatError::TooMuchPadding { format, elements, nnz: u64::from(nnz), most }),
     }
 }
 
@@ -48,8 +43,9 @@ pub(crate) fn check_padding(
     format: &'static str,
     elements: u64,
     nnz: u32,
+    most: u64,
 ) -> Result<(), FormatError> {
-    padded(format, elements, nnz).map(drop)
+    padded(format, elements, nnz, most).map(drop)
 }
 
 /// Coordinates, by row and within it by column.
@@ -141,10 +137,18 @@ impl Ell {
     /// From rows.
     ///
     /// # Errors
-    /// A row is so long that the others' padding takes too much.
+    /// A row is so long that the others' padding takes too much: more than [`MAX_PADDED`] elements.
     pub fn from_csr(csr: &Csr) -> Result<Self, FormatError> {
+        Self::within(csr, MAX_PADDED)
+    }
+
+    /// From rows, of at most so many elements.
+    ///
+    /// # Errors
+    /// It would have more.
+    pub fn within(csr: &Csr, most: u64) -> Result<Self, FormatError> {
         let (rows, width) = (csr.rows() as usize, csr.longest_row());
-        let elements = padded("ELL", u64::from(csr.rows()) * u64::from(width), csr.nnz())?;
+        let elements = padded("ELL", u64::from(csr.rows()) * u64::from(width), csr.nnz(), most)?;
         let (mut col_indices, mut values) = (vec![NO_COLUMN; elements], vec![0.0; elements]);
         for row in 0..rows {
             let (columns, own) = csr.row(row);
@@ -191,8 +195,17 @@ impl Bsr {
     /// From rows.
     ///
     /// # Errors
-    /// The block size is not served, or blocks are so empty that they take too much.
+    /// The block size is not served, or blocks are so empty that they take too much: more than
+    /// [`MAX_PADDED`] elements.
     pub fn from_csr(csr: &Csr, block: u32) -> Result<Self, FormatError> {
+        Self::within(csr, block, MAX_PADDED)
+    }
+
+    /// From rows, of at most so many elements.
+    ///
+    /// # Errors
+    /// The block size is not served, or it would have more.
+    pub fn within(csr: &Csr, block: u32, most: u64) -> Result<Self, FormatError> {
         if !(1..=64).contains(&block) {
             return Err(FormatError::Block(block));
         }
@@ -213,7 +226,7 @@ impl Bsr {
                 let distinct = dedup(own);
                 col_indices.truncate(begin + distinct);
             }
-            padded("BSR", col_indices.len() as u64 * size as u64, csr.nnz())?;
+            padded("BSR", col_indices.len() as u64 * size as u64, csr.nnz(), most)?;
             for (at, &column) in col_indices.iter().enumerate().skip(begin) {
                 place[column as usize] = at as u32;
             }

@@ -167,46 +167,57 @@ impl Generator {
         let wrong = |problem: &str| {
             Err(GeneratorError::Parameter { kind: kind.to_owned(), problem: problem.to_owned() })
         };
-        let (rows, entries) = match self.kind {
-            Kind::Poisson { extents, dimensions } => {
-                let points = extents.iter().map(|&it| u64::from(it)).fold(1, u64::saturating_mul);
-                (points, points.saturating_mul(2 * dimensions as u64 + 1))
+        match self.kind {
+            Kind::Rmat { scale, .. } if scale > 28 => return wrong("`scale` is at most 28"),
+            Kind::Block { size: 0, .. } => return wrong("`size` is at least 1"),
+            Kind::Random { cols, nnz_per_row, .. } if nnz_per_row > cols => {
+                return wrong("`nnz_per_row` is at most `cols`");
             }
-            Kind::Banded { n, half } => {
-                (u64::from(n), u64::from(n).saturating_mul(2 * u64::from(half) + 1))
+            Kind::Random { rows, long_rows, .. } if long_rows > rows => {
+                return wrong("`long_rows` is at most `rows`");
             }
-            Kind::Rmat { scale, edges } => {
-                if scale > 28 {
-                    return wrong("`scale` is at most 28");
-                }
-                (1 << scale, u64::from(edges) << scale)
-            }
-            Kind::Block { n, size } => {
-                if size == 0 {
-                    return wrong("`size` is at least 1");
-                }
-                (u64::from(n), u64::from(n).saturating_mul(2 * u64::from(size)))
-            }
-            Kind::Diagonal { n } => (u64::from(n), u64::from(n)),
-            Kind::Random { rows, cols, nnz_per_row, long_rows } => {
-                if nnz_per_row > cols {
-                    return wrong("`nnz_per_row` is at most `cols`");
-                }
-                if long_rows > rows {
-                    return wrong("`long_rows` is at most `rows`");
-                }
-                let long = u64::from(long_rows) * u64::from(cols.div_ceil(2));
-                (u64::from(rows), u64::from(rows) * u64::from(nnz_per_row) + long)
-            }
-        };
+            _ => (),
+        }
+        let ([rows, cols], entries) = self.at_most();
         if rows == 0 {
             return wrong("it has no rows");
         }
-        let entries = entries.max(rows);
+        // Vectors have an element for each row and column.
+        let entries = entries.max(rows).max(cols);
         if entries > MAX_ENTRIES {
             return Err(GeneratorError::TooLarge { text: self.text.clone(), entries });
         }
         Ok(())
+    }
+
+    /// Rows and columns, and how many entries there can be, of parameters that were checked.
+    fn at_most(&self) -> ([u64; 2], u64) {
+        let square = |n: u64, entries| ([n, n], entries);
+        match self.kind {
+            Kind::Poisson { extents, dimensions } => {
+                let points = extents.iter().map(|&it| u64::from(it)).fold(1, u64::saturating_mul);
+                square(points, points.saturating_mul(2 * dimensions as u64 + 1))
+            }
+            Kind::Banded { n, half } => {
+                square(n.into(), u64::from(n).saturating_mul(2 * u64::from(half) + 1))
+            }
+            Kind::Rmat { scale, edges } => square(1 << scale, u64::from(edges) << scale),
+            Kind::Block { n, size } => {
+                square(n.into(), u64::from(n).saturating_mul(2 * u64::from(size)))
+            }
+            Kind::Diagonal { n } => square(n.into(), n.into()),
+            Kind::Random { rows, cols, nnz_per_row, long_rows } => {
+                let long = u64::from(long_rows) * u64::from(cols.div_ceil(2));
+                let entries = u64::from(rows) * u64::from(nnz_per_row) + long;
+                ([rows.into(), cols.into()], entries)
+            }
+        }
+    }
+
+    /// Bytes that it takes at most in CSR form: 4 for each row and 12 for each entry.
+    pub fn bytes_at_most(&self) -> u64 {
+        let ([rows, _], entries) = self.at_most();
+        rows.saturating_mul(4).saturating_add(entries.saturating_mul(12))
     }
 
     /// The matrix.

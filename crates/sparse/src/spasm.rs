@@ -98,8 +98,16 @@ impl Spasm {
     /// From rows; values are rounded to binary32. Zeros are not kept.
     ///
     /// # Errors
-    /// Padding would take too much.
+    /// Padding would take too much: more than [`MAX_PADDED`](super::formats::MAX_PADDED) elements.
     pub fn from_csr(csr: &Csr) -> Result<Self, FormatError> {
+        Self::within(csr, super::formats::MAX_PADDED)
+    }
+
+    /// From rows, of at most so many elements; values are rounded to binary32. Zeros are not kept.
+    ///
+    /// # Errors
+    /// It would have more.
+    pub fn within(csr: &Csr, most: u64) -> Result<Self, FormatError> {
         let mut spasm = Self {
             extents: (csr.rows(), csr.cols()),
             tile: TILE,
@@ -117,7 +125,7 @@ impl Spasm {
             for (at, placed) in blocks.iter().enumerate() {
                 let next = blocks.get(at + 1);
                 spasm.add(placed, next, &mut covers);
-                super::formats::check_padding("SPASM", spasm.values.len() as u64, csr.nnz())?;
+                super::formats::check_padding("SPASM", spasm.values.len() as u64, csr.nnz(), most)?;
             }
         }
         Ok(spasm)

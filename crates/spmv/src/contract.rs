@@ -12,7 +12,7 @@ use warpgauge_contract::{
 use warpgauge_model::{FailureCode, Requirements, Work};
 use warpgauge_sparse::product::{Precision, product};
 use warpgauge_sparse::{Csr, CsrError};
-use warpgauge_tensor::{Blob, Compress, DataFormat, Dtype, OutputEncoding, TensorData};
+use warpgauge_tensor::{Blob, Dtype, OutputEncoding, TensorData};
 
 /// Parameters of the reference's kernel.
 const DEFAULT_ARGS: [&str; 6] = ["num_rows", "values", "col_indices", "row_ptr", "x", "y"];
@@ -86,7 +86,7 @@ pub fn checked(data: MatrixData, dtype: Option<Dtype>) -> Result<(Csr, Vec<f64>)
 }
 
 /// A kernel has something to read: buffers have one element at least.
-fn not_empty(csr: &Csr, path: &str) -> Result<(), SpmvProblem> {
+pub(crate) fn not_empty(csr: &Csr, path: &str) -> Result<(), SpmvProblem> {
     if csr.nnz() > 0 {
         return Ok(());
     }
@@ -112,7 +112,7 @@ pub(crate) fn vector(
 }
 
 /// Nothing can be checked against what is no number.
-fn finite(numbers: &[f64], dtype: Dtype, path: &str) -> Result<(), SpmvProblem> {
+pub(crate) fn finite(numbers: &[f64], dtype: Dtype, path: &str) -> Result<(), SpmvProblem> {
     let largest = if dtype == Dtype::Float64 { f64::MAX } else { f64::from(f32::MAX) };
     let beyond = |number: &f64| number.is_nan() || number.abs() > largest;
     match numbers.iter().position(beyond) {
@@ -177,8 +177,8 @@ pub(crate) fn contract_with(
     let io = io(csr, x, (options, dtype))?;
     let y = Expected {
         data: Some(data(float_blob(&expected.y, dtype)?)),
-        kernel: None,
         bounds: Some(data(float_blob(&expected.bounds, Dtype::Float64)?)),
+        ..Expected::default()
     };
     Ok(EvaluateRequest {
         kernel: code(kernel, options, io),
@@ -199,12 +199,13 @@ pub(crate) fn contract_with(
         output_encoding: OutputEncoding::default(),
         isolation: options.isolation.unwrap_or_default(),
         requires: Requirements::default(),
+        matrices: Vec::new(),
     })
 }
 
 /// What the product must do at least in CSR form: read the matrix and the vector once, write the result
 /// once; a multiplication and an addition for each non-zero.
-fn work(csr: &Csr, dtype: Dtype) -> Work {
+pub(crate) fn work(csr: &Csr, dtype: Dtype) -> Work {
     let (rows, cols, nnz) = (f64::from(csr.rows()), f64::from(csr.cols()), f64::from(csr.nnz()));
     let element = dtype.size() as f64;
     let bytes = nnz * (element + 4.0) + (rows + 1.0) * 4.0 + (rows + cols) * element;
@@ -243,7 +244,7 @@ fn io(
         let message = "the kernel must write `y`: say which parameter it is";
         return Err(SpmvProblem::new("options.args", FailureCode::MissingField, message).into());
     }
-    let mut parts = Parts::new(csr, dtype);
+    let mut parts = Parts::new(csr, u64::MAX, u64::MAX);
     let mut args = Vec::with_capacity(names.len());
     for (index, name) in names.iter().enumerate() {
         let path = format!("options.args[{index}]");
@@ -254,7 +255,9 @@ fn io(
         args.push(match *name {
             "y" => output(csr.rows(), dtype),
             "x" => argument("x", floats(x, dtype).map_err(|error| part_error(&path, error))?),
-            name => argument(name, parts.part(name).map_err(|error| part_error(&path, error))?),
+            name => {
+                argument(name, parts.part(name, dtype).map_err(|error| part_error(&path, error))?)
+            }
         });
     }
     args.extend(options.constants.iter().map(|(name, value)| ArgSpec {
@@ -267,9 +270,12 @@ fn io(
     Ok(IoContract { args, launch: Some(launch) })
 }
 
-fn part_error(path: &str, error: PartError) -> SpmvError {
+pub(crate) fn part_error(path: &str, error: PartError) -> SpmvError {
     match error {
         PartError::Io(error) => SpmvError::Io(error),
+        error @ PartError::TooMuch => {
+            SpmvProblem::new(path, FailureCode::TooMuchData, error.to_string()).into()
+        }
         error => SpmvProblem::new(path, FailureCode::InvalidValue, error.to_string()).into(),
     }
 }
@@ -293,6 +299,7 @@ fn empty(name: &str, kind: ArgKind) -> ArgSpec {
         name: name.to_owned(),
         kind,
         value: None,
+        value_of: None,
         tensor_spec: None,
         role: Role::Input,
         is_meta: false,
@@ -306,10 +313,8 @@ fn argument(name: &str, part: Part) -> ArgSpec {
         Part::Number(number) => ArgSpec { value: Some(number.into()), ..empty(name, ArgKind::Int) },
         Part::Array { dtype, length, data: blob } => ArgSpec {
             tensor_spec: Some(TensorSpec {
-                shape: vec![length],
-                dtype,
-                init: None,
                 data: Some(data(blob)),
+                ..TensorSpec::new(vec![length], dtype)
             }),
             ..empty(name, ArgKind::Tensor)
         },
@@ -318,25 +323,14 @@ fn argument(name: &str, part: Part) -> ArgSpec {
 
 fn output(rows: u32, dtype: Dtype) -> ArgSpec {
     ArgSpec {
-        tensor_spec: Some(TensorSpec {
-            shape: vec![u64::from(rows)],
-            dtype,
-            init: None,
-            data: None,
-        }),
+        tensor_spec: Some(TensorSpec::new(vec![u64::from(rows)], dtype)),
         role: Role::Output,
         ..empty("y", ArgKind::Tensor)
     }
 }
 
-fn data(blob: Blob) -> TensorData {
-    TensorData {
-        data_b64: blob,
-        dtype: None,
-        shape: None,
-        compress: Compress::None,
-        format: DataFormat::Raw,
-    }
+pub(crate) fn data(blob: Blob) -> TensorData {
+    TensorData::raw(blob)
 }
 
 #[cfg(test)]

@@ -5,16 +5,23 @@
 
 mod answer;
 mod contract;
+mod expected;
+mod file;
+mod generated;
 mod matrix;
+mod named;
 mod numbers;
 mod parts;
 mod request;
 
 pub use answer::{SpmvResponse, SpmvResult};
 pub use contract::{SpmvError, SpmvProblem, checked, contract_of};
+pub use file::read_matrix_file;
+pub use generated::{generated, is_generated};
 pub use matrix::{
     MatrixList, MatrixReply, MatrixShape, MatrixSummary, UploadRequest, check_matrix_name,
 };
+pub use named::{Named, named_in, named_in_comparison, used};
 pub use numbers::Numbers;
 pub use parts::{Part, PartError};
 pub use request::{DEFAULT_KERNEL, MatrixData, SpmvOptions, SpmvRequest, StoredSpmvRequest};

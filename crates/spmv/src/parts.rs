@@ -1,9 +1,10 @@
 //! The arrays and numbers that a matrix consists of, in each of its formats, by name.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use warpgauge_sparse::Csr;
-use warpgauge_sparse::formats::{Bsr, Coo, Csc, Ell, FormatError};
+use warpgauge_sparse::formats::{Bsr, Coo, Csc, Ell, FormatError, MAX_PADDED};
 use warpgauge_sparse::packed::write_numbers;
 use warpgauge_sparse::spasm::Spasm;
 use warpgauge_tensor::{Blob, Dtype};
@@ -33,6 +34,15 @@ pub enum PartError {
     /// The format does not suit the matrix.
     #[error(transparent)]
     Format(#[from] FormatError),
+    /// The format holds binary32.
+    #[error("`spasm_values` are float32: the format holds no others")]
+    Single,
+    /// There is no room for it.
+    #[error(
+        "the arrays of matrices become more bytes than are made of one request \
+         (limits.max_decoded_bytes); name fewer, or smaller ones"
+    )]
+    TooMuch,
     /// It cannot be put into a file.
     #[error("keep a part of a matrix in a temporary file: {0}")]
     Io(#[from] io::Error),
@@ -51,7 +61,12 @@ const BLOCK: u32 = 4;
 /// A matrix, with the formats that were asked for so far.
 pub(crate) struct Parts<'a> {
     csr: &'a Csr,
-    dtype: Dtype,
+    /// Most elements of a padded format.
+    most: u64,
+    /// Bytes that arrays may still have.
+    left: u64,
+    /// Arrays that were asked for: the same one twice is made once.
+    made: HashMap<(String, Dtype), Part>,
     csc: Option<Csc>,
     ell: Option<Ell>,
     bsr: Option<Bsr>,
@@ -59,73 +74,100 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    pub(crate) fn new(csr: &'a Csr, dtype: Dtype) -> Self {
-        Self { csr, dtype, csc: None, ell: None, bsr: None, spasm: None }
+    /// Parts of a matrix; formats with padding take at most so many bytes, 12 for each element.
+    /// Arrays have at most `left` bytes together.
+    pub(crate) fn new(csr: &'a Csr, max_bytes: u64, left: u64) -> Self {
+        let most = (max_bytes / 12).min(MAX_PADDED);
+        let made = HashMap::new();
+        Self { csr, most, left, made, csc: None, ell: None, bsr: None, spasm: None }
     }
 
-    /// A part by its name.
-    pub(crate) fn part(&mut self, name: &str) -> Result<Part, PartError> {
+    /// Bytes that arrays may still have.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// A part by its name; `dtype` is that of values.
+    pub(crate) fn part(&mut self, name: &str, dtype: Dtype) -> Result<Part, PartError> {
+        let key = (name.to_owned(), dtype);
+        if let Some(part) = self.made.get(&key) {
+            return Ok(part.clone());
+        }
+        let part = self.make(name, dtype)?;
+        if let Part::Array { dtype, length, .. } = &part {
+            let bytes = length.saturating_mul(dtype.size() as u64);
+            self.left = self.left.checked_sub(bytes).ok_or(PartError::TooMuch)?;
+            self.made.insert(key, part.clone());
+        }
+        Ok(part)
+    }
+
+    fn make(&mut self, name: &str, dtype: Dtype) -> Result<Part, PartError> {
         let csr = self.csr;
         match name {
             "num_rows" => Ok(Part::Number(u64::from(csr.rows()))),
             "num_cols" => Ok(Part::Number(u64::from(csr.cols()))),
             "nnz" => Ok(Part::Number(u64::from(csr.nnz()))),
-            "values" => floats(csr.values(), self.dtype),
+            "x" => floats(&vec![1.0; csr.cols() as usize], dtype),
+            "values" => floats(csr.values(), dtype),
             "col_indices" => indices(csr.col_indices()),
             "row_ptr" => indices(csr.row_ptr()),
             "row_indices" => indices(&Coo::from_csr(csr).row_indices),
             _ => match name.split_once('_') {
-                Some(("csc", part)) => self.csc(part),
-                Some(("ell", part)) => self.ell(part),
-                Some(("bsr", part)) => self.bsr(part),
-                Some(("spasm", part)) => self.spasm(part),
+                Some(("csc", part)) => self.csc(part, dtype),
+                Some(("ell", part)) => self.ell(part, dtype),
+                Some(("bsr", part)) => self.bsr(part, dtype),
+                Some(("spasm", part)) => self.spasm(part, dtype),
                 _ => Err(unknown(name)),
             },
         }
     }
 
-    fn csc(&mut self, part: &str) -> Result<Part, PartError> {
+    fn csc(&mut self, part: &str, dtype: Dtype) -> Result<Part, PartError> {
         let csc = self.csc.get_or_insert_with(|| Csc::from_csr(self.csr));
         match part {
-            "values" => floats(&csc.values, self.dtype),
+            "values" => floats(&csc.values, dtype),
             "row_indices" => indices(&csc.row_indices),
             "col_ptr" => indices(&csc.col_ptr),
             other => Err(unknown(&format!("csc_{other}"))),
         }
     }
 
-    fn ell(&mut self, part: &str) -> Result<Part, PartError> {
+    fn ell(&mut self, part: &str, dtype: Dtype) -> Result<Part, PartError> {
         let ell = match &self.ell {
             Some(ell) => ell,
-            None => self.ell.insert(Ell::from_csr(self.csr)?),
+            None => self.ell.insert(Ell::within(self.csr, self.most)?),
         };
         match part {
             "width" => Ok(Part::Number(u64::from(ell.width))),
-            "values" => floats(&ell.values, self.dtype),
+            "values" => floats(&ell.values, dtype),
             "col_indices" => indices(&ell.col_indices),
             other => Err(unknown(&format!("ell_{other}"))),
         }
     }
 
-    fn bsr(&mut self, part: &str) -> Result<Part, PartError> {
+    fn bsr(&mut self, part: &str, dtype: Dtype) -> Result<Part, PartError> {
         let bsr = match &self.bsr {
             Some(bsr) => bsr,
-            None => self.bsr.insert(Bsr::from_csr(self.csr, BLOCK)?),
+            None => self.bsr.insert(Bsr::within(self.csr, BLOCK, self.most)?),
         };
         match part {
             "block" => Ok(Part::Number(u64::from(bsr.block))),
             "block_rows" => Ok(Part::Number(bsr.row_ptr.len() as u64 - 1)),
-            "values" => floats(&bsr.values, self.dtype),
+            "values" => floats(&bsr.values, dtype),
             "col_indices" => indices(&bsr.col_indices),
             "row_ptr" => indices(&bsr.row_ptr),
             other => Err(unknown(&format!("bsr_{other}"))),
         }
     }
 
-    fn spasm(&mut self, part: &str) -> Result<Part, PartError> {
+    fn spasm(&mut self, part: &str, dtype: Dtype) -> Result<Part, PartError> {
+        if part == "values" && dtype != Dtype::Float32 {
+            return Err(PartError::Single);
+        }
         let spasm = match &self.spasm {
             Some(spasm) => spasm,
-            None => self.spasm.insert(Spasm::from_csr(self.csr)?),
+            None => self.spasm.insert(Spasm::within(self.csr, self.most)?),
         };
         match part {
             "tile" => Ok(Part::Number(u64::from(spasm.tile))),
@@ -140,7 +182,7 @@ impl<'a> Parts<'a> {
             "positions" => indices(&spasm.positions),
             "values" => {
                 let values: Vec<f64> = spasm.values.iter().map(|it| f64::from(*it)).collect();
-                floats(&values, self.dtype)
+                floats(&values, dtype)
             }
             other => Err(unknown(&format!("spasm_{other}"))),
         }

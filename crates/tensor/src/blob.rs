@@ -45,6 +45,19 @@ impl Blob {
         Self { payload: Payload::Text(text.into()) }
     }
 
+    /// A payload of no bytes.
+    pub fn empty() -> Self {
+        Self::from_base64("")
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        match &self.payload {
+            Payload::Text(text) => text.is_empty(),
+            Payload::File { bytes, .. } => *bytes == 0,
+        }
+    }
+
     /// Encodes bytes.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self::from_base64(encode(bytes))

@@ -74,12 +74,22 @@ pub enum InitKind {
     Randint,
 }
 
-/// Tensor content on the wire: little-endian, C order.
+/// Tensor content on the wire: bytes, little-endian, C order; or an array of a sparse matrix by name.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "GivenData")]
+#[schemars(!try_from, deny_unknown_fields)]
 pub struct TensorData {
-    /// The bytes, base64.
+    /// The bytes, base64. Required, but beside `matrix`.
+    #[serde(skip_serializing_if = "Blob::is_empty")]
+    #[schemars(default = "Blob::empty")]
     pub data_b64: Blob,
+    /// In place of bytes: the name of a sparse matrix, an uploaded one of the caller's or a generated one
+    /// such as `poisson2d:nx=512`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<String>,
+    /// Beside `matrix`: which of its arrays, e.g. `values` or `col_indices`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
     /// Element type; default: the tensor's. Must match it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtype: Option<Dtype>,
@@ -92,6 +102,49 @@ pub struct TensorData {
     /// Raw elements, or a `.npy` file.
     #[serde(default)]
     pub format: DataFormat,
+}
+
+impl TensorData {
+    /// Elements, as they are.
+    pub fn raw(data_b64: Blob) -> Self {
+        let (compress, format) = (Compress::None, DataFormat::Raw);
+        Self { data_b64, matrix: None, part: None, dtype: None, shape: None, compress, format }
+    }
+}
+
+/// [`TensorData`] as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenData {
+    data_b64: Option<Blob>,
+    matrix: Option<String>,
+    part: Option<String>,
+    dtype: Option<Dtype>,
+    shape: Option<Vec<u64>>,
+    #[serde(default)]
+    compress: Compress,
+    #[serde(default)]
+    format: DataFormat,
+}
+
+impl TryFrom<GivenData> for TensorData {
+    type Error = &'static str;
+
+    fn try_from(given: GivenData) -> Result<Self, Self::Error> {
+        let GivenData { data_b64, matrix, part, dtype, shape, compress, format } = given;
+        let described = dtype.is_some() || shape.is_some();
+        let encoded = compress != Compress::None || format != DataFormat::Raw;
+        match (&data_b64, &matrix, &part) {
+            (Some(_), None, None) => (),
+            (None, Some(_), Some(_)) if !described && !encoded => (),
+            (None, Some(_), None) => return Err("missing field `part`: which array of the matrix"),
+            (None, None, None) => return Err("missing field `data_b64`"),
+            (_, None, Some(_)) => return Err("missing field `matrix`, of which `part` is a part"),
+            _ => return Err("`matrix` and `part` stand alone: they are in place of bytes"),
+        }
+        let data_b64 = data_b64.unwrap_or_else(Blob::empty);
+        Ok(Self { data_b64, matrix, part, dtype, shape, compress, format })
+    }
 }
 
 /// Compression of tensor bytes.

@@ -198,6 +198,10 @@ class AsyncClient:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        """One operation of the HTTP API, for those that have no method here. It must be one that may be repeated."""
+        return await self._transport.call(method, path, body)
+
     async def info(self) -> dict[str, Any]:
         """The server: version, devices, compilers, queue."""
         return await self._transport.call("GET", "/info")

@@ -178,6 +178,10 @@ class Client:
         reports = self._client.map(kernels, args, concurrency=concurrency, errors=errors, **common)
         return _drain(self._loop, reports)
 
+    def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
+        """One operation of the HTTP API, for those that have no method here. It must be one that may be repeated."""
+        return self._loop.run(self._client.call(method, path, body))
+
     def info(self) -> dict[str, Any]:
         """The server: version, devices, compilers, queue."""
         return self._loop.run(self._client.info())

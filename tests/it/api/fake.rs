@@ -205,6 +205,7 @@ fn point(index: usize, values: BTreeMap<String, AxisValue>) -> SweepPoint {
         reasons: Vec::new(),
         resources: None,
         device: None,
+        matrices: Vec::new(),
         total_ms: 1.0,
         report: None,
     }

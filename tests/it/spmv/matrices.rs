@@ -6,11 +6,12 @@ use super::{KERNEL, y};
 use crate::contracts::base64;
 use crate::server::{Answer, Server};
 
-const SYMMETRIC: &str =
+pub const SYMMETRIC: &str =
     "%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n1 1 4\n2 1 -1\n2 2 4\n3 3 2.5\n";
-const GENERAL: &str = "%%MatrixMarket matrix coordinate pattern general\n2 3 3\n1 1\n1 3\n2 2\n";
+pub const GENERAL: &str =
+    "%%MatrixMarket matrix coordinate pattern general\n2 3 3\n1 1\n1 3\n2 2\n";
 
-fn upload(server: &Server, name: &str, text: &str, key: Option<&str>) -> Answer {
+pub fn upload(server: &Server, name: &str, text: &str, key: Option<&str>) -> Answer {
     let body = json!({"filename": name, "content": base64(text.as_bytes())}).to_string();
     let mut headers = vec![("Content-Type", "application/json")];
     headers.extend(key.map(|key| ("X-API-Key", key)));
@@ -77,7 +78,7 @@ fn generated_matrices_have_names_too() {
 
 /// Nothing is kept of what is no matrix, and what was there before is still there.
 #[test]
-fn uploads_that_are_no_matrix_change_nothing() {
+pub fn uploads_that_are_no_matrix_change_nothing() {
     let server = Server::start();
     assert_eq!(upload(&server, "kept.mtx", GENERAL, None).status, 200);
     let lies = GENERAL.replace("2 3 3", "2 3 4");

@@ -1,8 +1,10 @@
 //! Sparse matrix times vector, as the Remote GPU Execution Service takes it, and more.
 
 mod bad_input;
+mod command;
 mod execute;
 mod matrices;
+mod named;
 
 use serde_json::{Value, json};
 

@@ -58,6 +58,8 @@ const CRATES: [(&str, &[&str]); 35] = [
             "model",
             "profile",
             "report",
+            "sparse",
+            "spmv",
             "telemetry",
             "tensor",
             "tools",

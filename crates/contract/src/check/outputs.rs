@@ -84,6 +84,10 @@ fn check_expected(
     if let Some(bounds) = &expected.bounds {
         check_bounds(bounds, expected, arg, candidate, &format!("{path}.bounds"), mistakes);
     }
+    if expected.times.is_some() {
+        let message = "goes with `matrix`, the name of the matrix that is multiplied by it";
+        mistakes.add(format!("{path}.times"), FailureCode::MissingField, message);
+    }
     match (&expected.data, &expected.kernel) {
         (Some(data), None) => {
             if let Some(spec) = &arg.tensor_spec {
@@ -123,7 +127,7 @@ fn check_bounds(
         }
         (Some(spec), _) if !spec.dtype.is_float() => "integers are exact: leave it out",
         (Some(spec), _) => {
-            let spec = TensorSpec { dtype: Dtype::Float64, data: None, init: None, ..spec.clone() };
+            let spec = TensorSpec::new(spec.shape.clone(), Dtype::Float64);
             return args::check_data(bounds, &spec, path, mistakes);
         }
         (None, _) => return,

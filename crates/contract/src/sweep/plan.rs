@@ -10,7 +10,7 @@ use super::axes::{self, AxisValue, SweepAxis};
 use super::numbers;
 use super::substitute::{Point, substitute};
 use crate::error::{ContractError, Mistakes};
-use crate::{EvaluateRequest, Limits, ReturnOutputs, parse};
+use crate::{EvaluateRequest, KeptMatrix, Limits, ReturnOutputs, parse};
 use warpgauge_model::{FailureCode, Requirements};
 
 /// Bytes of all contracts of a sweep together, when every point is written out.
@@ -69,6 +69,10 @@ pub struct SweepRequest {
     /// What the device of all points must be, and what must be installed beside it.
     #[serde(default, skip_serializing_if = "Requirements::is_empty")]
     pub requires: Requirements,
+    /// Stored matrices that points name, as they were when the sweep was accepted.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(skip)]
+    pub matrices: BTreeMap<String, KeptMatrix>,
 }
 
 /// A sweep that can be carried out: its axes are valid, and references name them.
@@ -79,6 +83,8 @@ pub struct SweepPlan {
     points: usize,
     /// Whether whole reports are wanted.
     pub include_reports: bool,
+    /// Stored matrices that points name.
+    pub matrices: BTreeMap<String, KeptMatrix>,
 }
 
 impl SweepPlan {
@@ -103,7 +109,7 @@ impl SweepPlan {
         );
         mistakes.into_result()?;
         let include_reports = request.include_reports;
-        let contract = contract_of(request);
+        let (contract, matrices) = contract_of(request);
         let expanded = contract.values().map(weight).sum::<usize>().saturating_mul(points);
         let mut mistakes = Mistakes::new(limits.max_errors);
         mistakes.require(expanded <= MAX_EXPANDED_BYTES, "axes", FailureCode::TooLarge, || {
@@ -114,7 +120,7 @@ impl SweepPlan {
             )
         });
         mistakes.into_result()?;
-        let plan = Self { axes, contract, points, include_reports };
+        let plan = Self { axes, contract, points, include_reports, matrices };
         plan.check_references()?;
         Ok(plan)
     }
@@ -195,7 +201,7 @@ impl SweepPlan {
 }
 
 /// The fields of the evaluation, those of the sweep taken away.
-fn contract_of(request: SweepRequest) -> Map<String, Value> {
+fn contract_of(request: SweepRequest) -> (Map<String, Value>, BTreeMap<String, KeptMatrix>) {
     let SweepRequest {
         axes: _,
         include_reports: _,
@@ -212,6 +218,7 @@ fn contract_of(request: SweepRequest) -> Map<String, Value> {
         output_encoding,
         isolation,
         requires,
+        matrices,
     } = request;
     let fields = [
         ("kernel", Some(kernel)),
@@ -229,7 +236,8 @@ fn contract_of(request: SweepRequest) -> Map<String, Value> {
         // Strings and sets of strings can be written as JSON.
         ("requires", serde_json::to_value(requires).ok()),
     ];
-    fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    (fields.collect(), matrices)
 }
 
 /// Bytes that a value takes, about.

@@ -116,6 +116,7 @@ fn assembled(
 ) -> CompareResponse {
     let first = candidates.first();
     CompareResponse {
+        matrices: Vec::new(),
         job_id: job_id.to_owned(),
         status: ResponseStatus::Success,
         ref_runtime: reference.kernel_exec_result.runtime_stats,

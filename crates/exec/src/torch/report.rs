@@ -173,6 +173,7 @@ pub(super) fn assembled(
         counted: None,
         tuning: None,
         torch: Some(torch_report(setting, &outcome)),
+        matrices: Vec::new(),
     })
 }
 

@@ -49,6 +49,9 @@ impl Shared {
         submission: Submission,
         events: Option<SweepEvents>,
     ) -> Result<Outcome, ServiceError> {
+        let mut left = self.limits.max_decoded_bytes;
+        let owner = &submission.caller.owner;
+        let request = self.with_matrices(request, owner, &mut left).await?;
         self.check_request(&request, &submission.caller.owner).await?;
         let takers = self.takers(&request.requirements()?).await.map_err(refusal)?;
         let job = self.new_job(&request, &submission).await?;
@@ -130,13 +133,16 @@ impl Shared {
             self.default_device()?;
         }
         let mut rows = Vec::with_capacity(jobs.len());
-        for (at, (request, submission)) in jobs.iter().enumerate() {
-            let checked = self.check_request(request, &submission.caller.owner).await;
+        // Of all of them together: a batch comes as one body.
+        let mut left = self.limits.max_decoded_bytes;
+        for (at, (request, submission)) in jobs.into_iter().enumerate() {
             let placed = |error| if batch { in_batch(at, error) } else { error };
-            checked.map_err(placed)?;
+            let owner = &submission.caller.owner;
+            let request = self.with_matrices(request, owner, &mut left).await.map_err(placed)?;
+            self.check_request(&request, owner).await.map_err(placed)?;
             let order = request.requirements().map_err(placed)?;
             self.takers(&order).await.map_err(|error| placed(refusal(error)))?;
-            rows.push(self.new_job(request, submission).await?);
+            rows.push(self.new_job(&request, &submission).await?);
         }
         let submitted = self.store.submit_all(rows).await.map_err(refused)?;
         for _ in submitted.iter().filter(|job| !job.existing) {

@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::super::SweepEvents;
 use super::super::error::{self, ServiceError};
 use super::super::history::{self, unix_s};
+use super::super::named_matrices::matrices_of;
 use super::super::shared::{Admitted, Shared};
 use super::super::submission::JobRequest;
 use super::accept::refused;
@@ -154,6 +155,7 @@ impl Shared {
     }
 
     async fn perform(&self, job: &LiveJob, request: JobRequest, requires: Requirements) -> Answer {
+        let matrices = matrices_of(&request);
         // Places that a sweep has beside its own, for as long as it goes on.
         let mut places = Vec::new();
         let work = match request {
@@ -172,7 +174,7 @@ impl Shared {
         let order = WorkOrder { id, work, requires, lanes };
         let outcome = self.executor.run(order, job).await;
         drop(places);
-        Ok(outcome?)
+        Ok(outcome?.with_matrices(matrices))
     }
 
     /// Writes the end of a job, then answers who waits. Returns how it ended, if this process saw to that.

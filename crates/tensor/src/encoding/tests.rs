@@ -7,13 +7,7 @@ use crate::{Blob, Dtype};
 use crate::{Compress, DataFormat, OutputEncoding, TensorData};
 
 fn data(bytes: &[u8]) -> TensorData {
-    TensorData {
-        data_b64: Blob::from_bytes(bytes),
-        dtype: None,
-        shape: None,
-        compress: Compress::None,
-        format: DataFormat::Raw,
-    }
+    TensorData::raw(Blob::from_bytes(bytes))
 }
 
 fn zlib(bytes: &[u8]) -> TensorData {

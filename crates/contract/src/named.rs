@@ -1,0 +1,138 @@
+//! Sparse matrices that a contract names in place of data. Whoever takes the contract puts their arrays and
+//! numbers there before anything else is done with it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::{Mistakes, quoted};
+use super::{CompareRequest, EvaluateRequest, KernelCode};
+use warpgauge_model::FailureCode;
+use warpgauge_tensor::{Blob, Dtype};
+
+/// Most different matrices that one contract names.
+pub const MAX_MATRICES: usize = 16;
+
+/// A part of a sparse matrix.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixPart {
+    /// Name of the matrix: an uploaded one of the caller's, or a generated one such as
+    /// `poisson2d:nx=512`.
+    pub matrix: String,
+    /// Which part, e.g. `num_rows`, `nnz`, `values`, `x`.
+    pub part: String,
+}
+
+/// A matrix whose content stands in a contract or was judged against.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MatrixUsed {
+    /// Its name.
+    pub name: String,
+    /// Where it came from.
+    pub origin: MatrixOrigin,
+    /// blake3, hex: of the file, for uploaded and local ones; of its CSR form, for generated ones.
+    pub blake3: String,
+    /// Rows.
+    pub num_rows: u64,
+    /// Columns.
+    pub num_cols: u64,
+    /// Entries.
+    pub nnz: u64,
+}
+
+/// Where a matrix came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MatrixOrigin {
+    /// The caller had uploaded it.
+    Stored,
+    /// It was generated.
+    Generated,
+    /// The caller had put it there, and says so: its own program read it from a file.
+    File,
+}
+
+/// A stored matrix as it was when a sweep was accepted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptMatrix {
+    /// Which it is.
+    pub used: MatrixUsed,
+    /// Its CSR form, packed.
+    pub packed: Blob,
+}
+
+/// Element type of a part where the contract gives none.
+pub(super) fn default_dtype(part: &str) -> Dtype {
+    match part {
+        "x" | "y" => Dtype::Float32,
+        part if part.ends_with("values") => Dtype::Float32,
+        _ => Dtype::Int32,
+    }
+}
+
+/// Names of matrices, and for each where it stands first.
+pub type MatrixNames = BTreeMap<String, String>;
+
+impl EvaluateRequest {
+    /// The matrices that stand in place of data.
+    pub fn matrix_names(&self) -> MatrixNames {
+        let mut names = MatrixNames::new();
+        in_kernel(&self.kernel, "kernel", &mut names);
+        for (output, expected) in &self.expected {
+            let path = format!("expected.{}", quoted(output));
+            if let Some(kernel) = &expected.kernel {
+                in_kernel(kernel, &format!("{path}.kernel"), &mut names);
+            }
+            if let Some(name) = &expected.matrix {
+                names.entry(name.clone()).or_insert_with(|| format!("{path}.matrix"));
+            }
+        }
+        names
+    }
+}
+
+impl CompareRequest {
+    /// The matrices that stand in place of data.
+    pub fn matrix_names(&self) -> MatrixNames {
+        let mut names = MatrixNames::new();
+        in_kernel(&self.ref_kernel, "ref_kernel", &mut names);
+        for (path, kernel) in self.paths() {
+            in_kernel(kernel, &path, &mut names);
+        }
+        names
+    }
+}
+
+fn in_kernel(kernel: &KernelCode, path: &str, names: &mut MatrixNames) {
+    let args = kernel.io.iter().flat_map(|io| &io.args);
+    for (index, arg) in args.enumerate() {
+        let path = format!("{path}.io.args[{index}]");
+        let mut add = |name: &str, field: &str| {
+            names.entry(name.to_owned()).or_insert_with(|| format!("{path}.{field}"));
+        };
+        if let Some(part) = &arg.value_of {
+            add(&part.matrix, "value_of.matrix");
+        }
+        let Some(spec) = &arg.tensor_spec else { continue };
+        if let Some(part) = &spec.shape_of {
+            add(&part.matrix, "tensor_spec.shape_of.matrix");
+        }
+        if let Some((name, _)) = spec.matrix_data() {
+            add(name, "tensor_spec.data.matrix");
+        }
+    }
+}
+
+/// Refuses what still names a matrix: nobody put its content there.
+pub(super) fn unresolved(names: &MatrixNames, mistakes: &mut Mistakes) {
+    for (name, path) in names {
+        let message = format!(
+            "names the matrix `{}`, and this operation knows none: give the content as data",
+            quoted(name)
+        );
+        mistakes.add(path, FailureCode::InvalidData, message);
+    }
+}

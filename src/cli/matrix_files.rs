@@ -1,0 +1,95 @@
+//! Contracts that name matrices in files of this machine: `matrix: ./cant.mtx`, relative to the contract.
+//! A name of the service has no slash; so nothing that a server is sent is ever a path there.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::CliError;
+use super::contract_file::ContractFile;
+use warpgauge_config::Config;
+use warpgauge_contract::{CompareRequest, EvaluateRequest, MatrixUsed};
+use warpgauge_spmv::{Csr, Named, SpmvError, named_in, named_in_comparison, read_matrix_file};
+
+/// Bytes that a matrix may have here: what a key may have of them at a server.
+pub(super) fn max_bytes(config: &Config) -> u64 {
+    match config.limits.max_matrix_bytes_per_key {
+        0 => config.limits.max_tensor_bytes,
+        bytes => bytes,
+    }
+}
+
+/// Puts the matrices of files into a contract that names any, an evaluation's or a comparison's.
+///
+/// # Errors
+/// A file cannot be read, or does not fit where it is named.
+pub(super) fn put_into(contract: &mut ContractFile, max_bytes: u64) -> Result<(), CliError> {
+    if !contract.fields.values().any(names_file) {
+        return Ok(());
+    }
+    let place = contract.path().to_owned();
+    if contract.fields.contains_key("axes") {
+        return Err(CliError::Usage(format!(
+            "{}: a sweep names matrices that are uploaded or generated, and no files",
+            place.display()
+        )));
+    }
+    // A person's own files have no bound but the machine's; what a server takes has that of its bodies.
+    let mut left = u64::MAX;
+    let unfit = |error: SpmvError| CliError::Usage(format!("{}: {error}", place.display()));
+    let whole = if contract.fields.contains_key("ref_kernel") {
+        let mut request: CompareRequest = contract.clone().typed()?;
+        let names = named_in_comparison(&request).map_err(|error| unfit(error.into()))?;
+        for (name, path) in names.into_iter().filter(|(name, _)| is_file(name)) {
+            let (csr, used) = read(&place, &name, &path, max_bytes)?;
+            let named = Named { name: &name, csr: &csr, max_bytes };
+            named.put_into_comparison(&mut request, &mut left).map_err(unfit)?;
+            request.matrices.push(used);
+        }
+        serde_json::to_value(request)
+    } else {
+        let mut request: EvaluateRequest = contract.clone().typed()?;
+        let names = named_in(&request).map_err(|error| unfit(error.into()))?;
+        for (name, path) in names.into_iter().filter(|(name, _)| is_file(name)) {
+            let (csr, used) = read(&place, &name, &path, max_bytes)?;
+            let named = Named { name: &name, csr: &csr, max_bytes };
+            named.put_into(&mut request, &mut left).map_err(unfit)?;
+            request.matrices.push(used);
+        }
+        serde_json::to_value(request)
+    };
+    let whole = whole.map_err(|error| CliError::Internal(format!("contract to JSON: {error}")))?;
+    if let Value::Object(fields) = whole {
+        contract.fields = fields;
+    }
+    Ok(())
+}
+
+/// Whether a name of a matrix is a path.
+fn is_file(name: &str) -> bool {
+    name.contains('/')
+}
+
+/// Whether anything there names a file as a matrix.
+fn names_file(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter().any(|(field, value)| match value {
+            Value::String(name) => field == "matrix" && is_file(name),
+            value => names_file(value),
+        }),
+        Value::Array(items) => items.iter().any(names_file),
+        _ => false,
+    }
+}
+
+fn read(
+    contract: &Path,
+    name: &str,
+    path: &str,
+    max_bytes: u64,
+) -> Result<(Csr, MatrixUsed), CliError> {
+    let file: PathBuf = contract.parent().unwrap_or(Path::new("")).join(name);
+    read_matrix_file(&file, name, max_bytes).map_err(|error| {
+        CliError::Usage(format!("{}: {path}: {}: {error}", contract.display(), file.display()))
+    })
+}

@@ -1,0 +1,68 @@
+//! Which matrices the command line names.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::CliError;
+use warpgauge_spmv::is_generated;
+
+/// Most matrices of one command.
+const MAX_MATRICES: usize = 10_000;
+
+/// A matrix.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Matrix {
+    /// A file of this machine.
+    File(PathBuf),
+    /// A name: of a generated matrix, or of one at the server.
+    Named(String),
+}
+
+impl Matrix {
+    /// What it is called: a file by its name without the folder.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Named(name) => name,
+            Self::File(path) => path.file_name().and_then(|name| name.to_str()).unwrap_or("matrix"),
+        }
+    }
+}
+
+/// The matrices of the command line; a folder stands for the .mtx files in it, by name.
+pub(super) fn named(texts: &[String], at_server: bool) -> Result<Vec<Matrix>, CliError> {
+    let mut all = Vec::new();
+    for text in texts {
+        let path = Path::new(text);
+        if path.is_dir() {
+            all.extend(files_of(path)?.into_iter().map(Matrix::File));
+        } else if path.exists() {
+            all.push(Matrix::File(path.to_owned()));
+        } else if is_generated(text) || (at_server && !text.contains('/')) {
+            all.push(Matrix::Named(text.clone()));
+        } else {
+            return Err(CliError::Usage(format!(
+                "{text}: no such file; an uploaded matrix needs --server, a generated one has a colon, \
+                 e.g. poisson2d:nx=512"
+            )));
+        }
+        if all.len() > MAX_MATRICES {
+            return Err(CliError::Usage(format!("more than {MAX_MATRICES} matrices are named")));
+        }
+    }
+    Ok(all)
+}
+
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let failed = |source| CliError::System { operation: "list a folder of matrices", source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "mtx") && path.is_file() {
+            files.push(path);
+        }
+    }
+    if files.is_empty() {
+        return Err(CliError::Usage(format!("{}: there is no .mtx file in it", folder.display())));
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,91 @@
+//! `warpgauge spmv`: a kernel on one sparse matrix after the other, and one table.
+
+mod args;
+mod contract;
+mod matrices;
+mod picture;
+mod row;
+
+pub(super) use self::args::SpmvArgs;
+
+use self::matrices::Matrix;
+use self::row::Row;
+use super::contract_file::ContractFile;
+use super::place::{self, Place};
+use super::progress::Progress;
+use super::terminal::{Terminal, plain};
+use super::{CliError, json, matrix_files};
+use crate::exit::Exit;
+use warpgauge_config::Config;
+use warpgauge_contract::EvaluateRequest;
+use warpgauge_spmv::Named;
+
+pub(super) fn run(args: &SpmvArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
+    let matrices = matrices::named(&args.matrices, args.target.server.is_some())?;
+    let kernel = contract::kernel(args)?;
+    let mut place = place::open(&args.target, args.patience.seconds, config, terminal)?;
+    let progress = Progress::start(terminal);
+    let width = matrices.iter().map(|one| one.name().chars().count()).max().unwrap_or(0);
+    let mut rows: Vec<Row> = Vec::new();
+    if !args.json {
+        progress.beside(|| terminal.print(&row::header(width)))?;
+    }
+    for (done, matrix) in matrices.iter().enumerate() {
+        let what = format!("{} ({} of {})", matrix.name(), done + 1, matrices.len());
+        progress.stage(&place.stage(&what, &what));
+        let row = match product(args, &kernel, matrix, config, (&mut *place, &progress)) {
+            Ok(row) => row,
+            // What is wrong with this matrix says nothing of the others.
+            Err(error) if error.exit() == Exit::Usage => Row::failed(matrix.name(), &error),
+            Err(error) => return Err(error),
+        };
+        if !args.json {
+            progress.beside(|| terminal.print(&plain(&row.line(width))))?;
+        }
+        rows.push(row);
+    }
+    drop((place, progress));
+    if args.json {
+        terminal.print_line(&json::text("products", &row::answer(&rows))?)?;
+    } else {
+        terminal.print(&plain(&row::notes(&rows)))?;
+    }
+    if let Some(path) = &args.svg {
+        std::fs::write(path, picture::svg(&rows))
+            .map_err(|source| CliError::Write { path: path.clone(), source })?;
+        terminal.note(&format!("wrote {}", path.display()));
+    }
+    let worst = rows.iter().map(|row| row.exit).find(|exit| *exit != Exit::Success);
+    Ok(worst.unwrap_or(Exit::Success))
+}
+
+/// One product, evaluated.
+fn product(
+    args: &SpmvArgs,
+    kernel: &serde_json::Value,
+    matrix: &Matrix,
+    config: &Config,
+    (place, progress): (&mut dyn Place, &Progress),
+) -> Result<Row, CliError> {
+    let fields = contract::of(args, kernel, matrix.name());
+    let mut contract = ContractFile::of(matrix.name(), fields);
+    if let Matrix::File(path) = matrix {
+        let max_bytes = matrix_files::max_bytes(config);
+        let wrong =
+            |error: &dyn std::fmt::Display| CliError::Usage(format!("{}: {error}", path.display()));
+        let name = matrix.name();
+        let (csr, used) = warpgauge_spmv::read_matrix_file(path, name, max_bytes)
+            .map_err(|error| wrong(&error))?;
+        let mut request: EvaluateRequest = contract.clone().typed()?;
+        let named = Named { name, csr: &csr, max_bytes };
+        // A file of one's own has no bound but the machine's.
+        named.put_into(&mut request, &mut { u64::MAX }).map_err(|error| wrong(&error))?;
+        request.matrices.push(used);
+        contract.fields = match serde_json::to_value(request) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            _ => return Err(CliError::Internal("a contract is no object of JSON".to_owned())),
+        };
+    }
+    let reply = place.evaluate(contract, progress)?;
+    Ok(Row::of(matrix.name(), &reply.value))
+}

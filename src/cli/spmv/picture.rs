@@ -1,0 +1,76 @@
+//! Times of products as a picture: a bar for each matrix, on a logarithmic axis. No script, nothing fetched.
+
+use super::row::Row;
+use crate::cli::format::duration_ms;
+use warpgauge_model::DeviceKind;
+use warpgauge_svg::{Anchor, Axis, Drawing, Element, Logarithmic, Plot, Side, Tick, shortened, si};
+
+/// Most matrices in one picture.
+const MAX_ROWS: usize = 200;
+/// Sizes, pixels.
+const WIDTH: f64 = 820.0;
+const LEFT: f64 = 260.0;
+const RIGHT: f64 = 110.0;
+const TOP: f64 = 54.0;
+const BOTTOM: f64 = 30.0;
+const STEP: f64 = 22.0;
+
+const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.t{font-weight:600}\
+.frame{fill:none;stroke:#bbb}.grid{stroke:#e5e5e5}.bar{fill:#1f5fa8}.ci{stroke:#111;stroke-width:1.5}\
+.bad{fill:#c62828}";
+
+/// Draws the median time of each product with its confidence interval; what has none says why.
+pub(super) fn svg(rows: &[Row]) -> String {
+    let shown = &rows[..rows.len().min(MAX_ROWS)];
+    let bottom = TOP + STEP * shown.len() as f64;
+    let title = "Sparse matrix times vector: median time of a launch";
+    let mut drawing = Drawing::new([WIDTH, bottom + BOTTOM], title);
+    drawing.style(STYLE);
+    drawing.add(Element::text("t", [20.0, 20.0], title));
+    drawing.add(Element::text("", [20.0, 36.0], &conditions(rows)));
+    let plot = Plot { left: LEFT, top: TOP, right: WIDTH - RIGHT, bottom };
+    // In seconds, with a decade of room: the shortest bar is still one.
+    let seconds: Vec<f64> =
+        shown.iter().filter_map(|row| row.median_ms).map(|ms| ms / 1e3).collect();
+    let ends: Vec<f64> = seconds.iter().flat_map(|&it| [it / 3.0, it]).collect();
+    let scale = Logarithmic::new(&ends, (plot.left, plot.right));
+    if let Some(scale) = &scale {
+        let tick =
+            |(exponent, at)| Tick { at, label: si(10f64.powi(exponent), "s"), line: Some("grid") };
+        Axis { side: Side::Bottom, label: "" }.draw(&mut drawing, &plot, scale.ticks().map(tick));
+    }
+    drawing.add(plot.frame("frame"));
+    for (index, row) in shown.iter().enumerate() {
+        let top = TOP + STEP * index as f64;
+        let label = shortened(&row.matrix, 36);
+        let beside = [LEFT - 8.0, top + 15.0];
+        drawing.add(Element::text("", beside, &label).anchored(Anchor::End).titled(&row.matrix));
+        match (row.median_ms, &scale) {
+            (Some(ms), Some(scale)) => bar(&mut drawing, row, ms, scale, top),
+            _ => drawing.add(Element::text("bad", [LEFT + 6.0, top + 15.0], row.verdict)),
+        }
+    }
+    drawing.finish()
+}
+
+fn bar(drawing: &mut Drawing, row: &Row, ms: f64, scale: &Logarithmic, top: f64) {
+    let end = scale.at(ms / 1e3);
+    let size = [(end - LEFT).max(1.0), STEP - 6.0];
+    let shown = duration_ms(ms);
+    drawing.add(Element::rectangle("bar", [LEFT, top + 3.0], size).titled(&shown));
+    if let Some([low, high]) = row.ci_ms.filter(|[low, _]| *low > 0.0) {
+        let at = top + STEP / 2.0;
+        let [low, high] = [low, high].map(|ms| [scale.at(ms / 1e3), at]);
+        drawing.add(Element::line("ci", low, high));
+    }
+    drawing.add(Element::text("", [end + 8.0, top + 15.0], &shown));
+}
+
+/// Where it ran.
+fn conditions(rows: &[Row]) -> String {
+    let device = rows.iter().find_map(|row| row.device.as_deref()).unwrap_or("nothing ran");
+    let emulated = rows.iter().any(|row| row.device_kind == Some(DeviceKind::Emulator));
+    let what =
+        if emulated { ": times of the emulation, which say nothing about a GPU" } else { "" };
+    format!("{device}{what}; 95 % confidence intervals")
+}

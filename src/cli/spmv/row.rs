@@ -1,0 +1,184 @@
+//! One product as a row of the table, and as JSON.
+
+use serde::Serialize;
+
+use crate::cli::CliError;
+use crate::cli::format::{duration_ms, percent};
+use crate::exit::Exit;
+use warpgauge_contract::MatrixUsed;
+use warpgauge_model::DeviceKind;
+use warpgauge_report::EvaluateResponse;
+
+/// What bytes are counted.
+const BYTES: &str = "bytes: matrix in CSR form and x read once, y written once: nnz · (size of a value + 4) \
+    + (rows + 1) · 4 + (rows + cols) · size of a value";
+
+/// Longest reason in the table, characters.
+const MAX_REASON: usize = 160;
+
+/// A product.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    /// Name of the matrix.
+    pub(super) matrix: String,
+    /// What was under the name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<MatrixUsed>,
+    /// `correct`, `wrong`, `not_compiled`, `failed` or `invalid`.
+    pub(super) verdict: &'static str,
+    /// Why, where it is not correct.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// Median time of a launch, and its 95 % confidence interval, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) median_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ci_ms: Option<[f64; 2]>,
+    /// 10⁹ operations a second, two for each entry; never of an emulated device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gflops: Option<f64>,
+    /// 10⁹ bytes a second; never of an emulated device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gbps: Option<f64>,
+    /// Share of the roofline; never of an emulated device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of_speed_of_light: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) device: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) device_kind: Option<DeviceKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<String>,
+    /// The code that the command would end with if this were all.
+    #[serde(skip)]
+    pub(super) exit: Exit,
+}
+
+impl Row {
+    /// From a report.
+    pub(super) fn of(matrix: &str, report: &EvaluateResponse) -> Self {
+        let exit = Exit::of_report(report);
+        let result = &report.kernel_exec_result;
+        let verdict = match (exit, result.compiled) {
+            (Exit::Success, _) => "correct",
+            (_, false) => "not_compiled",
+            _ if report.failure.is_some() => "failed",
+            _ => "wrong",
+        };
+        let reason = result.compilation_error.clone().or_else(|| result.validation_error.clone());
+        let failure = || report.failure.as_ref().map(|failure| failure.message.clone());
+        let measured = report.measurement.as_ref().filter(|_| result.runtime.is_some());
+        let summary = measured.and_then(|measured| measured.summary.as_ref());
+        let rates = measured.and_then(|measured| measured.rates.as_ref());
+        let ends = summary.map(|summary| (summary.median_ci_low, summary.median_ci_high));
+        Self {
+            matrix: matrix.to_owned(),
+            used: report.matrices.first().cloned(),
+            verdict,
+            reason: reason.or_else(failure).filter(|_| exit != Exit::Success),
+            median_ms: summary.map(|summary| summary.median),
+            ci_ms: ends.and_then(|(low, high)| Some([low?, high?])),
+            gflops: rates.and_then(|rates| rates.flops_per_second).map(|rate| rate / 1e9),
+            gbps: rates.and_then(|rates| rates.bytes_per_second).map(|rate| rate / 1e9),
+            of_speed_of_light: rates.and_then(|rates| rates.of_speed_of_light),
+            device: report.device.as_ref().map(|device| device.name.clone()),
+            device_kind: report.device.as_ref().map(|device| device.kind),
+            job_id: Some(report.job_id.clone()),
+            exit,
+        }
+    }
+
+    /// A matrix that nothing could be done with.
+    pub(super) fn failed(matrix: &str, error: &CliError) -> Self {
+        Self {
+            matrix: matrix.to_owned(),
+            used: None,
+            verdict: "invalid",
+            reason: Some(error.render()),
+            median_ms: None,
+            ci_ms: None,
+            gflops: None,
+            gbps: None,
+            of_speed_of_light: None,
+            device: None,
+            device_kind: None,
+            job_id: None,
+            exit: error.exit(),
+        }
+    }
+
+    /// The row of the table, the matrix' name so many characters wide.
+    pub(super) fn line(&self, width: usize) -> String {
+        let none = || "-".to_owned();
+        let count = |of: fn(&MatrixUsed) -> u64| {
+            self.used.as_ref().map_or_else(none, |it| of(it).to_string())
+        };
+        let rate = |rate: Option<f64>| rate.map_or_else(none, |rate| format!("{rate:.1}"));
+        let error = self
+            .ci_ms
+            .zip(self.median_ms)
+            .map(|([low, high], median)| format!("± {}", percent((high - low) / 2.0 / median)));
+        let mut line = line(
+            width,
+            [
+                self.matrix.clone(),
+                count(|it| it.num_rows),
+                count(|it| it.nnz),
+                self.verdict.to_owned(),
+                self.median_ms.map_or_else(none, duration_ms),
+                error.unwrap_or_else(none),
+                rate(self.gflops),
+                rate(self.gbps),
+                self.of_speed_of_light.map_or_else(none, percent),
+            ],
+        );
+        if let Some(reason) = &self.reason {
+            let first: String =
+                reason.lines().next().unwrap_or("").chars().take(MAX_REASON).collect();
+            line.push_str(&format!("  {first}"));
+        }
+        line.push('\n');
+        line
+    }
+}
+
+/// The columns' names.
+pub(super) fn header(width: usize) -> String {
+    let names =
+        ["matrix", "rows", "nnz", "verdict", "median", "error", "GFLOP/s", "GB/s", "of roofline"];
+    format!("{}\n", line(width, names.map(str::to_owned)))
+}
+
+fn line(width: usize, cells: [String; 9]) -> String {
+    let [matrix, rows, nnz, verdict, median, error, gflops, gbps, share] = cells;
+    let width = width.max("matrix".len());
+    format!(
+        "{matrix:<width$}  {rows:>9}  {nnz:>10}  {verdict:<12}  {median:>11}  {error:>9}  {gflops:>9}  \
+         {gbps:>9}  {share:>11}"
+    )
+}
+
+/// What there is to know of the table.
+pub(super) fn notes(rows: &[Row]) -> String {
+    let mut text = format!("\n{BYTES}\n");
+    if rows.iter().any(|row| row.device_kind == Some(DeviceKind::Emulator)) {
+        text.push_str(
+            "times are those of the emulation: they say nothing about a GPU, and give no rates and no \
+             share of the roofline\n",
+        );
+    }
+    if let Some(device) = rows.iter().find_map(|row| row.device.as_ref()) {
+        text.push_str(&format!("device {device}\n"));
+    }
+    text
+}
+
+/// All rows as JSON.
+pub(super) fn answer(rows: &[Row]) -> impl Serialize {
+    #[derive(Serialize)]
+    struct Answer<'a> {
+        bytes: &'static str,
+        rows: &'a [Row],
+    }
+    Answer { bytes: BYTES, rows }
+}
