@@ -21,6 +21,7 @@ mod start;
 mod statistics;
 mod submission;
 mod sweep;
+mod tensors;
 
 pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use baselines::Baselines;
@@ -34,3 +35,4 @@ pub use submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };
 pub use sweep::{SweepEvent, SweepEvents};
+pub use tensors::{TensorContent, TensorOptions, TensorService, TensorSource, TensorUpload};
