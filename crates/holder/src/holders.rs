@@ -39,6 +39,7 @@ pub struct Holders {
     holders: Arc<HashMap<Place, Arc<Holder>>>,
     devices: Vec<u32>,
     emulator: Option<PathBuf>,
+    run_dir: PathBuf,
     upkeep: AbortHandle,
 }
 
@@ -73,8 +74,8 @@ impl Holders {
                 free(&all, books.sweep(Instant::now())).await;
             }
         });
-        let HolderConfig { devices, emulator, .. } = config;
-        Self { registry, holders, devices, emulator, upkeep: upkeep.abort_handle() }
+        let HolderConfig { devices, emulator, run_dir, .. } = config;
+        Self { registry, holders, devices, emulator, run_dir, upkeep: upkeep.abort_handle() }
     }
 
     /// The books.
@@ -85,6 +86,11 @@ impl Holders {
     /// Devices there are, by CUDA ordinal.
     pub fn devices(&self) -> &[u32] {
         &self.devices
+    }
+
+    /// Where holders of devices may write; the emulated device has shared memory there.
+    pub fn run_dir(&self) -> &Path {
+        &self.run_dir
     }
 
     /// The library that stands for the driver, if the devices are emulated.

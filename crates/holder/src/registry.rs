@@ -166,6 +166,8 @@ struct State {
     tensors: HashMap<Uuid, Entry>,
     leases: HashMap<Uuid, Lease>,
     gone: VecDeque<(Uuid, String, Gone)>,
+    /// Of each place, the last process that is known to have ended.
+    ended: HashMap<Place, u64>,
 }
 
 /// The books.
@@ -219,9 +221,15 @@ impl Registry {
         (Ok(id), freed)
     }
 
-    /// The tensor has its content, in the process of this generation.
+    /// The tensor has its content, in the process of this generation. `None`: that process has ended
+    /// since.
     pub fn commit(&self, id: Uuid, generation: u64, now: Instant) -> Option<Held> {
         let mut state = self.state();
+        let place = state.tensors.get(&id)?.tensor.place;
+        if state.ended.get(&place).is_some_and(|ended| *ended >= generation) {
+            state.tensors.remove(&id);
+            return None;
+        }
         let entry = state.tensors.get_mut(&id)?;
         (entry.generation, entry.phase, entry.last_used) = (generation, Phase::Ready, now);
         Some(entry.held(id, &self.limits, now))
@@ -313,6 +321,8 @@ impl Registry {
     /// A process of a place has ended, and all that it held with it.
     pub fn lose(&self, place: Place, generation: u64) -> usize {
         let mut state = self.state();
+        let ended = state.ended.entry(place).or_default();
+        *ended = generation.max(*ended);
         let lost = |entry: &Entry| {
             entry.tensor.place == place
                 && entry.generation == generation

@@ -140,7 +140,9 @@ def _ordinal(driver: Any, uuid: str) -> int:
         _check(driver.cuDeviceGetUuid_v2(ctypes.byref(found), device), "cuDeviceGetUuid")
         if bytes(found.bytes).hex() == uuid.removeprefix("GPU-").replace("-", "").lower():
             return ordinal
-    raise CudaError(f"this process sees no device {uuid}; see CUDA_VISIBLE_DEVICES, and that the server is on this machine")
+    raise CudaError(
+        f"this process sees no device {uuid}; see CUDA_VISIBLE_DEVICES, and that the server is on this machine"
+    )
 
 
 def _check(result: int, call: str) -> None:

@@ -125,4 +125,8 @@ fn what_a_dead_process_held_is_gone_and_nothing_else() {
     assert_eq!(registry.find(one, "a", now).unwrap_err(), Unknown::Gone(Gone::HolderDied));
     assert_eq!(registry.renew(lease, "a", now), None);
     assert!(registry.find(two, "a", now).is_ok());
+    // The process ended between the last byte of an upload and its entry in the books.
+    let late = registry.reserve(new("a", 7), now).0.unwrap();
+    assert!(registry.commit(late, 1, now).is_none());
+    assert_eq!(registry.list("a", now).1, 1);
 }

@@ -5,6 +5,8 @@ mod content;
 mod put;
 mod views;
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -212,7 +214,7 @@ pub(super) fn holders(
         })?,
         devices: devices.iter().map(|device| device.info.ordinal).collect(),
         emulator: if emulated { find_emulator(given) } else { None },
-        run_dir: run_dir.path().to_owned(),
+        run_dir: own_dir(run_dir)?,
         shared_dir: place,
         limits: limits(config),
     };
@@ -229,6 +231,16 @@ fn limits(config: &Config) -> Limits {
         ttl: Some(ttl).filter(|ttl| !ttl.is_zero()),
         lease: Duration::from_secs_f64(tensors.lease_s),
     }
+}
+
+/// Where holders of devices write, apart from those who run kernels.
+fn own_dir(run_dir: &RunDir) -> Result<PathBuf, ServiceError> {
+    let path = run_dir.path().join("tensors");
+    let made = DirBuilder::new().mode(0o700).create(&path);
+    made.map_err(|error| {
+        ServiceError::Unavailable(format!("cannot create {}: {error}", path.display()))
+    })?;
+    Ok(path)
 }
 
 /// A directory of this server alone in a file system in memory; `None` where there is none.

@@ -235,7 +235,10 @@ async fn hold(shared: &Shared, new: New, elements: Elements) -> Result<Held, Ser
     }
     let held = tensors.registry().commit(id, generation, Instant::now());
     drop(reserved);
-    held.ok_or_else(|| ServiceError::NoSuchTensor(id.to_string()))
+    held.ok_or_else(|| {
+        let reason = "it ended with the last byte".to_owned();
+        not_held(HolderError::Died { place, reason })
+    })
 }
 
 async fn fill(shared: &Shared, at: Freed, elements: &Elements) -> Result<(), ServiceError> {

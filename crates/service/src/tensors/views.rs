@@ -63,7 +63,7 @@ pub(super) fn handle(
         numel: tensor.bytes / tensor.dtype.size() as u64,
         sample_rate: tensor.sample_rate,
         emulator_library: emulator.map(text),
-        emulator_ipc_dir: emulator.map(|_| text(shared.run_dir.path())),
+        emulator_ipc_dir: emulator.map(|_| text(shared.tensors.run_dir())),
         lease_id: lease.to_string(),
         lease_s: shared.tensors.registry().limits().lease.as_secs_f64(),
     }
