@@ -111,6 +111,9 @@ impl Exit {
             | ServiceError::NoSuchJob(_)
             | ServiceError::NoSuchBaseline(_)
             | ServiceError::NoSuchMatrix(_)
+            | ServiceError::NoSuchTensor(_)
+            | ServiceError::TensorGone { .. }
+            | ServiceError::NoSuchLease(_)
             | ServiceError::Conflict { .. }
             | ServiceError::NoArtifact { .. }
             | ServiceError::IdempotencyConflict { .. }

@@ -47,6 +47,8 @@ def problem(hint: Any, schema: dict[str, Any]) -> str | None:
     if origin is Literal:
         words = schema.get("enum")
         return None if words and set(args) == set(words) else f"{args} for {words}"
+    if types.NoneType in args and schema.get("nullable"):
+        return problem(args[0], {key: value for key, value in schema.items() if key != "nullable"})
     choices = schema.get("oneOf") or schema.get("anyOf")
     if origin in (Union, types.UnionType):
         if not choices:

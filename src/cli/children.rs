@@ -19,6 +19,9 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
             Some(warpgauge_torch::child::main(args.iter().skip(2).cloned()))
         }
         warpgauge_torch::JUDGE => Some(warpgauge_exec::torch_judge(args.iter().skip(2).cloned())),
+        warpgauge_holder::child::COMMAND => {
+            Some(warpgauge_holder::child::main(args.iter().skip(2).cloned()))
+        }
         _ => None,
     }
 }

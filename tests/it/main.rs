@@ -44,6 +44,7 @@ mod skipped;
 mod spmv;
 mod stores;
 mod sweep;
+mod tensors;
 mod terminal;
 mod tls;
 mod torch;

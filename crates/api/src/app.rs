@@ -23,6 +23,7 @@ use super::query::{Known, KnownQuery};
 use super::routes::Kernels;
 use super::server::Phase;
 use super::spmv::Spmv;
+use super::tensors::Tensors;
 use super::{pages, spec};
 use warpgauge_config::ServerConfig;
 use warpgauge_service::EvaluationService;
@@ -47,6 +48,7 @@ pub(super) fn app(
     let operations = (
         Kernels { service: Arc::clone(&service) },
         Spmv { service: Arc::clone(&service) },
+        Tensors { service: Arc::clone(&service) },
         Gate { service: Arc::clone(&service) },
         Jobs { service: Arc::clone(&service), watchers: watchers.clone() },
         Machine {

@@ -48,6 +48,7 @@ impl AdminKeys {
 struct Key {
     hash: blake3::Hash,
     admin: bool,
+    handles: bool,
 }
 
 /// The configured keys, hashed: equal lengths compare in constant time, and memory dumps and logs
@@ -59,14 +60,17 @@ pub(super) struct Keys(Vec<Key>);
 const OWNER_DIGITS: usize = 16;
 
 impl Keys {
-    /// A key that stands in both lists is an administrator's.
+    /// A key that stands in several lists has the rights of all.
     pub(super) fn new(config: &ServerConfig) -> Self {
-        let hashed = |keys: &[String], admin| {
+        let hashed = |keys: &[String], admin, handles| {
             let given = keys.iter().filter(|key| !key.is_empty());
-            given.map(|key| Key { hash: blake3::hash(key.as_bytes()), admin }).collect::<Vec<_>>()
+            given
+                .map(|key| Key { hash: blake3::hash(key.as_bytes()), admin, handles })
+                .collect::<Vec<_>>()
         };
-        let mut keys = hashed(&config.api_keys, false);
-        keys.extend(hashed(&config.admin_keys, true));
+        let mut keys = hashed(&config.api_keys, false, false);
+        keys.extend(hashed(&config.admin_keys, true, true));
+        keys.extend(hashed(&config.handle_keys, false, true));
         Self(keys)
     }
 
@@ -77,14 +81,20 @@ impl Keys {
     /// Looks at every key whatever the outcome, so that time tells nothing.
     fn caller(&self, candidate: &[u8]) -> Option<Caller> {
         let candidate = blake3::hash(candidate);
-        let (mut found, mut admin) = (subtle::Choice::from(0), subtle::Choice::from(0));
+        let no = subtle::Choice::from(0);
+        let (mut found, mut admin, mut handles) = (no, no, no);
         for key in &self.0 {
             let equal = key.hash.as_bytes().ct_eq(candidate.as_bytes());
             found |= equal;
             admin |= equal & subtle::Choice::from(u8::from(key.admin));
+            handles |= equal & subtle::Choice::from(u8::from(key.handles));
         }
         let owner = || candidate.to_hex()[..OWNER_DIGITS].to_owned();
-        bool::from(found).then(|| Caller { owner: owner(), admin: admin.into() })
+        bool::from(found).then(|| Caller {
+            owner: owner(),
+            admin: admin.into(),
+            handles: handles.into(),
+        })
     }
 
     fn admit(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {

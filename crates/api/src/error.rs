@@ -213,6 +213,13 @@ impl From<ServiceError> for ApiError {
             ServiceError::NoSuchMatrix(_) => {
                 Self::new(StatusCode::NOT_FOUND, ErrorCode::NoSuchMatrix, text)
             }
+            ServiceError::NoSuchTensor(_) => {
+                Self::new(StatusCode::NOT_FOUND, ErrorCode::NoSuchTensor, text)
+            }
+            ServiceError::TensorGone { code, .. } => Self::new(StatusCode::GONE, code, text),
+            ServiceError::NoSuchLease(_) => {
+                Self::new(StatusCode::NOT_FOUND, ErrorCode::NoSuchLease, text)
+            }
             ServiceError::Conflict { code, .. } => Self::new(StatusCode::CONFLICT, code, text),
             ServiceError::NoSuchJob(_) => {
                 Self::new(StatusCode::NOT_FOUND, ErrorCode::NoSuchJob, text)

@@ -72,6 +72,12 @@ impl Statuses for TakesArtifact {
     const LIST: &'static [u16] = &[400, 401, 403, 404, 410, 500, 503];
 }
 
+/// Errors of operations that look up a shared tensor.
+pub(super) struct TakesTensor;
+impl Statuses for TakesTensor {
+    const LIST: &'static [u16] = &[400, 401, 403, 404, 410, 429, 500, 503];
+}
+
 /// Errors of operations that take parameters at most.
 pub(super) struct TakesNothing;
 impl Statuses for TakesNothing {
@@ -129,7 +135,7 @@ fn describe(status: u16) -> MetaResponse {
              caller waited; or the device, driver or method is not what the baseline is for.",
             vec![],
         ),
-        410 => ("The job left it, and it is not kept any more.", vec![]),
+        410 => ("It was there, and is not kept any more.", vec![]),
         408 => ("The body stopped coming, or came too slowly.", vec![]),
         413 => (
             "The body is larger than the server takes, or its data become more than may be unpacked.",

@@ -13,7 +13,11 @@ const FORM_PARAMETERS: [&str; 2] = ["stream", "format"];
 pub(super) fn for_generators(document: &mut Value) {
     // Some generators refuse a document with pictures, and none knows files of several types.
     let paths = document.get_mut("paths").and_then(Value::as_mapping_mut);
-    paths.into_iter().for_each(|paths| paths.retain(|_, operations| !gives_files(operations)));
+    paths.into_iter().for_each(|paths| {
+        paths.retain(|_, operations| !gives_files(operations));
+        let operations = paths.values_mut().filter_map(Value::as_mapping_mut);
+        operations.for_each(|operations| operations.retain(|_, operation| !takes_form(operation)));
+    });
     walk(document, &mut |mapping| {
         mapping.shift_remove("default");
         without_nulls(mapping);
@@ -24,6 +28,12 @@ pub(super) fn for_generators(document: &mut Value) {
         first_that_fits(mapping);
     });
     untyped_outputs(document);
+}
+
+/// Whether an operation takes a form alone, which generators write in as many ways as there are of them.
+fn takes_form(operation: &Value) -> bool {
+    let body = operation.get("requestBody").and_then(|body| body.get("content"));
+    body.and_then(Value::as_mapping).is_some_and(|content| !content.contains_key(JSON))
 }
 
 /// A field that may be left out is left out: `null` would be sent for it.

@@ -49,6 +49,9 @@ mod stats;
 mod submission;
 mod sweep;
 mod tags;
+mod tensor_data;
+mod tensor_upload;
+mod tensors;
 mod uploads;
 mod views;
 

@@ -12,6 +12,7 @@ use super::jobs::Jobs;
 use super::machine::Machine;
 use super::routes::Kernels;
 use super::spmv::Spmv;
+use super::tensors::Tensors;
 use super::views::{CudaInfo, Devices, Health};
 use super::{described::Described, generators, rewrite, schema, submission};
 use warpgauge_jobs::CleanupReport;
@@ -29,7 +30,7 @@ could not be served, and all have the shape of `ErrorBody`.";
 const MONTH_S: u64 = 30 * 24 * 60 * 60;
 
 /// Everything that is served and described.
-type Operations = (Kernels, Spmv, Gate, Jobs, Machine);
+type Operations = (Kernels, Spmv, Tensors, Gate, Jobs, Machine);
 
 /// Operations that make a job.
 const SUBMISSIONS: [&str; 7] =
@@ -150,6 +151,7 @@ fn add_examples(document: &mut Value) {
             parsed(include_str!("../../../openapi/examples/execute_spmv_mtx.json")),
         ),
         ("/upload_mtx", parsed(UPLOAD)),
+        ("/tensors/from-array", parsed(ARRAY)),
         ("/jobs", batch_example()),
         ("/gate", gate_request()),
         ("/baselines", new_baseline()),
@@ -205,6 +207,14 @@ fn add_examples(document: &mut Value) {
             parsed("{success: true, exists: false, filename: laplacian.mtx}"),
         ),
         ("/list_mtx", "get", "200", matrix_list()),
+        ("/tensors", "post", "200", parsed(TENSOR)),
+        ("/tensors/from-array", "post", "200", parsed(TENSOR)),
+        ("/tensors", "get", "200", tensor_list()),
+        ("/tensors/{id}", "get", "200", parsed(TENSOR)),
+        ("/tensors/{id}", "delete", "200", tensor_deleted()),
+        ("/tensors/{id}/handle", "get", "200", parsed(HANDLE)),
+        ("/tensor-leases/{id}", "put", "200", tensor_lease(60.0)),
+        ("/tensor-leases/{id}", "delete", "200", tensor_lease(0.0)),
         ("/gate", "post", "200", parsed(include_str!("../../../openapi/examples/gate.json"))),
         ("/baselines", "post", "200", baseline_summary()),
         ("/baselines/{name}/promote", "post", "200", baseline_summary()),
@@ -255,6 +265,39 @@ fn add_examples(document: &mut Value) {
 const MATRIX: &str = include_str!("../../../openapi/examples/matrix.json");
 
 /// An upload.
+/// A tensor that is held, and what leads to it.
+const TENSOR: &str = include_str!("../../../openapi/examples/tensor.json");
+const HANDLE: &str = include_str!("../../../openapi/examples/tensor_handle.json");
+
+fn tensor_id() -> Value {
+    parsed(TENSOR).get("tensor_id").cloned().unwrap_or_default()
+}
+
+fn tensor_list() -> Value {
+    mapping([
+        ("tensors", list(parsed(TENSOR))),
+        ("count", 1.into()),
+        ("held_bytes", 2_097_152.into()),
+    ])
+}
+
+fn tensor_deleted() -> Value {
+    mapping([
+        ("tensor_id", tensor_id()),
+        ("message", "Tensor deleted".into()),
+        ("leases", 0.into()),
+    ])
+}
+
+fn tensor_lease(lease_s: f64) -> Value {
+    let lease = parsed(HANDLE).get("lease_id").cloned().unwrap_or_default();
+    mapping([("lease_id", lease), ("tensor_id", tensor_id()), ("lease_s", lease_s.into())])
+}
+
+/// Four samples of sound.
+const ARRAY: &str = "{cuda_device: 0, sample_rate: 16000, data_b64: AAAAAAAAAD8AAIA/AAAAPw==, \
+    dtype: float32, shape: [4]}";
+
 const UPLOAD: &str = "{filename: laplacian.mtx, content: \
     JSVNYXRyaXhNYXJrZXQgbWF0cml4IGNvb3JkaW5hdGUgcmVhbCBnZW5lcmFsCjEgMSAxCjEgMSAyCg==}";
 

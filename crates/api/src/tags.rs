@@ -9,6 +9,8 @@ pub(super) enum Tag {
     Kernels,
     /// Sparse matrix times vector, in the shape of the Remote GPU Execution Service.
     Spmv,
+    /// Share tensors between processes, in the shape of the GPU Tensor Server.
+    Tensors,
     /// Does a change make kernels slower? Suites, baselines and the history.
     Gate,
     /// Watch jobs and fetch their reports.

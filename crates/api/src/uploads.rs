@@ -21,7 +21,7 @@ use warpgauge_service::Upload;
 use warpgauge_spmv::UploadRequest;
 
 /// Media type of forms.
-const FORM: &str = "multipart/form-data";
+pub(super) const FORM: &str = "multipart/form-data";
 
 /// Name of the form's field.
 const FIELD: &str = "file";
@@ -109,9 +109,7 @@ fn kind(headers: &HeaderMap) -> Result<Kind, ApiError> {
     if essence.eq_ignore_ascii_case(JSON) {
         return Ok(Kind::Json);
     }
-    if essence.eq_ignore_ascii_case(FORM)
-        && let Ok(boundary) = multer::parse_boundary(text)
-    {
+    if let Some(boundary) = boundary(text) {
         return Ok(Kind::Form { boundary });
     }
     Err(ApiError::new(
@@ -121,6 +119,28 @@ fn kind(headers: &HeaderMap) -> Result<Kind, ApiError> {
             "Content-Type must be {FORM} with a boundary, or {JSON}; this body's is {essence:?}"
         ),
     ))
+}
+
+/// The boundary that the media type of a form has.
+pub(super) fn boundary(text: &str) -> Option<String> {
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    let form = essence.eq_ignore_ascii_case(FORM);
+    form.then(|| multer::parse_boundary(text).ok()).flatten()
+}
+
+/// A file from where it stands on, in pieces. Reading it blocks.
+pub(super) fn chunks_of(mut file: File) -> impl futures_util::Stream<Item = io::Result<Bytes>> {
+    stream::iter(std::iter::from_fn(move || {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        match file.read(&mut chunk) {
+            Ok(0) => None,
+            Ok(count) => {
+                chunk.truncate(count);
+                Some(Ok(Bytes::from(chunk)))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }))
 }
 
 /// The upload of a JSON body. Blocking.
@@ -137,18 +157,7 @@ fn form(mut spooled: File, boundary: String) -> Result<Upload, ApiError> {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, text)
     };
     spooled.seek(SeekFrom::Start(0)).map_err(failed)?;
-    let chunks = std::iter::from_fn(move || {
-        let mut chunk = vec![0; CHUNK_BYTES];
-        match spooled.read(&mut chunk) {
-            Ok(0) => None,
-            Ok(count) => {
-                chunk.truncate(count);
-                Some(Ok(Bytes::from(chunk)))
-            }
-            Err(error) => Some(Err(error)),
-        }
-    });
-    let mut fields = multer::Multipart::new(stream::iter(chunks), boundary);
+    let mut fields = multer::Multipart::new(chunks_of(spooled), boundary);
     let malformed = |error: multer::Error| {
         let text = format!("the form cannot be read: {error}; it may have been cut off");
         ApiError::field(FIELD, FailureCode::TruncatedBody, text)

@@ -31,6 +31,7 @@ pub struct Config {
     pub measure: MeasureConfig,
     pub tools: ToolsConfig,
     pub limits: LimitsConfig,
+    pub tensors: TensorsConfig,
     pub storage: StorageConfig,
     pub log: LogConfig,
 }
@@ -44,6 +45,7 @@ pub struct ServerConfig {
     pub port: u16,
     pub api_keys: Vec<String>,
     pub admin_keys: Vec<String>,
+    pub handle_keys: Vec<String>,
     pub webhook_secret: String,
     pub webhook_hosts: Vec<String>,
     pub allowed_hosts: Vec<String>,
@@ -114,6 +116,19 @@ pub struct LimitsConfig {
     pub max_queued_per_key: u64,
     pub max_running_per_key: u64,
     pub max_matrix_bytes_per_key: u64,
+}
+
+/// `[tensors]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "default.toml documents every setting, once")]
+pub struct TensorsConfig {
+    pub max_bytes_per_key: u64,
+    pub max_count_per_key: u64,
+    pub max_bytes: u64,
+    pub ttl_s: f64,
+    pub lease_s: f64,
+    pub shared_dir: String,
 }
 
 /// `[storage]`

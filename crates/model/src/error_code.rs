@@ -40,6 +40,14 @@ codes! {
         NoSuchBaseline = "no_such_baseline",
         /// No such matrix.
         NoSuchMatrix = "no_such_matrix",
+        /// There is no such shared tensor.
+        NoSuchTensor = "no_such_tensor",
+        /// The shared tensor is gone: it expired, or made room for another.
+        TensorGone = "tensor_gone",
+        /// The process that held the shared tensor has died, and the tensor with it.
+        HolderDied = "holder_died",
+        /// There is no such lease of a shared tensor, or it has ended.
+        NoSuchLease = "no_such_lease",
         /// The job has no such artifact.
         NoSuchArtifact = "no_such_artifact",
         /// The artifact is not kept any more.

@@ -66,6 +66,25 @@ pub enum ServiceError {
         "there is no matrix {0}; GET /list_mtx lists those that there are, POST /upload_mtx adds one"
     )]
     NoSuchMatrix(String),
+    /// No such tensor.
+    #[error("there is no tensor {0}; GET /tensors lists those that there are")]
+    NoSuchTensor(String),
+    /// There was such a tensor.
+    #[error("tensor {id} is gone: {reason}")]
+    TensorGone {
+        /// Which.
+        id: String,
+        /// Stable code.
+        code: ErrorCode,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// No such lease.
+    #[error(
+        "there is no lease {0}: it was given back, or no heartbeat came in time; GET \
+         /tensors/{{id}}/handle gives a new one"
+    )]
+    NoSuchLease(String),
     /// What is there does not fit what is asked for.
     #[error("{message}")]
     Conflict {

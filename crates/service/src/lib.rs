@@ -22,6 +22,7 @@ mod start;
 mod statistics;
 mod submission;
 mod sweep;
+mod tensors;
 
 pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use baselines::Baselines;
@@ -35,3 +36,4 @@ pub use submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };
 pub use sweep::{SweepEvent, SweepEvents};
+pub use tensors::{TensorContent, TensorOptions, TensorService, TensorSource, TensorUpload};

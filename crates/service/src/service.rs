@@ -11,6 +11,7 @@ use super::matrices::MatrixService;
 use super::submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };
+use super::tensors::TensorService;
 use super::{ArtifactContent, ArtifactKind, ArtifactList, SweepEvents};
 pub use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, SweepRequest};
 use warpgauge_jobs::{CancelReport, CleanupReport, JobList, JobView, ServiceStatistics, Unready};
@@ -24,7 +25,9 @@ use warpgauge_report::{
 /// What evaluates, compares, executes or sweeps is a *job*: it is in the store before it begins, and
 /// once accepted it comes to an end, whatever becomes of this process. A caller sees its own jobs; to
 /// everybody else they are [`ServiceError::NoSuchJob`].
-pub trait EvaluationService: GateService + MatrixService + Send + Sync + 'static {
+pub trait EvaluationService:
+    GateService + MatrixService + TensorService + Send + Sync + 'static
+{
     /// Evaluates and waits for the report. Dropping the future cancels the evaluation, unless the
     /// submission has an idempotency key: then it goes on, and asking again gives its report.
     fn evaluate(

@@ -14,6 +14,7 @@ use super::start::Role;
 use warpgauge_config::Config;
 use warpgauge_contract::{EvaluateRequest, Limits};
 use warpgauge_exec::Executor;
+use warpgauge_holder::Holders;
 use warpgauge_model::DeviceInfo;
 use warpgauge_store::Store;
 
@@ -40,6 +41,9 @@ pub(super) struct Shared {
     pub(super) taking: Arc<Taking>,
     /// After the executor, which uses it: dropped in this order.
     pub(super) run_dir: RunDir,
+    /// Shared tensors, and the directory in which they are memory of the host, which goes after them.
+    pub(super) tensors: Holders,
+    pub(super) _shared_dir: Option<RunDir>,
 }
 
 impl Shared {

@@ -21,6 +21,7 @@ use super::shared::Shared;
 use super::submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };
+use super::tensors;
 use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, Limits, SweepRequest};
 use warpgauge_exec::{Executor, LocalExecutor, OfferedState, device_report};
@@ -77,7 +78,10 @@ impl LocalService {
         executor: Arc<dyn Executor>,
     ) -> Result<Arc<Self>, ServiceError> {
         let capacity = config.devices.queue_capacity + executor.offer().devices.len();
+        let (tensors, shared_dir) = tensors::holders(config, role, executor.as_ref(), &run_dir)?;
         let shared = Arc::new(Shared {
+            tensors,
+            _shared_dir: shared_dir,
             config: config.clone(),
             limits: limits(config),
             executor,
@@ -294,6 +298,7 @@ impl EvaluationService for LocalService {
                 dispatcher.stopped().await;
             }
             shared.executor.shutdown(grace).await;
+            shared.tensors.end().await;
             // What was stopped is written down, so that others need not find out.
             if tokio::time::timeout(LAST_WRITES, shared.jobs.drained()).await.is_err() {
                 tracing::warn!("jobs are left unended; they are run again after the next start");

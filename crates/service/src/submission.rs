@@ -25,12 +25,14 @@ pub struct Caller {
     pub owner: String,
     /// Whether it may see the jobs of others and remove jobs.
     pub admin: bool,
+    /// Whether it may open shared tensors from processes of its own.
+    pub handles: bool,
 }
 
 impl Caller {
     /// Whoever uses the command line on this machine, or a server that asks for no keys.
     pub fn local() -> Self {
-        Self { owner: String::new(), admin: true }
+        Self { owner: String::new(), admin: true, handles: true }
     }
 }
 

@@ -118,7 +118,7 @@ impl<T: AsRef<[u8]>> Read for Base64Reader<T> {
 }
 
 /// Encodes a whole buffer, padded.
-pub(crate) fn encode(bytes: &[u8]) -> String {
+pub fn encode(bytes: &[u8]) -> String {
     ENGINE.encode(bytes)
 }
 

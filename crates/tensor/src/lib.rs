@@ -18,7 +18,7 @@ mod schema;
 pub mod shape;
 
 pub use apart::{put_back, set_apart};
-pub use base64_stream::Base64Error;
+pub use base64_stream::{Base64Error, encode as base64};
 pub use blob::{Blob, BlobError, Kept};
 pub use content::{Compress, DataFormat, InitKind, OutputEncoding, TensorData, TensorInit};
 pub use dtype::Dtype;

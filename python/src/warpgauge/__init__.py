@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .kernels import Kernel
     from .report import ComparisonReport, Report, SweepReport
     from .server import Server, serve
+    from .tensor_client import TensorClient
     from .tensors import InOut, Out, Tensor
 
 __version__ = "0.1.0"
@@ -48,6 +49,7 @@ _HOMES = {
     "ServerUnavailableError": "errors",
     "SweepReport": "report",
     "Tensor": "tensors",
+    "TensorClient": "tensor_client",
     "WarpgaugeError": "errors",
     "serve": "server",
 }
@@ -71,6 +73,7 @@ __all__ = [
     "ServerUnavailableError",
     "SweepReport",
     "Tensor",
+    "TensorClient",
     "WarpgaugeError",
     "__version__",
     "serve",

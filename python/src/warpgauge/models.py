@@ -28,6 +28,7 @@ PairedVerdict = Literal["faster", "slower", "same", "inconclusive"]
 CountedVerdict = Literal["less_work", "more_work", "same_work", "mixed"]
 Compress = Literal["none", "zlib", "zstd"]
 DataFormat = Literal["raw", "npy"]
+HandleKind = Literal["cuda_ipc", "shared_memory"]
 Extent = int | str
 
 
@@ -339,3 +340,52 @@ class Event(TypedDict, total=False):
     statistics: dict[str, float]
     points: int
     points_done: int
+
+
+class SharedTensor(TypedDict, total=False):
+    tensor_id: str
+    shape: list[int]
+    dtype: str
+    device: str
+    sample_rate: int | None
+    message: str
+    element_type: Dtype
+    element_size: int
+    numel: int
+    nbytes: int
+    held_bytes: int
+    kind: HandleKind
+    name: str
+    created_at: float
+    expires_in_s: float
+    leases: int
+
+
+class TensorList(TypedDict, total=False):
+    tensors: list[SharedTensor]
+    count: int
+    held_bytes: int
+
+
+class TensorHandle(TypedDict, total=False):
+    tensor_id: str
+    kind: HandleKind
+    ipc_handle: str | None
+    shared_memory: str | None
+    offset: int
+    nbytes: int
+    allocation_bytes: int
+    shape: list[int]
+    strides: list[int]
+    dtype: str
+    element_type: Dtype
+    device: str
+    device_uuid: str | None
+    data_ptr: int
+    element_size: int
+    numel: int
+    sample_rate: int | None
+    emulator_library: str
+    emulator_ipc_dir: str
+    lease_id: str
+    lease_s: float

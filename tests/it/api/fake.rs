@@ -4,6 +4,8 @@
 mod gate;
 #[path = "fake_matrices.rs"]
 mod matrices;
+#[path = "fake_tensors.rs"]
+mod tensors;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

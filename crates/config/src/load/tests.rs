@@ -68,6 +68,7 @@ fn every_environment_variable_is_honoured() {
         ("PORT", "9001", |c| c.server.port.to_string(), "9001"),
         ("WARPGAUGE_API_KEYS", "a,b", |c| c.server.api_keys.join("+"), "a+b"),
         ("WARPGAUGE_ADMIN_KEYS", "a,b", |c| c.server.admin_keys.join("+"), "a+b"),
+        ("WARPGAUGE_HANDLE_KEYS", "a,b", |c| c.server.handle_keys.join("+"), "a+b"),
         ("WARPGAUGE_ALLOWED_HOSTS", "a,*.b:1", |c| c.server.allowed_hosts.join("+"), "a+*.b:1"),
         (
             "WARPGAUGE_WEBHOOK_SECRET",
@@ -195,7 +196,7 @@ fn wrong_files_say_where_and_what() {
         ),
         (
             "[sever]\n",
-            "warpgauge.toml:1: unknown setting `sever` (did you mean `server`?); known: server, devices, compile, measure, tools, limits, storage, log",
+            "warpgauge.toml:1: unknown setting `sever` (did you mean `server`?); known: server, devices, compile, measure, tools, limits, tensors, storage, log",
         ),
     ];
     for (file, expected) in cases {

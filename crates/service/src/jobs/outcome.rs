@@ -128,6 +128,8 @@ fn code_of(error: &ServiceError) -> ErrorCode {
         ServiceError::Conflict { code, .. } => code.clone(),
         ServiceError::NoSuchBaseline(_) => ErrorCode::NoSuchBaseline,
         ServiceError::NoSuchMatrix(_) => ErrorCode::NoSuchMatrix,
+        ServiceError::NoSuchTensor(_) => ErrorCode::NoSuchTensor,
+        ServiceError::TensorGone { code, .. } => code.clone(),
         ServiceError::Internal { .. } => ErrorCode::Internal,
         // These are answers to requests: where a job ends by one, something of ours is broken.
         ServiceError::NoSuchJob(_)
@@ -136,6 +138,7 @@ fn code_of(error: &ServiceError) -> ErrorCode {
         | ServiceError::Cancelled { .. }
         | ServiceError::JobFailed { .. }
         | ServiceError::Forbidden(_)
+        | ServiceError::NoSuchLease(_)
         | ServiceError::NoArtifact { .. }
         | ServiceError::ArtifactGone { .. }
         | ServiceError::ShuttingDown => ErrorCode::Internal,

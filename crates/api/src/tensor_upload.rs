@@ -1,0 +1,208 @@
+//! Uploads of tensors: a form with a file, which goes to a temporary file as it comes.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+
+use poem::http::{HeaderMap, StatusCode, header};
+use poem::{Request, RequestBody};
+use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry};
+use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
+
+use super::aside::aside;
+use super::body;
+use super::error::ApiError;
+use super::payload::declared;
+use super::uploads::{FORM, boundary, chunks_of};
+use warpgauge_model::{ErrorCode, FailureCode};
+use warpgauge_service::{TensorOptions, TensorSource, TensorUpload};
+use warpgauge_tensors::CPU;
+
+/// Names of the field with the file: the GPU Tensor Server's, and one for files that are no sound.
+const FILES: [&str; 2] = ["wav_file", "file"];
+
+/// Longest value of another field, bytes.
+const MAX_VALUE: usize = 4_096;
+
+/// Most fields of a form.
+const MAX_FIELDS: usize = 64;
+
+/// What takes long, as errors name it.
+const READING: &str = "reading the upload";
+
+/// A file and how it is to be held.
+pub(super) struct FormUpload(pub(super) TensorUpload);
+
+impl<'a> ApiExtractor<'a> for FormUpload {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
+    const PARAM_IS_REQUIRED: bool = true;
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(_: &mut Registry) {}
+
+    fn request_meta() -> Option<MetaRequest> {
+        let inline = |ty, format, description| {
+            MetaSchemaRef::Inline(Box::new(MetaSchema {
+                description: Some(description),
+                format,
+                ..MetaSchema::new(ty)
+            }))
+        };
+        let form = MetaSchema {
+            properties: vec![
+                ("wav_file", inline("string", Some("binary"), "A WAV, .npy or .safetensors file.")),
+                ("cuda_device", inline("integer", None, "CUDA ordinal; -1: the host's memory.")),
+                ("tensor", inline("string", None, "Which tensor of a .safetensors file.")),
+                ("sample_rate", inline("integer", None, "Samples each second, if no WAV says.")),
+                ("ttl_s", inline("number", None, "Seconds without use after which it goes.")),
+                ("evict", inline("boolean", None, "Whether others of the key may go for it.")),
+            ],
+            required: vec!["wav_file"],
+            ..MetaSchema::new("object")
+        };
+        let schema = MetaSchemaRef::Inline(Box::new(form));
+        let content = vec![MetaMediaType { content_type: FORM, schema }];
+        Some(MetaRequest { description: None, content, required: true })
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        _: ExtractParamOptions<()>,
+    ) -> poem::Result<Self> {
+        let body = body.take()?;
+        let (limits, line) = body::bounds(request)?;
+        let headers = request.headers();
+        let boundary = match form_boundary(headers) {
+            Ok(boundary) => boundary,
+            Err(error) => {
+                body::linger(body);
+                return Err(error.into());
+            }
+        };
+        let file = body::spool(body, declared(headers), limits, line).await?;
+        Ok(Self(aside("upload", READING, move || read(file, boundary)).await??))
+    }
+}
+
+fn form_boundary(headers: &HeaderMap) -> Result<String, ApiError> {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.and_then(boundary).ok_or_else(|| {
+        ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            ErrorCode::UnsupportedMediaType,
+            format!(
+                "Content-Type must be {FORM} with a boundary; arrays in JSON go to /tensors/from-array"
+            ),
+        )
+    })
+}
+
+fn failed(error: io::Error) -> ApiError {
+    let text = format!("the server cannot keep the file of a form: {error}");
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, text)
+}
+
+fn malformed(error: multer::Error) -> ApiError {
+    let text = format!("the form cannot be read: {error}; it may have been cut off");
+    ApiError::field("wav_file", FailureCode::TruncatedBody, text)
+}
+
+/// The upload of a form that was spooled. Blocking.
+fn read(mut spooled: File, boundary: String) -> Result<TensorUpload, ApiError> {
+    spooled.seek(SeekFrom::Start(0)).map_err(failed)?;
+    let mut fields = multer::Multipart::new(chunks_of(spooled), boundary);
+    let mut found = Found::default();
+    // Nothing in it waits for anything but the file.
+    tokio::runtime::Handle::current().block_on(async {
+        let mut count = 0;
+        while let Some(field) = fields.next_field().await.map_err(malformed)? {
+            count += 1;
+            if count > MAX_FIELDS {
+                let text = format!("the form has more than {MAX_FIELDS} fields");
+                return Err(ApiError::field("wav_file", FailureCode::TooLarge, text));
+            }
+            found.take(field).await?;
+        }
+        Ok(())
+    })?;
+    let file = found.file.ok_or_else(|| {
+        let text = "the form has no field `wav_file` with a file";
+        ApiError::field("wav_file", FailureCode::MissingField, text)
+    })?;
+    let source = TensorSource::File { file, tensor: found.tensor };
+    Ok(TensorUpload { source, options: found.options })
+}
+
+/// What was found of a form so far.
+#[derive(Default)]
+struct Found {
+    file: Option<File>,
+    tensor: Option<String>,
+    options: TensorOptions,
+}
+
+impl Found {
+    async fn take(&mut self, mut field: multer::Field<'_>) -> Result<(), ApiError> {
+        let Some(name) = field.name().map(str::to_owned) else { return Ok(()) };
+        if FILES.contains(&name.as_str()) {
+            if self.file.is_some() {
+                let text = "the form has more than one file: send one at a time";
+                return Err(ApiError::field(&name, FailureCode::DuplicateField, text));
+            }
+            self.options.name = field.file_name().map(str::to_owned);
+            let mut file = tempfile::tempfile().map_err(failed)?;
+            while let Some(chunk) = field.chunk().await.map_err(malformed)? {
+                file.write_all(&chunk).map_err(failed)?;
+            }
+            self.file = Some(file);
+            return Ok(());
+        }
+        let mut value = Vec::new();
+        while let Some(chunk) = field.chunk().await.map_err(malformed)? {
+            value.extend_from_slice(&chunk);
+            if value.len() > MAX_VALUE {
+                let text = format!("`{}` has more than {MAX_VALUE} bytes", short(&name));
+                return Err(ApiError::field(&short(&name), FailureCode::TooLong, text));
+            }
+        }
+        self.set(&name, String::from_utf8_lossy(&value).trim())
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), ApiError> {
+        let options = &mut self.options;
+        match name {
+            "cuda_device" => {
+                let number = value.strip_prefix("cuda:").unwrap_or(value);
+                options.cuda_device = match value {
+                    "cpu" => CPU,
+                    _ => parsed(name, number, "an integer, or `cpu`")?,
+                };
+            }
+            "sample_rate" => options.sample_rate = Some(parsed(name, value, "an integer")?),
+            "ttl_s" => options.ttl_s = Some(parsed(name, value, "a number of seconds")?),
+            "evict" => options.evict = parsed(name, value, "`true` or `false`")?,
+            "tensor" => self.tensor = Some(value.to_owned()),
+            other => {
+                let text = format!(
+                    "the form has a field {:?}; it may have wav_file, cuda_device, tensor, sample_rate, \
+                     ttl_s and evict",
+                    short(other)
+                );
+                return Err(ApiError::field(&short(other), FailureCode::UnknownField, text));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn short(name: &str) -> String {
+    name.chars().take(64).collect()
+}
+
+fn parsed<T: std::str::FromStr>(name: &str, value: &str, expected: &str) -> Result<T, ApiError> {
+    value.parse().map_err(|_| {
+        let text = format!("`{name}` is {:?}; it must be {expected}", short(value));
+        ApiError::field(name, FailureCode::WrongType, text)
+    })
+}

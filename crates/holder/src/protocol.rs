@@ -1,0 +1,72 @@
+//! What a holder is asked, and what it answers: frames on its standard input, which is a socket.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+use warpgauge_model::FailureCode;
+
+/// Both sides are one program, unless somebody replaced its file while it ran.
+pub(crate) const VERSION: u32 = 1;
+
+/// Most bytes of a tensor in one frame.
+pub const CHUNK_BYTES: usize = 4 << 20;
+
+/// What a holder is asked. Each is answered before the next is sent.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToHolder {
+    Hello {
+        version: u32,
+    },
+    /// Allocate, all zeros.
+    Create {
+        id: Uuid,
+        bytes: u64,
+    },
+    Write {
+        id: Uuid,
+        offset: u64,
+        #[serde(with = "warpgauge_model::byte_string")]
+        data: Vec<u8>,
+    },
+    Read {
+        id: Uuid,
+        offset: u64,
+        bytes: u64,
+    },
+    Export {
+        id: Uuid,
+    },
+    Free {
+        id: Uuid,
+    },
+}
+
+/// What it answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromHolder {
+    Ready {
+        version: u32,
+    },
+    Done,
+    Data(#[serde(with = "warpgauge_model::byte_string")] Vec<u8>),
+    Exported(Exported),
+    /// It goes on, without that.
+    Failed {
+        code: FailureCode,
+        message: String,
+    },
+}
+
+/// What leads another process to a tensor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exported {
+    /// A CUDA IPC handle of the whole allocation.
+    pub handle: Option<Vec<u8>>,
+    /// The file that is the host's memory.
+    pub path: Option<PathBuf>,
+    /// Bytes of the allocation.
+    pub allocation_bytes: u64,
+    /// Its address in the holder; 0 for a file.
+    pub address: u64,
+}

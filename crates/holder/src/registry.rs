@@ -1,0 +1,481 @@
+//! Whose tensors are, how long they stay, and who has them open. Nothing here does anything: what is to
+//! be freed is handed to the caller, and the time is given.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use uuid::Uuid;
+use warpgauge_tensor::Dtype;
+
+/// What the driver allocates device memory in; a tensor has whole pages to itself.
+pub(crate) const DEVICE_PAGE: u64 = 2 << 20;
+
+/// Tensors that are gone and remembered, so that whoever asks is told why.
+const REMEMBERED: usize = 4096;
+
+/// Most leases of one tensor.
+const MAX_LEASES: usize = 1024;
+
+/// Where a tensor is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// The host's memory.
+    Host,
+    /// The device of this CUDA ordinal.
+    Device(u32),
+}
+
+impl Place {
+    /// What a tensor of so many bytes occupies there.
+    pub fn occupied(self, bytes: u64) -> u64 {
+        match self {
+            Self::Host => bytes,
+            Self::Device(_) => bytes.checked_next_multiple_of(DEVICE_PAGE).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Host => f.write_str("cpu"),
+            Self::Device(ordinal) => write!(f, "cuda:{ordinal}"),
+        }
+    }
+}
+
+/// Bounds; 0: none of that kind.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes that the tensors of one owner occupy.
+    pub max_bytes_per_owner: u64,
+    /// Tensors of one owner.
+    pub max_count_per_owner: u64,
+    /// Bytes that all tensors occupy.
+    pub max_bytes: u64,
+    /// Time without use after which a tensor goes.
+    pub ttl: Option<Duration>,
+    /// How long a lease holds.
+    pub lease: Duration,
+}
+
+/// A tensor that is to be held.
+#[derive(Debug, Clone)]
+pub struct New {
+    /// Whose it is.
+    pub owner: String,
+    /// Where.
+    pub place: Place,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Shape.
+    pub shape: Vec<u64>,
+    /// Bytes of its elements.
+    pub bytes: u64,
+    /// Samples each second.
+    pub sample_rate: Option<u32>,
+    /// The uploader's name for it.
+    pub name: Option<String>,
+    /// Time without use after which it goes, if not the usual one.
+    pub ttl: Option<Duration>,
+    /// Whether others of the owner may go for it.
+    pub evict: bool,
+}
+
+/// A tensor that is held.
+#[derive(Debug, Clone)]
+pub struct Held {
+    /// Its id.
+    pub id: Uuid,
+    /// What it is.
+    pub tensor: New,
+    /// Of which of the place's processes, one after the other.
+    pub generation: u64,
+    /// When it was uploaded.
+    pub created_at: SystemTime,
+    /// Time until it goes, if nobody uses it.
+    pub expires_in: Option<Duration>,
+    /// Those who have it open.
+    pub leases: u32,
+}
+
+/// Memory that nobody has a right to any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Freed {
+    /// Where.
+    pub place: Place,
+    /// In which process.
+    pub generation: u64,
+    /// Which.
+    pub id: Uuid,
+}
+
+/// Why a tensor that there was is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gone {
+    /// Its process died.
+    HolderDied,
+    /// Nobody used it in time.
+    Expired,
+    /// It made room for another.
+    Evicted,
+}
+
+/// Why there is no such tensor for this owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unknown {
+    /// There is none, or it is another's, or it was deleted.
+    Never,
+    /// There was one.
+    Gone(Gone),
+    /// As many have it open as may.
+    TooManyLeases,
+}
+
+/// There is no room: which bound, and how much of it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quota(pub String);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Filling,
+    Ready,
+    /// Its id is gone; its memory stays for those who have it open.
+    Deleted,
+}
+
+struct Entry {
+    tensor: New,
+    occupied: u64,
+    generation: u64,
+    phase: Phase,
+    created_at: SystemTime,
+    last_used: Instant,
+    leases: usize,
+}
+
+struct Lease {
+    tensor: Uuid,
+    owner: String,
+    ends: Instant,
+}
+
+#[derive(Default)]
+struct State {
+    tensors: HashMap<Uuid, Entry>,
+    leases: HashMap<Uuid, Lease>,
+    gone: VecDeque<(Uuid, String, Gone)>,
+    /// Of each place, the last process that is known to have ended.
+    ended: HashMap<Place, u64>,
+}
+
+/// The books.
+pub struct Registry {
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+impl Registry {
+    /// With nothing in them.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, state: Mutex::default() }
+    }
+
+    /// The bounds.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps room for a tensor, which nobody sees before [`Self::commit`]. What was evicted for it is to
+    /// be freed, also where there is no room after all.
+    pub fn reserve(&self, new: New, now: Instant) -> (Result<Uuid, Quota>, Vec<Freed>) {
+        let mut state = self.state();
+        let mut freed = state.sweep(&self.limits, now);
+        let occupied = new.place.occupied(new.bytes);
+        let mut room = state.room(&self.limits, &new.owner, occupied);
+        while new.evict && room.is_err() && fits_alone(&self.limits, occupied) {
+            let Some(victim) = state.least_recently_used(&new.owner) else { break };
+            freed.extend(state.remove(victim, Some(Gone::Evicted)));
+            room = state.room(&self.limits, &new.owner, occupied);
+        }
+        if let Err(quota) = room {
+            return (Err(quota), freed);
+        }
+        // Random: an id of another's cannot be guessed.
+        let id = Uuid::new_v4();
+        let entry = Entry {
+            tensor: new,
+            occupied,
+            generation: 0,
+            phase: Phase::Filling,
+            created_at: SystemTime::now(),
+            last_used: now,
+            leases: 0,
+        };
+        state.tensors.insert(id, entry);
+        (Ok(id), freed)
+    }
+
+    /// The tensor has its content, in the process of this generation. `None`: that process has ended
+    /// since.
+    pub fn commit(&self, id: Uuid, generation: u64, now: Instant) -> Option<Held> {
+        let mut state = self.state();
+        let place = state.tensors.get(&id)?.tensor.place;
+        if state.ended.get(&place).is_some_and(|ended| *ended >= generation) {
+            state.tensors.remove(&id);
+            return None;
+        }
+        let entry = state.tensors.get_mut(&id)?;
+        (entry.generation, entry.phase, entry.last_used) = (generation, Phase::Ready, now);
+        Some(entry.held(id, &self.limits, now))
+    }
+
+    /// Nothing became of a reservation.
+    pub fn cancel(&self, id: Uuid) {
+        let mut state = self.state();
+        if state.tensors.get(&id).is_some_and(|entry| entry.phase == Phase::Filling) {
+            state.tensors.remove(&id);
+        }
+    }
+
+    /// A tensor of this owner.
+    pub fn find(&self, id: Uuid, owner: &str, now: Instant) -> Result<Held, Unknown> {
+        let state = self.state();
+        Ok(state.own(id, owner)?.held(id, &self.limits, now))
+    }
+
+    /// The same, used by that.
+    pub fn used(&self, id: Uuid, owner: &str, now: Instant) -> Result<Held, Unknown> {
+        let mut state = self.state();
+        state.own(id, owner)?;
+        let entry = state.tensors.get_mut(&id).ok_or(Unknown::Never)?;
+        entry.last_used = now;
+        Ok(entry.held(id, &self.limits, now))
+    }
+
+    /// All of this owner, the oldest first, and what they occupy with those that are deleted and open.
+    pub fn list(&self, owner: &str, now: Instant) -> (Vec<Held>, u64) {
+        let state = self.state();
+        let own = || state.tensors.iter().filter(|(_, entry)| entry.tensor.owner == owner);
+        let ready = own().filter(|(_, entry)| entry.phase == Phase::Ready);
+        let mut all: Vec<Held> =
+            ready.map(|(id, entry)| entry.held(*id, &self.limits, now)).collect();
+        all.sort_by_key(|held| (held.created_at, held.id));
+        (all, own().map(|(_, entry)| entry.occupied).sum())
+    }
+
+    /// Deletes a tensor: its id is gone; its memory is to be freed at once, or stays for those who have
+    /// it open, so many.
+    pub fn delete(&self, id: Uuid, owner: &str) -> Result<(u32, Option<Freed>), Unknown> {
+        let mut state = self.state();
+        let leases = state.own(id, owner)?.leases;
+        Ok((leases as u32, state.remove(id, None)))
+    }
+
+    /// A lease of a tensor.
+    pub fn lease(&self, id: Uuid, owner: &str, now: Instant) -> Result<(Uuid, Held), Unknown> {
+        let mut state = self.state();
+        if state.own(id, owner)?.leases >= MAX_LEASES {
+            return Err(Unknown::TooManyLeases);
+        }
+        let lease = Uuid::new_v4();
+        let ends = now + self.limits.lease;
+        state.leases.insert(lease, Lease { tensor: id, owner: owner.to_owned(), ends });
+        let entry = state.tensors.get_mut(&id).ok_or(Unknown::Never)?;
+        entry.leases += 1;
+        entry.last_used = now;
+        Ok((lease, entry.held(id, &self.limits, now)))
+    }
+
+    /// Prolongs a lease from now on; its tensor.
+    pub fn renew(&self, lease: Uuid, owner: &str, now: Instant) -> Option<Uuid> {
+        let mut state = self.state();
+        let found = state.leases.get_mut(&lease).filter(|found| found.owner == owner)?;
+        if found.ends < now {
+            return None;
+        }
+        found.ends = now + self.limits.lease;
+        let id = found.tensor;
+        if let Some(entry) = state.tensors.get_mut(&id) {
+            entry.last_used = now;
+        }
+        Some(id)
+    }
+
+    /// Gives a lease back; its tensor, and memory that nobody has a right to any more.
+    pub fn release(&self, lease: Uuid, owner: &str) -> Option<(Uuid, Option<Freed>)> {
+        let mut state = self.state();
+        let own = state.leases.get(&lease).is_some_and(|found| found.owner == owner);
+        if !own {
+            return None;
+        }
+        let id = state.leases.remove(&lease)?.tensor;
+        Some((id, state.returned(id)))
+    }
+
+    /// A process of a place has ended, and all that it held with it.
+    pub fn lose(&self, place: Place, generation: u64) -> usize {
+        let mut state = self.state();
+        let ended = state.ended.entry(place).or_default();
+        *ended = generation.max(*ended);
+        let lost = |entry: &Entry| {
+            entry.tensor.place == place
+                && entry.generation == generation
+                && entry.phase != Phase::Filling
+        };
+        let ids: Vec<Uuid> =
+            state.tensors.iter().filter(|(_, entry)| lost(entry)).map(|(id, _)| *id).collect();
+        for id in &ids {
+            state.forget(*id, Gone::HolderDied);
+        }
+        ids.len()
+    }
+
+    /// What is to be freed, since its time is over.
+    pub fn sweep(&self, now: Instant) -> Vec<Freed> {
+        self.state().sweep(&self.limits, now)
+    }
+}
+
+fn fits_alone(limits: &Limits, occupied: u64) -> bool {
+    [limits.max_bytes_per_owner, limits.max_bytes]
+        .iter()
+        .all(|most| *most == 0 || occupied <= *most)
+}
+
+impl Entry {
+    fn held(&self, id: Uuid, limits: &Limits, now: Instant) -> Held {
+        let ttl = self.tensor.ttl.or(limits.ttl);
+        Held {
+            id,
+            tensor: self.tensor.clone(),
+            generation: self.generation,
+            created_at: self.created_at,
+            expires_in: ttl.map(|ttl| (self.last_used + ttl).saturating_duration_since(now)),
+            leases: self.leases as u32,
+        }
+    }
+
+    fn freed(&self, id: Uuid) -> Freed {
+        Freed { place: self.tensor.place, generation: self.generation, id }
+    }
+}
+
+impl State {
+    fn own(&self, id: Uuid, owner: &str) -> Result<&Entry, Unknown> {
+        let found = self.tensors.get(&id);
+        let own = |entry: &&Entry| entry.phase == Phase::Ready && entry.tensor.owner == owner;
+        found.filter(own).ok_or_else(|| {
+            let mut gone = self.gone.iter().rev();
+            let why = gone.find(|(other, of, _)| *other == id && of == owner);
+            why.map_or(Unknown::Never, |(_, _, why)| Unknown::Gone(*why))
+        })
+    }
+
+    /// Whether so many bytes more may be occupied.
+    fn room(&self, limits: &Limits, owner: &str, occupied: u64) -> Result<(), Quota> {
+        let own = || self.tensors.values().filter(|entry| entry.tensor.owner == owner);
+        let count = own().count() as u64;
+        if limits.max_count_per_owner != 0 && count >= limits.max_count_per_owner {
+            return Err(Quota(format!(
+                "{count} tensors are held for this key, as many as may be (tensors.max_count_per_key)"
+            )));
+        }
+        let sum = |entries: &mut dyn Iterator<Item = &Entry>| -> u64 {
+            entries.map(|entry| entry.occupied).fold(0, u64::saturating_add)
+        };
+        let bounds = [
+            (limits.max_bytes_per_owner, sum(&mut own()), "this key's", "max_bytes_per_key"),
+            (limits.max_bytes, sum(&mut self.tensors.values()), "all", "max_bytes"),
+        ];
+        for (most, used, whose, setting) in bounds {
+            if most != 0 && used.saturating_add(occupied) > most {
+                return Err(Quota(format!(
+                    "{whose} tensors occupy {used} of {most} bytes (tensors.{setting}), and this one \
+                     would take {occupied} more"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn least_recently_used(&self, owner: &str) -> Option<Uuid> {
+        let may_go = |entry: &Entry| {
+            entry.tensor.owner == owner && entry.phase == Phase::Ready && entry.leases == 0
+        };
+        let own = self.tensors.iter().filter(|(_, entry)| may_go(entry));
+        own.min_by_key(|(id, entry)| (entry.last_used, **id)).map(|(id, _)| *id)
+    }
+
+    /// Takes away the id, and the memory unless somebody has it open.
+    fn remove(&mut self, id: Uuid, why: Option<Gone>) -> Option<Freed> {
+        let entry = self.tensors.get_mut(&id)?;
+        let freed = (entry.leases == 0).then(|| entry.freed(id));
+        match (why, freed.is_some()) {
+            (Some(why), true) => self.forget(id, why),
+            (None, true) => drop(self.tensors.remove(&id)),
+            (_, false) => entry.phase = Phase::Deleted,
+        }
+        freed
+    }
+
+    /// Takes away everything, and remembers why.
+    fn forget(&mut self, id: Uuid, why: Gone) {
+        let Some(entry) = self.tensors.remove(&id) else { return };
+        self.leases.retain(|_, lease| lease.tensor != id);
+        if entry.phase == Phase::Deleted {
+            return;
+        }
+        if self.gone.len() == REMEMBERED {
+            self.gone.pop_front();
+        }
+        self.gone.push_back((id, entry.tensor.owner, why));
+    }
+
+    /// A lease less.
+    fn returned(&mut self, id: Uuid) -> Option<Freed> {
+        let entry = self.tensors.get_mut(&id)?;
+        entry.leases = entry.leases.saturating_sub(1);
+        if entry.phase != Phase::Deleted || entry.leases > 0 {
+            return None;
+        }
+        let freed = entry.freed(id);
+        self.tensors.remove(&id);
+        Some(freed)
+    }
+
+    fn sweep(&mut self, limits: &Limits, now: Instant) -> Vec<Freed> {
+        let over = |lease: &Lease| lease.ends < now;
+        let ended: Vec<(Uuid, Uuid)> = self
+            .leases
+            .iter()
+            .filter(|(_, lease)| over(lease))
+            .map(|(id, lease)| (*id, lease.tensor))
+            .collect();
+        let mut freed = Vec::new();
+        for (lease, tensor) in ended {
+            self.leases.remove(&lease);
+            freed.extend(self.returned(tensor));
+        }
+        let expired = |entry: &Entry| {
+            let ttl = entry.tensor.ttl.or(limits.ttl);
+            entry.phase == Phase::Ready
+                && entry.leases == 0
+                && ttl.is_some_and(|ttl| entry.last_used + ttl < now)
+        };
+        let ids: Vec<Uuid> =
+            self.tensors.iter().filter(|(_, entry)| expired(entry)).map(|(id, _)| *id).collect();
+        for id in ids {
+            freed.extend(self.remove(id, Some(Gone::Expired)));
+        }
+        freed
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn registry(max_bytes: u64, max_count: u64) -> Registry {
+    Registry::new(Limits {
+        max_bytes_per_owner: max_bytes,
+        max_count_per_owner: max_count,
+        max_bytes: 0,
+        ttl: Some(100 * SECOND),
+        lease: 10 * SECOND,
+    })
+}
+
+fn new(owner: &str, bytes: u64) -> New {
+    New {
+        owner: owner.to_owned(),
+        place: Place::Host,
+        dtype: Dtype::Uint8,
+        shape: vec![bytes],
+        bytes,
+        sample_rate: None,
+        name: None,
+        ttl: None,
+        evict: false,
+    }
+}
+
+fn put(registry: &Registry, new: New, now: Instant) -> Uuid {
+    let id = registry.reserve(new, now).0.unwrap();
+    registry.commit(id, 1, now).unwrap();
+    id
+}
+
+#[test]
+fn quotas_count_what_is_being_filled_and_each_owner_alone() {
+    let (registry, now) = (registry(100, 2), Instant::now());
+    let first = registry.reserve(new("a", 60), now).0.unwrap();
+    assert_eq!(
+        registry.find(first, "a", now).unwrap_err(),
+        Unknown::Never,
+        "it has no content yet"
+    );
+    let refused = registry.reserve(new("a", 41), now).0.unwrap_err();
+    assert!(refused.0.contains("60 of 100"), "{refused:?}");
+    put(&registry, new("b", 100), now);
+    registry.cancel(first);
+    put(&registry, new("a", 41), now);
+    put(&registry, new("a", 1), now);
+    let refused = registry.reserve(new("a", 1), now).0.unwrap_err();
+    assert!(refused.0.contains("max_count_per_key"), "{refused:?}");
+    assert_eq!(registry.list("a", now).1, 42);
+}
+
+#[test]
+fn a_page_of_a_device_is_one_tensors_own() {
+    assert_eq!(Place::Device(0).occupied(1), DEVICE_PAGE);
+    assert_eq!(Place::Device(0).occupied(DEVICE_PAGE + 1), 2 * DEVICE_PAGE);
+    assert_eq!(Place::Device(0).occupied(u64::MAX), u64::MAX);
+}
+
+#[test]
+fn what_is_open_outlives_its_deletion_until_the_last_lease_ends() {
+    let (registry, now) = (registry(100, 0), Instant::now());
+    let id = put(&registry, new("a", 60), now);
+    let (one, _) = registry.lease(id, "a", now).unwrap();
+    let (two, held) = registry.lease(id, "a", now + SECOND).unwrap();
+    assert_eq!(held.leases, 2);
+    assert_eq!(registry.delete(id, "a").unwrap(), (2, None));
+    assert_eq!(registry.find(id, "a", now).unwrap_err(), Unknown::Never);
+    assert!(registry.reserve(new("a", 60), now).0.is_err(), "its memory is not free yet");
+    assert_eq!(registry.release(one, "b"), None, "it is another's");
+    assert_eq!(registry.release(one, "a"), Some((id, None)));
+    // The other's client is dead: nothing comes any more.
+    assert_eq!(registry.sweep(now + 11 * SECOND), []);
+    let freed = Freed { place: Place::Host, generation: 1, id };
+    assert_eq!(registry.sweep(now + 12 * SECOND), [freed]);
+    assert_eq!(registry.renew(two, "a", now + 12 * SECOND), None);
+    put(&registry, new("a", 60), now);
+}
+
+#[test]
+fn heartbeats_keep_a_lease_and_its_tensor() {
+    let (registry, mut now) = (registry(0, 0), Instant::now());
+    let id = put(&registry, new("a", 1), now);
+    let (lease, _) = registry.lease(id, "a", now).unwrap();
+    for _ in 0..30 {
+        now += 9 * SECOND;
+        assert_eq!(registry.renew(lease, "a", now), Some(id));
+        assert_eq!(registry.sweep(now), []);
+    }
+    let expected = Freed { place: Place::Host, generation: 1, id };
+    assert_eq!(registry.sweep(now + 101 * SECOND), [expected]);
+    assert_eq!(registry.find(id, "a", now).unwrap_err(), Unknown::Gone(Gone::Expired));
+    assert_eq!(registry.find(id, "b", now).unwrap_err(), Unknown::Never);
+}
+
+#[test]
+fn only_where_asked_for_does_one_tensor_make_room_for_another() {
+    let (registry, now) = (registry(100, 0), Instant::now());
+    let [old, used, open] = [0, 1, 2].map(|at| put(&registry, new("a", 30), now + at * SECOND));
+    registry.used(old, "a", now + 5 * SECOND).unwrap();
+    registry.lease(open, "a", now).unwrap();
+    assert!(registry.reserve(new("a", 20), now).0.is_err());
+    let (id, freed) = registry.reserve(New { evict: true, ..new("a", 20) }, now);
+    assert!(id.is_ok());
+    assert_eq!(freed.iter().map(|one| one.id).collect::<Vec<_>>(), [used]);
+    assert_eq!(registry.find(used, "a", now).unwrap_err(), Unknown::Gone(Gone::Evicted));
+    // What cannot fit at all costs nobody anything.
+    let (refused, freed) = registry.reserve(New { evict: true, ..new("a", 101) }, now);
+    assert!(refused.is_err() && freed.is_empty());
+    // What is open never goes.
+    let (refused, _) = registry.reserve(New { evict: true, ..new("a", 80) }, now);
+    assert!(refused.is_err() && registry.find(open, "a", now).is_ok());
+}
+
+#[test]
+fn what_a_dead_process_held_is_gone_and_nothing_else() {
+    let (registry, now) = (registry(0, 0), Instant::now());
+    let [one, two] = [0, 1].map(|_| put(&registry, new("a", 1), now));
+    let (lease, _) = registry.lease(one, "a", now).unwrap();
+    registry.commit(two, 2, now);
+    assert_eq!(registry.lose(Place::Device(0), 1), 0);
+    assert_eq!(registry.lose(Place::Host, 1), 1);
+    assert_eq!(registry.find(one, "a", now).unwrap_err(), Unknown::Gone(Gone::HolderDied));
+    assert_eq!(registry.renew(lease, "a", now), None);
+    assert!(registry.find(two, "a", now).is_ok());
+    // The process ended between the last byte of an upload and its entry in the books.
+    let late = registry.reserve(new("a", 7), now).0.unwrap();
+    assert!(registry.commit(late, 1, now).is_none());
+    assert_eq!(registry.list("a", now).1, 1);
+}

@@ -1,0 +1,91 @@
+//! What callers are told of a tensor.
+
+use std::time::UNIX_EPOCH;
+
+use uuid::Uuid;
+
+use crate::shared::Shared;
+use warpgauge_holder::{Exported, Held, Place};
+use warpgauge_tensor::Dtype;
+use warpgauge_tensors::{HandleKind, SharedTensor, TensorHandle, strides};
+
+pub(super) fn tensor(held: &Held, message: &str) -> SharedTensor {
+    let Held { id, tensor, created_at, expires_in, leases, .. } = held;
+    let since = created_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    SharedTensor {
+        tensor_id: id.to_string(),
+        shape: tensor.shape.clone(),
+        dtype: torch_name(tensor.dtype),
+        device: tensor.place.to_string(),
+        sample_rate: tensor.sample_rate,
+        message: message.to_owned(),
+        element_type: tensor.dtype,
+        element_size: tensor.dtype.size() as u32,
+        numel: tensor.bytes / tensor.dtype.size() as u64,
+        nbytes: tensor.bytes,
+        held_bytes: tensor.place.occupied(tensor.bytes),
+        kind: kind(tensor.place),
+        name: tensor.name.clone(),
+        created_at: since.as_secs_f64(),
+        expires_in_s: expires_in.map(|left| left.as_secs_f64()),
+        leases: *leases,
+    }
+}
+
+pub(super) fn handle(
+    shared: &Shared,
+    held: &Held,
+    lease: Uuid,
+    exported: Exported,
+) -> TensorHandle {
+    let tensor = &held.tensor;
+    let Exported { handle, path, allocation_bytes, address } = exported;
+    let on_device = matches!(tensor.place, Place::Device(_));
+    let text = |path: &std::path::Path| path.display().to_string();
+    let emulator = shared.tensors.emulator().filter(|_| on_device);
+    TensorHandle {
+        tensor_id: held.id.to_string(),
+        kind: kind(tensor.place),
+        ipc_handle: handle.map(|bytes| warpgauge_tensor::base64(&bytes)),
+        shared_memory: path.as_deref().map(text),
+        // Each tensor is alone in what is opened, from its beginning.
+        offset: 0,
+        nbytes: tensor.bytes,
+        allocation_bytes,
+        shape: tensor.shape.clone(),
+        strides: strides(&tensor.shape),
+        dtype: torch_name(tensor.dtype),
+        element_type: tensor.dtype,
+        device: tensor.place.to_string(),
+        device_uuid: device_uuid(shared, tensor.place),
+        data_ptr: address,
+        element_size: tensor.dtype.size() as u32,
+        numel: tensor.bytes / tensor.dtype.size() as u64,
+        sample_rate: tensor.sample_rate,
+        emulator_library: emulator.map(text),
+        emulator_ipc_dir: emulator.map(|_| text(shared.tensors.run_dir())),
+        lease_id: lease.to_string(),
+        lease_s: shared.tensors.registry().limits().lease.as_secs_f64(),
+    }
+}
+
+fn kind(place: Place) -> HandleKind {
+    match place {
+        Place::Host => HandleKind::SharedMemory,
+        Place::Device(_) => HandleKind::CudaIpc,
+    }
+}
+
+fn device_uuid(shared: &Shared, place: Place) -> Option<String> {
+    let Place::Device(ordinal) = place else { return None };
+    let devices = shared.executor.offer().devices;
+    devices.into_iter().find(|one| one.info.ordinal == ordinal).map(|one| one.info.uuid)
+}
+
+/// PyTorch's name of an element type.
+fn torch_name(dtype: Dtype) -> String {
+    match dtype {
+        Dtype::Float8E4m3 => "torch.float8_e4m3fn".to_owned(),
+        other => format!("torch.{other}"),
+    }
+}

@@ -1,0 +1,44 @@
+//! The files that tensors become.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use warpgauge_tensor::Dtype;
+use warpgauge_tensor::encoding::NpyHeader;
+
+use crate::safetensors;
+
+/// Form of a tensor's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DataFormat {
+    /// A `.npy` file.
+    #[default]
+    Npy,
+    /// A `.safetensors` file with one tensor, called `tensor`.
+    Safetensors,
+    /// The elements alone.
+    Raw,
+}
+
+impl DataFormat {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Npy, Self::Safetensors, Self::Raw];
+
+    /// Its name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Npy => "npy",
+            Self::Safetensors => "safetensors",
+            Self::Raw => "raw",
+        }
+    }
+
+    /// What stands before the elements, which take so many bytes.
+    pub fn head(self, dtype: Dtype, shape: &[u64], bytes: u64) -> Vec<u8> {
+        match self {
+            Self::Npy => NpyHeader::write(dtype, shape),
+            Self::Safetensors => safetensors::head(dtype, shape, bytes),
+            Self::Raw => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `.npy` files.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::Arc;
+
+use warpgauge_model::FailureCode;
+use warpgauge_tensor::encoding::{NpyError, NpyHeader};
+use warpgauge_tensor::{Dtype, shape};
+
+use crate::{Elements, FileError};
+
+/// Longest header that is looked for, bytes, with what stands before it.
+const MAX_HEAD: u64 = (1 << 16) + 16;
+
+pub(crate) fn read(file: Arc<File>, max_bytes: u64) -> Result<Elements, FileError> {
+    let length = file.metadata()?.len();
+    let mut reader = &*file;
+    reader.seek(SeekFrom::Start(0))?;
+    let header = NpyHeader::read(&mut reader.take(MAX_HEAD)).map_err(|error| match error {
+        NpyError::Read(error) if error.kind() != std::io::ErrorKind::UnexpectedEof => {
+            FileError::Io(error)
+        }
+        other => FileError::data(other.to_string()),
+    })?;
+    let offset = (&*file).stream_position()?;
+    let dtype = dtype_of(&header)?;
+    let bytes = shape::bytes(&header.shape, dtype).map_err(|error| FileError::Invalid {
+        code: FailureCode::InvalidShape,
+        message: error.to_string(),
+    })?;
+    if bytes > max_bytes {
+        return Err(FileError::too_large(bytes, max_bytes));
+    }
+    let there = length.saturating_sub(offset);
+    if there != bytes {
+        return Err(FileError::Invalid {
+            code: FailureCode::SizeMismatch,
+            message: format!(
+                "the .npy header says shape {} of {dtype}, which is {bytes} bytes; {there} follow it",
+                shape::shown(&header.shape)
+            ),
+        });
+    }
+    Ok(Elements { file, offset, bytes, dtype, shape: header.shape, sample_rate: None })
+}
+
+/// The element type that a header means. `V2` is how extensions of numpy store bfloat16; 8-bit floats
+/// have no name of their own there.
+fn dtype_of(header: &NpyHeader) -> Result<Dtype, FileError> {
+    if header.descr.trim_start_matches(['|', '<', '>', '=']).starts_with('O') {
+        return Err(FileError::data(
+            "the .npy file holds pickled Python objects, which are never read; save an array of numbers",
+        ));
+    }
+    let stand_ins = [Dtype::Bfloat16, Dtype::Float8E4m3, Dtype::Float8E5m2];
+    let own = Dtype::ALL.into_iter().filter(|dtype| !stand_ins.contains(dtype));
+    own.chain([Dtype::Bfloat16]).find(|dtype| header.check_dtype(*dtype).is_ok()).ok_or_else(|| {
+        let descr: String = header.descr.chars().take(40).collect();
+        FileError::data(NpyError::Descr(descr).to_string())
+    })
+}

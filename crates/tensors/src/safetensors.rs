@@ -1,0 +1,151 @@
+//! `.safetensors` files: eight bytes with the length of a JSON header, the header, the elements.
+//! <https://huggingface.co/docs/safetensors> has the format.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use warpgauge_model::FailureCode;
+use warpgauge_tensor::{Dtype, shape};
+
+use crate::{Elements, FileError};
+
+/// Longest header that is read, bytes: some 80,000 tensors.
+const MAX_HEADER: u64 = 8 << 20;
+
+/// What is no tensor in a header.
+const METADATA: &str = "__metadata__";
+
+/// Names that an error lists.
+const LISTED: usize = 8;
+
+#[derive(Deserialize)]
+struct Entry {
+    dtype: String,
+    shape: Vec<u64>,
+    data_offsets: (u64, u64),
+}
+
+pub(crate) fn read(
+    file: Arc<File>,
+    tensor: Option<&str>,
+    max_bytes: u64,
+) -> Result<Elements, FileError> {
+    let length = file.metadata()?.len();
+    let mut prefix = [0; 8];
+    file.read_exact_at(&mut prefix, 0)?;
+    let header = u64::from_le_bytes(prefix);
+    let there = length.saturating_sub(8);
+    if header > there || header > MAX_HEADER {
+        return Err(FileError::data(format!(
+            "the .safetensors file says that its header has {header} bytes; {there} follow, and at most \
+             {MAX_HEADER} are read"
+        )));
+    }
+    let mut text = vec![0; header as usize];
+    file.read_exact_at(&mut text, 8)?;
+    let mut entries: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(&text)
+        .map_err(|error| FileError::data(format!("the .safetensors header: {error}")))?;
+    entries.remove(METADATA);
+    let (name, entry) = chosen(&entries, tensor)?;
+    let wrong = |message: String| FileError::data(format!("tensor {}: {message}", short(name)));
+    let Entry { dtype, shape: extents, data_offsets: (begin, end) } =
+        serde_json::from_str(entry.get()).map_err(|error| wrong(error.to_string()))?;
+    let dtype = dtype_named(&dtype).ok_or_else(|| wrong("its dtype is not known".to_owned()))?;
+    let bytes = shape::bytes(&extents, dtype).map_err(|error| FileError::Invalid {
+        code: FailureCode::InvalidShape,
+        message: error.to_string(),
+    })?;
+    if bytes > max_bytes {
+        return Err(FileError::too_large(bytes, max_bytes));
+    }
+    let room = there - header;
+    if begin > end || end > room || end - begin != bytes {
+        return Err(FileError::Invalid {
+            code: FailureCode::SizeMismatch,
+            message: format!(
+                "tensor {}: shape {} of {dtype} is {bytes} bytes, its data_offsets are [{begin}, {end}], \
+                 and {room} bytes follow the header",
+                short(name),
+                shape::shown(&extents)
+            ),
+        });
+    }
+    let offset = 8 + header + begin;
+    Ok(Elements { file, offset, bytes, dtype, shape: extents, sample_rate: None })
+}
+
+/// The tensor of a name, or the only one.
+fn chosen<'a>(
+    entries: &'a BTreeMap<String, Box<RawValue>>,
+    tensor: Option<&'a str>,
+) -> Result<(&'a str, &'a RawValue), FileError> {
+    let listed = || {
+        let names: Vec<String> = entries.keys().take(LISTED).map(|name| short(name)).collect();
+        let more = if entries.len() > LISTED { ", …" } else { "" };
+        format!("{}{more}", names.join(", "))
+    };
+    match (tensor, entries.len()) {
+        (Some(name), _) => match entries.get(name) {
+            Some(entry) => Ok((name, entry)),
+            None => Err(FileError::data(format!(
+                "the .safetensors file has no tensor {}; it has {} ({})",
+                short(name),
+                entries.len(),
+                listed()
+            ))),
+        },
+        (None, 1) => match entries.iter().next() {
+            Some((name, entry)) => Ok((name, entry)),
+            None => Err(FileError::data("the .safetensors file has no tensor")),
+        },
+        (None, 0) => Err(FileError::data("the .safetensors file has no tensor")),
+        (None, count) => Err(FileError::data(format!(
+            "the .safetensors file has {count} tensors ({}); name one in `tensor`",
+            listed()
+        ))),
+    }
+}
+
+fn short(name: &str) -> String {
+    format!("{:?}", name.chars().take(64).collect::<String>())
+}
+
+const NAMES: [(Dtype, &str); 15] = [
+    (Dtype::Float64, "F64"),
+    (Dtype::Float32, "F32"),
+    (Dtype::Float16, "F16"),
+    (Dtype::Bfloat16, "BF16"),
+    (Dtype::Float8E4m3, "F8_E4M3"),
+    (Dtype::Float8E5m2, "F8_E5M2"),
+    (Dtype::Int8, "I8"),
+    (Dtype::Int16, "I16"),
+    (Dtype::Int32, "I32"),
+    (Dtype::Int64, "I64"),
+    (Dtype::Uint8, "U8"),
+    (Dtype::Uint16, "U16"),
+    (Dtype::Uint32, "U32"),
+    (Dtype::Uint64, "U64"),
+    (Dtype::Bool, "BOOL"),
+];
+
+fn dtype_named(name: &str) -> Option<Dtype> {
+    NAMES.iter().find(|(_, known)| *known == name).map(|(dtype, _)| *dtype)
+}
+
+/// What stands before the elements of a file with one tensor, called `tensor`.
+pub(crate) fn head(dtype: Dtype, extents: &[u64], bytes: u64) -> Vec<u8> {
+    let name = NAMES.iter().find(|(known, _)| *known == dtype).map_or("", |(_, name)| name);
+    let entry = serde_json::json!({
+        "tensor": {"dtype": name, "shape": extents, "data_offsets": [0, bytes]}
+    });
+    let mut text = entry.to_string().into_bytes();
+    // The elements begin at a multiple of eight.
+    text.resize(text.len().next_multiple_of(8), b' ');
+    let mut head = (text.len() as u64).to_le_bytes().to_vec();
+    head.extend(text);
+    head
+}

@@ -1,0 +1,127 @@
+//! WAV files: samples become 32-bit floats from -1 to 1, one row for each channel.
+
+use std::fs::File;
+use std::io::{self, BufReader, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use hound::{SampleFormat, WavReader};
+use warpgauge_model::FailureCode;
+use warpgauge_tensor::Dtype;
+
+use crate::{Elements, FileError};
+
+/// Bytes that are read at once, and kept for each channel.
+const BUFFER: usize = 64 << 10;
+
+/// Most channels: buffers for all of them are held at once.
+const MAX_CHANNELS: u16 = 256;
+
+pub(crate) fn read(file: &File, max_bytes: u64) -> Result<Elements, FileError> {
+    let length = file.metadata()?.len();
+    let mut from = file.try_clone()?;
+    from.seek(SeekFrom::Start(0))?;
+    let mut reader = WavReader::new(BufReader::with_capacity(BUFFER, from)).map_err(wrong)?;
+    let spec = reader.spec();
+    if spec.channels > MAX_CHANNELS || spec.sample_rate == 0 {
+        return Err(FileError::data(format!(
+            "the WAV file has {} channels at {} Hz; it may have {MAX_CHANNELS}, and a rate above zero",
+            spec.channels, spec.sample_rate
+        )));
+    }
+    let (samples, frames) = (u64::from(reader.len()), u64::from(reader.duration()));
+    if samples * u64::from(spec.bits_per_sample.div_ceil(8)) > length {
+        return Err(truncated());
+    }
+    if frames == 0 {
+        return Err(FileError::Invalid {
+            code: FailureCode::InvalidShape,
+            message: "the WAV file has no samples; a tensor has at least one element".to_owned(),
+        });
+    }
+    let bytes = samples * 4;
+    if bytes > max_bytes {
+        return Err(FileError::too_large(bytes, max_bytes));
+    }
+    let mut planes = Planes::new(usize::from(spec.channels), frames)?;
+    match spec.sample_format {
+        SampleFormat::Float => {
+            for sample in reader.samples::<f32>() {
+                planes.push(sample.map_err(wrong)?)?;
+            }
+        }
+        SampleFormat::Int => {
+            // What hound takes has 8 to 32 bits.
+            let full = (1u64 << (spec.bits_per_sample.clamp(1, 32) - 1)) as f64;
+            for sample in reader.samples::<i32>() {
+                planes.push((f64::from(sample.map_err(wrong)?) / full) as f32)?;
+            }
+        }
+    }
+    let file = planes.finish()?;
+    let shape = match spec.channels {
+        1 => vec![frames],
+        channels => vec![u64::from(channels), frames],
+    };
+    let dtype = Dtype::Float32;
+    Ok(Elements { file, offset: 0, bytes, dtype, shape, sample_rate: Some(spec.sample_rate) })
+}
+
+/// Channels, apart from each other, on their way to a file.
+struct Planes {
+    file: File,
+    frames: u64,
+    next: usize,
+    /// Of each channel: frames that are in the file, and what is not there yet.
+    channels: Vec<(u64, Vec<u8>)>,
+}
+
+impl Planes {
+    fn new(channels: usize, frames: u64) -> io::Result<Self> {
+        let channels = (0..channels).map(|_| (0, Vec::new())).collect();
+        Ok(Self { file: tempfile::tempfile()?, frames, next: 0, channels })
+    }
+
+    fn push(&mut self, sample: f32) -> io::Result<()> {
+        let channel = self.next;
+        self.channels[channel].1.extend(sample.to_le_bytes());
+        self.next = (channel + 1) % self.channels.len();
+        if self.channels[channel].1.len() >= BUFFER { self.flush(channel) } else { Ok(()) }
+    }
+
+    fn flush(&mut self, channel: usize) -> io::Result<()> {
+        let (done, pending) = &mut self.channels[channel];
+        self.file.write_all_at(pending, (channel as u64 * self.frames + *done) * 4)?;
+        *done += pending.len() as u64 / 4;
+        pending.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Arc<File>, FileError> {
+        for channel in 0..self.channels.len() {
+            self.flush(channel)?;
+        }
+        // hound ends quietly where the data chunk does, and with an error where the file does.
+        let whole = self.channels.iter().all(|(done, _)| *done == self.frames);
+        if whole { Ok(Arc::new(self.file)) } else { Err(truncated()) }
+    }
+}
+
+fn truncated() -> FileError {
+    FileError::data(
+        "the WAV file says that it has more samples than it has: it was cut off, or never finished",
+    )
+}
+
+fn wrong(error: hound::Error) -> FileError {
+    match error {
+        hound::Error::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => truncated(),
+        // Its own error for a file that ends early has no kind.
+        hound::Error::IoError(error) if error.raw_os_error().is_none() => truncated(),
+        hound::Error::IoError(error) => FileError::Io(error),
+        hound::Error::Unsupported => FileError::data(
+            "the WAV file is of a kind that is not read; 8, 16, 24 and 32 bit and 32-bit float are",
+        ),
+        other => FileError::data(format!("the WAV file: {other}")),
+    }
+}

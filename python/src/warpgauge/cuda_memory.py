@@ -1,0 +1,150 @@
+"""Device memory of another process, through the CUDA driver and nothing else."""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import os
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .errors import ArgumentError, ProtocolError, WarpgaugeError
+
+if TYPE_CHECKING:
+    from .models import TensorHandle
+
+_HANDLE_BYTES = 64
+_LAZY_PEER_ACCESS = 1
+_EMULATOR_IPC_DIR = "WARPGAUGE_EMULATOR_IPC_DIR"
+# As the array interface writes element types. What NumPy has no name for are integers of the same size.
+_TYPES = {"float64": "<f8", "float32": "<f4", "float16": "<f2", "bfloat16": "<u2", "float8_e4m3": "|u1",
+          "float8_e5m2": "|u1", "int8": "|i1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "uint8": "|u1",
+          "uint16": "<u2", "uint32": "<u4", "uint64": "<u8", "bool": "|b1"}  # fmt: skip
+
+
+class CudaError(WarpgaugeError):
+    """The driver refused a call."""
+
+
+class _Handle(ctypes.Structure):
+    _fields_ = (("reserved", ctypes.c_byte * _HANDLE_BYTES),)
+
+
+class _Uuid(ctypes.Structure):
+    _fields_ = (("bytes", ctypes.c_ubyte * 16),)
+
+
+class CudaMemory:
+    """A tensor in device memory, opened by its handle and closed when this is collected.
+
+    PyTorch and CuPy take it as an array of theirs (`__cuda_array_interface__`). `read` and `write` copy.
+    """
+
+    def __init__(self, handle: TensorHandle, done: Callable[[], None]) -> None:
+        raw = base64.b64decode(handle["ipc_handle"] or "")
+        if len(raw) != _HANDLE_BYTES:
+            raise ProtocolError(f"a CUDA IPC handle of {len(raw)} bytes; it has {_HANDLE_BYTES}")
+        self._driver = _driver(handle)
+        self.ordinal = _ordinal(self._driver, handle["device_uuid"] or "")
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        _check(self._driver.cuDeviceGet(ctypes.byref(device), self.ordinal), "cuDeviceGet")
+        # The one that PyTorch and CuPy use, too. It stays as long as the process.
+        _check(self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), "cuDevicePrimaryCtxRetain")
+        self._context = context
+        address = ctypes.c_uint64()
+        with _Current(self._driver, context):
+            opened = self._driver.cuIpcOpenMemHandle_v2(
+                ctypes.byref(address), _Handle.from_buffer_copy(raw), _LAZY_PEER_ACCESS
+            )
+        _check(opened, "cuIpcOpenMemHandle")
+        weakref.finalize(self, _close, self._driver, context, address.value, done)
+        self.address = address.value + handle["offset"]
+        self.nbytes: int = handle["nbytes"]
+        self.shape = tuple(handle["shape"])
+        self.element_type = handle["element_type"]
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": self.shape,
+            "typestr": _TYPES[self.element_type],
+            "data": (self.address, False),
+            "version": 3,
+            "strides": None,
+        }
+
+    def read(self) -> bytes:
+        """A copy of the content."""
+        into = ctypes.create_string_buffer(self.nbytes)
+        with _Current(self._driver, self._context):
+            copied = self._driver.cuMemcpyDtoH_v2(into, ctypes.c_uint64(self.address), ctypes.c_size_t(self.nbytes))
+        _check(copied, "cuMemcpyDtoH")
+        return into.raw
+
+    def write(self, data: bytes) -> None:
+        """Replaces the content, in all processes."""
+        if len(data) != self.nbytes:
+            raise ArgumentError(f"{len(data)} bytes for a tensor of {self.nbytes}")
+        with _Current(self._driver, self._context):
+            copied = self._driver.cuMemcpyHtoD_v2(ctypes.c_uint64(self.address), data, ctypes.c_size_t(self.nbytes))
+        _check(copied, "cuMemcpyHtoD")
+
+
+class _Current:
+    """Makes a context this thread's for a while."""
+
+    def __init__(self, driver: Any, context: ctypes.c_void_p) -> None:
+        self._driver, self._context = driver, context
+
+    def __enter__(self) -> None:
+        _check(self._driver.cuCtxPushCurrent_v2(self._context), "cuCtxPushCurrent")
+
+    def __exit__(self, *_: object) -> None:
+        self._driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
+
+
+def _close(driver: Any, context: ctypes.c_void_p, address: int, done: Callable[[], None]) -> None:
+    with _Current(driver, context):
+        # A failure means that the context is lost already.
+        driver.cuIpcCloseMemHandle(ctypes.c_uint64(address))
+    done()
+
+
+def _driver(handle: TensorHandle) -> Any:
+    library = handle.get("emulator_library")
+    if library is not None:
+        wanted = handle["emulator_ipc_dir"]
+        # The library reads it once, at its start.
+        if os.environ.setdefault(_EMULATOR_IPC_DIR, wanted) != wanted:
+            raise ArgumentError(
+                f"this process has opened tensors of another emulated device ({os.environ[_EMULATOR_IPC_DIR]}); "
+                "open those of one server in a process"
+            )
+    try:
+        driver = ctypes.CDLL(library or "libcuda.so.1")
+    except OSError as error:
+        raise CudaError(f"no CUDA driver: {error}") from None
+    driver.cuIpcOpenMemHandle_v2.argtypes = [ctypes.c_void_p, _Handle, ctypes.c_uint]
+    _check(driver.cuInit(0), "cuInit")
+    return driver
+
+
+def _ordinal(driver: Any, uuid: str) -> int:
+    """The device's number in this process, which may be another one than at the server."""
+    count = ctypes.c_int()
+    _check(driver.cuDeviceGetCount(ctypes.byref(count)), "cuDeviceGetCount")
+    for ordinal in range(count.value):
+        device, found = ctypes.c_int(), _Uuid()
+        _check(driver.cuDeviceGet(ctypes.byref(device), ordinal), "cuDeviceGet")
+        _check(driver.cuDeviceGetUuid_v2(ctypes.byref(found), device), "cuDeviceGetUuid")
+        if bytes(found.bytes).hex() == uuid.removeprefix("GPU-").replace("-", "").lower():
+            return ordinal
+    raise CudaError(
+        f"this process sees no device {uuid}; see CUDA_VISIBLE_DEVICES, and that the server is on this machine"
+    )
+
+
+def _check(result: int, call: str) -> None:
+    if result != 0:
+        raise CudaError(f"{call} failed with CUDA error {result}")

@@ -1,0 +1,255 @@
+"""Tensors that live at the server and are open in any number of processes at once.
+
+`TensorClient` has the methods of the GPU Tensor Server's client, and a few more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from .errors import ArgumentError, ServerUnavailableError
+from .transport import error_of, parse_object
+
+if TYPE_CHECKING:
+    import httpx
+
+    from .models import SharedTensor, TensorHandle, TensorList
+
+_TIMEOUT_S = 300.0
+# Heartbeats come three times in the life of a lease, so that one may be late.
+_BEATS = 3
+# Stands for no lease: somebody only looks again.
+_LOOK = ""
+
+Library = Literal["auto", "numpy", "torch", "cupy", "memory"]
+
+
+class TensorClient:
+    """A client of a server's shared tensors, for programs without asyncio. Threads may share one.
+
+    `host` and `port` say where the server is, or `url`, else the variable WARPGAUGE_SERVER. What it has open is
+    given back when the array is collected, or with `close`; a thread sends heartbeats meanwhile. A process that
+    ends without either gives back by being silent.
+    """
+
+    def __init__(
+        self,
+        host: str | None = None,
+        port: int = 8000,
+        *,
+        url: str | None = None,
+        api_key: str | None = None,
+    ) -> None:
+        import httpx
+
+        if url is None:
+            given = os.environ.get("WARPGAUGE_SERVER") if host is None else None
+            url = given or f"http://{host or '127.0.0.1'}:{port}"
+        if not url.startswith(("http://", "https://")):
+            raise ArgumentError(f"{url!r} is no URL of a server; it begins with http:// or https://")
+        key = api_key or os.environ.get("WARPGAUGE_API_KEY") or None
+        headers = {"Accept-Encoding": "identity", "User-Agent": "warpgauge-python/0.1.0"}
+        authority = os.environ.get("WARPGAUGE_CA_CERT")
+        self.url = url.rstrip("/")
+        verify: Any = True
+        if authority and url.startswith("https://"):
+            import ssl
+
+            verify = ssl.create_default_context(cafile=authority)
+        self._http = httpx.Client(
+            base_url=self.url,
+            headers={**headers, **({"X-API-Key": key} if key else {})},
+            timeout=httpx.Timeout(_TIMEOUT_S, connect=10.0),
+            verify=verify,
+        )
+        # By lease, for how many seconds one holds.
+        self._leases: dict[str, float] = {}
+        # Leases to give back, and None at the end. Also from finalizers, which may run amid anything: such a queue
+        # takes that.
+        self._told: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._heart: threading.Thread | None = None
+
+    def __enter__(self) -> TensorClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives back all leases and closes the connections. Arrays that are still used may lose their memory."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            heart = self._heart
+        if heart is not None:
+            self._told.put(None)
+            heart.join()
+        for lease in list(self._leases):
+            self.release(lease)
+        self._http.close()
+
+    # What the GPU Tensor Server's client has.
+
+    def upload_wav_file(self, path: str | Path, cuda_device: int = 0, **options: Any) -> str:
+        """Uploads a WAV file and returns the tensor's id. Options are those of `upload_file`."""
+        return self.upload_file(path, cuda_device, **options)
+
+    def access_shared_tensor(self, tensor_id: str, library: Library = "auto") -> Any:
+        """The tensor itself, without a copy: what is changed in it, all processes see.
+
+        In the host's memory `auto` is a tensor of PyTorch where that is installed, else an array of NumPy. On a GPU
+        it is a tensor of PyTorch, or else an array of CuPy. `memory` is neither: an object that reads and writes
+        device memory through the driver alone (`CudaMemory`), which is also all there is on an emulated device.
+        """
+        from .shared_memory import opened
+
+        handle = self.get_handle(tensor_id)
+        lease = handle["lease_id"]
+        try:
+            return opened(handle, library, lambda: self._told.put(lease))
+        except BaseException:
+            self.release(lease)
+            raise
+
+    def delete_tensor(self, tensor_id: str) -> Mapping[str, Any]:
+        """Deletes a tensor. Its memory stays until nobody has it open."""
+        return self._json("DELETE", f"/tensors/{tensor_id}")
+
+    def get_tensor_info(self, tensor_id: str) -> SharedTensor:
+        """What is known of a tensor."""
+        return cast("SharedTensor", self._json("GET", f"/tensors/{tensor_id}"))
+
+    def list_tensors(self) -> TensorList:
+        """This key's tensors."""
+        return cast("TensorList", self._json("GET", "/tensors"))
+
+    def get_cuda_info(self) -> Mapping[str, Any]:
+        """The CUDA GPUs of the server."""
+        return self._json("GET", "/cuda/info")
+
+    # More.
+
+    def upload_file(
+        self,
+        path: str | Path,
+        cuda_device: int = 0,
+        *,
+        tensor: str | None = None,
+        sample_rate: int | None = None,
+        ttl_s: float | None = None,
+        evict: bool = False,
+    ) -> str:
+        """Uploads a WAV, `.npy` or `.safetensors` file and returns the tensor's id; `tensor` names one of several."""
+        fields = {"cuda_device": str(cuda_device), "evict": "true" if evict else "false"}
+        more = {"tensor": tensor, "sample_rate": sample_rate, "ttl_s": ttl_s}
+        fields |= {name: str(value) for name, value in more.items() if value is not None}
+        with Path(path).open("rb") as file:
+            told = self._json("POST", "/tensors", data=fields, files={"wav_file": (Path(path).name, file)})
+        return cast(str, told["tensor_id"])
+
+    def upload_array(
+        self,
+        array: object,
+        cuda_device: int = 0,
+        *,
+        sample_rate: int | None = None,
+        name: str | None = None,
+        ttl_s: float | None = None,
+        evict: bool = False,
+    ) -> str:
+        """Uploads an array of NumPy or PyTorch and returns the tensor's id."""
+        from .tensors import data_of
+
+        data = data_of(array, "array")
+        more = {"sample_rate": sample_rate, "name": name, "ttl_s": ttl_s}
+        body = {
+            "cuda_device": cuda_device,
+            "data_b64": data["data_b64"],
+            "dtype": data["dtype"],
+            "shape": data["shape"],
+            "evict": evict,
+            **{key: value for key, value in more.items() if value is not None},
+        }
+        return cast(str, self._json("POST", "/tensors/from-array", json=body)["tensor_id"])
+
+    def get_data(self, tensor_id: str, format: Literal["npy", "safetensors", "raw"] = "npy") -> bytes:
+        """A copy of the content as it is now, as a file."""
+        answer = self._send("GET", f"/tensors/{tensor_id}/data", params={"format": format})
+        return answer.content
+
+    def get_handle(self, tensor_id: str) -> TensorHandle:
+        """What opens the tensor, with a lease that this client keeps alive until `release`."""
+        handle = cast("TensorHandle", self._json("GET", f"/tensors/{tensor_id}/handle"))
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the client is closed")
+            self._leases[handle["lease_id"]] = handle["lease_s"]
+            if self._heart is None:
+                self._heart = threading.Thread(target=self._beat, name="warpgauge-leases", daemon=True)
+                self._heart.start()
+        # It looks at how soon the next heartbeat is due.
+        self._told.put(_LOOK)
+        return handle
+
+    def release(self, lease_id: str) -> None:
+        """Gives a lease back, if this client still has it. The tensor must not be used any more."""
+        import httpx
+
+        if self._leases.pop(lease_id, None) is None:
+            return
+        # A server that is away, or has forgotten the lease, has nothing to be told.
+        with contextlib.suppress(httpx.HTTPError, RuntimeError):
+            self._http.delete(f"/tensor-leases/{lease_id}")
+
+    def _beat(self) -> None:
+        last = time.monotonic()
+        while True:
+            period = min(list(self._leases.values()), default=None)
+            due = None if period is None else max(0.0, last + period / _BEATS - time.monotonic())
+            try:
+                told = self._told.get(timeout=due)
+            except queue.Empty:
+                last = time.monotonic()
+                for lease in list(self._leases):
+                    self._renew(lease)
+                continue
+            if told is None:
+                return
+            self.release(told)
+
+    def _renew(self, lease: str) -> None:
+        import httpx
+
+        # A server that does not answer is asked again at the next beat.
+        with contextlib.suppress(httpx.HTTPError, RuntimeError):
+            if self._http.put(f"/tensor-leases/{lease}").status_code == 404:
+                self._leases.pop(lease, None)
+
+    def _send(self, method: str, path: str, **more: Any) -> httpx.Response:
+        import httpx
+
+        try:
+            answer = self._http.request(method, path, **more)
+        except httpx.TransportError as error:
+            raise ServerUnavailableError(
+                f"{self.url} did not answer ({type(error).__name__}: {error}); see that the server runs there"
+            ) from error
+        if answer.status_code >= 400:
+            raise error_of(answer.status_code, answer.content)
+        return answer
+
+    def _json(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+        return parse_object(self._send(method, path, **more).content, path)

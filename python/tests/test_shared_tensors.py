@@ -1,0 +1,175 @@
+"""Shared tensors: what one process changes, all see."""
+
+from __future__ import annotations
+
+import gc
+import io
+import subprocess
+import sys
+import wave
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Scripted, http
+
+import warpgauge
+from warpgauge import ApiError, ArgumentError, ProtocolError, TensorClient
+from warpgauge.cuda_memory import CudaMemory
+
+# The client in a process of its own: opens a tensor, changes it in place, and ends.
+CHANGE = """
+import sys
+from warpgauge import TensorClient
+with TensorClient(url=sys.argv[1]) as client:
+    shared = client.access_shared_tensor(sys.argv[2], {library!r})
+    {change}
+    del shared
+"""
+
+
+@pytest.fixture
+def tensors(server: warpgauge.Server) -> Iterator[TensorClient]:
+    with TensorClient(url=server.url) as one:
+        yield one
+        for left in one.list_tensors()["tensors"]:
+            one.delete_tensor(left["tensor_id"])
+
+
+def elsewhere(tensors: TensorClient, tensor_id: str, change: str, library: str = "numpy") -> None:
+    code = CHANGE.format(change=change, library=library)
+    subprocess.run([sys.executable, "-c", code, tensors.url, tensor_id], check=True, timeout=300)
+
+
+def content(tensors: TensorClient, tensor_id: str) -> Any:
+    return np.load(io.BytesIO(tensors.get_data(tensor_id)))
+
+
+def test_a_change_in_one_process_is_seen_in_all(tensors: TensorClient, tmp_path: Path) -> None:
+    samples = (np.arange(-50, 50) * 100).astype("<i2")
+    with wave.open(str(tmp_path / "audio.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(16_000)
+        file.writeframes(samples.tobytes())
+    tensor_id = tensors.upload_wav_file(tmp_path / "audio.wav", cuda_device=-1)
+    info = tensors.get_tensor_info(tensor_id)
+    assert (info["shape"], info["sample_rate"], info["name"]) == ([100], 16_000, "audio.wav")
+    shared = tensors.access_shared_tensor(tensor_id, "numpy")
+    np.testing.assert_array_equal(shared, (samples / 32768).astype("f4"))
+    shared *= 2.0
+    np.testing.assert_array_equal(content(tensors, tensor_id), shared)
+    before = shared.copy()
+    elsewhere(tensors, tensor_id, "shared += 1.0; shared[0] = 7.0")
+    assert shared[0] == 7.0
+    np.testing.assert_array_equal(shared[1:], before[1:] + 1.0)
+    np.testing.assert_array_equal(content(tensors, tensor_id), shared)
+
+
+def test_a_tensor_of_pytorch_shares_its_memory(tensors: TensorClient) -> None:
+    torch = pytest.importorskip("torch")
+    tensor_id = tensors.upload_array(torch.arange(6.0).reshape(2, 3), -1)
+    shared = tensors.access_shared_tensor(tensor_id)
+    shared.mul_(2.0)
+    np.testing.assert_array_equal(content(tensors, tensor_id), np.arange(6.0).reshape(2, 3) * 2)
+    elsewhere(tensors, tensor_id, "shared.zero_()", "torch")
+    assert shared.sum() == 0.0
+
+
+def test_device_memory_is_shared_through_the_driver(tensors: TensorClient) -> None:
+    values = np.arange(1000, dtype="f4")
+    tensor_id = tensors.upload_array(values, 0)
+    shared = tensors.access_shared_tensor(tensor_id, "memory")
+    assert isinstance(shared, CudaMemory)
+    assert shared.__cuda_array_interface__["shape"] == (1000,)
+    np.testing.assert_array_equal(np.frombuffer(shared.read(), "f4"), values)
+    elsewhere(tensors, tensor_id, "shared.write(bytes(4000))", "memory")
+    assert shared.read() == bytes(4000)
+    shared.write((values * 2).tobytes())
+    np.testing.assert_array_equal(content(tensors, tensor_id), values * 2)
+    with pytest.raises(ArgumentError):
+        shared.write(b"short")
+    with pytest.raises(ArgumentError):
+        tensors.access_shared_tensor(tensor_id, "numpy")
+    assert tensors.get_tensor_info(tensor_id)["leases"] == 1
+
+
+def test_what_is_collected_or_closed_is_given_back(tensors: TensorClient) -> None:
+    tensor_id = tensors.upload_array(np.ones((3, 4), "i8"), -1)
+    shared = tensors.access_shared_tensor(tensor_id, "numpy")
+    part = shared[1:, ::2]
+    del shared
+    gc.collect()
+    part += 1
+    assert content(tensors, tensor_id)[2].tolist() == [2, 1, 2, 1]
+    assert tensors.get_tensor_info(tensor_id)["leases"] == 1
+    del part
+    gc.collect()
+    # The heartbeat's thread gives it back; each look is a question to the server.
+    while tensors.get_tensor_info(tensor_id)["leases"]:
+        pass
+    with TensorClient(url=tensors.url) as other:
+        kept = other.access_shared_tensor(tensor_id, "numpy")
+    assert kept[0, 0] == 1
+    assert tensors.get_tensor_info(tensor_id)["leases"] == 0
+
+
+def test_deletion_waits_for_those_who_have_it_open(tensors: TensorClient) -> None:
+    tensor_id = tensors.upload_array(np.zeros(8, "f8"), -1, name="mine")
+    shared = tensors.access_shared_tensor(tensor_id, "numpy")
+    assert tensors.delete_tensor(tensor_id)["leases"] == 1
+    shared += 3
+    with pytest.raises(ApiError) as caught:
+        tensors.get_tensor_info(tensor_id)
+    assert (caught.value.status, caught.value.code) == (404, "no_such_tensor")
+    assert tensors.list_tensors()["held_bytes"] == 64
+    assert shared.sum() == 24
+
+
+def handle_of(file: Path) -> dict[str, Any]:
+    return {
+        "tensor_id": "t", "kind": "shared_memory", "ipc_handle": None, "shared_memory": str(file), "offset": 0,
+        "nbytes": 8, "allocation_bytes": 8, "shape": [2], "strides": [1], "dtype": "torch.float32",
+        "element_type": "float32", "device": "cpu", "device_uuid": None, "data_ptr": 0, "element_size": 4,
+        "numel": 2, "sample_rate": None, "lease_id": "l", "lease_s": 0.1,
+    }  # fmt: skip
+
+
+def test_heartbeats_come_until_the_lease_is_given_back_or_gone(
+    scripted: Callable[..., Scripted], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(bytes(8))
+    lease = http(200, {"lease_id": "l", "tensor_id": "t", "lease_s": 0.1})
+    gone = http(404, {"error": "there is no lease l", "code": "no_such_lease", "status": "error"})
+    server = scripted(http(200, handle_of(tmp_path / "file")), lease, lease, gone)
+    with TensorClient(url=server.url) as one:
+        shared = one.access_shared_tensor("t", "numpy")
+        server.wait_for(4)
+        assert shared.tolist() == [0.0, 0.0]
+    lines = [request.split(b"\r\n")[0] for request in server.requests]
+    assert lines == [b"GET /tensors/t/handle HTTP/1.1"] + [b"PUT /tensor-leases/l HTTP/1.1"] * 3
+
+
+def test_a_handle_that_contradicts_itself_is_not_mapped(scripted: Callable[..., Scripted], tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(8))
+    wrong = [{"shape": [3]}, {"nbytes": 80, "numel": 20, "shape": [20]}, {"offset": 4}, {"offset": -4}]
+    for more in wrong:
+        handle = {**handle_of(tmp_path / "file"), **more, "lease_s": 60.0}
+        server = scripted(http(200, handle), http(200, {}))
+        with TensorClient(url=server.url) as one, pytest.raises(ProtocolError):
+            one.access_shared_tensor("t", "numpy")
+        assert server.requests[1].startswith(b"DELETE /tensor-leases/l ")
+
+
+def test_errors_say_what_to_do(tensors: TensorClient, tmp_path: Path) -> None:
+    with pytest.raises(ApiError) as caught:
+        tensors.upload_array(np.zeros(1, "f4"), 9)
+    assert (caught.value.status, caught.value.path) == (400, "cuda_device")
+    (tmp_path / "x.wav").write_bytes(b"RIFF\0\0\0\0WAVE")
+    with pytest.raises(ApiError) as caught:
+        tensors.upload_wav_file(tmp_path / "x.wav")
+    assert caught.value.path == "wav_file"
+    with pytest.raises(ArgumentError):
+        TensorClient(url="localhost:8000")

@@ -1,0 +1,88 @@
+//! Shared tensors of the service without devices: one, whose id everybody knows.
+
+use futures_util::{FutureExt, StreamExt};
+use warpgauge_service::{Answer, Caller, ServiceError, TensorContent, TensorService, TensorUpload};
+use warpgauge_tensors::{
+    DataFormat, LeaseReply, SharedTensor, TensorDeleted, TensorHandle, TensorList,
+};
+
+use super::FakeService;
+
+/// The id of the tensor, and of its lease.
+const ID: &str = "0197f000-0000-7000-8000-000000000001";
+
+const TENSOR: &str = include_str!("../../../openapi/examples/tensor.json");
+
+const HANDLE: &str = include_str!("../../../openapi/examples/tensor_handle.json");
+
+fn tensor() -> SharedTensor {
+    serde_json::from_str(TENSOR).expect("a tensor")
+}
+
+fn found(id: &str) -> Result<(), ServiceError> {
+    match id == ID {
+        true => Ok(()),
+        false => Err(ServiceError::NoSuchTensor(id.to_owned())),
+    }
+}
+
+fn lease(id: &str, lease_s: f64) -> Result<LeaseReply, ServiceError> {
+    match id == ID {
+        true => Ok(LeaseReply { lease_id: id.to_owned(), tensor_id: ID.to_owned(), lease_s }),
+        false => Err(ServiceError::NoSuchLease(id.to_owned())),
+    }
+}
+
+impl TensorService for FakeService {
+    fn put_tensor<'a>(&'a self, _: TensorUpload, _: &'a Caller) -> Answer<'a, SharedTensor> {
+        async { Ok(tensor()) }.boxed()
+    }
+
+    fn tensors<'a>(&'a self, _: &'a Caller) -> Answer<'a, TensorList> {
+        let tensors = vec![tensor()];
+        async { Ok(TensorList { count: 1, tensors, held_bytes: 2 << 20 }) }.boxed()
+    }
+
+    fn tensor<'a>(&'a self, id: &'a str, _: &'a Caller) -> Answer<'a, SharedTensor> {
+        async move { found(id).map(|()| tensor()) }.boxed()
+    }
+
+    fn tensor_content<'a>(
+        &'a self,
+        id: &'a str,
+        format: DataFormat,
+        _: &'a Caller,
+    ) -> Answer<'a, TensorContent> {
+        async move {
+            found(id)?;
+            let stream = futures_util::stream::iter([Ok(vec![0; 16].into())]).boxed();
+            Ok(TensorContent { id: id.to_owned(), format, bytes: 16, stream })
+        }
+        .boxed()
+    }
+
+    fn open_tensor<'a>(&'a self, id: &'a str, _: &'a Caller) -> Answer<'a, TensorHandle> {
+        async move {
+            found(id)?;
+            Ok(serde_json::from_str(HANDLE).expect("a handle"))
+        }
+        .boxed()
+    }
+
+    fn delete_tensor<'a>(&'a self, id: &'a str, _: &'a Caller) -> Answer<'a, TensorDeleted> {
+        async move {
+            found(id)?;
+            let message = "Tensor deleted".to_owned();
+            Ok(TensorDeleted { tensor_id: id.to_owned(), message, leases: 0 })
+        }
+        .boxed()
+    }
+
+    fn renew_lease<'a>(&'a self, id: &'a str, _: &'a Caller) -> Answer<'a, LeaseReply> {
+        async move { lease(id, 60.0) }.boxed()
+    }
+
+    fn release_lease<'a>(&'a self, id: &'a str, _: &'a Caller) -> Answer<'a, LeaseReply> {
+        async move { lease(id, 0.0) }.boxed()
+    }
+}
