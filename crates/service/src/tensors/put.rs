@@ -15,7 +15,7 @@ use crate::submission::Caller;
 use warpgauge_holder::{CHUNK_BYTES, Freed, Held, HolderError, New, Place, Quota};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Blob, Dtype, encoding, shape};
-use warpgauge_tensor::{Compress, TensorData};
+use warpgauge_tensor::TensorData;
 use warpgauge_tensors::{CPU, Elements, FileError, SharedTensor};
 
 /// Longest name of a tensor, characters.
@@ -184,13 +184,7 @@ fn of_array(
         return Err(invalid("shape", FailureCode::TooMuchData, text));
     }
     let file = tempfile::tempfile().map_err(no_file)?;
-    let data = TensorData {
-        data_b64,
-        dtype: None,
-        shape: None,
-        compress: Compress::None,
-        format: warpgauge_tensor::DataFormat::Raw,
-    };
+    let data = TensorData::raw(data_b64);
     encoding::decode_to_file(&data, dtype, &extents, &file).map_err(|error| {
         match error.is_environment() {
             true => ServiceError::Unavailable(error.to_string()),
