@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Scripted, http
+from conftest import Scripted, http, needs
 
 import warpgauge
 from warpgauge import ApiError, ArgumentError, ProtocolError, TensorClient
@@ -69,7 +69,10 @@ def test_a_change_in_one_process_is_seen_in_all(tensors: TensorClient, tmp_path:
 
 
 def test_a_tensor_of_pytorch_shares_its_memory(tensors: TensorClient) -> None:
-    torch = pytest.importorskip("torch")
+    try:
+        import torch
+    except ImportError:
+        needs("PyTorch")
     tensor_id = tensors.upload_array(torch.arange(6.0).reshape(2, 3), -1)
     shared = tensors.access_shared_tensor(tensor_id)
     shared.mul_(2.0)

@@ -21,9 +21,8 @@ impl Stranger {
     pub fn open(server: &Server, id: &str, factor: f32) -> Self {
         let handle = server.get(&format!("/tensors/{id}/handle"));
         assert_eq!(handle.status, 200, "{}\n{}", handle.text, server.output());
-        let script = crate::server::root().join("tests/it/tensors/open.py");
         let mut child = Command::new("python3")
-            .arg(script)
+            .args(["-c", include_str!("open.py")])
             .arg(factor.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
