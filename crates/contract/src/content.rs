@@ -1,7 +1,7 @@
 //! Wire types of tensors: what they are, and what is in them.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::named::{MatrixPart, default_dtype};
 use warpgauge_tensor::{Dtype, TensorData, TensorInit};
@@ -46,11 +46,18 @@ impl TensorSpec {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GivenSpec {
+    #[serde(default, deserialize_with = "given")]
     shape: Option<Vec<u64>>,
     shape_of: Option<MatrixPart>,
+    #[serde(default, deserialize_with = "given")]
     dtype: Option<Dtype>,
     init: Option<TensorInit>,
     data: Option<TensorData>,
+}
+
+/// What is there, and no null.
+fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
 }
 
 impl TryFrom<GivenSpec> for TensorSpec {

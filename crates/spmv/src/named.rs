@@ -232,6 +232,12 @@ impl Named<'_> {
             return Ok(None);
         };
         let place = format!("{path}.tensor_spec.data.part");
+        if spec.data.as_ref().is_some_and(|data| !data.data_b64.is_empty()) || spec.init.is_some() {
+            let message =
+                "`matrix` and `part` stand alone: they are in place of bytes and of `init`";
+            let path = format!("{path}.tensor_spec.data");
+            return Err(SpmvProblem::new(path, FailureCode::ConflictingFields, message).into());
+        }
         let values = part == "x" || part.ends_with("values");
         let fits = match values {
             true => matches!(spec.dtype, Dtype::Float32 | Dtype::Float64),

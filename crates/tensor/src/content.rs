@@ -76,12 +76,10 @@ pub enum InitKind {
 
 /// Tensor content on the wire: bytes, little-endian, C order; or an array of a sparse matrix by name.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "GivenData")]
-#[schemars(!try_from, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub struct TensorData {
     /// The bytes, base64. Required, but beside `matrix`.
-    #[serde(skip_serializing_if = "Blob::is_empty")]
-    #[schemars(default = "Blob::empty")]
+    #[serde(default = "Blob::empty", skip_serializing_if = "Blob::is_empty")]
     pub data_b64: Blob,
     /// In place of bytes: the name of a sparse matrix, an uploaded one of the caller's or a generated one
     /// such as `poisson2d:nx=512`.
@@ -109,41 +107,6 @@ impl TensorData {
     pub fn raw(data_b64: Blob) -> Self {
         let (compress, format) = (Compress::None, DataFormat::Raw);
         Self { data_b64, matrix: None, part: None, dtype: None, shape: None, compress, format }
-    }
-}
-
-/// [`TensorData`] as it is written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct GivenData {
-    data_b64: Option<Blob>,
-    matrix: Option<String>,
-    part: Option<String>,
-    dtype: Option<Dtype>,
-    shape: Option<Vec<u64>>,
-    #[serde(default)]
-    compress: Compress,
-    #[serde(default)]
-    format: DataFormat,
-}
-
-impl TryFrom<GivenData> for TensorData {
-    type Error = &'static str;
-
-    fn try_from(given: GivenData) -> Result<Self, Self::Error> {
-        let GivenData { data_b64, matrix, part, dtype, shape, compress, format } = given;
-        let described = dtype.is_some() || shape.is_some();
-        let encoded = compress != Compress::None || format != DataFormat::Raw;
-        match (&data_b64, &matrix, &part) {
-            (Some(_), None, None) => (),
-            (None, Some(_), Some(_)) if !described && !encoded => (),
-            (None, Some(_), None) => return Err("missing field `part`: which array of the matrix"),
-            (None, None, None) => return Err("missing field `data_b64`"),
-            (_, None, Some(_)) => return Err("missing field `matrix`, of which `part` is a part"),
-            _ => return Err("`matrix` and `part` stand alone: they are in place of bytes"),
-        }
-        let data_b64 = data_b64.unwrap_or_else(Blob::empty);
-        Ok(Self { data_b64, matrix, part, dtype, shape, compress, format })
     }
 }
 

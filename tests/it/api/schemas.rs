@@ -25,7 +25,9 @@ use reports::{full_report, minimal_report};
 fn full_kernel() -> Value {
     let data = json!({
         "data_b64": "AACAPw==", "dtype": "float32", "shape": [1], "compress": "zlib", "format": "npy",
+        "matrix": "m", "part": "values",
     });
+    let part = json!({"matrix": "m", "part": "x"});
     let init = json!({
         "kind": "uniform", "seed": 7, "mean": 0.5, "std": 2.0, "low": -1.0, "high": 1.0,
         "fill_value": 3.0, "start": 0.0, "step": 1.0,
@@ -37,8 +39,10 @@ fn full_kernel() -> Value {
             "args": [
                 {
                     "name": "x", "type": "tensor", "role": "inout", "is_meta": true, "c_type": "float*",
-                    "tensor_spec": {"shape": [1], "dtype": "float8_e4m3", "init": init, "data": data},
-                    "descriptor": {"block_shape": [16], "padding": "nan"},
+                    "tensor_spec": {
+                        "shape": [1], "shape_of": part, "dtype": "float8_e4m3", "init": init, "data": data,
+                    },
+                    "descriptor": {"block_shape": [16], "padding": "nan"}, "value_of": part,
                 },
                 {"name": "n", "type": "int", "value": 5},
             ],
@@ -61,7 +65,9 @@ fn full_contract() -> Value {
     let data = full_kernel()["io"]["args"][0]["tensor_spec"]["data"].clone();
     json!({
         "kernel": full_kernel(), "num_trials": 5, "timeout": 1.5,
-        "expected": {"x": {"data": data, "kernel": full_kernel(), "bounds": data}},
+        "expected": {"x": {
+            "data": data, "kernel": full_kernel(), "bounds": data, "matrix": "m", "times": "x",
+        }},
         "tolerance": {
             "atol": 0.5, "rtol": 0.25, "required_matched_ratio": 0.5, "allow_non_finite": true,
         },
@@ -141,7 +147,7 @@ fn full_sweep() -> Value {
             "counted": {"warp_instructions": 7, "global_sectors": 3},
             "reasons": [{"code": "timeout", "path": "kernel", "message": "m"}],
             "resources": full_report()["compile"]["resources"], "device": "GPU-1",
-            "total_ms": 1.0, "report": full_report(),
+            "matrices": full_report()["matrices"], "total_ms": 1.0, "report": full_report(),
         }],
         "table": {"columns": ["block"], "rows": [[64]]},
         "best": {"median_ms": best, "gbps": best, "gflops": best,
@@ -222,6 +228,7 @@ fn gate_report() -> Value {
     report["method"]["driver"] = json!("1");
     report["notes"] = json!(["n"]);
     report["job_id"] = json!("1");
+    report["matrices"] = full_report()["matrices"].clone();
     let comparison = &document()["paths"]["/compare"]["post"]["responses"]["200"];
     let comparison = &comparison["content"]["application/json"]["example"]["comparison"];
     let case = &mut report["cases"][0];
@@ -300,6 +307,7 @@ fn full_comparison() -> Value {
     full["not_compared"] = json!("why");
     full["kernel_exec_result"] = full_report()["kernel_exec_result"].clone();
     full["reference"] = full_report();
+    full["matrices"] = full_report()["matrices"].clone();
     full["verdict_by"] = json!("counts");
     let counted = json!({"verdict": "mixed", "warp_instructions": 0.5, "global_sectors": 2.0});
     full["counted"] = counted.clone();

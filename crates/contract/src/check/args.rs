@@ -165,6 +165,11 @@ pub(super) fn check_data(
     path: &str,
     mistakes: &mut Mistakes,
 ) {
+    if data.part.is_some() {
+        let message = "goes with `matrix`, the name of the matrix that it is a part of";
+        mistakes.add(format!("{path}.part"), FailureCode::MissingField, message);
+        return;
+    }
     if let Some(dtype) = data.dtype.filter(|&dtype| dtype != spec.dtype) {
         let message = format!("the data is {dtype}, the tensor {}", spec.dtype);
         mistakes.add(format!("{path}.dtype"), FailureCode::DtypeMismatch, message);

@@ -139,6 +139,9 @@ pub(super) fn full_report() -> Value {
     report["kernel_exec_result"]["metadata"]["configuration"] = json!({"BLOCK": 128});
     report["tuning"] = tuning();
     report["torch"] = torch();
+    report["matrices"] = json!([{
+        "name": "m", "origin": "stored", "blake3": "00", "num_rows": 2, "num_cols": 3, "nnz": 4,
+    }]);
     report["timings"]["profile"] = json!(1.5);
     report["profile"] = json!({"available": false, "reason": "no ncu"});
     report["kernel_exec_result"]["metadata"]["device_metrics"] = device_metrics();
