@@ -9,6 +9,7 @@ mod content;
 mod error;
 pub mod expr;
 mod languages;
+mod legacy;
 mod limits;
 mod parse;
 mod resolve;
@@ -28,6 +29,7 @@ pub use compare::{
 pub use compile::CompileRequest;
 pub use content::TensorSpec;
 pub use error::ContractError;
+pub use legacy::LegacyCompareRequest;
 pub use limits::Limits;
 pub use parse::from_value;
 pub use parse::{BodyFormat, MAX_ARRAY_VALUES, ParseError, parse, parse_within};
