@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::server::Server;
 
+mod attacks;
 mod backward;
 mod compared;
 mod evaluated;
