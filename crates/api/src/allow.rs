@@ -1,6 +1,8 @@
 //! Which paths there are and which methods each takes: for the `Allow` header of 405 answers, and for
 //! naming requests by their operation.
 
+use std::collections::BTreeMap;
+
 use poem::http::HeaderValue;
 
 /// Path templates, in the order in which they are tried.
@@ -13,14 +15,19 @@ struct Template {
 }
 
 impl Routes {
-    /// From templates such as `/jobs/{job_id}` and their methods in capitals.
+    /// From templates such as `/jobs/{job_id}` and their methods in capitals; one may come several times.
     pub(super) fn new(routes: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
         let template = |(text, mut methods): (String, Vec<String>)| {
             methods.sort();
             let parts = text.split('/').map(str::to_owned).collect();
             Template { text, parts, methods }
         };
-        let mut all: Vec<Template> = routes.into_iter().map(template).collect();
+        let mut by_text: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (text, methods) in routes {
+            // A page and an operation may share a path.
+            by_text.entry(text).or_default().extend(methods);
+        }
+        let mut all: Vec<Template> = by_text.into_iter().map(template).collect();
         // What is written out goes before what is left open.
         all.sort_by_key(|template| template.parts.iter().filter(|part| is_open(part)).count());
         Self(all)
@@ -67,7 +74,8 @@ mod tests {
         let get = || vec!["GET".to_owned()];
         let routes = Routes::new([
             ("/jobs/{id}".to_owned(), get()),
-            ("/jobs/all".to_owned(), vec!["GET".to_owned(), "POST".to_owned()]),
+            ("/jobs/all".to_owned(), vec!["POST".to_owned()]),
+            ("/jobs/all".to_owned(), get()),
         ]);
         assert_eq!(routes.template("/jobs/all"), Some("/jobs/all"));
         assert_eq!(routes.template("/jobs/7"), Some("/jobs/{id}"));

@@ -91,7 +91,7 @@ impl Endpoint for Split {
     type Output = Response;
 
     async fn call(&self, request: Request) -> poem::Result<Response> {
-        if pages::PATHS.contains(&request.uri().path()) {
+        if pages::has(&request) {
             return Ok(self.pages.call(request).await?.into_response());
         }
         if request.uri().path() == mcp::PATH {

@@ -77,7 +77,11 @@ impl Capabilities {
             tooling.tools.iter().any(|tool| tool.name == *language && tool.available)
         };
         let packages = [KernelType::Triton.name(), KernelType::Torch.name()];
+        // Python that is run: what it may use beside PyTorch shows when it asks for it.
+        let python = [KernelType::TorchCuda.name(), KernelType::MultiKernel.name()];
+        let python = python.into_iter().filter(|_| there(&KernelType::Torch.name()));
         let languages = COMMON_LANGUAGES.into_iter().chain(packages.into_iter().filter(there));
+        let languages = languages.chain(python);
         Self {
             kernel_types: languages.map(str::to_owned).collect(),
             compile: CompileCapability {

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use poem::endpoint::make_sync;
-use poem::http::{StatusCode, header};
-use poem::{Endpoint, Response, Route, get};
+use poem::http::{Method, StatusCode, header};
+use poem::{Endpoint, Request, Response, Route, get};
 use poem_openapi::OpenApiService;
 
 use super::payload::BodyLength;
@@ -27,6 +27,12 @@ pub(super) fn add(route: Route) -> Route {
 /// The paths that [`add`] adds.
 pub(super) const PATHS: [&str; 5] =
     ["/", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
+
+/// Whether it is one of them that is asked for. The front page's path is an operation's, too.
+pub(super) fn has(request: &Request) -> bool {
+    let path = request.uri().path();
+    PATHS.contains(&path) && (path != "/" || *request.method() != Method::POST)
+}
 
 fn page(content_type: &'static str, make: fn() -> String) -> impl Endpoint<Output = Response> {
     let text = OnceLock::new();

@@ -13,7 +13,9 @@ use super::payload::{Contract, Reply};
 use super::submission::Taken;
 use super::sweep::{self, Form, SweepFormat, SweepReply};
 use super::tags::Tag;
-use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, SweepRequest};
+use warpgauge_contract::{
+    CompareRequest, CompileRequest, EvaluateRequest, LegacyCompareRequest, SweepRequest,
+};
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, ProfilePlan};
 use warpgauge_service::{EvaluationService, JobRequest};
 
@@ -71,6 +73,30 @@ impl Kernels {
             return Ok(self.submit(JobRequest::Compare(Box::new(value)), taken).await?);
         }
         let report = self.service.compare(value, taken.0).await?;
+        drop(share);
+        Ok(Answered::Report(Reply::new(&report)?))
+    }
+
+    /// Compare two sources
+    ///
+    /// The oldest form of a comparison, as the CUDA Evaluation Server takes it: PyTorch source and what is to
+    /// be compared with it. It is `POST /compare` of a `torch` and a `torch_cuda` kernel without a contract,
+    /// and has its answer.
+    #[oai(path = "/", method = "post", operation_id = "compare_sources", tag = "Tag::Kernels")]
+    async fn compare_sources(
+        &self,
+        taken: Taken,
+        /// Whether to wait for the report.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
+        /// Both sources.
+        request: Contract<LegacyCompareRequest>,
+    ) -> Result<Answered<CompareResponse>, Fails<TakesJobBody>> {
+        let Contract { value, share } = request;
+        if !wait.0 {
+            return Ok(self.submit(JobRequest::Compare(Box::new(value.into())), taken).await?);
+        }
+        let report = self.service.compare(value.into(), taken.0).await?;
         drop(share);
         Ok(Answered::Report(Reply::new(&report)?))
     }

@@ -33,8 +33,16 @@ const MONTH_S: u64 = 30 * 24 * 60 * 60;
 type Operations = (Kernels, Spmv, Tensors, Gate, Jobs, Machine);
 
 /// Operations that make a job.
-const SUBMISSIONS: [&str; 7] =
-    ["/evaluate", "/execute", "/compare", "/sweep", "/gate", "/execute_spmv", "/execute_spmv_mtx"];
+const SUBMISSIONS: [&str; 8] = [
+    "/",
+    "/evaluate",
+    "/execute",
+    "/compare",
+    "/sweep",
+    "/gate",
+    "/execute_spmv",
+    "/execute_spmv_mtx",
+];
 
 /// The document of everything that is served.
 pub fn full() -> Value {
@@ -145,6 +153,7 @@ fn add_examples(document: &mut Value) {
         ("/execute", parsed(include_str!("../../../openapi/examples/execute.json"))),
         ("/compile", parsed(include_str!("../../../openapi/examples/compile.json"))),
         ("/compare", parsed(include_str!("../../../openapi/examples/compare.json"))),
+        ("/", parsed(SOURCES)),
         ("/execute_spmv", parsed(include_str!("../../../openapi/examples/execute_spmv.json"))),
         (
             "/execute_spmv_mtx",
@@ -180,6 +189,7 @@ fn add_examples(document: &mut Value) {
         ("/sweep", "post", "200", parsed(include_str!("../../../openapi/examples/sweep.json"))),
         ("/compile", "post", "200", compile_example(&report)),
         ("/compare", "post", "200", compare_example(&report)),
+        ("/", "post", "200", compare_example(&report)),
         (
             "/profile/plan",
             "post",
@@ -440,6 +450,10 @@ fn job_example(report: &Value, job_id: &Value) -> (Value, Value) {
         serde_yaml::from_value(job.clone()).expect("the example is a JobView");
     (job, value(&super::views::LegacyJob::new(view)))
 }
+
+/// Two sources that are compared.
+const SOURCES: &str = r#"{ref_code: "class Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x)",
+custom_code: "class ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x.clamp(min=0)"}"#;
 
 fn compile_example(report: &Value) -> Value {
     let mut answer = parsed("{status: success, compiled: true, total_ms: 41.5}");

@@ -34,13 +34,11 @@ pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<Co
     settings(request, &mut mistakes);
     required(&request.requires, &mut mistakes);
     let kernel = &request.kernel;
-    if !served(kernel, limits, &mut mistakes) {
-        return mistakes.into_result();
-    }
-    if kernel.kernel_type == KernelType::Torch {
+    if kernel.kernel_type.runs_python() {
         torch::check(request, limits, &mut mistakes);
         return mistakes.into_result();
     }
+    code::check(kernel, limits, "kernel", &mut mistakes);
     let Some(io) = &kernel.io else {
         mistakes.add(
             "kernel.io",
@@ -72,15 +70,16 @@ fn required(requires: &Requirements, mistakes: &mut Mistakes) {
 /// launch too.
 pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
-    if kernel.kernel_type == KernelType::Torch {
+    if kernel.kernel_type.runs_python() {
         mistakes.add(
             "kernel.kernel_type",
             FailureCode::UnsupportedKernelType,
-            "a torch kernel is run and not compiled: evaluate it",
+            format!("a {} kernel is run and not compiled: evaluate it", kernel.kernel_type.name()),
         );
         return mistakes.into_result();
     }
-    if served(kernel, limits, &mut mistakes) && kernel.kernel_type == KernelType::Triton {
+    code::check(kernel, limits, "kernel", &mut mistakes);
+    if kernel.kernel_type == KernelType::Triton {
         match &kernel.io {
             Some(io) => args::check(&io.args, kernel.kernel_type, limits, &mut mistakes),
             None => mistakes.add(
@@ -91,22 +90,6 @@ pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<C
         }
     }
     mistakes.into_result()
-}
-
-/// Checks the code; says whether it is of a kind that is served.
-fn served(kernel: &KernelCode, limits: &Limits, mistakes: &mut Mistakes) -> bool {
-    let kind = kernel.kernel_type;
-    let served = kind.is_device_code() || kind == KernelType::Torch;
-    mistakes.require(served, "kernel.kernel_type", FailureCode::UnsupportedKernelType, || {
-        format!(
-            "`{}` kernels are not served yet; send cuda, ptx, cubin, fatbin, triton or torch",
-            kind.name()
-        )
-    });
-    if served && kind != KernelType::Torch {
-        code::check(kernel, limits, "kernel", mistakes);
-    }
-    served
 }
 
 impl KernelType {
@@ -120,6 +103,12 @@ impl KernelType {
             | KernelType::Triton => true,
             KernelType::Torch | KernelType::TorchCuda | KernelType::MultiKernel => false,
         }
+    }
+
+    /// Whether it is Python that is run, in a process that holds nothing else: what it uses of PyTorch, of
+    /// Triton or of compilers shows when it is called.
+    pub fn runs_python(self) -> bool {
+        !self.is_device_code()
     }
 
     /// The name used on the wire.

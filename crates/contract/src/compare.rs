@@ -10,7 +10,6 @@ use super::{
     ReturnOutputs, Role, Sanitize, Tolerance, validate,
 };
 use crate::ArgKind;
-use crate::check::torch::go_together;
 use warpgauge_model::{FailureCode, Regime, Requirements, Work};
 use warpgauge_tensor::OutputEncoding;
 
@@ -140,7 +139,7 @@ fn default_timeout() -> f64 {
     120.0
 }
 
-fn default_tolerance() -> f64 {
+pub(crate) fn default_tolerance() -> f64 {
     1e-2
 }
 
@@ -170,6 +169,22 @@ impl CompareRequest {
         let candidates = self.candidates.iter().map(|candidate| &candidate.kernel);
         let kernels = self.custom_kernel.iter().chain(candidates);
         kernels.enumerate().map(|(index, kernel)| (self.path_of(index), kernel))
+    }
+
+    /// Whether some of its kernels are Python that is run, and others code for a device.
+    pub fn is_mixed(&self) -> bool {
+        let in_python = self.ref_kernel.kernel_type.runs_python();
+        let candidates = self.candidates.iter().map(|candidate| &candidate.kernel);
+        let mut kernels = self.custom_kernel.iter().chain(candidates);
+        kernels.any(|kernel| kernel.kernel_type.runs_python() != in_python)
+    }
+
+    /// Whether gradients are to be computed, too: by all kernels, if one of them says so.
+    pub fn wants_backward(&self) -> bool {
+        let candidates = self.candidates.iter().map(|candidate| &candidate.kernel);
+        let mut kernels =
+            std::iter::once(&self.ref_kernel).chain(&self.custom_kernel).chain(candidates);
+        kernels.any(KernelCode::wants_backward)
     }
 
     /// Where the kernel of a candidate stands in the request.
@@ -217,8 +232,12 @@ impl CompareRequest {
             return_outputs: ReturnOutputs::None,
             output_encoding: OutputEncoding::default(),
             isolation: self.isolation,
-            requires: self.requires.clone(),
             matrices: Vec::new(),
+            requires: match self.is_mixed() && kernel.kernel_type.runs_python() {
+                // The device is for the others.
+                true => Requirements::default(),
+                false => self.requires.clone(),
+            },
         }
     }
 }
@@ -268,23 +287,19 @@ pub fn validate_compare(
          its own steady load leaves; evaluate each by itself with `sustained`"
             .to_owned()
     });
-    for (path, other) in request.paths() {
-        let (one, other) = (request.ref_kernel.kernel_type, other.kernel_type);
-        mistakes.require(
-            go_together(one, other),
-            format!("{path}.kernel_type"),
-            FailureCode::UnsupportedKernelType,
-            || {
-                format!(
-                    "a `{}` kernel cannot be compared with a `{}` kernel yet: torch kernels run on the \
-                     CPU. Evaluate it, with the torch kernel in `expected`",
-                    other.name(),
-                    one.name()
-                )
-            },
-        );
-    }
     named::unresolved(&request.matrix_names(), &mut mistakes);
+    let named = request.ref_kernel.io.as_ref().is_some_and(|io| !io.args.is_empty());
+    mistakes.require(named || !request.is_mixed(), "ref_kernel.io", FailureCode::MissingIo, || {
+        "kernels for a device take arguments that are named: give the reference `io.args` with their \
+         inputs and outputs, in the order of their parameters"
+            .to_owned()
+    });
+    let able = !request.is_mixed() || !request.wants_backward();
+    mistakes.require(able, "ref_kernel.metadata", FailureCode::WrongField, || {
+        "kernels for a device have no gradients: leave `backward` out of all kernels, or compare torch \
+         kernels with each other"
+            .to_owned()
+    });
     mistakes.into_result()?;
     let reference = request.evaluation_of(&request.ref_kernel);
     validate(&reference, limits).map_err(|errors| at(errors, "ref_kernel"))?;

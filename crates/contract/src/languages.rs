@@ -42,7 +42,8 @@ fn languages<'a>(kernels: impl Iterator<Item = &'a KernelCode>) -> BTreeSet<Stri
 }
 
 fn uncommon(kinds: impl Iterator<Item = KernelType>) -> BTreeSet<String> {
-    let names = kinds.map(KernelType::name);
+    let language = |kind: KernelType| if kind.runs_python() { KernelType::Torch } else { kind };
+    let names = kinds.map(|kind| language(kind).name());
     names.filter(|name| !COMMON_LANGUAGES.contains(name)).map(str::to_owned).collect()
 }
 

@@ -9,6 +9,7 @@ mod content;
 mod error;
 pub mod expr;
 mod languages;
+mod legacy;
 mod limits;
 mod named;
 mod parse;
@@ -29,6 +30,7 @@ pub use compare::{
 pub use compile::CompileRequest;
 pub use content::TensorSpec;
 pub use error::ContractError;
+pub use legacy::LegacyCompareRequest;
 pub use limits::Limits;
 pub use named::{KeptMatrix, MAX_MATRICES, MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed};
 pub use parse::from_value;

@@ -37,7 +37,8 @@ impl KernelCode {
         // A grid counts programs, each of as many elements as its constants say, or blocks of threads:
         // one that was meant for the other kind would run some other number of both. PyTorch has none.
         let same_kind = (kind == KernelType::Triton) == (other_kind == KernelType::Triton)
-            && ![kind, other_kind].contains(&KernelType::Torch);
+            && !kind.runs_python()
+            && !other_kind.runs_python();
         let own = self.io.take().unwrap_or_default();
         let brings_arguments = own.args.iter().any(|arg| !arg.is_meta);
         let args = if brings_arguments {

@@ -77,7 +77,7 @@ fn default_timeout() -> f64 {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KernelCode {
-    /// Source text (`cuda`, `ptx`, `triton`, `torch`).
+    /// Source text (all but `cubin` and `fatbin`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_code: Option<String>,
     /// Machine code, base64 (`cubin`, `fatbin`).
@@ -107,11 +107,12 @@ pub enum KernelType {
     Fatbin,
     /// Python source with a function or a module of PyTorch's, which the CPU runs.
     Torch,
-    /// PyTorch source with inline CUDA (not served yet).
+    /// As `torch`. An extension that it builds (`load_inline`) is refused when it is built: there is no
+    /// compiler beside it.
     TorchCuda,
     /// Python source with a Triton kernel. Its host code is not run.
     Triton,
-    /// Python that mixes several kernels (not served yet).
+    /// As `torch`: Python whose `metadata.entry_point` is called. Triton kernels within it need a GPU.
     MultiKernel,
 }
 
@@ -343,6 +344,10 @@ pub struct KernelMetadata {
     /// Python kernels: function to call, as `function_name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry_point: Option<String>,
+    /// Python that is run: each call is forward and backward, and gradients are compared and timed, too. In a
+    /// comparison it holds for all kernels if one of them has it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub backward: bool,
     /// Free text, kept with the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,

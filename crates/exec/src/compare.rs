@@ -3,6 +3,9 @@
 
 use std::time::Instant;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
 use super::error::{self, ExecError};
 use super::local::LocalExecutor;
 use super::prepare::{self, CompileOutcome, Prepared};
@@ -49,15 +52,26 @@ impl Evaluated {
 }
 
 impl LocalExecutor {
-    /// Takes one comparison to its report.
-    pub(super) async fn compare(
+    /// Takes one comparison to its report. Boxed: one may be part of another, and each is large.
+    pub(super) fn compare<'a>(
+        &'a self,
+        job: &'a ActiveOrder<'_>,
+        request: CompareRequest,
+    ) -> BoxFuture<'a, Result<CompareResponse, ExecError>> {
+        if request.is_mixed() {
+            return self.compare_mixed(job, request).boxed();
+        }
+        if super::torch::is_torch(&request.ref_kernel) {
+            return self.compare_torch(job, request).boxed();
+        }
+        self.compare_on_device(job, request).boxed()
+    }
+
+    async fn compare_on_device(
         &self,
         job: &ActiveOrder<'_>,
         mut request: CompareRequest,
     ) -> Result<CompareResponse, ExecError> {
-        if super::torch::is_torch(&request.ref_kernel) {
-            return self.compare_torch(job, request).await;
-        }
         let arrived = Instant::now();
         warpgauge_contract::validate_compare(&request, &self.limits).map_err(error::invalid)?;
         let device = self.device_for(&request.requires)?;

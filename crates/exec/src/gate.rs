@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 
 use super::compare::REFERENCE_PATH;
-use super::error::{ExecError, Problem};
+use super::error::ExecError;
 use super::local::LocalExecutor;
 use super::progress::ActiveOrder;
 use super::run::Purpose;
@@ -54,7 +54,6 @@ pub(super) async fn run_gate(
     shared: &LocalExecutor,
     job: &ActiveOrder<'_>,
 ) -> Result<GateReport, ExecError> {
-    on_devices(&plan)?;
     let devices = shared.fleet.devices();
     let counts = devices.iter().all(|device| device.info.kind == DeviceKind::Emulator);
     let began = Instant::now();
@@ -73,20 +72,6 @@ pub(super) async fn run_gate(
     run.confirm().await?;
     let clocked = Clocked { started_unix_s: started, duration_s: began.elapsed().as_secs_f64() };
     Ok(finish(run.plan, &run.cases, run.seen.as_ref(), clocked, job.id()))
-}
-
-/// A gate ranks by times or counts of a device, and the CPU has neither.
-fn on_devices(plan: &GatePlan) -> Result<(), ExecError> {
-    let candidates =
-        plan.cases.iter().filter_map(|case| Some((&case.spec.name, case.candidate()?)));
-    let in_python = candidates.filter(|(_, one)| !one.kernel.kernel_type.is_device_code());
-    let problems = in_python.map(|(name, _)| Problem {
-        path: format!("cases.{name}.kernel.kernel_type"),
-        code: FailureCode::UnsupportedKernelType,
-        message: "torch kernels are not timed side by side, so they cannot be gated yet".to_owned(),
-    });
-    let problems: Vec<_> = problems.collect();
-    if problems.is_empty() { Ok(()) } else { Err(ExecError::Invalid(problems)) }
 }
 
 /// Why a baseline cannot be compared with, if that is what an error says: its kernel does not
@@ -170,6 +155,7 @@ impl Run<'_> {
             let (shared, device) = (self.shared, &device);
             match &case.code {
                 CaseCode::Removed(_) => {}
+                CaseCode::New { contract, .. } if contract.kernel.kernel_type.runs_python() => {}
                 CaseCode::New { contract, .. } => {
                     let request = alone(contract, &manner, true);
                     compilations
@@ -177,6 +163,9 @@ impl Run<'_> {
                 }
                 CaseCode::Both(sides) => {
                     let request: CompareRequest = sides.comparison(&manner);
+                    if request.ref_kernel.kernel_type.runs_python() || request.is_mixed() {
+                        continue;
+                    }
                     compilations.push(
                         async move { shared.compile_ahead_all(&request, device).await }.boxed(),
                     );

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
 use super::executor::Executor;
 use super::kept::KeptKernel;
 use super::local::LocalExecutor;
@@ -81,15 +84,25 @@ pub(super) fn kept(
 
 impl LocalExecutor {
     /// Takes one evaluation to its report, in a place that the caller holds.
-    pub(super) async fn evaluate(
+    /// Boxed: one may be part of another, and each is large.
+    pub(super) fn evaluate<'a>(
+        &'a self,
+        job: &'a ActiveOrder<'_>,
+        request: EvaluateRequest,
+        purpose: Purpose,
+    ) -> BoxFuture<'a, Result<EvaluateResponse, ExecError>> {
+        if super::torch::is_torch(&request.kernel) {
+            return self.evaluate_torch(job, request, purpose).boxed();
+        }
+        self.evaluate_on_device(job, request, purpose).boxed()
+    }
+
+    async fn evaluate_on_device(
         &self,
         job: &ActiveOrder<'_>,
         mut request: EvaluateRequest,
         purpose: Purpose,
     ) -> Result<EvaluateResponse, ExecError> {
-        if super::torch::is_torch(&request.kernel) {
-            return self.evaluate_torch(job, request, purpose).await;
-        }
         let arrived = Instant::now();
         self.check(&request)?;
         if purpose == Purpose::Execute && request.return_outputs == ReturnOutputs::None {

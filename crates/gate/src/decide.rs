@@ -59,6 +59,8 @@ pub enum Reason {
     Unresolved,
     /// The blocks bear no interval; the comparison's own reasons say why.
     Unsound,
+    /// It is right, and nothing ranks times of torch kernels.
+    OnlyRight,
     /// Counts are equal, or within their margin.
     CountsWithin,
     /// A count grew beyond its margin, and none fell.
@@ -171,6 +173,7 @@ fn verdict(case: &Judged<'_>, p: Option<f64>) -> Verdict {
         Evidence::Error(why) => said(Outcome::Error, Reason::NotMeasured, why),
         Evidence::Invalid(why) => said(Outcome::Invalid, Reason::CandidateWrong, why),
         Evidence::Identical => said(Outcome::Pass, Reason::IdenticalCode, ""),
+        Evidence::Right(why) => said(Outcome::Pass, Reason::OnlyRight, why),
         Evidence::Alone { why: NoBaseline::New, note, .. } => {
             said(Outcome::New, Reason::NewCase, note)
         }
@@ -197,7 +200,13 @@ fn verdict(case: &Judged<'_>, p: Option<f64>) -> Verdict {
                 let why = format!("slower at first; comparing again failed: {why}");
                 said(Outcome::Error, Reason::NotMeasured, &why)
             }
-            Some(Evidence::Counts(_) | Evidence::Identical | Evidence::Alone { .. }) | None => {
+            Some(
+                Evidence::Counts(_)
+                | Evidence::Identical
+                | Evidence::Right(_)
+                | Evidence::Alone { .. },
+            )
+            | None => {
                 let why = "slower at first, and not compared again";
                 said(Outcome::Inconclusive, Reason::NotConfirmed, why)
             }

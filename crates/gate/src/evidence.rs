@@ -7,7 +7,7 @@ use warpgauge_measure::Counted;
 use warpgauge_measure::paired::PairedComparison;
 use warpgauge_model::DeviceKind;
 use warpgauge_report::{
-    CompareResponse, CountComparison, EvaluateResponse, ResponseStatus, ValidationStatus,
+    CompareResponse, CountComparison, EvaluateResponse, ResponseStatus, ValidationStatus, VerdictBy,
 };
 
 /// What there is to judge a case by.
@@ -31,6 +31,8 @@ pub enum Evidence {
     },
     /// Both are one image with one launch, and right: there was nothing to measure.
     Identical,
+    /// Both are right, and nothing says which is faster: why not.
+    Right(String),
     /// Times, side by side.
     Times(Box<PairedComparison>),
     /// Exact counts of one launch, those that the metric is about.
@@ -53,6 +55,9 @@ impl Evidence {
             return against;
         }
         let device = report.device.as_ref().map(|device| device.kind);
+        if let (true, Metric::Count(name)) = (report.torch.is_some(), metric) {
+            return Self::Error(not_counted(name));
+        }
         if let (Some(DeviceKind::Cuda), Metric::Count(name)) = (device, metric) {
             return Self::Error(counted_elsewhere(name));
         }
@@ -92,8 +97,14 @@ impl Evidence {
         if let Some(against) = Self::against(own) {
             return against;
         }
-        let Some(device) = &response.device else {
-            return Self::Error("the kernels ran on the CPU, whose times rank nothing".to_owned());
+        let unranked = || {
+            let why = candidate.not_compared.as_deref();
+            why.unwrap_or("the kernels ran on the CPU, whose times rank nothing").to_owned()
+        };
+        let device = match (&response.device, response.verdict_by, metric) {
+            (Some(device), VerdictBy::Times | VerdictBy::Counts, _) => device,
+            (_, _, Metric::Time) => return Self::Right(unranked()),
+            (_, _, Metric::Count(name)) => return Self::Error(not_counted(name)),
         };
         match (device.kind, metric) {
             (DeviceKind::Cuda, Metric::Time) if candidate.same_image => Self::Identical,
@@ -118,6 +129,13 @@ impl Evidence {
             }
         }
     }
+}
+
+fn not_counted(count: &str) -> String {
+    format!(
+        "`{count}` is counted in kernels for the emulated device, and not in Python that is run: gate this \
+         case on `time`, which of torch kernels is whether they are right"
+    )
 }
 
 fn counted_elsewhere(count: &str) -> String {

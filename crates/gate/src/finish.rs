@@ -1,7 +1,7 @@
 //! The report of a run, from what was planned and what was measured.
 
 use super::report::{CaseReport, GateReport, Totals};
-use super::{GatePlan, MeasuredCase, Outcome, Seen, conclude};
+use super::{GatePlan, MeasuredCase, Outcome, Reason, Seen, conclude};
 use warpgauge_report::VerdictBy;
 
 /// Version of the report's format.
@@ -74,6 +74,10 @@ fn statement(by: Option<VerdictBy>, cases: &[CaseReport]) -> &'static str {
         Some(VerdictBy::Counts) => {
             "Exact counts of one launch on the emulated device, where a difference of one is a \
              difference. They say nothing of times."
+        }
+        _ if cases.iter().any(|case| case.reason == Reason::OnlyRight) => {
+            "Torch kernels were found right or wrong, which is all that they are gated on: times of the CPU \
+             rank nothing, and on a GPU they are not timed side by side."
         }
         Some(VerdictBy::Nothing) | None => "Nothing was measured.",
     }

@@ -14,8 +14,13 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Of a kernel on its own; `None` where no device was chosen.
+    /// Of a kernel on its own; `None` where no device was chosen, or nothing is
+    /// ranked by what it shows.
     pub fn of(report: &EvaluateResponse) -> Option<Self> {
+        if report.torch.is_some() {
+            // Its times are compared with nothing, so that conditions do not matter.
+            return None;
+        }
         let device = report.device.clone()?;
         let measurement = report.measurement.as_ref();
         let method = measurement.map(|measurement| MethodReport {
@@ -36,8 +41,11 @@ impl Seen {
 }
 
 impl Seen {
-    /// Of kernels that were compared; `None` where no device ran them.
+    /// Of kernels that were compared; `None` where no device ran them, or nothing ranks them.
     pub fn of_comparison(response: &CompareResponse) -> Option<Self> {
+        if response.verdict_by == VerdictBy::Nothing {
+            return None;
+        }
         let method = Self::of(&response.reference).and_then(|seen| seen.method);
         Some(Self { device: response.device.clone()?, method })
     }

@@ -161,6 +161,8 @@ codes! {
         CallFailed = "call_failed",
         /// It gave what cannot be judged.
         UnusableOutput = "unusable_output",
+        /// It was to compute gradients, and there is nothing that has one.
+        NoGradient = "no_gradient",
         /// Its process said what it was not asked.
         ProtocolViolated = "protocol_violated",
         // What a compilation says.

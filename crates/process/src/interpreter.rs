@@ -61,6 +61,9 @@ const REFUSED_TOO: &[i64] = &[
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
     libc::SYS_ioprio_set,
+    // What the kernel goes on with where the process is stopped.
+    libc::SYS_io_setup,
+    libc::SYS_io_submit,
     // What would outlive it, or slow others down.
     libc::SYS_perf_event_open,
     libc::SYS_timer_create,

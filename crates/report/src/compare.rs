@@ -72,8 +72,8 @@ pub enum VerdictBy {
     Times,
     /// Exact counts of one launch: `counted` and `counted_ranking`. They say nothing of times.
     Counts,
-    /// Nothing: torch kernels are found right or wrong. Times of the CPU rank nothing, and on a GPU they are
-    /// not timed side by side.
+    /// Nothing: torch kernels, and those beside them, are found right or wrong. Times of the CPU rank nothing,
+    /// and on a GPU they are not timed side by side.
     Nothing,
 }
 

@@ -31,6 +31,10 @@ pub struct TorchReport {
     pub entry: Option<String>,
     /// Seed of PyTorch's generator when the object was made, on both sides of a comparison.
     pub seed: u64,
+    /// Whether each call was forward and backward: gradients of inputs and parameters are among the outputs, as
+    /// `grad.NAME` and `grad.parameters.NAME`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub backward: bool,
     /// Where its arguments came from. Absent where it got none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<TorchInputs>,

@@ -26,6 +26,8 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("python/session.py"),
     include_str!("python/values.py"),
     include_str!("python/device.py"),
+    include_str!("python/backward.py"),
+    include_str!("python/missing.py"),
     include_str!("python/module.py"),
     include_str!("python/suggest.py"),
     "\nmain()\n"

@@ -36,7 +36,7 @@ pub use seat::{Bare, COMMAND as JUDGE, Seat};
 pub use session::{Batch, Called, Placed, Ran, Session, Submission, What};
 pub use wire::{
     Entry, Fault, Loaded, MAX_FRAME_BYTES, Parameter, Refusal, Scalar, Suggested, Suggestion, Tree,
-    TreeOf, Versions,
+    TreeOf, Upstream, Versions,
 };
 
 /// A stream of numbers that a submission cannot foresee.

@@ -9,7 +9,7 @@ use super::fork::{Fork, Runner};
 use super::memory::ProcessMemory;
 use super::wire::{
     Answer, Answered, Asked, Entry, Fault, Loaded, Parameter, Question, Suggestion, Tree, TreeOf,
-    receive, send,
+    Upstream, receive, send,
 };
 use super::{LayoutError, Secret, TensorAt};
 use warpgauge_tensor::Dtype;
@@ -219,6 +219,25 @@ impl Session {
             Answer::Suggested(suggestion) => Ok(suggestion),
             other => Err(unasked(&other)),
         }
+    }
+
+    /// What a call returns; the object and its generators are none the wiser. `None`: with its own arguments.
+    ///
+    /// # Errors
+    /// It raised.
+    pub fn probe(&mut self, arguments: Option<&TreeOf<What>>, seed: u64) -> Result<Tree, Fault> {
+        match self.ask(Question::Probe { arguments, seed })?.0 {
+            Answer::Done(Some(returned)) => Ok(returned),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    /// Has it compute gradients in each call from now on.
+    ///
+    /// # Errors
+    /// It did not answer.
+    pub fn backward(&mut self, upstream: &[Upstream]) -> Result<(), Fault> {
+        self.done(Question::Backward { upstream })
     }
 
     /// Calls the function once.

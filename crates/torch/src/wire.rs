@@ -144,6 +144,15 @@ pub(crate) enum Question<'a> {
     },
     Parameters,
     Suggest,
+    /// What a call returns, in a copy of the object: with these arguments, all zero, or with its own.
+    Probe {
+        arguments: Option<&'a TreeOf<super::session::What>>,
+        seed: u64,
+    },
+    /// To compute gradients in each call, which begin from tensors behind the arguments.
+    Backward {
+        upstream: &'a [Upstream],
+    },
     Allocate {
         arguments: &'a TreeOf<super::session::What>,
     },
@@ -216,6 +225,17 @@ pub struct Parameter {
     pub trained: bool,
     /// Where it is.
     pub tensor: TensorAt,
+}
+
+/// A tensor that gradients begin from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Upstream {
+    /// The output that it is of: its name or its place.
+    pub place: String,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Extents.
+    pub shape: Vec<u64>,
 }
 
 /// Inputs that the submission took when they were tried.

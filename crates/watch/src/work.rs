@@ -214,8 +214,7 @@ impl Bench<'_> {
 
     fn ask_for_profile(&self, request: &mut Request) {
         let kernel = request.request.kernel.kernel_type;
-        let torch =
-            matches!(kernel, KernelType::Torch | KernelType::TorchCuda | KernelType::MultiKernel);
+        let torch = kernel.runs_python();
         if self.profile && !torch && request.request.profile.is_none() {
             let metrics = METRICS.map(str::to_owned).to_vec();
             request.request.profile = Some(ProfileSpec { tools: Vec::new(), metrics });

@@ -118,7 +118,10 @@ fn judge(
                 let case = case.name.clone();
                 return Err(GateError::NotCalibrated { case, message }.into());
             }
-            Evidence::Counts(_) | Evidence::Identical | Evidence::Alone { .. } => {
+            Evidence::Counts(_)
+            | Evidence::Identical
+            | Evidence::Right(_)
+            | Evidence::Alone { .. } => {
                 return Err(GateError::NothingToCalibrate.into());
             }
         }

@@ -55,7 +55,7 @@ fn full_kernel() -> Value {
         "metadata": {
             "kernel_name": "k", "compiler_options": ["-O3"], "backend": "nvcc",
             "name_expressions": ["k<float>"], "jitify": true, "function_name": "f",
-            "class_name": "C", "method_name": "m", "entry_point": "e", "description": "d",
+            "class_name": "C", "method_name": "m", "entry_point": "e", "description": "d", "backward": true,
             "configuration": 1,
         },
     })

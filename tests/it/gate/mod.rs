@@ -17,6 +17,7 @@ mod kept;
 mod new_cases;
 mod servers;
 mod stored;
+mod torch;
 
 /// Adds an element to itself 16 times, in a loop of four instructions.
 pub(super) const LOOP: &str = include_str!("../../fixtures/gate/loop.ptx");

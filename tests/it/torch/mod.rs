@@ -5,13 +5,17 @@ use serde_json::{Value, json};
 
 use crate::server::Server;
 
+mod attacks;
+mod backward;
 mod compared;
 mod evaluated;
 mod expected;
 mod hostile;
 mod inputs;
 mod judged;
+mod mixed;
 mod on_gpu;
+mod requests;
 mod required;
 
 pub(super) use crate::support::has_torch as available;

@@ -8,12 +8,17 @@ use warpgauge_model::FailureCode;
 /// Checks a kernel's code; `path` is where it stands in the request.
 pub(super) fn check(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
     match kernel.kernel_type {
-        KernelType::Cuda | KernelType::Ptx | KernelType::Triton | KernelType::Torch => {
-            source(kernel, limits, path, mistakes)
-        }
-        _ => binary(kernel, limits, path, mistakes),
+        KernelType::Cubin | KernelType::Fatbin => binary(kernel, limits, path, mistakes),
+        _ => source(kernel, limits, path, mistakes),
     }
     if let Some(metadata) = &kernel.metadata {
+        let able = !metadata.backward || kernel.kernel_type.runs_python();
+        mistakes.require(
+            able,
+            format!("{path}.metadata.backward"),
+            FailureCode::WrongField,
+            || "only Python that is run (`torch`) has gradients: leave it out".to_owned(),
+        );
         check_metadata(metadata, limits, &format!("{path}.metadata"), mistakes);
     }
 }

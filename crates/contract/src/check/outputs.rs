@@ -122,7 +122,7 @@ fn check_bounds(
         _ if expected.data.is_none() => {
             "error bounds go with the values that are expected: give `data`"
         }
-        (_, KernelType::Torch) => {
+        (_, kind) if kind.runs_python() => {
             "a torch kernel is checked within `tolerance` alone: leave it out"
         }
         (Some(spec), _) if !spec.dtype.is_float() => "integers are exact: leave it out",
@@ -145,22 +145,7 @@ fn reference(
     mistakes: &mut Mistakes,
 ) {
     let kind = kernel.kernel_type;
-    let in_python = kind == KernelType::Torch;
-    let message = match candidate {
-        _ if !kind.is_device_code() && !in_python => Some(format!(
-            "`{}` reference kernels are not served yet; send cuda, ptx, cubin, fatbin, triton or torch",
-            kind.name()
-        )),
-        KernelType::Torch if !in_python => Some(format!(
-            "a torch kernel is checked against data or a torch kernel, and not against `{}` yet",
-            kind.name()
-        )),
-        _ => None,
-    };
-    if let Some(message) = message {
-        mistakes.add(format!("{path}.kernel_type"), FailureCode::UnsupportedKernelType, message);
-        return;
-    }
+    let in_python = kind.runs_python();
     match in_python {
         true => torch::alone(kernel, path, limits, mistakes),
         false => code::check(kernel, limits, path, mistakes),

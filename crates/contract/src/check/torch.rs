@@ -3,7 +3,7 @@
 
 use super::{args, code, data, outputs};
 use crate::error::Mistakes;
-use crate::{EvaluateRequest, IoContract, KernelCode, KernelMetadata, KernelType, Limits};
+use crate::{EvaluateRequest, IoContract, KernelCode, KernelMetadata, Limits, Role};
 use warpgauge_model::{DeviceKind, FailureCode};
 
 /// Checks a torch kernel that is to be evaluated.
@@ -23,6 +23,9 @@ pub(super) fn check(request: &EvaluateRequest, limits: &Limits, mistakes: &mut M
     }
     args::check(&io.args, kernel.kernel_type, limits, mistakes);
     outputs::check(request, io, limits, mistakes);
+    if kernel.wants_backward() {
+        backward(request, mistakes);
+    }
     data::check(request, limits, mistakes);
 }
 
@@ -87,16 +90,42 @@ fn not_emulated(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     });
 }
 
+/// Checks what gradients are asked for: of a function that changes what it gets there are none, nor are there
+/// any that only some of its outputs have.
+fn backward(request: &EvaluateRequest, mistakes: &mut Mistakes) {
+    let args = request.kernel.io.iter().flat_map(|io| &io.args).enumerate();
+    for (index, arg) in args.filter(|(_, arg)| arg.role == Role::Inout) {
+        let path = format!("kernel.io.args[{index}].role");
+        let message = format!(
+            "`{}` has no gradient if the call changes it (`metadata.backward`): return it as an output",
+            arg.name
+        );
+        mistakes.add(path, FailureCode::WrongField, message);
+    }
+    let outputs = request.kernel.io.iter().flat_map(|io| &io.args).filter(|arg| arg.is_output());
+    let kernels = outputs.map(|arg| request.expected.get(&arg.name)?.kernel.as_deref());
+    let kernels: Vec<_> = kernels.collect();
+    let Some(first) = kernels.iter().find_map(|kernel| *kernel) else { return };
+    let text = |kernel: &KernelCode| serde_json::to_string(kernel).ok();
+    let same = |kernel: &Option<&KernelCode>| kernel.is_some_and(|one| text(one) == text(first));
+    let one = first.kernel_type.runs_python() && kernels.iter().all(same);
+    mistakes.require(one, "expected", FailureCode::ConflictingFields, || {
+        "with `metadata.backward`, one torch kernel must compute all outputs that are expected, so that it \
+         has their gradients; or give values as `data`, and gradients are not compared"
+            .to_owned()
+    });
+}
+
+impl KernelCode {
+    /// Whether gradients are to be computed, too.
+    pub fn wants_backward(&self) -> bool {
+        self.metadata.as_ref().is_some_and(|metadata| metadata.backward)
+    }
+}
+
 impl KernelMetadata {
     /// The function that a kernel in Python names, by either field.
     pub fn python_function(&self) -> Option<&str> {
         self.function_name.as_deref().or(self.entry_point.as_deref())
     }
-}
-
-/// Whether kernels of these types can be compared with each other; of a type that is not served, that is
-/// told elsewhere.
-pub(crate) fn go_together(one: KernelType, other: KernelType) -> bool {
-    let served = |kind: KernelType| kind.is_device_code() || kind == KernelType::Torch;
-    !served(one) || !served(other) || one.is_device_code() == other.is_device_code()
 }

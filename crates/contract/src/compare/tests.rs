@@ -183,11 +183,12 @@ fn names_tell_candidates_apart() {
 fn mistakes_of_the_reference_are_told_once_and_at_its_place() {
     let empty = errors(&changed("/ref_kernel/source_code", json!(" ")));
     assert_eq!(empty, [("ref_kernel.source_code".to_owned(), FailureCode::MissingCode)]);
-    let unserved = errors(&changed("/ref_kernel/kernel_type", json!("torch_cuda")));
-    let at = |path: &str| [(path.to_owned(), FailureCode::UnsupportedKernelType)];
-    assert_eq!(unserved, at("ref_kernel.kernel_type"));
-    let mixed = errors(&changed("/ref_kernel/kernel_type", json!("torch")));
-    assert_eq!(mixed, at("custom_kernel.kernel_type"));
+    let mixed = changed("/ref_kernel/kernel_type", json!("torch_cuda"));
+    let at = |path: &str| (path.to_owned(), FailureCode::WrongField);
+    assert_eq!(errors(&mixed), [at("ref_kernel.metadata.kernel_name"), at("ref_kernel.io.launch")]);
+    let mut bare = mixed;
+    bare["ref_kernel"].as_object_mut().expect("an object").remove("io");
+    assert_eq!(errors(&bare), [("ref_kernel.io".to_owned(), FailureCode::MissingIo)]);
     let mut without = verbatim();
     without["ref_kernel"].as_object_mut().expect("an object").remove("io");
     assert_eq!(errors(&without), [("ref_kernel.io".to_owned(), FailureCode::MissingIo)]);

@@ -44,7 +44,8 @@ impl LocalExecutor {
             let own = shared.judge(&candidate.kernel, true).await;
             let own = own.map_err(|error| placed(error, &request.path_of(index)))?;
             timings.add(&own.timings);
-            candidates.push(candidate_report(candidate.name, own));
+            let beside = if own.device.is_some() { NOT_BESIDE } else { NOT_COMPARED };
+            candidates.push(candidate_report(candidate.name, own, beside));
         }
         timings.total = ms(arrived);
         Ok(assembled(job.id(), reference, candidates, timings))
@@ -52,17 +53,17 @@ impl LocalExecutor {
 }
 
 /// What all kernels of a comparison have in common.
-struct SharedCase<'a> {
-    executor: &'a LocalExecutor,
-    job: &'a ActiveOrder<'a>,
-    request: &'a CompareRequest,
+pub(super) struct SharedCase<'a> {
+    pub executor: &'a LocalExecutor,
+    pub job: &'a ActiveOrder<'a>,
+    pub request: &'a CompareRequest,
     /// Of the parameters of all sides.
-    seed: u64,
+    pub seed: u64,
 }
 
 impl SharedCase<'_> {
     /// Evaluates a kernel, against the reference if it is a candidate.
-    async fn judge(
+    pub async fn judge(
         &self,
         kernel: &warpgauge_contract::KernelCode,
         against: bool,
@@ -71,7 +72,10 @@ impl SharedCase<'_> {
         let mut request = self.request.evaluation_of(kernel);
         // The reference is called beside the candidate, and what it returns is what counts.
         request.expected.clear();
-        let entered = self.executor.enter_torch_for(&request).await?;
+        let entered = match self.request.is_mixed() {
+            true => self.executor.enter_torch(request.timeout).await?,
+            false => self.executor.enter_torch_for(&request).await?,
+        };
         let timings = Timings { queue: ms(arrived), ..Timings::default() };
         let reference = || Oracle {
             submission: submission(&self.request.ref_kernel, REFERENCE),
@@ -83,6 +87,7 @@ impl SharedCase<'_> {
             submission: submission(kernel, if against { CANDIDATE } else { REFERENCE }),
             oracles: if against { vec![reference()] } else { Vec::new() },
             plan: Some(plan_of(&request)),
+            backward: self.request.wants_backward(),
             seed: self.seed,
             request,
         };
@@ -90,9 +95,13 @@ impl SharedCase<'_> {
     }
 }
 
-fn candidate_report(name: String, evaluation: EvaluateResponse) -> CandidateReport {
+/// A candidate whose time is compared with nothing. `unranked`: why not, where it is right.
+pub(super) fn candidate_report(
+    name: String,
+    evaluation: EvaluateResponse,
+    unranked: &str,
+) -> CandidateReport {
     let right = evaluation.kernel_exec_result.runtime.is_some();
-    let unranked = if evaluation.device.is_some() { NOT_BESIDE } else { NOT_COMPARED };
     let wrong = "the candidate is not right, so its times say nothing";
     CandidateReport {
         name,
@@ -108,7 +117,7 @@ fn candidate_report(name: String, evaluation: EvaluateResponse) -> CandidateRepo
     }
 }
 
-fn assembled(
+pub(super) fn assembled(
     job_id: &str,
     reference: EvaluateResponse,
     candidates: Vec<CandidateReport>,

@@ -59,6 +59,8 @@ pub(super) struct Case {
     pub oracles: Vec<Oracle>,
     pub request: EvaluateRequest,
     pub plan: Option<Plan>,
+    /// Whether gradients are computed, too.
+    pub backward: bool,
     pub seed: u64,
 }
 
@@ -75,14 +77,22 @@ impl LocalExecutor {
         if purpose == Purpose::Execute && request.return_outputs == ReturnOutputs::None {
             request.return_outputs = ReturnOutputs::All;
         }
+        let from_device =
+            request.expected.values().filter_map(|expected| expected.kernel.as_deref());
+        let beside_device = from_device.into_iter().any(|one| one.kernel_type.is_device_code());
+        self.expect_from_device(job, &mut request).await?;
         job.stage(JobStage::WaitingForDevice);
-        let entered = self.enter_torch_for(&request).await?;
+        let entered = match beside_device {
+            true => self.enter_torch(request.timeout).await?,
+            false => self.enter_torch_for(&request).await?,
+        };
         let timings = Timings { queue: ms(arrived), ..Timings::default() };
         let plan = (purpose != Purpose::Execute).then(|| plan_of(&request));
         let case = Case {
             submission: submission(&request.kernel, CANDIDATE),
             oracles: oracles(&request),
             plan,
+            backward: request.kernel.wants_backward(),
             seed: seed(),
             request,
         };
@@ -108,6 +118,7 @@ impl LocalExecutor {
                 threads: entered.threads(),
                 seed: case.seed,
                 device: entered.device.clone(),
+                backward: case.backward,
                 not_on_gpu: entered.not_on_gpu.clone(),
             },
             image: entered.image.clone(),
@@ -287,6 +298,7 @@ fn judged(
         inputs: inputs.clone(),
         tolerance: case.request.tolerance.clone(),
         plan: case.plan,
+        backward: case.backward,
         secret: warpgauge_torch::Secret::default(),
         judged: Judged::default(),
     };

@@ -18,14 +18,14 @@ use super::runs::no_verdict;
 use super::values::{Named, Value};
 use crate::error::{ExecError, Problem};
 use crate::local::LocalExecutor;
-use warpgauge_contract::{EvaluateRequest, IoContract, KernelCode, KernelType};
+use warpgauge_contract::{EvaluateRequest, IoContract, KernelCode};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::shape;
 use warpgauge_torch::{Lost, Session, Submission};
 
 /// Whether a kernel is run as Python.
 pub(in super::super) fn is_torch(kernel: &KernelCode) -> bool {
-    kernel.kernel_type == KernelType::Torch
+    kernel.kernel_type.runs_python()
 }
 
 /// A torch kernel, and the outputs that it defines.

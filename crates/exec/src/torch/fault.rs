@@ -25,7 +25,7 @@ pub(super) struct Failed {
 }
 
 /// What runners may say of themselves. Whatever else they say is the failure of a call.
-const KNOWN: [FailureCode; 9] = [
+const KNOWN: [FailureCode; 11] = [
     FailureCode::CompilationFailed,
     FailureCode::ConstructorFailed,
     FailureCode::InputsFailed,
@@ -35,6 +35,8 @@ const KNOWN: [FailureCode; 9] = [
     FailureCode::UnknownKernel,
     FailureCode::AmbiguousKernel,
     FailureCode::NoKernel,
+    FailureCode::NotSupported,
+    FailureCode::NoGradient,
 ];
 
 /// Longest message and traceback of a report, bytes.

@@ -136,6 +136,24 @@ impl Inputs {
         }
     }
 
+    /// Its arguments as a runner makes them; `None`: it makes its own.
+    pub(super) fn tree(&self) -> Option<TreeOf<What>> {
+        match self {
+            Self::Given { arguments, .. } => {
+                Some(TreeOf::List(arguments.iter().map(Argument::tree).collect()))
+            }
+            Self::Made => None,
+        }
+    }
+
+    /// An argument by its name, if it has one, else by its place.
+    pub(super) fn name_of(&self, place: &str) -> String {
+        let shown = self.shown(None).arguments;
+        let index = place.trim_start_matches('[').split(']').next().and_then(|n| n.parse().ok());
+        let named = index.and_then(|index: usize| shown.get(index));
+        named.map_or_else(|| format!("inputs{place}"), |argument| argument.name.clone())
+    }
+
     /// As reports show them; `made`: what the first call got.
     pub(super) fn shown(&self, made: Option<&Tree>) -> TorchInputs {
         let (source, rule, arguments) = match self {

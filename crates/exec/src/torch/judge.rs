@@ -12,6 +12,7 @@ use warpgauge_report::{InputsShown, TorchParameters};
 use warpgauge_torch::{Secret, Tree};
 use warpgauge_validate::{Comparison, Reason, ReasonCode};
 
+use super::backward::is_gradient;
 use super::fault::Failed;
 use super::inputs::{Inputs, Presented};
 use super::player::{Played, Player};
@@ -64,6 +65,8 @@ pub(super) struct Judged {
     pub arguments: Option<Tree>,
     pub parameters: Option<TorchParameters>,
     pub shown: Option<InputsShown>,
+    /// Gradients of one side that the other one does not have.
+    pub unchecked: Vec<String>,
     /// Why there is no verdict, where that is the machine's fault.
     pub broken: Option<String>,
     /// What two clocks say, where there is a device.
@@ -124,6 +127,8 @@ pub(super) struct Judge {
     pub inputs: Inputs,
     pub tolerance: Option<Tolerance>,
     pub plan: Option<Plan>,
+    /// Whether gradients are computed, too.
+    pub backward: bool,
     pub secret: Secret,
     pub judged: Judged,
 }
@@ -159,6 +164,7 @@ impl Judge {
     fn calls(&mut self) -> Result<(), Stop> {
         self.share_parameters()?;
         let before = self.candidate.parameters().map_err(Stop::Candidate)?;
+        self.begin_backward()?;
         let varies = self.plan.is_some_and(|plan| plan.fresh)
             && self.inputs.can_vary()
             && self.expectations.data.is_empty();
@@ -288,6 +294,7 @@ impl Judge {
             self.told(name, value, wanted, first);
         }
         if first {
+            self.note_unchecked(&values, expected);
             self.judged.outputs = values;
         }
         if self.judged.reasons.is_empty() { Ok(took) } else { Err(Stop::Wrong) }
@@ -315,11 +322,15 @@ impl Judge {
         values: &Named,
         expected: &BTreeMap<String, Value>,
     ) -> Option<Reason> {
+        if let Some(reason) = self.missing_gradient(values, expected) {
+            return Some(reason);
+        }
         if !self.inputs.outputs().is_empty() || expected.is_empty() {
             return None;
         }
-        let names: Vec<_> = values.iter().map(|(name, _)| name).collect();
-        let absent = expected.keys().find(|name| !names.contains(name));
+        let names = values.iter().map(|(name, _)| name);
+        let names: Vec<_> = names.filter(|name| !is_gradient(name)).collect();
+        let absent = expected.keys().find(|name| !is_gradient(name) && !names.contains(name));
         let surplus = names.iter().find(|name| !expected.contains_key(name.as_str()));
         let message = match (absent, surplus) {
             (Some(name), _) => format!("it does not return `{name}`, which the reference does"),
@@ -345,10 +356,7 @@ impl Judge {
 
     /// An argument by its name, if it has one, else by its place.
     pub(super) fn name_of(&self, place: &str) -> String {
-        let shown = self.inputs.shown(None).arguments;
-        let index = place.trim_start_matches('[').split(']').next().and_then(|n| n.parse().ok());
-        let named = index.and_then(|index: usize| shown.get(index));
-        named.map_or_else(|| format!("inputs{place}"), |argument| argument.name.clone())
+        self.inputs.name_of(place)
     }
 
     fn check_parameters(&mut self, before: &[(String, blake3::Hash)]) -> Result<(), Stop> {
@@ -395,6 +403,7 @@ fn play_reference(
 }
 
 fn take(expected: &mut BTreeMap<String, Value>, values: Named, names: Option<&[String]>) {
-    let counts = |name: &String| names.is_none_or(|names| names.contains(name));
+    let counts =
+        |name: &String| is_gradient(name) || names.is_none_or(|names| names.contains(name));
     expected.extend(values.into_iter().filter(|(name, _)| counts(name)));
 }

@@ -6,9 +6,10 @@
 //! there while the runner is stopped, and compares its own copy. References run in processes of their own.
 //!
 //! [`judge`] has the order of the calls, `player` one submission in its runner, `inputs` what it gets,
-//! `values` what it gives, `report` the answer; `expected` computes what kernels for devices are expected
-//! to leave.
+//! `values` what it gives and `backward` its gradients, `report` the answer; `expected` computes what kernels for devices are expected
+//! to leave, and `mixed` has both kinds beside each other.
 
+mod backward;
 mod compare;
 mod evaluate;
 mod expected;
@@ -16,6 +17,7 @@ mod fault;
 mod gpu;
 mod inputs;
 mod judge;
+mod mixed;
 mod player;
 pub mod process;
 mod report;

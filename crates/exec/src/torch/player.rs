@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use warpgauge_contract::{KernelCode, KernelMetadata};
-use warpgauge_torch::{Entry, Fault, Loaded, Session, Submission, TreeOf};
+use warpgauge_torch::{Entry, Fault, Loaded, Session, Submission, TreeOf, Upstream};
 use warpgauge_validate::{Reason, ReasonCode};
 
 use super::MOST_BYTES;
+use super::backward::separated;
 use super::fault::{Failed, Stage};
 use super::inputs::{self, Inputs, Output, Presented};
 use super::values::{Named, Value, copied};
@@ -36,6 +37,8 @@ pub(super) fn submission(kernel: &KernelCode, preferred: &[&str]) -> Submission 
 pub(super) struct Player {
     pub session: Session,
     pub loaded: Loaded,
+    /// Whether its calls give gradients, too.
+    pub backward: bool,
     timeout: f64,
 }
 
@@ -55,7 +58,7 @@ impl Player {
         timeout: f64,
     ) -> Result<Self, Box<(Session, Failed)>> {
         match session.load(submission, init, seed) {
-            Ok(loaded) => Ok(Self { session, loaded, timeout }),
+            Ok(loaded) => Ok(Self { session, loaded, backward: false, timeout }),
             Err(fault) => Err(Box::new((session, Failed::of(fault, Stage::Load, timeout)))),
         }
     }
@@ -68,6 +71,12 @@ impl Player {
     /// Has its object moved to the device.
     pub(super) fn move_to_device(&mut self) -> Result<(), Failed> {
         self.session.move_to_device().map_err(|fault| self.failed(fault))
+    }
+
+    /// Has it compute gradients in each call from now on.
+    pub(super) fn begin_backward(&mut self, upstream: &[Upstream]) -> Result<(), Failed> {
+        self.backward = true;
+        self.session.backward(upstream).map_err(|fault| self.failed(fault))
     }
 
     /// What it returns cannot be used.
@@ -107,9 +116,16 @@ impl Player {
         let root = if inputs.outputs().is_empty() { "output" } else { "returned" };
         let values = copied(&self.session, &called.returned, root);
         let values = values.map_err(|fault| self.failed(fault))?;
+        let (values, gradients) = match self.backward {
+            true => separated(values, root, inputs),
+            false => (values, Named::new()),
+        };
         let argument = |index| self.argument(shown, index);
         let named = named(inputs.outputs(), &values, only, &argument)?;
-        Ok(named.map(|values| Played { values, took: called.took }))
+        Ok(named.map(|mut values| {
+            values.extend(gradients);
+            Played { values, took: called.took }
+        }))
     }
 
     /// An argument as the call left it.

@@ -9,7 +9,7 @@ use super::fault::{Failed, Stage};
 use super::judge::{Clocks, Judged, WARMUP, median};
 use super::player::Player;
 use crate::assemble::device_report;
-use warpgauge_contract::{EvaluateRequest, KernelType, ReturnOutputs, Sanitize};
+use warpgauge_contract::{EvaluateRequest, ReturnOutputs, Sanitize};
 use warpgauge_measure::{RankedBy, Summary, runtime_stats};
 use warpgauge_model::{CacheState, DeviceInfo, Diagnostic, FailureStage, Severity};
 use warpgauge_report::{
@@ -31,6 +31,8 @@ pub(super) struct Setting {
     pub seed: u64,
     /// The GPU that it runs on.
     pub device: Option<DeviceInfo>,
+    /// Whether gradients were computed, too.
+    pub backward: bool,
     /// Why on none, where there is one.
     pub not_on_gpu: Option<String>,
 }
@@ -137,7 +139,7 @@ pub(super) fn assembled(
             validation_error: wrong.filter(|_| outcome.is_loaded()),
             metadata: ExecMetadata {
                 kernel_name: outcome.entry.clone(),
-                kernel_type: Some(KernelType::Torch),
+                kernel_type: Some(request.kernel.kernel_type),
                 ..ExecMetadata::default()
             },
         },
@@ -146,7 +148,7 @@ pub(super) fn assembled(
         device: setting.device.as_ref().map(device_report),
         compile: load_error.map(compile_report),
         validation,
-        measurement: right.then(|| measurement(request, &outcome)).flatten(),
+        measurement: right.then(|| measurement(request, &outcome, setting.backward)).flatten(),
         outputs: outputs(request, judged)?,
         failure: judged.failed.as_ref().map(|(failed, of_reference)| FailureReport {
             stage: match (failed.stage, of_reference) {
@@ -203,6 +205,7 @@ fn torch_report(setting: Setting, outcome: &Outcome) -> TorchReport {
         threads: setting.threads,
         entry: outcome.entry.clone(),
         seed: setting.seed,
+        backward: setting.backward,
         inputs: outcome.inputs.clone(),
         parameters: outcome.judged.parameters.clone(),
         traceback: outcome.failed().and_then(|failed| failed.traceback.clone()),
@@ -239,7 +242,8 @@ fn validation(request: &EvaluateRequest, outcome: &Outcome) -> ValidationReport 
     let expects = !request.expected.is_empty() || compared;
     let args = request.kernel.io.iter().flat_map(|io| &io.args);
     let unchecked = args.filter(|arg| arg.is_output() && !request.expected.contains_key(&arg.name));
-    let unchecked: Vec<String> = unchecked.map(|arg| arg.name.clone()).collect();
+    let unchecked = unchecked.map(|arg| arg.name.clone());
+    let unchecked: Vec<String> = unchecked.chain(judged.unchecked.iter().cloned()).collect();
     let wrong = judged.comparisons.values().any(|comparison| !comparison.passed);
     let status = match () {
         () if wrong || !judged.reasons.is_empty() => ValidationStatus::Failed,
@@ -256,12 +260,19 @@ fn validation(request: &EvaluateRequest, outcome: &Outcome) -> ValidationReport 
     }
 }
 
-fn measurement(request: &EvaluateRequest, outcome: &Outcome) -> Option<MeasurementReport> {
+fn measurement(
+    request: &EvaluateRequest,
+    outcome: &Outcome,
+    backward: bool,
+) -> Option<MeasurementReport> {
     let judged = &outcome.judged;
     if judged.samples_ms.is_empty() {
         return None;
     }
-    let Timing { method, cache, notes, warmup } = timing(judged.clocks.as_ref());
+    let Timing { method, cache, mut notes, warmup } = timing(judged.clocks.as_ref());
+    if backward {
+        notes.push("a time is that of forward and backward together".to_owned());
+    }
     Some(MeasurementReport {
         method: method.to_owned(),
         method_version: METHOD_VERSION,

@@ -31,6 +31,7 @@ pub(super) fn reason(reason: Reason) -> &'static str {
         Reason::Faster => "faster beyond the margin",
         Reason::Unresolved => "too noisy to exclude a slowdown that matters",
         Reason::Unsound => "the measurement bears no interval",
+        Reason::OnlyRight => "right; its time is compared with nothing",
         Reason::CountsWithin => "counts within their margin",
         Reason::MoreWork => "a count grew beyond its margin",
         Reason::LessWork => "less of what is counted",

@@ -50,6 +50,10 @@ class Target:
             self.model = self.cls(*positional, **named)
         except BaseException as error:
             raise explained(error, "constructor_failed") from None
+        self.bind()
+
+    def bind(self):
+        """What is called is the object's as it is now."""
         if self.method == "forward" and callable(self.model):
             # As PyTorch has it: hooks are part of the call.
             self.function = self.model
@@ -137,6 +141,9 @@ NO_MEMORY = ("can't allocate memory", "not enough memory", "Cannot allocate memo
 def explained(error, code):
     """What the submission's own part of a traceback says."""
     if isinstance(error, Refused):
+        own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == FILE]
+        if own and error.line is None:
+            error.line, error.log = own[-1].lineno, "".join(traceback.format_list(own))
         return error
     message = f"{type(error).__name__}: {error}"
     own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == FILE]
@@ -149,6 +156,7 @@ def explained(error, code):
         message = f"the source imports {error.name}, which is not installed beside PyTorch"
     elif isinstance(error, SystemExit):
         message = "the submission ends the process (sys.exit)"
+    message = without_gpu(message)
     place = f" (line {line})" if line is not None else ""
     log = "".join(traceback.format_list(own)) + f"{type(error).__name__}: {error}"
     return Refused(code, message[: MOST_TEXT - 64] + place, line=line, log=log)

@@ -42,6 +42,8 @@ class Runner:
         # Arguments of the next call, and what the last one gave: the judge reads both where they are.
         self.arguments = []
         self.returned = None
+        # Where gradients are wanted: what calls in place of the target.
+        self.backward = None
 
     def use_device(self):
         """Makes the context. No stranger's code has run by then."""
@@ -107,7 +109,7 @@ class Runner:
         return {"done": None}
 
     def do_run(self, asked):
-        return self.batch.run(self.torch, self.values, self.target.call)
+        return self.batch.run(self.torch, self.values, self.callee().call)
 
     def do_times(self, asked):
         return {"times": self.batch.times()}
@@ -170,17 +172,51 @@ class Runner:
         except BaseException as error:
             raise explained(error, "inputs_failed") from None
         self.arguments = list(made) if isinstance(made, (list, tuple)) else [made]
+        if self.backward is not None:
+            if self.device is None:
+                self.arguments += self.backward.drawn()
+            else:
+                with self.torch.device(self.device.place):
+                    self.arguments += self.backward.drawn()
+                self.device.synchronize()
         return {"made": self.values.told(self.arguments)}
 
     def do_suggest(self, asked):
         """Looks for inputs where nobody says what they are."""
         return {"suggested": suggestion_for(self.torch, self.target)}
 
+    def do_probe(self, asked):
+        """What a call returns, before anybody counts calls."""
+        if asked["arguments"] is None:
+            self.do_make_inputs(asked)
+            arguments = self.arguments
+        elif self.device is None:
+            arguments = self.values.made(asked["arguments"], self.torch.zeros)
+        else:
+            with self.torch.device(self.device.place):
+                arguments = self.values.made(asked["arguments"], self.torch.zeros)
+        target = copy.copy(self.target)
+        if target.cls is not None:
+            target.model = copy.deepcopy(target.model)
+            target.bind()
+        if self.device is not None:
+            self.device.forget()
+        with self.torch.no_grad():
+            self.returned = target.call(*arguments)
+        return {"done": self.values.told(self.returned)}
+
+    def do_backward(self, asked):
+        self.backward = Backward(self.torch, self.values, self.target, asked["upstream"])
+        return {"done": None}
+
+    def callee(self):
+        return self.backward or self.target
+
     def do_call(self, asked):
         self.seed(asked["seed"])
         self.returned = None
         with self.torch.no_grad():
-            self.returned = self.target.call(*self.arguments)
+            self.returned = self.callee().call(*self.arguments)
         return {"done": self.values.told(self.returned)}
 
     def seed(self, seed):

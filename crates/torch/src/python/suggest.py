@@ -102,6 +102,7 @@ def parameters_of(target):
 
 
 def no_suggestion(why):
+    why = without_gpu(why)
     return Refused(
         "inputs_failed",
         f"nobody says what `forward` or the function takes, and nothing that was tried fits: {why}. "

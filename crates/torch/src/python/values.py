@@ -19,6 +19,7 @@ class Values:
         self.device = None
         # What is told of tensors on the device but where they are, by type and shape.
         self.texts = {}
+        self.most = MOST_TENSORS
         # Tensors that were made to be read.
         self.kept = []
         # By the names of contracts.
@@ -39,7 +40,7 @@ class Values:
 
     def told_too(self, value):
         """As `told`, in the same answer as others."""
-        self.left = MOST_TENSORS
+        self.left = self.most
         return self.tree(value, 0)
 
     def text_of(self, value):
@@ -135,16 +136,17 @@ class Values:
             )
         return described
 
-    def made(self, tree):
+    def made(self, tree, make=None):
         """The value of a tree, with new memory for its tensors."""
+        make = make or self.torch.empty
         ((kind, inner),) = tree.items()
         if kind == "list":
-            return [self.made(item) for item in inner]
+            return [self.made(item, make) for item in inner]
         if kind == "dict":
-            return {key: self.made(item) for key, item in inner}
+            return {key: self.made(item, make) for key, item in inner}
         if kind == "value":
             return float(inner["float"]) if isinstance(inner, dict) else inner
-        return self.torch.empty(inner["shape"], dtype=self.dtypes[inner["dtype"]])
+        return make(inner["shape"], dtype=self.dtypes[inner["dtype"]])
 
     def plain(self, value):
         """The tree of a value without tensors, such as a constructor's arguments; `None` of others."""

@@ -6,6 +6,7 @@
 # descriptors are the fork's: the socket of its session, where its output goes, and where its end is
 # told.
 
+import functools
 import gc
 import math
 import select
@@ -29,6 +30,7 @@ def warm(settings):
         except Exception:
             # It is not installed, or does not work here: submissions that need it say so.
             pass
+    without_builders(torch)
     # The first operation without memory imports 900 modules, which takes a second. It starts no thread.
     try:
         with torch.device("meta"):

@@ -69,6 +69,7 @@ impl Judge {
         for (reference, _) in &mut self.expectations.references {
             reference.move_to_device().map_err(Stop::Reference)?;
         }
+        self.begin_backward()?;
         let varies = self.plan.is_some_and(|plan| plan.fresh)
             && self.inputs.can_vary()
             && self.expectations.data.is_empty();

@@ -58,6 +58,7 @@ impl Judge {
             }
         }
         if first {
+            self.note_unchecked(&values[0], &expected[0].iter().cloned().collect());
             let fetch =
                 |(name, value): &(String, Value)| Ok((name.clone(), stage.fetched(value.clone())?));
             self.judged.outputs = values[0].iter().map(fetch).collect::<Result<_, Stop>>()?;

@@ -5,6 +5,7 @@ use super::Gpu;
 use super::arena::{Arena, Source, Whose};
 use super::shelf::NotShelved;
 use super::stage::{Side, Stage, not_shelved, stopped};
+use crate::torch::backward::{is_gradient, separated};
 use crate::torch::inputs::Inputs;
 use crate::torch::judge::{Judge, Stop};
 use crate::torch::player::named;
@@ -39,7 +40,8 @@ impl Judge {
 
     /// Results of each call by the names of outputs.
     pub(super) fn named_all(&self, all: &[Named]) -> Result<Result<Vec<Named>, Reason>, Stop> {
-        let named = named_calls(&self.inputs, all, None);
+        let backward = self.candidate.backward.then(|| self.root());
+        let named = named_calls(&self.inputs, all, None, backward);
         named.map_err(|fault| Stop::Candidate(self.candidate.failed(fault)))
     }
 
@@ -82,12 +84,14 @@ impl Judge {
             blocks.tidy();
             let shelved = shelf.fill(stage.gpu, blocks, player, (&ran.returned, root), &also);
             let shelved = shelved.map_err(|error| not_shelved(player, true, error))?;
-            let named = named_calls(&self.inputs, &shelved.values, names.as_deref());
+            let backward = player.backward.then_some(root);
+            let named = named_calls(&self.inputs, &shelved.values, names.as_deref(), backward);
             let named = named.map_err(|fault| Stop::Reference(player.failed(fault)))?;
             let named = named.map_err(|reason| Stop::Reference(player.unusable(reason)))?;
             for (expected, named) in expected.iter_mut().zip(named) {
                 for (name, value) in named {
-                    let counts = names.as_ref().is_none_or(|names| names.contains(&name));
+                    let counts = is_gradient(&name)
+                        || names.as_ref().is_none_or(|names| names.contains(&name));
                     expected.retain(|(other, _)| !counts || *other != name);
                     if counts {
                         expected.push((name, value));
@@ -137,22 +141,32 @@ fn keep(
     Ok(())
 }
 
+/// Results of each call by the names of outputs. `backward`: what the names of all begin with, where there are
+/// gradients among them.
 fn named_calls(
     inputs: &Inputs,
     all: &[Named],
     only: Option<&[String]>,
+    backward: Option<&str>,
 ) -> Result<Result<Vec<Named>, Reason>, Fault> {
     let mut calls = Vec::new();
     for values in all {
+        let (values, gradients) = match backward {
+            Some(root) => separated(values.clone(), root, inputs),
+            None => (values.clone(), Named::new()),
+        };
         let (returned, own): (Named, Named) =
-            values.iter().cloned().partition(|(name, _)| !name.starts_with('['));
+            values.into_iter().partition(|(name, _)| !name.starts_with('['));
         let argument = |index: usize| {
             let place = format!("[{index}]");
             let found = own.iter().find(|(name, _)| *name == place);
             Ok(found.map_or(Value::Nothing, |(_, value)| value.clone()))
         };
         match named(inputs.outputs(), &returned, only, &argument) {
-            Ok(Ok(named)) => calls.push(named),
+            Ok(Ok(mut named)) => {
+                named.extend(gradients);
+                calls.push(named);
+            }
             Ok(Err(reason)) => return Ok(Err(reason)),
             Err(failed) => return Err(Fault::Forged(failed.message)),
         }

@@ -1,0 +1,62 @@
+//! The oldest form of a comparison: two sources in Python, and nothing else.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::compare::default_tolerance;
+use super::{CompareRequest, Isolation, KernelCode, KernelType, MeasureSpec};
+use warpgauge_model::Requirements;
+
+/// What `POST /` takes, as the CUDA Evaluation Server does: PyTorch source and what is to be compared with
+/// it, which becomes a comparison.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LegacyCompareRequest {
+    /// The reference: Python source with a class `Model` or a function.
+    pub ref_code: String,
+    /// What is compared with it: Python source with a class `ModelNew` or `Model`, or a function.
+    pub custom_code: String,
+    /// Timed calls of each, 1–10000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10000))]
+    pub num_trials: Option<u32>,
+    /// Seconds that each may take, 0.1–600.
+    #[serde(default = "default_timeout")]
+    #[schemars(range(min = 0.1, max = 600))]
+    pub timeout: f64,
+}
+
+fn default_timeout() -> f64 {
+    30.0
+}
+
+impl From<LegacyCompareRequest> for CompareRequest {
+    /// The comparison that it asks for. All but the kernels is a comparison's by default.
+    fn from(request: LegacyCompareRequest) -> Self {
+        let kernel = |source: String, kernel_type| KernelCode {
+            source_code: Some(source),
+            binary_b64: None,
+            kernel_type,
+            io: None,
+            metadata: None,
+        };
+        Self {
+            matrices: Vec::new(),
+            ref_kernel: kernel(request.ref_code, KernelType::Torch),
+            custom_kernel: Some(kernel(request.custom_code, KernelType::TorchCuda)),
+            candidates: Vec::new(),
+            num_trials: request.num_trials,
+            timeout: request.timeout,
+            atol: default_tolerance(),
+            rtol: default_tolerance(),
+            required_matched_ratio: None,
+            allow_non_finite: false,
+            work: None,
+            measure: MeasureSpec::default(),
+            isolation: Isolation::default(),
+            requires: Requirements::default(),
+            decision: None,
+            measure_identical: true,
+        }
+    }
+}

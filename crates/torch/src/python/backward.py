@@ -1,0 +1,95 @@
+# Forward and backward in one call: gradients of what the function takes, from gradients of what it returns,
+# which are the judge's and come behind the other arguments.
+
+
+class Backward:
+    """Calls a target, and backward from what it returned."""
+
+    def __init__(self, torch, values, target, upstream):
+        self.torch, self.values, self.target = torch, values, target
+        self.upstream = upstream
+        values.most = MOST_TENSORS + MOST_PARAMETERS
+
+    def drawn(self):
+        """Gradients to begin from, where the submission makes its arguments: like these, by the same seed."""
+        like = ((one["shape"], self.values.dtypes[one["dtype"]]) for one in self.upstream)
+        return [self.torch.randn(shape).to(dtype) for shape, dtype in like]
+
+    def call(self, *arguments):
+        torch = self.torch
+        split = len(arguments) - len(self.upstream)
+        given, upstream = arguments[:split], arguments[split:]
+        inputs, parameters = self.leaves(given), self.parameters()
+        if not inputs and not parameters:
+            raise Refused(
+                "no_gradient",
+                "nothing that it takes can have a gradient: it gets no floating-point tensor, and has no "
+                "parameter that requires one; leave `metadata.backward` out",
+            )
+        for tensor in [*inputs.values(), *parameters.values()]:
+            tensor.grad = None
+        for tensor in inputs.values():
+            tensor.requires_grad_(True)
+        with torch.enable_grad():
+            returned = self.target.call(*given)
+            outputs, begin = self.pairs(returned, upstream)
+            torch.autograd.backward(outputs, begin)
+        return {
+            "returned": returned,
+            "gradients": {"inputs": gradients(torch, inputs), "parameters": gradients(torch, parameters)},
+        }
+
+    def leaves(self, value):
+        """Floating-point tensors by their places."""
+        found = tensors_of(self.torch, list(value) if isinstance(value, tuple) else value, "")
+        return {place: tensor for place, tensor in found if tensor.is_floating_point()}
+
+    def parameters(self):
+        model = self.target.model
+        if not isinstance(model, self.torch.nn.Module):
+            return {}
+        return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+    def pairs(self, returned, upstream):
+        """Outputs, and the gradients to begin from there: by name, by place, or in order."""
+        leaves = self.leaves(returned)
+        wanted = [one["place"] for one in self.upstream]
+        for places in (["." + place for place in wanted], wanted):
+            if all(place in leaves for place in places):
+                chosen = [leaves[place] for place in places]
+                break
+        else:
+            chosen = list(leaves.values())
+        if len(chosen) != len(wanted):
+            raise Refused(
+                "unusable_output",
+                f"it returned {len(chosen)} floating-point tensors, and gradients are to begin from "
+                f"{len(wanted)}",
+            )
+        able = [(output, begin) for output, begin in zip(chosen, upstream) if output.requires_grad]
+        if not able:
+            raise Refused(
+                "no_gradient",
+                "what it returns has no gradient: no output is a floating-point tensor that PyTorch knows to "
+                "depend on an input or a parameter (`grad_fn`); compute it with PyTorch's operations or in a "
+                "torch.autograd.Function, or leave `metadata.backward` out",
+            )
+        return [output for output, _ in able], [begin for _, begin in able]
+
+
+def gradients(torch, leaves):
+    """What does not bear on the outputs has a gradient of zero."""
+    return {
+        name: torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for name, leaf in leaves.items()
+    }
+
+
+def tensors_of(torch, value, place):
+    if isinstance(value, torch.Tensor):
+        yield place, value
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from tensors_of(torch, item, f"{place}[{index}]")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from tensors_of(torch, item, f"{place}.{key}")
