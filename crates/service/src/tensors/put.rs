@@ -14,8 +14,8 @@ use crate::shared::Shared;
 use crate::submission::Caller;
 use warpgauge_holder::{CHUNK_BYTES, Freed, Held, HolderError, New, Place, Quota};
 use warpgauge_model::FailureCode;
-use warpgauge_tensor::{Blob, Dtype, encoding, shape};
 use warpgauge_tensor::TensorData;
+use warpgauge_tensor::{Blob, Dtype, encoding, shape};
 use warpgauge_tensors::{CPU, Elements, FileError, SharedTensor};
 
 /// Longest name of a tensor, characters.
