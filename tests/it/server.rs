@@ -18,7 +18,7 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Settings of the environment that a developer may have, and that a test must not see.
-const SETTINGS: [&str; 14] = [
+const SETTINGS: [&str; 16] = [
     "HOST",
     "PORT",
     "GPU_DEVICE",
@@ -31,6 +31,8 @@ const SETTINGS: [&str; 14] = [
     "WARPGAUGE_ADMIN_KEYS",
     "WARPGAUGE_ALLOWED_HOSTS",
     "WARPGAUGE_API_KEYS",
+    "WARPGAUGE_FUNCTION_KEYS",
+    "WARPGAUGE_PICKLE_KEYS",
     "WARPGAUGE_WEBHOOK_SECRET",
     "RUST_LOG",
 ];

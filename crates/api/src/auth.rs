@@ -58,6 +58,15 @@ pub(super) struct Keys(Vec<Key>);
 /// Hexadecimal digits of a key's hash that name its owner: 64 bits tell 10,000 keys apart.
 const OWNER_DIGITS: usize = 16;
 
+fn owner(hash: &blake3::Hash) -> String {
+    hash.to_hex()[..OWNER_DIGITS].to_owned()
+}
+
+/// What stands for a key.
+pub(super) fn owner_of(key: &[u8]) -> String {
+    owner(&blake3::hash(key))
+}
+
 impl Keys {
     /// A key that stands in both lists is an administrator's.
     pub(super) fn new(config: &ServerConfig) -> Self {
@@ -83,8 +92,7 @@ impl Keys {
             found |= equal;
             admin |= equal & subtle::Choice::from(u8::from(key.admin));
         }
-        let owner = || candidate.to_hex()[..OWNER_DIGITS].to_owned();
-        bool::from(found).then(|| Caller { owner: owner(), admin: admin.into() })
+        bool::from(found).then(|| Caller { owner: owner(&candidate), admin: admin.into() })
     }
 
     fn admit(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {

@@ -9,6 +9,8 @@ pub(super) enum Tag {
     Kernels,
     /// Sparse matrix times vector, in the shape of the Remote GPU Execution Service.
     Spmv,
+    /// Run functions, and loops of them on all devices.
+    Functions,
     /// Does a change make kernels slower? Suites, baselines and the history.
     Gate,
     /// Watch jobs and fetch their reports.

@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::functions::FunctionService;
 use super::gate_service::GateService;
 use super::matrices::MatrixService;
 use super::submission::{
@@ -24,7 +25,9 @@ use warpgauge_report::{
 /// What evaluates, compares, executes or sweeps is a *job*: it is in the store before it begins, and
 /// once accepted it comes to an end, whatever becomes of this process. A caller sees its own jobs; to
 /// everybody else they are [`ServiceError::NoSuchJob`].
-pub trait EvaluationService: GateService + MatrixService + Send + Sync + 'static {
+pub trait EvaluationService:
+    FunctionService + GateService + MatrixService + Send + Sync + 'static
+{
     /// Evaluates and waits for the report. Dropping the future cancels the evaluation, unless the
     /// submission has an idempotency key: then it goes on, and asking again gives its report.
     fn evaluate(

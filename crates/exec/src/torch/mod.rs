@@ -7,12 +7,13 @@
 //!
 //! [`judge`] has the order of the calls, `player` one submission in its runner, `inputs` what it gets,
 //! `values` what it gives, `report` the answer; `expected` computes what kernels for devices are expected
-//! to leave.
+//! to leave. `functions` runs what callers send to be run, and judges nothing.
 
 mod compare;
 mod evaluate;
 mod expected;
 mod fault;
+mod functions;
 mod gpu;
 mod inputs;
 mod judge;
