@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from .async_client import AsyncClient
     from .async_job import AsyncJob
     from .client import Client, Job
+    from .decorator import ClusterFunction, cluster, configure
     from .errors import (
         AnswerTooLargeError,
         ApiError,
         ArgumentError,
+        Failure,
+        FunctionError,
         JobFailedError,
         ProtocolError,
         ServerUnavailableError,
@@ -36,7 +39,10 @@ _HOMES = {
     "AsyncClient": "async_client",
     "AsyncJob": "async_job",
     "Client": "client",
+    "ClusterFunction": "decorator",
     "ComparisonReport": "report",
+    "Failure": "errors",
+    "FunctionError": "errors",
     "InOut": "tensors",
     "Job": "client",
     "JobFailedError": "errors",
@@ -49,6 +55,8 @@ _HOMES = {
     "SweepReport": "report",
     "Tensor": "tensors",
     "WarpgaugeError": "errors",
+    "cluster": "decorator",
+    "configure": "decorator",
     "serve": "server",
 }
 
@@ -59,7 +67,10 @@ __all__ = [
     "AsyncClient",
     "AsyncJob",
     "Client",
+    "ClusterFunction",
     "ComparisonReport",
+    "Failure",
+    "FunctionError",
     "InOut",
     "Job",
     "JobFailedError",
@@ -73,6 +84,8 @@ __all__ = [
     "Tensor",
     "WarpgaugeError",
     "__version__",
+    "cluster",
+    "configure",
     "serve",
 ]
 

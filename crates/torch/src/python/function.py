@@ -110,6 +110,7 @@ class FunctionCall:
     def do_map(self, function):
         watched = self.program.data()
         before = {name: fingerprint(value) for name, value in watched.items()}
+        began = time.perf_counter()
         for iteration, item in self.program.value("items"):
             self.runner.seed(seed_of(self.base, iteration))
             try:
@@ -118,8 +119,9 @@ class FunctionCall:
                 self.records.failed(error, "raised", iteration)
             else:
                 self.records.write({"iteration": iteration, "value": value}, iteration)
+        seconds = time.perf_counter() - began
         changed = [name for name in watched if fingerprint(watched[name]) != before[name]]
-        self.records.write({"changed": changed})
+        self.records.write({"changed": changed, "loop_s": seconds})
 
     def do_part(self, function):
         args, kwargs = self.arguments()
@@ -127,7 +129,8 @@ class FunctionCall:
         loop = PartOfLoop(self.runner, self.root["ranges"], self.base, self.program.data(), self.records)
         self.program.namespace_of_entry()["__warpgauge_loop"] = loop
         function(*args, **kwargs)
-        ended = {"changed": loop.changed(), "count": loop.count, "prologue_s": loop.prologue_s}
+        seconds = loop.seconds()
+        ended = {"changed": loop.changed(), "count": loop.count, "loop_s": seconds}
         self.records.write(ended)
 
     def do_finish(self, function):

@@ -23,8 +23,7 @@ class PartOfLoop:
     def __init__(self, runner, ranges, seed, watched, records):
         self.runner, self.ranges, self.base, self.watched = runner, ranges, seed, watched
         self.records = records
-        self.count = self.iteration = self.prologue_s = None
-        self.began = time.perf_counter()
+        self.count = self.iteration = self.began = None
         self.effects = []
         self.before = {}
 
@@ -34,7 +33,7 @@ class PartOfLoop:
         self.count = len(items)
         self.watched.update(names)
         self.before = {name: fingerprint(value) for name, value in self.watched.items()}
-        self.prologue_s = time.perf_counter() - self.began
+        self.began = time.perf_counter()
         for begin, end in self.ranges:
             for self.iteration in range(begin, min(end, self.count)):
                 self.runner.seed(seed_of(self.base, self.iteration))
@@ -65,6 +64,10 @@ class PartOfLoop:
 
     def change_item(self, name, operation, value, key):
         self.effects.append((name, "change_item", key, operation, value))
+
+    def seconds(self):
+        """Time that the iterations took so far; `None`: the loop has not begun."""
+        return None if self.began is None else time.perf_counter() - self.began
 
     def changed(self):
         """Names whose values an iteration changed."""
