@@ -28,6 +28,13 @@ except ImportError:
 SCALE = 3
 TABLE = np.arange(10.0)
 SEEN: list[int] = []
+COUNT = 0
+
+
+def counted() -> int:
+    global COUNT
+    COUNT += 1
+    return COUNT
 
 
 class Own:
@@ -212,6 +219,17 @@ def test_state_that_only_running_shows_is_found(places: warpgauge.Server) -> Non
     def module_global(n: int) -> list[int]:
         return [note(SEEN, i) for i in range(n)]
 
+    @cluster
+    def statistics(n: int) -> list[float]:
+        layer = torch.nn.BatchNorm1d(3)
+        return [layer(torch.randn(4, 3)).sum().item() for _ in range(n)]
+
+    @cluster
+    def by_global(n: int) -> list[int]:
+        return [counted() for _ in range(n)]
+
+    assert len(statistics(3)) == 3 and "`layer`" in statistics.explain()
+    assert by_global(3) == [1, 2, 3] and "globals: COUNT" in by_global.explain() and COUNT == 0
     assert hidden(5) == [1, 2, 3, 4, 5] and "`store`" in hidden.explain()
     rng = np.random.default_rng(1)
     assert generator(5) == [rng.random() for _ in range(5)] and "`rng`" in generator.explain()

@@ -151,6 +151,8 @@ class Remote:
             raise FunctionError(plan.name, failures, len(made.results), made.count)
         if made.count == 0:
             plan.notes.append("the loop has no iterations")
+        elif plan.tally is not None and len(plan.tally.iterations) < len(places.seats):
+            plan.notes.append("not all places were used: iterations this short, or this few, are not worth more calls")
         effects = [made.results[iteration] for iteration in range(made.count or 0)]
         if found.returned is not None:
             return _joined(found, effects)

@@ -4,6 +4,9 @@
 # Memory of PyTorch, its libraries and threads, which is not the caller's.
 OWN_MEMORY = 1 << 30
 
+# The same where there is a driver, which maps memory of its own.
+OWN_MEMORY_WITH_DEVICE = 32 << 30
+
 # Failures of iterations that are told in full.
 MOST_FAILURES = 20
 
@@ -147,7 +150,7 @@ def run_function(runner, asked):
     torch, reserve = runner.torch, bytearray(16 << 20)
     which = resource.RLIMIT_DATA
     before = resource.getrlimit(which)[1]
-    most = asked["memory"] + OWN_MEMORY
+    most = asked["memory"] + (OWN_MEMORY if runner.device is None else OWN_MEMORY_WITH_DEVICE)
     limit(which, most if before == resource.RLIM_INFINITY else min(most, before))
     torch.set_num_threads(max(1, asked["threads"]))
     mode = stand_in_for_cuda(torch) if asked["stand_in"] and runner.device is None else None
