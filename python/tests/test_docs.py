@@ -1,4 +1,4 @@
-"""The examples of docs/python.md, as they stand."""
+"""The examples of docs/python.md and docs/cluster.md, as they stand."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ from conftest import ROOT, needs
 
 import warpgauge
 
-TEXT = (ROOT / "docs/python.md").read_text()
-EXAMPLES = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+def examples(name: str) -> list[str]:
+    text = (ROOT / "docs" / name).read_text()
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-def test_there_are_ten() -> None:
-    assert len(EXAMPLES) == 10
+EXAMPLES = examples("python.md") + examples("cluster.md")
+
+
+def test_there_are_ten_and_four() -> None:
+    assert (len(examples("python.md")), len(examples("cluster.md"))) == (10, 4)
 
 
 @pytest.mark.parametrize("number", range(1, len(EXAMPLES) + 1))
@@ -29,6 +34,11 @@ def test_an_example_runs_as_it_stands(number: int, server: warpgauge.Server, pro
             import triton  # noqa: F401
         except ImportError:
             needs("Triton")
+    if number > len(examples("python.md")):
+        try:
+            import torch  # noqa: F401
+        except ImportError:
+            needs("PyTorch")
     file = tmp_path / ("test_example.py" if "def test_" in source else "example.py")
     file.write_text(source)
     (tmp_path / "kernels").symlink_to(ROOT / "kernels")

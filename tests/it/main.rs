@@ -24,6 +24,7 @@ mod evaluate;
 mod examples;
 mod exploits;
 mod faults;
+mod functions;
 mod gate;
 mod import;
 mod jobs;

@@ -18,7 +18,7 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Settings of the environment that a developer may have, and that a test must not see.
-const SETTINGS: [&str; 15] = [
+const SETTINGS: [&str; 17] = [
     "HOST",
     "PORT",
     "GPU_DEVICE",
@@ -32,6 +32,8 @@ const SETTINGS: [&str; 15] = [
     "WARPGAUGE_HANDLE_KEYS",
     "WARPGAUGE_ALLOWED_HOSTS",
     "WARPGAUGE_API_KEYS",
+    "WARPGAUGE_FUNCTION_KEYS",
+    "WARPGAUGE_PICKLE_KEYS",
     "WARPGAUGE_WEBHOOK_SECRET",
     "RUST_LOG",
 ];

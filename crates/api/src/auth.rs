@@ -59,6 +59,15 @@ pub(super) struct Keys(Vec<Key>);
 /// Hexadecimal digits of a key's hash that name its owner: 64 bits tell 10,000 keys apart.
 const OWNER_DIGITS: usize = 16;
 
+fn owner(hash: &blake3::Hash) -> String {
+    hash.to_hex()[..OWNER_DIGITS].to_owned()
+}
+
+/// What stands for a key.
+pub(super) fn owner_of(key: &[u8]) -> String {
+    owner(&blake3::hash(key))
+}
+
 impl Keys {
     /// A key that stands in several lists has the rights of all.
     pub(super) fn new(config: &ServerConfig) -> Self {
@@ -89,9 +98,8 @@ impl Keys {
             admin |= equal & subtle::Choice::from(u8::from(key.admin));
             handles |= equal & subtle::Choice::from(u8::from(key.handles));
         }
-        let owner = || candidate.to_hex()[..OWNER_DIGITS].to_owned();
         bool::from(found).then(|| Caller {
-            owner: owner(),
+            owner: owner(&candidate),
             admin: admin.into(),
             handles: handles.into(),
         })

@@ -11,7 +11,8 @@ const FORM_PARAMETERS: [&str; 2] = ["stream", "format"];
 /// Leaves what client generators can digest: JSON bodies only, and neither defaults nor nulls, which
 /// generated clients would send.
 pub(super) fn for_generators(document: &mut Value) {
-    // Some generators refuse a document with pictures, and none knows files of several types.
+    // Some generators refuse a document with pictures, and none knows files of several types; containers
+    // are nothing that one reads or writes.
     let paths = document.get_mut("paths").and_then(Value::as_mapping_mut);
     paths.into_iter().for_each(|paths| {
         paths.retain(|_, operations| !gives_files(operations));
@@ -139,6 +140,11 @@ fn untyped_outputs(document: &mut Value) {
 /// Whether any operation of a path answers with a picture, a text for other programs, or files of
 /// several types.
 fn gives_files(operations: &Value) -> bool {
+    let body = |operation: &Value| operation.get("requestBody")?.get("content").cloned();
+    let bodies = operations.as_mapping().into_iter().flat_map(Mapping::values).filter_map(body);
+    if bodies.into_iter().any(|content| content.get(JSON).is_none()) {
+        return true;
+    }
     let foreign = ["image/", "application/openmetrics-text", "text/event-stream"];
     let is_foreign = |media_type: &Value| {
         media_type.as_str().is_some_and(|it| foreign.iter().any(|kind| it.starts_with(kind)))

@@ -26,6 +26,8 @@ mod error;
 mod events;
 mod exposition;
 mod failure;
+mod function_keys;
+mod functions;
 mod gate;
 mod gate_reply;
 mod generators;

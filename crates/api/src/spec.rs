@@ -7,6 +7,7 @@ use poem_openapi::OpenApiService;
 use serde_yaml::{Mapping, Value};
 
 use super::capabilities::Capabilities;
+use super::functions::Functions;
 use super::gate::Gate;
 use super::jobs::Jobs;
 use super::machine::Machine;
@@ -30,7 +31,7 @@ could not be served, and all have the shape of `ErrorBody`.";
 const MONTH_S: u64 = 30 * 24 * 60 * 60;
 
 /// Everything that is served and described.
-type Operations = (Kernels, Spmv, Tensors, Gate, Jobs, Machine);
+type Operations = (Kernels, Spmv, Tensors, Functions, Gate, Jobs, Machine);
 
 /// Operations that make a job.
 const SUBMISSIONS: [&str; 8] = [
@@ -209,6 +210,12 @@ fn add_examples(document: &mut Value) {
             parsed(include_str!("../../../openapi/examples/spmv.json")),
         ),
         ("/upload_mtx", "post", "200", parsed(MATRIX)),
+        (
+            "/functions/places",
+            "get",
+            "200",
+            parsed(include_str!("../../../openapi/examples/function_places.json")),
+        ),
         ("/check_mtx/{name}", "get", "200", parsed(MATRIX)),
         (
             "/check_mtx/{name}",

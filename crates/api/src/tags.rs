@@ -11,6 +11,8 @@ pub(super) enum Tag {
     Spmv,
     /// Share tensors between processes, in the shape of the GPU Tensor Server.
     Tensors,
+    /// Run functions, and loops of them on all devices.
+    Functions,
     /// Does a change make kernels slower? Suites, baselines and the history.
     Gate,
     /// Watch jobs and fetch their reports.

@@ -46,6 +46,9 @@ pub struct ServerConfig {
     pub api_keys: Vec<String>,
     pub admin_keys: Vec<String>,
     pub handle_keys: Vec<String>,
+    pub function_keys: Vec<String>,
+    pub pickle_keys: Vec<String>,
+    pub functions_without_keys: bool,
     pub webhook_secret: String,
     pub webhook_hosts: Vec<String>,
     pub allowed_hosts: Vec<String>,
@@ -69,6 +72,7 @@ pub struct DevicesConfig {
     pub emulator: String,
     pub hot_spare: bool,
     pub queue_capacity: usize,
+    pub torch_places: usize,
     pub device_metrics: bool,
 }
 
@@ -116,6 +120,9 @@ pub struct LimitsConfig {
     pub max_queued_per_key: u64,
     pub max_running_per_key: u64,
     pub max_matrix_bytes_per_key: u64,
+    pub max_function_s: f64,
+    pub max_function_memory_bytes: u64,
+    pub max_function_result_bytes: u64,
 }
 
 /// `[tensors]`

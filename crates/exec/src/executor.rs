@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use warpgauge_contract::{CompileRequest, EvaluateRequest, KernelCode};
+use warpgauge_functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
 use warpgauge_jobs::Unready;
 use warpgauge_model::{Capabilities, DeviceInfo, ImageFormat, Requirements, Target};
 use warpgauge_report::{CompileResponse, ProfilePlan, Tooling};
@@ -29,6 +30,12 @@ pub trait Executor: Send + Sync + 'static {
     /// Takes an order to its outcome. One whose requirements are not met here is refused with
     /// [`ExecError::NotOffered`]. Dropping the future stops what runs.
     fn run<'a>(&'a self, order: WorkOrder, progress: &'a dyn Progress) -> Answer<'a, Outcome>;
+
+    /// Where functions can run.
+    fn function_places(&self) -> FunctionPlaces;
+
+    /// Runs a function in a process of its own. Dropping the future ends it.
+    fn call_function(&self, call: FunctionCall) -> Answer<'_, FunctionOutcome>;
 
     /// Compiles only.
     fn compile(&self, request: CompileRequest) -> Answer<'_, CompileResponse>;

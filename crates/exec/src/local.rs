@@ -11,6 +11,7 @@ use warpgauge_compile::toolchain::{self, Toolchain, ToolchainSearch};
 use warpgauge_compile::{CompileError, CompileOptions, Compiler, CompilerConfig};
 use warpgauge_config::{Config, DeviceSelection};
 use warpgauge_contract::{CompileRequest, EvaluateRequest, Limits};
+use warpgauge_functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
 use warpgauge_jobs::Unready;
 use warpgauge_model::{Capabilities, DeviceInfo, DeviceKind, ImageFormat};
 use warpgauge_report::{CompileResponse, ProfilePlan, Tooling};
@@ -141,6 +142,14 @@ impl Executor for LocalExecutor {
         self.carry_out(order, progress).boxed()
     }
 
+    fn function_places(&self) -> FunctionPlaces {
+        self.places_of_functions()
+    }
+
+    fn call_function(&self, call: FunctionCall) -> Answer<'_, FunctionOutcome> {
+        self.run_function(call).boxed()
+    }
+
     fn compile(&self, request: CompileRequest) -> Answer<'_, CompileResponse> {
         compile_only::run(self, request).boxed()
     }
@@ -235,6 +244,7 @@ fn torch(
             site_packages: found.site_packages.clone(),
             roots: found.roots.clone(),
             queue_capacity: config.devices.queue_capacity,
+            places: config.devices.torch_places,
             device,
         })
     };

@@ -62,9 +62,11 @@ pub const INHERITED: &[&str] = &[
 
 /// Variables of ours that hold secrets. Programs that the user has and that need most of the user's
 /// environment (git, pip) get it without these.
-pub const SECRET: [&str; 6] = [
+pub const SECRET: [&str; 8] = [
     "WARPGAUGE_API_KEY",
     "WARPGAUGE_API_KEYS",
+    "WARPGAUGE_FUNCTION_KEYS",
+    "WARPGAUGE_PICKLE_KEYS",
     "WARPGAUGE_ADMIN_KEYS",
     "WARPGAUGE_HANDLE_KEYS",
     "WARPGAUGE_WEBHOOK_SECRET",

@@ -17,6 +17,7 @@ use warpgauge_exec::{
     Answer, BuiltCode, CodeOrder, ExecError, Executor, Offer, OfferedDevice, OfferedState, Outcome,
     Progress, WorkOrder,
 };
+use warpgauge_functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
 use warpgauge_jobs::Unready;
 use warpgauge_model::{
     Capabilities, DeviceInfo, DeviceKind, FailureCode, ImageFormat, JobState, SmLimits, Target,
@@ -87,6 +88,14 @@ impl Executor for Scripted {
             Ok(Outcome::Evaluated(Box::new(report)))
         }
         .boxed()
+    }
+
+    fn function_places(&self) -> FunctionPlaces {
+        unreachable!("no test runs functions")
+    }
+
+    fn call_function(&self, _: FunctionCall) -> Answer<'_, FunctionOutcome> {
+        unreachable!("no test runs functions")
     }
 
     fn compile(&self, _: CompileRequest) -> Answer<'_, CompileResponse> {

@@ -8,6 +8,7 @@ mod baselines;
 mod error;
 #[cfg(test)]
 mod executors_tests;
+mod functions;
 mod gate_jobs;
 mod gate_service;
 mod history;
@@ -27,6 +28,7 @@ mod tensors;
 pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 pub use baselines::Baselines;
 pub use error::{Problem, ServiceError, chain as error_chain};
+pub use functions::FunctionService;
 pub use gate_service::{GateService, HistoryQuery, MAX_HISTORY};
 pub use history::stored_history;
 pub use matrices::{MatrixService, Upload};

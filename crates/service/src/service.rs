@@ -6,6 +6,7 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::functions::FunctionService;
 use super::gate_service::GateService;
 use super::matrices::MatrixService;
 use super::submission::{
@@ -26,7 +27,7 @@ use warpgauge_report::{
 /// once accepted it comes to an end, whatever becomes of this process. A caller sees its own jobs; to
 /// everybody else they are [`ServiceError::NoSuchJob`].
 pub trait EvaluationService:
-    GateService + MatrixService + TensorService + Send + Sync + 'static
+    FunctionService + GateService + MatrixService + TensorService + Send + Sync + 'static
 {
     /// Evaluates and waits for the report. Dropping the future cancels the evaluation, unless the
     /// submission has an idempotency key: then it goes on, and asking again gives its report.

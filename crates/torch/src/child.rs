@@ -30,6 +30,11 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("python/missing.py"),
     include_str!("python/module.py"),
     include_str!("python/suggest.py"),
+    // What functions return is written as the package for Python writes and reads it.
+    include_str!("../../../python/src/warpgauge/values.py"),
+    include_str!("python/program.py"),
+    include_str!("python/split.py"),
+    include_str!("python/function.py"),
     "\nmain()\n"
 );
 

@@ -16,6 +16,7 @@
 
 pub mod child;
 mod fork;
+mod function;
 mod handed;
 mod judges;
 mod layout;
@@ -28,6 +29,7 @@ mod wire;
 mod zygote;
 
 pub use fork::{Killer, Runner};
+pub use function::{Collected, End, Function, collect};
 pub use judges::{Bench, Judges, Lost};
 pub use layout::{LayoutError, TensorAt};
 pub use memory::{Memory, ProcessMemory};

@@ -26,6 +26,8 @@ pub struct RunnersConfig {
     pub queue_capacity: usize,
     /// The device that they use, as `CUDA_VISIBLE_DEVICES` names it; `None`: the CPU.
     pub device: Option<String>,
+    /// Places beside each other; 0: one for every four cores, 8 at most.
+    pub places: usize,
 }
 
 /// Why there is no runner.
@@ -54,6 +56,7 @@ pub struct Runners {
     setup: Setup,
     zygote: Arc<Mutex<Option<Zygote>>>,
     places: Arc<Semaphore>,
+    count: usize,
     waiting: AtomicUsize,
 }
 
@@ -68,7 +71,10 @@ impl Runners {
     pub fn new(config: RunnersConfig) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         // Evaluations beside each other have cores of their own.
-        let places = (cores / 4).clamp(1, 8);
+        let places = match config.places {
+            0 => (cores / 4).clamp(1, 8),
+            given => given,
+        };
         let setup = Setup {
             python: config.python.clone(),
             site_packages: config.site_packages.clone(),
@@ -81,6 +87,7 @@ impl Runners {
             setup,
             zygote: Arc::default(),
             places: Arc::new(Semaphore::new(places)),
+            count: places,
             waiting: AtomicUsize::new(0),
         }
     }
@@ -88,6 +95,11 @@ impl Runners {
     /// Threads that a submission computes with.
     pub fn threads(&self) -> usize {
         self.setup.threads
+    }
+
+    /// How many places there are.
+    pub fn places(&self) -> usize {
+        self.count
     }
 
     /// Waits for a place.

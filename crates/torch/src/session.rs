@@ -94,7 +94,7 @@ impl std::fmt::Debug for Secret {
 
 /// Waits until a runner has confined itself. The error is a fault of the machine, told as the runner told
 /// it.
-fn confined(runner: Runner, deadline: Instant) -> Result<Session, String> {
+pub(crate) fn confined(runner: Runner, deadline: Instant) -> Result<Fork, String> {
     #[derive(Deserialize)]
     struct Confined {
         confined: bool,
@@ -107,7 +107,7 @@ fn confined(runner: Runner, deadline: Instant) -> Result<Session, String> {
     match said {
         Ok(Confined { confined: true }) => {
             fork.stop();
-            Ok(Session { fork, secret: Secret::default(), deadline })
+            Ok(fork)
         }
         Ok(_) => Err("it says that it is not confined".to_owned()),
         Err(error) => {
@@ -123,7 +123,8 @@ impl Session {
     /// # Errors
     /// It could not be confined, in words.
     pub fn begin(runner: Runner, deadline: Instant) -> Result<Self, String> {
-        confined(runner, deadline)
+        let fork = confined(runner, deadline)?;
+        Ok(Self { fork, secret: Secret::default(), deadline })
     }
 
     /// Where its tensors are. Between two questions nothing there changes.

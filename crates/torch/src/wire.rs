@@ -319,7 +319,12 @@ pub(crate) fn send(
     serde_json::to_writer(&mut frame, message)?;
     let length = u32::try_from(frame.len() - 4).map_err(io::Error::other)?;
     frame[..4].copy_from_slice(&length.to_le_bytes());
-    let mut rest = &frame[..];
+    send_all(stream, &frame, deadline)
+}
+
+/// Sends bytes before the deadline.
+pub(crate) fn send_all(stream: &UnixStream, bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    let mut rest = bytes;
     while !rest.is_empty() {
         stream.set_write_timeout(Some(left(deadline)?))?;
         let written = (&*stream).write(rest)?;
@@ -343,7 +348,7 @@ pub(crate) fn receive(stream: &UnixStream, deadline: Instant) -> io::Result<Vec<
 }
 
 /// Reads until `into` has `count` bytes; it grows with what arrives.
-fn fill(
+pub(crate) fn fill(
     stream: &UnixStream,
     into: &mut Vec<u8>,
     count: usize,

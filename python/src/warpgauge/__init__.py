@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from .async_client import AsyncClient
     from .async_job import AsyncJob
     from .client import Client, Job
+    from .decorator import ClusterFunction, cluster, configure
     from .errors import (
         AnswerTooLargeError,
         ApiError,
         ArgumentError,
+        Failure,
+        FunctionError,
         JobFailedError,
         ProtocolError,
         ServerUnavailableError,
@@ -37,7 +40,10 @@ _HOMES = {
     "AsyncClient": "async_client",
     "AsyncJob": "async_job",
     "Client": "client",
+    "ClusterFunction": "decorator",
     "ComparisonReport": "report",
+    "Failure": "errors",
+    "FunctionError": "errors",
     "InOut": "tensors",
     "Job": "client",
     "JobFailedError": "errors",
@@ -51,6 +57,8 @@ _HOMES = {
     "Tensor": "tensors",
     "TensorClient": "tensor_client",
     "WarpgaugeError": "errors",
+    "cluster": "decorator",
+    "configure": "decorator",
     "serve": "server",
 }
 
@@ -61,7 +69,10 @@ __all__ = [
     "AsyncClient",
     "AsyncJob",
     "Client",
+    "ClusterFunction",
     "ComparisonReport",
+    "Failure",
+    "FunctionError",
     "InOut",
     "Job",
     "JobFailedError",
@@ -76,6 +87,8 @@ __all__ = [
     "TensorClient",
     "WarpgaugeError",
     "__version__",
+    "cluster",
+    "configure",
     "serve",
 ]
 

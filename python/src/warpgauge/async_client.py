@@ -7,12 +7,12 @@ import contextlib
 import os
 import uuid
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from .async_job import AsyncJob
 from .contract import Request, build, load
-from .errors import ArgumentError, ProtocolError, WarpgaugeError
+from .errors import ArgumentError, FunctionError, ProtocolError, WarpgaugeError
 from .kernels import code_of, is_contract
 from .models import GateReport, JobKind
 from .report import ComparisonReport, Report, SweepReport
@@ -45,6 +45,7 @@ class AsyncClient:
         key = api_key or os.environ.get("WARPGAUGE_API_KEY") or None
         settings = Settings(url.rstrip("/"), key, patience, max_answer_bytes, connections)
         self._transport = Transport(settings)
+        self._functions: Any = None
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -153,19 +154,29 @@ class AsyncClient:
 
     async def map(
         self,
-        kernels: Iterable[object],
-        args: Mapping[str, object] | Sequence[object] | None = None,
+        kernels: Iterable[object] | Callable[[Any], object],
+        args: Mapping[str, object] | Iterable[object] | None = None,
         *,
         concurrency: int = 32,
         errors: Literal["raise", "return"] = "raise",
         **common: Any,
-    ) -> AsyncIterator[Report | WarpgaugeError]:
+    ) -> AsyncIterator[Any]:
         """Evaluates kernels, or whole contracts, at most `concurrency` at once; reports come in order.
 
         Kernels are taken from the iterable as they are needed: at most four times `concurrency` are under way or
         wait to be taken. An error ends it, or stands in the report's place with `errors="return"`. Whoever stops
         early cancels what is under way.
+
+        With a function in place of kernels it gives the function's results for the items that come second, computed
+        on the server's places (docs/cluster.md). `common` may be `cores`, `memory`, `timeout`, `seed`, `pickles`,
+        `stand_in` then.
         """
+        if callable(kernels) and not isinstance(kernels, Iterable):
+            for value in await self._map_function(kernels, args, concurrency, errors, common):
+                yield value
+            return
+        if not isinstance(kernels, Iterable):
+            raise ArgumentError("map takes kernels, or a function and items")
         if concurrency < 1:
             raise ArgumentError("concurrency must be at least 1")
         turn = asyncio.Semaphore(concurrency)
@@ -173,7 +184,8 @@ class AsyncClient:
         async def one(kernel: object) -> Report | WarpgaugeError:
             async with turn:
                 try:
-                    return await self.evaluate(kernel, None if is_contract(kernel) else args, **common)
+                    given = None if is_contract(kernel) else cast(Any, args)
+                    return await self.evaluate(kernel, given, **common)
                 except WarpgaugeError as error:
                     if errors == "raise":
                         raise
@@ -201,6 +213,36 @@ class AsyncClient:
     async def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """One operation of the HTTP API, for those that have no method here. It must be one that may be repeated."""
         return await self._transport.call(method, path, body)
+
+    async def _map_function(
+        self, function: Any, items: Any, concurrency: int, errors: str, common: Mapping[str, Any]
+    ) -> list[Any]:
+        from .decorator import bytes_of
+        from .remote import Options, Plan, with_options
+
+        known = {"cores", "memory", "timeout", "seed", "pickles", "stand_in"}
+        if unknown := set(common) - known:
+            raise ArgumentError(f"map of a function takes {', '.join(sorted(known))}, and not {min(unknown)!r}")
+        if not isinstance(items, Iterable):
+            raise ArgumentError("map of a function needs the items: map(function, items)")
+        given = {**common, **({"memory": bytes_of(common["memory"])} if common.get("memory") else {})}
+        options = with_options(Options(most_jobs=concurrency), **given)
+        plan = Plan(getattr(function, "__name__", "the function"), None, None)
+        values: list[Any] = await self._remote.map(function, items, options, plan)
+        if errors == "raise":
+            failed = [value.failures[0] for value in values if isinstance(value, FunctionError)]
+            if failed:
+                raise FunctionError(plan.name, failed, len(values) - len(failed), len(values))
+        return values
+
+    @property
+    def _remote(self) -> Any:
+        """Functions on the server."""
+        if self._functions is None:
+            from .remote import Remote
+
+            self._functions = Remote(self._transport)
+        return self._functions
 
     async def info(self) -> dict[str, Any]:
         """The server: version, devices, compilers, queue."""

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import (
     AsyncIterator,
+    Callable,
     Coroutine,
     Iterable,
     Iterator,
@@ -16,7 +17,6 @@ from typing import Any, Literal, TypeVar
 
 from .async_client import AsyncClient
 from .async_job import AsyncJob
-from .errors import WarpgaugeError
 from .models import CancelReport, Event, GateReport, JobView
 from .report import ComparisonReport, Report, SweepReport
 
@@ -167,20 +167,27 @@ class Client:
 
     def map(
         self,
-        kernels: Iterable[object],
-        args: Mapping[str, object] | Sequence[object] | None = None,
+        kernels: Iterable[object] | Callable[[Any], object],
+        args: Mapping[str, object] | Iterable[object] | None = None,
         *,
         concurrency: int = 32,
         errors: Literal["raise", "return"] = "raise",
         **common: Any,
-    ) -> Iterator[Report | WarpgaugeError]:
-        """Evaluates kernels, at most `concurrency` at once; reports come in order."""
+    ) -> Iterator[Any]:
+        """Evaluates kernels, at most `concurrency` at once; reports come in order.
+
+        With a function in place of kernels: its results for the items that come second, computed on the server.
+        """
         reports = self._client.map(kernels, args, concurrency=concurrency, errors=errors, **common)
         return _drain(self._loop, reports)
 
     def call(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         """One operation of the HTTP API, for those that have no method here. It must be one that may be repeated."""
         return self._loop.run(self._client.call(method, path, body))
+
+    def _run_function(self, function: Any, plan: Any, options: Any, args: Any, kwargs: Any) -> Any:
+        """For `@cluster`."""
+        return self._loop.run(self._client._remote.run(function, plan, options, args, kwargs))
 
     def info(self) -> dict[str, Any]:
         """The server: version, devices, compilers, queue."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from .models import ErrorBody, ValidationError
@@ -36,6 +36,39 @@ class JobFailedError(WarpgaugeError):
         self.job_id, self.state, self.code = job_id, state, code
         why = f": {message}" if message else ""
         super().__init__(f"job {job_id} is {state}{f' ({code})' if code else ''}{why}")
+
+
+class Failure(NamedTuple):
+    """Why a function, or one iteration of a loop, has no result."""
+
+    #: Which iteration; `None`: the function as a whole.
+    iteration: int | None
+    #: `raised`, `died`, `timed_out`, `too_large`, `out_of_memory`, `not_data`, `broken`, `unavailable`.
+    code: str
+    message: str
+    #: The traceback on the server, with lines of the caller's own files.
+    traceback: str = ""
+
+
+class FunctionError(WarpgaugeError):
+    """A function on a server raised, or came to no end there: `failures` says which iterations, and why.
+
+    Results of other iterations are kept: the same call again makes what is missing. `completed` counts them.
+    """
+
+    def __init__(self, name: str, failures: Sequence[Failure], completed: int, count: int | None) -> None:
+        self.failures, self.completed, self.count = tuple(failures), completed, count
+        first = failures[0]
+        if first.iteration is None:
+            text = f"{name} failed on the server ({first.code}): {first.message}"
+        else:
+            which = ", ".join(str(failure.iteration) for failure in failures[:20])
+            more = ", …" if len(failures) > 20 else ""
+            text = (
+                f"{name}: {len(failures)} of {count} iterations failed ({which}{more}); {completed} results are kept, "
+                f"the same call again makes the others. Iteration {first.iteration} ({first.code}): {first.message}"
+            )
+        super().__init__(f"{text}\n{first.traceback}" if first.traceback else text)
 
 
 _ADVICE = {

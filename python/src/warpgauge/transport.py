@@ -174,6 +174,21 @@ class Transport:
                 problem = failure
             await self._pause(patience, retry_after, problem)
 
+    async def exchange(self, path: str, content: bytes, timeout_s: float) -> bytes:
+        """Sends bytes and gives those of the answer, once: whoever asks decides whether to ask again."""
+        import httpx
+
+        headers = {"Content-Type": "application/octet-stream"}
+        timeout = httpx.Timeout(timeout_s, connect=_CONNECT_TIMEOUT_S)
+        try:
+            status, raw, _ = await self._once("POST", path, content, None, headers, timeout)
+        except httpx.TransportError as failure:
+            what = f"{type(failure).__name__}: {failure}".rstrip(": ")
+            raise ServerUnavailableError(f"{self.settings.url} did not answer a call ({what})") from failure
+        if status >= 400:
+            raise error_of(status, raw)
+        return raw
+
     async def _pause(self, patience: Patience, retry_after: float | None, problem: Exception) -> None:
         delay = patience.next_delay(asyncio.get_running_loop().time(), retry_after)
         if delay is None:
@@ -196,11 +211,14 @@ class Transport:
         content: bytes | None,
         params: Mapping[str, str] | None,
         headers: Mapping[str, str],
+        timeout: Any = None,
     ) -> tuple[int, bytes, float | None]:
+        # The client's own where none is given.
+        bounded = {} if timeout is None else {"timeout": timeout}
         async with (
             self._of_this_loop().turn,
             self._line() as client,
-            client.stream(method, path, content=content, params=params, headers=headers) as answer,
+            client.stream(method, path, content=content, params=params, headers=headers, **bounded) as answer,
         ):
             limit = self.settings.max_answer_bytes if answer.status_code < 400 else _MAX_ERROR_BYTES
             raw = await _read(answer, limit, path)

@@ -1,5 +1,7 @@
 //! A service without devices. It answers from the request alone; the name of the kernel says how.
 
+#[path = "fake_functions.rs"]
+mod functions;
 #[path = "fake_gate.rs"]
 mod gate;
 #[path = "fake_matrices.rs"]

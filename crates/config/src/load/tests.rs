@@ -69,6 +69,8 @@ fn every_environment_variable_is_honoured() {
         ("WARPGAUGE_API_KEYS", "a,b", |c| c.server.api_keys.join("+"), "a+b"),
         ("WARPGAUGE_ADMIN_KEYS", "a,b", |c| c.server.admin_keys.join("+"), "a+b"),
         ("WARPGAUGE_HANDLE_KEYS", "a,b", |c| c.server.handle_keys.join("+"), "a+b"),
+        ("WARPGAUGE_FUNCTION_KEYS", "a,b", |c| c.server.function_keys.join("+"), "a+b"),
+        ("WARPGAUGE_PICKLE_KEYS", "a", |c| c.server.pickle_keys.join("+"), "a"),
         ("WARPGAUGE_ALLOWED_HOSTS", "a,*.b:1", |c| c.server.allowed_hosts.join("+"), "a+*.b:1"),
         (
             "WARPGAUGE_WEBHOOK_SECRET",

@@ -6,14 +6,16 @@
 //! there while the runner is stopped, and compares its own copy. References run in processes of their own.
 //!
 //! [`judge`] has the order of the calls, `player` one submission in its runner, `inputs` what it gets,
-//! `values` what it gives and `backward` its gradients, `report` the answer; `expected` computes what kernels for devices are expected
-//! to leave, and `mixed` has both kinds beside each other.
+//! `values` what it gives and `backward` its gradients, `report` the answer; `expected` computes what
+//! kernels for devices are expected to leave, and `mixed` has both kinds beside each other. `functions` runs
+//! what callers send to be run, and judges nothing.
 
 mod backward;
 mod compare;
 mod evaluate;
 mod expected;
 mod fault;
+mod functions;
 mod gpu;
 mod inputs;
 mod judge;

@@ -120,7 +120,7 @@ impl LocalExecutor {
         })
     }
 
-    fn torch(&self) -> Result<&Torch, ExecError> {
+    pub(super) fn torch(&self) -> Result<&Torch, ExecError> {
         self.torch.as_ref().map_err(|why| ExecError::NotOffered(why.clone()))
     }
 }
@@ -138,7 +138,7 @@ fn deadline(timeout: f64) -> Instant {
     Instant::now() + Duration::try_from_secs_f64(timeout).unwrap_or_default()
 }
 
-fn of_unusable(why: Unusable) -> ExecError {
+pub(super) fn of_unusable(why: Unusable) -> ExecError {
     match why {
         Unusable::QueueFull { waiting } => {
             ExecError::QueueFull { waiting, retry_after: RETRY_AFTER }
@@ -191,7 +191,7 @@ impl Entered<'_> {
 }
 
 /// Ends runners when it is dropped.
-struct Leash(Vec<Killer>);
+pub(super) struct Leash(pub(super) Vec<Killer>);
 
 impl Drop for Leash {
     fn drop(&mut self) {

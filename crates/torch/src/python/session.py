@@ -114,6 +114,9 @@ class Runner:
     def do_times(self, asked):
         return {"times": self.batch.times()}
 
+    def do_function(self, asked):
+        run_function(self, asked)
+
     def do_load(self, asked):
         self.seed(asked["seed"])
         self.module = run_source(asked["source"], self.given)

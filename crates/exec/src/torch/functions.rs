@@ -1,0 +1,176 @@
+//! Functions that callers send: each call in a fork of its own, on the CPU or on a GPU's lease. What it
+//! returns is for whoever sent it; nothing here looks into it.
+
+use std::time::{Duration, Instant};
+
+use super::runs::{Leash, Side, of_unusable};
+use crate::error::{self, ExecError, Problem};
+use crate::local::LocalExecutor;
+use crate::run::ms;
+use warpgauge_functions::{
+    CallStatus, FunctionCall, FunctionLimits, FunctionOutcome, FunctionPlaces, OutcomeHead, Place,
+    PlaceKind,
+};
+use warpgauge_model::FailureCode;
+use warpgauge_torch::{Collected, End, Function};
+use warpgauge_worker::queue::Need;
+
+impl LocalExecutor {
+    /// Where functions can run.
+    pub(in super::super) fn places_of_functions(&self) -> FunctionPlaces {
+        let mut places = Vec::new();
+        let reason = match self.torch() {
+            Ok(torch) => {
+                let devices = self.fleet.devices().into_iter().map(|status| status.info);
+                let gpus = devices.filter_map(|info| Some((torch.gpus.get(&info.ordinal)?, info)));
+                places.extend(gpus.map(|(side, info)| Place {
+                    kind: PlaceKind::Cuda,
+                    ordinal: Some(info.ordinal),
+                    uuid: Some(info.uuid),
+                    name: Some(info.name),
+                    // One lease.
+                    calls: 1,
+                    threads: side.runners.threads(),
+                }));
+                places.push(Place {
+                    kind: PlaceKind::Cpu,
+                    ordinal: None,
+                    uuid: None,
+                    name: None,
+                    calls: torch.cpu.runners.places(),
+                    threads: torch.cpu.runners.threads(),
+                });
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        FunctionPlaces {
+            allowed: reason.is_none(),
+            pickles_allowed: false,
+            reason,
+            places,
+            limits: self.function_limits(),
+        }
+    }
+
+    fn function_limits(&self) -> FunctionLimits {
+        let limits = &self.config.limits;
+        FunctionLimits {
+            max_timeout_s: limits.max_function_s,
+            max_memory_bytes: limits.max_function_memory_bytes,
+            max_result_bytes: limits.max_function_result_bytes,
+            max_body_bytes: self.config.server.body_limit_bytes,
+        }
+    }
+
+    /// Runs one call. Dropping the future ends its process.
+    pub(in super::super) async fn run_function(
+        &self,
+        call: FunctionCall,
+    ) -> Result<FunctionOutcome, ExecError> {
+        let arrived = Instant::now();
+        let limits = self.function_limits();
+        call.head.check(&limits).map_err(|problem| invalid(problem.path, problem.message))?;
+        let side = self.side_of(call.head.device.as_deref())?;
+        let place = side.runners.place().await.map_err(of_unusable)?;
+        let versions = side.runners.warm().await.map_err(of_unusable)?;
+        let lease = match &call.head.device {
+            None => None,
+            Some(_) if versions.cuda.is_none() => {
+                let why = "this PyTorch is built for the CPU alone; install one that is built for \
+                           CUDA, or leave `device` out";
+                return Err(ExecError::NotOffered(why.to_owned()));
+            }
+            Some(uuid) => {
+                let need = Need { device: self.ordinal(uuid), ..Need::default() };
+                Some(self.fleet.lease(&need).await.map_err(error::from_lease)?)
+            }
+        };
+        let runner = side.runners.runner().await.map_err(of_unusable)?;
+        let _leash = Leash(vec![runner.killer()]);
+        let queue_ms = ms(arrived);
+        let began = Instant::now();
+        let deadline = began + Duration::try_from_secs_f64(call.head.timeout).unwrap_or_default();
+        let (head, program) = (call.head, call.program);
+        let (place_kind, device, timeout) =
+            (kind_of(head.device.as_ref()), head.device.clone(), head.timeout);
+        let most_threads = side.runners.threads();
+        let collected = tokio::task::spawn_blocking(move || {
+            let function = Function {
+                program: &program,
+                pickles: head.pickles,
+                stand_in: head.stand_in,
+                memory: head.memory_bytes.unwrap_or(limits.max_memory_bytes),
+                threads: head.threads.map_or(most_threads, |t| most_threads.min(t as usize)),
+            };
+            warpgauge_torch::collect(runner, deadline, &function, limits.max_result_bytes)
+        });
+        let collected = collected
+            .await
+            .map_err(|error| error::internal("running a function", &error))?
+            .map_err(|what| ExecError::Unavailable(format!("PyTorch cannot be used: {what}")))?;
+        drop((place, lease));
+        let Collected { records, end, printed } = collected;
+        let (status, reason) = told(end, timeout, limits.max_result_bytes);
+        Ok(FunctionOutcome {
+            head: OutcomeHead {
+                status,
+                reason,
+                place: place_kind,
+                device,
+                queue_ms,
+                run_ms: ms(began),
+                printed,
+            },
+            records,
+        })
+    }
+
+    fn side_of(&self, device: Option<&str>) -> Result<&Side, ExecError> {
+        let torch = self.torch()?;
+        let Some(uuid) = device else { return Ok(&torch.cpu) };
+        let side = self.ordinal(uuid).and_then(|ordinal| torch.gpus.get(&ordinal));
+        side.ok_or_else(|| {
+            let message = "there is no GPU of this uuid here; GET /functions/places lists those \
+                           that functions can run on";
+            invalid("device", message.to_owned())
+        })
+    }
+
+    fn ordinal(&self, uuid: &str) -> Option<u32> {
+        let devices = self.fleet.devices().into_iter();
+        devices.map(|status| status.info).find(|info| info.uuid == uuid).map(|info| info.ordinal)
+    }
+}
+
+fn kind_of(device: Option<&String>) -> PlaceKind {
+    match device {
+        Some(_) => PlaceKind::Cuda,
+        None => PlaceKind::Cpu,
+    }
+}
+
+fn invalid(path: &str, message: String) -> ExecError {
+    let code = FailureCode::InvalidData;
+    ExecError::Invalid(vec![Problem { path: path.to_owned(), code, message }])
+}
+
+/// How it ended, and why.
+fn told(end: End, timeout: f64, most: u64) -> (CallStatus, Option<String>) {
+    match end {
+        End::Done => (CallStatus::Ended, None),
+        End::TimedOut => {
+            let reason = format!("the call did not end within {timeout} s (`timeout`)");
+            (CallStatus::TimedOut, Some(reason))
+        }
+        End::Died(how) => (CallStatus::Died, Some(format!("its process ended: {how}"))),
+        End::TooLarge => {
+            let reason = format!(
+                "the call returned more than {most} bytes (limits.max_function_result_bytes); \
+                 return less, or in smaller chunks"
+            );
+            (CallStatus::TooLarge, Some(reason))
+        }
+        End::Garbled(what) => (CallStatus::Garbled, Some(what)),
+    }
+}

@@ -1,0 +1,123 @@
+//! What is asked: the head of a call.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::places::FunctionLimits;
+
+/// The version of calls that this server reads.
+pub const FORMAT: u32 = 1;
+
+/// Seconds where a call does not say.
+const TIMEOUT_S: f64 = 300.0;
+
+/// The head of a call: where and within which bounds it runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CallHead {
+    /// Version of the program behind the head: 1.
+    pub format: u32,
+    /// Seconds that it may take, from when it has its place.
+    #[serde(default = "timeout")]
+    pub timeout: f64,
+    /// Bytes that it may allocate beside what PyTorch itself has; absent: the server's limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Threads that PyTorch computes with; absent, or more than the place has: those of the place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// The GPU, by its `uuid`; absent: the CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Whether the program has pickled objects, which the caller's key must allow.
+    #[serde(default)]
+    pub pickles: bool,
+    /// Whether on the CPU tensors that are sent to a GPU stay where they are.
+    #[serde(default)]
+    pub stand_in: bool,
+}
+
+fn timeout() -> f64 {
+    TIMEOUT_S
+}
+
+/// What is wrong with a head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeadProblem {
+    /// The field.
+    pub path: &'static str,
+    /// What is expected, and what came.
+    pub message: String,
+}
+
+impl CallHead {
+    /// Looks whether it is within the limits.
+    ///
+    /// # Errors
+    /// The first problem.
+    pub fn check(&self, limits: &FunctionLimits) -> Result<(), HeadProblem> {
+        let problem = |path, message| Err(HeadProblem { path, message });
+        if self.format != FORMAT {
+            let message = format!("this server reads format {FORMAT}, and not {}", self.format);
+            return problem("format", message);
+        }
+        let most = limits.max_timeout_s;
+        if !(self.timeout > 0.0 && self.timeout <= most) {
+            let message = format!(
+                "a call may take more than 0 and at most {most} s, and not {}",
+                self.timeout
+            );
+            return problem("timeout", message);
+        }
+        let most = limits.max_memory_bytes;
+        if let Some(bytes) = self.memory_bytes.filter(|bytes| !(1..=most).contains(bytes)) {
+            let message = format!("a call may have 1 to {most} bytes of memory, and not {bytes}");
+            return problem("memory_bytes", message);
+        }
+        if self.threads == Some(0) {
+            return problem("threads", "a call has at least one thread".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// A call: a function, its data, and what is to be done with them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionCall {
+    /// Where and within which bounds.
+    pub head: CallHead,
+    /// For the process that runs it.
+    pub program: Vec<u8>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(head: &str) -> Option<&'static str> {
+        let limits = FunctionLimits {
+            max_timeout_s: 60.0,
+            max_memory_bytes: 1000,
+            max_result_bytes: 1,
+            max_body_bytes: 1,
+        };
+        let head: CallHead = serde_json::from_str(head).unwrap();
+        head.check(&limits).err().map(|problem| problem.path)
+    }
+
+    #[test]
+    fn heads_are_within_limits() {
+        assert_eq!(problem(r#"{"format": 1, "timeout": 60, "memory_bytes": 1000}"#), None);
+        for (field, head) in [
+            ("format", r#"{"format": 2}"#),
+            ("timeout", r#"{"format": 1}"#),
+            ("timeout", r#"{"format": 1, "timeout": 0}"#),
+            ("timeout", r#"{"format": 1, "timeout": -1}"#),
+            ("memory_bytes", r#"{"format": 1, "timeout": 1, "memory_bytes": 1001}"#),
+            ("memory_bytes", r#"{"format": 1, "timeout": 1, "memory_bytes": 0}"#),
+            ("threads", r#"{"format": 1, "timeout": 1, "threads": 0}"#),
+        ] {
+            assert_eq!(problem(head), Some(field), "{head}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+# A function that a caller sent, with what it uses: other functions by their source, modules by name, values
+# as data. Where a caller may send pickled objects, these too.
+
+import ast
+import builtins
+import importlib
+
+# Most lines of a source, and most objects of a program.
+MOST_LINES = 200_000
+MOST_OBJECTS = 10_000
+
+# Longest source of one function, characters.
+LONGEST_SOURCE = 4 << 20
+
+
+class Broken(Exception):
+    """The program cannot be made: what, and what would help."""
+
+
+class RaisedByProgram(Exception):
+    """A source of the caller's raised when it was run, or a module when it was imported."""
+
+    def __init__(self, error):
+        super().__init__(str(error))
+        self.error = error
+
+
+class FunctionProgram:
+    """Makes the objects of a program, each once, when somebody asks for it."""
+
+    def __init__(self, data, pickles):
+        self.reader = ValueReader(data, self.other)
+        self.root = self.reader.root
+        self.objects = self.root["objects"]
+        if len(self.objects) > MOST_OBJECTS:
+            raise Broken(f"a program of {len(self.objects)} objects; at most {MOST_OBJECTS} are made")
+        self.pickles = pickles
+        # By index: objects, and the globals of those that have some.
+        self.made, self.namespaces = {}, {}
+        # Names whose object was still being made when they were bound.
+        self.postponed = []
+
+    def value(self, name):
+        """A value of the root."""
+        return self.reader.of(self.root[name])
+
+    def entry(self):
+        function = self.reader.of(self.root["entry"])
+        for namespace, name, index in self.postponed:
+            namespace[name] = self.made[index]
+        return function
+
+    def namespace_of_entry(self):
+        return self.namespaces[self.root["entry"][1]]
+
+    def other(self, tree):
+        if tree[0] != "o":
+            raise NotData(f"the kind {str(tree[0])[:40]!r}, which this version does not know")
+        return self.object(tree[1])
+
+    def object(self, index):
+        if index in self.made:
+            return self.made[index]
+        if index in self.namespaces:
+            raise Broken("data that hold a function which needs them: pass one of the two as an argument")
+        described = self.objects[index]
+        self.made[index] = made = getattr(self, "made_" + described["kind"])(index, described)
+        return made
+
+    def made_module(self, index, described):
+        name = described["name"]
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            raise Broken(
+                f"the function uses the module {name}, and the server has no {error.name}: it can use "
+                "what is installed beside the server's PyTorch"
+            ) from None
+        except BaseException as error:
+            raise RaisedByProgram(error) from None
+
+    def made_attribute(self, index, described):
+        found = self.made_module(index, {"name": described["module"]})
+        for part in described["name"].split("."):
+            try:
+                found = getattr(found, part)
+            except AttributeError:
+                raise Broken(
+                    f"the server's module {described['module']} has no {described['name']}; it may be of "
+                    "another version"
+                ) from None
+        return found
+
+    def made_namespace(self, index, described):
+        """What is used of a module of the caller's own."""
+        self.namespaces[index] = namespace = {}
+        self.bind(namespace, described["globals"])
+        module = types.ModuleType(described["name"])
+        module.__dict__.update(namespace)
+        self.namespaces[index] = module.__dict__
+        return module
+
+    def made_pickle(self, index, described):
+        if not self.pickles:
+            raise Broken("the program has pickled objects, which the caller's key does not allow")
+        import pickle
+
+        try:
+            return pickle.loads(self.reader.of(described["data"]))
+        except ModuleNotFoundError as error:
+            raise Broken(
+                f"a pickled object needs the module {error.name}, which the server does not have beside "
+                "its PyTorch"
+            ) from None
+        except BaseException as error:
+            raise RaisedByProgram(error) from None
+
+    def made_source(self, index, described):
+        """A function or a class."""
+        namespace = {"__name__": "caller", "__builtins__": builtins}
+        self.namespaces[index] = namespace
+        self.bind(namespace, described["globals"])
+        code = compiled(described)
+        try:
+            exec(code, namespace)
+        except BaseException as error:
+            raise RaisedByProgram(error) from None
+        made = namespace[described["name"]]
+        for attribute, name in (("__defaults__", "defaults"), ("__kwdefaults__", "kwdefaults")):
+            if described.get(name) is not None:
+                # Of what was decorated the function itself may be further in.
+                setattr(inspect.unwrap(made), attribute, self.reader.of(described[name]))
+        return made
+
+    def bind(self, namespace, bindings):
+        for name, tree in bindings.items():
+            under_way = (
+                isinstance(tree, list)
+                and tree[0] == "o"
+                and tree[1] in self.namespaces
+                and tree[1] not in self.made
+            )
+            if under_way:
+                self.postponed.append((namespace, name, tree[1]))
+            else:
+                namespace[name] = self.reader.of(tree)
+
+    def data(self):
+        """What functions find in their globals, by name, but for functions and modules."""
+        found = {}
+        for namespace in self.namespaces.values():
+            for name, value in namespace.items():
+                if not name.startswith("__") and not callable(value):
+                    found.setdefault(name, value)
+        return found
+
+
+def compiled(described):
+    """The code of a source, with the lines that it has in its caller's file."""
+    source, file = described["source"], f"<{described['file']}>"
+    if len(source) > LONGEST_SOURCE:
+        raise Broken(
+            f"the source of {described['name']} has {len(source)} characters; at most {LONGEST_SOURCE} are "
+            "compiled: pass data as arguments"
+        )
+    try:
+        tree = ast.parse(source, file)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise Broken(f"the source of {described['name']} is none: {error}") from None
+    lines = described["lines"]
+    for node in ast.walk(tree):
+        for name in ("lineno", "end_lineno"):
+            line = getattr(node, name, None)
+            if line is not None:
+                setattr(node, name, lines[min(line, len(lines)) - 1])
+        if getattr(node, "lineno", None) is not None and node.end_lineno < node.lineno:
+            node.end_lineno = node.lineno
+        # Of a text that was written anew columns mean nothing.
+        if hasattr(node, "col_offset"):
+            node.col_offset, node.end_col_offset = 0, 0
+    show_lines(file, described["shown"], described["first_line"])
+    return compile(tree, file, "exec")
+
+
+def show_lines(file, text, first):
+    """Has tracebacks show the lines of a caller's file, as far as they are known."""
+    lines = text.splitlines(keepends=True)
+    if first + len(lines) > MOST_LINES:
+        return
+    known = linecache.cache.get(file, (0, None, [], file))[2]
+    known.extend(["\n"] * (first - 1 + len(lines) - len(known)))
+    known[first - 1 : first - 1 + len(lines)] = lines
+    linecache.cache[file] = (sum(map(len, known)), None, known, file)

@@ -1,0 +1,173 @@
+"""`@cluster`: functions that run on a server, their loops on all of its devices."""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from .errors import ArgumentError
+from .remote import Options, Plan, plan_of, with_options
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_UNITS = {"": 1, "b": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BINARY = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
+
+
+class _Settings:
+    """What `configure` sets, for all functions of this process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.server: str | None = None
+        self.api_key: str | None = None
+        self.options = Options()
+        self.client: Any = None
+
+
+_SETTINGS = _Settings()
+
+
+def configure(
+    *,
+    server: str | None = None,
+    api_key: str | None = None,
+    auto_gpu_parallel: bool | None = None,
+    max_gpu_parallel_jobs: int | None = None,
+    timeout: float | None = None,
+    seed: int | None = None,
+    pickles: bool | None = None,
+    stand_in: bool | None = None,
+) -> None:
+    """Sets for all functions what is given; the rest stays as it is.
+
+    `server` and `api_key` are those of `Client`. `timeout`: seconds that one call may take. `seed`: from it and the
+    number of an iteration its random numbers follow. `pickles`: whether objects that are no data travel pickled,
+    which the server must allow. `stand_in`: whether, on a server without GPUs, tensors that are sent to one stay on
+    the CPU.
+    """
+    if max_gpu_parallel_jobs is not None and max_gpu_parallel_jobs < 1:
+        raise ArgumentError("max_gpu_parallel_jobs must be at least 1")
+    if timeout is not None and not timeout > 0:
+        raise ArgumentError("timeout must be more than 0 seconds")
+    with _SETTINGS.lock:
+        if server is not None or api_key is not None:
+            _SETTINGS.server = server if server is not None else _SETTINGS.server
+            _SETTINGS.api_key = api_key if api_key is not None else _SETTINGS.api_key
+            old, _SETTINGS.client = _SETTINGS.client, None
+            if old is not None:
+                old.close()
+        _SETTINGS.options = with_options(
+            _SETTINGS.options, parallel=auto_gpu_parallel, most_jobs=max_gpu_parallel_jobs, timeout=timeout, seed=seed,
+            pickles=pickles, stand_in=stand_in,
+        )  # fmt: skip
+
+
+def _client() -> Any:
+    from .client import Client
+
+    with _SETTINGS.lock:
+        if _SETTINGS.client is None:
+            _SETTINGS.client = Client(_SETTINGS.server, api_key=_SETTINGS.api_key)
+        return _SETTINGS.client
+
+
+class ClusterFunction(Generic[P, R]):
+    """A function that runs on a server. Calling it waits for its value."""
+
+    def __init__(self, function: Callable[P, R], given: dict[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._warpgauge_function = function
+        self._given = given
+        self._plan: Plan | None = None
+
+    def _options(self) -> Options:
+        return with_options(_SETTINGS.options, **self._given)
+
+    @property
+    def plan(self) -> Plan:
+        """What becomes of the function, and what came of its last call."""
+        if self._plan is None:
+            self._plan = plan_of(self._warpgauge_function, self._options())
+        return self._plan
+
+    def explain(self) -> str:
+        """The plan in words: whether the loop is split and, if not, why."""
+        return str(self.plan)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        self._plan = plan_of(self._warpgauge_function, self._options())
+        value: R = _client()._run_function(self._warpgauge_function, self._plan, self._options(), args, kwargs)
+        return value
+
+    def local(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Calls it here, as if it were not decorated."""
+        return self._warpgauge_function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<cluster function {getattr(self, '__qualname__', '?')}>"
+
+
+@overload
+def cluster(function: Callable[P, R], /) -> ClusterFunction[P, R]: ...
+@overload
+def cluster(
+    *,
+    cores: int | None = None,
+    memory: int | str | None = None,
+    auto_gpu_parallel: bool | None = None,
+    max_gpu_parallel_jobs: int | None = None,
+    timeout: float | None = None,
+    seed: int | None = None,
+    pickles: bool | None = None,
+) -> Callable[[Callable[P, R]], ClusterFunction[P, R]]: ...
+def cluster(
+    function: Any = None,
+    /,
+    *,
+    cores: int | None = None,
+    memory: int | str | None = None,
+    auto_gpu_parallel: bool | None = None,
+    max_gpu_parallel_jobs: int | None = None,
+    timeout: float | None = None,
+    seed: int | None = None,
+    pickles: bool | None = None,
+) -> Any:
+    """Has a function run on a server, and the iterations of its loop on all of the server's devices.
+
+    `cores`: threads of each call; `memory`: what each may allocate (`"8GB"`, or bytes). The others are those of
+    `configure`, for this function alone.
+    """
+    if cores is not None and cores < 1:
+        raise ArgumentError("cores must be at least 1")
+    if max_gpu_parallel_jobs is not None and max_gpu_parallel_jobs < 1:
+        raise ArgumentError("max_gpu_parallel_jobs must be at least 1")
+    given = {
+        "cores": cores, "memory": None if memory is None else bytes_of(memory), "parallel": auto_gpu_parallel,
+        "most_jobs": max_gpu_parallel_jobs, "timeout": timeout, "seed": seed, "pickles": pickles,
+    }  # fmt: skip
+    if function is not None:
+        return ClusterFunction(function, given)
+    return lambda decorated: ClusterFunction(decorated, given)
+
+
+cluster._is_warpgauge_cluster = True  # type: ignore[attr-defined]
+
+
+def bytes_of(memory: int | str) -> int:
+    """Bytes of `"8GB"`, `"512 MiB"` or a number."""
+    if isinstance(memory, int):
+        found = memory
+    else:
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?\s*", memory, re.IGNORECASE)
+        if match is None:
+            raise ArgumentError(f"memory {memory!r} is none: write 8GB, 512MiB, or bytes")
+        unit = (match[2] or "").lower()
+        found = int(float(match[1]) * (_BINARY.get(unit) or _UNITS[unit]))
+    if found < 1:
+        raise ArgumentError("memory must be more than 0 bytes")
+    return found

@@ -1,0 +1,249 @@
+"""Iterations of a loop, dealt to the places of a server by who is free, until all are made or cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .calls import Answer, Call, Seat, call
+from .errors import ApiError, Failure, FunctionError, ProtocolError, ServerUnavailableError
+from .transport import Transport
+
+# What a call costs beside what it computes, seconds: a fork, and the way there and back.
+_OVERHEAD_S = 0.05
+# How much longer than that a chunk shall take.
+_WORTH = 5.0
+# After so many failed iterations no more are dealt.
+_MOST_FAILURES = 20
+
+Ranges = list[tuple[int, int]]
+
+
+class RunWhole(Exception):
+    """The loop turned out to be none that can be split: the function is to run as a whole, and why."""
+
+
+@dataclass
+class Chunk:
+    """Iterations that one call makes, in order."""
+
+    iterations: list[int]
+    # A place that failed with it.
+    avoid: Seat | None = None
+
+    def ranges(self) -> Ranges:
+        """As few ranges as there are."""
+        found: Ranges = []
+        for iteration in self.iterations:
+            if found and found[-1][1] == iteration:
+                found[-1] = (found[-1][0], iteration + 1)
+            else:
+                found.append((iteration, iteration + 1))
+        return found
+
+
+@dataclass
+class Made:
+    """What was made so far; kept for the next call where something is missing."""
+
+    results: dict[int, Any] = field(default_factory=dict)
+    count: int | None = None
+    size: int = 0
+
+
+@dataclass
+class Tally:
+    """What a spread came to, for whoever wants to know."""
+
+    calls: int = 0
+    retries: int = 0
+    iterations: dict[str, int] = field(default_factory=dict)
+    printed: list[str] = field(default_factory=list)
+
+
+class Spread:
+    """One loop."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        seats: Sequence[Seat],
+        wanted: Call,
+        program: Callable[[Chunk], bytes],
+        made: Made,
+        name: str,
+    ) -> None:
+        self._transport, self._seats, self._wanted, self._program = transport, seats, wanted, program
+        self.made, self.tally, self._name = made, Tally(), name
+        self.failures: dict[int, Failure] = {}
+        self._again: deque[Chunk] = deque()
+        self._next: deque[int] = deque()
+        self._attempts: dict[int, int] = {}
+        self._largest = 1 << 30
+        # Seconds of an iteration, and of a call beside them, once they are known.
+        self._each: float | None = None
+        self._before = 0.0
+        self._under_way = 0
+        self._changed = asyncio.Condition()
+        self._begin()
+
+    def _begin(self) -> None:
+        if self.made.count is not None:
+            self._next = deque(i for i in range(self.made.count) if i not in self.made.results)
+        elif not self.made.results:
+            # The first iteration tells how many there are.
+            self._next = deque([0])
+
+    async def run(self) -> None:
+        """Makes what is missing. What could not be is in `failures`."""
+        tasks = [asyncio.create_task(self._work(seat)) for seat in self._seats]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _work(self, seat: Seat) -> None:
+        while True:
+            async with self._changed:
+                while (chunk := self._take(seat)) is None:
+                    if not self._under_way and not self._again and not self._next:
+                        return
+                    await self._changed.wait()
+                self._under_way += 1
+            try:
+                await self._make(seat, chunk)
+            finally:
+                async with self._changed:
+                    self._under_way -= 1
+                    self._changed.notify_all()
+
+    def _take(self, seat: Seat) -> Chunk | None:
+        if len(self.failures) >= _MOST_FAILURES:
+            self._again.clear()
+            self._next.clear()
+            return None
+        for index, chunk in enumerate(self._again):
+            if chunk.avoid != seat or len(self._seats) == 1:
+                del self._again[index]
+                return chunk
+        if not self._next:
+            return None
+        if self.made.count is None and self._under_way:
+            # The first one says how many there are.
+            return None
+        return Chunk([self._next.popleft() for _ in range(min(self._size(), len(self._next)))])
+
+    def _size(self) -> int:
+        if self._each is None:
+            return 1
+        left, each = len(self._next), max(self._each, 1e-7)
+        # Smaller towards the end, so that all end together; but never so small that it is not worth a call.
+        fair = math.ceil(left / (2 * len(self._seats)))
+        worth = math.ceil(_WORTH * (_OVERHEAD_S + self._before) / each)
+        in_time = max(1, int(self._wanted.timeout / 4 / each))
+        return max(1, min(max(fair, worth), in_time, self._largest))
+
+    async def _make(self, seat: Seat, chunk: Chunk) -> None:
+        self.tally.calls += 1
+        try:
+            answer = await call(self._transport, seat, self._wanted, self._program(chunk))
+        except (ServerUnavailableError, ProtocolError, ApiError) as error:
+            if isinstance(error, ApiError) and error.status not in (429, 500, 502, 503, 504):
+                raise
+            if self.tally.retries == 0 and isinstance(error, ApiError) and error.code == "unmet_requirements":
+                raise
+            if not self._may_try_again(chunk):
+                raise
+            self._retry(Chunk(chunk.iterations, seat))
+            return
+        self._read(seat, chunk, answer)
+
+    def _may_try_again(self, chunk: Chunk) -> bool:
+        often = max(self._attempts.get(iteration, 0) for iteration in chunk.iterations)
+        for iteration in chunk.iterations:
+            self._attempts[iteration] = often + 1
+        return often == 0
+
+    def _retry(self, chunk: Chunk) -> None:
+        self.tally.retries += 1
+        self._again.append(chunk)
+
+    def _read(self, seat: Seat, chunk: Chunk, answer: Answer) -> None:
+        if answer.printed:
+            self.tally.printed.append(answer.printed)
+        wanted, came = set(chunk.iterations), 0
+        count: object = None
+        loop_s: float | None = None
+        for record in answer.records:
+            iteration = record.get("iteration")
+            if "error" in record:
+                failure = failure_of(record["error"], iteration if isinstance(iteration, int) else None)
+                if failure.iteration is None:
+                    raise FunctionError(self._name, [failure], len(self.made.results), self.made.count)
+                self.failures[failure.iteration] = failure
+            elif isinstance(iteration, int) and iteration in wanted:
+                came += 1
+                self.made.results[iteration] = record.get("effects", record.get("value"))
+            if record.get("changed"):
+                names = ", ".join(f"`{name}`" for name in record["changed"][:5])
+                raise RunWhole(f"an iteration changed {names}, which other iterations see")
+            count = record.get("count", count)
+            if isinstance(record.get("loop_s"), float):
+                loop_s = record["loop_s"]
+        self.made.size += answer.size
+        self.tally.iterations[seat.name] = self.tally.iterations.get(seat.name, 0) + came
+        self._learn(answer, chunk, count, loop_s)
+        missing = [i for i in chunk.iterations if i not in self.made.results and i not in self.failures]
+        if self.made.count is not None:
+            missing = [i for i in missing if i < self.made.count]
+        if answer.status == "ended" and missing:
+            if self.made.count is None:
+                raise RunWhole("it returns before it comes to the loop")
+            raise ProtocolError(f"/functions/calls: an answer without iteration {missing[0]}")
+        if missing:
+            self._blame(seat, missing, answer)
+
+    def _learn(self, answer: Answer, chunk: Chunk, count: object, loop_s: float | None) -> None:
+        if self.made.count is None and isinstance(count, int):
+            self.made.count = count
+            self._next = deque(i for i in range(1, count) if i not in self.made.results)
+        if answer.status == "ended" and loop_s is not None:
+            # The last chunk is as good a guess as any: iterations may take longer and longer.
+            self._each = loop_s / len(chunk.iterations)
+            self._before = max(answer.run_ms / 1e3 - loop_s, 0.0)
+        elif self._each is None:
+            self._each = self._wanted.timeout
+
+    def _blame(self, seat: Seat, missing: list[int], answer: Answer) -> None:
+        """The call came to no end. The first iteration that is missing was being made: it is tried once more, alone
+        and elsewhere; those after it were not begun."""
+        if answer.status == "too_large" and len(missing) > 1:
+            self._largest = max(1, len(missing) // 2)
+            for begin in range(0, len(missing), self._largest):
+                self._retry(Chunk(missing[begin : begin + self._largest]))
+            return
+        first, rest = missing[0], missing[1:]
+        if self._attempts.get(first, 0) == 0:
+            self._attempts[first] = 1
+            self._retry(Chunk([first], seat))
+        else:
+            self.failures[first] = Failure(first, answer.status, answer.reason, answer.printed[-4096:])
+        if rest:
+            self._again.append(Chunk(rest))
+        elif self.made.count is None and first in self.failures:
+            failure = self.failures[first]._replace(iteration=None)
+            raise FunctionError(self._name, [failure], 0, None)
+
+
+def failure_of(told: Any, iteration: int | None) -> Failure:
+    """A failure as a process told it."""
+    told = told if isinstance(told, dict) else {}
+    return Failure(
+        iteration, str(told.get("code", "raised")), str(told.get("message", "?")), str(told.get("traceback", ""))
+    )
