@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use poem::http::StatusCode;
 
-use super::auth::owner_of;
+use super::auth::{Keys, owner_of};
 use super::error::ApiError;
 use warpgauge_config::ServerConfig;
 use warpgauge_model::ErrorCode;
@@ -23,9 +23,7 @@ pub(super) struct FunctionKeys {
 impl FunctionKeys {
     pub(super) fn new(config: &ServerConfig) -> Self {
         let owners = |keys: &[String]| keys.iter().map(|key| owner_of(key.as_bytes())).collect();
-        let none = [&config.api_keys, &config.admin_keys]
-            .into_iter()
-            .all(|keys| keys.iter().all(String::is_empty));
+        let none = Keys::new(config).is_empty();
         Self {
             without_keys: none.then_some(config.functions_without_keys),
             may: owners(&config.function_keys),
@@ -88,5 +86,8 @@ mod tests {
         // An administrator's key is a key like others.
         let admin = |config: &mut ServerConfig| config.admin_keys = owned(&["root"]);
         assert_eq!(admitted(admin, "root"), (false, false));
+        // A server whose only keys open tensors is not one without keys.
+        let handles = |config: &mut ServerConfig| config.handle_keys = owned(&["opens"]);
+        assert_eq!(admitted(handles, "opens"), (false, false));
     }
 }
