@@ -11,13 +11,14 @@ const FORM_PARAMETERS: [&str; 2] = ["stream", "format"];
 /// Leaves what client generators can digest: JSON bodies only, and neither defaults nor nulls, which
 /// generated clients would send.
 pub(super) fn for_generators(document: &mut Value) {
-    // Some generators refuse a document with pictures, and none knows files of several types; containers
-    // are nothing that one reads or writes.
+    // Some generators refuse a document with pictures, and none knows files of several types.
     let paths = document.get_mut("paths").and_then(Value::as_mapping_mut);
     paths.into_iter().for_each(|paths| {
         paths.retain(|_, operations| !gives_files(operations));
         let operations = paths.values_mut().filter_map(Value::as_mapping_mut);
-        operations.for_each(|operations| operations.retain(|_, operation| !takes_form(operation)));
+        operations
+            .for_each(|operations| operations.retain(|_, operation| !takes_no_json(operation)));
+        paths.retain(|_, operations| operations.as_mapping().is_none_or(|all| !all.is_empty()));
     });
     walk(document, &mut |mapping| {
         mapping.shift_remove("default");
@@ -31,8 +32,9 @@ pub(super) fn for_generators(document: &mut Value) {
     untyped_outputs(document);
 }
 
-/// Whether an operation takes a form alone, which generators write in as many ways as there are of them.
-fn takes_form(operation: &Value) -> bool {
+/// Whether an operation takes a form or a container alone: generators write forms in as many ways as there
+/// are of them, and know no containers.
+fn takes_no_json(operation: &Value) -> bool {
     let body = operation.get("requestBody").and_then(|body| body.get("content"));
     body.and_then(Value::as_mapping).is_some_and(|content| !content.contains_key(JSON))
 }
@@ -140,11 +142,6 @@ fn untyped_outputs(document: &mut Value) {
 /// Whether any operation of a path answers with a picture, a text for other programs, or files of
 /// several types.
 fn gives_files(operations: &Value) -> bool {
-    let body = |operation: &Value| operation.get("requestBody")?.get("content").cloned();
-    let bodies = operations.as_mapping().into_iter().flat_map(Mapping::values).filter_map(body);
-    if bodies.into_iter().any(|content| content.get(JSON).is_none()) {
-        return true;
-    }
     let foreign = ["image/", "application/openmetrics-text", "text/event-stream"];
     let is_foreign = |media_type: &Value| {
         media_type.as_str().is_some_and(|it| foreign.iter().any(|kind| it.starts_with(kind)))

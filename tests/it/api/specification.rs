@@ -168,7 +168,7 @@ fn generators_get_json_bodies_without_defaults() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 14);
+    assert_eq!(seen, 15);
     let text = document.to_string();
     assert!(!text.contains("\"default\":") && !text.contains("charset"));
     // All operations but those with pictures, files, forms, containers, events and metrics, which generators

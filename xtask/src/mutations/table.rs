@@ -77,7 +77,7 @@ pub const MUTATIONS: &[Mutation] = &[
         name: "written_later",
         what: "they count in all verified launches, not in the first two alone",
         file: "crates/worker/src/child/verify.rs",
-        text: "self.note(name, buffer, (&trace, &comparison), &launch)?;",
+        text: "self.note(name, *buffer, (&trace, &comparison), &launch)?;",
         replacement: "let _ = (&trace, &launch);",
         noticed: By(&["partial_after_two_launches", "partial_unwipeable"]),
     },
