@@ -228,6 +228,29 @@ def test_state_that_only_running_shows_is_found(places: warpgauge.Server) -> Non
     def by_global(n: int) -> list[int]:
         return [counted() for _ in range(n)]
 
+    @cluster
+    def kept_by_default(n: int) -> list[int]:
+        def helper(x: int, seen: list[int] = []) -> int:  # noqa: B006
+            seen.append(x)
+            return len(seen)
+
+        return [helper(i) for i in range(n)]
+
+    @cluster
+    def kept_by_closure(n: int) -> list[int]:
+        count = {"n": 0}
+
+        def bump() -> int:
+            count["n"] += 1
+            return count["n"]
+
+        r = []
+        for _ in range(n):
+            r.append(bump())
+        return r
+
+    assert kept_by_default(4) == [1, 2, 3, 4] and "`helper`" in kept_by_default.explain()
+    assert kept_by_closure(4) == [1, 2, 3, 4] and "`bump`" in kept_by_closure.explain()
     assert len(statistics(3)) == 3 and "`layer`" in statistics.explain()
     assert by_global(3) == [1, 2, 3] and "globals: COUNT" in by_global.explain() and COUNT == 0
     assert hidden(5) == [1, 2, 3, 4, 5] and "`store`" in hidden.explain()

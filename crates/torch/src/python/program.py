@@ -12,6 +12,9 @@ MOST_OBJECTS = 10_000
 # Longest source of one function, characters.
 LONGEST_SOURCE = 4 << 20
 
+# The module that functions of a caller are of, as far as they can tell.
+CALLER = "caller"
+
 
 class Broken(Exception):
     """The program cannot be made: what, and what would help."""
@@ -117,7 +120,7 @@ class FunctionProgram:
 
     def made_source(self, index, described):
         """A function or a class."""
-        namespace = {"__name__": "caller", "__builtins__": builtins}
+        namespace = {"__name__": CALLER, "__builtins__": builtins}
         self.namespaces[index] = namespace
         self.bind(namespace, described["globals"])
         code = compiled(described)
@@ -146,11 +149,12 @@ class FunctionProgram:
                 namespace[name] = self.reader.of(tree)
 
     def data(self):
-        """What functions find in their globals, by name, but for functions and modules."""
+        """What functions find in their globals, by name, but for what libraries define."""
         found = {}
         for namespace in self.namespaces.values():
             for name, value in namespace.items():
-                if not name.startswith("__") and not callable(value):
+                own = getattr(value, "__module__", CALLER) == CALLER
+                if not name.startswith("__") and (own or not callable(value)):
                     found.setdefault(name, value)
         return found
 

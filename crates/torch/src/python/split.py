@@ -1,6 +1,7 @@
 # A loop that is split: this process makes some of its iterations, and writes down what each does to what
 # lies outside it. Whoever has all of them does the same to the real thing, in order.
 
+import functools
 import itertools
 import random
 import time
@@ -140,10 +141,32 @@ class Fingerprint:
             return zlib.crc32(value)
         if isinstance(value, random.Random):
             return value.getstate()
-        if isinstance(value, types.ModuleType) or callable(value):
+        if isinstance(value, (types.FunctionType, types.MethodType, functools.partial, type)):
+            return self.of_code(value)
+        if isinstance(value, (types.ModuleType, types.BuiltinFunctionType)):
             return None
         own = getattr(value, "__dict__", None)
         return self.of(own) if type(own) is dict else None
+
+    def of_code(self, value):
+        """What code keeps from one call to the next: defaults, variables round it, attributes."""
+        if isinstance(value, types.MethodType):
+            return self.of(value.__self__)
+        if isinstance(value, functools.partial):
+            return [self.of(part) for part in (value.func, value.args, value.keywords)]
+        # Of libraries nothing is looked at.
+        if value.__module__ != CALLER:
+            return None
+        if isinstance(value, type):
+            return [self.of(item) for name, item in vars(value).items() if not name.startswith("__")]
+        kept = []
+        for cell in value.__closure__ or ():
+            try:
+                kept.append(cell.cell_contents)
+            except ValueError:
+                # It has no value yet.
+                kept.append(None)
+        return [self.of(part) for part in (value.__defaults__, value.__kwdefaults__, kept, value.__dict__)]
 
     def of_library(self, value):
         torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
