@@ -11,8 +11,8 @@ use super::matrices::{READ_BYTES, aside};
 use super::shared::Shared;
 use super::submission::JobRequest;
 use warpgauge_contract::{
-    CompareRequest, EvaluateRequest, KeptMatrix, MAX_MATRICES, MatrixOrigin, MatrixUsed,
-    SweepRequest,
+    CompareRequest, EvaluateRequest, KeptMatrix, MAX_MATRICES, MatrixNames, MatrixOrigin,
+    MatrixUsed, SweepRequest,
 };
 use warpgauge_gate::GateRequest;
 use warpgauge_gate::report::BaselineKind;
@@ -30,6 +30,16 @@ pub(super) const AT_ONCE: usize = 2;
 
 /// Bytes of a packed matrix that are none of its rows and entries.
 const PACKED_HEAD: u64 = 28;
+
+/// How a kind of request takes matrices.
+struct Takes<R> {
+    /// Where it says which it has.
+    told: fn(&mut R) -> &mut Vec<MatrixUsed>,
+    /// Those that it names, each with the place that does.
+    names: fn(&R) -> Result<MatrixNames, SpmvProblem>,
+    /// Puts one into it, within the bytes that are left.
+    put: fn(&Named<'_>, &mut R, &mut u64) -> Result<(), SpmvError>,
+}
 
 impl Shared {
     /// The request with matrices in the places of their names. `left` is how many bytes of arrays may be
@@ -64,36 +74,42 @@ impl Shared {
 
     pub(super) async fn evaluation_with(
         &self,
-        mut request: EvaluateRequest,
+        request: EvaluateRequest,
         owner: &str,
         left: &mut u64,
     ) -> Result<EvaluateRequest, ServiceError> {
-        said_by_caller(&mut request.matrices);
-        for (name, path) in named_in(&request).map_err(invalid)? {
-            let _turn = self.turn().await?;
-            let from = self.found(&name, &path, owner).await?;
-            let max_bytes = self.limits.max_matrix_bytes;
-            let mut now = *left;
-            (request, *left) = aside(move || {
-                let (csr, used) = from.read(&name, &path, max_bytes)?;
-                let named = Named { name: &name, csr: &csr, max_bytes };
-                named.put_into(&mut request, &mut now).map_err(unfit)?;
-                request.matrices.push(used);
-                Ok((request, now))
-            })
-            .await?;
-        }
-        Ok(request)
+        let takes = Takes {
+            told: |request: &mut EvaluateRequest| &mut request.matrices,
+            names: named_in,
+            put: |named, request, left| named.put_into(request, left),
+        };
+        self.filled(request, takes, owner, left).await
     }
 
     async fn comparison_with(
         &self,
-        mut request: CompareRequest,
+        request: CompareRequest,
         owner: &str,
         left: &mut u64,
     ) -> Result<CompareRequest, ServiceError> {
-        said_by_caller(&mut request.matrices);
-        for (name, path) in named_in_comparison(&request).map_err(invalid)? {
+        let takes = Takes {
+            told: |request: &mut CompareRequest| &mut request.matrices,
+            names: named_in_comparison,
+            put: |named, request, left| named.put_into_comparison(request, left),
+        };
+        self.filled(request, takes, owner, left).await
+    }
+
+    /// A request with the matrices that it names.
+    async fn filled<R: Send + 'static>(
+        &self,
+        mut request: R,
+        Takes { told, names, put }: Takes<R>,
+        owner: &str,
+        left: &mut u64,
+    ) -> Result<R, ServiceError> {
+        said_by_caller(told(&mut request));
+        for (name, path) in names(&request).map_err(invalid)? {
             let _turn = self.turn().await?;
             let from = self.found(&name, &path, owner).await?;
             let max_bytes = self.limits.max_matrix_bytes;
@@ -101,8 +117,8 @@ impl Shared {
             (request, *left) = aside(move || {
                 let (csr, used) = from.read(&name, &path, max_bytes)?;
                 let named = Named { name: &name, csr: &csr, max_bytes };
-                named.put_into_comparison(&mut request, &mut now).map_err(unfit)?;
-                request.matrices.push(used);
+                put(&named, &mut request, &mut now).map_err(unfit)?;
+                told(&mut request).push(used);
                 Ok((request, now))
             })
             .await?;
