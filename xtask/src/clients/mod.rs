@@ -22,6 +22,10 @@ use tools::Tools;
 /// Seconds the fuzzer gets.
 const FUZZ_SECONDS: &str = "120";
 
+/// Seconds that the fuzzer waits for one answer. `fuzz_hooks.py` bounds what each kernel of a request may
+/// take; a suite runs several, and may wait for jobs that were handed in before.
+const FUZZ_ANSWER_SECONDS: &str = "300";
+
 /// Options of `clients`.
 #[derive(clap::Args)]
 pub struct Options {
@@ -268,11 +272,14 @@ impl Checks {
         shell::run(
             self.tools
                 .python_program("schemathesis")
+                .env("SCHEMATHESIS_HOOKS", "fuzz_hooks")
+                .env("PYTHONPATH", &self.scripts)
+                .env("PYTHONDONTWRITEBYTECODE", "1")
                 .arg("run")
                 .arg(&self.spec)
                 .args(["--url", &self.url, "--checks", &checks.join(",")])
                 .args(["--phases", "examples,coverage,fuzzing", "--max-time", FUZZ_SECONDS])
-                .args(["--request-timeout", "60", "--seed", "1", "--no-shrink"])
+                .args(["--request-timeout", FUZZ_ANSWER_SECONDS, "--seed", "1", "--no-shrink"])
                 .args(["--report", "junit", "--report-dir"])
                 .arg(&self.reports)
                 .current_dir(&self.reports),
