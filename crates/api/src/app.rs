@@ -13,7 +13,6 @@ use super::body::BodyLimits;
 use super::deadlines::Deadlines;
 use super::envelope::{Envelope, GpuType};
 use super::events::Watchers;
-use super::function_keys::FunctionKeys;
 use super::functions::Functions;
 use super::gate::Gate;
 use super::http_metrics::HttpMetrics;
@@ -51,7 +50,7 @@ pub(super) fn app(
         Kernels { service: Arc::clone(&service) },
         Spmv { service: Arc::clone(&service) },
         Tensors { service: Arc::clone(&service) },
-        Functions { service: Arc::clone(&service), keys: FunctionKeys::new(config) },
+        Functions { service: Arc::clone(&service) },
         Gate { service: Arc::clone(&service) },
         Jobs { service: Arc::clone(&service), watchers: watchers.clone() },
         Machine {

@@ -43,18 +43,48 @@ impl AdminKeys {
     }
 }
 
+/// Refuses whoever may not have a function run, or not one with pickled objects. It is a right of its own,
+/// which administrators have no more than others: a kernel is judged, a function does what it likes for as
+/// long as it may.
+pub(super) fn admit_function(caller: &Caller, pickles: bool) -> Result<(), ApiError> {
+    let text = if !caller.functions && caller.owner.is_empty() {
+        "this server runs no functions (server.functions_without_keys is false)"
+    } else if !caller.functions {
+        "this key may not have functions run; who runs the server can add it to \
+         server.function_keys (WARPGAUGE_FUNCTION_KEYS)"
+    } else if pickles && !caller.pickles {
+        "functions of this key may not have pickled objects; who runs the server can add it to \
+         server.pickle_keys (WARPGAUGE_PICKLE_KEYS)"
+    } else {
+        return Ok(());
+    };
+    Err(ApiError::new(StatusCode::FORBIDDEN, ErrorCode::Forbidden, text))
+}
+
+/// What a list of keys gives those that are in it, beside being a key.
+#[derive(Clone, Copy, Default)]
+struct Rights {
+    admin: bool,
+    handles: bool,
+    functions: bool,
+    pickles: bool,
+}
+
 /// A key as the server knows it.
 #[derive(Clone)]
 struct Key {
     hash: blake3::Hash,
-    admin: bool,
-    handles: bool,
+    rights: Rights,
 }
 
 /// The configured keys, hashed: equal lengths compare in constant time, and memory dumps and logs
 /// cannot give the keys away.
 #[derive(Clone)]
-pub(super) struct Keys(Vec<Key>);
+pub(super) struct Keys {
+    keys: Vec<Key>,
+    /// Who calls where there are no keys.
+    anybody: Caller,
+}
 
 /// Hexadecimal digits of a key's hash that name its owner: 64 bits tell 10,000 keys apart.
 const OWNER_DIGITS: usize = 16;
@@ -63,45 +93,51 @@ fn owner(hash: &blake3::Hash) -> String {
     hash.to_hex()[..OWNER_DIGITS].to_owned()
 }
 
-/// What stands for a key.
-pub(super) fn owner_of(key: &[u8]) -> String {
-    owner(&blake3::hash(key))
-}
-
 impl Keys {
     /// A key that stands in several lists has the rights of all.
     pub(super) fn new(config: &ServerConfig) -> Self {
-        let hashed = |keys: &[String], admin, handles| {
-            let given = keys.iter().filter(|key| !key.is_empty());
-            given
-                .map(|key| Key { hash: blake3::hash(key.as_bytes()), admin, handles })
-                .collect::<Vec<_>>()
-        };
-        let mut keys = hashed(&config.api_keys, false, false);
-        keys.extend(hashed(&config.admin_keys, true, true));
-        keys.extend(hashed(&config.handle_keys, false, true));
-        Self(keys)
+        let none = Rights::default();
+        let lists = [
+            (&config.api_keys, none),
+            (&config.admin_keys, Rights { admin: true, handles: true, ..none }),
+            (&config.handle_keys, Rights { handles: true, ..none }),
+            (&config.function_keys, Rights { functions: true, ..none }),
+            (&config.pickle_keys, Rights { pickles: true, ..none }),
+        ];
+        let keys = lists
+            .into_iter()
+            .flat_map(|(keys, rights)| keys.iter().map(move |key| (key, rights)))
+            .filter(|(key, _)| !key.is_empty())
+            .map(|(key, rights)| Key { hash: blake3::hash(key.as_bytes()), rights })
+            .collect();
+        let functions = config.functions_without_keys;
+        Self { keys, anybody: Caller { functions, pickles: functions, ..Caller::local() } }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.keys.is_empty()
     }
 
     /// Looks at every key whatever the outcome, so that time tells nothing.
     fn caller(&self, candidate: &[u8]) -> Option<Caller> {
         let candidate = blake3::hash(candidate);
         let no = subtle::Choice::from(0);
-        let (mut found, mut admin, mut handles) = (no, no, no);
-        for key in &self.0 {
+        let (mut found, mut admin, mut handles, mut functions, mut pickles) = (no, no, no, no, no);
+        for key in &self.keys {
             let equal = key.hash.as_bytes().ct_eq(candidate.as_bytes());
+            let has = |right: bool| equal & subtle::Choice::from(u8::from(right));
             found |= equal;
-            admin |= equal & subtle::Choice::from(u8::from(key.admin));
-            handles |= equal & subtle::Choice::from(u8::from(key.handles));
+            admin |= has(key.rights.admin);
+            handles |= has(key.rights.handles);
+            functions |= has(key.rights.functions);
+            pickles |= has(key.rights.pickles);
         }
         bool::from(found).then(|| Caller {
             owner: owner(&candidate),
             admin: admin.into(),
             handles: handles.into(),
+            functions: functions.into(),
+            pickles: pickles.into(),
         })
     }
 
@@ -143,7 +179,7 @@ impl<E: Endpoint<Output = Response>> Endpoint for Guard<E> {
         let open = OPEN.contains(&request.uri().path())
             && matches!(*request.method(), Method::GET | Method::HEAD);
         if self.keys.is_empty() {
-            request.set_data(Caller::local());
+            request.set_data(self.keys.anybody.clone());
         } else if !open {
             match self.keys.admit(request.headers()) {
                 Ok(caller) => request.set_data(caller),
@@ -181,6 +217,45 @@ mod tests {
         assert_eq!(caller("three"), None);
         let error = AdminKeys::new(&config).admit(&one).unwrap_err();
         assert!(error.body().error.contains("use one of"), "{}", error.body().error);
+    }
+
+    /// Whether the key may have a function run, and whether one with pickled objects.
+    fn admitted(change: impl Fn(&mut ServerConfig), key: &str) -> (bool, bool) {
+        let mut config = config(&[], &[]);
+        change(&mut config);
+        let keys = Keys::new(&config);
+        let caller = match key {
+            "" => keys.anybody,
+            key => keys.caller(key.as_bytes()).unwrap(),
+        };
+        (admit_function(&caller, false).is_ok(), admit_function(&caller, true).is_ok())
+    }
+
+    #[test]
+    fn functions_are_a_right_of_their_own() {
+        let owned = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
+        assert_eq!(admitted(|_| {}, ""), (true, true));
+        assert_eq!(admitted(|config| config.functions_without_keys = false, ""), (false, false));
+        let granted = |config: &mut ServerConfig| {
+            config.api_keys = owned(&["none", "some"]);
+            config.function_keys = owned(&["some", "all"]);
+            config.pickle_keys = owned(&["all", "pickles"]);
+        };
+        assert_eq!(admitted(granted, "none"), (false, false));
+        assert_eq!(admitted(granted, "some"), (true, false));
+        // A key in any list is a key.
+        assert_eq!(admitted(granted, "all"), (true, true));
+        assert_eq!(admitted(granted, "pickles"), (false, false));
+        let admin = |config: &mut ServerConfig| config.admin_keys = owned(&["root"]);
+        assert_eq!(admitted(admin, "root"), (false, false));
+        let handles = |config: &mut ServerConfig| config.handle_keys = owned(&["opens"]);
+        assert_eq!(admitted(handles, "opens"), (false, false));
+        // Where functions have keys, and nothing else has, the server is none without keys.
+        let functions = |config: &mut ServerConfig| config.function_keys = owned(&["runs"]);
+        assert_eq!(admitted(functions, "runs"), (true, false));
+        let mut config = config(&[], &[]);
+        functions(&mut config);
+        assert!(!Keys::new(&config).is_empty());
     }
 
     #[test]

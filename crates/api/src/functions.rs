@@ -11,10 +11,10 @@ use poem_openapi::registry::{
 use poem_openapi::{ApiExtractor, ApiExtractorType, ApiResponse, ExtractParamOptions, OpenApi};
 
 use super::aside::aside;
+use super::auth::admit_function;
 use super::body::{self, Share};
 use super::error::ApiError;
 use super::failure::{Fails, TakesBody, TakesNothing};
-use super::function_keys::FunctionKeys;
 use super::payload::{BodyLength, Reply, declared, unparsable};
 use super::tags::Tag;
 use warpgauge_contract::BodyFormat;
@@ -30,7 +30,6 @@ const CONTAINER: &str = "application/octet-stream";
 /// The operations on functions over a service.
 pub(super) struct Functions {
     pub(super) service: Arc<dyn EvaluationService>,
-    pub(super) keys: FunctionKeys,
 }
 
 #[OpenApi]
@@ -50,8 +49,8 @@ impl Functions {
         caller: Data<&Caller>,
     ) -> Result<Reply<FunctionPlaces>, Fails<TakesNothing>> {
         let mut places = self.service.function_places();
-        places.pickles_allowed = places.allowed && self.keys.admit(&caller, true).is_ok();
-        if let Err(error) = self.keys.admit(&caller, false) {
+        places.pickles_allowed = places.allowed && admit_function(&caller, true).is_ok();
+        if let Err(error) = admit_function(&caller, false) {
             places.allowed = false;
             places.pickles_allowed = false;
             places.reason = Some(error.body().error.clone());
@@ -79,7 +78,7 @@ impl Functions {
         request: CallBody,
     ) -> Result<OutcomeReply, Fails<TakesBody>> {
         let CallBody { call, share } = request;
-        self.keys.admit(&caller, call.head.pickles)?;
+        admit_function(&caller, call.head.pickles)?;
         let outcome = self.service.call_function(call).await?;
         drop(share);
         Ok(OutcomeReply::of(outcome).await?)

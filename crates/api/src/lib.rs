@@ -26,7 +26,6 @@ mod error;
 mod events;
 mod exposition;
 mod failure;
-mod function_keys;
 mod functions;
 mod gate;
 mod gate_reply;

@@ -27,12 +27,16 @@ pub struct Caller {
     pub admin: bool,
     /// Whether it may open shared tensors from processes of its own.
     pub handles: bool,
+    /// Whether it may have functions run.
+    pub functions: bool,
+    /// Whether those may have pickled objects.
+    pub pickles: bool,
 }
 
 impl Caller {
     /// Whoever uses the command line on this machine, or a server that asks for no keys.
     pub fn local() -> Self {
-        Self { owner: String::new(), admin: true, handles: true }
+        Self { owner: String::new(), admin: true, handles: true, functions: true, pickles: true }
     }
 }
 
