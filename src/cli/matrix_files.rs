@@ -1,4 +1,5 @@
-//! Contracts that name matrices in files of this machine: `matrix: ./cant.mtx`, relative to the contract.
+//! Contracts that name matrices in files of this machine: `matrix: ./cant.mtx` or
+//! `./cant.spasm`, relative to the contract.
 //! A name of the service has no slash; so nothing that a server is sent is ever a path there.
 
 use std::path::{Path, PathBuf};
@@ -89,7 +90,7 @@ fn read(
     max_bytes: u64,
 ) -> Result<(Csr, MatrixUsed), CliError> {
     let file: PathBuf = contract.parent().unwrap_or(Path::new("")).join(name);
-    read_matrix_file(&file, name, max_bytes).map_err(|error| {
+    read_matrix_file(&file, name, max_bytes, |_, _| ()).map_err(|error| {
         CliError::Usage(format!("{}: {path}: {}: {error}", contract.display(), file.display()))
     })
 }

@@ -33,6 +33,7 @@ mod generators;
 mod http_metrics;
 mod jobs;
 mod machine;
+mod matrix_file;
 mod mcp;
 mod metered;
 mod metrics;

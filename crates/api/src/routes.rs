@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use poem::http::HeaderMap;
+use poem::web::Data;
 use poem_openapi::OpenApi;
 use poem_openapi::param::Query;
 
@@ -17,7 +18,7 @@ use warpgauge_contract::{
     CompareRequest, CompileRequest, EvaluateRequest, LegacyCompareRequest, SweepRequest,
 };
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, ProfilePlan};
-use warpgauge_service::{EvaluationService, JobRequest};
+use warpgauge_service::{Caller, EvaluationService, JobRequest};
 
 /// The operations on kernels over a service.
 pub(super) struct Kernels {
@@ -141,11 +142,12 @@ impl Kernels {
     #[oai(path = "/compile", method = "post", operation_id = "compile", tag = "Tag::Kernels")]
     async fn compile(
         &self,
+        caller: Data<&Caller>,
         /// The kernel.
         request: Contract<CompileRequest>,
     ) -> Result<Reply<CompileResponse>, Fails<TakesBody>> {
         let Contract { value, share } = request;
-        let report = self.service.compile(value).await?;
+        let report = self.service.compile(value, &caller).await?;
         drop(share);
         let content_bytes = report.image_b64.as_ref().map_or(0, String::len);
         Ok(Reply::with_content(report, content_bytes).await?)
@@ -186,11 +188,12 @@ impl Kernels {
     )]
     async fn profile_plan(
         &self,
+        caller: Data<&Caller>,
         /// A contract, with the `profile` in question.
         request: Contract<EvaluateRequest>,
     ) -> Result<Reply<ProfilePlan>, Fails<TakesBody>> {
         let Contract { value, share } = request;
-        let plan = self.service.profile_plan(value).await?;
+        let plan = self.service.profile_plan(value, &caller).await?;
         drop(share);
         Ok(Reply::new(&plan)?)
     }

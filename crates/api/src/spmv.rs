@@ -4,21 +4,20 @@ use std::sync::Arc;
 
 use poem::web::Data;
 use poem_openapi::OpenApi;
-use poem_openapi::param::Path;
+use poem_openapi::param::{Path, Query};
 
 use super::aside::aside;
 use super::error::ApiError;
 use super::failure::{Fails, TakesBaseline, TakesJobBody, TakesNamedJobBody, TakesNothing};
+use super::matrix_file::{MatrixFileReply, MatrixFormat};
 use super::payload::{Arrays, Contract, Reply};
 use super::submission::Taken;
 use super::tags::Tag;
 use super::uploads::MatrixUpload;
-use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::FailureCode;
-use warpgauge_service::{Caller, EvaluationService, Problem, ServiceError};
+use warpgauge_service::{Caller, EvaluationService, Extents, WantedProduct};
 use warpgauge_spmv::{
-    Csr, MatrixList, MatrixReply, Numbers, SpmvError, SpmvOptions, SpmvProblem, SpmvRequest,
-    SpmvResponse, StoredSpmvRequest, check_matrix_name,
+    MatrixList, MatrixReply, SpmvRequest, SpmvResponse, StoredSpmvRequest, check_matrix_name,
 };
 
 /// The operations on sparse matrices over a service.
@@ -53,7 +52,8 @@ impl Spmv {
         request: Arrays<SpmvRequest>,
     ) -> Result<Reply<SpmvResponse>, Fails<TakesJobBody>> {
         let Contract { value, share } = request;
-        let (contract, extents) = aside("spmv", PREPARING, move || translated(value)).await??;
+        let wanted = WantedProduct::Given(Box::new(value));
+        let (contract, extents) = self.service.contract_of_product(wanted, &taken.0.caller).await?;
         let report = self.service.evaluate(contract, taken.0).await?;
         drop(share);
         Ok(reply(move || SpmvResponse::new(&report, extents), extents).await?)
@@ -76,13 +76,8 @@ impl Spmv {
         request: Arrays<StoredSpmvRequest>,
     ) -> Result<Reply<SpmvResponse>, Fails<TakesNamedJobBody>> {
         let Contract { value, share } = request;
-        let kernel = value.custom_kernel().map_err(|problem| invalid(problem.into()))?;
-        let csr = self.service.matrix(&value.mtx_filename, &taken.0.caller).await?;
-        let (contract, extents) = aside("spmv", PREPARING, move || {
-            let StoredSpmvRequest { x, num_runs, options, .. } = value;
-            contract(&csr, x, &kernel, num_runs, &options)
-        })
-        .await??;
+        let wanted = WantedProduct::Stored(Box::new(value));
+        let (contract, extents) = self.service.contract_of_product(wanted, &taken.0.caller).await?;
         let report = self.service.evaluate(contract, taken.0).await?;
         drop(share);
         Ok(reply(move || SpmvResponse::new(&report, extents), extents).await?)
@@ -91,8 +86,9 @@ impl Spmv {
     /// Upload a matrix
     ///
     /// A Matrix Market file: coordinate or array; real, integer or pattern; general, symmetric or
-    /// skew-symmetric. It is read at once, and kept under its name for the caller's key, in place of the
-    /// one of that name. A file that is no such matrix changes nothing.
+    /// skew-symmetric. Or a SPASM file of version 2. What it begins with says which. It is read at once,
+    /// and kept under its name for the caller's key, in place of the one of that name. A file that is no
+    /// such matrix changes nothing. How far it is read, `/check_mtx/{name}` tells meanwhile.
     #[oai(path = "/upload_mtx", method = "post", operation_id = "upload_mtx", tag = "Tag::Spmv")]
     async fn upload_mtx(
         &self,
@@ -108,7 +104,8 @@ impl Spmv {
 
     /// Look for a matrix
     ///
-    /// Whether the caller has a matrix of this name, and what it consists of.
+    /// Whether the caller has a matrix of this name, and what it consists of; and how far uploads of this
+    /// name are that are being worked on.
     #[oai(path = "/check_mtx/:name", method = "get", operation_id = "check_mtx", tag = "Tag::Spmv")]
     async fn check_mtx(
         &self,
@@ -119,7 +116,32 @@ impl Spmv {
         check_matrix_name(&name).map_err(named)?;
         let all = self.service.matrices(&caller).await?;
         let found = all.into_iter().find(|one| one.filename == name.0);
-        Ok(Reply::new(&MatrixReply::new(&name, found))?)
+        let mut uploads = self.service.matrix_uploads(&caller);
+        uploads.retain(|one| one.filename == name.0);
+        Ok(Reply::new(&MatrixReply { uploads, ..MatrixReply::new(&name, found) })?)
+    }
+
+    /// Get a matrix as a file
+    ///
+    /// The caller's of this name, or a generated one: as Matrix Market, or as SPASM, whose values are
+    /// rounded to binary32 and which holds no zeros.
+    #[oai(
+        path = "/check_mtx/:name/data",
+        method = "get",
+        operation_id = "get_mtx",
+        tag = "Tag::Spmv"
+    )]
+    async fn get_mtx(
+        &self,
+        caller: Data<&Caller>,
+        /// The matrix' name.
+        name: Path<String>,
+        /// Form of the file.
+        #[oai(default)]
+        format: Query<MatrixFormat>,
+    ) -> Result<MatrixFileReply, Fails<TakesBaseline>> {
+        let file = self.service.matrix_file(&name, format.0.into(), &caller).await?;
+        Ok(MatrixFileReply(file))
     }
 
     /// Remove a matrix
@@ -144,7 +166,7 @@ impl Spmv {
 
     /// List matrices
     ///
-    /// The caller's own, by name.
+    /// The caller's own, by name; and how far uploads are that are being worked on.
     #[oai(path = "/list_mtx", method = "get", operation_id = "list_mtx", tag = "Tag::Spmv")]
     async fn list_mtx(
         &self,
@@ -152,44 +174,13 @@ impl Spmv {
     ) -> Result<Reply<MatrixList>, Fails<TakesNothing>> {
         let matrices = self.service.matrices(&caller).await?;
         let files = matrices.iter().map(|one| one.filename.clone()).collect();
-        Ok(Reply::new(&MatrixList { success: true, files, matrices })?)
+        let uploads = self.service.matrix_uploads(&caller);
+        Ok(Reply::new(&MatrixList { success: true, files, matrices, uploads })?)
     }
 }
 
 fn named(message: String) -> ApiError {
     ApiError::field("name", FailureCode::InvalidData, message)
-}
-
-/// Rows, columns and non-zeros.
-type Extents = (u32, u32, u32);
-
-/// The contract that a request becomes. Blocking.
-fn translated(request: SpmvRequest) -> Result<(EvaluateRequest, Extents), ServiceError> {
-    let SpmvRequest { kernel, matrix_data, num_runs, options } = request;
-    let checked = warpgauge_spmv::checked(matrix_data, options.dtype);
-    let (csr, x) = checked.map_err(|problem| invalid(problem.into()))?;
-    contract(&csr, Some(Numbers::Floats(x)), &kernel, num_runs, &options)
-}
-
-/// The contract of a product. Blocking.
-fn contract(
-    csr: &Csr,
-    x: Option<Numbers>,
-    kernel: &str,
-    num_runs: Option<u32>,
-    options: &SpmvOptions,
-) -> Result<(EvaluateRequest, Extents), ServiceError> {
-    let contract = warpgauge_spmv::contract_of(csr, x, kernel, num_runs, options);
-    Ok((contract.map_err(invalid)?, (csr.rows(), csr.cols(), csr.nnz())))
-}
-
-fn invalid(error: SpmvError) -> ServiceError {
-    match error {
-        SpmvError::Invalid(SpmvProblem { path, code, message }) => {
-            ServiceError::Invalid(vec![Problem { path, code, message }])
-        }
-        error @ SpmvError::Io(_) => ServiceError::Unavailable(error.to_string()),
-    }
 }
 
 /// An answer with a product of so many rows.

@@ -32,7 +32,7 @@ const READING: &str = "reading the upload";
 /// Bytes that are read at once from a spooled form.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// A Matrix Market file, in either form.
+/// A file of a matrix, in either form.
 pub(super) struct MatrixUpload {
     pub(super) upload: Upload,
     /// Keeps the memory that the request takes accounted for while it is worked on.
@@ -147,7 +147,10 @@ pub(super) fn chunks_of(mut file: File) -> impl futures_util::Stream<Item = io::
 fn json(bytes: &[u8]) -> Result<Upload, ApiError> {
     let request = warpgauge_contract::parse::<UploadRequest>(BodyFormat::Json, bytes);
     let UploadRequest { filename, content } = request.map_err(unparsable)?;
-    Ok(Upload { name: filename, content: content.reader() })
+    let bytes = content.decoded_len().map_err(|error| {
+        ApiError::field("content", FailureCode::InvalidData, format!("is no base64: {error}"))
+    })?;
+    Ok(Upload { name: filename, content: content.reader(), bytes })
 }
 
 /// The upload of a form that was spooled. Blocking.
@@ -179,8 +182,9 @@ fn form(mut spooled: File, boundary: String) -> Result<Upload, ApiError> {
             while let Some(chunk) = field.chunk().await.map_err(malformed)? {
                 file.write_all(&chunk).map_err(failed)?;
             }
+            let bytes = file.stream_position().map_err(failed)?;
             file.seek(SeekFrom::Start(0)).map_err(failed)?;
-            found = Some(Upload { name, content: Box::new(file) });
+            found = Some(Upload { name, content: Box::new(file), bytes });
         }
         Ok(found)
     })?;

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Mistakes, quoted};
-use super::{CompareRequest, EvaluateRequest, KernelCode};
+use super::{CompareRequest, CompileRequest, EvaluateRequest, KernelCode};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Blob, Dtype};
 
@@ -102,6 +102,15 @@ impl CompareRequest {
         for (path, kernel) in self.paths() {
             in_kernel(kernel, &path, &mut names);
         }
+        names
+    }
+}
+
+impl CompileRequest {
+    /// The matrices that stand in place of data.
+    pub fn matrix_names(&self) -> MatrixNames {
+        let mut names = MatrixNames::new();
+        in_kernel(&self.kernel, "kernel", &mut names);
         names
     }
 }

@@ -1,8 +1,6 @@
 //! Sparse matrices that callers keep here: uploaded, parsed once, and found by name.
 
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::io::Read;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
@@ -10,38 +8,74 @@ use futures_util::FutureExt;
 
 use super::error::{self, Problem, ServiceError};
 use super::jobs::refused;
+use super::matrix_files::{MatrixFile, MatrixFileFormat};
+use super::matrix_uploads::parsed;
 use super::start::LocalService;
 use super::submission::{Answer, Caller};
+use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::FailureCode;
-use warpgauge_sparse::{Csr, Generator, MarketError, ReadLimits, market, packed};
-use warpgauge_spmv::{MatrixShape, MatrixSummary, check_matrix_name};
-use warpgauge_store::{Bulk, MatrixRow, NewMatrix};
+use warpgauge_sparse::ReadLimits;
+use warpgauge_spmv::{
+    MatrixShape, MatrixSummary, SpmvRequest, StoredSpmvRequest, UploadProgress, check_matrix_name,
+};
+use warpgauge_store::{MatrixRow, NewMatrix};
 
 /// Bytes that are read at once of what was uploaded.
 pub(super) const READ_BYTES: usize = 1 << 20;
 
-/// A Matrix Market file that came.
+/// A Matrix Market or SPASM file that came.
 pub struct Upload {
     /// Name of the matrix.
     pub name: String,
     /// The file. Read on a thread that may block.
     pub content: Box<dyn Read + Send>,
+    /// Bytes of the file.
+    pub bytes: u64,
 }
+
+/// A product that is asked for by itself.
+#[derive(Debug)]
+pub enum WantedProduct {
+    /// Of a matrix that comes with the request.
+    Given(Box<SpmvRequest>),
+    /// Of one that has a name: the caller's, or one that is generated.
+    Stored(Box<StoredSpmvRequest>),
+}
+
+/// Rows, columns and non-zeros of a matrix.
+pub type Extents = (u32, u32, u32);
 
 /// Matrices of callers. Each sees its own.
 pub trait MatrixService: Send + Sync {
-    /// Reads a Matrix Market file and keeps the matrix in place of the one of its name.
+    /// Reads a file and keeps the matrix in place of the one of its name.
     fn put_matrix<'a>(&'a self, upload: Upload, caller: &'a Caller) -> Answer<'a, MatrixSummary>;
 
     /// The caller's matrices, by name.
     fn matrices<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Vec<MatrixSummary>>;
 
-    /// A matrix: the caller's of this name or, where the name has a colon or is that of a kind, one that
-    /// is generated.
+    /// The caller's uploads that are being worked on.
+    fn matrix_uploads(&self, caller: &Caller) -> Vec<UploadProgress>;
+
+    /// The contract of a product. So many matrices are worked on at once.
+    ///
+    /// # Errors
+    /// [`ServiceError::NoSuchMatrix`] where there is none of its name.
+    fn contract_of_product<'a>(
+        &'a self,
+        wanted: WantedProduct,
+        caller: &'a Caller,
+    ) -> Answer<'a, (EvaluateRequest, Extents)>;
+
+    /// A matrix as a file.
     ///
     /// # Errors
     /// [`ServiceError::NoSuchMatrix`] where there is none.
-    fn matrix<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, Arc<Csr>>;
+    fn matrix_file<'a>(
+        &'a self,
+        name: &'a str,
+        format: MatrixFileFormat,
+        caller: &'a Caller,
+    ) -> Answer<'a, MatrixFile>;
 
     /// Removes one.
     ///
@@ -53,13 +87,20 @@ pub trait MatrixService: Send + Sync {
 impl MatrixService for LocalService {
     fn put_matrix<'a>(&'a self, upload: Upload, caller: &'a Caller) -> Answer<'a, MatrixSummary> {
         async move {
-            let Upload { name, content } = upload;
+            let (name, owner) = (upload.name.clone(), caller.owner.clone());
             check_matrix_name(&name).map_err(|message| invalid("filename", message))?;
             let max_bytes = self.shared.config.limits.max_matrix_bytes_per_key;
-            let parsed = aside(move || parsed(content, max_bytes)).await?;
+            let limits = match max_bytes {
+                0 => ReadLimits::default(),
+                max_bytes => ReadLimits { max_bytes },
+            };
+            let ticket = self.shared.uploads.begin(&owner, &name, upload.bytes);
+            let turn = self.shared.turn().await?;
+            let read = turn.aside(move || Ok((parsed(upload, &limits, &ticket)?, ticket)));
+            // It is told of until it is kept.
+            let (parsed, _ticket) = read.await?;
             let detail = serde_json::to_vec(&parsed.shape)
                 .map_err(|error| error::internal("describing a matrix", &error))?;
-            let owner = caller.owner.clone();
             let hash = parsed.hash;
             let new = NewMatrix { owner, name: name.clone(), hash, detail, max_bytes };
             self.shared.store.put_matrix(new, Arc::new(parsed.file)).await.map_err(refused)?;
@@ -78,26 +119,25 @@ impl MatrixService for LocalService {
         .boxed()
     }
 
-    fn matrix<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, Arc<Csr>> {
-        async move {
-            if name.contains(':') {
-                let generator: Generator =
-                    name.parse().map_err(|error| invalid("mtx_filename", format!("{error}")))?;
-                let made = aside(move || {
-                    generator.generate().map_err(|error| invalid("mtx_filename", error.to_string()))
-                });
-                return Ok(Arc::new(made.await?));
-            }
-            check_matrix_name(name).map_err(|message| invalid("mtx_filename", message))?;
-            let found = self.shared.store.matrix(&caller.owner, name).await.map_err(refused)?;
-            let (_, content) = found.ok_or_else(|| ServiceError::NoSuchMatrix(name.to_owned()))?;
-            let read = aside(move || {
-                packed::read(&mut BufReader::with_capacity(READ_BYTES, content))
-                    .map_err(|error| error::internal("reading a stored matrix", &error))
-            });
-            Ok(Arc::new(read.await?))
-        }
-        .boxed()
+    fn matrix_uploads(&self, caller: &Caller) -> Vec<UploadProgress> {
+        self.shared.uploads.of(&caller.owner)
+    }
+
+    fn contract_of_product<'a>(
+        &'a self,
+        wanted: WantedProduct,
+        caller: &'a Caller,
+    ) -> Answer<'a, (EvaluateRequest, Extents)> {
+        self.shared.contract_of_product(wanted, &caller.owner).boxed()
+    }
+
+    fn matrix_file<'a>(
+        &'a self,
+        name: &'a str,
+        format: MatrixFileFormat,
+        caller: &'a Caller,
+    ) -> Answer<'a, MatrixFile> {
+        self.shared.file_of_matrix(name, format, &caller.owner).boxed()
     }
 
     fn remove_matrix<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, ()> {
@@ -112,7 +152,7 @@ impl MatrixService for LocalService {
     }
 }
 
-fn invalid(path: &str, message: String) -> ServiceError {
+pub(super) fn invalid(path: &str, message: String) -> ServiceError {
     let path = path.to_owned();
     ServiceError::Invalid(vec![Problem { path, code: FailureCode::InvalidData, message }])
 }
@@ -136,87 +176,4 @@ fn summary(row: MatrixRow) -> Result<MatrixSummary, ServiceError> {
         bytes: row.bytes,
         uploaded_at: age.as_secs_f64(),
     })
-}
-
-/// A file that was read: what is kept of it.
-struct Parsed {
-    shape: MatrixShape,
-    hash: String,
-    file: PackedFile,
-}
-
-/// Parses, and packs what came of it into a temporary file. Blocking.
-fn parsed(content: Box<dyn Read + Send>, max_bytes: u64) -> Result<Parsed, ServiceError> {
-    let mut hashed = Hashed { from: content, hasher: blake3::Hasher::new() };
-    let limits = match max_bytes {
-        0 => ReadLimits::default(),
-        max_bytes => ReadLimits { max_bytes },
-    };
-    let (csr, info) = market::read(&mut hashed, &limits, |_| ()).map_err(|error| match error {
-        MarketError::Io(error) => {
-            ServiceError::Unavailable(format!("cannot read what was uploaded: {error}"))
-        }
-        other => invalid("content", other.to_string()),
-    })?;
-    let shape = MatrixShape::new(&csr, &info);
-    let file = PackedFile::of(&csr).map_err(|error| {
-        ServiceError::Unavailable(format!("cannot keep a matrix in a temporary file: {error}"))
-    })?;
-    Ok(Parsed { shape, hash: hashed.hasher.finalize().to_hex().to_string(), file })
-}
-
-/// Hashes what is read.
-struct Hashed {
-    from: Box<dyn Read + Send>,
-    hasher: blake3::Hasher,
-}
-
-impl Read for Hashed {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let count = self.from.read(out)?;
-        self.hasher.update(&out[..count]);
-        Ok(count)
-    }
-}
-
-/// A packed matrix in a file that goes with this.
-#[derive(Debug)]
-struct PackedFile {
-    file: Arc<File>,
-    bytes: u64,
-}
-
-impl PackedFile {
-    fn of(csr: &Csr) -> io::Result<Self> {
-        let mut writer = BufWriter::with_capacity(READ_BYTES, tempfile::tempfile()?);
-        packed::write(csr, &mut writer)?;
-        writer.flush()?;
-        let mut file = writer.into_inner()?;
-        let bytes = file.seek(SeekFrom::End(0))?;
-        Ok(Self { file: Arc::new(file), bytes })
-    }
-}
-
-impl Bulk for PackedFile {
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn reader(&self) -> Box<dyn Read + Send> {
-        Box::new(FromStart { file: Arc::clone(&self.file), position: 0 })
-    }
-}
-
-/// Reads a shared file from its beginning.
-struct FromStart {
-    file: Arc<File>,
-    position: u64,
-}
-
-impl Read for FromStart {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read_at(out, self.position)?;
-        self.position += count as u64;
-        Ok(count)
-    }
 }

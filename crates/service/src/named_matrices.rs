@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::sync::Arc;
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use super::error::{self, Problem, ServiceError};
 use super::jobs::refused;
 use super::matrices::{READ_BYTES, aside};
 use super::shared::Shared;
 use super::submission::JobRequest;
 use warpgauge_contract::{
-    CompareRequest, EvaluateRequest, KeptMatrix, MAX_MATRICES, MatrixNames, MatrixOrigin,
-    MatrixUsed, SweepRequest,
+    CompareRequest, CompileRequest, EvaluateRequest, KeptMatrix, MAX_MATRICES, MatrixNames,
+    MatrixOrigin, MatrixUsed, SweepRequest,
 };
 use warpgauge_gate::GateRequest;
 use warpgauge_gate::report::BaselineKind;
@@ -20,7 +22,7 @@ use warpgauge_model::FailureCode;
 use warpgauge_sparse::packed;
 use warpgauge_spmv::{
     Csr, Named, SpmvError, SpmvProblem, check_matrix_name, generated, is_generated, named_in,
-    named_in_comparison, used,
+    named_in_comparison, named_in_compilation, used,
 };
 use warpgauge_store::RequestReader;
 use warpgauge_tensor::Blob;
@@ -30,6 +32,25 @@ pub(super) const AT_ONCE: usize = 2;
 
 /// Bytes of a packed matrix that are none of its rows and entries.
 const PACKED_HEAD: u64 = 28;
+
+/// A place among those that work on matrices.
+pub(super) struct Turn(OwnedSemaphorePermit);
+
+impl Turn {
+    /// Does work off the async threads. The place is free when the work is done, and not when its caller
+    /// has gone: what goes on takes memory as before.
+    pub(super) async fn aside<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> Result<T, ServiceError> + Send + 'static,
+    ) -> Result<T, ServiceError> {
+        aside(move || {
+            let done = work();
+            drop(self.0);
+            done
+        })
+        .await
+    }
+}
 
 /// How a kind of request takes matrices.
 struct Takes<R> {
@@ -100,6 +121,21 @@ impl Shared {
         self.filled(request, takes, owner, left).await
     }
 
+    pub(super) async fn compilation_with(
+        &self,
+        request: CompileRequest,
+        owner: &str,
+    ) -> Result<CompileRequest, ServiceError> {
+        let takes = Takes {
+            told: |(_, told): &mut (CompileRequest, Vec<MatrixUsed>)| told,
+            names: |(request, _)| named_in_compilation(request),
+            put: |named, (request, _), left| named.put_into_compilation(request, left),
+        };
+        let mut left = self.limits.max_decoded_bytes;
+        let (request, _) = self.filled((request, Vec::new()), takes, owner, &mut left).await?;
+        Ok(request)
+    }
+
     /// A request with the matrices that it names.
     async fn filled<R: Send + 'static>(
         &self,
@@ -110,18 +146,18 @@ impl Shared {
     ) -> Result<R, ServiceError> {
         said_by_caller(told(&mut request));
         for (name, path) in names(&request).map_err(invalid)? {
-            let _turn = self.turn().await?;
+            let turn = self.turn().await?;
             let from = self.found(&name, &path, owner).await?;
             let max_bytes = self.limits.max_matrix_bytes;
             let mut now = *left;
-            (request, *left) = aside(move || {
+            let work = move || {
                 let (csr, used) = from.read(&name, &path, max_bytes)?;
                 let named = Named { name: &name, csr: &csr, max_bytes };
                 put(&named, &mut request, &mut now).map_err(unfit)?;
                 told(&mut request).push(used);
                 Ok((request, now))
-            })
-            .await?;
+            };
+            (request, *left) = turn.aside(work).await?;
         }
         Ok(request)
     }
@@ -174,12 +210,12 @@ impl Shared {
                 let message = format!("a sweep names at most {MAX_MATRICES} stored matrices");
                 return Err(problem(&path, FailureCode::TooLarge, message));
             }
-            let _turn = self.turn().await?;
+            let turn = self.turn().await?;
             let from = self.found(&name, &path, owner).await?;
             let max_bytes = self.limits.max_matrix_bytes;
             let now = *left;
             let named = name.clone();
-            let (matrix, bytes) = aside(move || {
+            let work = move || {
                 let (csr, used) = from.read(&named, &path, max_bytes)?;
                 let bytes = packed::packed_bytes(&csr);
                 if bytes > now {
@@ -190,8 +226,8 @@ impl Shared {
                 let packed = Blob::written(bytes, |mut to| packed::write(&csr, &mut to));
                 let packed = packed.map_err(|error| unfit(SpmvError::Io(error)))?;
                 Ok((KeptMatrix { used, packed }, bytes))
-            })
-            .await?;
+            };
+            let (matrix, bytes) = turn.aside(work).await?;
             *left -= bytes;
             kept.insert(name, matrix);
         }
@@ -200,35 +236,52 @@ impl Shared {
     }
 
     /// A place among those that work on matrices.
-    async fn turn(&self) -> Result<tokio::sync::SemaphorePermit<'_>, ServiceError> {
-        self.matrix_turns.acquire().await.map_err(|_| ServiceError::ShuttingDown)
+    pub(super) async fn turn(&self) -> Result<Turn, ServiceError> {
+        let turn = Arc::clone(&self.matrix_turns).acquire_owned().await;
+        turn.map(Turn).map_err(|_| ServiceError::ShuttingDown)
     }
 
     /// Where a matrix comes from: the caller's of this name, or a generator.
     async fn found(&self, name: &str, path: &str, owner: &str) -> Result<Source, ServiceError> {
+        self.source(name, path, owner).await.map_err(|error| match error {
+            // What is wrong is the request that names it.
+            error @ ServiceError::NoSuchMatrix(_) => {
+                problem(path, FailureCode::InvalidValue, error.to_string())
+            }
+            other => other,
+        })
+    }
+
+    /// Where a matrix comes from.
+    ///
+    /// # Errors
+    /// [`ServiceError::NoSuchMatrix`] where there is none of this name.
+    pub(super) async fn source(
+        &self,
+        name: &str,
+        path: &str,
+        owner: &str,
+    ) -> Result<Source, ServiceError> {
         if is_generated(name) {
             return Ok(Source::Generator);
         }
         check_matrix_name(name)
             .map_err(|message| problem(path, FailureCode::InvalidValue, message))?;
         let found = self.store.matrix(owner, name).await.map_err(refused)?;
-        let Some((row, content)) = found else {
-            let message = ServiceError::NoSuchMatrix(name.to_owned()).to_string();
-            return Err(problem(path, FailureCode::InvalidValue, message));
-        };
+        let (row, content) = found.ok_or_else(|| ServiceError::NoSuchMatrix(name.to_owned()))?;
         Ok(Source::Stored { hash: row.hash, content })
     }
 }
 
 /// Where a matrix comes from.
-enum Source {
+pub(super) enum Source {
     Generator,
     Stored { hash: String, content: RequestReader },
 }
 
 impl Source {
     /// The matrix, and what a report says of it. Blocking.
-    fn read(
+    pub(super) fn read(
         self,
         name: &str,
         path: &str,
@@ -290,11 +343,11 @@ fn problem(path: &str, code: FailureCode, message: String) -> ServiceError {
     ServiceError::Invalid(vec![Problem { path: path.to_owned(), code, message }])
 }
 
-fn invalid(found: SpmvProblem) -> ServiceError {
+pub(super) fn invalid(found: SpmvProblem) -> ServiceError {
     problem(&found.path, found.code, found.message)
 }
 
-fn unfit(error: SpmvError) -> ServiceError {
+pub(super) fn unfit(error: SpmvError) -> ServiceError {
     match error {
         SpmvError::Invalid(found) => invalid(found),
         error @ SpmvError::Io(_) => ServiceError::Unavailable(error.to_string()),

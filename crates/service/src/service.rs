@@ -67,10 +67,18 @@ pub trait EvaluationService:
     fn submit_all(&self, jobs: Vec<(JobRequest, Submission)>) -> Answer<'_, Vec<SubmittedJob>>;
 
     /// What the profile that a request asks for would take; nothing is run.
-    fn profile_plan(&self, request: EvaluateRequest) -> Answer<'_, ProfilePlan>;
+    fn profile_plan<'a>(
+        &'a self,
+        request: EvaluateRequest,
+        caller: &'a Caller,
+    ) -> Answer<'a, ProfilePlan>;
 
     /// Compiles only. Leaves no job.
-    fn compile(&self, request: CompileRequest) -> Answer<'_, CompileResponse>;
+    fn compile<'a>(
+        &'a self,
+        request: CompileRequest,
+        caller: &'a Caller,
+    ) -> Answer<'a, CompileResponse>;
 
     /// A job, with its report once it ended.
     fn job<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobView>;

@@ -8,6 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::{self, ServiceError};
 use super::jobs::{LiveJobs, Taking};
+use super::matrix_uploads::Uploads;
 use super::readiness::Readiness;
 use super::run_dir::RunDir;
 use super::start::Role;
@@ -32,8 +33,10 @@ pub(super) struct Shared {
     /// Evaluations admitted at once: those that may wait, and one per device.
     pub(super) admission: Arc<Semaphore>,
     pub(super) admitted_at_most: usize,
-    /// Places among those that put matrices into requests.
-    pub(super) matrix_turns: Semaphore,
+    /// Places among those that work on matrices.
+    pub(super) matrix_turns: Arc<Semaphore>,
+    /// Uploads of matrices that are being worked on.
+    pub(super) uploads: Uploads,
     pub(super) started: Instant,
     pub(super) closing: AtomicBool,
     pub(super) readiness: Readiness,

@@ -13,6 +13,7 @@ use super::SweepEvents;
 use super::artifacts::{ArtifactContent, ArtifactKind, ArtifactList};
 use super::error::ServiceError;
 use super::jobs::{self, Dispatcher, another_kind};
+use super::matrix_uploads::Uploads;
 use super::named_matrices;
 use super::readiness::{self, Readiness};
 use super::run_dir::RunDir;
@@ -90,7 +91,8 @@ impl LocalService {
             role,
             admission: Arc::new(tokio::sync::Semaphore::new(capacity)),
             admitted_at_most: capacity,
-            matrix_turns: tokio::sync::Semaphore::new(named_matrices::AT_ONCE),
+            matrix_turns: Arc::new(tokio::sync::Semaphore::new(named_matrices::AT_ONCE)),
+            uploads: Uploads::default(),
             started: Instant::now(),
             closing: AtomicBool::new(false),
             readiness: Readiness::default(),
@@ -161,8 +163,17 @@ impl EvaluationService for LocalService {
         .boxed()
     }
 
-    fn profile_plan(&self, request: EvaluateRequest) -> Answer<'_, ProfilePlan> {
-        async move { Ok(self.shared.executor.profile_plan(request).await?) }.boxed()
+    fn profile_plan<'a>(
+        &'a self,
+        request: EvaluateRequest,
+        caller: &'a Caller,
+    ) -> Answer<'a, ProfilePlan> {
+        async move {
+            let mut left = self.shared.limits.max_decoded_bytes;
+            let request = self.shared.evaluation_with(request, &caller.owner, &mut left).await?;
+            Ok(self.shared.executor.profile_plan(request).await?)
+        }
+        .boxed()
     }
 
     fn submit(&self, request: JobRequest, submission: Submission) -> Answer<'_, SubmittedJob> {
@@ -194,9 +205,14 @@ impl EvaluationService for LocalService {
         .boxed()
     }
 
-    fn compile(&self, request: CompileRequest) -> Answer<'_, CompileResponse> {
+    fn compile<'a>(
+        &'a self,
+        request: CompileRequest,
+        caller: &'a Caller,
+    ) -> Answer<'a, CompileResponse> {
         async move {
             let _admitted = self.shared.admit()?;
+            let request = self.shared.compilation_with(request, &caller.owner).await?;
             Ok(self.shared.executor.compile(request).await?)
         }
         .boxed()

@@ -14,6 +14,9 @@ use super::{Csr, CsrError};
 use blocks::Blocks;
 
 mod blocks;
+mod write;
+
+pub use write::write;
 
 /// Bytes of a piece at least: smaller ones are not worth a thread.
 const PIECE_BYTES: usize = 64 << 10;
@@ -201,12 +204,17 @@ struct Head {
     lines: u64,
 }
 
+/// Bytes of a matrix in CSR form: 4 for each row, and one more; 12 for each entry.
+pub(crate) fn csr_bytes(rows: u64, entries: u64) -> u64 {
+    rows.saturating_add(1).saturating_mul(4).saturating_add(entries.saturating_mul(12))
+}
+
 /// Whether what the header announces is within the limits.
 fn check_size(head: &Head, limits: &ReadLimits) -> Result<(), MarketError> {
     let doubled = if head.info.symmetry == Symmetry::General { 1 } else { 2 };
     let entries = head.info.stored.saturating_mul(doubled);
     let rows = u64::from(head.rows);
-    let bytes = (rows + 1).saturating_mul(4).saturating_add(entries.saturating_mul(12));
+    let bytes = csr_bytes(rows, entries);
     // An array's zeros are no entries, but may all be something else.
     if bytes > limits.max_bytes || extent("nnz", entries).is_err() {
         return Err(MarketError::TooLarge { rows, entries, bytes, most: limits.max_bytes });
@@ -252,7 +260,7 @@ fn head(blocks: &mut Blocks<'_, impl Read>) -> Result<Head, MarketError> {
         let Some(text) = blocks.line(&mut lines)? else {
             return Err(wrong(lines + 1, "the file ends before the line with the sizes"));
         };
-        if !text.trim().is_empty() && !text.starts_with('%') {
+        if !text.trim().is_empty() && !text.trim_start().starts_with('%') {
             break text;
         }
     };

@@ -35,7 +35,8 @@ pub fn write_numbers<T: Copy, const N: usize>(
     Ok(())
 }
 
-fn read_numbers<T, const N: usize>(
+/// Reads numbers of little-endian bytes; what is reserved grows with what has come.
+pub(crate) fn read_numbers<T, const N: usize>(
     from: &mut impl Read,
     count: u64,
     of_bytes: impl Fn([u8; N]) -> T,

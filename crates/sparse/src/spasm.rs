@@ -10,10 +10,14 @@
 //! blocks within the tile), template (4).
 
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
 
+use super::Csr;
 use super::formats::FormatError;
-use super::{Csr, CsrError, MAX_EXTENT};
+
+mod file;
+
+pub(crate) use file::MAGIC;
+pub use file::SpasmError;
 
 /// Rows and columns of a tile.
 pub const TILE: u32 = 1024;
@@ -26,15 +30,6 @@ const CELLS: usize = 4;
 
 /// Most templates: their number has 4 bits.
 const MAX_TEMPLATES: usize = 16;
-
-/// First bytes of a file.
-const MAGIC: [u8; 4] = *b"SPAS";
-
-/// Version of the file.
-const VERSION: u32 = 2;
-
-/// Largest tile that 13 bits of blocks can address.
-const MAX_TILE: u32 = (1 << 13) * BLOCK;
 
 /// Rows, columns, quadrants and wrapped diagonals of a block: every block is the union of at most four of
 /// them, and the patterns of stencils, bands and dense blocks of one each.
@@ -64,26 +59,6 @@ pub struct Spasm {
     pub positions: Vec<u32>,
     /// Four values for each position, binary32.
     pub values: Vec<f32>,
-}
-
-/// Why a file is no matrix.
-#[derive(Debug, thiserror::Error)]
-pub enum SpasmError {
-    /// It cannot be read.
-    #[error("read the .spasm file: {0}")]
-    Io(#[from] io::Error),
-    /// It is something else.
-    #[error("not a .spasm file: it begins with {0:?}")]
-    Magic([u8; 4]),
-    /// Another version.
-    #[error("the .spasm file has version {0}; version {VERSION} is read")]
-    Version(u32),
-    /// What it holds contradicts itself.
-    #[error("the .spasm file is damaged: {0}")]
-    Damaged(String),
-    /// It is larger than what is read.
-    #[error(transparent)]
-    TooLarge(#[from] CsrError),
 }
 
 /// Positions of one block, by row and column of its tile and of itself.
@@ -180,177 +155,6 @@ impl Spasm {
         }
         Csr::from_entries(self.extents, &row_of, &col_of, &value_of)
     }
-
-    /// Writes the file.
-    ///
-    /// # Errors
-    /// The writer's.
-    pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
-        to.write_all(&MAGIC)?;
-        for number in [VERSION, self.extents.0, self.extents.1, self.tile] {
-            to.write_all(&number.to_le_bytes())?;
-        }
-        for number in [self.nnz, self.values.len() as u64] {
-            to.write_all(&number.to_le_bytes())?;
-        }
-        for number in [self.tiles.len(), self.positions.len(), self.templates.len()] {
-            to.write_all(&(number as u32).to_le_bytes())?;
-        }
-        for template in &self.templates {
-            to.write_all(&template.to_le_bytes())?;
-        }
-        for (row, column) in &self.tiles {
-            to.write_all(&row.to_le_bytes())?;
-            to.write_all(&column.to_le_bytes())?;
-        }
-        for word in self.ranges.iter().chain(&self.positions) {
-            to.write_all(&word.to_le_bytes())?;
-        }
-        for value in &self.values {
-            to.write_all(&value.to_le_bytes())?;
-        }
-        Ok(())
-    }
-
-    /// Reads a file, with at most `max_nnz` values, padding included. Nothing is reserved that has not
-    /// come.
-    ///
-    /// # Errors
-    /// What is wrong with the file.
-    pub fn read(from: &mut impl Read, max_nnz: u64) -> Result<Self, SpasmError> {
-        let magic = bytes::<4>(from)?;
-        if magic != MAGIC {
-            return Err(SpasmError::Magic(magic));
-        }
-        let version = word(from)?;
-        if version != VERSION {
-            return Err(SpasmError::Version(version));
-        }
-        let extents = (word(from)?, word(from)?);
-        let tile = word(from)?;
-        let nnz = u64::from_le_bytes(bytes(from)?);
-        let padded = u64::from_le_bytes(bytes(from)?);
-        let [tiles, positions, templates] = [word(from)?, word(from)?, word(from)?];
-        super::csr::extent("num_rows", u64::from(extents.0))?;
-        super::csr::extent("num_cols", u64::from(extents.1))?;
-        if padded > max_nnz.min(MAX_EXTENT) {
-            return Err(CsrError::TooLarge { what: "padded nnz", came: padded }.into());
-        }
-        let told = Told { extents, tile, nnz, padded, tiles, positions, templates };
-        told.check()?;
-        let mut spasm = Self {
-            extents,
-            tile,
-            nnz,
-            templates: Vec::new(),
-            tiles: Vec::new(),
-            ranges: Vec::new(),
-            positions: Vec::new(),
-            values: Vec::new(),
-        };
-        for _ in 0..templates {
-            spasm.templates.push(u16::from_le_bytes(bytes(from)?));
-        }
-        for _ in 0..tiles {
-            spasm.tiles.push((word(from)?, word(from)?));
-        }
-        for _ in 0..=tiles {
-            spasm.ranges.push(word(from)?);
-        }
-        for _ in 0..positions {
-            spasm.positions.push(word(from)?);
-        }
-        for _ in 0..padded {
-            spasm.values.push(f32::from_le_bytes(bytes(from)?));
-        }
-        spasm.check()?;
-        Ok(spasm)
-    }
-
-    /// Whether every index stays within what it points to.
-    fn check(&self) -> Result<(), SpasmError> {
-        let damaged = |text: String| Err(SpasmError::Damaged(text));
-        if let Some(mask) = self.templates.iter().find(|mask| mask.count_ones() != CELLS as u32) {
-            return damaged(format!("template {mask:#06x} has not {CELLS} cells"));
-        }
-        let rising = self.ranges.windows(2).all(|pair| pair[0] <= pair[1]);
-        if !rising
-            || self.ranges.first() != Some(&0)
-            || self.ranges.last().copied() != Some(self.positions.len() as u32)
-        {
-            return damaged("its ranges of tiles do not divide the positions".to_owned());
-        }
-        for (tile, range) in self.tiles.iter().zip(self.ranges.windows(2)) {
-            for at in range[0] as usize..range[1] as usize {
-                let position = Position::of(self.positions[at]);
-                let Some(&mask) = self.templates.get(position.template) else {
-                    return damaged(format!("position {at} has template {}", position.template));
-                };
-                let first = |tile: u32, block: u32| {
-                    u64::from(tile) * u64::from(self.tile) + u64::from(block * BLOCK)
-                };
-                let (row, column) = (first(tile.0, position.row), first(tile.1, position.column));
-                let within = position.row.max(position.column) < self.tile / BLOCK;
-                let outside = |(cell, value): (usize, &f32)| {
-                    let cell = cell as u64;
-                    *value != 0.0
-                        && (row + cell / 4 >= u64::from(self.extents.0)
-                            || column + cell % 4 >= u64::from(self.extents.1))
-                };
-                if !within || cells(mask).zip(&self.values[at * CELLS..]).any(outside) {
-                    return damaged(format!("position {at} is outside the matrix"));
-                }
-            }
-        }
-        let found = self.values.iter().filter(|value| **value != 0.0).count() as u64;
-        if found != self.nnz {
-            return damaged(format!("it announces {} non-zeros and has {found}", self.nnz));
-        }
-        Ok(())
-    }
-}
-
-/// What a file says of itself.
-struct Told {
-    extents: (u32, u32),
-    tile: u32,
-    nnz: u64,
-    padded: u64,
-    tiles: u32,
-    positions: u32,
-    templates: u32,
-}
-
-impl Told {
-    fn check(&self) -> Result<(), SpasmError> {
-        let damaged = |text: String| Err(SpasmError::Damaged(text));
-        if !(BLOCK..=MAX_TILE).contains(&self.tile) || !self.tile.is_multiple_of(BLOCK) {
-            return damaged(format!(
-                "its tiles have {} rows; 4 to {MAX_TILE} in fours are read",
-                self.tile
-            ));
-        }
-        if self.templates as usize > MAX_TEMPLATES {
-            return damaged(format!(
-                "it has {} templates, at most {MAX_TEMPLATES} are",
-                self.templates
-            ));
-        }
-        if self.padded != u64::from(self.positions) * CELLS as u64 || self.nnz > self.padded {
-            return damaged(format!(
-                "{} positions have {} values, and it announces {} of which {} are non-zeros",
-                self.positions,
-                u64::from(self.positions) * CELLS as u64,
-                self.padded,
-                self.nnz
-            ));
-        }
-        let of = |extent: u32| u64::from(extent.div_ceil(self.tile));
-        if u64::from(self.tiles) > of(self.extents.0) * of(self.extents.1) {
-            return damaged(format!("it announces {} tiles, more than the matrix has", self.tiles));
-        }
-        Ok(())
-    }
 }
 
 /// A position, taken apart.
@@ -426,25 +230,9 @@ fn cover(mask: u16) -> Vec<u8> {
     chosen
 }
 
-fn bytes<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    from.read_exact(&mut bytes)?;
-    Ok(bytes)
-}
-
-fn word(from: &mut impl Read) -> io::Result<u32> {
-    bytes(from).map(u32::from_le_bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Generator;
-
-    fn small() -> Spasm {
-        let csr = "poisson2d:nx=40,ny=40".parse::<Generator>().unwrap().generate().unwrap();
-        Spasm::from_csr(&csr).unwrap()
-    }
 
     #[test]
     fn every_block_is_covered_by_at_most_four_templates() {
@@ -470,46 +258,5 @@ mod tests {
         assert_eq!(spasm.positions[1], 1 << 28 | 1 << 27 | 1 << 14 | 1 << 13);
         assert_eq!(spasm.values[..8], [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0]);
         assert_eq!(spasm.to_csr(), csr);
-    }
-
-    #[test]
-    fn the_file_reads_back_and_damage_is_noticed() {
-        let spasm = small();
-        let mut file = Vec::new();
-        spasm.write(&mut file).unwrap();
-        assert_eq!(Spasm::read(&mut file.as_slice(), 1 << 20).unwrap(), spasm);
-        for length in [0, 3, 20, 52, 60, file.len() - 1] {
-            assert!(Spasm::read(&mut &file[..length], 1 << 20).is_err(), "{length} bytes");
-        }
-        assert!(matches!(Spasm::read(&mut file.as_slice(), 10), Err(SpasmError::TooLarge(_))));
-        let damaged = |at: usize, byte: u8| {
-            let mut other = file.clone();
-            other[at] = byte;
-            let error = Spasm::read(&mut other.as_slice(), 1 << 20).unwrap_err();
-            error.to_string()
-        };
-        // Magic, version, tile, non-zeros, values, tiles, positions, templates, a mask, a tile's row, the
-        // end of the ranges, and a position's template, row and column.
-        let (templates, tiles) = (48, 48 + 2 * spasm.templates.len());
-        let ranges = tiles + 8 * spasm.tiles.len();
-        let positions = ranges + 4 * spasm.ranges.len();
-        let places = [
-            (0, "not a .spasm file"),
-            (4, "has version"),
-            (16, "its tiles have"),
-            (20, "announces"),
-            (28, "announces"),
-            (36, "announces 251 tiles"),
-            (40, "positions have"),
-            (44, "251 templates"),
-            (templates, "has not 4 cells"),
-            (tiles, "outside the matrix"),
-            (positions - 4, "do not divide"),
-            (positions + 1, "outside the matrix"),
-        ];
-        for (at, message) in places {
-            let told = damaged(at, 0xfb);
-            assert!(told.contains(message), "byte {at}: {told}");
-        }
     }
 }

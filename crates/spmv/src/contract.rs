@@ -94,6 +94,19 @@ pub(crate) fn not_empty(csr: &Csr, path: &str) -> Result<(), SpmvProblem> {
     Err(SpmvProblem::new(path, FailureCode::InvalidData, message))
 }
 
+/// Whether the vectors of a matrix take no more than so many bytes: a name stands for any number of columns.
+pub(crate) fn vectors_fit(csr: &Csr, max_bytes: u64, path: &str) -> Result<(), SpmvProblem> {
+    let longest = u64::from(csr.cols().max(csr.rows()));
+    if longest.saturating_mul(8) <= max_bytes {
+        return Ok(());
+    }
+    let message = format!(
+        "its vectors have {longest} elements, which take more than the {max_bytes} bytes that a matrix may \
+         have (limits.max_matrix_bytes_per_key, limits.max_decoded_bytes)"
+    );
+    Err(SpmvProblem::new(path, FailureCode::TooLarge, message))
+}
+
 /// The vector of a request.
 pub(crate) fn vector(
     numbers: Numbers,
@@ -137,7 +150,8 @@ fn element_type(dtype: Option<Dtype>) -> Result<Dtype, SpmvProblem> {
 /// The contract of one product: the kernel gets the matrix as data, and must give what the CPU gave,
 /// within a bound for each row.
 ///
-/// `x` is where it is given, ones where it is not; `num_runs` as in requests.
+/// `x` is where it is given, ones where it is not; `num_runs` as in requests. Vectors, and formats with
+/// padding, take at most so many bytes each.
 ///
 /// # Errors
 /// What of the request does not fit, and where.
@@ -146,35 +160,28 @@ pub fn contract_of(
     x: Option<Numbers>,
     kernel: &str,
     num_runs: Option<u32>,
-    options: &SpmvOptions,
+    (options, max_bytes): (&SpmvOptions, u64),
 ) -> Result<EvaluateRequest, SpmvError> {
     let dtype = element_type(options.dtype)?;
     not_empty(csr, "mtx_filename")?;
+    vectors_fit(csr, max_bytes, "mtx_filename")?;
     let x = match x {
         Some(numbers) => vector(numbers, csr.cols(), dtype, "x")?,
         None => vec![1.0; csr.cols() as usize],
     };
-    contract_with(csr, &x, kernel, num_runs, (options, dtype))
-}
-
-pub(crate) fn contract_with(
-    csr: &Csr,
-    x: &[f64],
-    kernel: &str,
-    num_runs: Option<u32>,
-    (options, dtype): (&SpmvOptions, Dtype),
-) -> Result<EvaluateRequest, SpmvError> {
     let (rounded, x_rounded);
     // A kernel of single precision multiplies what it gets.
     let (multiplied, precision, with) = if dtype == Dtype::Float64 {
-        (csr, Precision::Double, x)
+        (csr, Precision::Double, x.as_slice())
     } else {
         rounded = csr.clone().with_values(|value| f64::from(value as f32));
         x_rounded = x.iter().map(|&it| f64::from(it as f32)).collect::<Vec<_>>();
         (&rounded, Precision::Single, x_rounded.as_slice())
     };
+    finite(csr.values(), dtype, "mtx_filename")?;
     let expected = product(multiplied, with, precision);
-    let io = io(csr, x, (options, dtype))?;
+    finite(&expected.y, dtype, "y")?;
+    let io = io(csr, &x, (options, dtype), max_bytes)?;
     let y = Expected {
         data: Some(data(float_blob(&expected.y, dtype)?)),
         bounds: Some(data(float_blob(&expected.bounds, Dtype::Float64)?)),
@@ -234,6 +241,7 @@ fn io(
     csr: &Csr,
     x: &[f64],
     (options, dtype): (&SpmvOptions, Dtype),
+    max_bytes: u64,
 ) -> Result<IoContract, SpmvError> {
     let names: Vec<&str> = if options.args.is_empty() {
         DEFAULT_ARGS.to_vec()
@@ -244,7 +252,7 @@ fn io(
         let message = "the kernel must write `y`: say which parameter it is";
         return Err(SpmvProblem::new("options.args", FailureCode::MissingField, message).into());
     }
-    let mut parts = Parts::new(csr, u64::MAX, u64::MAX);
+    let mut parts = Parts::new(csr, max_bytes, u64::MAX);
     let mut args = Vec::with_capacity(names.len());
     for (index, name) in names.iter().enumerate() {
         let path = format!("options.args[{index}]");
@@ -361,7 +369,7 @@ mod tests {
             [SpmvOptions { kernel_type: Some(KernelType::Cuda), ..Default::default() }, options]
         {
             let x = Numbers::Floats(x.clone());
-            let contract = contract_of(&csr, Some(x), "…", Some(3), &options).unwrap();
+            let contract = contract_of(&csr, Some(x), "…", Some(3), (&options, 1 << 20)).unwrap();
             let limits = warpgauge_contract::Limits::default();
             assert_eq!(warpgauge_contract::validate(&contract, &limits), Ok(()));
         }
@@ -405,7 +413,7 @@ mod tests {
         ] {
             let args = args.into_iter().map(str::to_owned).collect();
             let options = SpmvOptions { args, ..SpmvOptions::default() };
-            match contract_of(&csr, None, "", None, &options).unwrap_err() {
+            match contract_of(&csr, None, "", None, (&options, 1 << 20)).unwrap_err() {
                 SpmvError::Invalid(problem) => assert_eq!(problem.path, path),
                 SpmvError::Io(error) => panic!("{error}"),
             }

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use super::named::used;
 use warpgauge_contract::{MatrixOrigin, MatrixUsed};
-use warpgauge_sparse::{Csr, MarketError, ReadLimits, market};
+use warpgauge_sparse::{Csr, FileError, ReadLimits, file};
 
-/// Reads a Matrix Market file of at most `max_bytes` in CSR form, 4 bytes for each row and 12 for each
-/// entry; `name` is what reports call it. Nobody else's names come here: whoever names a file this way
-/// may read it.
+/// Reads a Matrix Market or SPASM file of a matrix of at most `max_bytes` in CSR form, 4 bytes for each row
+/// and 12 for each entry; `name` is what reports call it. `progress` is told now and then how many bytes
+/// were read, of how many. Nobody else's names come here: whoever names a file this way may read it.
 ///
 /// # Errors
 /// It cannot be read, or is no such matrix.
@@ -18,13 +18,17 @@ pub fn read_matrix_file(
     path: &Path,
     name: &str,
     max_bytes: u64,
-) -> Result<(Csr, MatrixUsed), MarketError> {
+    mut progress: impl FnMut(u64, u64),
+) -> Result<(Csr, MatrixUsed), FileError> {
     // Asked before opening: opening a named pipe would wait for its writer.
-    if !std::fs::metadata(path)?.is_file() {
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file").into());
     }
     let mut hashed = Hashed { from: File::open(path)?, hasher: blake3::Hasher::new() };
-    let (csr, _) = market::read(&mut hashed, &ReadLimits { max_bytes }, |_| ())?;
+    let bytes = metadata.len();
+    let read = |read| progress(read, bytes);
+    let (csr, _) = file::read(&mut hashed, bytes, &ReadLimits { max_bytes }, read)?;
     let hash = hashed.hasher.finalize().to_hex().to_string();
     let used = used(name, &csr, MatrixOrigin::File, Some(hash))?;
     Ok((csr, used))

@@ -19,10 +19,11 @@ pub use contract::{SpmvError, SpmvProblem, checked, contract_of};
 pub use file::read_matrix_file;
 pub use generated::{generated, is_generated};
 pub use matrix::{
-    MatrixList, MatrixReply, MatrixShape, MatrixSummary, UploadRequest, check_matrix_name,
+    MatrixInfo, MatrixList, MatrixReply, MatrixShape, MatrixSummary, UploadProgress, UploadRequest,
+    UploadState, check_matrix_name,
 };
-pub use named::{Named, named_in, named_in_comparison, used};
+pub use named::{Named, named_in, named_in_comparison, named_in_compilation, used};
 pub use numbers::Numbers;
-pub use parts::{Part, PartError};
+pub use parts::{Part, PartError, takes_padding};
 pub use request::{DEFAULT_KERNEL, MatrixData, SpmvOptions, SpmvRequest, StoredSpmvRequest};
 pub use warpgauge_sparse::Csr;

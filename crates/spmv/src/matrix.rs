@@ -3,14 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use warpgauge_sparse::Csr;
-use warpgauge_sparse::MarketInfo;
+use warpgauge_sparse::{Csr, FileKind};
 use warpgauge_tensor::Blob;
 
 /// Longest name of a matrix, bytes.
 const MAX_NAME_BYTES: usize = 128;
 
-/// `POST /upload_mtx` as JSON: a Matrix Market file and its name.
+/// `POST /upload_mtx` as JSON: a Matrix Market or SPASM file and its name.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UploadRequest {
@@ -49,7 +48,7 @@ pub struct MatrixShape {
     pub longest_row: u64,
     /// Rows without entries.
     pub empty_rows: u64,
-    /// `coordinate` or `array`.
+    /// `coordinate`, `array` or `spasm`.
     pub layout: String,
     /// `real`, `integer` or `pattern`.
     pub field: String,
@@ -59,8 +58,8 @@ pub struct MatrixShape {
 
 impl MatrixShape {
     /// Of a matrix that was read from a file.
-    pub fn new(csr: &Csr, info: &MarketInfo) -> Self {
-        let [layout, field, symmetry] = info.words().map(str::to_owned);
+    pub fn new(csr: &Csr, kind: &FileKind) -> Self {
+        let [layout, field, symmetry] = kind.words().map(str::to_owned);
         Self {
             num_rows: u64::from(csr.rows()),
             num_cols: u64::from(csr.cols()),
@@ -72,6 +71,44 @@ impl MatrixShape {
             symmetry,
         }
     }
+}
+
+/// How far an upload is that is being worked on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UploadProgress {
+    /// Name that the matrix will have.
+    pub filename: String,
+    /// What is done with it.
+    pub state: UploadState,
+    /// Bytes of the file that were read.
+    pub bytes_read: u64,
+    /// Bytes of the file.
+    pub bytes_total: u64,
+}
+
+/// What is done with an upload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UploadState {
+    /// It came, and others are read.
+    Waiting,
+    /// It is read.
+    Reading,
+    /// It was read, and is put into the store.
+    Keeping,
+}
+
+/// What the Remote GPU Execution Service says of a matrix.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MatrixInfo {
+    /// Rows.
+    pub num_rows: u64,
+    /// Columns.
+    pub num_cols: u64,
+    /// Entries.
+    pub nnz: u64,
+    /// Always true.
+    pub exists: bool,
 }
 
 /// Answer of `POST /upload_mtx` and `GET /check_mtx/{name}`.
@@ -86,13 +123,25 @@ pub struct MatrixReply {
     /// The matrix, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matrix: Option<MatrixSummary>,
+    /// The same, in short: as the Remote GPU Execution Service has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub info: Option<MatrixInfo>,
+    /// Uploads of this name that are being worked on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uploads: Vec<UploadProgress>,
 }
 
 impl MatrixReply {
     /// About a name.
     pub fn new(filename: &str, matrix: Option<MatrixSummary>) -> Self {
         let (exists, filename) = (matrix.is_some(), filename.to_owned());
-        Self { success: true, exists, filename, matrix }
+        let info = matrix.as_ref().map(|MatrixSummary { shape, .. }| MatrixInfo {
+            num_rows: shape.num_rows,
+            num_cols: shape.num_cols,
+            nnz: shape.nnz,
+            exists,
+        });
+        Self { success: true, exists, filename, matrix, info, uploads: Vec::new() }
     }
 }
 
@@ -105,6 +154,9 @@ pub struct MatrixList {
     pub files: Vec<String>,
     /// The matrices, in the same order.
     pub matrices: Vec<MatrixSummary>,
+    /// Uploads that are being worked on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uploads: Vec<UploadProgress>,
 }
 
 /// Refuses what is no name of a matrix: a name is never a path.

@@ -3,12 +3,12 @@
 
 use std::io;
 
-use super::contract::{SpmvError, SpmvProblem, data, not_empty, part_error, work};
+use super::contract::{SpmvError, SpmvProblem, data, not_empty, part_error, vectors_fit, work};
 use super::expected::{Product, product_of};
 use super::parts::{Part, Parts};
 use warpgauge_contract::{
-    ArgKind, ArgSpec, CompareRequest, EvaluateRequest, KernelCode, MAX_MATRICES, MatrixNames,
-    MatrixOrigin, MatrixPart, MatrixUsed, TensorSpec,
+    ArgKind, ArgSpec, CompareRequest, CompileRequest, EvaluateRequest, KernelCode, MAX_MATRICES,
+    MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed, TensorSpec,
 };
 use warpgauge_model::FailureCode;
 use warpgauge_sparse::{Csr, packed};
@@ -107,19 +107,26 @@ impl Named<'_> {
         Ok(())
     }
 
+    /// Puts the matrix where a compilation names it; `left` as in [`Self::put_into`].
+    ///
+    /// # Errors
+    /// What does not fit, and where in the request.
+    pub fn put_into_compilation(
+        &self,
+        request: &mut CompileRequest,
+        left: &mut u64,
+    ) -> Result<(), SpmvError> {
+        let mut parts = self.parts(request.matrix_names().get(self.name), *left)?;
+        self.put_into_kernel(&mut request.kernel, "kernel", &mut parts)?;
+        *left = parts.left();
+        Ok(())
+    }
+
     /// Its parts; `path` is where it is named first.
     fn parts(&self, path: Option<&String>, left: u64) -> Result<Parts<'_>, SpmvError> {
         let path = path.map_or("kernel.io.args", String::as_str);
         not_empty(self.csr, path)?;
-        let longest = u64::from(self.csr.cols().max(self.csr.rows()));
-        if longest.saturating_mul(8) > self.max_bytes {
-            let message = format!(
-                "its vectors have {longest} elements, which take more than the {} bytes that a matrix may \
-                 have (limits.max_matrix_bytes_per_key, limits.max_decoded_bytes)",
-                self.max_bytes
-            );
-            return Err(SpmvProblem::new(path, FailureCode::TooLarge, message).into());
-        }
+        vectors_fit(self.csr, self.max_bytes, path)?;
         Ok(Parts::new(self.csr, self.max_bytes, left))
     }
 
@@ -291,6 +298,14 @@ pub fn named_in(request: &EvaluateRequest) -> Result<MatrixNames, SpmvProblem> {
         }
     }
     few(request.matrix_names(), &request.matrices)
+}
+
+/// As [`named_in`], of a compilation.
+///
+/// # Errors
+/// As there.
+pub fn named_in_compilation(request: &CompileRequest) -> Result<MatrixNames, SpmvProblem> {
+    few(request.matrix_names(), &[])
 }
 
 /// As [`named_in`], of a comparison.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use super::request::SpmvOptions;
 use warpgauge_sparse::Csr;
 use warpgauge_sparse::formats::{Bsr, Coo, Csc, Ell, FormatError, MAX_PADDED};
 use warpgauge_sparse::packed::write_numbers;
@@ -57,6 +58,12 @@ const NAMES: &str = "num_rows, num_cols, nnz, values, col_indices, row_ptr (CSR)
 
 /// Block size of BSR, and of SPASM.
 const BLOCK: u32 = 4;
+
+/// Whether a product's kernel takes parts of a format with padding, which may be many times the matrix.
+pub fn takes_padding(options: &SpmvOptions) -> bool {
+    let padded = |name: &String| ["ell_", "bsr_", "spasm_"].iter().any(|it| name.starts_with(it));
+    options.args.iter().any(padded)
+}
 
 /// A matrix, with the formats that were asked for so far.
 pub(crate) struct Parts<'a> {

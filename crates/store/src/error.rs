@@ -194,6 +194,9 @@ pub enum StoreError {
         /// How many there may be.
         limit: u64,
     },
+    /// The owner keeps as much as an owner may.
+    #[error("{0}")]
+    Full(String),
     /// Somebody else has the job now, or it has ended.
     #[error("job {job} is not held by this process any more")]
     LeaseLost {
@@ -291,6 +294,7 @@ impl StoreError {
             self,
             Self::Conflict { .. }
                 | Self::Quota { .. }
+                | Self::Full(_)
                 | Self::LeaseLost { .. }
                 | Self::IllegalTransition { .. }
                 | Self::Invalid { .. }

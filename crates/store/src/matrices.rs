@@ -49,8 +49,8 @@ impl Store {
     /// Keeps a matrix in place of the one of its name. Whoever reads that one reads it to its end.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] where the owner has as much as it may have; then nothing is kept, and
-    /// nothing was replaced.
+    /// [`StoreError::Full`] where the owner has as much as it may have; then nothing is kept, and nothing
+    /// was replaced.
     pub async fn put_matrix(
         &self,
         matrix: NewMatrix,
@@ -173,13 +173,12 @@ impl Write for PutMatrix {
             let bytes: i64 = others.try_get(1).map_err(&failed)?;
             let bytes = u64::try_from(bytes).unwrap_or(0).saturating_add(self.bytes);
             if count >= MAX_OF_OWNER || (given.max_bytes > 0 && bytes > given.max_bytes) {
-                let problem = format!(
-                    "would be {} with {bytes} bytes; {MAX_OF_OWNER} with {} bytes are allowed \
-                     (limits.max_matrix_bytes_per_key), delete some",
+                return Err(StoreError::Full(format!(
+                    "this key would keep {} matrices with {bytes} bytes; {MAX_OF_OWNER} with {} bytes are \
+                     allowed (limits.max_matrix_bytes_per_key), delete some",
                     count + 1,
                     given.max_bytes
-                );
-                return Err(StoreError::Invalid { field: "matrices", problem });
+                )));
             }
             let old = object_of(&given.owner, &given.name, batch).await?;
             sqlx::query(

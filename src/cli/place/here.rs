@@ -114,8 +114,9 @@ impl Place for Here<'_> {
     }
 
     fn compile(&mut self, request: CompileRequest) -> Result<Reply<CompileResponse>, CliError> {
-        let work =
-            self.session()?.call(|service| async move { Ok(service.compile(request).await?) });
+        let work = self
+            .session()?
+            .call(|service| async move { Ok(service.compile(request, &Caller::local()).await?) });
         reply(work?)
     }
 

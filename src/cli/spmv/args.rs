@@ -8,8 +8,8 @@ use crate::cli::args::{Patience, Target};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct SpmvArgs {
-    /// Matrices: .mtx files, folders of them, generated ones such as poisson2d:nx=512 and, with --server,
-    /// names of uploaded ones
+    /// Matrices: .mtx and .spasm files, folders of them, generated ones such as poisson2d:nx=512 and, with
+    /// --server, names of uploaded ones
     #[arg(value_name = "MATRIX", required = true)]
     pub matrices: Vec<String>,
     /// Kernel (.cu, .py, .ptx, .cubin, .fatbin)

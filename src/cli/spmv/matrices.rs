@@ -27,7 +27,7 @@ impl Matrix {
     }
 }
 
-/// The matrices of the command line; a folder stands for the .mtx files in it, by name.
+/// The matrices of the command line; a folder stands for the .mtx and .spasm files in it, by name.
 pub(super) fn named(texts: &[String], at_server: bool) -> Result<Vec<Matrix>, CliError> {
     let mut all = Vec::new();
     for text in texts {
@@ -56,12 +56,14 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|extension| extension == "mtx") && path.is_file() {
+        let is_matrix = path.extension().is_some_and(|it| it == "mtx" || it == "spasm");
+        if is_matrix && path.is_file() {
             files.push(path);
         }
     }
     if files.is_empty() {
-        return Err(CliError::Usage(format!("{}: there is no .mtx file in it", folder.display())));
+        let message = format!("{}: there is no .mtx or .spasm file in it", folder.display());
+        return Err(CliError::Usage(message));
     }
     files.sort();
     Ok(files)

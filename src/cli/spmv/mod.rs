@@ -33,7 +33,8 @@ pub(super) fn run(args: &SpmvArgs, config: &Config, terminal: Terminal) -> Resul
     for (done, matrix) in matrices.iter().enumerate() {
         let what = format!("{} ({} of {})", matrix.name(), done + 1, matrices.len());
         progress.stage(&place.stage(&what, &what));
-        let row = match product(args, &kernel, matrix, config, (&mut *place, &progress)) {
+        let told = (what.as_str(), &progress);
+        let row = match product(args, &kernel, matrix, config, (&mut *place, told)) {
             Ok(row) => row,
             // What is wrong with this matrix says nothing of the others.
             Err(error) if error.exit() == Exit::Usage => Row::failed(matrix.name(), &error),
@@ -65,7 +66,7 @@ fn product(
     kernel: &serde_json::Value,
     matrix: &Matrix,
     config: &Config,
-    (place, progress): (&mut dyn Place, &Progress),
+    (place, (what, progress)): (&mut dyn Place, (&str, &Progress)),
 ) -> Result<Row, CliError> {
     let fields = contract::of(args, kernel, matrix.name());
     let mut contract = ContractFile::of(matrix.name(), fields);
@@ -74,7 +75,8 @@ fn product(
         let wrong =
             |error: &dyn std::fmt::Display| CliError::Usage(format!("{}: {error}", path.display()));
         let name = matrix.name();
-        let (csr, used) = warpgauge_spmv::read_matrix_file(path, name, max_bytes)
+        let tell = |read, bytes| progress.detail(&reading(what, read, bytes));
+        let (csr, used) = warpgauge_spmv::read_matrix_file(path, name, max_bytes, tell)
             .map_err(|error| wrong(&error))?;
         let mut request: EvaluateRequest = contract.clone().typed()?;
         let named = Named { name, csr: &csr, max_bytes };
@@ -88,4 +90,32 @@ fn product(
     }
     let reply = place.evaluate(contract, progress)?;
     Ok(Row::of(matrix.name(), &reply.value))
+}
+
+/// How far a file is read.
+fn reading(what: &str, read: u64, bytes: u64) -> String {
+    let percent = read.min(bytes) * 100 / bytes.max(1);
+    format!("{what}: {percent} % of {:.1} MB read", bytes as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_a_large_file_is_read_is_told_on_the_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.mtx");
+        let lines = 2_500_000;
+        let head = format!("%%MatrixMarket matrix coordinate pattern general\n9 9 {lines}\n");
+        std::fs::write(&path, head + &"1 2  \n3 4\n".repeat(lines / 2)).unwrap();
+        let mut told = Vec::new();
+        let tell = |read, bytes| told.push(reading("a.mtx (1 of 1)", read, bytes));
+        let (csr, _) = warpgauge_spmv::read_matrix_file(&path, "a.mtx", 1 << 30, tell).unwrap();
+        assert_eq!(csr.nnz(), 2);
+        // More than is read at once, and all of it.
+        assert!(told[0].starts_with("a.mtx (1 of 1): ") && !told[0].contains("100 %"), "{told:?}");
+        assert_eq!(told.last().unwrap(), "a.mtx (1 of 1): 100 % of 12.5 MB read");
+        assert_eq!(reading("x", 0, 0), "x: 0 % of 0.0 MB read");
+    }
 }

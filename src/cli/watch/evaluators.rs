@@ -13,7 +13,7 @@ use warpgauge_client::{Client, ClientError};
 use warpgauge_config::Config;
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
 use warpgauge_report::{CompileResponse, EvaluateResponse};
-use warpgauge_service::{EvaluationService, Role, ServiceError, Submission};
+use warpgauge_service::{Caller, EvaluationService, Role, ServiceError, Submission};
 use warpgauge_watch::{Evaluator, Refusal, Stop, Trouble};
 
 /// What evaluates, wherever that is.
@@ -106,7 +106,7 @@ impl Evaluator for Local {
     }
 
     fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, Trouble> {
-        self.wait(self.service.compile(request.clone()))
+        self.wait(self.service.compile(request.clone(), &Caller::local()))
     }
 }
 

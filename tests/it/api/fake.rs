@@ -408,10 +408,11 @@ impl EvaluationService for FakeService {
         .boxed()
     }
 
-    fn compile(
-        &self,
+    fn compile<'a>(
+        &'a self,
         request: CompileRequest,
-    ) -> BoxFuture<'_, Result<CompileResponse, ServiceError>> {
+        _: &'a Caller,
+    ) -> Answer<'a, CompileResponse> {
         async move {
             self.check(&request.kernel)?;
             let report: EvaluateResponse = serde_json::from_str(REPORT).unwrap();
@@ -474,10 +475,11 @@ impl EvaluationService for FakeService {
         .boxed()
     }
 
-    fn profile_plan(
-        &self,
+    fn profile_plan<'a>(
+        &'a self,
         request: EvaluateRequest,
-    ) -> BoxFuture<'_, Result<ProfilePlan, ServiceError>> {
+        _: &'a Caller,
+    ) -> Answer<'a, ProfilePlan> {
         async move {
             self.check(&request.kernel)?;
             Ok(serde_json::from_str(PROFILE_PLAN).unwrap())

@@ -1,11 +1,14 @@
 //! Matrices of the service without devices: there is one, which cannot be changed.
 
-use std::sync::Arc;
+use std::io::{Seek, Write};
 
 use futures_util::FutureExt;
-use warpgauge_service::{Answer, Caller, MatrixService, ServiceError, Upload};
-use warpgauge_sparse::Csr;
-use warpgauge_spmv::{MatrixShape, MatrixSummary};
+use warpgauge_contract::EvaluateRequest;
+use warpgauge_service::{
+    Answer, Caller, Extents, MatrixFile, MatrixFileFormat, MatrixService, ServiceError, Upload,
+    WantedProduct,
+};
+use warpgauge_spmv::{MatrixShape, MatrixSummary, UploadProgress, UploadState};
 
 use super::FakeService;
 
@@ -37,11 +40,44 @@ impl MatrixService for FakeService {
         async { Ok(vec![summary()]) }.boxed()
     }
 
-    fn matrix<'a>(&'a self, name: &'a str, _: &'a Caller) -> Answer<'a, Arc<Csr>> {
+    fn matrix_uploads(&self, _: &Caller) -> Vec<UploadProgress> {
+        let uploading = |filename: &str| UploadProgress {
+            filename: filename.to_owned(),
+            state: UploadState::Reading,
+            bytes_read: 8 << 20,
+            bytes_total: 20 << 20,
+        };
+        vec![uploading(NAME), uploading("other.mtx")]
+    }
+
+    fn contract_of_product<'a>(
+        &'a self,
+        wanted: WantedProduct,
+        _: &'a Caller,
+    ) -> Answer<'a, (EvaluateRequest, Extents)> {
+        async move {
+            if let WantedProduct::Stored(request) = &wanted {
+                found(&request.mtx_filename)?;
+            }
+            let contract = serde_json::from_str(include_str!("contract.json")).expect("a contract");
+            Ok((contract, (1, 1, 1)))
+        }
+        .boxed()
+    }
+
+    fn matrix_file<'a>(
+        &'a self,
+        name: &'a str,
+        format: MatrixFileFormat,
+        _: &'a Caller,
+    ) -> Answer<'a, MatrixFile> {
         async move {
             found(name)?;
-            let csr = Csr::new(1, vec![0, 1], vec![0], vec![1.0]).expect("one entry");
-            Ok(Arc::new(csr))
+            let mut content = tempfile::tempfile().expect("a temporary file");
+            content.write_all(b"matrix").expect("room");
+            content.rewind().expect("a file");
+            let file_name = format!("laplacian.{}", format.extension());
+            Ok(MatrixFile { file_name, content, bytes: 6 })
         }
         .boxed()
     }

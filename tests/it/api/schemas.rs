@@ -381,8 +381,13 @@ fn sparse_products() {
     let matrix: Value =
         serde_json::from_str(include_str!("../../../openapi/examples/matrix.json")).unwrap();
     let none = json!({"success": true, "exists": false, "filename": "a"});
-    check::<MatrixReply>("MatrixReply", &[matrix.clone(), none]);
-    let list = json!({"success": true, "files": ["a"], "matrices": [matrix["matrix"]]});
+    let uploads = json!([{"filename": "a", "state": "reading", "bytes_read": 1, "bytes_total": 2}]);
+    let mut full = matrix.clone();
+    full["uploads"] = uploads.clone();
+    check::<MatrixReply>("MatrixReply", &[full, none]);
+    let list = json!({
+        "success": true, "files": ["a"], "matrices": [matrix["matrix"]], "uploads": uploads,
+    });
     check::<MatrixList>("MatrixList", &[list]);
 }
 

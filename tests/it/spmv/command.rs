@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::KERNEL;
+use super::files::spasm;
 use super::matrices::{GENERAL, SYMMETRIC, upload};
 use super::named::contract;
 use crate::server::{Server, data_directory, device, emulated, program};
@@ -117,7 +118,7 @@ fn what_cannot_be_multiplied_is_a_row_and_a_code() {
         (vec!["spmv", "no.mtx", "--kernel", "spmv.cu"], "no such file"),
         (vec!["spmv", "all", "--kernel", "all/notes.txt"], "expected a kernel"),
         (vec!["spmv", "all", "--kernel", "spmv.cu", "--args", "values,x"], "`y`"),
-        (vec!["spmv", ".", "--kernel", "spmv.cu"], "no .mtx file"),
+        (vec!["spmv", ".", "--kernel", "spmv.cu"], "no .mtx or .spasm file"),
     ] {
         let (code, _, error) = here(folder.path(), &args);
         assert_eq!(code, 2, "{error}");
@@ -143,6 +144,25 @@ fn at_a_server_files_travel_and_uploaded_matrices_have_names() {
     let origins: Vec<&Value> =
         answer["rows"].as_array().unwrap().iter().map(|row| &row["used"]["origin"]).collect();
     assert_eq!(origins, ["file", "stored"], "{answer}");
+}
+
+#[test]
+fn a_spasm_file_is_multiplied_by_itself_in_a_folder_and_beside_a_contract() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("binary")).unwrap();
+    fs::write(folder.path().join("binary/a.spasm"), spasm()).unwrap();
+    let common = ["--kernel", "spmv.cu", "--trials", "1", "--json"];
+    let args = [&["spmv", "binary", "binary/a.spasm"], &common[..]].concat();
+    let (code, text, error) = here(folder.path(), &args);
+    assert_eq!(code, 0, "{text}\n{error}");
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    for row in answer["rows"].as_array().unwrap() {
+        assert_eq!((&row["verdict"], &row["used"]["nnz"]), (&json!("correct"), &json!(3)), "{row}");
+    }
+    let named = contract("./binary/a.spasm").to_string();
+    fs::write(folder.path().join("c.json"), named).unwrap();
+    let (code, out, error) = here(folder.path(), &["eval", "c.json"]);
+    assert_eq!(code, 0, "{out}\n{error}");
 }
 
 #[test]

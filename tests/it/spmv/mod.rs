@@ -3,6 +3,7 @@
 mod bad_input;
 mod command;
 mod execute;
+mod files;
 mod matrices;
 mod named;
 

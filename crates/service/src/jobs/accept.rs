@@ -225,7 +225,7 @@ pub(crate) fn refused(error: StoreError) -> ServiceError {
         StoreError::Conflict { existing, .. } => {
             ServiceError::IdempotencyConflict { job_id: existing }
         }
-        StoreError::Quota { .. } => {
+        StoreError::Quota { .. } | StoreError::Full(_) => {
             ServiceError::QuotaExceeded { message: error.to_string(), retry_after: QUOTA_RETRY }
         }
         StoreError::Invalid { field, .. } => ServiceError::Invalid(vec![Problem {

@@ -18,7 +18,7 @@ fn dense(csr: &Csr) -> Vec<Vec<f64>> {
 fn every_kind_that_is_served_is_read() {
     let cases = [
         (
-            "%%MatrixMarket matrix coordinate real general\n% a comment\n\n2 3 3\n1 1 1.5\n\
+            "%%MatrixMarket matrix coordinate real general\n% a comment\n\n  % one more\n2 3 3\n1 1 1.5\n\
              2 3 -2e1\r\n1 2 4D0\n",
             vec![vec![1.5, 4.0, 0.0], vec![0.0, 0.0, -20.0]],
         ),

@@ -1,0 +1,124 @@
+//! Matrices as files, for those who take them elsewhere.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+
+use super::error::ServiceError;
+use super::matrices::{READ_BYTES, invalid};
+use super::shared::Shared;
+use warpgauge_sparse::Csr;
+use warpgauge_sparse::market;
+use warpgauge_sparse::spasm::Spasm;
+
+/// Where requests name the matrix.
+const NAME: &str = "name";
+
+/// Bytes of an element of a format with padding: its value and its place.
+const PADDED_BYTES: u64 = 12;
+
+/// Form of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MatrixFileFormat {
+    /// Matrix Market.
+    Market,
+    /// SPASM, version 2.
+    Spasm,
+}
+
+impl MatrixFileFormat {
+    /// How names of such files end.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Market => "mtx",
+            Self::Spasm => "spasm",
+        }
+    }
+}
+
+/// A matrix as a file.
+#[derive(Debug)]
+pub struct MatrixFile {
+    /// What it may be called.
+    pub file_name: String,
+    /// The file, at its beginning; it goes when this does.
+    pub content: File,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+impl Shared {
+    pub(super) async fn file_of_matrix(
+        &self,
+        name: &str,
+        format: MatrixFileFormat,
+        owner: &str,
+    ) -> Result<MatrixFile, ServiceError> {
+        let turn = self.turn().await?;
+        let from = self.source(name, NAME, owner).await?;
+        let (name, max_bytes) = (name.to_owned(), self.limits.max_matrix_bytes);
+        turn.aside(move || {
+            let (csr, _) = from.read(&name, NAME, max_bytes)?;
+            // Whoever waits for the file takes as long as it likes: it is no memory then.
+            let file = written(&csr, format, max_bytes)?;
+            let file_name = file_name(&name, format);
+            Ok(MatrixFile { file_name, content: file.0, bytes: file.1 })
+        })
+        .await
+    }
+}
+
+/// A file's name: that of the matrix without its own ending, and none of what a generated one's has beside
+/// letters and digits.
+fn file_name(name: &str, format: MatrixFileFormat) -> String {
+    let stem = [".mtx", ".spasm"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    format!("{}.{}", stem.chars().map(plain).collect::<String>(), format.extension())
+}
+
+/// Writes the matrix into a temporary file. Blocking.
+fn written(
+    csr: &Csr,
+    format: MatrixFileFormat,
+    max_bytes: u64,
+) -> Result<(File, u64), ServiceError> {
+    let spasm = match format {
+        MatrixFileFormat::Market => None,
+        MatrixFileFormat::Spasm => {
+            let large = |value: &&f64| !(**value as f32).is_finite();
+            if let Some(value) = csr.values().iter().find(large) {
+                let message = format!("has the value {value:e}, and SPASM files hold binary32");
+                return Err(invalid(NAME, message));
+            }
+            let spasm = Spasm::within(csr, max_bytes / PADDED_BYTES);
+            Some(spasm.map_err(|error| invalid("format", error.to_string()))?)
+        }
+    };
+    let write = || -> io::Result<(File, u64)> {
+        let mut writer = BufWriter::with_capacity(READ_BYTES, tempfile::tempfile()?);
+        match &spasm {
+            None => market::write(csr, &mut writer)?,
+            Some(spasm) => spasm.write(&mut writer)?,
+        }
+        writer.flush()?;
+        let mut file = writer.into_inner()?;
+        let bytes = file.stream_position()?;
+        file.seek(SeekFrom::Start(0))?;
+        Ok((file, bytes))
+    };
+    write().map_err(|error| {
+        ServiceError::Unavailable(format!("cannot write a matrix to a temporary file: {error}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_plain() {
+        let name = |name| file_name(name, MatrixFileFormat::Spasm);
+        assert_eq!(name("cant.mtx"), "cant.spasm");
+        assert_eq!(name("poisson2d:nx=5,ny=6"), "poisson2d-nx-5-ny-6.spasm");
+        assert_eq!(name("a\"\r\nb:"), "a---b-.spasm");
+    }
+}

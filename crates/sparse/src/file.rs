@@ -1,0 +1,106 @@
+//! Files of matrices, whatever they are called: what they begin with says which kind they are of.
+
+use std::io::{self, Read};
+
+use super::Csr;
+use super::market::{self, MarketError, MarketInfo, ReadLimits};
+use super::spasm::{self, Spasm, SpasmError};
+
+/// What a file was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// Matrix Market, with what its header says.
+    Market(MarketInfo),
+    /// SPASM: binary32, with no symmetry.
+    Spasm,
+}
+
+impl FileKind {
+    /// Layout, field and symmetry, in the words of Matrix Market.
+    pub fn words(&self) -> [&'static str; 3] {
+        match self {
+            Self::Market(info) => info.words(),
+            Self::Spasm => ["spasm", "real", "general"],
+        }
+    }
+}
+
+/// Why a file is no matrix that can be used here.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It is no Matrix Market file, or one that is wrong.
+    #[error(transparent)]
+    Market(#[from] MarketError),
+    /// It is a SPASM file that is wrong.
+    #[error(transparent)]
+    Spasm(#[from] SpasmError),
+}
+
+impl FileError {
+    /// What kept the file from being read, if that is what is wrong.
+    pub fn io(&self) -> Option<&io::Error> {
+        match self {
+            Self::Market(MarketError::Io(error)) | Self::Spasm(SpasmError::Io(error)) => {
+                Some(error)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for FileError {
+    fn from(error: io::Error) -> Self {
+        Self::Market(MarketError::Io(error))
+    }
+}
+
+/// Reads a whole file of `bytes` bytes. `progress` is told how many of them were read, now and then.
+///
+/// # Errors
+/// What is wrong with the file, and where.
+pub fn read(
+    from: &mut impl Read,
+    bytes: u64,
+    limits: &ReadLimits,
+    progress: impl FnMut(u64),
+) -> Result<(Csr, FileKind), FileError> {
+    let mut first = Vec::new();
+    from.by_ref().take(spasm::MAGIC.len() as u64).read_to_end(&mut first)?;
+    let is_spasm = first == spasm::MAGIC;
+    let whole = &mut first.as_slice().chain(from);
+    if is_spasm {
+        let spasm = Spasm::read(whole, bytes, limits, progress)?;
+        return Ok((spasm.to_csr(), FileKind::Spasm));
+    }
+    let (csr, info) = market::read(whole, limits, progress)?;
+    Ok((csr, FileKind::Market(info)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Generator;
+
+    #[test]
+    fn a_file_is_what_it_begins_with() {
+        let csr = "banded:n=50,half=3".parse::<Generator>().unwrap().generate().unwrap();
+        // What the format holds: binary32.
+        let csr = csr.with_values(|value| f64::from(value as f32));
+        let (mut text, mut binary) = (Vec::new(), Vec::new());
+        market::write(&csr, &mut text).unwrap();
+        Spasm::from_csr(&csr).unwrap().write(&mut binary).unwrap();
+        for (file, layout) in [(text, "coordinate"), (binary, "spasm")] {
+            let mut seen = 0;
+            let limits = ReadLimits::default();
+            let from = &mut file.as_slice();
+            let (came, kind) = read(from, file.len() as u64, &limits, |at| seen = at).unwrap();
+            assert_eq!(came, csr);
+            assert_eq!(kind.words(), [layout, "real", "general"]);
+            assert_eq!(seen, file.len() as u64, "all of it was read, and told");
+        }
+        for text in ["", "SP", "SPAM"] {
+            let read = read(&mut text.as_bytes(), 4, &ReadLimits::default(), |_| ());
+            assert!(matches!(read, Err(FileError::Market(MarketError::Header(_)))), "{text}");
+        }
+    }
+}
