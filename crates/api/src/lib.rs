@@ -26,6 +26,7 @@ mod error;
 mod events;
 mod exposition;
 mod failure;
+mod form;
 mod function_keys;
 mod functions;
 mod gate;
