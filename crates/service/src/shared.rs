@@ -34,6 +34,8 @@ pub(super) struct Shared {
     pub(super) admitted_at_most: usize,
     /// Places among those that put matrices into requests.
     pub(super) matrix_turns: Semaphore,
+    /// Places among those that copy shared tensors for requests.
+    pub(super) tensor_turns: Arc<Semaphore>,
     pub(super) started: Instant,
     pub(super) closing: AtomicBool,
     pub(super) readiness: Readiness,

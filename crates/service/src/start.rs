@@ -91,6 +91,7 @@ impl LocalService {
             admission: Arc::new(tokio::sync::Semaphore::new(capacity)),
             admitted_at_most: capacity,
             matrix_turns: tokio::sync::Semaphore::new(named_matrices::AT_ONCE),
+            tensor_turns: Arc::new(tokio::sync::Semaphore::new(tensors::AT_ONCE)),
             started: Instant::now(),
             closing: AtomicBool::new(false),
             readiness: Readiness::default(),
