@@ -112,6 +112,7 @@ impl Exit {
             | ServiceError::NoSuchBaseline(_)
             | ServiceError::NoSuchMatrix(_)
             | ServiceError::NoSuchTensor(_)
+            | ServiceError::Named { .. }
             | ServiceError::TensorGone { .. }
             | ServiceError::NoSuchLease(_)
             | ServiceError::Conflict { .. }

@@ -176,3 +176,45 @@ def test_errors_say_what_to_do(tensors: TensorClient, tmp_path: Path) -> None:
     assert caught.value.path == "wav_file"
     with pytest.raises(ArgumentError):
         TensorClient(url="localhost:8000")
+
+
+INCREMENT = """
+extern "C" __global__ void increment(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] + 1.0f;
+}
+"""
+
+
+def test_a_kernel_reads_a_shared_tensor_and_leaves_another(server: warpgauge.Server, tensors: TensorClient) -> None:
+    values = np.arange(64, dtype="f4")
+    given = tensors.upload_array(values, -1)
+    wanted = tensors.upload_array(values + 1, -1)
+    launch = {"grid": "ceil_div(n, 64)", "block": 64}
+    args = {"x": warpgauge.Shared(given), "y": warpgauge.Tensor([64], role="output"), "n": 64}
+    with warpgauge.Client(server.url) as client:
+        report = client.evaluate(
+            INCREMENT,
+            args,
+            launch=launch,
+            expected={"y": warpgauge.Shared(wanted)},
+            num_trials=2,
+            keep_outputs={"y": {"cuda_device": -1, "name": "incremented"}},
+        )
+        assert report.correct, report
+        np.testing.assert_array_equal(report.outputs["y"], values + 1)
+        assert {one["tensor_id"] for one in report.raw["tensors"]} == {given, wanted}
+        kept = report.raw["kept_outputs"]["y"]["tensor_id"]
+        np.testing.assert_array_equal(content(tensors, kept), values + 1)
+        assert tensors.get_tensor_info(kept)["name"] == "incremented"
+        # What came of one kernel is what the next one reads.
+        args["x"] = warpgauge.Shared(kept, shape=[64], dtype="float32")
+        report = client.evaluate(INCREMENT, args, launch=launch, num_trials=2)
+        np.testing.assert_array_equal(report.outputs["y"], values + 2)
+        args["x"] = warpgauge.Shared("00000000-0000-4000-8000-000000000000")
+        with pytest.raises(ApiError) as refused:
+            client.evaluate(INCREMENT, args, launch=launch, num_trials=2)
+    assert (refused.value.code, refused.value.path) == (
+        "no_such_tensor",
+        "kernel.io.args[0].tensor_spec.data.tensor_id",
+    )

@@ -217,6 +217,11 @@ impl From<ServiceError> for ApiError {
                 Self::new(StatusCode::NOT_FOUND, ErrorCode::NoSuchTensor, text)
             }
             ServiceError::TensorGone { code, .. } => Self::new(StatusCode::GONE, code, text),
+            ServiceError::Named { path, error } => {
+                let mut this = Self::from(*error);
+                (this.body.path, this.body.error) = (Some(path), text);
+                this
+            }
             ServiceError::NoSuchLease(_) => {
                 Self::new(StatusCode::NOT_FOUND, ErrorCode::NoSuchLease, text)
             }

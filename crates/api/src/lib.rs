@@ -26,6 +26,7 @@ mod error;
 mod events;
 mod exposition;
 mod failure;
+mod form;
 mod functions;
 mod gate;
 mod gate_reply;

@@ -1,7 +1,7 @@
 //! Uploads of tensors: a form with a file, which goes to a temporary file as it comes.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 
 use poem::http::{HeaderMap, StatusCode, header};
 use poem::{Request, RequestBody};
@@ -11,8 +11,9 @@ use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 use super::aside::aside;
 use super::body;
 use super::error::ApiError;
+use super::form::{self, Form};
 use super::payload::declared;
-use super::uploads::{FORM, boundary, chunks_of};
+use super::uploads::{FORM, boundary};
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{TensorOptions, TensorSource, TensorUpload};
 use warpgauge_tensors::CPU;
@@ -104,25 +105,23 @@ fn failed(error: io::Error) -> ApiError {
 }
 
 fn malformed(error: multer::Error) -> ApiError {
-    let text = format!("the form cannot be read: {error}; it may have been cut off");
-    ApiError::field("wav_file", FailureCode::TruncatedBody, text)
+    form::malformed("wav_file", error)
 }
 
 /// The upload of a form that was spooled. Blocking.
-fn read(mut spooled: File, boundary: String) -> Result<TensorUpload, ApiError> {
-    spooled.seek(SeekFrom::Start(0)).map_err(failed)?;
-    let mut fields = multer::Multipart::new(chunks_of(spooled), boundary);
+fn read(spooled: File, boundary: String) -> Result<TensorUpload, ApiError> {
+    let mut form = Form::new(spooled, boundary).map_err(failed)?;
     let mut found = Found::default();
     // Nothing in it waits for anything but the file.
     tokio::runtime::Handle::current().block_on(async {
         let mut count = 0;
-        while let Some(field) = fields.next_field().await.map_err(malformed)? {
+        while let Some(field) = form.next().await.map_err(malformed)? {
             count += 1;
             if count > MAX_FIELDS {
                 let text = format!("the form has more than {MAX_FIELDS} fields");
                 return Err(ApiError::field("wav_file", FailureCode::TooLarge, text));
             }
-            found.take(field).await?;
+            found.take(&form, field).await?;
         }
         Ok(())
     })?;
@@ -143,8 +142,14 @@ struct Found {
 }
 
 impl Found {
-    async fn take(&mut self, mut field: multer::Field<'_>) -> Result<(), ApiError> {
-        let Some(name) = field.name().map(str::to_owned) else { return Ok(()) };
+    async fn take(
+        &mut self,
+        form: &Form,
+        mut field: multer::Field<'static>,
+    ) -> Result<(), ApiError> {
+        let Some(name) = field.name().map(str::to_owned) else {
+            return form.skip(field).await.map_err(malformed);
+        };
         if FILES.contains(&name.as_str()) {
             if self.file.is_some() {
                 let text = "the form has more than one file: send one at a time";
@@ -152,14 +157,14 @@ impl Found {
             }
             self.options.name = field.file_name().map(str::to_owned);
             let mut file = tempfile::tempfile().map_err(failed)?;
-            while let Some(chunk) = field.chunk().await.map_err(malformed)? {
+            while let Some(chunk) = form.piece(&mut field).await.map_err(malformed)? {
                 file.write_all(&chunk).map_err(failed)?;
             }
             self.file = Some(file);
             return Ok(());
         }
         let mut value = Vec::new();
-        while let Some(chunk) = field.chunk().await.map_err(malformed)? {
+        while let Some(chunk) = form.piece(&mut field).await.map_err(malformed)? {
             value.extend_from_slice(&chunk);
             if value.len() > MAX_VALUE {
                 let text = format!("`{}` has more than {MAX_VALUE} bytes", short(&name));

@@ -1,10 +1,8 @@
 //! Uploads of matrices: a form with a file, which goes to a temporary file as it comes, or JSON.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 
-use bytes::Bytes;
-use futures_util::stream;
 use poem::http::{HeaderMap, StatusCode, header};
 use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry};
@@ -13,6 +11,7 @@ use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 use super::aside::aside;
 use super::body::{self, Share};
 use super::error::{ApiError, JSON};
+use super::form::{self, Form};
 use super::payload::{declared, unparsable};
 use super::schema;
 use warpgauge_contract::BodyFormat;
@@ -28,9 +27,6 @@ const FIELD: &str = "file";
 
 /// What takes long, as errors name it.
 const READING: &str = "reading the upload";
-
-/// Bytes that are read at once from a spooled form.
-const CHUNK_BYTES: usize = 256 << 10;
 
 /// A file of a matrix, in either form.
 pub(super) struct MatrixUpload {
@@ -128,21 +124,6 @@ pub(super) fn boundary(text: &str) -> Option<String> {
     form.then(|| multer::parse_boundary(text).ok()).flatten()
 }
 
-/// A file from where it stands on, in pieces. Reading it blocks.
-pub(super) fn chunks_of(mut file: File) -> impl futures_util::Stream<Item = io::Result<Bytes>> {
-    stream::iter(std::iter::from_fn(move || {
-        let mut chunk = vec![0; CHUNK_BYTES];
-        match file.read(&mut chunk) {
-            Ok(0) => None,
-            Ok(count) => {
-                chunk.truncate(count);
-                Some(Ok(Bytes::from(chunk)))
-            }
-            Err(error) => Some(Err(error)),
-        }
-    }))
-}
-
 /// The upload of a JSON body. Blocking.
 fn json(bytes: &[u8]) -> Result<Upload, ApiError> {
     let request = warpgauge_contract::parse::<UploadRequest>(BodyFormat::Json, bytes);
@@ -154,22 +135,19 @@ fn json(bytes: &[u8]) -> Result<Upload, ApiError> {
 }
 
 /// The upload of a form that was spooled. Blocking.
-fn form(mut spooled: File, boundary: String) -> Result<Upload, ApiError> {
+fn form(spooled: File, boundary: String) -> Result<Upload, ApiError> {
     let failed = |error: io::Error| {
         let text = format!("the server cannot keep the file of a form: {error}");
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, text)
     };
-    spooled.seek(SeekFrom::Start(0)).map_err(failed)?;
-    let mut fields = multer::Multipart::new(chunks_of(spooled), boundary);
-    let malformed = |error: multer::Error| {
-        let text = format!("the form cannot be read: {error}; it may have been cut off");
-        ApiError::field(FIELD, FailureCode::TruncatedBody, text)
-    };
+    let mut form = Form::new(spooled, boundary).map_err(failed)?;
+    let malformed = |error: multer::Error| form::malformed(FIELD, error);
     // Nothing in it waits for anything but the file.
     let found = tokio::runtime::Handle::current().block_on(async {
         let mut found = None;
-        while let Some(mut field) = fields.next_field().await.map_err(malformed)? {
+        while let Some(mut field) = form.next().await.map_err(malformed)? {
             if field.name() != Some(FIELD) {
+                form.skip(field).await.map_err(malformed)?;
                 continue;
             }
             if found.is_some() {
@@ -179,7 +157,7 @@ fn form(mut spooled: File, boundary: String) -> Result<Upload, ApiError> {
             }
             let name = field.file_name().unwrap_or_default().to_owned();
             let mut file = tempfile::tempfile().map_err(failed)?;
-            while let Some(chunk) = field.chunk().await.map_err(malformed)? {
+            while let Some(chunk) = form.piece(&mut field).await.map_err(malformed)? {
                 file.write_all(&chunk).map_err(failed)?;
             }
             let bytes = file.stream_position().map_err(failed)?;

@@ -7,9 +7,9 @@ mod outputs;
 pub(crate) mod torch;
 
 use super::error::{ContractError, Mistakes, quoted};
-use super::named;
 use super::resolve::{Names, resolve_into};
 use super::{EvaluateRequest, Isolation, KernelCode, KernelType, Limits, Tolerance};
+use super::{named, shared};
 use warpgauge_model::{FailureCode, Regime, Requirements};
 use warpgauge_profile::{select, unknown_name};
 
@@ -29,6 +29,7 @@ const TOOLS: [&str; 3] = ["ncu", "nsys", "compute-sanitizer"];
 pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
     named::unresolved(&request.matrix_names(), &mut mistakes);
+    shared::unresolved(&request.tensor_names(), &mut mistakes);
     mistakes.into_result()?;
     let mut mistakes = Mistakes::new(limits.max_errors);
     settings(request, &mut mistakes);
@@ -78,6 +79,9 @@ pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<C
         );
         return mistakes.into_result();
     }
+    let mut tensors = shared::TensorNames::new();
+    shared::in_kernel(kernel, "kernel", &mut tensors);
+    shared::unresolved(&tensors, &mut mistakes);
     code::check(kernel, limits, "kernel", &mut mistakes);
     if kernel.kernel_type == KernelType::Triton {
         match &kernel.io {

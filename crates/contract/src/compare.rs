@@ -1,17 +1,19 @@
 //! Wire types of a comparison.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{ContractError, Mistakes};
-use super::named;
 use super::{
     EvaluateRequest, Expected, IoContract, Isolation, KernelCode, Limits, MatrixUsed, MeasureSpec,
-    ReturnOutputs, Role, Sanitize, Tolerance, validate,
+    ReturnOutputs, Role, Sanitize, TensorUsed, Tolerance, validate,
 };
+use super::{named, shared};
 use crate::ArgKind;
 use warpgauge_model::{FailureCode, Regime, Requirements, Work};
-use warpgauge_tensor::OutputEncoding;
+use warpgauge_tensor::{OutputEncoding, set_apart};
 
 /// Most kernels that one request compares with the reference.
 pub const MAX_CANDIDATES: usize = 6;
@@ -78,6 +80,10 @@ pub struct CompareRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub matrices: Vec<MatrixUsed>,
+    /// As in an evaluation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    pub tensors: Vec<TensorUsed>,
 }
 
 /// What a verdict on times must be sure of. What is left out is the preset's.
@@ -231,8 +237,10 @@ impl CompareRequest {
             sanitize: Sanitize::Off,
             return_outputs: ReturnOutputs::None,
             output_encoding: OutputEncoding::default(),
+            keep_outputs: BTreeMap::new(),
             isolation: self.isolation,
             matrices: Vec::new(),
+            tensors: Vec::new(),
             requires: match self.is_mixed() && kernel.kernel_type.runs_python() {
                 // The device is for the others.
                 true => Requirements::default(),
@@ -288,6 +296,7 @@ pub fn validate_compare(
             .to_owned()
     });
     named::unresolved(&request.matrix_names(), &mut mistakes);
+    shared::unresolved(&request.tensor_names(), &mut mistakes);
     let named = request.ref_kernel.io.as_ref().is_some_and(|io| !io.args.is_empty());
     mistakes.require(named || !request.is_mixed(), "ref_kernel.io", FailureCode::MissingIo, || {
         "kernels for a device take arguments that are named: give the reference `io.args` with their \
@@ -341,7 +350,7 @@ fn same_arguments(
         },
     );
     for (index, (theirs, own)) in reference.iter().zip(&candidate).enumerate() {
-        let same = serde_json::to_value(theirs).ok() == serde_json::to_value(own).ok();
+        let same = same_argument(theirs, own);
         mistakes.require(
             same,
             format!("{path}.io.args[{index}]"),
@@ -356,6 +365,16 @@ fn same_arguments(
         );
     }
     mistakes.into_result()
+}
+
+/// Large content is read where it lies, and never made text of.
+fn same_argument(theirs: &super::ArgSpec, own: &super::ArgSpec) -> bool {
+    let apart = |arg| set_apart(|| serde_json::to_value(arg).ok());
+    let ((theirs, their_content), (own, own_content)) = (apart(theirs), apart(own));
+    let mut contents = their_content.iter().zip(&own_content);
+    theirs == own
+        && their_content.len() == own_content.len()
+        && contents.all(|(theirs, own)| theirs.same_bytes(own).unwrap_or(false))
 }
 
 /// The errors of an evaluation as errors of the comparison that it stands for: its kernel is at

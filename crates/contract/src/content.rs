@@ -8,17 +8,17 @@ use warpgauge_tensor::{Dtype, TensorData, TensorInit};
 
 /// A tensor argument.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "GivenSpec")]
-#[schemars(!try_from, deny_unknown_fields)]
+#[serde(try_from = "GivenSpec", into = "GivenSpec")]
+#[schemars(!try_from, !into, deny_unknown_fields)]
 pub struct TensorSpec {
-    /// Extent of each dimension, slowest first (C order). Required, but beside `shape_of` and for the
-    /// array of a matrix, which have one.
+    /// Extent of each dimension, slowest first (C order). Required, but beside `shape_of`, and for the
+    /// array of a matrix and a shared tensor, which have one.
     #[schemars(default)]
     pub shape: Vec<u64>,
     /// In place of `shape`: a tensor like this part of a sparse matrix, such as its `x` or `y`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape_of: Option<MatrixPart>,
-    /// Element type.
+    /// Element type; default: `float32`, or that of the content that is named.
     #[serde(default)]
     pub dtype: Dtype,
     /// Generated content. At most one of `init` and `data`.
@@ -27,12 +27,16 @@ pub struct TensorSpec {
     /// Given content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<TensorData>,
+    /// Whether `dtype` is not given, and yet to be taken from a shared tensor.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub dtype_follows: bool,
 }
 
 impl TensorSpec {
     /// A tensor with no content.
     pub fn new(shape: Vec<u64>, dtype: Dtype) -> Self {
-        Self { shape, shape_of: None, dtype, init: None, data: None }
+        Self { shape, shape_of: None, dtype, init: None, data: None, dtype_follows: false }
     }
 
     /// The part of a matrix that its content is, if it is one.
@@ -43,15 +47,18 @@ impl TensorSpec {
 }
 
 /// [`TensorSpec`] as it is written.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GivenSpec {
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     shape: Option<Vec<u64>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     shape_of: Option<MatrixPart>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     dtype: Option<Dtype>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     init: Option<TensorInit>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     data: Option<TensorData>,
 }
 
@@ -66,10 +73,21 @@ impl TryFrom<GivenSpec> for TensorSpec {
     fn try_from(given: GivenSpec) -> Result<Self, Self::Error> {
         let GivenSpec { shape, shape_of, dtype, init, data } = given;
         let part = data.as_ref().and_then(|data| data.part.as_deref());
-        if shape.is_none() && shape_of.is_none() && part.is_none() {
+        let shared = data.as_ref().is_some_and(|data| data.tensor_id.is_some());
+        if shape.is_none() && shape_of.is_none() && part.is_none() && !shared {
             return Err("missing field `shape`");
         }
+        let dtype_follows = shared && dtype.is_none();
         let dtype = dtype.unwrap_or_else(|| part.map_or_else(Dtype::default, default_dtype));
-        Ok(Self { shape: shape.unwrap_or_default(), shape_of, dtype, init, data })
+        let shape = shape.unwrap_or_default();
+        Ok(Self { shape, shape_of, dtype, init, data, dtype_follows })
+    }
+}
+
+impl From<TensorSpec> for GivenSpec {
+    fn from(spec: TensorSpec) -> Self {
+        let TensorSpec { shape, shape_of, dtype, init, data, dtype_follows } = spec;
+        let dtype = Some(dtype).filter(|_| !dtype_follows);
+        Self { shape: Some(shape), shape_of, dtype, init, data }
     }
 }

@@ -42,6 +42,7 @@ impl From<LegacyCompareRequest> for CompareRequest {
         };
         Self {
             matrices: Vec::new(),
+            tensors: Vec::new(),
             ref_kernel: kernel(request.ref_code, KernelType::Torch),
             custom_kernel: Some(kernel(request.custom_code, KernelType::TorchCuda)),
             candidates: Vec::new(),

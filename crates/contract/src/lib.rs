@@ -8,6 +8,7 @@ mod compile;
 mod content;
 mod error;
 pub mod expr;
+mod keep;
 mod languages;
 mod legacy;
 mod limits;
@@ -18,6 +19,7 @@ mod scalar;
 mod scalar_or_text;
 pub mod schema;
 mod settings;
+mod shared;
 mod sweep;
 mod triton;
 mod types;
@@ -30,6 +32,7 @@ pub use compare::{
 pub use compile::CompileRequest;
 pub use content::TensorSpec;
 pub use error::ContractError;
+pub use keep::KeepOutput;
 pub use legacy::LegacyCompareRequest;
 pub use limits::Limits;
 pub use named::{KeptMatrix, MAX_MATRICES, MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed};
@@ -40,6 +43,7 @@ pub use scalar::ScalarValue;
 pub use settings::{
     InputChoice, Isolation, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, Tolerance,
 };
+pub use shared::{CopiedTensor, MAX_TENSORS, NamedTensor, TensorNames, TensorOrigin, TensorUsed};
 pub use sweep::{AxisValue, SweepAxis, SweepPlan, SweepRequest};
 pub use types::{
     ArgKind, ArgSpec, Backend, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,

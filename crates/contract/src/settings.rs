@@ -97,6 +97,17 @@ pub enum ReturnOutputs {
     Names(Vec<String>),
 }
 
+impl ReturnOutputs {
+    /// Whether the output of this name travels.
+    pub fn include(&self, name: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Names(names) => names.iter().any(|one| one == name),
+        }
+    }
+}
+
 /// Which processes run the kernel, and judge it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

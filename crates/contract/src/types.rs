@@ -9,8 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::content::TensorSpec;
+use super::keep::KeepOutput;
 use super::named::{MatrixPart, MatrixUsed};
 use super::settings::{Isolation, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, Tolerance};
+use super::shared::TensorUsed;
 use warpgauge_model::{Requirements, Work};
 use warpgauge_tensor::{Blob, OutputEncoding, TensorData};
 
@@ -56,6 +58,10 @@ pub struct EvaluateRequest {
     /// Encoding of returned outputs.
     #[serde(default)]
     pub output_encoding: OutputEncoding,
+    /// Outputs, by name, that become shared tensors of the caller's (`GET /tensors`) once the kernel has
+    /// run and was not found wrong. `outputs` of the report has their ids.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub keep_outputs: BTreeMap<String, KeepOutput>,
     /// `warm`: a running worker; `fresh`: a process of its own.
     #[serde(default)]
     pub isolation: Isolation,
@@ -67,6 +73,10 @@ pub struct EvaluateRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(skip)]
     pub matrices: Vec<MatrixUsed>,
+    /// Shared tensors whose content stands in it, added by whoever takes the request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    pub tensors: Vec<TensorUsed>,
 }
 
 fn default_timeout() -> f64 {

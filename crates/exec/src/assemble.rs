@@ -113,6 +113,8 @@ pub(super) fn not_compiled(
         tuning: None,
         torch: None,
         matrices: Vec::new(),
+        tensors: Vec::new(),
+        kept_outputs: BTreeMap::new(),
     }
 }
 
@@ -215,6 +217,8 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         tuning: None,
         torch: None,
         matrices: Vec::new(),
+        tensors: Vec::new(),
+        kept_outputs: BTreeMap::new(),
     })
 }
 
@@ -301,7 +305,8 @@ fn output_reports(
             compress: None,
             format: None,
         };
-        if let Some(file) = &output.file {
+        let travels = request.return_outputs.include(&buffer.name);
+        if let Some(file) = output.file.as_ref().filter(|_| travels) {
             let raw = BufReader::new(File::open(file)?);
             let encoded =
                 encoding::encode(raw, buffer.dtype, &buffer.shape, request.output_encoding)?;

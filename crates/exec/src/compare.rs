@@ -421,6 +421,7 @@ fn assemble(
     let ours = candidates.iter().any(|one| one.evaluation.status == ResponseStatus::Error);
     CompareResponse {
         matrices: Vec::new(),
+        tensors: Vec::new(),
         job_id: job_id.to_owned(),
         status: if ours { ResponseStatus::Error } else { ResponseStatus::Success },
         ref_runtime: reference.report.kernel_exec_result.runtime_stats,

@@ -21,6 +21,7 @@ mod error;
 mod executor;
 mod gate;
 mod kept;
+mod kept_outputs;
 mod linted;
 mod local;
 mod measured;
@@ -37,7 +38,7 @@ mod room;
 mod run;
 mod sanitized;
 mod sweep;
-mod sweep_matrices;
+mod sweep_names;
 mod sweep_points;
 #[cfg(test)]
 mod testing;
@@ -54,6 +55,6 @@ pub use local::{LocalExecutor, program, toolchain_search};
 pub use order::{Outcome, Work, WorkOrder};
 pub use progress::{News, Progress, RunTimes};
 pub use sweep::check_sweep;
-pub use sweep_matrices::matrices_of_sweep;
+pub use sweep_names::{matrices_of_sweep, tensors_of_sweep};
 /// The process that judges torch kernels.
 pub use torch::process::main as torch_judge;

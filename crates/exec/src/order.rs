@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::compare::first_evaluation;
-use warpgauge_contract::{CompareRequest, EvaluateRequest, MatrixUsed, SweepRequest};
+use warpgauge_contract::{CompareRequest, EvaluateRequest, MatrixUsed, SweepRequest, TensorUsed};
 use warpgauge_gate::GatePlan;
 use warpgauge_gate::report::GateReport;
 use warpgauge_model::{FailureCode, Requirements};
@@ -93,6 +93,18 @@ impl Outcome {
             Self::Evaluated(report) => report.matrices = matrices,
             Self::Compared(report) => report.matrices = matrices,
             Self::Gated(report) => report.matrices = matrices,
+            Self::Swept(_) => (),
+        }
+        self
+    }
+
+    /// With the shared tensors whose content stands in what was asked for. Points of a sweep tell of their
+    /// own.
+    pub fn with_tensors(mut self, tensors: Vec<TensorUsed>) -> Self {
+        match &mut self {
+            Self::Evaluated(report) => report.tensors = tensors,
+            Self::Compared(report) => report.tensors = tensors,
+            Self::Gated(report) => report.tensors = tensors,
             Self::Swept(_) => (),
         }
         self

@@ -16,8 +16,7 @@ use super::torch::is_torch;
 use crate::bind::{BindError, bind_arguments};
 use warpgauge_compile::{Artifact, CompileError, CompileFailure, CompileOptions, Compiler};
 use warpgauge_contract::{
-    ArgKind, ArgSpec, EvaluateRequest, IoContract, KernelCode, KernelType, Limits, ReturnOutputs,
-    Role, Sanitize,
+    ArgKind, ArgSpec, EvaluateRequest, IoContract, KernelCode, KernelType, Limits, Role, Sanitize,
 };
 use warpgauge_model::{FailureCode, Image, Target};
 use warpgauge_tensor::{Dtype, TensorData, encoding};
@@ -208,7 +207,11 @@ pub(super) fn lay_out(
     let keep_outputs = buffers_of
         .iter()
         .enumerate()
-        .filter(|(_, (_, arg))| arg.role != Role::Input && wanted(&request.return_outputs, arg))
+        .filter(|(_, (_, arg))| {
+            let wanted = request.return_outputs.include(&arg.name)
+                || request.keep_outputs.contains_key(&arg.name);
+            arg.role != Role::Input && wanted
+        })
         .map(|(buffer, _)| buffer)
         .collect();
     let checks = Checks { references, files, bounds, tolerances: Tolerances(tolerances) };
@@ -236,14 +239,6 @@ pub(super) fn lay_out(
 fn tensor_arguments(io: &IoContract) -> Vec<(usize, &ArgSpec)> {
     let tensors = |arg: &&ArgSpec| arg.kind == ArgKind::Tensor && !arg.is_meta;
     io.args.iter().enumerate().filter(|(_, arg)| tensors(arg)).collect()
-}
-
-fn wanted(outputs: &ReturnOutputs, arg: &ArgSpec) -> bool {
-    match outputs {
-        ReturnOutputs::None => false,
-        ReturnOutputs::All => true,
-        ReturnOutputs::Names(names) => names.contains(&arg.name),
-    }
 }
 
 /// The launch of `artifact`'s entry with the arguments and the dimensions of `io`.

@@ -44,6 +44,13 @@ pub enum News {
     Kernel(Box<KeptKernel>),
     /// A file that a tool left. It is there until [`Progress::tell`] returns.
     File(PathBuf),
+    /// The elements of an output that is to be kept. The file is there until [`Progress::tell`] returns.
+    Output {
+        /// The output's name.
+        name: String,
+        /// Its elements, little-endian, packed in C order.
+        file: PathBuf,
+    },
 }
 
 /// Times of the trials so far, milliseconds.

@@ -14,8 +14,8 @@ use super::linted::{self, Look};
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
 use super::progress::ActiveOrder;
 use super::tool_runs::ToolRuns;
-use super::{assemble, recorded};
-use warpgauge_contract::{EvaluateRequest, InputChoice, Isolation, ReturnOutputs, Sanitize};
+use super::{assemble, kept_outputs, recorded};
+use warpgauge_contract::{EvaluateRequest, InputChoice, Isolation, Sanitize};
 use warpgauge_measure::{Preset, StopRule};
 use warpgauge_model::{DeviceInfo, DeviceKind, JobStage, Requirements};
 use warpgauge_report::{EvaluateResponse, Timings};
@@ -105,8 +105,8 @@ impl LocalExecutor {
     ) -> Result<EvaluateResponse, ExecError> {
         let arrived = Instant::now();
         self.check(&request)?;
-        if purpose == Purpose::Execute && request.return_outputs == ReturnOutputs::None {
-            request.return_outputs = ReturnOutputs::All;
+        if purpose == Purpose::Execute {
+            kept_outputs::return_something(&mut request);
         }
         if purpose != Purpose::Execute && self.config.devices.device_metrics {
             request.profile.get_or_insert_default();
@@ -179,7 +179,7 @@ impl LocalExecutor {
         self.offer().device_for(order).cloned()
     }
 
-    fn job_directory(&self) -> Result<tempfile::TempDir, ExecError> {
+    pub(super) fn job_directory(&self) -> Result<tempfile::TempDir, ExecError> {
         let made = tempfile::Builder::new().prefix("job-").tempdir_in(self.run_dir.as_path());
         made.map_err(|error| self.no_place("create a job directory", &error))
     }
@@ -310,13 +310,13 @@ impl LocalExecutor {
         timings.set_worker(&ran.outcome.timings);
         let carries_content = ran.outcome.told.outputs.iter().any(|output| output.file.is_some());
         let job_id = job.id().to_owned();
-        let build = move || assemble::ran(&job_id, &ran, timings);
+        let build = move || (assemble::ran(&job_id, &ran, timings), ran);
         // Encoding outputs can take long; answers without content are not worth a thread hop.
         let built =
             if carries_content { tokio::task::spawn_blocking(build).await } else { Ok(build()) };
-        let mut report = built
-            .map_err(|error| error::internal("building the report", &error))?
-            .map_err(|error| error::internal("encoding the outputs", &error))?;
+        let (built, ran) = built.map_err(|error| error::internal("building the report", &error))?;
+        let mut report = built.map_err(|error| error::internal("encoding the outputs", &error))?;
+        kept_outputs::hand_over(job, &ran);
         report.timings.total = ms(arrived);
         recorded::evaluation(&report);
         Ok(report)

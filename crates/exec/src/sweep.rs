@@ -9,7 +9,7 @@ use super::error::{self, ExecError};
 use super::local::LocalExecutor;
 use super::progress::{ActiveOrder, News};
 use super::run::{Purpose, ms};
-use super::{sweep_matrices, sweep_points};
+use super::{sweep_names, sweep_points};
 use warpgauge_contract::{ContractError, EvaluateRequest, Limits, SweepPlan, SweepRequest};
 use warpgauge_report::{
     DeviceReport, EvaluateResponse, ResponseStatus, SweepPoint, SweepResponse, SweepStarted,
@@ -91,7 +91,7 @@ fn planned_point(
 /// The contract of a point, whole and checked. Blocking.
 fn checked(plan: &SweepPlan, index: usize, limits: &Limits) -> Result<EvaluateRequest, ExecError> {
     let mut request = plan.request(index).map_err(error::invalid)?;
-    sweep_matrices::put_into(&mut request, plan, limits)?;
+    sweep_names::put_into(&mut request, plan, limits)?;
     warpgauge_contract::validate(&request, limits).map_err(error::invalid)?;
     Ok(request)
 }
@@ -144,17 +144,17 @@ async fn point(
         tokio::task::spawn_blocking(move || checked(&plan, index, &limits)).await
     };
     let expanded = expanded.map_err(|error| error::internal("writing out a point", &error));
-    let (work, matrices, evaluated) = match expanded.flatten() {
+    let (work, named, evaluated) = match expanded.flatten() {
         Ok(request) => {
-            let (work, matrices) = (request.work.clone(), request.matrices.clone());
-            (work, matrices, shared.evaluate(job, request, Purpose::Rank).await)
+            let named = (request.matrices.clone(), request.tensors.clone());
+            (request.work.clone(), named, shared.evaluate(job, request, Purpose::Rank).await)
         }
-        Err(error) => (None, Vec::new(), Err(error)),
+        Err(error) => (None, Default::default(), Err(error)),
     };
     match evaluated {
         Ok(report) => {
             let mut point = sweep_points::evaluated(index, values, &report, work.as_ref());
-            point.matrices = matrices;
+            (point.matrices, point.tensors) = named;
             Ok((point, Some(Box::new(report))))
         }
         Err(ExecError::ShuttingDown) => Err(ExecError::ShuttingDown),

@@ -32,6 +32,7 @@ fn blank(index: usize, values: BTreeMap<String, AxisValue>, status: SweepStatus)
         resources: None,
         device: None,
         matrices: Vec::new(),
+        tensors: Vec::new(),
         total_ms: 0.0,
         report: None,
     }

@@ -40,6 +40,7 @@ pub fn finish(
     }
     GateReport {
         matrices: Vec::new(),
+        tensors: Vec::new(),
         schema_version: SCHEMA_VERSION,
         warpgauge_version: env!("CARGO_PKG_VERSION").to_owned(),
         job_id: Some(job_id.to_owned()),

@@ -72,6 +72,7 @@ impl Sides {
             decision: Some(manner.decision),
             measure_identical: manner.measure_identical,
             matrices: Vec::new(),
+            tensors: Vec::new(),
         }
     }
 
@@ -93,6 +94,7 @@ impl Sides {
     pub fn unused(&self) -> Option<String> {
         let contract = &self.candidate;
         let fields = [
+            ("keep_outputs", !contract.keep_outputs.is_empty()),
             ("measure.regime", contract.measure.regime != Regime::Isolated),
             ("profile", contract.profile.is_some()),
             ("return_outputs", contract.return_outputs != ReturnOutputs::None),
@@ -120,6 +122,7 @@ pub fn alone(contract: &EvaluateRequest, manner: &Manner, timed: bool) -> Evalua
     }
     request.profile = None;
     request.return_outputs = ReturnOutputs::None;
+    request.keep_outputs.clear();
     request
 }
 

@@ -143,6 +143,16 @@ impl Holders {
         free(&self.holders, freed).await;
     }
 
+    /// The same, without waiting for it.
+    pub fn free_later(&self, freed: impl IntoIterator<Item = Freed>) {
+        let freed: Vec<Freed> = freed.into_iter().collect();
+        // Without a runtime the holders are ending, and all that they hold with them.
+        if let (false, Ok(runtime)) = (freed.is_empty(), tokio::runtime::Handle::try_current()) {
+            let holders = Arc::clone(&self.holders);
+            runtime.spawn(async move { free(&holders, freed).await });
+        }
+    }
+
     /// Ends all of them, and with them all tensors.
     pub async fn end(&self) {
         self.upkeep.abort();

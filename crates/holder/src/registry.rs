@@ -158,7 +158,14 @@ struct Entry {
 struct Lease {
     tensor: Uuid,
     owner: String,
-    ends: Instant,
+    /// `None`: it is given back for sure.
+    ends: Option<Instant>,
+}
+
+impl Lease {
+    fn is_over(&self, now: Instant) -> bool {
+        self.ends.is_some_and(|ends| ends < now)
+    }
 }
 
 #[derive(Default)]
@@ -279,12 +286,26 @@ impl Registry {
 
     /// A lease of a tensor.
     pub fn lease(&self, id: Uuid, owner: &str, now: Instant) -> Result<(Uuid, Held), Unknown> {
+        self.leased(id, owner, now, Some(now + self.limits.lease))
+    }
+
+    /// A lease that holds until it is given back: for who reads a tensor within this process.
+    pub fn pin(&self, id: Uuid, owner: &str, now: Instant) -> Result<(Uuid, Held), Unknown> {
+        self.leased(id, owner, now, None)
+    }
+
+    fn leased(
+        &self,
+        id: Uuid,
+        owner: &str,
+        now: Instant,
+        ends: Option<Instant>,
+    ) -> Result<(Uuid, Held), Unknown> {
         let mut state = self.state();
         if state.own(id, owner)?.leases >= MAX_LEASES {
             return Err(Unknown::TooManyLeases);
         }
         let lease = Uuid::new_v4();
-        let ends = now + self.limits.lease;
         state.leases.insert(lease, Lease { tensor: id, owner: owner.to_owned(), ends });
         let entry = state.tensors.get_mut(&id).ok_or(Unknown::Never)?;
         entry.leases += 1;
@@ -296,10 +317,10 @@ impl Registry {
     pub fn renew(&self, lease: Uuid, owner: &str, now: Instant) -> Option<Uuid> {
         let mut state = self.state();
         let found = state.leases.get_mut(&lease).filter(|found| found.owner == owner)?;
-        if found.ends < now {
+        if found.is_over(now) {
             return None;
         }
-        found.ends = now + self.limits.lease;
+        found.ends = Some(now + self.limits.lease);
         let id = found.tensor;
         if let Some(entry) = state.tensors.get_mut(&id) {
             entry.last_used = now;
@@ -450,11 +471,10 @@ impl State {
     }
 
     fn sweep(&mut self, limits: &Limits, now: Instant) -> Vec<Freed> {
-        let over = |lease: &Lease| lease.ends < now;
         let ended: Vec<(Uuid, Uuid)> = self
             .leases
             .iter()
-            .filter(|(_, lease)| over(lease))
+            .filter(|(_, lease)| lease.is_over(now))
             .map(|(id, lease)| (*id, lease.tensor))
             .collect();
         let mut freed = Vec::new();

@@ -95,6 +95,7 @@ impl From<ServiceError> for Refusal {
         let message = error.to_string();
         let path = match &error {
             ServiceError::Invalid(problems) => problems.first().map(|first| first.path.clone()),
+            ServiceError::Named { path, .. } => Some(path.clone()),
             _ => None,
         };
         Self { path, ..Self::new(code_of(&error), message) }
@@ -116,6 +117,7 @@ fn code_of(error: &ServiceError) -> String {
         ServiceError::NoSuchMatrix(_) => Code::NoSuchMatrix,
         ServiceError::NoSuchTensor(_) => Code::NoSuchTensor,
         ServiceError::TensorGone { code, .. } => code.clone(),
+        ServiceError::Named { error, .. } => return code_of(error),
         ServiceError::NoSuchLease(_) => Code::NoSuchLease,
         ServiceError::Forbidden(_) => Code::Forbidden,
         ServiceError::NoArtifact { .. } => Code::NoSuchArtifact,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     DeviceReport, EvaluateResponse, KernelExecResult, ResponseStatus, RuntimeStats, Timings,
 };
-use warpgauge_contract::MatrixUsed;
+use warpgauge_contract::{MatrixUsed, TensorUsed};
 use warpgauge_listing::CodeDiff;
 use warpgauge_measure::paired::{PairedComparison, Ranking};
 use warpgauge_measure::{CountedComparison, CountedRank};
@@ -43,6 +43,9 @@ pub struct CompareResponse {
     /// The sparse matrices that the contract named, and what was under these names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixUsed>,
+    /// The shared tensors that the contract named, as they were copied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tensors: Vec<TensorUsed>,
     /// Order of the reference (index 0) and those candidates (from index 1) that were compared,
     /// where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]

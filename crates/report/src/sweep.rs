@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{DeviceReport, EvaluateResponse, ResponseStatus, RuntimeStats};
-use warpgauge_contract::{AxisValue, MatrixUsed, SweepAxis};
+use warpgauge_contract::{AxisValue, MatrixUsed, SweepAxis, TensorUsed};
 use warpgauge_measure::Counted;
 use warpgauge_model::{FailureCode, Resources};
 
@@ -72,6 +72,9 @@ pub struct SweepPoint {
     /// The sparse matrices that the point's contract named, and what was under these names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixUsed>,
+    /// The shared tensors that the point's contract named, as they were copied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tensors: Vec<TensorUsed>,
     /// Milliseconds that the point took.
     pub total_ms: f64,
     /// The whole report without outputs' content, with `include_reports`. Absent in the stream, and

@@ -13,7 +13,7 @@ use super::measurement::MeasurementReport;
 use super::timeline::TimelineReport;
 use super::torch::TorchReport;
 use super::tuning::TuningReport;
-use warpgauge_contract::{KernelType, MatrixUsed};
+use warpgauge_contract::{KernelType, MatrixUsed, TensorUsed};
 use warpgauge_measure::{Counted, RuntimeStats};
 use warpgauge_model::WorkerTimings;
 use warpgauge_model::{
@@ -79,6 +79,12 @@ pub struct EvaluateResponse {
     /// The sparse matrices that the contract named, and what was under these names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixUsed>,
+    /// The shared tensors that the contract named, as they were copied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tensors: Vec<TensorUsed>,
+    /// What became of the outputs that were to be kept as shared tensors (`keep_outputs`), by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept_outputs: BTreeMap<String, KeptOutput>,
 }
 
 impl EvaluateResponse {
@@ -299,6 +305,27 @@ pub struct OutputReport {
     /// Layout of the content, when there is content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<DataFormat>,
+}
+
+/// What became of an output that was to be kept as a shared tensor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptOutput {
+    /// The tensor that it is: `GET /tensors/{tensor_id}`. Absent if it is not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tensor_id: Option<String>,
+    /// Where it is: `cuda:0`, or `cpu` for the host's memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Why it is not kept, and what would help.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl KeptOutput {
+    /// One that is not kept.
+    pub fn not_kept(reason: impl Into<String>) -> Self {
+        Self { tensor_id: None, device: None, reason: Some(reason.into()) }
+    }
 }
 
 /// Why a run ended early.

@@ -79,6 +79,14 @@ pub enum ServiceError {
         /// Why, and what to do.
         reason: String,
     },
+    /// Something that the request names is not there.
+    #[error("{path}: {error}")]
+    Named {
+        /// Where it is named.
+        path: String,
+        /// What is wrong with it.
+        error: Box<ServiceError>,
+    },
     /// No such lease.
     #[error(
         "there is no lease {0}: it was given back, or no heartbeat came in time; GET \

@@ -219,7 +219,13 @@ pub(super) fn invalid(error: &SuiteError) -> ServiceError {
 
 /// A contract's problems as those of the request that it stands in.
 fn within(at: &str, error: ServiceError) -> ServiceError {
-    let ServiceError::Invalid(problems) = error else { return error };
+    let problems = match error {
+        ServiceError::Invalid(problems) => problems,
+        ServiceError::Named { path, error } => {
+            return ServiceError::Named { path: format!("{at}.{path}"), error };
+        }
+        other => return other,
+    };
     let moved = problems.into_iter().map(|problem| Problem {
         path: match problem.path.strip_prefix("ref_kernel") {
             // What is tried is compared with itself.

@@ -63,13 +63,13 @@ struct Takes<R> {
 }
 
 impl Shared {
-    /// The request with matrices in the places of their names. `left` is how many bytes of arrays may be
+    /// The request with matrices and shared tensors in the places of their names. `left` is how many bytes of arrays may be
     /// made yet, as for compressed data: what comes small does not fill a disk.
     ///
     /// # Errors
-    /// A matrix that is not there, or does not fit where it is named.
-    pub(super) async fn with_matrices(
-        &self,
+    /// A matrix or a tensor that is not there, or does not fit where it is named.
+    pub(super) async fn with_named(
+        self: &Arc<Self>,
         request: JobRequest,
         owner: &str,
         left: &mut u64,
@@ -94,7 +94,7 @@ impl Shared {
     }
 
     pub(super) async fn evaluation_with(
-        &self,
+        self: &Arc<Self>,
         request: EvaluateRequest,
         owner: &str,
         left: &mut u64,
@@ -104,11 +104,13 @@ impl Shared {
             names: named_in,
             put: |named, request, left| named.put_into(request, left),
         };
+        // The vector of a product may be a tensor. Its turn ends when the request is whole.
+        let (request, _turn) = self.with_tensors(request, owner, left).await?;
         self.filled(request, takes, owner, left).await
     }
 
     async fn comparison_with(
-        &self,
+        self: &Arc<Self>,
         request: CompareRequest,
         owner: &str,
         left: &mut u64,
@@ -118,6 +120,7 @@ impl Shared {
             names: named_in_comparison,
             put: |named, request, left| named.put_into_comparison(request, left),
         };
+        let (request, _turn) = self.with_tensors(request, owner, left).await?;
         self.filled(request, takes, owner, left).await
     }
 
@@ -163,7 +166,7 @@ impl Shared {
     }
 
     async fn gate_with(
-        &self,
+        self: &Arc<Self>,
         mut request: GateRequest,
         owner: &str,
         left: &mut u64,
@@ -179,7 +182,7 @@ impl Shared {
             let Some(baseline) = &mut case.baseline else { continue };
             match self.evaluation_with(baseline.clone(), owner, left).await {
                 Ok(put) => *baseline = put,
-                Err(ServiceError::Invalid(_)) if older => (),
+                Err(ServiceError::Invalid(_) | ServiceError::Named { .. }) if older => (),
                 Err(error) => return Err(within(&format!("cases[{index}].baseline"), error)),
             }
         }
@@ -188,8 +191,8 @@ impl Shared {
 
     /// A sweep with the stored matrices that its points name. Generated ones are made where they are used.
     async fn sweep_with(
-        &self,
-        mut request: SweepRequest,
+        self: &Arc<Self>,
+        request: SweepRequest,
         owner: &str,
         left: &mut u64,
     ) -> Result<SweepRequest, ServiceError> {
@@ -197,6 +200,7 @@ impl Shared {
             let message = "is what the service knows of matrices: leave it out";
             return Err(problem("matrices", FailureCode::InvalidValue, message.to_owned()));
         }
+        let (mut request, _turn) = self.sweep_with_tensors(request, owner, left).await?;
         let limits = self.limits.clone();
         let (names, returned) = aside(move || {
             let names = warpgauge_exec::matrices_of_sweep(&limits, &request)?;
@@ -363,6 +367,9 @@ fn within(at: &str, error: ServiceError) -> ServiceError {
                 .map(|problem| Problem { path: format!("{at}.{}", problem.path), ..problem })
                 .collect(),
         ),
+        ServiceError::Named { path, error } => {
+            ServiceError::Named { path: format!("{at}.{path}"), error }
+        }
         other => other,
     }
 }

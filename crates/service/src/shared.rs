@@ -37,6 +37,8 @@ pub(super) struct Shared {
     pub(super) matrix_turns: Arc<Semaphore>,
     /// Uploads of matrices that are being worked on.
     pub(super) uploads: Uploads,
+    /// Places among those that copy shared tensors for requests.
+    pub(super) tensor_turns: Arc<Semaphore>,
     pub(super) started: Instant,
     pub(super) closing: AtomicBool,
     pub(super) readiness: Readiness,

@@ -93,6 +93,7 @@ impl LocalService {
             admitted_at_most: capacity,
             matrix_turns: Arc::new(tokio::sync::Semaphore::new(named_matrices::AT_ONCE)),
             uploads: Uploads::default(),
+            tensor_turns: Arc::new(tokio::sync::Semaphore::new(tensors::AT_ONCE)),
             started: Instant::now(),
             closing: AtomicBool::new(false),
             readiness: Readiness::default(),

@@ -204,9 +204,11 @@ pub fn contract_of(
         sanitize: options.sanitize.clone().unwrap_or_default(),
         return_outputs: ReturnOutputs::Names(vec!["y".to_owned()]),
         output_encoding: OutputEncoding::default(),
+        keep_outputs: BTreeMap::new(),
         isolation: options.isolation.unwrap_or_default(),
         requires: Requirements::default(),
         matrices: Vec::new(),
+        tensors: Vec::new(),
     })
 }
 

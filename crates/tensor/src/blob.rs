@@ -174,6 +174,35 @@ impl Blob {
         }
     }
 
+    /// Whether both have the same bytes. They are read, unless both are one payload.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn same_bytes(&self, other: &Self) -> io::Result<bool> {
+        let one = match (&self.payload, &other.payload) {
+            (Payload::Text(text), Payload::Text(theirs)) => Arc::ptr_eq(text, theirs),
+            (Payload::File { file, .. }, Payload::File { file: theirs, .. }) => {
+                Arc::ptr_eq(file, theirs)
+            }
+            _ => false,
+        };
+        if one {
+            return Ok(true);
+        }
+        let mut sides = [self.reader(), other.reader()];
+        let mut pieces = [vec![0; ENCODE_CHUNK], vec![0; ENCODE_CHUNK]];
+        loop {
+            let mut counts = [0; 2];
+            for ((side, piece), count) in sides.iter_mut().zip(&mut pieces).zip(&mut counts) {
+                *count = filled(side, piece)?;
+            }
+            let [ours, theirs] = [&pieces[0][..counts[0]], &pieces[1][..counts[1]]];
+            if ours != theirs || ours.is_empty() {
+                return Ok(ours == theirs);
+            }
+        }
+    }
+
     /// All decoded bytes, if they are at most `limit`.
     pub fn to_bytes(&self, limit: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
@@ -209,6 +238,20 @@ pub enum BlobError {
         /// The file system's answer.
         source: io::Error,
     },
+}
+
+/// As much of the buffer as there is content for.
+fn filled(from: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut found = 0;
+    while found < buffer.len() {
+        match from.read(&mut buffer[found..]) {
+            Ok(0) => break,
+            Ok(count) => found += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
 }
 
 /// Shared text as bytes.
@@ -326,6 +369,25 @@ mod tests {
             assert!(size == 0 || blob.to_bytes(size as u64 - 1).is_err());
             assert!(serde_json::to_vec(&blob).unwrap() == json, "{size} bytes");
         }
+    }
+
+    #[test]
+    fn payloads_are_compared_by_their_bytes_in_whichever_form() {
+        for size in [0usize, 3, 60_000, 2_000_000] {
+            let bytes: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
+            let (text, filed) =
+                (Blob::from_bytes(&bytes), Blob::in_file(&mut &bytes[..]).unwrap().0);
+            assert!(text.same_bytes(&filed).unwrap() && filed.same_bytes(&text).unwrap());
+            assert!(filed.same_bytes(&filed.clone()).unwrap());
+            let longer = Blob::from_bytes(&[&bytes[..], &[0]].concat());
+            assert!(!filed.same_bytes(&longer).unwrap() && !longer.same_bytes(&filed).unwrap());
+            if let Some(last) = bytes.last() {
+                let mut other = bytes.clone();
+                *other.last_mut().unwrap() = last ^ 1;
+                assert!(!filed.same_bytes(&Blob::from_bytes(&other)).unwrap(), "{size} bytes");
+            }
+        }
+        assert!(Blob::from_base64("!").same_bytes(&Blob::from_bytes(&[1])).is_err());
     }
 
     #[test]

@@ -74,11 +74,12 @@ pub enum InitKind {
     Randint,
 }
 
-/// Tensor content on the wire: bytes, little-endian, C order; or an array of a sparse matrix by name.
+/// Tensor content on the wire: bytes, little-endian, C order; or, by name, an array of a sparse matrix or a
+/// shared tensor.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TensorData {
-    /// The bytes, base64. Required, but beside `matrix`.
+    /// The bytes, base64. Required, but beside `matrix` and `tensor_id`.
     #[serde(default = "Blob::empty", skip_serializing_if = "Blob::is_empty")]
     pub data_b64: Blob,
     /// In place of bytes: the name of a sparse matrix, an uploaded one of the caller's or a generated one
@@ -88,6 +89,10 @@ pub struct TensorData {
     /// Beside `matrix`: which of its arrays, e.g. `values` or `col_indices`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
+    /// In place of bytes: the id of a shared tensor of the caller's (`POST /tensors`). Its content is copied
+    /// when the request is accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tensor_id: Option<String>,
     /// Element type; default: the tensor's. Must match it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dtype: Option<Dtype>,
@@ -106,7 +111,8 @@ impl TensorData {
     /// Elements, as they are.
     pub fn raw(data_b64: Blob) -> Self {
         let (compress, format) = (Compress::None, DataFormat::Raw);
-        Self { data_b64, matrix: None, part: None, dtype: None, shape: None, compress, format }
+        let (matrix, part, tensor_id) = (None, None, None);
+        Self { data_b64, matrix, part, tensor_id, dtype: None, shape: None, compress, format }
     }
 }
 

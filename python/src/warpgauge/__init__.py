@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .report import ComparisonReport, Report, SweepReport
     from .server import Server, serve
     from .tensor_client import TensorClient
-    from .tensors import InOut, Out, Tensor
+    from .tensors import InOut, Out, Shared, Tensor
 
 __version__ = "0.1.0"
 
@@ -53,6 +53,7 @@ _HOMES = {
     "Report": "report",
     "Server": "server",
     "ServerUnavailableError": "errors",
+    "Shared": "tensors",
     "SweepReport": "report",
     "Tensor": "tensors",
     "TensorClient": "tensor_client",
@@ -82,6 +83,7 @@ __all__ = [
     "Report",
     "Server",
     "ServerUnavailableError",
+    "Shared",
     "SweepReport",
     "Tensor",
     "TensorClient",

@@ -13,7 +13,7 @@ from typing import Any, cast
 from .errors import ArgumentError
 from .kernels import Parameters, code_of, is_contract
 from .models import ArgSpec, Dim3, Expected, KernelCode, Launch
-from .tensors import InOut, Out, Tensor, data_of, library, spec_of
+from .tensors import InOut, Out, Shared, Tensor, data_of, library, spec_of
 
 _MAX_CONTRACT = 64 << 20
 
@@ -92,7 +92,7 @@ def _arguments(
     kinds: dict[str, str] = {}
     for name, value in named.items():
         where = f"argument `{name}`"
-        if not isinstance(value, (Tensor, Out, InOut)) and library(value) is None:
+        if not isinstance(value, (Shared, Tensor, Out, InOut)) and library(value) is None:
             spec = _scalar(name, value)
             if parameters and name in parameters.constants:
                 spec["is_meta"] = True
@@ -110,6 +110,15 @@ def _tensor(name: str, value: object, is_output: bool, where: str) -> ArgSpec:
             described["init"] = value.init
         role = "output" if is_output and value.role == "input" else value.role
         return cast(ArgSpec, {"name": name, "type": "tensor", "role": role, "tensor_spec": described})
+    if isinstance(value, Shared):
+        named: dict[str, Any] = {"data": {"tensor_id": value.tensor_id}}
+        if value.shape is not None:
+            named["shape"] = list(value.shape)
+        if value.dtype is not None:
+            named["dtype"] = value.dtype
+        # What it holds is read, so an output of it is one that is read, too.
+        role = "inout" if is_output and value.role == "input" else value.role
+        return cast(ArgSpec, {"name": name, "type": "tensor", "role": role, "tensor_spec": named})
     role = "inout" if isinstance(value, InOut) else "output" if isinstance(value, Out) or is_output else "input"
     array = value.array if isinstance(value, (Out, InOut)) else value
     spec = spec_of(array, where, with_data=role != "output")
@@ -134,7 +143,8 @@ def _scalar(name: str, value: object) -> ArgSpec:
         return {"name": name, "type": "str", "value": value}
     raise ArgumentError(
         f"argument `{name}`: a {type(value).__name__} is no argument of a kernel; give an array of NumPy or "
-        "PyTorch, int, float, bool, str, or `warpgauge.Tensor`"
+        "PyTorch, int, float, bool, str, `warpgauge.Tensor`, or "
+        "`warpgauge.Shared`"
     )
 
 
@@ -167,6 +177,8 @@ def _expected(expected: Mapping[str, object] | None, reference: object, written:
     for name, value in (expected or {}).items():
         if library(value) is not None:
             checks[name] = {"data": data_of(value, f"expected `{name}`")}
+        elif isinstance(value, Shared):
+            checks[name] = {"data": {"tensor_id": value.tensor_id}}
         elif isinstance(value, Mapping) and ("data" in value or "kernel" in value):
             checks[name] = cast(Expected, dict(value))
         else:

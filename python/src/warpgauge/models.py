@@ -40,6 +40,7 @@ class Dim3(TypedDict, total=False):
 
 class TensorData(TypedDict, total=False):
     data_b64: str
+    tensor_id: str
     dtype: Dtype
     shape: list[int]
     compress: Compress
@@ -171,6 +172,12 @@ class OutputReport(TypedDict, total=False):
     format: DataFormat
 
 
+class KeptOutput(TypedDict, total=False):
+    tensor_id: str
+    device: str
+    reason: str
+
+
 class RuntimeStats(TypedDict, total=False):
     mean: float
     std: float
@@ -218,6 +225,7 @@ class EvaluateResponse(TypedDict, total=False):
     validation: ValidationReport
     failure: FailureReport
     outputs: dict[str, OutputReport]
+    kept_outputs: dict[str, KeptOutput]
     printed: str
 
 

@@ -42,6 +42,19 @@ class Tensor:
 
 
 @dataclass(frozen=True)
+class Shared:
+    """A tensor that the server holds (`TensorClient`), by its id. Its content is copied there, and not sent.
+
+    Shape and element type are the tensor's unless they are given. An output is not written back to it.
+    """
+
+    tensor_id: str
+    shape: Sequence[int | str] | None = None
+    dtype: str | None = None
+    role: Role = "input"
+
+
+@dataclass(frozen=True)
 class Out:
     """An array whose shape and element type are an output's. Its content is not sent."""
 

@@ -210,6 +210,7 @@ fn point(index: usize, values: BTreeMap<String, AxisValue>) -> SweepPoint {
         resources: None,
         device: None,
         matrices: Vec::new(),
+        tensors: Vec::new(),
         total_ms: 1.0,
         report: None,
     }

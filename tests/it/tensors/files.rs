@@ -126,3 +126,34 @@ fn large_tensors_come_back_whole() {
         assert!(floats(&server, &id) == values, "device {device}");
     }
 }
+
+/// A form is on the disk while it is read, and what it holds takes no memory of the server.
+#[test]
+fn a_large_upload_takes_little_of_the_servers_memory() {
+    let server = Server::start();
+    held(&server, -1, &[1.0]);
+    let elements = vec![7; 80 << 20];
+    let header =
+        format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({},), }}\n", 80 << 20);
+    let file = npy(&header, &elements);
+    let before = peak_memory_mib(server.pid());
+    let (id, said) = uploaded(&server, &file, &[("cuda_device", "-1")]);
+    let after = peak_memory_mib(server.pid());
+    assert_eq!(said["nbytes"], 80 << 20);
+    assert!(after < before + 40.0, "{before} MiB, then {after} MiB");
+    assert!(data(&server, &id, "raw") == elements);
+    // What is no form at all is not gathered in the hope of one.
+    let endless = [b"--B\r\nContent-Disposition: form-data".as_slice(), &elements].concat();
+    let refused = server.post("/tensors", &[FORM], &endless);
+    assert_eq!(refused.status, 400, "{}", refused.text);
+    assert!(refused.text.contains("head of a field"), "{}", refused.text);
+    let after = peak_memory_mib(server.pid());
+    assert!(after < before + 40.0, "{before} MiB, then {after} MiB");
+}
+
+/// Largest resident memory of a process so far.
+fn peak_memory_mib(pid: u32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches("kB").trim().parse::<f64>().unwrap() / 1024.0
+}

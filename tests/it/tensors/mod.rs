@@ -4,7 +4,9 @@
 mod bad_input;
 mod files;
 mod holder;
+mod kept;
 mod lifetime;
+mod named;
 mod share;
 
 use serde_json::{Value, json};

@@ -20,9 +20,13 @@ pub(super) fn check(request: &EvaluateRequest, limits: &Limits, mistakes: &mut M
 }
 
 impl EvaluateRequest {
-    /// Bytes of its tensor data once all is unpacked: what they take on the disk.
+    /// Bytes of its tensor data once all is unpacked, and of outputs that are kept: what they take on the
+    /// disk.
     pub fn decoded_bytes(&self) -> u64 {
-        sum(self, |_| true)
+        let args = self.kernel.io.iter().flat_map(|io| &io.args);
+        let kept = args.filter(|arg| self.keep_outputs.contains_key(&arg.name));
+        let kept = kept.filter_map(|arg| arg.tensor_spec.as_ref()).map(bytes);
+        kept.fold(sum(self, |_| true), u64::saturating_add)
     }
 }
 

@@ -27,6 +27,7 @@ pub(super) fn check(
         }
     }
     returned(request, io, limits, mistakes);
+    kept(request, io, limits, mistakes);
     total(request, io, limits, mistakes);
 }
 
@@ -201,6 +202,30 @@ fn returned(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistake
                 "the outputs asked for have {bytes} bytes; at most {} travel back. Ask for fewer \
              (hashes of all outputs are always in the answer)",
                 limits.max_output_bytes
+            )
+        },
+    );
+}
+
+/// What is kept lies on the disk before it is held.
+fn kept(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistakes: &mut Mistakes) {
+    let mut found = Vec::new();
+    for name in request.keep_outputs.keys() {
+        if mistakes.full() {
+            return;
+        }
+        found.extend(output_named(name, io, &format!("keep_outputs.{}", quoted(name)), mistakes));
+    }
+    let bytes = sum(found);
+    mistakes.require(
+        bytes <= limits.max_decoded_bytes,
+        "keep_outputs",
+        FailureCode::TooLarge,
+        || {
+            format!(
+                "the outputs to keep have {bytes} bytes; at most {} are kept of one evaluation \
+                 (limits.max_decoded_bytes). Keep fewer",
+                limits.max_decoded_bytes
             )
         },
     );

@@ -10,7 +10,7 @@ use super::axes::{self, AxisValue, SweepAxis};
 use super::numbers;
 use super::substitute::{Point, substitute};
 use crate::error::{ContractError, Mistakes};
-use crate::{EvaluateRequest, KeptMatrix, Limits, ReturnOutputs, parse};
+use crate::{CopiedTensor, EvaluateRequest, KeptMatrix, Limits, ReturnOutputs, parse};
 use warpgauge_model::{FailureCode, Requirements};
 
 /// Bytes of all contracts of a sweep together, when every point is written out.
@@ -73,6 +73,10 @@ pub struct SweepRequest {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(skip)]
     pub matrices: BTreeMap<String, KeptMatrix>,
+    /// Shared tensors that points name, as they were when the sweep was accepted.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(skip)]
+    pub tensors: BTreeMap<String, CopiedTensor>,
 }
 
 /// A sweep that can be carried out: its axes are valid, and references name them.
@@ -85,6 +89,7 @@ pub struct SweepPlan {
     pub include_reports: bool,
     /// Stored matrices that points name.
     pub matrices: BTreeMap<String, KeptMatrix>,
+    tensors: BTreeMap<String, CopiedTensor>,
 }
 
 impl SweepPlan {
@@ -109,7 +114,7 @@ impl SweepPlan {
         );
         mistakes.into_result()?;
         let include_reports = request.include_reports;
-        let (contract, matrices) = contract_of(request);
+        let (contract, matrices, tensors) = contract_of(request);
         let expanded = contract.values().map(weight).sum::<usize>().saturating_mul(points);
         let mut mistakes = Mistakes::new(limits.max_errors);
         mistakes.require(expanded <= MAX_EXPANDED_BYTES, "axes", FailureCode::TooLarge, || {
@@ -120,7 +125,7 @@ impl SweepPlan {
             )
         });
         mistakes.into_result()?;
-        let plan = Self { axes, contract, points, include_reports, matrices };
+        let plan = Self { axes, contract, points, include_reports, matrices, tensors };
         plan.check_references()?;
         Ok(plan)
     }
@@ -142,9 +147,20 @@ impl SweepPlan {
         values.map(|(axis, at)| (axis.name.clone(), axis.values[at].clone())).collect()
     }
 
-    /// The evaluation of a point. Its ranges and sizes are still to be checked by
-    /// [`super::super::validate`].
+    /// The evaluation of a point, with the shared tensors that came with the sweep. Its ranges and sizes are
+    /// still to be checked by [`super::super::validate`].
     pub fn request(&self, index: usize) -> Result<EvaluateRequest, Vec<ContractError>> {
+        let mut request = self.named_request(index)?;
+        let names = request.tensor_names();
+        for (name, tensor) in self.tensors.iter().filter(|(name, _)| names.contains_key(*name)) {
+            request.put_tensor(name, tensor).map_err(|error| vec![error])?;
+            request.tensors.push(tensor.used.clone());
+        }
+        Ok(request)
+    }
+
+    /// The same, as it is written: with names in place of shared tensors.
+    pub fn named_request(&self, index: usize) -> Result<EvaluateRequest, Vec<ContractError>> {
         let contract = self.evaluated(index).map_err(|error| vec![error])?;
         let request = parse::from_value::<EvaluateRequest>(Value::Object(contract))
             .map_err(|error| vec![error])?;
@@ -200,8 +216,11 @@ impl SweepPlan {
     }
 }
 
+type Matrices = BTreeMap<String, KeptMatrix>;
+type Tensors = BTreeMap<String, CopiedTensor>;
+
 /// The fields of the evaluation, those of the sweep taken away.
-fn contract_of(request: SweepRequest) -> (Map<String, Value>, BTreeMap<String, KeptMatrix>) {
+fn contract_of(request: SweepRequest) -> (Map<String, Value>, Matrices, Tensors) {
     let SweepRequest {
         axes: _,
         include_reports: _,
@@ -219,6 +238,7 @@ fn contract_of(request: SweepRequest) -> (Map<String, Value>, BTreeMap<String, K
         isolation,
         requires,
         matrices,
+        tensors,
     } = request;
     let fields = [
         ("kernel", Some(kernel)),
@@ -237,7 +257,7 @@ fn contract_of(request: SweepRequest) -> (Map<String, Value>, BTreeMap<String, K
         ("requires", serde_json::to_value(requires).ok()),
     ];
     let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    (fields.collect(), matrices)
+    (fields.collect(), matrices, tensors)
 }
 
 /// Bytes that a value takes, about.

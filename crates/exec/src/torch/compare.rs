@@ -126,6 +126,7 @@ pub(super) fn assembled(
     let first = candidates.first();
     CompareResponse {
         matrices: Vec::new(),
+        tensors: Vec::new(),
         job_id: job_id.to_owned(),
         status: ResponseStatus::Success,
         ref_runtime: reference.kernel_exec_result.runtime_stats,

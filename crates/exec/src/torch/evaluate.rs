@@ -19,10 +19,10 @@ use super::runs::{Entered, no_verdict};
 use super::values::Value;
 use crate::error::{ExecError, Problem, chain, internal};
 use crate::local::LocalExecutor;
-use crate::progress::ActiveOrder;
-use crate::recorded;
+use crate::progress::{ActiveOrder, News};
 use crate::run::{Purpose, ms};
-use warpgauge_contract::{EvaluateRequest, InputChoice, KernelCode, ReturnOutputs};
+use crate::{kept_outputs, recorded};
+use warpgauge_contract::{EvaluateRequest, InputChoice, KernelCode};
 use warpgauge_model::{FailureCode, Image, ImageFormat, JobStage};
 use warpgauge_report::{EvaluateResponse, Timings};
 use warpgauge_tensor::encoding;
@@ -74,8 +74,8 @@ impl LocalExecutor {
     ) -> Result<EvaluateResponse, ExecError> {
         let arrived = Instant::now();
         self.check(&request)?;
-        if purpose == Purpose::Execute && request.return_outputs == ReturnOutputs::None {
-            request.return_outputs = ReturnOutputs::All;
+        if purpose == Purpose::Execute {
+            kept_outputs::return_something(&mut request);
         }
         let from_device =
             request.expected.values().filter_map(|expected| expected.kernel.as_deref());
@@ -128,13 +128,40 @@ impl LocalExecutor {
         })));
         let answer = entered.judged(&order, runners, Vec::new(), self.most_answer_bytes()).await;
         let mut report = match (answer, &*order) {
-            (Ok(Answer::Evaluated(report)), _) => *report,
+            (Ok(Answer::Evaluated(report)), Order::Evaluate(evaluation)) => {
+                self.keep_returned(job, &evaluation.case.request, *report).await?
+            }
             (Ok(other), _) => return Err(other.error()),
             (Err(Lost::TimedOut), Order::Evaluate(evaluation)) => evaluation.timed_out()?,
             (Err(lost), _) => return Err(no_verdict(lost)),
         };
         report.timings.total = ms(arrived);
         recorded::evaluation(&report);
+        Ok(report)
+    }
+
+    /// The report, without the content of outputs that came with it only to be kept.
+    async fn keep_returned(
+        &self,
+        job: &ActiveOrder<'_>,
+        request: &EvaluateRequest,
+        mut report: EvaluateResponse,
+    ) -> Result<EvaluateResponse, ExecError> {
+        if request.keep_outputs.is_empty() {
+            return Ok(report);
+        }
+        let directory = self.job_directory()?;
+        let names: Vec<String> = request.keep_outputs.keys().cloned().collect();
+        let shown = request.return_outputs.clone();
+        let taking = tokio::task::spawn_blocking(move || {
+            let files = kept_outputs::taken_out(&names, &shown, &mut report, directory.path());
+            (report, files, directory)
+        });
+        let (report, files, _directory) =
+            taking.await.map_err(|error| internal("unpacking the outputs", &error))?;
+        for (name, file) in files {
+            job.tell(News::Output { name, file });
+        }
         Ok(report)
     }
 

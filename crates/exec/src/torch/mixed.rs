@@ -125,6 +125,7 @@ impl LocalExecutor {
                 kernel: oracle.as_reference(&io, request.kernel.kernel_type),
                 expected: BTreeMap::new(),
                 return_outputs: ReturnOutputs::Names(names.clone()),
+                keep_outputs: BTreeMap::new(),
                 profile: None,
                 ..request.clone()
             };

@@ -1,6 +1,6 @@
 //! From what the judge found to the report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::fault::{Failed, Stage};
 use super::judge::{Clocks, Judged, WARMUP, median};
 use super::player::Player;
 use crate::assemble::device_report;
-use warpgauge_contract::{EvaluateRequest, ReturnOutputs, Sanitize};
+use warpgauge_contract::{EvaluateRequest, Sanitize};
 use warpgauge_measure::{RankedBy, Summary, runtime_stats};
 use warpgauge_model::{CacheState, DeviceInfo, Diagnostic, FailureStage, Severity};
 use warpgauge_report::{
@@ -45,13 +45,16 @@ pub(super) struct Outcome {
     printed: String,
     load_ms: f64,
     idle_ms: Option<f64>,
+    /// Outputs that travel to be kept, and not to be shown.
+    kept: BTreeSet<String>,
 }
 
 impl Outcome {
     /// Of a submission that could not be loaded.
     pub(super) fn not_loaded(failed: Failed, printed: String, load_ms: f64) -> Self {
         let judged = Judged { failed: Some((failed, false)), ..Judged::default() };
-        Self { judged, entry: None, inputs: None, printed, load_ms, idle_ms: None }
+        let kept = BTreeSet::new();
+        Self { judged, entry: None, inputs: None, printed, load_ms, idle_ms: None, kept }
     }
 
     /// Of one that nobody could judge.
@@ -61,8 +64,9 @@ impl Outcome {
 
     /// The same, or that the outputs which are to travel are too large.
     pub(super) fn within(mut self, request: &EvaluateRequest, most: u64) -> Self {
-        let travel = self.judged.outputs.iter().filter(|(name, _)| travels(request, name));
-        let bytes: u64 = travel.map(|(_, value)| value.bytes()).sum();
+        let (travel, others): (Vec<_>, Vec<_>) =
+            self.judged.outputs.iter().partition(|(name, _)| request.return_outputs.include(name));
+        let bytes: u64 = travel.into_iter().map(|(_, value)| value.bytes()).sum();
         if bytes > most && self.judged.failed.is_none() {
             let message = format!(
                 "the outputs that `return_outputs` asks for take {bytes} bytes; at most {most} travel \
@@ -71,7 +75,18 @@ impl Outcome {
             let refused = Failed::unusable(message);
             self.judged.outputs.clear();
             self.judged.failed = Some((refused, false));
+            return self;
         }
+        // What is only to be kept comes along as far as there is room: a verdict does not depend on it.
+        let mut room = most.saturating_sub(bytes);
+        let mut kept = BTreeSet::new();
+        for (name, value) in others {
+            if request.keep_outputs.contains_key(name) && value.bytes() <= room {
+                room -= value.bytes();
+                kept.insert(name.clone());
+            }
+        }
+        self.kept = kept;
         self
     }
 
@@ -85,7 +100,8 @@ impl Outcome {
     ) -> Self {
         let Player { session, loaded, .. } = player;
         let printed = session.end();
-        Self { judged, entry: Some(loaded.entry), inputs, printed, load_ms, idle_ms }
+        let kept = BTreeSet::new();
+        Self { judged, entry: Some(loaded.entry), inputs, printed, load_ms, idle_ms, kept }
     }
 
     fn failed(&self) -> Option<&Failed> {
@@ -149,7 +165,7 @@ pub(super) fn assembled(
         compile: load_error.map(compile_report),
         validation,
         measurement: right.then(|| measurement(request, &outcome, setting.backward)).flatten(),
-        outputs: outputs(request, judged)?,
+        outputs: outputs(request, &outcome)?,
         failure: judged.failed.as_ref().map(|(failed, of_reference)| FailureReport {
             stage: match (failed.stage, of_reference) {
                 (_, true) => FailureStage::Validate,
@@ -176,6 +192,8 @@ pub(super) fn assembled(
         tuning: None,
         torch: Some(torch_report(setting, &outcome)),
         matrices: Vec::new(),
+        tensors: Vec::new(),
+        kept_outputs: BTreeMap::new(),
     })
 }
 
@@ -342,23 +360,14 @@ fn timing(clocks: Option<&Clocks>) -> Timing {
 
 fn outputs(
     request: &EvaluateRequest,
-    judged: &Judged,
+    outcome: &Outcome,
 ) -> io::Result<BTreeMap<String, OutputReport>> {
     let mut reports = BTreeMap::new();
-    for (name, value) in &judged.outputs {
-        let encoding = travels(request, name).then_some(request.output_encoding);
-        if let Some(report) = value.shown(encoding)? {
+    for (name, value) in &outcome.judged.outputs {
+        let travels = request.return_outputs.include(name) || outcome.kept.contains(name);
+        if let Some(report) = value.shown(travels.then_some(request.output_encoding))? {
             reports.insert(name.clone(), report);
         }
     }
     Ok(reports)
-}
-
-/// Whether an output is in the report with its content.
-fn travels(request: &EvaluateRequest, name: &String) -> bool {
-    match &request.return_outputs {
-        ReturnOutputs::None => false,
-        ReturnOutputs::All => true,
-        ReturnOutputs::Names(names) => names.contains(name),
-    }
 }

@@ -138,6 +138,7 @@ impl Contender {
         trial.profile = None;
         trial.sanitize = Sanitize::Off;
         trial.return_outputs = ReturnOutputs::None;
+        trial.keep_outputs.clear();
         trial
     }
 

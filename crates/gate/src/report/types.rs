@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{CasePolicy, Outcome, Reason, SuiteVerdict};
-use warpgauge_contract::MatrixUsed;
+use warpgauge_contract::{MatrixUsed, TensorUsed};
 use warpgauge_measure::paired::PairedComparison;
 use warpgauge_report::{CountComparison, DeviceReport, VerdictBy};
 
@@ -54,6 +54,9 @@ pub struct GateReport {
     /// The sparse matrices that contracts of the suite named, and what was under these names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixUsed>,
+    /// The shared tensors that contracts of the suite named, as they were copied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tensors: Vec<TensorUsed>,
     /// The cases: those of the suite in its order, then those that only the baseline has.
     pub cases: Vec<CaseReport>,
 }

@@ -53,6 +53,31 @@ fn quotas_count_what_is_being_filled_and_each_owner_alone() {
 }
 
 #[test]
+fn a_pinned_tensor_stays_until_it_is_given_back() {
+    let (registry, now) = (registry(0, 0), Instant::now());
+    let id = put(&registry, new("a", 8), now);
+    assert_eq!(registry.pin(id, "b", now).unwrap_err(), Unknown::Never);
+    let (pin, held) = registry.pin(id, "a", now).unwrap();
+    assert_eq!(held.leases, 1);
+    let later = now + 1000 * SECOND;
+    assert!(registry.sweep(later).is_empty(), "neither expires");
+    assert_eq!(registry.delete(id, "a").unwrap(), (1, None));
+    assert!(registry.sweep(later).is_empty());
+    let (_, freed) = registry.release(pin, "a").unwrap();
+    assert_eq!(freed.map(|freed| freed.id), Some(id));
+}
+
+#[test]
+fn reading_what_is_pinned_is_a_use() {
+    let (registry, now) = (registry(0, 0), Instant::now());
+    let id = put(&registry, new("a", 8), now);
+    let (pin, _) = registry.pin(id, "a", now + 60 * SECOND).unwrap();
+    registry.release(pin, "a").unwrap();
+    assert!(registry.sweep(now + 159 * SECOND).is_empty());
+    assert_eq!(registry.sweep(now + 161 * SECOND).len(), 1);
+}
+
+#[test]
 fn a_page_of_a_device_is_one_tensors_own() {
     assert_eq!(Place::Device(0).occupied(1), DEVICE_PAGE);
     assert_eq!(Place::Device(0).occupied(DEVICE_PAGE + 1), 2 * DEVICE_PAGE);

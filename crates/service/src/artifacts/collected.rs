@@ -52,12 +52,15 @@ pub(crate) struct CollectedArtifacts {
     directory: PathBuf,
     pub(super) kernels: Vec<Arc<KeptKernel>>,
     pub(super) files: BTreeMap<ArtifactKind, KeptFile>,
+    /// Outputs that are to become shared tensors, or why they cannot.
+    pub(crate) outputs: BTreeMap<String, Result<tempfile::TempPath, String>>,
 }
 
 impl CollectedArtifacts {
     /// None yet; files will stand in this directory.
     pub(crate) fn new(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), kernels: Vec::new(), files: BTreeMap::new() }
+        let (kernels, files, outputs) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        Self { directory: directory.to_owned(), kernels, files, outputs }
     }
 
     /// Keeps a kernel, in place of one of the same name.
@@ -74,15 +77,27 @@ impl CollectedArtifacts {
     /// # Errors
     /// The file cannot be moved here.
     pub(crate) fn keep_file(&mut self, kind: ArtifactKind, file: &Path) -> io::Result<()> {
+        let path = self.take_over("artifact-", file)?;
+        let bytes = std::fs::metadata(&path)?.len();
+        self.files.insert(kind, KeptFile { path, bytes });
+        Ok(())
+    }
+
+    /// Takes over the file of an output.
+    pub(crate) fn keep_output(&mut self, name: String, file: &Path) {
+        let taken = self.take_over("output-", file);
+        let taken = taken.map_err(|error| format!("its content cannot be kept in a file: {error}"));
+        self.outputs.insert(name, taken);
+    }
+
+    fn take_over(&self, prefix: &str, file: &Path) -> io::Result<tempfile::TempPath> {
         let (_, path) =
-            tempfile::Builder::new().prefix("artifact-").tempfile_in(&self.directory)?.into_parts();
+            tempfile::Builder::new().prefix(prefix).tempfile_in(&self.directory)?.into_parts();
         // The job's directory may be on another file system.
         if std::fs::rename(file, &path).is_err() {
             std::fs::copy(file, &path)?;
         }
-        let bytes = std::fs::metadata(&path)?.len();
-        self.files.insert(kind, KeptFile { path, bytes });
-        Ok(())
+        Ok(path)
     }
 }
 

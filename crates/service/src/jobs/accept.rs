@@ -51,7 +51,7 @@ impl Shared {
     ) -> Result<Outcome, ServiceError> {
         let mut left = self.limits.max_decoded_bytes;
         let owner = &submission.caller.owner;
-        let request = self.with_matrices(request, owner, &mut left).await?;
+        let request = self.with_named(request, owner, &mut left).await?;
         self.check_request(&request, &submission.caller.owner).await?;
         let takers = self.takers(&request.requirements()?).await.map_err(refusal)?;
         let job = self.new_job(&request, &submission).await?;
@@ -122,7 +122,7 @@ impl Shared {
     /// Takes in jobs that wait in the store for their turn: all, or none. Of a `batch` problems say
     /// in which of its jobs they are.
     pub(crate) async fn submit_jobs(
-        &self,
+        self: &Arc<Self>,
         jobs: Vec<(JobRequest, Submission)>,
         batch: bool,
     ) -> Result<Vec<SubmittedJob>, ServiceError> {
@@ -138,7 +138,7 @@ impl Shared {
         for (at, (request, submission)) in jobs.into_iter().enumerate() {
             let placed = |error| if batch { in_batch(at, error) } else { error };
             let owner = &submission.caller.owner;
-            let request = self.with_matrices(request, owner, &mut left).await.map_err(placed)?;
+            let request = self.with_named(request, owner, &mut left).await.map_err(placed)?;
             self.check_request(&request, owner).await.map_err(placed)?;
             let order = request.requirements().map_err(placed)?;
             self.takers(&order).await.map_err(|error| placed(refusal(error)))?;
@@ -157,7 +157,10 @@ impl Shared {
     /// Whether a request can be a job.
     async fn check_request(&self, request: &JobRequest, owner: &str) -> Result<(), ServiceError> {
         match request {
-            JobRequest::Evaluate(request) | JobRequest::Execute(request) => self.check(request),
+            JobRequest::Evaluate(request) | JobRequest::Execute(request) => {
+                self.check(request)?;
+                self.check_kept(request)
+            }
             JobRequest::Compare(request) => {
                 warpgauge_contract::validate_compare(request, &self.limits).map_err(error::invalid)
             }
@@ -273,6 +276,9 @@ fn in_batch(at: usize, error: ServiceError) -> ServiceError {
                 })
                 .collect(),
         ),
+        ServiceError::Named { path, error } => {
+            ServiceError::Named { path: format!("jobs[{at}].request.{path}"), error }
+        }
         other => other,
     }
 }

@@ -12,6 +12,7 @@ use super::super::history::{self, unix_s};
 use super::super::named_matrices::matrices_of;
 use super::super::shared::{Admitted, Shared};
 use super::super::submission::JobRequest;
+use super::super::tensors::{self, KeptTensor};
 use super::accept::refused;
 use super::codec::CodecError;
 use super::live::{LiveJob, Stop};
@@ -107,6 +108,8 @@ impl Shared {
             if let Some(state) = answered {
                 telemetry().job_ended(state, job.age());
             }
+            // Those that no report names are no use to anybody.
+            drop(job.kept_tensors());
             shared.keep_leavings(&job).await;
             // Until here a job counts as one in flight, so that what waits to be written is bounded.
             drop(places);
@@ -146,7 +149,12 @@ impl Shared {
 
     /// Does the work, until it is done or is to stop. What runs is dropped then, and with it its
     /// worker.
-    async fn work(&self, job: &LiveJob, request: JobRequest, requires: Requirements) -> End {
+    async fn work(
+        self: &Arc<Self>,
+        job: &LiveJob,
+        request: JobRequest,
+        requires: Requirements,
+    ) -> End {
         tokio::select! {
             biased;
             why = job.stopped() => End::Stopped(why),
@@ -154,8 +162,14 @@ impl Shared {
         }
     }
 
-    async fn perform(&self, job: &LiveJob, request: JobRequest, requires: Requirements) -> Answer {
+    async fn perform(
+        self: &Arc<Self>,
+        job: &LiveJob,
+        request: JobRequest,
+        requires: Requirements,
+    ) -> Answer {
         let matrices = matrices_of(&request);
+        let (used, keep) = (tensors::tensors_of(&request), tensors::wanted(&request));
         // Places that a sweep has beside its own, for as long as it goes on.
         let mut places = Vec::new();
         let work = match request {
@@ -174,7 +188,9 @@ impl Shared {
         let order = WorkOrder { id, work, requires, lanes };
         let outcome = self.executor.run(order, job).await;
         drop(places);
-        Ok(outcome?.with_matrices(matrices))
+        let mut outcome = outcome?.with_matrices(matrices).with_tensors(used);
+        self.keep_outputs(job, keep, &mut outcome).await;
+        Ok(outcome)
     }
 
     /// Writes the end of a job, then answers who waits. Returns how it ended, if this process saw to that.
@@ -246,7 +262,12 @@ impl Shared {
             None => ended(&mut told).ok(),
         };
         let told = match self.write_end(job, ending, again).await {
-            Ok(()) => told,
+            Ok(()) => {
+                if state == JobState::Completed {
+                    job.kept_tensors().into_iter().for_each(KeptTensor::told);
+                }
+                told
+            }
             Err(error) => Err(not_kept(job, &error)),
         };
         job.ended(state, why);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::super::artifacts::{ArtifactKind, CollectedArtifacts};
+use super::super::tensors::KeptTensor;
 use super::super::{SweepEvent, SweepEvents};
 use warpgauge_exec::{KeptKernel, News, Progress};
 use warpgauge_jobs::{JobEvent, PartialStatistics};
@@ -36,6 +37,8 @@ pub(crate) struct LiveJob {
     /// The right to work on it; `None` until the store has it, and at its end.
     lease: Mutex<Option<JobLease>>,
     collected: Mutex<CollectedArtifacts>,
+    /// Tensors that came of its outputs, until a report that names them is written.
+    kept: Mutex<Vec<KeptTensor>>,
     /// Who waits for the points of a sweep.
     sweep: OnceLock<SweepEvents>,
 }
@@ -70,6 +73,7 @@ impl LiveJob {
             stop: watch::Sender::new(None),
             lease: Mutex::default(),
             collected: Mutex::new(CollectedArtifacts::new(files)),
+            kept: Mutex::default(),
             sweep: OnceLock::new(),
         })
     }
@@ -142,6 +146,21 @@ impl LiveJob {
     /// What it leaves beside its report.
     pub(crate) fn collected(&self) -> MutexGuard<'_, CollectedArtifacts> {
         self.collected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file of an output that is to be kept, or why there is none; `None`: it was never heard of.
+    pub(crate) fn take_output(&self, name: &str) -> Option<Result<tempfile::TempPath, String>> {
+        self.collected().outputs.remove(name)
+    }
+
+    /// Has a tensor until it is known whether its caller gets to know of it.
+    pub(crate) fn keep_tensor(&self, tensor: KeptTensor) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(tensor);
+    }
+
+    /// The tensors that it has so far.
+    pub(super) fn kept_tensors(&self) -> Vec<KeptTensor> {
+        std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The newest of it.
@@ -225,6 +244,7 @@ impl Progress for LiveJob {
             News::SweepPoint(point) => self.tell_sweep(SweepEvent::Point(point)),
             News::Kernel(kernel) => self.keep(*kernel),
             News::File(path) => self.keep_file(&path),
+            News::Output { name, file } => self.collected().keep_output(name, &file),
         }
     }
 }

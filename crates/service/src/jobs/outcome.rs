@@ -130,6 +130,7 @@ fn code_of(error: &ServiceError) -> ErrorCode {
         ServiceError::NoSuchMatrix(_) => ErrorCode::NoSuchMatrix,
         ServiceError::NoSuchTensor(_) => ErrorCode::NoSuchTensor,
         ServiceError::TensorGone { code, .. } => code.clone(),
+        ServiceError::Named { error, .. } => code_of(error),
         ServiceError::Internal { .. } => ErrorCode::Internal,
         // These are answers to requests: where a job ends by one, something of ours is broken.
         ServiceError::NoSuchJob(_)

@@ -2,6 +2,8 @@
 //! each device, and never in this one.
 
 mod content;
+mod keep;
+mod named;
 mod put;
 mod views;
 
@@ -14,6 +16,8 @@ use futures_util::FutureExt;
 use uuid::Uuid;
 
 pub use content::TensorContent;
+pub(crate) use keep::{KeptTensor, wanted};
+pub(crate) use named::{AT_ONCE, tensors_of};
 pub use put::{TensorOptions, TensorSource, TensorUpload};
 
 use super::error::{Problem, ServiceError};

@@ -76,8 +76,9 @@ pub(super) async fn put(
     caller: &Caller,
 ) -> Result<SharedTensor, ServiceError> {
     let TensorUpload { source, options } = upload;
+    // What can be said before the file is read.
     let place = place(shared, options.cuda_device)?;
-    let ttl = options.ttl_s.map(time_to_live).transpose()?;
+    options.ttl_s.map(time_to_live).transpose()?;
     let limits = &shared.config.limits;
     let max_bytes = match shared.config.tensors.max_bytes_per_key {
         0 => limits.max_tensor_bytes,
@@ -85,17 +86,7 @@ pub(super) async fn put(
     };
     let reading = tokio::task::spawn_blocking(move || elements(source, max_bytes));
     let elements = reading.await.map_err(|error| error::internal("reading a tensor", &error))??;
-    let new = New {
-        owner: caller.owner.clone(),
-        place,
-        dtype: elements.dtype,
-        shape: elements.shape.clone(),
-        bytes: elements.bytes,
-        sample_rate: elements.sample_rate.or(options.sample_rate),
-        name: options.name.as_deref().and_then(file_name),
-        ttl,
-        evict: options.evict,
-    };
+    let new = new(shared, &caller.owner, &options, &elements)?;
     // To the end, whether or not the caller waits for it: a tensor is held with its books, or not at all.
     let shared = Arc::clone(shared);
     let holding = tokio::spawn(async move { hold(&shared, new, elements).await });
@@ -107,8 +98,28 @@ pub(super) async fn put(
     Ok(views::tensor(&held, &format!("Tensor loaded successfully on {place}{fallback}")))
 }
 
+/// What is to be held of these elements.
+pub(super) fn new(
+    shared: &Shared,
+    owner: &str,
+    options: &TensorOptions,
+    elements: &Elements,
+) -> Result<New, ServiceError> {
+    Ok(New {
+        owner: owner.to_owned(),
+        place: place(shared, options.cuda_device)?,
+        dtype: elements.dtype,
+        shape: elements.shape.clone(),
+        bytes: elements.bytes,
+        sample_rate: elements.sample_rate.or(options.sample_rate),
+        name: options.name.as_deref().and_then(file_name),
+        ttl: options.ttl_s.map(time_to_live).transpose()?,
+        evict: options.evict,
+    })
+}
+
 /// Where a tensor goes by `cuda_device`.
-fn place(shared: &Shared, cuda_device: i32) -> Result<Place, ServiceError> {
+pub(super) fn place(shared: &Shared, cuda_device: i32) -> Result<Place, ServiceError> {
     if cuda_device == CPU {
         return Ok(Place::Host);
     }
@@ -129,7 +140,7 @@ fn place(shared: &Shared, cuda_device: i32) -> Result<Place, ServiceError> {
     }
 }
 
-fn time_to_live(seconds: f64) -> Result<Duration, ServiceError> {
+pub(super) fn time_to_live(seconds: f64) -> Result<Duration, ServiceError> {
     if seconds > 0.0 && seconds <= MAX_TTL_S {
         return Ok(Duration::from_secs_f64(seconds));
     }
@@ -212,12 +223,17 @@ impl Drop for Reserved<'_> {
     }
 }
 
-async fn hold(shared: &Shared, new: New, elements: Elements) -> Result<Held, ServiceError> {
+/// Keeps room, has the elements held, and enters the tensor.
+pub(super) async fn hold(
+    shared: &Shared,
+    new: New,
+    elements: Elements,
+) -> Result<Held, ServiceError> {
     let (tensors, place) = (&shared.tensors, new.place);
     let (room, evicted) = tensors.registry().reserve(new, Instant::now());
     tensors.free(evicted).await;
     let id = room.map_err(|Quota(used)| ServiceError::QuotaExceeded {
-        message: format!("{used}; delete one, or upload with `evict`"),
+        message: format!("{used}; delete one, or ask with `evict`"),
         retry_after: ROOM_RETRY,
     })?;
     let reserved = Reserved { shared, id };
@@ -253,5 +269,5 @@ async fn fill(shared: &Shared, at: Freed, elements: &Elements) -> Result<(), Ser
 
 /// Nothing is kept of what cannot be held.
 fn not_held(error: HolderError) -> ServiceError {
-    ServiceError::Unavailable(format!("{error}; nothing was kept of the upload, send it again"))
+    ServiceError::Unavailable(format!("{error}; nothing was kept, send it again"))
 }

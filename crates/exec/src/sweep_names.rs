@@ -1,11 +1,13 @@
-//! Matrices that points of a sweep name.
+//! Matrices and shared tensors that points of a sweep name.
 
 use std::io::BufReader;
 
 use serde_json::Value;
 
 use super::error::{ExecError, Problem, internal, invalid};
-use warpgauge_contract::{EvaluateRequest, Limits, MatrixNames, SweepPlan, SweepRequest};
+use warpgauge_contract::{
+    EvaluateRequest, Limits, MatrixNames, SweepPlan, SweepRequest, TensorNames,
+};
 use warpgauge_sparse::packed;
 use warpgauge_spmv::{Named, SpmvError, SpmvProblem, generated, named_in};
 
@@ -20,13 +22,13 @@ pub fn matrices_of_sweep(
 ) -> Result<MatrixNames, ExecError> {
     let mut names = MatrixNames::new();
     // Most sweeps have none, and are not written out for that.
-    if !names_any(&request.kernel) && !request.expected.as_ref().is_some_and(names_any) {
+    if !is_named(request, "matrix") {
         return Ok(names);
     }
     let plan = SweepPlan::new(request.clone(), limits).map_err(invalid)?;
     for index in 0..plan.points() {
         // What is wrong with a point is told when it is its turn.
-        let Ok(point) = plan.request(index) else { continue };
+        let Ok(point) = plan.named_request(index) else { continue };
         for (name, path) in point.matrix_names() {
             names.entry(name).or_insert(path);
         }
@@ -34,11 +36,38 @@ pub fn matrices_of_sweep(
     Ok(names)
 }
 
-/// Whether something there is called `matrix`.
-fn names_any(value: &Value) -> bool {
+/// The shared tensors that points of a sweep name, each with where it stands first. Blocking, as
+/// [`matrices_of_sweep`].
+///
+/// # Errors
+/// The sweep is no sweep.
+pub fn tensors_of_sweep(limits: &Limits, request: &SweepRequest) -> Result<TensorNames, ExecError> {
+    let mut names = TensorNames::new();
+    if !is_named(request, "tensor_id") {
+        return Ok(names);
+    }
+    let plan = SweepPlan::new(request.clone(), limits).map_err(invalid)?;
+    for index in 0..plan.points() {
+        let Ok(point) = plan.named_request(index) else { continue };
+        for (name, named) in point.tensor_names() {
+            names.entry(name).or_insert(named);
+        }
+    }
+    Ok(names)
+}
+
+/// Whether something in its contract is called so.
+fn is_named(request: &SweepRequest, field: &str) -> bool {
+    has_field(&request.kernel, field)
+        || request.expected.as_ref().is_some_and(|expected| has_field(expected, field))
+}
+
+fn has_field(value: &Value, field: &str) -> bool {
     match value {
-        Value::Object(fields) => fields.iter().any(|(name, it)| name == "matrix" || names_any(it)),
-        Value::Array(items) => items.iter().any(names_any),
+        Value::Object(fields) => {
+            fields.iter().any(|(name, it)| name == field || has_field(it, field))
+        }
+        Value::Array(items) => items.iter().any(|it| has_field(it, field)),
         _ => false,
     }
 }

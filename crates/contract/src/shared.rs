@@ -1,0 +1,264 @@
+//! Shared tensors that a contract names in place of data. Whoever takes the contract puts copies of their
+//! content there before anything else is done with it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::{ContractError, Mistakes, quoted};
+use super::{CompareRequest, EvaluateRequest, KernelCode, TensorSpec};
+use warpgauge_model::FailureCode;
+use warpgauge_tensor::{Blob, Compress, DataFormat, Dtype, TensorData, shape};
+
+/// Most different shared tensors that one contract names.
+pub const MAX_TENSORS: usize = 64;
+
+/// A shared tensor whose content stands in a contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TensorUsed {
+    /// Its id.
+    pub tensor_id: String,
+    /// Who says so.
+    pub origin: TensorOrigin,
+    /// blake3 of its elements as they were copied, hex.
+    pub blake3: String,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Shape, C order.
+    pub shape: Vec<u64>,
+}
+
+/// Where the copy of a shared tensor came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TensorOrigin {
+    /// It was held for the caller when the request was accepted.
+    Shared,
+    /// The caller had put it there, and says so: it came with a stored baseline, for instance.
+    Given,
+}
+
+/// A shared tensor as it was when a request was accepted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CopiedTensor {
+    /// Which it is.
+    pub used: TensorUsed,
+    /// Its elements.
+    pub content: Blob,
+}
+
+/// Where a contract names a shared tensor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedTensor {
+    /// The first place.
+    pub path: String,
+    /// How many places there are.
+    pub places: u64,
+}
+
+/// Shared tensors by id, as it is written, and where they are named.
+pub type TensorNames = BTreeMap<String, NamedTensor>;
+
+impl EvaluateRequest {
+    /// The shared tensors that stand in place of data.
+    pub fn tensor_names(&self) -> TensorNames {
+        let mut names = TensorNames::new();
+        in_kernel(&self.kernel, "kernel", &mut names);
+        for (output, expected) in &self.expected {
+            let path = format!("expected.{}", quoted(output));
+            if let Some(kernel) = &expected.kernel {
+                in_kernel(kernel, &format!("{path}.kernel"), &mut names);
+            }
+            for (field, data) in [("data", &expected.data), ("bounds", &expected.bounds)] {
+                in_data(data.as_ref(), || format!("{path}.{field}"), &mut names);
+            }
+        }
+        names
+    }
+
+    /// Puts the content of a shared tensor wherever `name` stands for it.
+    ///
+    /// # Errors
+    /// It does not fit where it is named.
+    pub fn put_tensor(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError> {
+        into_kernel(&mut self.kernel, "kernel", name, tensor)?;
+        let args = self.kernel.io.as_ref().map_or(&[][..], |io| &io.args);
+        for (output, expected) in &mut self.expected {
+            let path = format!("expected.{}", quoted(output));
+            if let Some(kernel) = &mut expected.kernel {
+                into_kernel(kernel, &format!("{path}.kernel"), name, tensor)?;
+            }
+            let arg = args.iter().find(|arg| arg.name == *output);
+            let spec = arg.and_then(|arg| arg.tensor_spec.as_ref());
+            for (field, data) in [("data", &mut expected.data), ("bounds", &mut expected.bounds)] {
+                into_expected(data.as_mut(), spec, &format!("{path}.{field}"), name, tensor)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CompareRequest {
+    /// The shared tensors that stand in place of data.
+    pub fn tensor_names(&self) -> TensorNames {
+        let mut names = TensorNames::new();
+        in_kernel(&self.ref_kernel, "ref_kernel", &mut names);
+        for (path, kernel) in self.paths() {
+            in_kernel(kernel, &path, &mut names);
+        }
+        names
+    }
+
+    /// As [`EvaluateRequest::put_tensor`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn put_tensor(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError> {
+        into_kernel(&mut self.ref_kernel, "ref_kernel", name, tensor)?;
+        if let Some(kernel) = &mut self.custom_kernel {
+            into_kernel(kernel, "custom_kernel", name, tensor)?;
+        }
+        for (index, candidate) in self.candidates.iter_mut().enumerate() {
+            let path = format!("candidates[{index}].kernel");
+            into_kernel(&mut candidate.kernel, &path, name, tensor)?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn in_kernel(kernel: &KernelCode, path: &str, names: &mut TensorNames) {
+    let args = kernel.io.iter().flat_map(|io| &io.args);
+    for (index, arg) in args.enumerate() {
+        let Some(spec) = &arg.tensor_spec else { continue };
+        in_data(spec.data.as_ref(), || format!("{path}.io.args[{index}].tensor_spec.data"), names);
+    }
+}
+
+fn in_data(data: Option<&TensorData>, path: impl FnOnce() -> String, names: &mut TensorNames) {
+    let Some(id) = data.and_then(|data| data.tensor_id.as_ref()) else { return };
+    let named = names
+        .entry(id.clone())
+        .or_insert_with(|| NamedTensor { path: format!("{}.tensor_id", path()), places: 0 });
+    named.places += 1;
+}
+
+fn into_kernel(
+    kernel: &mut KernelCode,
+    path: &str,
+    name: &str,
+    tensor: &CopiedTensor,
+) -> Result<(), ContractError> {
+    let args = kernel.io.iter_mut().flat_map(|io| &mut io.args);
+    for (index, arg) in args.enumerate() {
+        if let Some(spec) = &mut arg.tensor_spec {
+            into_argument(spec, &format!("{path}.io.args[{index}].tensor_spec"), name, tensor)?;
+        }
+    }
+    Ok(())
+}
+
+/// What an argument does not say of itself is the tensor's.
+fn into_argument(
+    spec: &mut TensorSpec,
+    path: &str,
+    name: &str,
+    tensor: &CopiedTensor,
+) -> Result<(), ContractError> {
+    let named = spec.data.as_mut().filter(|data| data.tensor_id.as_deref() == Some(name));
+    let Some(data) = named else { return Ok(()) };
+    if spec.init.is_some() {
+        return Err(not_alone(format!("{path}.data")));
+    }
+    let used = &tensor.used;
+    if spec.dtype_follows {
+        (spec.dtype, spec.dtype_follows) = (used.dtype, false);
+    } else if spec.dtype != used.dtype {
+        let message = format!(
+            "is {}, and the shared tensor is {}; leave it out, or convert the tensor",
+            spec.dtype, used.dtype
+        );
+        return Err(wrong(format!("{path}.dtype"), FailureCode::DtypeMismatch, message));
+    }
+    if spec.shape.is_empty() {
+        spec.shape.clone_from(&used.shape);
+    } else {
+        same_count(&spec.shape, used, format!("{path}.shape"))?;
+    }
+    fill(data, tensor, &format!("{path}.data"))
+}
+
+fn into_expected(
+    data: Option<&mut TensorData>,
+    output: Option<&TensorSpec>,
+    path: &str,
+    name: &str,
+    tensor: &CopiedTensor,
+) -> Result<(), ContractError> {
+    let named = data.filter(|data| data.tensor_id.as_deref() == Some(name));
+    let Some(data) = named else { return Ok(()) };
+    // One without a shape yet is compared when it has one.
+    if let Some(output) = output.filter(|output| !output.shape.is_empty()) {
+        same_count(&output.shape, &tensor.used, format!("{path}.tensor_id"))?;
+    }
+    if let Some(dtype) = data.dtype.filter(|dtype| *dtype != tensor.used.dtype) {
+        let message = format!("is {dtype}, and the shared tensor is {}", tensor.used.dtype);
+        return Err(wrong(format!("{path}.dtype"), FailureCode::DtypeMismatch, message));
+    }
+    data.dtype = Some(tensor.used.dtype);
+    fill(data, tensor, path)
+}
+
+fn fill(data: &mut TensorData, tensor: &CopiedTensor, path: &str) -> Result<(), ContractError> {
+    let bare = data.data_b64.is_empty()
+        && data.matrix.is_none()
+        && data.part.is_none()
+        && data.compress == Compress::None
+        && data.format == DataFormat::Raw;
+    if !bare {
+        return Err(not_alone(path.to_owned()));
+    }
+    data.tensor_id = None;
+    data.data_b64 = tensor.content.clone();
+    Ok(())
+}
+
+/// Extents must hold as many elements as the tensor has.
+fn same_count(extents: &[u64], used: &TensorUsed, path: String) -> Result<(), ContractError> {
+    let count =
+        |extents: &[u64]| extents.iter().try_fold(1u64, |all, extent| all.checked_mul(*extent));
+    if count(extents) == count(&used.shape) {
+        return Ok(());
+    }
+    let message = format!(
+        "shape {} has another number of elements than the shared tensor, whose shape is {}",
+        shape::shown(extents),
+        shape::shown(&used.shape)
+    );
+    Err(wrong(path, FailureCode::ShapeMismatch, message))
+}
+
+fn not_alone(path: String) -> ContractError {
+    let message = "`tensor_id` stands alone: it is in place of bytes, of `matrix` and of `init`";
+    wrong(path, FailureCode::ConflictingFields, message.to_owned())
+}
+
+fn wrong(path: String, code: FailureCode, message: String) -> ContractError {
+    ContractError { path, code, message }
+}
+
+/// Refuses what still names a shared tensor: nobody put its content there.
+pub(super) fn unresolved(names: &TensorNames, mistakes: &mut Mistakes) {
+    for (name, NamedTensor { path, .. }) in names {
+        let message = format!(
+            "names the shared tensor `{}`, and this operation knows none: a running server does, in \
+             requests that run kernels. Send it to that server, or give the content as data",
+            quoted(name)
+        );
+        mistakes.add(path, FailureCode::InvalidData, message);
+    }
+}
+
+#[cfg(test)]
+mod tests;

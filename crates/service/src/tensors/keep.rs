@@ -1,0 +1,198 @@
+//! Outputs of evaluations that become shared tensors of their callers.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::put::{self, TensorOptions};
+use crate::error::{Problem, ServiceError};
+use crate::jobs::LiveJob;
+use crate::shared::Shared;
+use crate::start::Role;
+use crate::submission::JobRequest;
+use warpgauge_contract::{EvaluateRequest, KeepOutput};
+use warpgauge_exec::Outcome;
+use warpgauge_holder::{Held, New};
+use warpgauge_model::FailureCode;
+use warpgauge_report::{EvaluateResponse, KeptOutput, OutputReport, ResponseStatus};
+use warpgauge_tensor::shape;
+use warpgauge_tensors::Elements;
+
+/// How outputs are to be kept, by name.
+pub(crate) type Wanted = BTreeMap<String, KeepOutput>;
+
+/// A tensor that came of an output, and that goes with this unless its job ends with a report that names it.
+pub(crate) struct KeptTensor {
+    shared: Arc<Shared>,
+    owner: String,
+    id: Uuid,
+    told: bool,
+}
+
+impl KeptTensor {
+    /// Its caller gets to know of it.
+    pub(crate) fn told(mut self) {
+        self.told = true;
+    }
+}
+
+impl Drop for KeptTensor {
+    fn drop(&mut self) {
+        if self.told {
+            return;
+        }
+        let tensors = &self.shared.tensors;
+        if let Ok((_, freed)) = tensors.registry().delete(self.id, &self.owner) {
+            tensors.free_later(freed);
+        }
+    }
+}
+
+/// The outputs that a job is to keep.
+pub(crate) fn wanted(request: &JobRequest) -> Wanted {
+    match request {
+        JobRequest::Evaluate(request) | JobRequest::Execute(request) => {
+            request.keep_outputs.clone()
+        }
+        JobRequest::Compare(_) | JobRequest::Sweep(_) | JobRequest::Gate(_) => Wanted::new(),
+    }
+}
+
+impl Shared {
+    /// Whether outputs can be kept as a request says.
+    pub(crate) fn check_kept(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
+        if !request.keep_outputs.is_empty() && matches!(self.role, Role::Command) {
+            let message = "outputs are kept by a running server, and this command has none: send the \
+                           contract to one, or have the outputs returned (`return_outputs`)";
+            return Err(super::invalid("keep_outputs", FailureCode::InvalidValue, message));
+        }
+        for (name, how) in &request.keep_outputs {
+            let placed = |error| within(&format!("keep_outputs.{name}"), error);
+            put::place(self, how.cuda_device).map_err(placed)?;
+            how.ttl_s.map(put::time_to_live).transpose().map_err(placed)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the outputs of a job whose kernel was not found wrong, and says in its report what became of
+    /// each. Whatever goes wrong here says nothing of the kernel.
+    pub(crate) async fn keep_outputs(
+        self: &Arc<Self>,
+        job: &LiveJob,
+        wanted: Wanted,
+        outcome: &mut Outcome,
+    ) {
+        let Outcome::Evaluated(report) = outcome else { return };
+        for (name, how) in wanted {
+            let kept = match self.kept(job, &name, &how, report).await {
+                Ok(held) => KeptOutput {
+                    tensor_id: Some(held.id.to_string()),
+                    device: Some(held.tensor.place.to_string()),
+                    reason: None,
+                },
+                // What the executor knows is nearer to the cause.
+                Err(_) if report.kept_outputs.contains_key(&name) => continue,
+                Err(reason) => KeptOutput::not_kept(reason),
+            };
+            report.kept_outputs.insert(name, kept);
+        }
+    }
+
+    async fn kept(
+        self: &Arc<Self>,
+        job: &LiveJob,
+        name: &str,
+        how: &KeepOutput,
+        report: &EvaluateResponse,
+    ) -> Result<Held, String> {
+        if !is_right(report) {
+            return Err(
+                "only outputs of a kernel that ran to its end and was not found wrong are kept"
+                    .to_owned(),
+            );
+        }
+        let output = report.outputs.get(name);
+        let output = output.ok_or_else(|| "it is no tensor".to_owned())?;
+        let file = job.take_output(name);
+        let file =
+            file.unwrap_or_else(|| Err("its content did not come with the report".to_owned()))?;
+        let elements = elements(&file, output, how)
+            .map_err(|error| format!("its content cannot be read: {error}"))?;
+        let new = self.new_tensor(job, how, &elements).map_err(|error| error.to_string())?;
+        let (tell, told) = oneshot::channel();
+        let (shared, owner) = (Arc::clone(self), job.owner().to_owned());
+        // To its end, whether or not the job is stopped meanwhile: a tensor is held with its books, or not at
+        // all. What nobody hears of goes again.
+        tokio::spawn(async move {
+            let held = put::hold(&shared, new, elements).await;
+            let held = held.map(|held| {
+                (KeptTensor { shared: Arc::clone(&shared), owner, id: held.id, told: false }, held)
+            });
+            let _ = tell.send(held);
+        });
+        let held = told.await.map_err(|_| "its task ended without an answer".to_owned())?;
+        let (guard, held) = held.map_err(|error| error.to_string())?;
+        job.keep_tensor(guard);
+        Ok(held)
+    }
+
+    fn new_tensor(
+        &self,
+        job: &LiveJob,
+        how: &KeepOutput,
+        elements: &Elements,
+    ) -> Result<New, ServiceError> {
+        let options = TensorOptions {
+            cuda_device: how.cuda_device,
+            sample_rate: how.sample_rate,
+            name: how.name.clone(),
+            ttl_s: how.ttl_s,
+            evict: how.evict,
+        };
+        put::new(self, job.owner(), &options, elements)
+    }
+}
+
+/// Whether the kernel ran to its end, and nothing speaks against it.
+fn is_right(report: &EvaluateResponse) -> bool {
+    let result = &report.kernel_exec_result;
+    report.status == ResponseStatus::Success
+        && result.compiled
+        && report.failure.is_none()
+        && result.correctness != Some(false)
+}
+
+fn elements(file: &Path, output: &OutputReport, how: &KeepOutput) -> std::io::Result<Elements> {
+    let file = File::open(file)?;
+    let bytes = shape::bytes(&output.shape, output.dtype).map_err(std::io::Error::other)?;
+    let found = file.metadata()?.len();
+    if found != bytes {
+        let message = format!("it has {found} bytes in place of {bytes}");
+        return Err(std::io::Error::other(message));
+    }
+    Ok(Elements {
+        file: Arc::new(file),
+        offset: 0,
+        bytes,
+        dtype: output.dtype,
+        shape: output.shape.clone(),
+        sample_rate: how.sample_rate,
+    })
+}
+
+/// A problem of how one output is to be kept.
+fn within(at: &str, error: ServiceError) -> ServiceError {
+    match error {
+        ServiceError::Invalid(problems) => ServiceError::Invalid(
+            problems
+                .into_iter()
+                .map(|problem| Problem { path: format!("{at}.{}", problem.path), ..problem })
+                .collect(),
+        ),
+        other => other,
+    }
+}

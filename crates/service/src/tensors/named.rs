@@ -1,0 +1,290 @@
+//! Shared tensors that requests name in place of data: what one holds when the request comes is copied into it.
+//! So a job that waits, or is run again after a restart, has what its caller meant, and is not disturbed by
+//! what is changed or deleted meanwhile.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use uuid::Uuid;
+
+use super::{of_held, parsed, unknown};
+use crate::error::{self, ServiceError};
+use crate::shared::Shared;
+use crate::start::Role;
+use crate::submission::JobRequest;
+use warpgauge_contract::{
+    CompareRequest, ContractError, CopiedTensor, EvaluateRequest, MAX_TENSORS, NamedTensor,
+    SweepRequest, TensorNames, TensorOrigin, TensorUsed,
+};
+use warpgauge_holder::Held;
+use warpgauge_model::FailureCode;
+use warpgauge_tensor::Blob;
+
+/// Requests whose tensors are copied at once, of all callers: what they have until they are admitted is on the
+/// disk.
+pub(crate) const AT_ONCE: usize = 2;
+
+/// Pieces of a tensor that are on their way from its holder to the disk.
+const PIECES: usize = 1;
+
+/// Longest text in what a caller tells of tensors, bytes.
+const MAX_TEXT_BYTES: usize = 256;
+
+/// A request that names tensors.
+pub(crate) trait NamesTensors {
+    /// Those that it names.
+    fn names(&self) -> TensorNames;
+    /// Puts one where it is named.
+    fn put(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError>;
+    /// Where it says which it has.
+    fn told(&mut self) -> &mut Vec<TensorUsed>;
+}
+
+impl NamesTensors for EvaluateRequest {
+    fn names(&self) -> TensorNames {
+        self.tensor_names()
+    }
+
+    fn put(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError> {
+        self.put_tensor(name, tensor)
+    }
+
+    fn told(&mut self) -> &mut Vec<TensorUsed> {
+        &mut self.tensors
+    }
+}
+
+impl NamesTensors for CompareRequest {
+    fn names(&self) -> TensorNames {
+        self.tensor_names()
+    }
+
+    fn put(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError> {
+        self.put_tensor(name, tensor)
+    }
+
+    fn told(&mut self) -> &mut Vec<TensorUsed> {
+        &mut self.tensors
+    }
+}
+
+/// A place among those whose tensors are copied. None where there are none.
+pub(crate) type CopyTurn = Option<OwnedSemaphorePermit>;
+
+impl Shared {
+    /// The request with tensors in the places of their names, and the turn that it took. `left` is how many
+    /// bytes may be copied yet, as for matrices.
+    ///
+    /// # Errors
+    /// A tensor that is not there, or does not fit where it is named.
+    pub(crate) async fn with_tensors<R: NamesTensors + Send>(
+        self: &Arc<Self>,
+        mut request: R,
+        owner: &str,
+        left: &mut u64,
+    ) -> Result<(R, CopyTurn), ServiceError> {
+        said_by_caller(request.told())?;
+        let names = request.names();
+        let turn = self.copy_turn(&names).await?;
+        if turn.is_none() {
+            return Ok((request, turn));
+        }
+        for (name, NamedTensor { path, places }) in names {
+            let at = |error| named(&path, error);
+            let tensor = self.copied(&name, &path, places, owner, left).await.map_err(at)?;
+            request.put(&name, &tensor).map_err(|error| error::invalid(vec![error]))?;
+            request.told().push(tensor.used);
+        }
+        Ok((request, turn))
+    }
+
+    /// A sweep with the tensors that its points name.
+    pub(crate) async fn sweep_with_tensors(
+        self: &Arc<Self>,
+        mut request: SweepRequest,
+        owner: &str,
+        left: &mut u64,
+    ) -> Result<(SweepRequest, CopyTurn), ServiceError> {
+        if !request.tensors.is_empty() {
+            let message = "is what the service knows of shared tensors: leave it out";
+            return Err(super::invalid("tensors", FailureCode::InvalidValue, message));
+        }
+        let limits = self.limits.clone();
+        let looking = tokio::task::spawn_blocking(move || {
+            let names = warpgauge_exec::tensors_of_sweep(&limits, &request)?;
+            Ok::<_, ServiceError>((names, request))
+        });
+        let looked = looking.await.map_err(|error| error::internal("planning a sweep", &error))?;
+        let names;
+        (names, request) = looked?;
+        let turn = self.copy_turn(&names).await?;
+        if turn.is_none() {
+            return Ok((request, turn));
+        }
+        let mut kept = BTreeMap::new();
+        for (name, NamedTensor { path, .. }) in names {
+            let tensor = self.copied(&name, &path, 1, owner, left).await;
+            kept.insert(name, tensor.map_err(|error| named(&path, error))?);
+        }
+        request.tensors = kept;
+        Ok((request, turn))
+    }
+
+    /// Waits for a turn, if there is something to copy. Commands hold nothing: what names a tensor there is
+    /// refused with the rest of the contract's mistakes.
+    async fn copy_turn(&self, names: &TensorNames) -> Result<CopyTurn, ServiceError> {
+        if names.is_empty() || matches!(self.role, Role::Command) {
+            return Ok(None);
+        }
+        if let Some(NamedTensor { path, .. }) = names.values().nth(MAX_TENSORS) {
+            let message =
+                format!("{} shared tensors are named; at most {MAX_TENSORS} are", names.len());
+            return Err(super::invalid(path, FailureCode::TooLarge, message));
+        }
+        let turn = Arc::clone(&self.tensor_turns).acquire_owned().await;
+        turn.map(Some).map_err(|_| ServiceError::ShuttingDown)
+    }
+
+    /// A copy of one, for so many places.
+    async fn copied(
+        self: &Arc<Self>,
+        id: &str,
+        path: &str,
+        places: u64,
+        owner: &str,
+        left: &mut u64,
+    ) -> Result<CopiedTensor, ServiceError> {
+        let pin = Pin::of(self, parsed(id)?, owner).map_err(|why| unknown(id, why))?;
+        let tensor = &pin.held.tensor;
+        let bytes = tensor.bytes.saturating_mul(places);
+        if bytes > *left {
+            let message = format!(
+                "the shared tensor has {} bytes and is named {places} times; the tensors and arrays that a \
+                 request names may have {} bytes together (limits.max_decoded_bytes), and {left} are left",
+                tensor.bytes, self.limits.max_decoded_bytes
+            );
+            return Err(super::invalid(path, FailureCode::TooMuchData, message));
+        }
+        let (content, blake3) = copy(self, &pin.held).await?;
+        *left -= bytes;
+        let used = TensorUsed {
+            tensor_id: pin.held.id.to_string(),
+            origin: TensorOrigin::Shared,
+            blake3,
+            dtype: tensor.dtype,
+            shape: tensor.shape.clone(),
+        };
+        Ok(CopiedTensor { used, content })
+    }
+}
+
+/// A tensor whose memory stays while this is there, also if somebody deletes it meanwhile.
+struct Pin {
+    shared: Arc<Shared>,
+    owner: String,
+    lease: Uuid,
+    held: Held,
+}
+
+impl Pin {
+    fn of(shared: &Arc<Shared>, id: Uuid, owner: &str) -> Result<Self, warpgauge_holder::Unknown> {
+        let (lease, held) = shared.tensors.registry().pin(id, owner, Instant::now())?;
+        Ok(Self { shared: Arc::clone(shared), owner: owner.to_owned(), lease, held })
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        let tensors = &self.shared.tensors;
+        if let Some((_, freed)) = tensors.registry().release(self.lease, &self.owner) {
+            tensors.free_later(freed);
+        }
+    }
+}
+
+/// The elements as they are now, and their hash. Memory is that of some pieces.
+async fn copy(shared: &Shared, held: &Held) -> Result<(Blob, String), ServiceError> {
+    let bytes = held.tensor.bytes;
+    let (to, mut from) = mpsc::channel::<Vec<u8>>(PIECES);
+    let writing = tokio::task::spawn_blocking(move || {
+        let mut hasher = blake3::Hasher::new();
+        let blob = Blob::written(bytes, |out: &mut dyn Write| {
+            while let Some(piece) = from.blocking_recv() {
+                hasher.update(&piece);
+                out.write_all(&piece)?;
+            }
+            Ok(())
+        })?;
+        Ok::<_, io::Error>((blob, hasher.finalize().to_hex().to_string()))
+    });
+    let mut offset = 0;
+    while offset < bytes {
+        let read = shared.tensors.read(held, offset).await;
+        let piece = read.map_err(|error| of_held(&held.id.to_string(), error))?;
+        offset += piece.len() as u64;
+        if to.send(piece).await.is_err() {
+            // It ended early, and says why.
+            break;
+        }
+    }
+    drop(to);
+    let written = writing.await.map_err(|error| error::internal("copying a tensor", &error))?;
+    written.map_err(|error| {
+        ServiceError::Unavailable(format!(
+            "cannot keep the copy of a shared tensor in a temporary file: {error}"
+        ))
+    })
+}
+
+/// The tensors that stand in a request, for its report. Those of a sweep are told by its points.
+pub(crate) fn tensors_of(request: &JobRequest) -> Vec<TensorUsed> {
+    match request {
+        JobRequest::Evaluate(request) | JobRequest::Execute(request) => request.tensors.clone(),
+        JobRequest::Compare(request) => request.tensors.clone(),
+        JobRequest::Sweep(_) => Vec::new(),
+        JobRequest::Gate(request) => {
+            let mut all = Vec::new();
+            let baselines = request.cases.iter().filter_map(|case| case.baseline.as_ref());
+            let sides = request.cases.iter().map(|case| &case.contract).chain(baselines);
+            for used in sides.flat_map(|side| &side.tensors) {
+                if !all.contains(used) {
+                    all.push(used.clone());
+                }
+            }
+            all
+        }
+    }
+}
+
+/// What a request tells of tensors when it comes is its caller's word.
+fn said_by_caller(tensors: &mut [TensorUsed]) -> Result<(), ServiceError> {
+    let short = |used: &TensorUsed| {
+        used.tensor_id.len().max(used.blake3.len()).max(used.shape.len()) <= MAX_TEXT_BYTES
+    };
+    if tensors.len() > MAX_TENSORS || !tensors.iter().all(short) {
+        let message = format!(
+            "tells of more than {MAX_TENSORS} shared tensors, or has a text of more than {MAX_TEXT_BYTES} \
+             bytes"
+        );
+        return Err(super::invalid("tensors", FailureCode::InvalidValue, message));
+    }
+    for used in tensors {
+        used.origin = TensorOrigin::Given;
+    }
+    Ok(())
+}
+
+/// What is wrong with a tensor, where it is named.
+fn named(path: &str, error: ServiceError) -> ServiceError {
+    match error {
+        error @ (ServiceError::NoSuchTensor(_)
+        | ServiceError::TensorGone { .. }
+        | ServiceError::QuotaExceeded { .. }) => {
+            ServiceError::Named { path: path.to_owned(), error: Box::new(error) }
+        }
+        other => other,
+    }
+}
