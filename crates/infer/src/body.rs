@@ -26,8 +26,12 @@ pub(crate) struct Body<'a> {
     pub bounds: BTreeMap<&'a str, Vec<(Range<usize>, bool)>>,
     /// Names that are elements of a pointer: the pointer, and the offset's expression.
     aliases: BTreeMap<&'a str, (&'a str, Range<usize>)>,
+    /// What is added to pointers where they stand; nothing where that happens again and again.
+    advances: BTreeMap<&'a str, Vec<Option<Range<usize>>>>,
     /// Names that loops count.
     pub loops: BTreeSet<&'a str>,
+    /// Where loops are.
+    spans: Vec<Range<usize>>,
 }
 
 /// What is known of quantities: the launch, and the parameters.
@@ -64,9 +68,10 @@ impl<'a> Body<'a> {
         for (at, token) in tokens.iter().enumerate() {
             match *token {
                 "=" => body.definition(at, pointers),
+                "+=" => body.advance(at, pointers),
                 "<" | "<=" => body.bound(at, *token == "<="),
                 ">" | ">=" => body.bound_from_right(at),
-                "for" => body.counted(at),
+                "for" | "while" => body.counted(at),
                 _ => {}
             }
         }
@@ -100,7 +105,8 @@ impl<'a> Body<'a> {
         }
         // The value of a condition stands for both of its branches.
         let range = at + 1..self.end(at + 1);
-        let declared_pointer = at >= 2 && matches!(self.tokens[at - 2], "*" | "__restrict__");
+        let declared_pointer = at >= 2 && matches!(self.tokens[at - 2], "*" | "__restrict__")
+            || at >= 3 && matches!(self.tokens[at - 3..at - 1], ["*", "const"]);
         let base = range.clone().find(|at| {
             pointers.contains(&self.tokens[*at]) || self.aliases.contains_key(self.tokens[*at])
         });
@@ -110,6 +116,23 @@ impl<'a> Body<'a> {
             }
             _ => self.definitions.entry(name).or_default().push(range),
         }
+    }
+
+    /// `pointer += expression`.
+    fn advance(&mut self, at: usize, pointers: &[&'a str]) {
+        let Some(name) = at.checked_sub(1).map(|before| self.tokens[before]) else { return };
+        let whole =
+            !matches!(at.checked_sub(2).map(|before| self.tokens[before]), Some("." | "->" | "*"));
+        if whole && (pointers.contains(&name) || self.aliases.contains_key(name)) {
+            let range = at + 1..self.end(at + 1);
+            let once = !self.is_repeated(at);
+            self.advances.entry(name).or_default().push(once.then_some(range));
+        }
+    }
+
+    /// Whether what stands at `at` is within a loop.
+    fn is_repeated(&self, at: usize) -> bool {
+        self.spans.iter().any(|span| span.contains(&at))
     }
 
     /// `name < expression`, or `name + something < expression`.
@@ -147,6 +170,18 @@ impl<'a> Body<'a> {
 
     fn counted(&mut self, at: usize) {
         let Some(close) = closing(self.tokens, at + 1) else { return };
+        // Up to the end of its braces, or of its one statement.
+        let end = match self.tokens.get(close + 1) {
+            Some(&"{") => closing(self.tokens, close + 1).unwrap_or(self.tokens.len()),
+            _ => self.tokens[close..]
+                .iter()
+                .position(|token| *token == ";")
+                .map_or(self.tokens.len(), |length| close + length),
+        };
+        self.spans.push(at..end);
+        if self.tokens[at] != "for" {
+            return;
+        }
         let head = &self.tokens[at + 1..close];
         if let Some(set) = head.iter().position(|token| *token == "=")
             && is_name(head[set - 1])
@@ -191,8 +226,25 @@ impl<'a> Body<'a> {
         found
     }
 
-    /// What becomes of a pointer.
-    pub(crate) fn used(&self, pointer: &str, known: &Known<'_>) -> Use {
+    /// How far a name moves from one block to the next along an axis, if it is made of the block's index.
+    pub(crate) fn per_block(&self, name: &str, axis: usize, known: &Known<'_>) -> Option<u64> {
+        let index = ["blockIdx.x", "blockIdx.y", "blockIdx.z"][axis];
+        let ranges = self.definitions.get(name)?;
+        let range =
+            ranges.iter().find(|range| self.tokens[(*range).clone()].contains(&index))?.clone();
+        let value = |blocks: u64| {
+            let mut known = Known { grid: [1; 3], ..known.clone() };
+            known.grid[axis] = blocks;
+            self.upper(range.clone(), &known).map(|upper| upper.value)
+        };
+        // Differences of upper ends are exact where the expression is linear, as indices are.
+        let (one, two, three) = (value(1)?, value(2)?, value(3)?);
+        let step = two.checked_sub(one)?;
+        (step > 0 && three.checked_sub(two) == Some(step)).then_some(step)
+    }
+
+    /// What becomes of a pointer to elements of so many bytes.
+    pub(crate) fn used(&self, pointer: &str, bytes: u64, known: &Known<'_>) -> Use {
         let mut used = Use::default();
         let mut furthest = Some(0_u64);
         for at in 0..self.tokens.len() {
@@ -201,8 +253,12 @@ impl<'a> Body<'a> {
             if token != pointer && through.is_none() || self.defines_alias(at) {
                 continue;
             }
-            let offset = through.map(|_| self.offset(token, known));
-            let reach = self.access(at, known, &mut used);
+            if self.advances.contains_key(token) && self.tokens.get(at + 1) == Some(&"+=") {
+                continue;
+            }
+            let moved = self.advances.contains_key(token) || through.is_some();
+            let offset = moved.then(|| self.offset(token, known));
+            let reach = self.access(at, bytes, known, &mut used);
             let whole = match (offset, reach) {
                 (None, reach) => reach,
                 (Some(offset), reach) => offset.zip(reach).map(|(offset, reach)| offset + reach),
@@ -235,6 +291,10 @@ impl<'a> Body<'a> {
         let mut total = 0_u64;
         let mut name = alias;
         for _ in 0..MAX_DEPTH {
+            for advance in self.advances.get(name).into_iter().flatten() {
+                let advance = self.upper(advance.clone()?, known)?.value;
+                total = total.checked_add(advance)?;
+            }
             let Some((base, range)) = self.aliases.get(name) else { return Some(total) };
             if !range.is_empty() {
                 let skip = usize::from(matches!(self.tokens[range.start], "+" | "["));
@@ -250,8 +310,11 @@ impl<'a> Body<'a> {
     }
 
     /// The access whose pointer stands at `at`: its largest index.
-    fn access(&self, at: usize, known: &Known<'_>, used: &mut Use) -> Option<u64> {
+    fn access(&self, at: usize, bytes: u64, known: &Known<'_>, used: &mut Use) -> Option<u64> {
         let before = |back: usize| at.checked_sub(back).map_or("", |at| self.tokens[at]);
+        if self.is_tested(at) {
+            return Some(0);
+        }
         let (index, end) = if self.tokens.get(at + 1) == Some(&"[") {
             let close = closing(self.tokens, at + 1)?;
             (self.upper(at + 2..close, known).map(|upper| upper.value), close)
@@ -266,10 +329,9 @@ impl<'a> Body<'a> {
         } else {
             (None, at)
         };
-        let mut after = end + 1;
-        while self.tokens.get(after) == Some(&".") {
-            after += 2;
-        }
+        let lanes = (self.vector_around(at) / bytes.max(1)).max(1);
+        let index = index.map(|index| (index / lanes).saturating_mul(lanes) + lanes - 1);
+        let after = self.after(end + 1);
         let atomic = (2..=5).any(|back| {
             let between = (1..back).all(|back| matches!(before(back), "(" | "&" | ")"));
             between && before(back).starts_with("atomic")
@@ -283,15 +345,116 @@ impl<'a> Body<'a> {
                 (used.read, used.written) = (true, true);
             }
             _ if matches!(before(1), "++" | "--") => (used.read, used.written) = (true, true),
-            // Handed on as a whole: whoever gets it may do either.
-            "," | ")" if end == at && before(1) != "*" => (used.read, used.written) = (true, true),
+            // Handed on: whoever gets it may do either, but for what is known.
+            _ if self.is_handed_on(at, end) => match self.callee(at) {
+                Some(callee) if reads_only(callee) => used.read = true,
+                Some(callee) if writes_only(callee) => used.written = true,
+                _ => (used.read, used.written) = (true, true),
+            },
             _ => used.read = true,
         }
         index
+    }
+
+    /// Where an access ends: after members, and after the signs of a cast round it that is written to.
+    fn after(&self, from: usize) -> usize {
+        let mut after = from;
+        let mut best = from;
+        while let Some(token) = self.tokens.get(after) {
+            match *token {
+                "." => after += 2,
+                ")" => after += 1,
+                "[" => match closing(self.tokens, after) {
+                    Some(close) => after = close + 1,
+                    None => break,
+                },
+                _ => break,
+            }
+            let assigned = matches!(
+                self.tokens.get(after),
+                Some(&("=" | "+=" | "-=" | "*=" | "/=" | "|=" | "&=" | "^="))
+            );
+            // `if (x[i]) y = 1` ends with a parenthesis, too, and goes on with a name.
+            if assigned || self.tokens[after - 1] != ")" && self.tokens.get(after - 1) != Some(&"]")
+            {
+                best = after;
+            }
+        }
+        best
+    }
+
+    /// Whether the address itself, and not an element, stands at `at` as an argument.
+    fn is_handed_on(&self, at: usize, end: usize) -> bool {
+        let before = |back: usize| at.checked_sub(back).map_or("", |at| self.tokens[at]);
+        let closes = matches!(self.tokens.get(end + usize::from(end == at)), Some(&("," | ")")));
+        if self.tokens.get(at + 1) == Some(&"[") {
+            return before(1) == "&" && matches!(self.tokens.get(end + 1), Some(&("," | ")")));
+        }
+        let read = before(1) == "*" || before(1) == "(" && before(2) == "*";
+        closes && !read
+    }
+
+    /// The function, or the cast, whose argument stands at `at`.
+    fn callee(&self, at: usize) -> Option<&'a str> {
+        let mut depth = 0_i32;
+        for back in (0..at).rev().take(64) {
+            match self.tokens[back] {
+                ")" | "]" => depth += 1,
+                "(" | "[" if depth > 0 => depth -= 1,
+                "(" => {
+                    return back
+                        .checked_sub(1)
+                        .map(|name| self.tokens[name])
+                        .filter(|it| is_name(it));
+                }
+                ";" | "{" | "}" => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Bytes of an access through a pointer to vectors, to which the one at `at` is cast; 0: it is not.
+    fn vector_around(&self, at: usize) -> u64 {
+        let from = at.saturating_sub(8);
+        let before = &self.tokens[from..at];
+        let start = before.iter().rposition(|token| matches!(*token, ";" | "{" | "}" | "="));
+        let around = &before[start.map_or(0, |start| start + 1)..];
+        let casts = around.windows(2).filter(|pair| pair[1] == "*");
+        casts.map(|pair| vector_bytes(pair[0])).max().unwrap_or(0)
+    }
+
+    /// Whether a pointer is only compared, or asked for being one.
+    fn is_tested(&self, at: usize) -> bool {
+        let next = self.tokens.get(at + 1).copied().unwrap_or_default();
+        matches!(next, "==" | "!=")
+            || matches!(next, ")" | "&&" | "||" | "?")
+                && self.callee(at).is_none_or(|callee| matches!(callee, "if" | "while"))
+                && at.checked_sub(1).is_some_and(|before| self.tokens[before] != "*")
     }
 
     /// Upper end of an expression.
     pub(crate) fn upper(&self, range: Range<usize>, known: &Known<'_>) -> Option<Upper> {
         Reader::new(self, known, range).conditional()
     }
+}
+
+/// Bytes of a vector type by its name; nothing of other types.
+fn vector_bytes(name: &str) -> u64 {
+    match name {
+        "float4" | "int4" | "uint4" | "double2" | "longlong2" | "ulonglong2" => 16,
+        "float2" | "int2" | "uint2" | "half4" => 8,
+        "half2" | "__half2" | "__nv_bfloat162" | "uchar4" | "char4" | "short2" | "ushort2" => 4,
+        _ => 0,
+    }
+}
+
+/// Functions that read through the pointer that they get.
+fn reads_only(name: &str) -> bool {
+    name.starts_with("__ld") || name.contains("load") && !name.contains("store")
+}
+
+/// Functions that write through it.
+fn writes_only(name: &str) -> bool {
+    name.starts_with("__st") || name.starts_with("store")
 }

@@ -28,14 +28,16 @@ pub(crate) struct Kernel<'a> {
     pub parameters: Vec<&'a str>,
     /// Tokens between its braces.
     pub body: std::ops::Range<usize>,
-    /// First and second argument of `__launch_bounds__`.
-    pub launch_bound: Option<&'a str>,
+    /// Tokens of the first argument of `__launch_bounds__`.
+    pub launch_bound: Option<std::ops::Range<usize>>,
+    /// The name of a parameter that is a texture or a surface, if there is one.
+    pub texture: Option<&'a str>,
 }
 
 /// Kernels that the source defines, in its order.
 pub fn entries(source: &str) -> Vec<Entry> {
     let read = read(source);
-    kernels(&read).iter().map(Kernel::entry).collect()
+    kernels(&read).iter().map(|kernel| kernel.entry(&read.tokens)).collect()
 }
 
 /// Whether the source is a whole program: it has a `main` of its own.
@@ -62,24 +64,35 @@ pub fn is_whole_program(source: &str) -> bool {
 }
 
 impl Kernel<'_> {
-    fn entry(&self) -> Entry {
+    fn entry(&self, tokens: &[&str]) -> Entry {
         if self.template.is_empty() {
             return Entry { name: self.name.to_owned(), guessed_instance: false };
         }
         let argument = |(kind, name): &(&str, &str)| match *kind {
             "typename" | "class" => "float".to_owned(),
             "bool" => "true".to_owned(),
-            _ => template_value(name).to_string(),
+            _ => self.template_value(name, tokens).to_string(),
         };
         let arguments = self.template.iter().map(argument).collect::<Vec<_>>();
         Entry { name: format!("{}<{}>", self.name, arguments.join(", ")), guessed_instance: true }
     }
-}
 
-/// The number for an integer parameter of a template.
-pub(crate) fn template_value(name: &str) -> u64 {
-    let lower = name.to_ascii_lowercase();
-    if lower.contains("tile") || lower.contains("dim") { TEMPLATE_TILE } else { TEMPLATE_INTEGER }
+    /// The number for an integer parameter of a template.
+    pub(crate) fn template_value(&self, name: &str, tokens: &[&str]) -> u64 {
+        let body = &tokens[self.body.clone()];
+        let by = |operator: &str| {
+            body.windows(3).any(|window| *window == ["threadIdx.x", operator, name])
+        };
+        match name.to_ascii_lowercase().as_str() {
+            // Tiles of matrix products: of the block, of the warp, of the thread.
+            "bm" | "bn" | "block_m" | "block_n" | "wm" | "wn" => 64,
+            "bk" | "block_k" | "tm" | "tn" | "wk" | "thread_m" | "thread_n" => 8,
+            // A row of threads that is folded into a square.
+            _ if by("/") && by("%") => 32,
+            lower if lower.contains("tile") || lower.contains("dim") => TEMPLATE_TILE,
+            _ => TEMPLATE_INTEGER,
+        }
+    }
 }
 
 /// Kernels with a body.
@@ -105,8 +118,9 @@ fn kernel<'a>(tokens: &[&'a str], global: usize) -> Option<Kernel<'a>> {
     let open = loop {
         match *tokens.get(at)? {
             "__launch_bounds__" => {
-                launch_bound = tokens.get(at + 2).copied();
-                at = closing(tokens, at + 1)? + 1;
+                let close = closing(tokens, at + 1)?;
+                launch_bound = Some(at + 2..first_end(tokens, at + 2, close));
+                at = close + 1;
             }
             "(" => break at,
             ";" | "{" | "}" => return None,
@@ -123,9 +137,32 @@ fn kernel<'a>(tokens: &[&'a str], global: usize) -> Option<Kernel<'a>> {
         name,
         template: template(tokens, global),
         parameters: parameters(&tokens[open + 1..close]),
+        texture: texture(&tokens[open + 1..close]),
         body: close + 2..end,
         launch_bound,
     })
+}
+
+/// Where the first argument of a list ends.
+fn first_end(tokens: &[&str], start: usize, close: usize) -> usize {
+    let mut depth = 0_i32;
+    for (at, token) in tokens.iter().enumerate().take(close).skip(start) {
+        match *token {
+            "(" | "[" => depth += 1,
+            ")" | "]" => depth -= 1,
+            "," if depth == 0 => return at,
+            _ => {}
+        }
+    }
+    close
+}
+
+/// The parameter that is a texture or a surface: a handle, which the compiler shows as a number.
+fn texture<'a>(tokens: &[&'a str]) -> Option<&'a str> {
+    let at = tokens
+        .iter()
+        .position(|token| matches!(*token, "cudaTextureObject_t" | "cudaSurfaceObject_t"))?;
+    tokens[at + 1..].iter().find(|token| is_name(token) && **token != "const").copied()
 }
 
 /// Names in a parameter list: the last name of each parameter, before an array's brackets.
@@ -180,8 +217,9 @@ mod tests {
         assert_eq!(names, ["k<float, 16>", "c"]);
         let read = read(source);
         let found = kernels(&read);
+        let bound = found[0].launch_bound.clone().map(|range| read.tokens[range].concat());
         assert_eq!(
-            (found[0].parameters.as_slice(), found[0].launch_bound),
+            (found[0].parameters.as_slice(), bound.as_deref()),
             (&["x", "n"][..], Some("128"))
         );
     }

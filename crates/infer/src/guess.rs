@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::body::{Body, Known, Use};
-use crate::entries::{Kernel, kernels, template_value};
+use crate::entries::{Kernel, kernels};
 use crate::launch::{self, Launch};
 use crate::lexer::{Source, read};
 use crate::names::{self, Meaning};
@@ -81,6 +81,12 @@ pub fn contract(
         parameter.name.clone().or(own).unwrap_or_else(|| format!("arg{index}"))
     });
     let named = named.collect::<Vec<_>>();
+    if let Some(texture) = kernel.and_then(|kernel| kernel.texture) {
+        return Err(format!(
+            "parameter `{texture}` is a texture or a surface, which no contract can give: read from a pointer \
+             instead"
+        ));
+    }
     let kinds = parameters.iter().zip(&named).map(|(parameter, name)| kind(parameter, name));
     let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
     Ok(Work::new(&source, kernel, &named, &kinds).guess())
@@ -145,9 +151,19 @@ fn element(name: &str) -> Option<(&'static str, u64)> {
     })
 }
 
+/// Bytes of an element type, by its name.
+fn bytes(dtype: &str) -> u64 {
+    match dtype.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse::<u64>() {
+        Ok(bits) => bits / 8,
+        Err(_) => 1,
+    }
+}
+
 /// The guess in the making.
 struct Work<'w> {
     kernel: Option<&'w Kernel<'w>>,
+    /// Of the whole source.
+    tokens: &'w [&'w str],
     body: Body<'w>,
     names: &'w [String],
     kinds: &'w [Kind],
@@ -172,7 +188,8 @@ impl<'w> Work<'w> {
         let mut constants = source.constants.clone();
         for (kind, name) in kernel.map_or(&[][..], |kernel| &kernel.template) {
             if !matches!(*kind, "typename" | "class") {
-                constants.insert(name, template_value(name));
+                constants
+                    .insert(name, kernel.map_or(1, |it| it.template_value(name, &source.tokens)));
             }
         }
         let whole =
@@ -187,6 +204,7 @@ impl<'w> Work<'w> {
         let row_pointer = each().find(|(name, kind)| is_index(kind) && names::is_row_pointer(name));
         let mut work = Self {
             kernel,
+            tokens: &source.tokens,
             body: Body::new(tokens, &pointers),
             names,
             kinds,
@@ -268,7 +286,9 @@ impl<'w> Work<'w> {
         known.integers = self.constants.clone();
         known.integers.extend(values.iter().copied());
         let launch = match self.kernel {
-            Some(kernel) => launch::launch(kernel, &self.body, &values, &self.constants),
+            Some(kernel) => {
+                launch::launch(kernel, self.tokens, &self.body, &values, &self.constants)
+            }
             None => self.unseen(&values),
         };
         known.block = launch.block;
@@ -329,10 +349,12 @@ impl<'w> Work<'w> {
     fn uses(&self, known: &Known<'_>) -> Vec<(Use, u64)> {
         let each = self.names.iter().zip(self.kinds);
         let pointers = each.filter_map(|(name, kind)| match kind {
-            Kind::Pointer { lanes, .. } => Some((name, *lanes)),
+            Kind::Pointer { dtype, lanes, .. } => Some((name, bytes(dtype) * lanes, *lanes)),
             _ => None,
         });
-        pointers.map(|(name, lanes)| (self.body.used(name, known), lanes)).collect()
+        let used =
+            |(name, bytes, lanes): (&String, u64, u64)| (self.body.used(name, bytes, known), lanes);
+        pointers.map(used).collect()
     }
 
     /// How often loops that go over no threads are passed, all threads together.
@@ -466,61 +488,5 @@ impl<'w> Work<'w> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parameters(all: &[(&str, &str)]) -> Vec<Parameter> {
-        let parameter = |(c_type, name): &(&str, &str)| Parameter {
-            name: Some((*name).to_owned()),
-            c_type: (*c_type).to_owned(),
-            bytes: if c_type.ends_with('*') { 8 } else { 4 },
-        };
-        all.iter().map(parameter).collect()
-    }
-
-    #[test]
-    fn guards_give_sizes_and_the_grid() {
-        let source = "__global__ void k(const float* a, float* c, int rows, int cols) {\n\
-            int r = blockIdx.y * blockDim.y + threadIdx.y; int q = blockIdx.x * blockDim.x + threadIdx.x;\n\
-            if (r < rows && q < cols) c[r * cols + q] += a[q]; }";
-        let all = [("const float*", "a"), ("float*", "c"), ("int", "rows"), ("int", "cols")];
-        let guess = contract(Some(source), "k", &parameters(&all)).unwrap();
-        let args = guess.io["args"].as_array().unwrap();
-        assert_eq!(args[0]["tensor_spec"]["shape"], json!([256]));
-        assert_eq!((&args[0]["role"], &args[1]["role"]), (&json!("input"), &json!("inout")));
-        assert_eq!(args[1]["tensor_spec"]["shape"], json!([65_536]));
-        assert_eq!(
-            guess.io["launch"]["grid"],
-            json!({"x": "ceil_div(cols, 16)", "y": "ceil_div(rows, 16)"})
-        );
-        assert_eq!(guess.assumptions().len(), 5);
-        let text = crate::text(&guess, "cuda", "k.cu", "k", true);
-        assert!(text.contains("# input, 256 elements") && text.contains("#   \"c\":"), "{text}");
-    }
-
-    #[test]
-    fn what_cannot_be_given_is_said() {
-        let refused = contract(None, "k", &parameters(&[("Body*", "p")])).unwrap_err();
-        assert!(refused.contains("Body* p"), "{refused}");
-        let unknown =
-            Parameter { name: None, c_type: "8-byte value of unknown type".to_owned(), bytes: 8 };
-        let guess = contract(None, "k", &[unknown]).unwrap();
-        assert!(guess.reasons[0].contains("a guess too"), "{:?}", guess.reasons);
-    }
-
-    /// Hostile code costs no more than its length is worth.
-    #[test]
-    fn definitions_in_circles_end() {
-        let mut code = String::from("__global__ void k(float* x, int n) { int a0 = a1 + a2;");
-        for at in 0..300 {
-            code.push_str(&format!(
-                "a{at} = a{} + a{} * a{};",
-                (at + 1) % 300,
-                (at + 7) % 300,
-                (at + 13) % 300
-            ));
-        }
-        code.push_str("x[a0] = a5[a1[a2]]; }");
-        contract(Some(&code), "k", &parameters(&[("float*", "x"), ("int", "n")])).unwrap();
-    }
-}
+#[path = "guess_tests.rs"]
+mod tests;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::body::{Body, Known};
 use crate::entries::Kernel;
-use crate::lexer::{integer, is_name};
+use crate::lexer::{closing, integer, is_name};
 
 /// A grid and a block, and why.
 #[derive(Debug, Clone, Default)]
@@ -19,15 +19,17 @@ pub(crate) struct Launch {
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Guesses the block, then the grid from it. `integers`: names and values of the integer parameters, in
+/// Guesses the block, then the grid from it. `tokens`: of the whole source; `integers`: names and values of the integer parameters, in
 /// order.
 pub(crate) fn launch<'a>(
     kernel: &Kernel<'a>,
+    tokens: &[&'a str],
     body: &Body<'a>,
     integers: &[(&'a str, u64)],
     constants: &BTreeMap<&'a str, u64>,
 ) -> Launch {
-    let mut launch = Launch { block: block(kernel, body, constants), ..Launch::default() };
+    let block = block(kernel, tokens, body, constants);
+    let mut launch = Launch { block, ..Launch::default() };
     let [x, y, z] = launch.block;
     launch.notes.push(format!("a block of {x} x {y} x {z} threads"));
     let mut taken = Vec::new();
@@ -51,17 +53,27 @@ fn thread_index(axis: usize) -> &'static str {
 }
 
 /// Threads of a block: what the code names, else what is usual.
-fn block(kernel: &Kernel<'_>, body: &Body<'_>, constants: &BTreeMap<&str, u64>) -> [u64; 3] {
+fn block(
+    kernel: &Kernel<'_>,
+    tokens: &[&str],
+    body: &Body<'_>,
+    constants: &BTreeMap<&str, u64>,
+) -> [u64; 3] {
     let uses = |axis: usize| body.tokens.contains(&thread_index(axis));
     let used = |name: &&str| body.tokens.contains(name);
     let named = |parts: &[&str], most: u64| {
-        let fits = |(name, value): &(&&str, &u64)| {
-            let upper = name.to_ascii_uppercase();
-            parts.iter().any(|part| upper.contains(part))
-                && (2..=most).contains(*value)
-                && used(name)
-        };
-        constants.iter().find(fits).map(|(_, value)| *value)
+        parts.iter().find_map(|part| {
+            let fits = |(name, value): &(&&str, &u64)| {
+                let upper = name.to_ascii_uppercase();
+                // A filter's extents, and the rows that a thread takes, are no block's.
+                let other = ["MASK", "FILTER", "KERNEL", "ROWS", "RADIUS", "GRID"];
+                upper.contains(part)
+                    && (*part == "ROWS" || !other.iter().any(|other| upper.contains(other)))
+                    && (2..=most).contains(*value)
+                    && used(name)
+            };
+            constants.iter().find(fits).map(|(_, value)| *value)
+        })
     };
     if uses(2) {
         return [8, 8, 4];
@@ -79,14 +91,31 @@ fn block(kernel: &Kernel<'_>, body: &Body<'_>, constants: &BTreeMap<&str, u64>) 
     if !uses(0) {
         return [1, 1, 1];
     }
-    let bound = kernel
-        .launch_bound
-        .and_then(|token| integer(token).or_else(|| constants.get(token).copied()));
+    let bound = kernel.launch_bound.clone().and_then(|range| {
+        let known = Known { integers: constants.clone(), ..Known::default() };
+        let whole = Body::new(tokens, &[]);
+        whole.upper(range, &known).map(|upper| upper.value)
+    });
+    let bound = bound.filter(|threads| (1..=1024).contains(threads));
     let threads = bound
+        .or_else(|| folded(body, constants))
         .or_else(|| named(&["BLOCK", "THREADS", "TILE", "TPB", "BDIM"], 1024))
         .or_else(|| shared_extent(body, constants, 1024))
         .unwrap_or(256);
     [threads, 1, 1]
+}
+
+/// Threads of a row that is folded into a square: `threadIdx.x / 32` and `threadIdx.x % 32`.
+fn folded(body: &Body<'_>, constants: &BTreeMap<&str, u64>) -> Option<u64> {
+    let by = |operator: &str| {
+        let windows = body.tokens.windows(3);
+        let found = windows.filter(|window| window[..2] == ["threadIdx.x", operator]);
+        found.map(|window| window[2]).collect::<Vec<_>>()
+    };
+    let side = by("/").into_iter().find(|side| by("%").contains(side))?;
+    // By the threads of a warp each kernel divides.
+    let value = constants.get(side).copied().filter(|_| is_name(side))?;
+    (2..=32).contains(&value).then_some(value * value)
 }
 
 /// The first extent of an array in shared memory.
@@ -94,6 +123,9 @@ fn shared_extent(body: &Body<'_>, constants: &BTreeMap<&str, u64>, most: u64) ->
     let at = body.tokens.iter().position(|token| *token == "__shared__")?;
     let open = at + body.tokens[at..].iter().take(8).position(|token| *token == "[")?;
     let extent = body.tokens.get(open + 1)?;
+    if body.tokens.get(open + 2) != Some(&"]") {
+        return None;
+    }
     let value = integer(extent).or_else(|| constants.get(extent).copied())?;
     // Fewer than a warp are no row of threads.
     let least = if most > 32 { 32 } else { 2 };
@@ -110,23 +142,26 @@ fn along<'a>(
     taken: &mut Vec<&'a str>,
 ) -> String {
     let threads = launch.block[axis];
+    let mut known = Known { integers: constants.clone(), ..Known::default() };
+    known.integers.extend(integers.iter().copied());
+    known.block = launch.block;
     let made = body.set_from(block_index(axis));
     for (name, expression) in &made {
         let by_threads = expression.contains(&thread_index(axis));
+        let each = body.per_block(name, axis, &known).unwrap_or(threads);
         for (guarded, scale) in derived(name, body) {
             let Some((bound, _)) = body.bounds.get(guarded).and_then(|all| all.first()) else {
                 continue;
             };
-            let Some(extent) = expression_of(&body.tokens[bound.clone()], integers, constants)
-            else {
-                continue;
-            };
-            let names =
-                integers.iter().filter(|(name, _)| body.tokens[bound.clone()].contains(name));
+            let bound = written_out(body, &body.tokens[bound.clone()], integers);
+            let Some(extent) = expression_of(&bound, integers, constants) else { continue };
+            let names = integers.iter().filter(|(name, _)| bound.contains(name));
             taken.extend(names.map(|(name, _)| *name));
             let extent = if scale > 1 { format!("({extent}) * {scale}") } else { extent };
-            return if by_threads || scale > 1 {
+            return if scale > 1 {
                 format!("ceil_div({extent}, {threads})")
+            } else if by_threads || each > 1 {
+                format!("ceil_div({extent}, {each})")
             } else {
                 extent
             };
@@ -155,13 +190,37 @@ fn along<'a>(
     } else {
         outside_loops().or_else(by_name)
     };
+    let tile = tile(axis, body, &made, constants);
     match chosen.or_else(|| free.first()) {
         Some((name, _)) => {
             taken.push(name);
-            if by_threads { format!("ceil_div({name}, {threads})") } else { (*name).to_owned() }
+            match tile {
+                _ if by_threads => format!("ceil_div({name}, {threads})"),
+                Some(tile) => format!("ceil_div({name}, {tile})"),
+                None => (*name).to_owned(),
+            }
         }
         None => "16".to_owned(),
     }
+}
+
+/// How many elements each block has along an axis, where its number is multiplied with a constant.
+fn tile(
+    axis: usize,
+    body: &Body<'_>,
+    made: &[(&str, &[&str])],
+    constants: &BTreeMap<&str, u64>,
+) -> Option<u64> {
+    let plain = made.iter().filter(|(_, expression)| **expression == [block_index(axis)]);
+    let names = plain.map(|(name, _)| *name).chain([block_index(axis)]).collect::<Vec<_>>();
+    body.tokens.windows(3).find_map(|window| {
+        let by = match window {
+            [name, "*", by] if names.contains(name) => by,
+            [by, "*", name] if names.contains(name) => by,
+            _ => return None,
+        };
+        integer(by).or_else(|| constants.get(by).copied()).filter(|by| *by > 1)
+    })
 }
 
 /// A name and those made of it, with the number of threads that each of its values has.
@@ -182,6 +241,37 @@ fn derived<'a>(name: &'a str, body: &Body<'a>) -> Vec<(&'a str, u64)> {
         }
     }
     found
+}
+
+/// An expression with what its local names are set to, where that is one thing, in their place.
+fn written_out<'a>(
+    body: &Body<'a>,
+    tokens: &[&'a str],
+    integers: &[(&'a str, u64)],
+) -> Vec<&'a str> {
+    let mut now = tokens.to_vec();
+    for _ in 0..4 {
+        let mut next = Vec::new();
+        for token in &now {
+            let local = !integers.iter().any(|(name, _)| name == token);
+            match body.definitions.get(token).map(Vec::as_slice) {
+                Some([one]) if local && !body.loops.contains(token) => {
+                    next.push("(");
+                    next.extend_from_slice(&body.tokens[one.clone()]);
+                    next.push(")");
+                }
+                _ => next.push(token),
+            }
+        }
+        if next == now || next.len() > 64 {
+            break;
+        }
+        now = next;
+    }
+    while now.first() == Some(&"(") && closing(&now, 0) == Some(now.len() - 1) {
+        now = now[1..now.len() - 1].to_vec();
+    }
+    now
 }
 
 /// C tokens as an expression of a contract; nothing where they mean something else.
@@ -228,7 +318,7 @@ pub(crate) fn extents(launch: &Launch, known: &Known<'_>) -> [u64; 3] {
 fn evaluate(text: &str, block: u64, known: &Known<'_>) -> u64 {
     let inner = text.strip_prefix("ceil_div(").and_then(|rest| rest.rsplit_once(", "));
     let (expression, by) = match inner {
-        Some((expression, _)) => (expression, block),
+        Some((expression, by)) => (expression, by.trim_end_matches(')').parse().unwrap_or(block)),
         None => (text, 1),
     };
     let source = crate::lexer::read(expression);

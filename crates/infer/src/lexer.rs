@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use warpgauge_source::{Token, TokenKind, tokens};
 
+use crate::macros::Macros;
+
 /// Most tokens that are looked at.
-const MAX_TOKENS: usize = 200_000;
+pub(crate) const MAX_TOKENS: usize = 200_000;
 
 /// Operators of more than one character, longest first.
 const LONG: [&str; 22] = [
@@ -22,20 +24,38 @@ pub(crate) struct Source<'a> {
     pub constants: BTreeMap<&'a str, u64>,
 }
 
-/// Reads a source.
+/// Reads a source: macros that it defines are written out.
 pub(crate) fn read(source: &str) -> Source<'_> {
     let mut read = Source::default();
+    let mut macros = Macros::default();
+    let mut tokens = Vec::new();
+    lex(source, &mut tokens, &mut |directive| {
+        if !define(directive, &mut read.constants) {
+            macros.define(directive);
+        }
+    });
+    read.tokens = macros.written_out(tokens);
+    constants(&read.tokens, &mut read.constants);
+    read
+}
+
+/// Tokens of a text, as guesses need them; directives go to `directive`.
+pub(crate) fn lex<'a>(
+    source: &'a str,
+    into: &mut Vec<&'a str>,
+    directive: &mut dyn FnMut(&'a str),
+) {
     let mut given = tokens(source).peekable();
-    while read.tokens.len() < MAX_TOKENS
+    while into.len() < MAX_TOKENS
         && let Some(token) = given.next()
     {
         let end = match token.kind {
             TokenKind::Directive => {
-                define(token.text, &mut read.constants);
+                directive(token.text);
                 continue;
             }
             TokenKind::Literal => {
-                read.tokens.push("\"\"");
+                into.push("\"\"");
                 continue;
             }
             TokenKind::Number => token.at + token.text.len(),
@@ -47,10 +67,8 @@ pub(crate) fn read(source: &str) -> Source<'_> {
             }
         };
         while given.next_if(|next| next.at < end).is_some() {}
-        read.tokens.push(&source[token.at..end]);
+        into.push(&source[token.at..end]);
     }
-    constants(&read.tokens, &mut read.constants);
-    read
 }
 
 /// Where a word ends: `blockIdx.x` is one quantity.
@@ -79,16 +97,20 @@ pub(crate) fn integer(token: &str) -> Option<u64> {
     }
 }
 
-/// `#define NAME 16`, with or without parentheses.
-fn define<'a>(directive: &'a str, constants: &mut BTreeMap<&'a str, u64>) {
-    let Some(rest) = directive[1..].trim_start().strip_prefix("define") else { return };
+/// `#define NAME 16`, with or without parentheses: whether it is one.
+fn define<'a>(directive: &'a str, constants: &mut BTreeMap<&'a str, u64>) -> bool {
+    let Some(rest) = directive[1..].trim_start().strip_prefix("define") else { return false };
     let mut words = rest.split_whitespace();
     if let (Some(name), Some(value)) = (words.next(), words.next())
         && is_name(name)
+        && name.bytes().all(is_word)
+        && words.next().is_none_or(|next| next.starts_with("//") || next.starts_with("/*"))
         && let Some(value) = integer(value.trim_matches(['(', ')']))
     {
         constants.insert(name, value);
+        return true;
     }
+    false
 }
 
 /// `const int NAME = 16;`, `constexpr`, and members of unnamed enumerations.

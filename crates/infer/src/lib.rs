@@ -14,6 +14,7 @@ mod entries;
 mod guess;
 mod launch;
 mod lexer;
+mod macros;
 mod names;
 mod upper;
 mod yaml;

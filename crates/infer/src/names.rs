@@ -24,30 +24,36 @@ pub(crate) fn integer(name: &str, all: &[String]) -> Meaning {
     use Meaning::{Extent, Fixed};
     let has = |wanted: &[&str]| all.iter().any(|other| wanted.contains(&other.as_str()));
     let name = plain(name);
+    let drawn = has(&["h", "w", "height", "width", "hw", "oh", "ow", "spatialsize", "imagesize"]);
     let images = has(&["height", "h", "inh", "imgheight", "hin", "ny"]) && all.len() > 2;
     match name.as_str() {
-        "stride" | "strideh" | "stridew" | "dilation" | "groups" | "incx" | "incy" | "inc" => {
-            Fixed(1)
-        }
-        "pad" | "padding" | "padh" | "padw" => Fixed(1),
+        "stride" | "strideh" | "stridew" | "dilation" | "dilationh" | "dilationw" | "groups"
+        | "group" | "incx" | "incy" | "inc" => Fixed(1),
+        "pad" | "padding" | "padh" | "padw" | "padtop" | "padleft" => Fixed(1),
         "offset" | "start" | "begin" | "base" | "shift" | "lo" | "low" | "min" => Fixed(0),
         "radius" | "halo" | "r" | "order" | "ghost" => Fixed(2),
         "bins" | "nbins" | "numbins" | "binscount" | "bincount" | "histsize" | "classes" => {
             Fixed(256)
         }
         "ksize" | "kernelsize" | "kernelwidth" | "kernelheight" | "filtersize" | "filterwidth"
-        | "filterheight" | "masksize" | "maskwidth" | "maskheight" | "kh" | "kw" | "window"
-        | "fs" | "poolsize" => Fixed(3),
+        | "filterheight" | "kernelh" | "kernelw" | "filterh" | "filterw" | "poolh" | "poolw"
+        | "masksize" | "maskwidth" | "maskheight" | "kh" | "kw" | "window" | "fs" | "poolsize" => {
+            Fixed(3)
+        }
         "k" if images => Fixed(3),
         "seed" => Fixed(42),
         "maxiter" | "maxiters" | "maxiterations" | "iter" | "iters" | "iterations" | "steps"
         | "nsteps" => Fixed(16),
         "hi" | "high" | "max" | "maxval" | "levels" => Fixed(256),
+        "c" if !drawn && !has(&["channels"]) => Extent(256),
         "c" | "channels" | "inchannels" | "outchannels" | "cin" | "cout" | "ic" | "oc" => Fixed(3),
         "batch" | "batchsize" | "b" | "batches" => Fixed(2),
         "n" if images && has(&["c", "channels", "cin"]) => Fixed(2),
-        "heads" | "nheads" | "nhead" => Fixed(4),
+        "heads" | "nheads" | "nhead" | "nh" | "numheads" | "numkvheads" | "kvheads" => Fixed(4),
         "headdim" => Fixed(64),
+        "heightcol" | "widthcol" | "pooledheight" | "pooledwidth" | "outheight" | "outwidth"
+        | "outputheight" | "outputwidth" | "inheight" | "inwidth" | "inputheight"
+        | "inputwidth" | "oh" | "ow" | "hout" | "wout" | "hin" | "win" => Extent(256),
         "m" | "k" | "height" | "width" | "rows" | "cols" | "columns" | "h" | "w" | "nx" | "ny"
         | "nz" | "row" | "col" | "lda" | "ldb" | "ldc" | "dim" | "d" | "hidden" | "hiddensize"
         | "features" | "seqlen" | "t" | "ncols" | "nrows" | "pitch" | "depth" => Extent(256),

@@ -33,6 +33,7 @@ pub(crate) const SOURCE: &str = concat!(
     // What functions return is written as the package for Python writes and reads it.
     include_str!("../../../python/src/warpgauge/values.py"),
     include_str!("python/program.py"),
+    include_str!("python/fingerprint.py"),
     include_str!("python/split.py"),
     include_str!("python/function.py"),
     "\nmain()\n"

@@ -12,7 +12,7 @@ use warpgauge_contract::EvaluateRequest;
 use warpgauge_report::{EvaluateResponse, ResponseStatus};
 
 use crate::evaluator::Refusal;
-use crate::kernel_file::Request;
+use crate::kernel_file::{ContractFrom, Request};
 
 /// What a result is about.
 #[derive(Debug, Clone)]
@@ -175,7 +175,7 @@ impl Outcome {
                 })
                 .collect()
         });
-        if request.from.name() == "inferred" {
+        if request.from == ContractFrom::Inferred {
             self.warnings.push(
                 "the contract was inferred (see `assumed`): nothing was checked but that the kernel runs".to_owned(),
             );
@@ -211,6 +211,14 @@ impl Outcome {
             .or_else(|| result.validation_error.clone())
             .or_else(|| report.failure.as_ref().map(|failure| failure.message.clone()))
             .unwrap_or_else(|| "the kernel was found wrong".to_owned());
+        let message = if self.contract == Some(ContractFrom::Inferred.name()) && result.compiled {
+            format!(
+                "{message}; the contract was inferred, and this may be a wrong guess rather than the kernel: \
+                 see `assumed`, and give a contract beside the file or in its first comment"
+            )
+        } else {
+            message
+        };
         self.error = Some(json!({"code": code, "message": message}));
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import functools
 import inspect
 import os
@@ -143,9 +144,13 @@ class Capture:
         more: Mapping[str, object] = {}
         if change is not None:
             definition, more = change(definition)
+            if any(isinstance(node, ast.Name) and node.id == definition.name for node in ast.walk(definition)):
+                # What calls itself means the function as it was.
+                definition = copy.copy(definition)
+                definition.name = f"_{definition.name}_in_parts"
         described: dict[str, Any] = {"kind": "source", "name": definition.name}
-        # Known before its globals are looked at: it may be one of them.
-        reference = self._add(function, described)
+        # Known before its globals are looked at: it may be one of them, as it was.
+        reference = self._add(described if change is not None else function, described)
         found.describe(described, definition)
         self._look_for_globals(definition)
         visible = {**function.__globals__, **_closure_of(function)}

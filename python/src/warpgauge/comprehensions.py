@@ -12,8 +12,10 @@ def unrolled(statements: list[ast.stmt], taken: set[str]) -> list[ast.stmt]:
     """The statements, with a loop before each whose value is a comprehension, or a call of one."""
     made: list[ast.stmt] = []
     for statement in statements:
-        if isinstance(statement, ast.With):
+        if isinstance(statement, (ast.With, ast.If)):
             statement.body = unrolled(statement.body, taken)
+        if isinstance(statement, ast.If):
+            statement.orelse = unrolled(statement.orelse, taken)
         value = getattr(statement, "value", None)
         if not isinstance(statement, (ast.Return, ast.Assign)) or value is None:
             made.append(statement)

@@ -4,6 +4,7 @@ set an item, add to a sum, take a minimum. Each is written down, and done again 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from .flow import within
 
@@ -58,11 +59,17 @@ def _extreme(statement: ast.stmt, name: str, value: ast.expr) -> tuple[str, ast.
 
 
 def _key(target: ast.Subscript) -> ast.expr:
-    """The key as a value: a slice stands in brackets alone."""
+    """The key as a value: slices stand in brackets alone, by themselves or in a tuple."""
     key = target.slice
+    if isinstance(key, ast.Tuple):
+        return ast.Tuple([_part(part) for part in key.elts], ast.Load())
+    return _part(key)
+
+
+def _part(key: ast.expr) -> ast.expr:
     if isinstance(key, ast.Slice):
         bounds = [part or ast.Constant(None) for part in (key.lower, key.upper, key.step)]
-        return ast.Call(ast.Name("slice", ast.Load()), bounds, [])
+        return ast.Call(ast.Attribute(ast.Name(LOOP, ast.Load()), "slice", ast.Load()), bounds, [])
     return key
 
 
@@ -82,6 +89,18 @@ def effects_in(body: list[ast.stmt]) -> dict[str, int]:
             twice = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
             found[effect[0]] = found.get(effect[0], 0) + (2 if twice else 1)
     return found
+
+
+def operands_in(body: list[ast.stmt], names: set[str]) -> Iterator[ast.expr]:
+    """What such statements put into what these names stand for: elements and items, not summands."""
+    for node in within(body):
+        effect = effect_of(node) if isinstance(node, ast.stmt) else None
+        if effect is None or effect[0] not in names:
+            continue
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            yield node.value.args[0]
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            yield node.value
 
 
 class Noted(ast.NodeTransformer):

@@ -201,7 +201,7 @@ class Remote:
             plan.notes.append(f"{len(made.results)} results of an earlier attempt were kept, and not made again")
         if made.count is None:
             made.count = count
-        spread = Spread(self._transport, places.seats, wanted, packed, made, plan.name)
+        spread = Spread(self._transport, places.seats, wanted, packed, made, plan.name, loop=count is None)
         plan.tally = spread.tally
         try:
             await spread.run()
@@ -231,6 +231,8 @@ class Remote:
                 raise FunctionError(plan.name, [failure_of(record["error"], None)], 0, None)
             if "value" in record:
                 return record["value"]
+            if isinstance(record.get("whole"), str):
+                raise RunWhole(record["whole"])
         failure = Failure(None, answer.status, answer.reason or "it returned nothing", answer.printed[-4096:])
         raise FunctionError(plan.name, [failure], 0, None)
 
@@ -292,9 +294,9 @@ def _joined(found: Split, effects: list[Any]) -> Any:
         for iteration in effects:
             for name, operation, *operands in iteration:
                 values[name] = applied(values[name], operation, operands)
-    except (TypeError, ValueError, KeyError, IndexError) as error:
-        failure = Failure(None, "raised", f"the results cannot be joined: {type(error).__name__}: {error}")
-        raise FunctionError("the function", [failure], len(effects), len(effects)) from None
+    except Exception as error:
+        # The iteration may be one that handles this.
+        raise RunWhole(f"the results cannot be joined: {type(error).__name__}: {error}") from None
 
     def made(node: ast.expr) -> Any:
         if isinstance(node, ast.Name):

@@ -15,13 +15,7 @@ from typing import Any
 from .comprehensions import unrolled
 from .effects import LOOP, Noted, effects_in
 from .flow import Flow, bound, reads, within
-
-# Methods that change the object that they are called of.
-_CHANGE = {
-    "add", "append", "appendleft", "backward", "clear", "discard", "extend", "fill", "insert", "intersection_update",
-    "pop", "popitem", "popleft", "push", "put", "put_nowait", "remove", "resize", "reverse", "setdefault", "sort",
-    "step", "symmetric_difference_update", "update", "write", "writelines", "zero_grad",
-}  # fmt: skip
+from .hazards import CHANGE, by_text, root_of, seeded, shared_and_changed
 
 
 class NotSplit(Exception):
@@ -48,10 +42,14 @@ def split(definition: ast.FunctionDef) -> Split:
     for node in within(definition.body):
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal)):
             raise NotSplit(f"line {node.lineno}: a function with `{type(node).__name__.lower()}` runs as a whole")
+    if (call := by_text(definition)) is not None:
+        raise NotSplit(f"line {call.lineno}: `{ast.unparse(call)[:60]}` may read or change any name")
     definition = copy.deepcopy(definition)
     definition.body = unrolled(definition.body, bound(definition) | {name.id for name in reads(definition)})
     reasons = []
-    for before, block, index, after in _loops(definition.body, []):
+    # Whether a branch is taken shows when it runs: loops that are come to in any case are better.
+    places = [*_loops(definition.body, []), *_loops(definition.body, [], branches=True)]
+    for before, block, index, after in places:
         loop = block[index]
         assert isinstance(loop, ast.For)
         try:
@@ -70,12 +68,16 @@ def _head(loop: ast.For) -> str:
 _Place = tuple[list[ast.stmt], list[ast.stmt], int, list[ast.stmt]]
 
 
-def _loops(body: list[ast.stmt], before: list[ast.stmt], after: tuple[ast.stmt, ...] = ()) -> Iterator[_Place]:
-    """Outermost loops: statements before each, its block and place there, and statements after it."""
+def _loops(
+    body: list[ast.stmt], before: list[ast.stmt], after: tuple[ast.stmt, ...] = (), branches: bool = False
+) -> Iterator[_Place]:
+    """Outermost loops: statements before each, its block and place there, and statements after it. `branches`: those
+    below an `if`, else those below none."""
     for index, statement in enumerate(body):
         earlier, later = [*before, *body[:index]], (*body[index + 1 :], *after)
         if isinstance(statement, ast.For):
-            yield earlier, body, index, list(later)
+            if not branches:
+                yield earlier, body, index, list(later)
         elif isinstance(statement, ast.With):
             context = [ast.Expr(item.context_expr) for item in statement.items]
             for expression in context:
@@ -85,7 +87,12 @@ def _loops(body: list[ast.stmt], before: list[ast.stmt], after: tuple[ast.stmt, 
                 for item in statement.items
                 if item.optional_vars is not None
             ]
-            yield from _loops(statement.body, [*earlier, *context, *names], later)
+            yield from _loops(statement.body, [*earlier, *context, *names], later, branches)
+        elif isinstance(statement, ast.If) and branches:
+            test = ast.copy_location(ast.Expr(statement.test), statement)
+            for branch in (statement.body, statement.orelse):
+                yield from _loops(branch, [*earlier, test], later)
+                yield from _loops(branch, [*earlier, test], later, branches)
 
 
 class _Candidate:
@@ -111,10 +118,15 @@ class _Candidate:
 
     def split(self) -> Split:
         self._check_control()
+        if (call := seeded(self._before)) is not None:
+            raise NotSplit(
+                f"line {call.lineno} seeds random numbers that its iterations draw one after the other: seed them in "
+                "each iteration, or leave that to `seed=`"
+            )
         self._find_results()
         self._check_carried()
-        self._check_changes()
-        self._check_after()
+        foreign = self._check_changes()
+        self._check_after(foreign)
         returned, begins = self._returned()
         return Split(_head(self._loop), self._count(), self._part(), self._finish(), returned, begins)
 
@@ -165,23 +177,23 @@ class _Candidate:
                 "iteration to the next"
             )
 
-    def _check_changes(self) -> None:
-        """Refuses what may change things that other iterations see."""
+    def _check_changes(self) -> set[str]:
+        """Refuses what may change things that other iterations see. Gives names that stand for such things."""
         ranged = isinstance(self._loop.iter, ast.Call) and ast.unparse(self._loop.iter.func) in ("range", "enumerate")
         foreign = set() if ranged else bound(self._loop.target)
         for node in within(self._loop.body):
             if isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
                 if isinstance(node.value, (ast.Name, ast.Attribute, ast.Subscript)):
-                    root = _root(node.value)
+                    root = root_of(node.value)
                     if root is not None and (root not in self._own or root in foreign):
                         foreign |= {target.id for target in node.targets if isinstance(target, ast.Name)}
             elif isinstance(node, ast.For) and not isinstance(node.iter, ast.Call):
-                root = _root(node.iter)
+                root = root_of(node.iter)
                 if root is not None and (root not in self._own or root in foreign):
                     foreign |= bound(node.target)
 
         def outside(expression: ast.expr) -> str | None:
-            root = _root(expression)
+            root = root_of(expression)
             return root if root is not None and (root not in self._own or root in foreign) else None
 
         for node in within(self._loop.body):
@@ -193,20 +205,25 @@ class _Candidate:
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 name = node.func.attr
                 in_place = name.endswith("_") and not name.endswith("__")
-                if name == "backward" or (name in _CHANGE or in_place):
+                if name == "backward" or (name in CHANGE or in_place):
                     changed = outside(node.func.value) if name != "backward" else ast.unparse(node.func.value)
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next":
                 changed = outside(node.args[0]) if node.args else None
             if changed is not None and changed not in self._results:
                 line, shown = getattr(node, "lineno", "?"), ast.unparse(node)[:60]
                 raise NotSplit(f"line {line} changes `{changed}`, which other iterations see (`{shown}`)")
+        return foreign
 
-    def _check_after(self) -> None:
+    def _check_after(self, foreign: set[str]) -> None:
         flow = Flow(self._own)
         flow.follow(self._after, set())
         if flow.early:
             first = flow.early[0]
             raise NotSplit(f"line {first.lineno} uses `{first.id}` after it, as the last iteration left it")
+        changing = shared_and_changed(self._loop, self._after, self._results, foreign, self._own)
+        if changing is not None:
+            line, shown = getattr(changing, "lineno", "?"), ast.unparse(changing)[:60]
+            raise NotSplit(f"line {line} changes what several of its results may be (`{shown}`)")
 
     def _count(self) -> int | None:
         call = self._loop.iter
@@ -247,9 +264,9 @@ class _Candidate:
 
     def _part(self) -> ast.FunctionDef:
         watched = sorted((self._there & {name.id for name in reads_of(self._loop)}) - self._results - self._own)
-        names = ast.Dict([ast.Constant(name) for name in watched], [ast.Name(name, ast.Load()) for name in watched])
         loop = ast.Name(LOOP, ast.Load())
-        items = ast.Call(ast.Attribute(loop, "items", ast.Load()), [self._loop.iter, names], [])
+        given = [self._loop.iter, _by_name(watched), _by_name(sorted(self._results))]
+        items = ast.Call(ast.Attribute(loop, "items", ast.Load()), given, [])
         body: list[Any] = [Noted(self._results).visit(copy.deepcopy(statement)) for statement in self._loop.body]
         noted = ast.With([ast.withitem(loop, None)], body)
         made = [ast.For(self._loop.target, items, [noted], []), ast.Return(None)]
@@ -257,8 +274,7 @@ class _Candidate:
 
     def _finish(self) -> ast.FunctionDef:
         names = sorted(self._results)
-        values = ast.Dict([ast.Constant(name) for name in names], [ast.Name(name, ast.Load()) for name in names])
-        call = ast.Call(ast.Attribute(ast.Name(LOOP, ast.Load()), "joined", ast.Load()), [values], [])
+        call = ast.Call(ast.Attribute(ast.Name(LOOP, ast.Load()), "joined", ast.Load()), [_by_name(names)], [])
         target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
         return self._with([ast.Assign([target], call)])
 
@@ -280,20 +296,14 @@ def reads_of(statement: ast.stmt) -> Iterator[ast.Name]:
             yield node
 
 
+def _by_name(names: list[str]) -> ast.Dict:
+    """A dictionary of what these names stand for."""
+    return ast.Dict([ast.Constant(name) for name in names], [ast.Name(name, ast.Load()) for name in names])
+
+
 def _names(node: ast.Assign | ast.AnnAssign) -> list[str]:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     return [target.id for target in targets if isinstance(target, ast.Name)]
-
-
-def _root(node: ast.expr) -> str | None:
-    """The name that an expression is a part of, or a view of."""
-    while True:
-        if isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
-            node = node.value
-        elif isinstance(node, ast.Name):
-            return node.id
-        else:
-            return None
 
 
 def _of_this_loop(body: list[ast.stmt]) -> Iterator[ast.AST]:

@@ -66,7 +66,7 @@ class Tally:
 
 
 class Spread:
-    """One loop."""
+    """One loop, or one function for many items: that is no `loop`."""
 
     def __init__(
         self,
@@ -76,7 +76,10 @@ class Spread:
         program: Callable[[Chunk], bytes],
         made: Made,
         name: str,
+        *,
+        loop: bool,
     ) -> None:
+        self._loop = loop
         self._transport, self._seats, self._wanted, self._program = transport, seats, wanted, program
         self.made, self.tally, self._name = made, Tally(), name
         self.failures: dict[int, Failure] = {}
@@ -182,8 +185,13 @@ class Spread:
         loop_s: float | None = None
         for record in answer.records:
             iteration = record.get("iteration")
+            if isinstance(record.get("whole"), str):
+                raise RunWhole(record["whole"])
             if "error" in record:
                 failure = failure_of(record["error"], iteration if isinstance(iteration, int) else None)
+                if failure.code == "not_data" and self._loop and failure.iteration is not None:
+                    # Within the function it may be used without travelling.
+                    raise RunWhole(f"iteration {failure.iteration} leaves what does not travel: {failure.message}")
                 if failure.iteration is None:
                     raise FunctionError(self._name, [failure], len(self.made.results), self.made.count)
                 self.failures[failure.iteration] = failure

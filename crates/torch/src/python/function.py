@@ -131,7 +131,11 @@ class FunctionCall:
         self.runner.seed(seed_of(self.base, "once"))
         loop = PartOfLoop(self.runner, self.root["ranges"], self.base, self.program.data(), self.records)
         self.program.namespace_of_entry()["__warpgauge_loop"] = loop
-        function(*args, **kwargs)
+        try:
+            function(*args, **kwargs)
+        except NoParts as reason:
+            self.records.write({"whole": str(reason)})
+            return
         seconds = loop.seconds()
         ended = {"changed": loop.changed(), "count": loop.count, "loop_s": seconds}
         self.records.write(ended)
@@ -141,7 +145,10 @@ class FunctionCall:
         self.runner.seed(seed_of(self.base, "once"))
         loop = JoinedLoop(self.program.value("effects"))
         self.program.namespace_of_entry()["__warpgauge_loop"] = loop
-        self.records.write({"value": function(*args, **kwargs)})
+        try:
+            self.records.write({"value": function(*args, **kwargs)})
+        except NoParts as reason:
+            self.records.write({"whole": str(reason)})
 
 
 def run_function(runner, asked):
