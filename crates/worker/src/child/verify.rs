@@ -468,8 +468,8 @@ impl Judge for Oracle<'_, '_> {
 }
 
 impl Referee for Oracle<'_, '_> {
-    fn begin(&mut self, phase: Phase, before: usize, places: Vec<usize>) {
-        self.assigned.begin(phase, before, places);
+    fn begin(&mut self, phase: Phase, before: usize, places: Vec<usize>, later: usize) {
+        self.assigned.begin(phase, before, places, later);
     }
 
     fn spent(&self) -> Duration {
