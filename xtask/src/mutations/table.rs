@@ -211,6 +211,14 @@ pub const MUTATIONS: &[Mutation] = &[
         noticed: ByTest(&["regime::a_kernel_that_does_nothing_under_load_is_found"]),
     },
     Mutation {
+        name: "counted",
+        what: "the launch that is counted is verified",
+        file: "crates/worker/src/child/verify.rs",
+        text: "let counted = self.counted.take().filter(|_| right);",
+        replacement: "let counted = self.counted.take().filter(|_| false);",
+        noticed: By(&["rests_while_counted"]),
+    },
+    Mutation {
         name: "reference_repeated",
         what: "a reference that leaves something else each time speaks against no kernel",
         file: "crates/worker/src/child/explained.rs",

@@ -182,14 +182,15 @@ impl<'a> Cursor<'a> {
 
     fn name_operand(&mut self) -> Result<Operand<'a>> {
         let name = self.word()?;
+        // Either of the two may be `_`.
+        if self.eat(b'|') {
+            return Ok(Operand::Pair(name, self.word()?));
+        }
         if name == "_" {
             return Ok(Operand::Sink);
         }
         if self.is(b'.') {
             return Ok(Operand::Part(name, self.dotted()?));
-        }
-        if self.eat(b'|') {
-            return Ok(Operand::Pair(name, self.word()?));
         }
         if self.is(b'+') || self.is(b'-') {
             let offset = self.offset()?;
@@ -255,6 +256,17 @@ mod tests {
         );
         assert!(matches!(literal("2.5"), Some(Operand::F64(v)) if v == 2.5f64.to_bits()));
         assert!(literal("9z").is_none());
+    }
+
+    #[test]
+    fn either_of_a_pair_may_go_nowhere() {
+        for (text, first, second) in
+            [("%p|%q", "%p", "%q"), ("%p|_", "%p", "_"), ("_|%q", "_", "%q")]
+        {
+            let pair = Cursor::new(text).operand();
+            assert!(matches!(pair, Ok(Operand::Pair(p, q)) if (p, q) == (first, second)), "{text}");
+        }
+        assert!(matches!(Cursor::new("_").operand(), Ok(Operand::Sink)));
     }
 
     #[test]

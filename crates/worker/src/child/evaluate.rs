@@ -5,15 +5,16 @@ use std::path::Path;
 
 use super::buffers::{Use, allocate_all};
 use super::captured;
+use super::counted;
 use super::explained;
 use super::intact::{guards_intact, nothing_else_touched};
-use super::job::{JobResult, Run, environment, timed};
+use super::job::{JobResult, Run, timed};
 use super::loaded::{LoadedProgram, Restored};
 use super::trials::{self, Inputs, Rig, Shown, all_move};
 use super::turns::Turns;
 use super::verify::Oracle;
 use crate::protocol::{Blame, EvaluatePlan, Evaluated, FromWorker};
-use warpgauge_model::{CacheState, LaunchCounts, WorkerTimings};
+use warpgauge_model::{CacheState, WorkerTimings};
 use warpgauge_validate::Filling;
 
 /// Launches the candidate, and verifies each launch that is looked at before the next begins: then
@@ -78,17 +79,20 @@ fn judge(
     timings: &mut WorkerTimings,
     told: &mut Evaluated,
 ) -> JobResult<()> {
-    if plan.count {
-        told.counts = count_launch(rig, plan, program)?;
-    }
     let proven = is_proven(plan);
     // Where nobody judges the outputs, they are what a caller gets who looks at them.
-    let filling = match proven {
+    let mut filling = || match proven {
         true => Filling::not_a_number(rig.inputs.secret.bits()),
         false => Filling::FIXED,
     };
+    let (of_counted, filling) = (filling(), filling());
+    if plan.count {
+        let how = (proven, plan.sanitize);
+        told.counts = counted::launch(rig, program, oracle, of_counted, how)?;
+    }
     timed(&mut timings.execute_ms, || rig.launch_once(program, filling))?;
-    let right = first(rig, plan, filling, (oracle, directory), timings, told)?;
+    let right = first(rig, plan, filling, (oracle, directory), timings, told)
+        .map_err(|failed| explained::later(rig, program, oracle, failed))?;
     if proven {
         rig.inputs.leave_contract();
         let filling = Filling::number(rig.inputs.secret.bits());
@@ -226,21 +230,6 @@ fn is_proven(plan: &EvaluatePlan) -> bool {
 pub(super) fn may_move(plan: &EvaluatePlan) -> bool {
     let fresh = plan.trials.as_ref().is_none_or(|trials| trials.fresh_inputs);
     fresh && plan.checks.files.is_empty() && !plan.sanitize
-}
-
-/// One launch on the emulator for its counts alone, before any other.
-fn count_launch(
-    rig: &mut Rig<'_, '_>,
-    plan: &EvaluatePlan,
-    program: &mut LoadedProgram,
-) -> JobResult<Option<LaunchCounts>> {
-    let Some(emulator) = rig.executor.emulator else { return Ok(None) };
-    rig.executor.arm_checks(false)?;
-    let counts = rig.count_launch(program, emulator)?;
-    // As if it had not been.
-    program.forget(&rig.executor.stream).map_err(environment)?;
-    rig.executor.arm_checks(plan.sanitize)?;
-    Ok(counts)
 }
 
 /// Buffers of its own, or those of the process that judges some of the launches.

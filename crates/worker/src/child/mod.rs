@@ -8,6 +8,7 @@ mod assigned;
 mod audit;
 mod buffers;
 mod captured;
+mod counted;
 mod counters;
 mod emulated;
 mod evaluate;

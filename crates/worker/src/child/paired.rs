@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use super::buffers::{JobBuffer, SHIFT_STEP, Use, allocate_all};
+use super::buffers::{JobBuffer, SHIFT_STEP, Use, allocate_all, rewrite_inputs};
 use super::executor::Executor;
 use super::job::{Failed, JobResult, Run, environment, timed};
 use super::loaded::{LoadedProgram, Restored};
@@ -202,6 +202,24 @@ impl Judge for Witness<'_> {
     }
 }
 
+/// Whether some turns of the candidate leave the inputs as they found them.
+struct InputsLooked(bool);
+
+impl InputsLooked {
+    /// Before them: what the reference may have changed is put back.
+    fn begin(rig: &Rig<'_, '_>, is_looked: bool) -> JobResult<Self> {
+        if is_looked {
+            rewrite_inputs(rig.buffers, false, rig.executor.tools()?).map_err(environment)?;
+        }
+        Ok(Self(is_looked))
+    }
+
+    /// After them.
+    fn end(self, rig: &Rig<'_, '_>) -> JobResult<()> {
+        if self.0 { intact::nothing_else_touched(rig.executor, rig.buffers) } else { Ok(()) }
+    }
+}
+
 /// The four slots of a block.
 fn slots(
     rig: &mut Rig<'_, '_>,
@@ -211,12 +229,18 @@ fn slots(
     index: usize,
     secret: &mut Secret,
 ) -> JobResult<Slots> {
+    let moving = rig.inputs.are_all_moving(rig.buffers);
+    // Inputs that stay are the other's too: a candidate that changed one could make the reference slow.
+    // After which of its turns that is looked for, left to chance, so that it cannot be undone in time.
+    let looked_at = (!moving).then(|| secret.below(3));
     let mut fastest = f32::INFINITY;
-    for arm in [&mut *a, &mut *b] {
+    for (turn, arm) in [&mut *a, &mut *b].into_iter().enumerate() {
+        let inputs = InputsLooked::begin(rig, turn == 1 && looked_at == Some(0))?;
         // Loads what the driver loads at the first launch, not while a blocking kernel runs.
         rig.launch_once(arm, Filling::FIXED)?;
         let samples = rig.run(arm, UNTIMED, &mut NoJudge)?.samples_ms;
         fastest = samples.into_iter().fold(fastest, f32::min);
+        inputs.end(rig)?;
     }
     let factor = if fastest < SHORT_MS { SHORT_FACTOR } else { 1 };
     let trials = (plan.trials_per_slot as usize * factor).min(BATCH);
@@ -236,12 +260,13 @@ fn slots(
     let audited = index < AUDITED_BLOCKS || index.is_multiple_of(BLOCKS_PER_AUDIT);
     let audited_slot = secret.below(2);
     let mut taken = [0; 2];
-    let moving = rig.inputs.are_all_moving(rig.buffers);
     for (place, arm) in order.arms().into_iter().enumerate() {
         let (samples, nth) = match arm {
             PairedArm::A => (&mut slots.block.a, &mut taken[0]),
             PairedArm::B => (&mut slots.block.b, &mut taken[1]),
         };
+        let is_looked = arm == PairedArm::B && looked_at == Some(*nth + 1);
+        let inputs = InputsLooked::begin(rig, is_looked)?;
         let batch = match arm {
             PairedArm::A => rig.run(a, trials, &mut NoJudge)?,
             PairedArm::B if audited && *nth == audited_slot => {
@@ -257,6 +282,7 @@ fn slots(
         };
         samples[*nth] = batch.samples_ms;
         *nth += 1;
+        inputs.end(rig)?;
         slots.block.clock_hz[place] = batch.clock.map(|clock| clock.median_hz);
         slots.busy_ms += batch.busy_ms;
     }
@@ -275,6 +301,8 @@ fn check(
     present(audit.shown, buffers, executor.tools()?)?;
     audit::launch_reference(executor, reference, buffers)?;
     let expected = captured::copy_outputs(executor, buffers)?;
+    // What the reference does to them is no fault of the candidate's.
+    rewrite_inputs(buffers, false, executor.tools()?).map_err(environment)?;
     for (buffer, actual) in &left {
         let Some(tolerance) = tolerances.of(*buffer) else { continue };
         let Some((_, expected)) = expected.iter().find(|(index, _)| index == buffer) else {

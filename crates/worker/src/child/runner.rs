@@ -127,14 +127,14 @@ impl Runner {
         Ok(())
     }
 
-    /// Waits for a launch that it hands over, if it makes launches of its own too. `false`: it has no
-    /// more.
-    pub(super) fn next_turn(&mut self) -> JobResult<bool> {
+    /// Waits for a launch that it hands over, if it makes launches of its own too: how many it means to
+    /// hand over after that. `None`: it has no more.
+    pub(super) fn next_turn(&mut self) -> JobResult<Option<u32>> {
         match frame::read_soon::<FromRunner>(&mut self.stream) {
-            Ok(FromRunner::Turn) => Ok(true),
+            Ok(FromRunner::Turn { later }) => Ok(Some(later)),
             Ok(other) => Err(out_of_turn(&other).failed(Blame::Environment)),
             // What it ended with, it tells by itself.
-            Err(_) => Ok(false),
+            Err(_) => Ok(None),
         }
     }
 

@@ -72,9 +72,11 @@ fn judge(
     runner: &RefCell<super::runner::Runner>,
     told: &mut Evaluated,
 ) -> JobResult<()> {
-    while runner.borrow_mut().next_turn()? {
+    loop {
+        let Some(later) = runner.borrow_mut().next_turn()? else { return Ok(()) };
         let trial = told.samples_ms.len();
-        oracle.begin(Phase::Timed, trial, vec![0]);
+        // Only how the time for verifying is spread hangs on what it says.
+        oracle.begin(Phase::Timed, trial, vec![0], later as usize);
         let (shown, filling, ms) = rig.time_elsewhere(program)?;
         told.samples_ms.push(ms);
         let audit = Audit { trial: 0, shown, filling, under_load: false };
@@ -86,5 +88,4 @@ fn judge(
         rig.executor.stream.synchronize().map_err(environment)?;
         runner.borrow_mut().yield_turn()?;
     }
-    Ok(())
 }

@@ -11,6 +11,12 @@ pub(super) struct Secret {
     next: u64,
 }
 
+impl Default for Secret {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Secret {
     /// A stream of its own.
     pub(super) fn new() -> Self {

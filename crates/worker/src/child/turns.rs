@@ -65,9 +65,10 @@ impl Turns {
         Ok(turns)
     }
 
-    /// A batch begins, after `before` timed launches; those at `places` are the judge's.
-    pub(super) fn begin(&mut self, before: usize, places: Vec<usize>) {
-        self.assigned.begin(Phase::Timed, before, places);
+    /// A batch begins, after `before` timed launches; those at `places` are the judge's, and `later` of
+    /// those after it.
+    pub(super) fn begin(&mut self, before: usize, places: Vec<usize>, later: usize) {
+        self.assigned.begin(Phase::Timed, before, places, later);
     }
 
     /// The first so many timed launches do not count: others were made in their place.
@@ -114,7 +115,8 @@ impl Turns {
     ) -> JobResult<f32> {
         let tools = executor.tools()?;
         let mut took = None;
-        self.tell(&FromRunner::Turn)?;
+        let later = u32::try_from(self.assigned.later()).unwrap_or(u32::MAX);
+        self.tell(&FromRunner::Turn { later })?;
         loop {
             let (forget, how) = match self.hear()? {
                 ToRunner::Launch { forget, how: LaunchHow::Timed(how), .. } => (forget, how),

@@ -10,6 +10,7 @@ use super::assigned::Assigned;
 use super::audit::launch_reference;
 use super::buffers::{JobBuffer, bytes_of, rewrite_inputs};
 use super::captured::Outputs;
+use super::counted::CountedOutputs;
 use super::executor::Executor;
 use super::expected::{Evidence, Expectations, Expected};
 use super::intact::nothing_else_touched;
@@ -46,6 +47,8 @@ pub(super) struct Oracle<'a, 'l> {
     scratch: Option<DeviceBuffer>,
     /// What launches left of their fillings, by buffer.
     traces: Vec<(usize, Trace)>,
+    /// What the launch that was counted left, until the first is judged.
+    pub(super) counted: Option<CountedOutputs>,
     /// Timed launches that were verified, and that were to be.
     pub audits: AuditFacts,
     /// Whether verification takes so long that the server is told of it.
@@ -72,6 +75,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
             references: Vec::new(),
             scratch: None,
             traces: Vec::new(),
+            counted: None,
             audits: AuditFacts::default(),
             slow: true,
             assigned: Assigned::default(),
@@ -228,7 +232,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
         rewritten.map_err(|error| Failed::device(error, Blame::Reference))
     }
 
-    fn compare(
+    pub(super) fn compare(
         &self,
         buffers: &[JobBuffer<'_>],
         buffer: usize,
@@ -288,9 +292,12 @@ impl<'a, 'l> Oracle<'a, 'l> {
             }
             told.push(OutputCheck { buffer, comparison: judged });
         }
+        // A kernel that is wrong needs no further witness.
+        let counted = self.counted.take().filter(|_| right);
         if !right {
             self.against = Evidence::new(Shown::CANONICAL, &all);
         }
+        counted.map_or(Ok(()), |counted| self.counted(buffers, &counted, &all))?;
         Ok(right)
     }
 
@@ -360,7 +367,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
 
     /// Adds what a launch left of its filling. Unwritten elements count whatever share of mismatches
     /// is allowed.
-    fn note(
+    pub(super) fn note(
         &mut self,
         name: &str,
         buffer: usize,
@@ -461,8 +468,8 @@ impl Judge for Oracle<'_, '_> {
 }
 
 impl Referee for Oracle<'_, '_> {
-    fn begin(&mut self, phase: Phase, before: usize, places: Vec<usize>) {
-        self.assigned.begin(phase, before, places);
+    fn begin(&mut self, phase: Phase, before: usize, places: Vec<usize>, later: usize) {
+        self.assigned.begin(phase, before, places, later);
     }
 
     fn spent(&self) -> Duration {

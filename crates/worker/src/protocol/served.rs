@@ -146,7 +146,10 @@ pub enum FromRunner {
         counts: Option<LaunchCounts>,
     },
     /// The next launch is the judge's.
-    Turn,
+    Turn {
+        /// Launches that are to be, after it.
+        later: u32,
+    },
     /// What the emulator found.
     Report(Option<serde_json::Value>),
     /// A launch or what came before it failed.

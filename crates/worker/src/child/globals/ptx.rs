@@ -29,6 +29,9 @@ const OPCODES: [&str; 20] = [
     "tensormap",
 ];
 
+/// Why nothing is certain of a text that could hide a declaration.
+const NOT_UNDERSTOOD: &str = "the image declares variables in a form that is not understood";
+
 /// Finds declarations in module scope: `.global .align 4 .b8 name[16] = {…};`.
 pub(super) fn variables(text: &str) -> Variables {
     match declarations(&tokens(text)) {
@@ -55,15 +58,21 @@ fn declarations(tokens: &[&str]) -> Result<Variables, String> {
                 declaration(&tokens[start..index], &mut found)?;
                 (start, has_value) = (index + 1, false);
             }
-            ".global" | ".const"
-                if depth > 0 && !has_value && !follows_opcode(&tokens[..index]) =>
-            {
+            // No initialiser names a state space.
+            ".global" | ".const" if depth > 0 && !follows_opcode(&tokens[..index]) => {
                 return Err("the image declares variables inside functions".to_owned());
+            }
+            // What follows could be any of the words above; and a text that goes on to another line was
+            // meant to end on its own.
+            "." => return Err(NOT_UNDERSTOOD.to_owned()),
+            text if text.starts_with('"') && text.contains('\n') => {
+                return Err(NOT_UNDERSTOOD.to_owned());
             }
             _ => {}
         }
     }
-    Ok(found)
+    // What was taken for the inside of something may have been outside.
+    if depth > 0 || has_value { Err(NOT_UNDERSTOOD.to_owned()) } else { Ok(found) }
 }
 
 /// Looks at one statement of module scope. Directives without a semicolon (`.version`, `.target`,
@@ -82,8 +91,7 @@ fn declaration(statement: &[&str], found: &mut Variables) -> Result<(), String> 
     if has(".extern") {
         return Err("the image uses a variable of another".to_owned());
     }
-    let not_understood =
-        || Err("the image declares variables in a form that is not understood".to_owned());
+    let not_understood = || Err(NOT_UNDERSTOOD.to_owned());
     if spaces.any(|(_, word)| [".global", ".const"].contains(word)) {
         return not_understood();
     }
@@ -100,10 +108,21 @@ fn declaration(statement: &[&str], found: &mut Variables) -> Result<(), String> 
     }
 }
 
-/// Whether the tokens end with an opcode and modifiers of it: then a state space is one more.
+/// Whether the tokens end with an opcode and modifiers of it: then a state space is one more. Any name may
+/// look like an opcode, so an instruction must begin there.
 fn follows_opcode(before: &[&str]) -> bool {
-    let opcode = before.iter().rev().find(|token| !token.starts_with('.'));
-    opcode.is_some_and(|opcode| OPCODES.contains(opcode))
+    let opcode = before.iter().rposition(|token| !token.starts_with('.'));
+    opcode.is_some_and(|at| OPCODES.contains(&before[at]) && is_start(&before[..at]))
+}
+
+/// Whether an instruction may begin after these tokens: after another, at the begin of a block, after a
+/// label, a guard (`@p`, `@!p`) or the numbers of `.loc`.
+fn is_start(before: &[&str]) -> bool {
+    match before {
+        [.., "@", _] | [.., "@", "!", _] => true,
+        [.., last] => [";", "{", "}", ":"].contains(last) || is_number(last),
+        [] => false,
+    }
 }
 
 /// The last word outside parentheses: `.extern .func (.param .b32 r) name (.param .b64 a)`.
@@ -226,6 +245,14 @@ mod tests {
             ".global .u32 a; .global .u32 b .global .u32 c;",
             ".global .attribute(.managed) .u32 a;",
             ".const[2] .u32 a;",
+            ". global .u32 a;",
+            "./**/global .u32 a;",
+            ".file 1 \"a\n.global .u32 a;\n.file 2 \"b\"\n",
+            ".visible .entry k() { .loc 1 1 1, function_name ld .global .u32 a; ret; }",
+            ".visible .entry k(.param .attribute(=) .u64 x) { .global .u32 a; ret; }",
+            ".pragma = { ; .global .u32 a;",
+            ".pragma { ; .target sm_75, ld .global .u32 a; .pragma } ;",
+            ".visible .entry k(.param .attribute(=) .u64 x) { ret; }",
         ] {
             assert!(variables(text).unprovable.is_some(), "{text}");
         }

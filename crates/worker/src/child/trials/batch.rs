@@ -103,14 +103,15 @@ impl Rig<'_, '_> {
         Ok(shown)
     }
 
-    /// One launch for the emulator's counts of it.
+    /// One launch for the emulator's counts of it, on outputs that hold `filling`.
     pub(in crate::child) fn count_launch(
         &mut self,
         arm: &mut LoadedProgram,
         emulator: EmulatorControl,
+        filling: Filling,
     ) -> JobResult<Option<LaunchCounts>> {
         let tools = self.executor.tools()?;
-        self.inputs.prepare(self.buffers, Filling::FIXED, tools)?;
+        self.inputs.prepare(self.buffers, filling, tools)?;
         let counted = match arm.remote() {
             Some(remote) => remote.count(tools.stream),
             None => emulator.count(|| {

@@ -186,7 +186,8 @@ fn warm_up(
         let count_now = count.min(BATCH);
         let before = measured.warmup_launches as usize;
         let verified = HISTORY_LAUNCHES.saturating_sub(before).min(count_now);
-        judge.begin(Phase::WarmUp, before, (0..verified).collect());
+        let later = HISTORY_LAUNCHES.saturating_sub(before + verified);
+        judge.begin(Phase::WarmUp, before, (0..verified).collect(), later);
         let batch = rig.run_with(arm, count_now, judge, Memory::Kept)?;
         let spent = judge.spent();
         measured.verifying += spent;
@@ -230,8 +231,8 @@ pub(super) enum Phase {
 /// A judge that is told what comes.
 pub(super) trait Referee: Judge {
     /// Launches of this phase begin, after `before` others of it; of the batch, those at these places
-    /// (ascending) are to be verified.
-    fn begin(&mut self, phase: Phase, before: usize, places: Vec<usize>);
+    /// (ascending) are to be verified, and `later` of the phase after it.
+    fn begin(&mut self, phase: Phase, before: usize, places: Vec<usize>, later: usize);
 
     /// Wall time that verification took since then.
     fn spent(&self) -> Duration;
@@ -263,8 +264,8 @@ fn trials(
                     && rig.executor.device().kind == DeviceKind::Cuda
                     && turns.are_to_confirm(samples, first)
                 {
-                    turns.begin(done, (0..CONFIRMING).collect());
-                    judge.begin(Phase::Timed, done, Vec::new());
+                    turns.begin(done, (0..CONFIRMING).collect(), 0);
+                    judge.begin(Phase::Timed, done, Vec::new(), 0);
                     if let Some(load) = &mut rig.load {
                         load.begin(Vec::new(), None);
                     }
@@ -295,10 +296,12 @@ fn trials(
         // Load takes its time: a batch of some launches ends with that of all of them.
         let batch_s = left_s.filter(|_| rig.load.is_some()).map_or(BATCH_S, |s| s.min(BATCH_S));
         let count = launches_in(each, batch_s).min(target - done).min(BATCH);
-        let mut places = |of_all| places(&mut rig.inputs.secret, of_all, count, target - first);
-        judge.begin(Phase::Timed, done, places(plan.audits));
+        let (all, left) = (target - first, target - done - count);
+        let mut places = |of_all| places(&mut rig.inputs.secret, of_all, count, all);
+        let later = |of_all| left.div_ceil(count) * share(of_all, count, all);
+        judge.begin(Phase::Timed, done, places(plan.audits), later(plan.audits));
         if let Some(turns) = &mut rig.turns {
-            turns.begin(done, places(plan.sealed));
+            turns.begin(done, places(plan.sealed), later(plan.sealed));
         }
         if let Some(load) = &mut rig.load {
             load.begin(places(LOAD_AUDITS), left_s);
@@ -311,8 +314,12 @@ fn trials(
 /// Some of every batch, so that no part of the trials is beyond suspicion: `of_all` of so many launches
 /// in all.
 fn places(secret: &mut Secret, of_all: u32, count: usize, all: usize) -> Vec<usize> {
-    let share = (of_all as usize * count).div_ceil(all.max(1));
-    secret.choose(share, count)
+    secret.choose(share(of_all, count, all), count)
+}
+
+/// How many that is of a batch of `count`.
+fn share(of_all: u32, count: usize, all: usize) -> usize {
+    (of_all as usize * count).div_ceil(all.max(1))
 }
 
 /// Times one batch; what it took, without verification.
