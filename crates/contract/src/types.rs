@@ -59,7 +59,7 @@ pub struct EvaluateRequest {
     #[serde(default)]
     pub output_encoding: OutputEncoding,
     /// Outputs, by name, that become shared tensors of the caller's (`GET /tensors`) once the kernel has
-    /// run and was not found wrong. `outputs` of the report has their ids.
+    /// run and was not found wrong. `kept_outputs` of the report has their ids.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub keep_outputs: BTreeMap<String, KeepOutput>,
     /// `warm`: a running worker; `fresh`: a process of its own.

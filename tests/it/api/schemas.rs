@@ -25,7 +25,7 @@ use reports::{full_report, minimal_report};
 fn full_kernel() -> Value {
     let data = json!({
         "data_b64": "AACAPw==", "dtype": "float32", "shape": [1], "compress": "zlib", "format": "npy",
-        "matrix": "m", "part": "values",
+        "matrix": "m", "part": "values", "tensor_id": "t",
     });
     let part = json!({"matrix": "m", "part": "x"});
     let init = json!({
@@ -79,6 +79,9 @@ fn full_contract() -> Value {
         "profile": {"tools": ["ncu"], "metrics": ["dram__bytes.sum"]},
         "sanitize": "memcheck", "return_outputs": ["x"],
         "output_encoding": {"compress": "zstd", "format": "npy"}, "isolation": "fresh", "requires": full_requirements(),
+        "keep_outputs": {"x": {
+            "cuda_device": -1, "sample_rate": 8000, "name": "n", "ttl_s": 1.5, "evict": true,
+        }},
     })
 }
 
@@ -147,7 +150,7 @@ fn full_sweep() -> Value {
             "counted": {"warp_instructions": 7, "global_sectors": 3},
             "reasons": [{"code": "timeout", "path": "kernel", "message": "m"}],
             "resources": full_report()["compile"]["resources"], "device": "GPU-1",
-            "matrices": full_report()["matrices"], "total_ms": 1.0, "report": full_report(),
+            "matrices": full_report()["matrices"], "tensors": full_report()["tensors"], "total_ms": 1.0, "report": full_report(),
         }],
         "table": {"columns": ["block"], "rows": [[64]]},
         "best": {"median_ms": best, "gbps": best, "gflops": best,
@@ -229,6 +232,7 @@ fn gate_report() -> Value {
     report["notes"] = json!(["n"]);
     report["job_id"] = json!("1");
     report["matrices"] = full_report()["matrices"].clone();
+    report["tensors"] = full_report()["tensors"].clone();
     let comparison = &document()["paths"]["/compare"]["post"]["responses"]["200"];
     let comparison = &comparison["content"]["application/json"]["example"]["comparison"];
     let case = &mut report["cases"][0];
@@ -308,6 +312,7 @@ fn full_comparison() -> Value {
     full["kernel_exec_result"] = full_report()["kernel_exec_result"].clone();
     full["reference"] = full_report();
     full["matrices"] = full_report()["matrices"].clone();
+    full["tensors"] = full_report()["tensors"].clone();
     full["verdict_by"] = json!("counts");
     let counted = json!({"verdict": "mixed", "warp_instructions": 0.5, "global_sectors": 2.0});
     full["counted"] = counted.clone();

@@ -142,6 +142,10 @@ pub(super) fn full_report() -> Value {
     report["matrices"] = json!([{
         "name": "m", "origin": "stored", "blake3": "00", "num_rows": 2, "num_cols": 3, "nnz": 4,
     }]);
+    report["tensors"] = json!([{
+        "tensor_id": "t", "origin": "shared", "blake3": "00", "dtype": "int8", "shape": [1],
+    }]);
+    report["kept_outputs"] = json!({"y": {"tensor_id": "t", "device": "cuda:0", "reason": "r"}});
     report["timings"]["profile"] = json!(1.5);
     report["profile"] = json!({"available": false, "reason": "no ncu"});
     report["kernel_exec_result"]["metadata"]["device_metrics"] = device_metrics();
