@@ -6,6 +6,8 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -14,6 +16,10 @@ const OWN: &str = ".warpgauge";
 
 /// Longest name of a result, without `.json`, bytes: file systems take 255 in all.
 const MAX_STEM: usize = 200;
+
+/// How long the lock may be held by what a killed watcher was just starting: a child has it until it is a
+/// program of its own.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why a folder cannot be watched, or something in it cannot be done.
 #[derive(Debug, thiserror::Error)]
@@ -156,7 +162,8 @@ fn lock(root: &Path, path: &Path) -> Result<File, FolderError> {
         .mode(0o600)
         .open(path)
         .map_err(failed("open", path))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    match flock(&file, FlockOperation::NonBlockingLockExclusive).or_else(|error| wait(&file, error))
+    {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => {
             let mut holder = String::new();
@@ -173,6 +180,18 @@ fn lock(root: &Path, path: &Path) -> Result<File, FolderError> {
         .and_then(|()| write!(file, "{}", std::process::id()))
         .map_err(failed("write", path))?;
     Ok(file)
+}
+
+/// Waits for a lock that somebody else has, as long as [`PATIENCE`].
+fn wait(file: &File, error: rustix::io::Errno) -> Result<(), rustix::io::Errno> {
+    let Ok(shared) = file.try_clone() else { return Err(error) };
+    if error != rustix::io::Errno::WOULDBLOCK {
+        return Err(error);
+    }
+    let (sender, taken) = mpsc::sync_channel(0);
+    // Where nobody listens any more when it has the lock, it lets go of it.
+    std::thread::spawn(move || sender.send(flock(&shared, FlockOperation::LockExclusive)));
+    taken.recv_timeout(PATIENCE).unwrap_or(Err(error))
 }
 
 /// An error of the file system, with what was to be done.

@@ -49,13 +49,12 @@ fn none_is_lost_and_none_is_done_twice() {
         }
         watching.kill();
     }
-    let last = Watching::begin(
+    let (last, said) = Watching::begin(
         directory.path(),
         data.path(),
         &["--once", "--settle", "0", "--no-profile"],
-    )
-    .0;
-    assert!(last.wait().success());
+    );
+    assert!(last.wait().success(), "{:#?}", said.iter().collect::<Vec<_>>());
     for name in names(&results) {
         assert!(fetched.insert(name.clone()), "{name} came twice");
     }

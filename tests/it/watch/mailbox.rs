@@ -197,3 +197,18 @@ fn others_write_histories_are_replaced_and_pushes_are_refused() {
     let late = result(&remote, "c");
     assert_eq!(late["status"], "completed", "{late}");
 }
+
+#[test]
+fn a_branch_that_does_not_exist_is_told() {
+    let (_directory, remote, _) = repository();
+    let data = data_directory();
+    let watch = program()
+        .args(["watch", "--once", "--branch", "mian", "--device", &device(), "--git"])
+        .arg(&remote)
+        .env("WARPGAUGE_DATA_DIR", data.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&watch.stderr);
+    assert!(watch.status.success() && said.contains("no branch `mian`"), "{said}");
+}

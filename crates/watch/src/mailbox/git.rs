@@ -202,7 +202,9 @@ impl Branch {
         if status.success() {
             return Ok(output);
         }
-        let said = String::from_utf8_lossy(&said).trim().to_owned();
+        let said = String::from_utf8_lossy(&said);
+        let said = said.lines().map(str::trim).filter(|line| !line.is_empty());
+        let said = said.collect::<Vec<_>>().join("; ");
         let said = if said.is_empty() { format!("it ended with {status}") } else { said };
         Err(GitError::Failed { command, message: said.chars().take(MAX_MESSAGE).collect() })
     }

@@ -9,6 +9,7 @@
 mod git;
 mod sender;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -97,7 +98,16 @@ pub fn serve(
     let every = options.poll.unwrap_or(Duration::from_secs(10));
     let why = format!("it is the branch {} of a repository", address.branch);
     told(Told::Watching { polling: Some((every, why)) });
-    let mailbox = Mailbox { spool: &spool, branch: &branch, options, evaluator, stop, told };
+    let mailbox = Mailbox {
+        spool: &spool,
+        branch: &branch,
+        name: address.branch,
+        absence_told: Cell::new(false),
+        options,
+        evaluator,
+        stop,
+        told,
+    };
     let mut pause = every;
     while !stop.is_stopped() {
         match mailbox.turn() {
@@ -127,6 +137,9 @@ pub fn serve(
 struct Mailbox<'m> {
     spool: &'m Folder,
     branch: &'m Branch,
+    /// The branch's name, and whether it was told that there is none.
+    name: &'m str,
+    absence_told: Cell<bool>,
     options: &'m Options,
     evaluator: &'m dyn Evaluator,
     stop: &'m Stop,
@@ -136,7 +149,14 @@ struct Mailbox<'m> {
 impl Mailbox<'_> {
     /// Fetches, evaluates and publishes; whether there was something.
     fn turn(&self) -> Result<bool, MailboxError> {
-        let Some(commit) = self.branch.fetch()? else { return Ok(false) };
+        let Some(commit) = self.branch.fetch()? else {
+            if !self.absence_told.replace(true) {
+                let why = format!("the repository has no branch `{}`; `send` makes it", self.name);
+                (self.told)(Told::Waiting { file: "the mailbox", why: &why });
+            }
+            return Ok(false);
+        };
+        self.absence_told.set(false);
         let files = self.branch.files(&commit, "kernels")?;
         let kernels = files.iter().filter(|blob| is_kernel(blob)).take(BATCH);
         let mut refused = Vec::new();
