@@ -6,7 +6,7 @@
 use super::{HARMLESS_IMPORTS, Variables};
 
 /// Instructions that name a state space after their opcode: `ld.global.f32`, `cvta.const.u64`.
-const OPCODES: [&str; 20] = [
+const OPCODES: [&str; 21] = [
     "applypriority",
     "atom",
     "cp",
@@ -27,6 +27,7 @@ const OPCODES: [&str; 20] = [
     "suld",
     "sust",
     "tensormap",
+    "wmma",
 ];
 
 /// Why nothing is certain of a text that could hide a declaration.
@@ -200,7 +201,8 @@ mod tests {
     const BODY: &str = ".visible .entry k(.param .u64 p) {\n .reg .b32 %r<2>;\n .loc 1 5 2\n \
          ld.global.u32 %r1, [%rd1];\n @%p1 st .global .u32 [%rd1], %r1;\n \
          cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [%r2];\n \
-         cvta.const.u64 %rd2, table;\n $L__BB0_1:\n ld.const.f32 %f1, [table];\n ret; }\n";
+         cvta.const.u64 %rd2, table;\n \
+         wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1}, [%rd1];\n $L__BB0_1:\n ld.const.f32 %f1, [table];\n ret; }\n";
 
     #[test]
     fn declarations_are_found_and_instructions_are_not() {
