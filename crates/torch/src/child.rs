@@ -173,3 +173,23 @@ fn program(setup: &Setup) -> io::Result<Program> {
         .variable("CUDA_VISIBLE_DEVICES", "");
     Ok(program)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::SOURCE;
+
+    /// The parts are one text: of two functions with one name the later would be called for both.
+    #[test]
+    fn no_name_of_the_interpreters_text_is_defined_twice() {
+        let mut names = BTreeSet::new();
+        for line in SOURCE.lines() {
+            let defined = line.strip_prefix("def ").or_else(|| line.strip_prefix("class "));
+            let Some(defined) = defined else { continue };
+            let name = defined.split(['(', ':']).next().unwrap_or_default();
+            assert!(names.insert(name), "`{name}` is defined in two parts");
+        }
+        assert!(names.contains("main") && names.len() > 100, "{names:?}");
+    }
+}

@@ -125,8 +125,8 @@ pub const MUTATIONS: &[Mutation] = &[
         name: "timed_audits",
         what: "results of timed launches are verified",
         file: "crates/worker/src/child/trials/mod.rs",
-        text: "secret.choose(share, count)",
-        replacement: "secret.choose(0 * share, count)",
+        text: "secret.choose(share(of_all, count, all), count)",
+        replacement: "secret.choose(0 * share(of_all, count, all), count)",
         noticed: By(&["counter_unwipeable", "partial_unwipeable"]),
     },
     Mutation {

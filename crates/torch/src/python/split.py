@@ -108,11 +108,11 @@ class JoinedLoop:
                     values[name] = applied(values[name], operation, operands)
                 except Exception as error:
                     # The iteration may be one that handles this.
-                    raise NoParts(f"`{name}` cannot be given what its iterations left: {told(error)}") from None
+                    raise NoParts(f"`{name}` cannot be given what its iterations left: {in_words(error)}") from None
         return tuple(values.values())
 
 
-def told(error):
+def in_words(error):
     return f"{type(error).__name__}: {str(error)[:200]}"
 
 
