@@ -190,8 +190,8 @@ pub const MUTATIONS: &[Mutation] = &[
         name: "sealed_share",
         what: "some timed launches of every evaluation are sealed",
         file: "crates/worker/src/child/trials/mod.rs",
-        text: "turns.begin(done, places(plan.sealed));",
-        replacement: "turns.begin(done, places(0));",
+        text: "turns.begin(done, places(plan.sealed), later(plan.sealed));",
+        replacement: "turns.begin(done, places(0), later(0));",
         noticed: ByTest(&["sealed::some_timed_launches_of_every_evaluation_are_sealed"]),
     },
     Mutation {
