@@ -190,6 +190,6 @@ mod tests {
             let name = defined.split(['(', ':']).next().unwrap_or_default();
             assert!(names.insert(name), "`{name}` is defined in two parts");
         }
-        assert!(names.contains("main") && names.len() > 100, "{names:?}");
+        assert!(names.contains("main") && names.len() > 50, "{names:?}");
     }
 }
