@@ -22,6 +22,7 @@ pub(super) fn for_generators(document: &mut Value) {
     });
     walk(document, &mut |mapping| {
         mapping.shift_remove("default");
+        without_defaults(mapping);
         without_nulls(mapping);
         json_only(mapping);
         one_success(mapping);
@@ -37,6 +38,22 @@ pub(super) fn for_generators(document: &mut Value) {
 fn takes_no_json(operation: &Value) -> bool {
     let body = operation.get("requestBody").and_then(|body| body.get("content"));
     body.and_then(Value::as_mapping).is_some_and(|content| !content.contains_key(JSON))
+}
+
+/// A type with a default is the type and the default together (`allOf`); without the latter it is the type.
+fn without_defaults(mapping: &mut Mapping) {
+    let alone = mapping.len() == 1;
+    let Some(parts) = mapping.get_mut("allOf").and_then(Value::as_sequence_mut) else { return };
+    parts.iter_mut().filter_map(Value::as_mapping_mut).for_each(|part| {
+        part.shift_remove("default");
+    });
+    parts.retain(|part| part.as_mapping().is_none_or(|part| !part.is_empty()));
+    // A reference has no neighbours: a description beside it keeps the list.
+    if let [Value::Mapping(only)] = &mut parts[..]
+        && alone
+    {
+        *mapping = std::mem::take(only);
+    }
 }
 
 /// A field that may be left out is left out: `null` would be sent for it.
