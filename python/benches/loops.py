@@ -1,0 +1,82 @@
+"""Loops on one GPU and on two: how much faster, and what a call costs.
+
+    python python/benches/loops.py path/to/warpgauge
+
+Needs a machine with two GPUs, and PyTorch for the server. Each loop runs on one GPU and on both, in turns, three
+times; medians count. `even` is the reference's example with matrices of real size, in `uneven` one iteration in ten
+takes ten times as long as the others.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import warpgauge
+from warpgauge import cluster, configure
+
+
+@cluster
+def nothing() -> int:
+    return 1
+
+
+@cluster
+def even() -> list[float]:
+    import torch
+
+    results = []
+    for _ in range(100):
+        x = torch.randn(8192, 8192, device="cuda")
+        for _repeat in range(8):
+            y = torch.mm(x, x.t())
+        results.append(y.trace().item())
+    return results
+
+
+@cluster
+def uneven() -> list[float]:
+    import torch
+
+    results = []
+    for i in range(100):
+        x = torch.randn(8192, 8192, device="cuda")
+        for _repeat in range(40 if i % 10 == 3 else 4):
+            y = torch.mm(x, x.t())
+        results.append(y.trace().item())
+    return results
+
+
+def timed(what: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.perf_counter()
+    value = what()
+    return time.perf_counter() - began, value
+
+
+def main() -> None:
+    with warpgauge.serve(device="0,1", program_path=sys.argv[1]) as server:
+        configure(server=server.url)
+        first = timed(nothing)[0]
+        later = [1e3 * timed(nothing)[0] for _ in range(20)]
+        print(f"first call {first:.2f} s, later {statistics.median(later):.0f} ms (fastest {min(later):.0f})")
+        print("| loop | one GPU, s | two GPUs, s | times as fast | same results |\n| --- | ---: | ---: | ---: | --- |")
+        for loop in (even, uneven):
+            taken: dict[int, list[float]] = {1: [], 2: []}
+            values = []
+            for _ in range(3):
+                for places in (1, 2):
+                    configure(server=server.url, max_gpu_parallel_jobs=places)
+                    took, value = timed(loop)
+                    taken[places].append(took)
+                    values.append(value)
+            one, two = (statistics.median(taken[places]) for places in (1, 2))
+            same = "yes" if all(value == values[0] for value in values) else "NO"
+            print(f"| {loop.__name__} | {one:.2f} | {two:.2f} | {one / two:.2f} | {same} |", flush=True)
+        print(even.explain())
+
+
+if __name__ == "__main__":
+    main()
