@@ -73,7 +73,8 @@ def product(server, name, lanes, runs):
     answer = json.loads(call(server, "/execute_spmv_mtx", body))
     took = time.perf_counter() - began
     if not answer.get("success"):
-        raise SystemExit(f"{name}: {answer}")
+        job = json.loads(call(server, f"/jobs/{answer.get('job_id')}"))
+        raise SystemExit(f"{name}: {answer}\n{json.dumps(job, indent=1)[:4000]}")
     return answer["result"], took
 
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::lifecycle::children_of;
-use crate::server::Server;
+use crate::server::{Server, until};
 
 /// Elements of the small contract.
 const N: u32 = 1024;
@@ -90,10 +90,10 @@ fn every_launch_of_a_sealed_evaluation_is_judged_apart() {
     assert_eq!(judges(&server).len(), 1);
 
     // Faults come to their owner, who is told in which process they came up no more than elsewhere.
-    let beyond = server.evaluate(&sealed(addition("c[i + 100000000] = a[i];")));
+    let beyond = server.evaluate(&sealed(addition("*(volatile float*)(4096ull + 4 * i) = a[i];")));
     assert_eq!(beyond["kernel_exec_result"]["correctness"], false);
-    let code = beyond["failure"]["code"].as_str().unwrap();
-    assert!(["illegal_address", "guard_band_written"].contains(&code), "{beyond}");
+    let code = &beyond["failure"]["code"];
+    assert!(["illegal_address", "memory_fault"].iter().any(|known| code == known), "{beyond}");
     let printed = server.evaluate(&sealed(addition(
         "if (i == 0) printf(\"seen\\n\"); if (i < n) c[i] = a[i] + b[i];",
     )));
@@ -129,7 +129,7 @@ fn a_reference_that_faults_is_to_blame_wherever_it_runs() {
         contract["isolation"] = json!(isolation);
         contract["expected"]["c"]["kernel"]["source_code"] = json!(
             "extern \"C\" __global__ void reference(const float* a, const float* b, float* c, int n) {
-                c[threadIdx.x + 100000000] = a[0];
+                *(volatile float*)(4096ull + 4 * threadIdx.x) = a[0];
             }"
         );
         let report = server.evaluate(&contract);
@@ -160,6 +160,7 @@ fn whoever_is_killed_costs_an_evaluation_and_never_makes_it_a_pass() {
     let wrong = "if (i < n) c[i] = (__float_as_uint(a[0]) & 1) ? 0.0f : a[i] + b[i];";
     let wrong = [addition(wrong), sealed(addition(wrong))];
     let (mut done, mut ends) = (0, std::collections::BTreeMap::<String, u32>::new());
+    let mut unavailable = 0;
     while done < KILLS {
         let kind = dice.roll(4);
         let contract = if kind < 2 { &contracts[kind] } else { &wrong[kind - 2] };
@@ -175,11 +176,20 @@ fn whoever_is_killed_costs_an_evaluation_and_never_makes_it_a_pass() {
                     pid.into_iter().for_each(|pid| kill(*pid));
                 }
             });
-            let report = server.evaluate(contract);
+            let answer = server.post_json("/evaluate", contract);
             // Nobody listens where one was killed.
             let _ = over.send(());
-            report
+            answer
         });
+        if report.status == 503 {
+            // Three were killed in a row as they started: the device counts as failed until one starts.
+            assert_eq!(report.json["code"], "unavailable", "{}", report.text);
+            unavailable += 1;
+            until("a worker starts again", || (server.get("/health").status == 200).then_some(()));
+            continue;
+        }
+        assert_eq!(report.status, 200, "{}\n{}", report.text, server.output());
+        let report = report.json;
         let verdict = &report["kernel_exec_result"]["correctness"];
         let failed = report["failure"]["code"].as_str();
         match kind {
@@ -190,6 +200,7 @@ fn whoever_is_killed_costs_an_evaluation_and_never_makes_it_a_pass() {
         done += 1;
     }
     // Evaluations were hit, and many.
+    assert!(unavailable < KILLS / 10, "{unavailable} found no device");
     assert!(ends.get("worker_died").is_some_and(|&died| died >= 20), "{ends:?}");
     for contract in &contracts {
         let report = server.evaluate(contract);

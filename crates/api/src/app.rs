@@ -44,7 +44,8 @@ pub(super) fn app(
     let routes = Arc::new(Routes::new(spec::operations(&document).into_iter().chain(pages)));
     let http = Arc::new(HttpMetrics::new(&routes));
     let watchers = Watchers::new(phase.clone(), config.max_connections);
-    let limits = BodyLimits::new(config.body_limit_bytes, Deadlines::new(config));
+    let limits =
+        BodyLimits::new(config.body_limit_bytes, config.upload_limit_bytes, Deadlines::new(config));
     let mcp = Mcp::new(&service, &limits, watchers.clone(), phase.clone());
     let operations = (
         Kernels { service: Arc::clone(&service) },

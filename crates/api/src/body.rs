@@ -30,8 +30,9 @@ const SMALL_BYTES: usize = 1 << 20;
 /// Bytes per unit of that budget.
 const UNIT_BYTES: usize = 64 << 10;
 
-/// All bodies held at once, in multiples of the largest single one.
+/// All bodies held at once, in multiples of the largest single one; and all uploads on the disk.
 const BUDGET_BODIES: u64 = 4;
+const BUDGET_UPLOADS: u64 = 2;
 
 /// A body that is refused before its end is read on for this long and this far, so that the client
 /// sees the answer instead of a reset connection.
@@ -45,16 +46,35 @@ const LINGER_LATE: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone)]
 pub(super) struct BodyLimits {
     pub(super) limit_bytes: u64,
+    /// The setting that says so.
+    setting: &'static str,
     budget: Arc<Semaphore>,
+    /// The same of files that go to the disk as they come.
+    upload_bytes: u64,
+    upload_budget: Arc<Semaphore>,
     deadlines: Deadlines,
 }
 
 impl BodyLimits {
-    pub(super) fn new(limit_bytes: u64, deadlines: Deadlines) -> Self {
-        let units = (limit_bytes.max(GROWTH_BYTES as u64) / UNIT_BYTES as u64)
-            .saturating_mul(BUDGET_BODIES)
-            .min(Semaphore::MAX_PERMITS as u64);
-        Self { limit_bytes, budget: Arc::new(Semaphore::new(units as usize)), deadlines }
+    pub(super) fn new(limit_bytes: u64, upload_bytes: u64, deadlines: Deadlines) -> Self {
+        Self {
+            limit_bytes,
+            setting: "server.body_limit_bytes",
+            budget: budget(limit_bytes, BUDGET_BODIES),
+            upload_bytes,
+            upload_budget: budget(upload_bytes, BUDGET_UPLOADS),
+            deadlines,
+        }
+    }
+
+    /// The bounds on files that are [spooled](spool).
+    fn of_uploads(&self) -> Self {
+        Self {
+            limit_bytes: self.upload_bytes,
+            setting: "server.upload_limit_bytes",
+            budget: Arc::clone(&self.upload_budget),
+            ..self.clone()
+        }
     }
 
     /// The same bounds, for bodies of at most so many bytes.
@@ -63,13 +83,19 @@ impl BodyLimits {
     }
 }
 
+/// Room for so many of the largest bodies.
+fn budget(limit_bytes: u64, bodies: u64) -> Arc<Semaphore> {
+    let units = (limit_bytes.max(GROWTH_BYTES as u64) / UNIT_BYTES as u64).saturating_mul(bodies);
+    Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS as u64) as usize))
+}
+
 /// The bounds that a request's body has, and the connection that it comes from.
 pub(super) fn bounds(request: &Request) -> Result<(&BodyLimits, &Arc<Line>), ApiError> {
     let missing = || ApiError::internal("body-limits", "no body limits are set");
     request.data::<BodyLimits>().zip(request.data::<Arc<Line>>()).ok_or_else(missing)
 }
 
-/// A share of the memory that all bodies together may take, given back when dropped.
+/// A share of the memory, or of the disk, that all bodies together may take, given back when dropped.
 #[derive(Debug, Default)]
 pub(super) struct Share {
     permits: Vec<OwnedSemaphorePermit>,
@@ -90,7 +116,7 @@ impl Share {
             return Err(ApiError::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 ErrorCode::TooManyLargeBodies,
-                "the server holds as many large bodies as it has memory for; try again in 1 s",
+                "the server holds as many large bodies as it has room for; try again in 1 s",
             )
             .retry_after(1));
         };
@@ -124,14 +150,17 @@ pub(super) async fn read(
     Ok((buffer, share))
 }
 
-/// As [`read`], into a temporary file, which takes no memory. Its length is that of the body.
+/// As [`read`], into a temporary file, which takes no memory, and within the bounds on uploads. Its length is
+/// that of the body.
 pub(super) async fn spool(
     body: Body,
     declared: Option<u64>,
     limits: &BodyLimits,
     line: &Line,
-) -> Result<File, ApiError> {
+) -> Result<(File, Share), ApiError> {
+    let limits = &limits.of_uploads();
     let mut pieces = Pieces::new(body, declared, limits, line)?;
+    let mut share = Share::default();
     let failed = |error: std::io::Error| {
         let text = format!("the server cannot keep the body in a temporary file: {error}");
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, text)
@@ -141,6 +170,10 @@ pub(super) async fn spool(
     loop {
         let piece = pieces.next().await?;
         let ended = piece.is_none();
+        if let Err(error) = share.cover(pieces.read, limits) {
+            pieces.refuse();
+            return Err(error);
+        }
         buffer.extend_from_slice(piece.as_deref().unwrap_or_default());
         if buffer.len() >= SPOOL_BYTES || ended {
             let Some(mut to) = file.take() else { break };
@@ -158,7 +191,9 @@ pub(super) async fn spool(
             break;
         }
     }
-    file.ok_or_else(|| ApiError::internal("spool", "a body was lost on its way to its file"))
+    let file =
+        file.ok_or_else(|| ApiError::internal("spool", "a body was lost on its way to its file"));
+    Ok((file?, share))
 }
 
 /// Bytes that are written to a file at once.
@@ -288,8 +323,9 @@ fn too_large(limits: &BodyLimits, declared: Option<u64>) -> ApiError {
         StatusCode::PAYLOAD_TOO_LARGE,
         ErrorCode::BodyTooLarge,
         format!(
-            "a body may have {limit} bytes (server.body_limit_bytes) and {came}; compress tensor \
-             data (`compress: zstd`) or generate it (`init`)"
+            "a body may have {limit} bytes ({}) and {came}; compress tensor data (`compress: zstd`) or \
+             generate it (`init`)",
+            limits.setting
         ),
     )
 }

@@ -9,7 +9,7 @@ use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaR
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 
 use super::aside::aside;
-use super::body;
+use super::body::{self, Share};
 use super::error::ApiError;
 use super::form::{self, Form};
 use super::payload::declared;
@@ -31,7 +31,11 @@ const MAX_FIELDS: usize = 64;
 const READING: &str = "reading the upload";
 
 /// A file and how it is to be held.
-pub(super) struct FormUpload(pub(super) TensorUpload);
+pub(super) struct FormUpload {
+    pub(super) upload: TensorUpload,
+    /// Keeps the room on the disk that the request takes accounted for while it is worked on.
+    pub(super) share: Share,
+}
 
 impl<'a> ApiExtractor<'a> for FormUpload {
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
@@ -81,8 +85,9 @@ impl<'a> ApiExtractor<'a> for FormUpload {
                 return Err(error.into());
             }
         };
-        let file = body::spool(body, declared(headers), limits, line).await?;
-        Ok(Self(aside("upload", READING, move || read(file, boundary)).await??))
+        let (file, share) = body::spool(body, declared(headers), limits, line).await?;
+        let upload = aside("upload", READING, move || read(file, boundary)).await??;
+        Ok(Self { upload, share })
     }
 }
 

@@ -35,7 +35,10 @@ impl Tensors {
         /// The file, as field `wav_file` of a form, and where it is to be.
         request: FormUpload,
     ) -> Result<Reply<SharedTensor>, Fails<TakesBody>> {
-        Ok(Reply::new(&self.service.put_tensor(request.0, &caller).await?)?)
+        let FormUpload { upload, share } = request;
+        let held = self.service.put_tensor(upload, &caller).await?;
+        drop(share);
+        Ok(Reply::new(&held)?)
     }
 
     /// Upload an array

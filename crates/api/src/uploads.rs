@@ -31,7 +31,7 @@ const READING: &str = "reading the upload";
 /// A file of a matrix, in either form.
 pub(super) struct MatrixUpload {
     pub(super) upload: Upload,
-    /// Keeps the memory that the request takes accounted for while it is worked on.
+    /// Keeps the memory, or the room on the disk, that the request takes accounted for while it is worked on.
     pub(super) share: Share,
 }
 
@@ -77,9 +77,9 @@ impl<'a> ApiExtractor<'a> for MatrixUpload {
         let declared = declared(headers);
         Ok(match kind {
             Kind::Form { boundary } => {
-                let file = body::spool(body, declared, limits, line).await?;
+                let (file, share) = body::spool(body, declared, limits, line).await?;
                 let upload = aside("upload", READING, move || form(file, boundary)).await??;
-                Self { upload, share: Share::default() }
+                Self { upload, share }
             }
             Kind::Json => {
                 let (bytes, share) = body::read(body, declared, limits, line).await?;

@@ -53,6 +53,7 @@ pub struct ServerConfig {
     pub webhook_hosts: Vec<String>,
     pub allowed_hosts: Vec<String>,
     pub body_limit_bytes: u64,
+    pub upload_limit_bytes: u64,
     pub max_connections: usize,
     pub idle_timeout_s: f64,
     pub head_timeout_s: f64,

@@ -67,6 +67,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("server.webhook_hosts", Kind::Hosts),
     with_env("server.allowed_hosts", Kind::Hosts, "WARPGAUGE_ALLOWED_HOSTS"),
     setting("server.body_limit_bytes", Kind::Integer(1_024, MAX_BYTES)),
+    setting("server.upload_limit_bytes", Kind::Integer(1_024, MAX_BYTES)),
     setting("server.max_connections", Kind::Integer(8, 1_000_000)),
     setting("server.idle_timeout_s", Kind::Number(0.05, 86_400.0)),
     setting("server.head_timeout_s", Kind::Number(0.05, 3_600.0)),

@@ -106,12 +106,35 @@ impl Filling {
         }
     }
 
+    /// Elements of an output that hold this filling, and the first of them, in a type in which a single
+    /// one is proof that it was never written. `None`: it holds none, or they prove nothing.
+    pub fn left_in(self, dtype: Dtype, content: &[u8]) -> Option<Left> {
+        if chance(dtype).is_some() {
+            return None;
+        }
+        let (size, elements) = (dtype.size(), self.elements(dtype));
+        let all = content.chunks_exact(size);
+        let holds = |&(at, element): &(usize, &[u8])| *element == elements[at % CELLS][..size];
+        let mut held = all.enumerate().filter(holds).map(|(at, _)| at as u64);
+        let first = held.next()?;
+        Some(Left { first, count: 1 + held.count() as u64 })
+    }
+
     /// One element after another as the filling has them, [`CELLS`] of them, each in the first bytes.
     pub(super) fn elements(self, dtype: Dtype) -> [[u8; 8]; CELLS] {
         let word = self.word(dtype).to_le_bytes();
         let byte = |cell: usize, at: usize| word[(cell * dtype.size() + at) % 4];
         std::array::from_fn(|cell| std::array::from_fn(|at| byte(cell, at)))
     }
+}
+
+/// Elements that a launch left as they were filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    /// Index of the first of them, in memory order.
+    pub first: u64,
+    /// How many there are.
+    pub count: u64,
 }
 
 /// Probability that a value which was written is a random filling, at most; `None` if one element is
@@ -248,6 +271,24 @@ mod tests {
                 }
                 trace.add_launch(held, [1000; CELLS]);
                 assert!(!trace.is_proof(), "{value} after {n}: {trace:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn elements_that_were_left_are_counted_where_one_is_proof() {
+        for dtype in Dtype::ALL {
+            for filling in fillings().take(20) {
+                let mut content = vec![0u8; 12 * dtype.size()];
+                assert_eq!(filling.left_in(dtype, &content), None, "{dtype}");
+                let elements = filling.elements(dtype);
+                for at in [5, 10] {
+                    let size = dtype.size();
+                    content[at * size..][..size].copy_from_slice(&elements[at % CELLS][..size]);
+                }
+                let proof = chance(dtype).is_none().then_some(Left { first: 5, count: 2 });
+                assert_eq!(filling.left_in(dtype, &content), proof, "{dtype}");
+                assert_eq!(Filling::FIXED.left_in(dtype, &content), None, "{dtype}");
             }
         }
     }

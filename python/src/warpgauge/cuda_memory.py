@@ -88,7 +88,11 @@ class CudaMemory:
             raise ArgumentError(f"{len(data)} bytes for a tensor of {self.nbytes}")
         with _Current(self._driver, self._context):
             copied = self._driver.cuMemcpyHtoD_v2(ctypes.c_uint64(self.address), data, ctypes.c_size_t(self.nbytes))
+            # A copy from pageable memory may return before it has reached the device, and others wait for no stream
+            # of this process.
+            waited = copied or self._driver.cuCtxSynchronize()
         _check(copied, "cuMemcpyHtoD")
+        _check(waited, "cuCtxSynchronize")
 
 
 class _Current:

@@ -146,3 +146,19 @@ fn an_upload_that_does_not_come_leaves_nothing() {
     assert!(answer.split(' ').nth(1).is_none_or(|status| status.starts_with('4')), "{answer}");
     assert_eq!(server.get("/tensors").json["held_bytes"], 0);
 }
+
+#[test]
+fn a_form_has_bounds_of_its_own() {
+    let server =
+        Server::start_configured("[server]\nbody_limit_bytes = 2000\nupload_limit_bytes = 6000\n");
+    let file = |count: usize| {
+        let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({count},), }}\n");
+        npy(&header, &vec![0; 4 * count])
+    };
+    uploaded(&server, &file(1000), &[]);
+    let refused = upload(&server, &file(2000), &[]);
+    assert_eq!(refused.status, 413, "{}", refused.text);
+    assert!(refused.text.contains("server.upload_limit_bytes"), "{}", refused.text);
+    let text = array(&server, -1, &[0.0; 1000], json!({}));
+    assert!(text.status == 413 && text.text.contains("server.body_limit_bytes"), "{}", text.text);
+}

@@ -44,6 +44,8 @@ def device():
 
     def write(data):
         check(cuda.cuMemcpyHtoD_v2(begin, data, ctypes.c_size_t(handle["nbytes"])))
+        # The copy may return before it has reached the device.
+        check(cuda.cuCtxSynchronize())
 
     return read, write
 

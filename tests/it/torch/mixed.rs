@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::available;
-use crate::server::Server;
+use crate::server::{Server, emulated};
 use crate::support::has_triton;
 
 const CUDA: &str = r#"
@@ -61,12 +61,19 @@ fn compared(server: &Server, reference: &Value, candidates: &[(&str, Value)]) ->
     answer.json
 }
 
-/// Verdicts by the names of candidates, none of which is ranked.
+/// Whether a kernel for a device ran on a GPU.
+fn on_gpu(report: &Value) -> bool {
+    report["device"]["kind"] == "cuda" && report["torch"].is_null()
+}
+
+/// Verdicts by the names of candidates, none of which is ranked beside PyTorch.
 fn verdicts(response: &Value) -> Vec<(String, Value)> {
     let candidates = response["candidates"].as_array().unwrap().iter();
     let verdict = |one: &Value| {
         let correct = one["evaluation"]["kernel_exec_result"]["correctness"].clone();
-        assert!(one["comparison"].is_null(), "{one:#}");
+        // Only on a GPU, and of two kernels for it.
+        let ranked = !emulated() && on_gpu(&response["reference"]) && on_gpu(&one["evaluation"]);
+        assert!(one["comparison"].is_null() || ranked, "{one:#}");
         (one["name"].as_str().unwrap().to_owned(), correct)
     };
     candidates.map(verdict).collect()
@@ -144,13 +151,14 @@ fn one_against_one(server: &Server) {
     for (reference, custom) in [(torch(TORCH), cuda(CUDA)), (cuda(CUDA), torch(TORCH))] {
         let body = json!({
             "ref_kernel": with_args(reference), "custom_kernel": custom, "num_trials": 1,
-            "requires": {"device": "emulator"},
+            "requires": {"device": if emulated() { "emulator" } else { "cuda" }},
         });
         let answer = server.post_json("/compare", &body);
         assert_eq!(answer.status, 200, "{}", answer.text);
         assert_eq!(answer.json["kernel_exec_result"]["correctness"], true, "{}", answer.text);
         let why = answer.json["not_compared"].as_str().unwrap();
-        assert!(why.contains("the emulated device") && why.contains("the CPU"), "{why}");
+        let device = if emulated() { "the emulated device" } else { "GPU" };
+        assert!(why.contains(device) && why.contains("the CPU"), "{why}");
     }
     // Faults are told where they are.
     let mut body = json!({

@@ -55,7 +55,7 @@ fn kernels_run_on_the_gpu_and_are_judged_there() {
     let method = report["measurement"]["method"].as_str().unwrap();
     assert!(method.starts_with("torch_"), "{report:#}");
     wrongs(&server);
-    forged(&server, judge.as_f64().unwrap());
+    forged(&server, events.as_f64().unwrap());
     right(&server, "after", &adding(ADD));
 }
 
@@ -80,9 +80,9 @@ fn wrongs(server: &Server) {
     wrong(server, "hangs", &hangs, "timeout", "within 2 s");
 }
 
-/// It would be told faster than it is.
+/// None is told faster than it is, by more than 3 %.
 fn forged(server: &Server, honest_ms: f64) {
-    let least = honest_ms * 0.9;
+    let least = honest_ms * 0.97;
     let events = "torch.cuda.Event.elapsed_time = lambda self, other: 0.0001";
     let report = right(server, "events", &doing(events));
     assert_eq!(report["torch"]["clock"], "judge", "{report:#}");

@@ -214,8 +214,8 @@ pub const MUTATIONS: &[Mutation] = &[
         name: "counted",
         what: "the launch that is counted is verified",
         file: "crates/worker/src/child/verify.rs",
-        text: "let counted = self.counted.take().filter(|_| right);",
-        replacement: "let counted = self.counted.take().filter(|_| false);",
+        text: "self.counted.take().filter(|_| right)",
+        replacement: "self.counted.take().filter(|_| false)",
         noticed: By(&["rests_while_counted"]),
     },
     Mutation {
@@ -225,6 +225,22 @@ pub const MUTATIONS: &[Mutation] = &[
         text: "varying_expectation(|oracle| oracle.expect(executor, buffers, shown), oracle, &specs)",
         replacement: "let _ = (&oracle, shown); Ok(None)",
         noticed: By(&["reference_races"]),
+    },
+    Mutation {
+        name: "reference_filled",
+        what: "what a reference never wrote speaks against no kernel",
+        file: "crates/worker/src/child/verify.rs",
+        text: "source.is_poisoned().then(|| filling.left_in(dtype, content.bytes())).flatten()",
+        replacement: "None",
+        noticed: By(&["reference_leaves_elements"]),
+    },
+    Mutation {
+        name: "reference_fillings",
+        what: "nobody knows what the outputs of a reference are filled with",
+        file: "crates/worker/src/child/verify.rs",
+        text: "Filling::drawn(self.fillings.bits())",
+        replacement: "Filling::FIXED",
+        noticed: By(&["guesses_what_a_reference_left"]),
     },
 ];
 

@@ -37,6 +37,8 @@ NO_GPU = (
     "No CUDA GPUs are available",
     "no NVIDIA GPU detected",
     "0 active drivers",
+    # A machine with a GPU, in a process that has none.
+    "Unexpected error from cudaGetDeviceCount()",
 )
 
 

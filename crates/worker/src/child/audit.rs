@@ -133,15 +133,16 @@ fn no_scratch() -> Failed {
     Failed::new(FailureCode::InternalError, text, Blame::Environment)
 }
 
-/// Queues a reference on what the buffers show, as if it had just been loaded.
+/// Queues a reference on what the buffers show, its outputs filled, as if it had just been loaded.
 pub(super) fn launch_reference(
     executor: &Executor,
     reference: &mut LoadedProgram,
     buffers: &[JobBuffer<'_>],
+    filling: Filling,
 ) -> JobResult<()> {
     let tools = executor.tools()?;
     reference.forget(tools.stream).map_err(environment)?;
-    restore_all(buffers, Filling::FIXED, tools).map_err(environment)?;
+    restore_all(buffers, filling, tools).map_err(environment)?;
     let launched = reference.launch(buffers, tools.stream);
     launched.map_err(|error| Failed::device(error, Blame::Reference))
 }

@@ -118,7 +118,7 @@ fn varying_reference(
         let name = &specs[output].name;
         let text = format!(
             "the reference kernel leaves different results in `{name}` on the same inputs: nothing \
-             can be expected of it; look for races in it"
+             can be expected of it; look for races in it, and for elements that it never writes"
         );
         Failed::new(FailureCode::Nondeterministic, text, Blame::Reference)
     }))

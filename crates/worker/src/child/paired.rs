@@ -299,7 +299,7 @@ fn check(
 ) -> JobResult<()> {
     let left = captured::copy_outputs(executor, buffers)?;
     present(audit.shown, buffers, executor.tools()?)?;
-    audit::launch_reference(executor, reference, buffers)?;
+    audit::launch_reference(executor, reference, buffers, Filling::FIXED)?;
     let expected = captured::copy_outputs(executor, buffers)?;
     // What the reference does to them is no fault of the candidate's.
     rewrite_inputs(buffers, false, executor.tools()?).map_err(environment)?;

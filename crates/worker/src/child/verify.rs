@@ -18,12 +18,16 @@ use super::job::{Failed, JobResult, environment};
 use super::link::Link;
 use super::loaded::{LoadedProgram, Restored};
 use super::scrub::Residue;
+use super::secret::Secret;
 use super::trials::{Audit, Judge, Phase, Referee, Shown, present};
-use crate::protocol::{AuditFacts, Blame, Checks, EvaluatePlan, FromWorker, OutputCheck};
+use crate::protocol::{
+    AuditFacts, Blame, BufferSpec, Checks, EvaluatePlan, FromWorker, OutputCheck,
+};
 use warpgauge_device::{DeviceBuffer, MappedFile, Staging};
 use warpgauge_model::FailureCode;
+use warpgauge_tensor::shape;
 use warpgauge_validate::{
-    Comparison, Expectation, Filling, Reason, ReasonCode, ResolvedTolerance, Trace,
+    Comparison, Expectation, Filling, Left, Reason, ReasonCode, ResolvedTolerance, Trace,
 };
 
 /// A verification above this time does not count for the time limit of the candidate.
@@ -43,6 +47,9 @@ pub(super) struct Oracle<'a, 'l> {
     redrawn: bool,
     /// Loaded at first use, in the plan's order.
     pub(super) references: Vec<LoadedProgram>,
+    /// What the outputs of references are filled with, anew for each run: a candidate cannot match what
+    /// a reference never wrote.
+    fillings: Secret,
     /// Memory for outputs where that to flush L2 with is too small.
     scratch: Option<DeviceBuffer>,
     /// What launches left of their fillings, by buffer.
@@ -73,6 +80,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
             moving,
             redrawn,
             references: Vec::new(),
+            fillings: Secret::new(),
             scratch: None,
             traces: Vec::new(),
             counted: None,
@@ -169,9 +177,9 @@ impl<'a, 'l> Oracle<'a, 'l> {
             present(shown, buffers, executor.tools()?)?;
         }
         for (index, reference) in checks.references.iter().enumerate() {
-            self.run_reference(executor, buffers, index)?;
+            let filling = self.run_reference(executor, buffers, index)?;
             for &buffer in &reference.outputs {
-                let content = computed(executor, buffers, buffer)?;
+                let content = computed(executor, buffers, buffer, filling)?;
                 expected.push((buffer, Expected::Computed(content)));
             }
         }
@@ -203,15 +211,17 @@ impl<'a, 'l> Oracle<'a, 'l> {
         Ok(())
     }
 
-    /// Runs a reference kernel on what the buffers show, and waits for it.
+    /// Runs a reference kernel on what the buffers show, and waits for it. Returns what its outputs held
+    /// before.
     pub(super) fn run_reference(
         &mut self,
         executor: &Executor,
         buffers: &[JobBuffer<'_>],
         index: usize,
-    ) -> JobResult<()> {
-        self.queue_reference(executor, buffers, index)?;
-        executor.stream.synchronize().map_err(|error| Failed::device(error, Blame::Reference))
+    ) -> JobResult<Filling> {
+        let filling = self.queue_reference(executor, buffers, index)?;
+        let ended = executor.stream.synchronize();
+        ended.map(|()| filling).map_err(|error| Failed::device(error, Blame::Reference))
     }
 
     /// Queues a reference kernel on what the buffers show. Afterwards inputs are as they were before, as
@@ -221,15 +231,16 @@ impl<'a, 'l> Oracle<'a, 'l> {
         executor: &Executor,
         buffers: &[JobBuffer<'_>],
         index: usize,
-    ) -> JobResult<()> {
+    ) -> JobResult<Filling> {
         if index == self.references.len() {
             self.load_reference(executor, buffers, index)?;
         }
-        launch_reference(executor, &mut self.references[index], buffers)?;
+        let filling = Filling::drawn(self.fillings.bits());
+        launch_reference(executor, &mut self.references[index], buffers, filling)?;
         // The next reference is to find them.
         let redrawn = self.redrawn && index + 1 == self.checks.references.len();
         let rewritten = rewrite_inputs(buffers, redrawn, executor.tools()?);
-        rewritten.map_err(|error| Failed::device(error, Blame::Reference))
+        rewritten.map(|()| filling).map_err(|error| Failed::device(error, Blame::Reference))
     }
 
     pub(super) fn compare(
@@ -490,13 +501,37 @@ pub(super) fn compare(
     warpgauge_validate::compare_traced(dtype, shape, actual, expected, filling, tolerance)
 }
 
-fn computed(executor: &Executor, buffers: &[JobBuffer<'_>], buffer: usize) -> JobResult<Staging> {
+/// What a reference left in an output, all of which it wrote.
+fn computed(
+    executor: &Executor,
+    buffers: &[JobBuffer<'_>],
+    buffer: usize,
+    filling: Filling,
+) -> JobResult<Staging> {
     let source = buffers.get(buffer).ok_or_else(|| unknown(buffer))?;
     let mut content = executor.pinned.take(source.len());
     source
         .copy_to_host(content.bytes_mut(), &executor.stream)
         .map_err(|error| Failed::device(error, Blame::Reference))?;
-    Ok(content)
+    let dtype = source.spec.dtype;
+    let left = source.is_poisoned().then(|| filling.left_in(dtype, content.bytes())).flatten();
+    match left {
+        None => Ok(content),
+        Some(left) => Err(reference_leaves(source.spec, left)),
+    }
+}
+
+/// A reference that does not write all that is expected of the candidate.
+fn reference_leaves(output: &BufferSpec, left: Left) -> Failed {
+    let elements = output.shape.iter().product::<u64>();
+    let index = shape::shown(&shape::unravel(left.first, &output.shape));
+    let text = format!(
+        "the reference kernel never writes {} of {elements} elements of `{}`, the first at {index}: \
+         nothing can be expected there; look at its bounds and its launch, or make the output `inout` \
+         if it adds to what is there",
+        left.count, output.name
+    );
+    Failed::new(FailureCode::OutputUnwritten, text, Blame::Reference)
 }
 
 /// That elements of an output were never written in a launch.
