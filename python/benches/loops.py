@@ -30,8 +30,8 @@ def even() -> list[float]:
 
     results = []
     for _ in range(100):
-        x = torch.randn(8192, 8192, device="cuda")
-        for _repeat in range(8):
+        x = torch.randn(4096, 4096, device="cuda")
+        for _repeat in range(20):
             y = torch.mm(x, x.t())
         results.append(y.trace().item())
     return results
@@ -43,8 +43,8 @@ def uneven() -> list[float]:
 
     results = []
     for i in range(100):
-        x = torch.randn(8192, 8192, device="cuda")
-        for _repeat in range(40 if i % 10 == 3 else 4):
+        x = torch.randn(4096, 4096, device="cuda")
+        for _repeat in range(100 if i % 10 == 3 else 10):
             y = torch.mm(x, x.t())
         results.append(y.trace().item())
     return results

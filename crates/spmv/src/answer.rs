@@ -137,6 +137,15 @@ fn why_not(report: &EvaluateResponse) -> String {
     }
     match &report.failure {
         Some(failure) => failure.message.clone(),
-        None => "the kernel was not timed; the job's report says what happened".to_owned(),
+        None => {
+            let what = match (exec.correctness, exec.runtime) {
+                (Some(true), Some(_)) => {
+                    "the kernel was timed, but its product is not in the report"
+                }
+                (Some(true), None) => "the kernel is right, but none of its times can be used",
+                _ => "the kernel was not judged",
+            };
+            format!("{what}; the job's report says what happened")
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::trials::Shown;
 use warpgauge_device::{MappedFile, Staging};
+use warpgauge_validate::Filling;
 
 /// What is expected, by buffer.
 pub(super) type Expectations = Vec<(usize, Expected)>;
@@ -9,14 +10,15 @@ pub(super) type Expectations = Vec<(usize, Expected)>;
 /// Expected content of a buffer.
 pub(super) enum Expected {
     File(MappedFile),
-    Computed(Staging),
+    /// By a reference, whose output held this filling before.
+    Computed(Staging, Filling),
 }
 
 impl Expected {
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
             Expected::File(file) => file.bytes(),
-            Expected::Computed(content) => content.bytes(),
+            Expected::Computed(content, _) => content.bytes(),
         }
     }
 }
@@ -37,7 +39,7 @@ impl Evidence {
     pub(super) fn new(shown: Shown, expected: &Expectations) -> Self {
         let computed = expected.iter().filter_map(|(buffer, expected)| match expected {
             Expected::File(_) => None,
-            Expected::Computed(content) => Some((*buffer, content.bytes().to_vec())),
+            Expected::Computed(content, _) => Some((*buffer, content.bytes().to_vec())),
         });
         Self { shown, computed: computed.collect() }
     }
