@@ -77,6 +77,7 @@ def main():
     options = parser.parse_args()
     print("| body | MB | encoding, s | request to answer, s | of it in the server, s | memory more, MiB | by the body |\n"
           "| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    steps = []
     for label, form, kind in (("JSON, lists", "lists", "json"), ("JSON, base64", "base64", "json"),
                               ("MessagePack, bytes", "bytes", "msgpack")):
         request = {"kernel": KERNEL, "num_runs": 10, "options": {"kernel_type": "cuda", "timeout": 300},
@@ -99,10 +100,14 @@ def main():
             if not result.get("success"):
                 raise SystemExit(f"{answer.status}: {text[:500]}")
             inside.append(result["result"]["total_time_ms"] / 1e3)
+            connection.request("GET", f"/jobs/{result['job_id']}")
+            timings = json.loads(connection.getresponse().read())["result"]["timings"]
         more = server.memory("VmHWM") - idle
         server.stop()
         print(f"| {label} | {len(body) / 1e6:.0f} | {encoding:.2f} | {min(taken):.2f} | {min(inside):.2f} | {more:.0f} | "
               f"{more * 1.048576 / (len(body) / 1e6):.2f} |", flush=True)
+        steps.append(f"{label}, the last, ms: " + ", ".join(f"{step} {ms:.0f}" for step, ms in timings.items()))
+    print("\n" + "\n".join(steps))
 
 
 if __name__ == "__main__":

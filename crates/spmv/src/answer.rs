@@ -145,7 +145,9 @@ fn why_not(report: &EvaluateResponse) -> String {
                 (Some(true), None) => "the kernel is right, but none of its times can be used",
                 _ => "the kernel was not judged",
             };
-            format!("{what}; the job's report says what happened")
+            let notes = report.measurement.iter().flat_map(|measured| &measured.notes);
+            let notes: String = notes.map(|note| format!("; {note}")).collect();
+            format!("{what}{notes}; the whole report is that of the job")
         }
     }
 }

@@ -8,6 +8,8 @@
 //! a seed, other content from the host. No copy of it lies on the device, but for launches that are
 //! only watched.
 
+use rayon::prelude::*;
+
 use super::job::{Failed, JobResult, environment};
 use super::writes::Writes;
 use crate::protocol::{Blame, BufferSpec, Content, LentBuffer};
@@ -27,6 +29,9 @@ const DEVICE_INIT_BYTES: u64 = 64 << 10;
 
 /// Content is compared in pieces of this size; a multiple of 4 elements of every type.
 const CHUNK_BYTES: usize = 32 << 20;
+
+/// Bytes that one core compares at once.
+const COMPARED_BYTES: usize = 1 << 20;
 
 /// Bytes before and after each buffer that no kernel may touch.
 const GUARD_BYTES: usize = 4 << 10;
@@ -453,11 +458,17 @@ impl<'job> JobBuffer<'job> {
         source: &Source,
         tools: Tools<'_>,
     ) -> Result<Option<u64>, DeviceError> {
-        for start in (0..self.bytes).step_by(CHUNK_BYTES) {
-            let mut staging = tools.pinned.take(CHUNK_BYTES.min(self.bytes - start));
-            let at = self.front + start;
-            self.memory.copy_to_host(at, staging.bytes_mut(), tools.stream)?;
-            if let Some(at) = source.first_difference(start, staging.bytes()) {
+        let begin = |start: usize| {
+            let target = tools.pinned.take(CHUNK_BYTES.min(self.bytes - start));
+            self.start_copy_part_to_host(start, target, tools.stream).map(|copy| (start, copy))
+        };
+        let mut pieces = (0..self.bytes).step_by(CHUNK_BYTES);
+        let mut next = pieces.next().map(begin).transpose()?;
+        while let Some((start, copy)) = next {
+            let piece = copy.finish()?;
+            // The device copies the next one while this one is looked at.
+            next = pieces.next().map(begin).transpose()?;
+            if let Some(at) = source.first_difference(start, piece.bytes()) {
                 return Ok(Some(start as u64 + at));
             }
         }
@@ -536,7 +547,8 @@ impl Source {
             Source::Device(_) => return None,
         };
         let expected = &expected[start..start + actual.len()];
-        if expected == actual {
+        let pieces = expected.par_chunks(COMPARED_BYTES).zip(actual.par_chunks(COMPARED_BYTES));
+        if pieces.all(|(expected, actual)| expected == actual) {
             return None;
         }
         actual.iter().zip(expected).position(|(a, b)| a != b).map(|at| at as u64)
