@@ -229,7 +229,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "reference_filled",
         what: "what a reference never wrote speaks against no kernel",
-        file: "crates/worker/src/child/verify.rs",
+        file: "crates/worker/src/child/compared.rs",
         text: "comparison.matched < comparison.elements || !would_show(dtype, tolerance)",
         replacement: "false",
         noticed: By(&["reference_leaves_elements"]),

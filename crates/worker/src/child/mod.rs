@@ -8,6 +8,7 @@ mod assigned;
 mod audit;
 mod buffers;
 mod captured;
+mod compared;
 mod counted;
 mod counters;
 mod emulated;

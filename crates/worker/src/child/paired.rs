@@ -13,7 +13,7 @@ use super::loaded::{LoadedProgram, Restored};
 use super::scrub::Residue;
 use super::secret::Secret;
 use super::trials::{Audit, BATCH, Inputs, Judge, NoJudge, Rig, all_move, present};
-use super::{audit, captured, intact, verify};
+use super::{audit, captured, compared, intact};
 use crate::protocol::{Blame, FromWorker, PairPlan, Paired, Program, Tolerances};
 use warpgauge_measure::paired::{
     Arm as PairedArm, BlockOrder, LookOutcome, MAX_BLOCKS, PairedBlock, decide_at_look,
@@ -312,9 +312,9 @@ fn check(
         let name = &compared.spec.name;
         let left = (actual.bytes(), audit.filling);
         let (comparison, trace) =
-            verify::compare(compared, tolerance, left, (expected.bytes(), None));
+            compared::compare(compared, tolerance, left, (expected.bytes(), None));
         if trace.is_proof() {
-            return Err(verify::unwritten(name, &trace, &comparison, "side by side"));
+            return Err(compared::unwritten(name, &trace, &comparison, "side by side"));
         }
         if let Some(text) = warpgauge_validate::validation_error(name, &comparison) {
             let text = format!("right when it was not timed, but side by side {text}");

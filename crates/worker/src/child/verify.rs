@@ -10,6 +10,7 @@ use super::assigned::Assigned;
 use super::audit::launch_reference;
 use super::buffers::{JobBuffer, bytes_of, rewrite_inputs};
 use super::captured::Outputs;
+use super::compared::unwritten;
 use super::counted::CountedOutputs;
 use super::executor::Executor;
 use super::expected::{Evidence, Expectations, Expected};
@@ -20,18 +21,10 @@ use super::loaded::{LoadedProgram, Restored};
 use super::scrub::Residue;
 use super::secret::Secret;
 use super::trials::{Audit, Judge, Phase, Referee, Shown, present};
-use crate::protocol::{
-    AuditFacts, Blame, BufferSpec, Checks, EvaluatePlan, FromWorker, OutputCheck,
-};
+use crate::protocol::{AuditFacts, Blame, Checks, EvaluatePlan, FromWorker, OutputCheck};
 use warpgauge_device::{DeviceBuffer, MappedFile, Staging};
 use warpgauge_model::FailureCode;
-use warpgauge_tensor::{Dtype, shape};
-use warpgauge_validate::{
-    Comparison, Expectation, Filling, Left, Reason, ReasonCode, ResolvedTolerance, Trace,
-};
-
-/// Far below the finite fillings of floating-point outputs, of which one is proof.
-const FAR: f64 = 1e30;
+use warpgauge_validate::{Comparison, Filling, Reason, ReasonCode, Trace};
 
 /// A verification above this time does not count for the time limit of the candidate.
 const WORTH_TELLING: Duration = Duration::from_millis(2);
@@ -244,50 +237,6 @@ impl<'a, 'l> Oracle<'a, 'l> {
         let redrawn = self.redrawn && index + 1 == self.checks.references.len();
         let rewritten = rewrite_inputs(buffers, redrawn, executor.tools()?);
         rewritten.map(|()| filling).map_err(|error| Failed::device(error, Blame::Reference))
-    }
-
-    pub(super) fn compare(
-        &self,
-        buffers: &[JobBuffer<'_>],
-        buffer: usize,
-        (actual, filling): (&Outputs, Filling),
-        expected: &Expected,
-    ) -> JobResult<(Comparison, Trace)> {
-        let actual = actual.iter().find(|(index, _)| *index == buffer);
-        let (Some(tolerance), Some((_, actual)), Some(compared)) =
-            (self.checks.tolerances.of(buffer), actual, buffers.get(buffer))
-        else {
-            return Err(unknown(buffer));
-        };
-        let bounds = self.bounds(compared, buffer)?;
-        let bounds = bounds.as_ref().map(MappedFile::bytes);
-        let left = (actual.bytes(), filling);
-        let (comparison, trace) = compare(compared, tolerance, left, (expected.bytes(), bounds));
-        let dtype = compared.spec.dtype;
-        // Looked for only where it can be, since that takes as long as to compare.
-        let may_lack = comparison.matched < comparison.elements || !would_show(dtype, tolerance);
-        if let Expected::Computed(content, filling) = expected
-            && may_lack
-            && compared.is_poisoned()
-            && let Some(left) = filling.left_in(dtype, content.bytes())
-        {
-            return Err(reference_leaves(compared.spec, left));
-        }
-        Ok((comparison, trace))
-    }
-
-    /// How far each element of an output may be off beside the tolerance, if that was given.
-    fn bounds(&self, compared: &JobBuffer<'_>, buffer: usize) -> JobResult<Option<MappedFile>> {
-        let found = self.checks.bounds.iter().find(|(index, _)| *index == buffer);
-        let Some((_, path)) = found else { return Ok(None) };
-        let spec = compared.spec;
-        // Room for the output was made, so this product is one of two sizes that exist.
-        let elements = bytes_of(spec)? / (spec.dtype.size() as u64).max(1);
-        let file = MappedFile::open(path, elements.saturating_mul(8)).map_err(|error| {
-            let text = format!("read the error bounds of {}: {error}", spec.name);
-            Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
-        })?;
-        Ok(Some(file))
     }
 
     /// The first launch, which had the contract's inputs: the verdict of each output. Returns whether
@@ -503,19 +452,6 @@ impl Referee for Oracle<'_, '_> {
     }
 }
 
-/// An output beside what is expected of it, and what is left of its filling.
-pub(super) fn compare(
-    output: &JobBuffer<'_>,
-    tolerance: &ResolvedTolerance,
-    (actual, filling): (&[u8], Filling),
-    (expected, bounds): (&[u8], Option<&[u8]>),
-) -> (Comparison, Trace) {
-    let filling = output.is_poisoned().then_some(filling);
-    let (dtype, shape) = (output.spec.dtype, &output.spec.shape);
-    let expected = Expectation { elements: expected, bounds };
-    warpgauge_validate::compare_traced(dtype, shape, actual, expected, filling, tolerance)
-}
-
 fn computed(executor: &Executor, buffers: &[JobBuffer<'_>], buffer: usize) -> JobResult<Staging> {
     let source = buffers.get(buffer).ok_or_else(|| unknown(buffer))?;
     let mut content = executor.pinned.take(source.len());
@@ -525,46 +461,7 @@ fn computed(executor: &Executor, buffers: &[JobBuffer<'_>], buffer: usize) -> Jo
     Ok(content)
 }
 
-/// Whether an element that a reference never wrote would show in a comparison: nothing is near its filling.
-fn would_show(dtype: Dtype, tolerance: &ResolvedTolerance) -> bool {
-    let near = if dtype.is_float() {
-        tolerance.allow_non_finite || tolerance.rtol >= 1.0 || tolerance.atol > FAR
-    } else {
-        tolerance.atol > 0.0 || tolerance.rtol > 0.0
-    };
-    !near
-}
-
-/// A reference that does not write all that is expected of the candidate.
-fn reference_leaves(output: &BufferSpec, left: Left) -> Failed {
-    let elements = output.shape.iter().product::<u64>();
-    let index = shape::shown(&shape::unravel(left.first, &output.shape));
-    let text = format!(
-        "the reference kernel never writes {} of {elements} elements of `{}`, the first at {index}: \
-         nothing can be expected there; look at its bounds and its launch, or make the output `inout` \
-         if it adds to what is there",
-        left.count, output.name
-    );
-    Failed::new(FailureCode::OutputUnwritten, text, Blame::Reference)
-}
-
-/// That elements of an output were never written in a launch.
-pub(super) fn unwritten(
-    output: &str,
-    trace: &Trace,
-    comparison: &Comparison,
-    launch: &str,
-) -> Failed {
-    let text = format!(
-        "output `{output}`: {} of {} elements were never written ({launch}); a kernel must write \
-         every element in every launch, whatever share of mismatches is allowed, and what it is to \
-         keep needs role `inout`",
-        trace.held, comparison.elements
-    );
-    Failed::reason(Reason::new(ReasonCode::OutputUnwritten, text))
-}
-
-fn unknown(buffer: usize) -> Failed {
+pub(super) fn unknown(buffer: usize) -> Failed {
     let text = format!("buffer {buffer} is to be checked, but is no output with a tolerance");
     Failed::new(FailureCode::InternalError, text, Blame::Environment)
 }
