@@ -30,20 +30,20 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(HERE, "..", "..", "kernels", "spmv_csr", "kernel.cu")) as file:
     SOURCE = file.read()
 
-# Name, and threads for each row.
+# Name, and threads for each row; the fastest of several counts.
 MATRICES = [
-    ("poisson2d:nx=1024", 4),
-    ("poisson2d:nx=4400", 4),
-    ("poisson3d:nx=128", 4),
-    ("poisson3d:nx=240", 4),
-    ("banded:n=1000000,half=8", 16),
-    ("banded:n=4000000,half=12", 16),
-    ("block:n=262144,size=16", 32),
-    ("block:n=524288,size=16", 32),
-    ("diagonal:n=8000000", 1),
-    ("random:rows=1000000,cols=1000000,nnz_per_row=16,long_rows=0", 16),
-    ("rmat:scale=18,edges=16", 8),
-    ("rmat:scale=20,edges=16", 8),
+    ("poisson2d:nx=1024", (2, 4)),
+    ("poisson2d:nx=4400", (2,)),
+    ("poisson3d:nx=128", (2, 4)),
+    ("poisson3d:nx=240", (4,)),
+    ("banded:n=1000000,half=8", (4, 8)),
+    ("banded:n=4000000,half=12", (8,)),
+    ("block:n=262144,size=16", (4, 8, 16)),
+    ("block:n=524288,size=16", (8,)),
+    ("diagonal:n=8000000", (1,)),
+    ("random:rows=1000000,cols=1000000,nnz_per_row=16,long_rows=0", (8, 16)),
+    ("rmat:scale=18,edges=16", (8, 32)),
+    ("rmat:scale=20,edges=16", (32,)),
 ]
 
 
@@ -169,10 +169,11 @@ def main():
     print("| matrix | rows | entries | threads per row | here, mean | cuSPARSE, mean | share of cuSPARSE's speed | "
           "GFLOP/s here | the whole request |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
-    for name, lanes in MATRICES:
+    for name, choices in MATRICES:
         if options.only not in name:
             continue
-        result, took = product(options.server, name, lanes, options.runs)
+        tried = [(*product(options.server, name, lanes, options.runs), lanes) for lanes in choices]
+        result, took, lanes = min(tried, key=lambda one: one[0]["execution_time_ms"])
         matrix = structure(options.server, name, result["nnz"])
         assert matrix.nnz == result["nnz"] and matrix.shape[0] == result["num_rows"], (name, matrix.shape, matrix.nnz)
         times, _ = cusparse.times(matrix, options.runs)

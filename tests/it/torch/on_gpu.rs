@@ -57,6 +57,57 @@ fn kernels_run_on_the_gpu_and_are_judged_there() {
     wrongs(&server);
     forged(&server, events.as_f64().unwrap());
     right(&server, "after", &adding(ADD));
+    without_contracts(&server);
+}
+
+/// What may be written with a GPU in mind, compared with itself: inputs of the source or generated ones, on the
+/// device or brought there; gradients; streams and graphs.
+fn without_contracts(server: &Server) {
+    let layer = "class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(128, 64)
+    def forward(self, x):
+";
+    let with = |forward: &str| format!("{layer}        {forward}\n");
+    let inputs = "def get_inputs():\n    return [torch.randn(64, 128, device='cuda')]\n";
+    let own = "class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.full((256,), 2.0, device='cuda'))
+    def forward(self, x):
+        return x.cuda() * self.scale
+";
+    let aside = "s = torch.cuda.Stream()
+        s.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(s):
+            y = self.layer(x)
+        torch.cuda.current_stream().wait_stream(s)
+        return y";
+    for (what, source, backward) in [
+        ("generated inputs", with("return self.layer(x)"), false),
+        ("brought to the device", with("return self.layer(x.cuda())"), false),
+        ("parameters made there", own.to_owned(), false),
+        ("inputs made there", with("return self.layer(x)") + inputs, false),
+        ("gradients", with("return torch.relu(self.layer(x))"), true),
+        ("a stream of its own", with(aside), false),
+        (
+            "tensors made there",
+            "def f(x):\n    return x + torch.ones(256, device='cuda')".to_owned(),
+            false,
+        ),
+    ] {
+        let mut kernel = json!({"kernel_type": "torch", "source_code": source});
+        if backward {
+            kernel["metadata"] = json!({"backward": true});
+        }
+        let both = json!({"ref_kernel": kernel, "custom_kernel": kernel, "num_trials": 5});
+        let answer = server.post_json("/compare", &both);
+        assert_eq!(answer.status, 200, "{what}: {}\n{}", answer.text, server.output());
+        let report = &answer.json["candidates"][0]["evaluation"];
+        assert_eq!(report["kernel_exec_result"]["correctness"], true, "{what}: {report:#}");
+        assert_eq!(report["torch"]["device"], report["gpu_type"], "{what}: {report:#}");
+    }
 }
 
 /// It is wrong, or somewhere else.

@@ -95,6 +95,19 @@ class Runner:
                 raise explained(error, "constructor_failed") from None
         return {"done": None}
 
+    def bring_back(self):
+        """Parameters that the constructor made on the device: the judge compares and sets them before they go
+        there."""
+        model = self.target.model
+        if self.device is None or not isinstance(model, self.torch.nn.Module):
+            return
+        held = itertools.chain(model.parameters(), model.buffers())
+        if any(value.device.type != "cpu" for value in held):
+            try:
+                model.to("cpu")
+            except BaseException as error:
+                raise explained(error, "constructor_failed") from None
+
     def do_open(self, asked):
         self.batch = None
         self.device.open(asked["handle"], asked["bytes"])
@@ -125,6 +138,7 @@ class Runner:
         init = self.values.made(init) if init is not None else init_inputs(self.module)
         self.seed(asked["seed"])
         self.target.construct(init)
+        self.bring_back()
         return {
             "loaded": {
                 "entry": self.target.name,
@@ -186,7 +200,8 @@ class Runner:
 
     def do_suggest(self, asked):
         """Looks for inputs where nobody says what they are."""
-        return {"suggested": suggestion_for(self.torch, self.target)}
+        place = self.device.place if self.device is not None else None
+        return {"suggested": suggestion_for(self.torch, self.target, place)}
 
     def do_probe(self, asked):
         """What a call returns, before anybody counts calls."""

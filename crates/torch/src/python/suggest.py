@@ -118,8 +118,8 @@ def assignments(candidates, count):
         yield from map(list, itertools.product(candidates[:8], repeat=count))
 
 
-def suggestion_for(torch, target):
-    """The first inputs that are taken."""
+def suggestion_for(torch, target, place):
+    """The first inputs that are taken. `place`: the device that the submission may want them on, or None."""
     try:
         wanted = parameters_of(target)
     except (TypeError, ValueError):
@@ -127,13 +127,17 @@ def suggestion_for(torch, target):
     tensors = [name for name, value in wanted if value is None]
     candidates = candidates_for(torch, target)
     last = None
-    for device, how in (("meta", "tensors without memory, then on real ones"), ("cpu", "real ones")):
+    # Without memory some operations do not look at types, and none at values. A device comes last: one call that
+    # goes wrong there may be the end of it.
+    rounds = [(("meta", "cpu"), "tensors without memory, then on real ones"), (("cpu",), "real ones")]
+    if place is not None:
+        rounds.append(((place,), "real ones on the device"))
+    for devices, how in rounds:
         tries = itertools.islice(assignments(candidates, len(tensors)), MOST_TRIES)
         for chosen in tries:
             try:
-                takes(torch, target, wanted, chosen, device)
-                # Without memory some operations do not look at types, and none at values.
-                takes(torch, target, wanted, chosen, "cpu")
+                for device in devices:
+                    takes(torch, target, wanted, chosen, device)
             except Exception as error:
                 last = error
                 continue
@@ -147,8 +151,8 @@ def takes(torch, target, wanted, chosen, device):
     arguments = [next(made) if value is None else value for _, value in wanted]
     # A copy: layers that keep statistics would keep those of what was tried.
     model = copy.deepcopy(target.model)
-    if device == "meta" and isinstance(model, torch.nn.Module):
-        model = model.to("meta")
+    if device != "cpu" and isinstance(model, torch.nn.Module):
+        model = model.to(device)
     function = target.function if target.cls is None else getattr(model, target.method)
     with torch.no_grad(), torch.device(device):
         function(*arguments)
