@@ -22,7 +22,9 @@ pub(super) fn for_generators(document: &mut Value) {
     });
     walk(document, &mut |mapping| {
         mapping.shift_remove("default");
-        without_defaults(mapping);
+    });
+    walk(document, &mut |mapping| {
+        without_empty_parts(mapping);
         without_nulls(mapping);
         json_only(mapping);
         one_success(mapping);
@@ -41,12 +43,9 @@ fn takes_no_json(operation: &Value) -> bool {
 }
 
 /// A type with a default is the type and the default together (`allOf`); without the latter it is the type.
-fn without_defaults(mapping: &mut Mapping) {
+fn without_empty_parts(mapping: &mut Mapping) {
     let alone = mapping.len() == 1;
     let Some(parts) = mapping.get_mut("allOf").and_then(Value::as_sequence_mut) else { return };
-    parts.iter_mut().filter_map(Value::as_mapping_mut).for_each(|part| {
-        part.shift_remove("default");
-    });
     parts.retain(|part| part.as_mapping().is_none_or(|part| !part.is_empty()));
     // A reference has no neighbours: a description beside it keeps the list.
     if let [Value::Mapping(only)] = &mut parts[..]
