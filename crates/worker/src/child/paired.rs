@@ -174,6 +174,8 @@ struct Witness<'a> {
     /// Place in the batch of the launch to verify.
     place: usize,
     moving: bool,
+    /// What the outputs of the reference are filled with for it.
+    filling: Filling,
     verify_ms: f64,
 }
 
@@ -188,10 +190,10 @@ impl Judge for Witness<'_> {
         buffers: &mut [JobBuffer<'_>],
         audit: Audit,
     ) -> JobResult<bool> {
-        let Self { tolerances, reference, .. } = self;
+        let Self { tolerances, reference, filling, .. } = self;
         let work = || {
             intact::guards_intact(executor, buffers)?;
-            check(executor, buffers, tolerances, reference, audit)
+            check(executor, buffers, tolerances, (reference, *filling), audit)
         };
         let verified = timed(&mut self.verify_ms, work);
         if !self.moving {
@@ -271,8 +273,14 @@ fn slots(
             PairedArm::A => rig.run(a, trials, &mut NoJudge)?,
             PairedArm::B if audited && *nth == audited_slot => {
                 let (tolerances, place) = (&plan.tolerances, secret.below(trials));
-                let mut witness =
-                    Witness { tolerances, reference: a, place, moving, verify_ms: 0.0 };
+                let mut witness = Witness {
+                    tolerances,
+                    reference: a,
+                    place,
+                    moving,
+                    filling: Filling::drawn(secret.bits()),
+                    verify_ms: 0.0,
+                };
                 let batch = rig.run(b, trials, &mut witness)?;
                 slots.verify_ms += witness.verify_ms;
                 slots.audited = true;
@@ -294,12 +302,12 @@ fn check(
     executor: &Executor,
     buffers: &mut [JobBuffer<'_>],
     tolerances: &Tolerances,
-    reference: &mut LoadedProgram,
+    (reference, filling): (&mut LoadedProgram, Filling),
     audit: Audit,
 ) -> JobResult<()> {
     let left = captured::copy_outputs(executor, buffers)?;
     present(audit.shown, buffers, executor.tools()?)?;
-    audit::launch_reference(executor, reference, buffers, Filling::FIXED)?;
+    audit::launch_reference(executor, reference, buffers, filling)?;
     let expected = captured::copy_outputs(executor, buffers)?;
     // What the reference does to them is no fault of the candidate's.
     rewrite_inputs(buffers, false, executor.tools()?).map_err(environment)?;
