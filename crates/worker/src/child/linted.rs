@@ -1,9 +1,10 @@
 //! What would pass without doing the work, by what is expected for two sets of inputs.
 
-use super::buffers::{JobBuffer, is_random};
+use super::buffers::JobBuffer;
 use super::executor::Executor;
 use super::expected::{Expectations, Expected};
 use super::job::{JobResult, environment};
+use super::source::is_random;
 use super::trials::{Shown, present};
 use super::verify::Oracle;
 use warpgauge_contract::Role;

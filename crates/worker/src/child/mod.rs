@@ -33,6 +33,7 @@ mod sealed;
 mod secret;
 mod served;
 mod session;
+mod source;
 mod traced;
 mod trials;
 mod turns;

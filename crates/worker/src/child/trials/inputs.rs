@@ -4,9 +4,10 @@
 //! and if what the next will see exists nowhere yet. So random inputs are drawn anew for each launch,
 //! from a seed that nobody knows, once the launch before has ended.
 
-use crate::child::buffers::{JobBuffer, Seed, Tools, is_random, restore_with};
+use crate::child::buffers::{JobBuffer, Tools, restore_with};
 use crate::child::job::{JobResult, environment};
 use crate::child::secret::Secret;
+use crate::child::source::{Seed, is_random};
 use crate::child::writes::Writes;
 use crate::protocol::BufferSpec;
 use warpgauge_contract::Role;
