@@ -3,7 +3,7 @@
     python python/benches/loops.py path/to/warpgauge
 
 Needs a machine with two GPUs, and PyTorch for the server. Each loop runs on one GPU and on both, in turns, three
-times; medians count. `even` is the reference's example with matrices of real size, in `uneven` one iteration in ten
+times; medians count. Iterations are those of the reference's example with matrices of real size; in `uneven` one in ten
 takes ten times as long as the others.
 """
 
@@ -13,6 +13,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import warpgauge
@@ -25,31 +26,21 @@ def nothing() -> int:
 
 
 @cluster
-def even() -> list[float]:
+def products(repeats: list[int]) -> list[float]:
     import torch
 
     results = []
-    for _ in range(100):
+    for count in repeats:
         x = torch.randn(4096, 4096, device="cuda")
         y = torch.mm(x, x.t())
-        for _repeat in range(20):
+        for _ in range(count):
             y = torch.mm(x, x.t())
         results.append(y.trace().item())
     return results
 
 
-@cluster
-def uneven() -> list[float]:
-    import torch
-
-    results = []
-    for i in range(100):
-        x = torch.randn(4096, 4096, device="cuda")
-        y = torch.mm(x, x.t())
-        for _repeat in range(100 if i % 10 == 3 else 10):
-            y = torch.mm(x, x.t())
-        results.append(y.trace().item())
-    return results
+# How often each iteration repeats its product.
+LOOPS = {"even": [20] * 100, "uneven": [100 if i % 10 == 3 else 10 for i in range(100)]}
 
 
 def timed(what: Callable[[], Any]) -> tuple[float, Any]:
@@ -65,19 +56,19 @@ def main() -> None:
         later = [1e3 * timed(nothing)[0] for _ in range(20)]
         print(f"first call {first:.2f} s, later {statistics.median(later):.0f} ms (fastest {min(later):.0f})")
         print("| loop | one GPU, s | two GPUs, s | times as fast | same results |\n| --- | ---: | ---: | ---: | --- |")
-        for loop in (even, uneven):
+        for name, repeats in LOOPS.items():
             taken: dict[int, list[float]] = {1: [], 2: []}
             values = []
             for _ in range(3):
                 for places in (1, 2):
                     configure(server=server.url, max_gpu_parallel_jobs=places)
-                    took, value = timed(loop)
+                    took, value = timed(partial(products, repeats))
                     taken[places].append(took)
                     values.append(value)
             one, two = (statistics.median(taken[places]) for places in (1, 2))
             same = "yes" if all(value == values[0] for value in values) else "NO"
-            print(f"| {loop.__name__} | {one:.2f} | {two:.2f} | {one / two:.2f} | {same} |", flush=True)
-        print(even.explain())
+            print(f"| {name} | {one:.2f} | {two:.2f} | {one / two:.2f} | {same} |", flush=True)
+        print(products.explain())
 
 
 if __name__ == "__main__":
