@@ -46,8 +46,9 @@ const LINGER_LATE: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone)]
 pub(super) struct BodyLimits {
     pub(super) limit_bytes: u64,
-    /// The setting that says so.
+    /// The setting that says so, and what to do about more.
     setting: &'static str,
+    advice: &'static str,
     budget: Arc<Semaphore>,
     /// The same of files that go to the disk as they come.
     upload_bytes: u64,
@@ -60,6 +61,7 @@ impl BodyLimits {
         Self {
             limit_bytes,
             setting: "server.body_limit_bytes",
+            advice: "compress tensor data (`compress: zstd`) or generate it (`init`)",
             budget: budget(limit_bytes, BUDGET_BODIES),
             upload_bytes,
             upload_budget: budget(upload_bytes, BUDGET_UPLOADS),
@@ -72,6 +74,7 @@ impl BodyLimits {
         Self {
             limit_bytes: self.upload_bytes,
             setting: "server.upload_limit_bytes",
+            advice: "the operator can raise that",
             budget: Arc::clone(&self.upload_budget),
             ..self.clone()
         }
@@ -322,11 +325,7 @@ fn too_large(limits: &BodyLimits, declared: Option<u64>) -> ApiError {
     ApiError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         ErrorCode::BodyTooLarge,
-        format!(
-            "a body may have {limit} bytes ({}) and {came}; compress tensor data (`compress: zstd`) or \
-             generate it (`init`)",
-            limits.setting
-        ),
+        format!("a body may have {limit} bytes ({}) and {came}; {}", limits.setting, limits.advice),
     )
 }
 
