@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """What evaluations with verified launches take, for one or several builds of the program.
 
-    verified_launches.py NAME=PROGRAM… [--load SECONDS] [--clients N] [--rounds N] [--device WHICH]
+    verified_launches.py NAME=PROGRAM… [--load SECONDS] [--load-elements MI,…] [--clients N] [--rounds N] [--device WHICH]
 
 Starts `PROGRAM serve` for each, one after the other, and sends sums of two vectors from one caller on the
 same machine: of 1 Mi and 16 Mi elements, with and without a reference kernel, 20 and 100 launches, sealed
 or not. Each is sent four times or more, so that everything is compiled and warm; figures are medians of
-the evaluations from the fourth on. Then `--clients` callers send the sum of 1 Mi elements, 100 launches,
-for so many seconds. Tables are printed as Markdown.
+the evaluations from the fourth on. Then `--clients` callers send the sum of 1 Mi elements (or of what
+`--load-elements` says), 100 launches, for so many seconds. Tables are printed as Markdown; `--out FILE` has
+every stage's time as well.
 
 Needs nothing but Python.
 """
@@ -101,9 +102,9 @@ def evaluate(server, body, rounds):
             "round trip": ms, "server": timings["total"], "busy": timings["device_busy"],
             "verifying": timings.get("verify", 0.0),
             "median_us": report["measurement"]["summary"]["median"] * 1e3,
-        })
+        } | {f"stage {key}": value for key, value in timings.items() if isinstance(value, (int, float))})
     last = taken[WARM:]
-    return {key: statistics.median(one[key] for one in last) for key in last[0]}
+    return {key: statistics.median(one.get(key, 0.0) for one in last) for key in last[0]}
 
 
 def load(server, body, clients, seconds):
@@ -154,6 +155,7 @@ def main():
     parser.add_argument("programs", nargs="+", metavar="NAME=PROGRAM")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--load", type=float, default=10.0)
+    parser.add_argument("--load-elements", default="1", metavar="MI,…")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--out")
@@ -171,15 +173,18 @@ def main():
                 print(f"| {label} | {figures['round trip']:.1f} ms | {figures['server']:.1f} ms | "
                       f"{figures['busy']:.1f} ms | {figures['verifying']:.1f} ms | "
                       f"{figures['median_us']:.2f} µs |", flush=True)
-            for reference in (False, True) if options.load > 0 else ():
-                body = request(1 << 20, 100, reference)
+            loads = [(int(mi), reference) for mi in options.load_elements.split(",")
+                     for reference in (False, True) if options.load > 0]
+            for mi, reference in loads:
+                body = request(mi << 20, 100, reference)
                 done, seconds = load(server, body, options.clients, options.load)
                 rate, each = done["count"] / seconds, done["busy"] / max(done["count"], 1)
                 share = done["busy"] / seconds / 10
-                kept.append({"build": name, "load": reference, "rate": rate, "busy": each, "share": share})
+                kept.append({"build": name, "load": reference, "elements": mi << 20, "rate": rate, "busy": each,
+                             "share": share})
                 what = "with a reference" if reference else "no expectation"
-                print(f"\n{options.clients} callers, 1 Mi, 100, {what}: {rate:.1f}/s, {each:.2f} ms device-busy each, "
-                      f"{share:.1f} % of {seconds:.1f} s; other answers: {done['other']}", flush=True)
+                print(f"\n{options.clients} callers, {mi} Mi, 100, {what}: {rate:.1f}/s, {each:.2f} ms device-busy "
+                      f"each, {share:.1f} % of {seconds:.1f} s; other answers: {done['other']}", flush=True)
         finally:
             server.stop()
     if options.out:
