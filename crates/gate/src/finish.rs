@@ -78,7 +78,7 @@ fn statement(by: Option<VerdictBy>, cases: &[CaseReport]) -> &'static str {
         }
         _ if cases.iter().any(|case| case.reason == Reason::OnlyRight) => {
             "Torch kernels were found right or wrong, which is all that they are gated on: times of the CPU \
-             rank nothing, and on a GPU they are not timed side by side."
+             rank nothing."
         }
         Some(VerdictBy::Nothing) | None => "Nothing was measured.",
     }

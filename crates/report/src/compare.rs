@@ -31,7 +31,7 @@ pub struct CompareResponse {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceReport>,
     /// What verdicts and ranks rest on: times on a GPU, counts on the emulated device, nothing
-    /// for torch kernels.
+    /// for torch kernels on the CPU.
     #[serde(default)]
     pub verdict_by: VerdictBy,
     /// `custom_kernel`, or the first candidate, side by side with the reference.
@@ -75,8 +75,8 @@ pub enum VerdictBy {
     Times,
     /// Exact counts of one launch: `counted` and `counted_ranking`. They say nothing of times.
     Counts,
-    /// Nothing: torch kernels, and those beside them, are found right or wrong. Times of the CPU rank nothing,
-    /// and on a GPU they are not timed side by side.
+    /// Nothing: torch kernels on the CPU, and kernels beside them, are found right or wrong. Times of the CPU rank
+    /// nothing.
     Nothing,
 }
 

@@ -26,6 +26,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("python/session.py"),
     include_str!("python/values.py"),
     include_str!("python/device.py"),
+    include_str!("python/timeline.py"),
     include_str!("python/backward.py"),
     include_str!("python/missing.py"),
     include_str!("python/module.py"),

@@ -37,8 +37,8 @@ pub use runners::{Place, Runners, RunnersConfig, Unusable};
 pub use seat::{Bare, COMMAND as JUDGE, Seat};
 pub use session::{Batch, Called, Placed, Ran, Session, Submission, What};
 pub use wire::{
-    Entry, Fault, Loaded, MAX_FRAME_BYTES, Parameter, Refusal, Scalar, Suggested, Suggestion, Tree,
-    TreeOf, Upstream, Versions,
+    Entry, Fault, Loaded, MAX_FRAME_BYTES, Parameter, Refusal, Scalar, Suggested, Suggestion,
+    Trace, Tree, TreeOf, Upstream, Versions,
 };
 
 /// A stream of numbers that a submission cannot foresee.

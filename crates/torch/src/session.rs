@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::fork::{Fork, Runner};
 use super::memory::ProcessMemory;
 use super::wire::{
-    Answer, Answered, Asked, Entry, Fault, Loaded, Parameter, Question, Suggestion, Tree, TreeOf,
-    Upstream, receive, send,
+    Answer, Answered, Asked, Entry, Fault, Loaded, Parameter, Question, Suggestion, Trace, Tree,
+    TreeOf, Upstream, receive, send,
 };
 use super::{LayoutError, Secret, TensorAt};
 use warpgauge_tensor::Dtype;
@@ -299,6 +299,22 @@ impl Session {
         }
     }
 
+    /// Makes the calls that it is ready for, and tells what the device did. No longer than `within`: nothing
+    /// depends on it.
+    ///
+    /// # Errors
+    /// It could not, or did not come back.
+    pub fn trace(&mut self, within: Duration) -> Result<Trace, Fault> {
+        let deadline = self.deadline;
+        self.deadline = deadline.min(Instant::now() + within);
+        let answer = self.ask(Question::Trace);
+        self.deadline = deadline;
+        match answer?.0 {
+            Answer::Traced(trace) => Ok(trace),
+            other => Err(unasked(&other)),
+        }
+    }
+
     /// What its events say of the calls, milliseconds: of each where the cache was flushed, else of all
     /// together.
     ///
@@ -377,6 +393,7 @@ fn unasked(answer: &Answer) -> Fault {
         Answer::Done(_) => "done",
         Answer::Ran(_) => "ran",
         Answer::Times(_) => "times",
+        Answer::Traced(_) => "traced",
         Answer::Refused(_) => "refused",
     };
     Fault::Forged(format!("it answered `{kind}` where something else was asked"))

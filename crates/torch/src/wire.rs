@@ -179,6 +179,8 @@ pub(crate) enum Question<'a> {
         flush: u64,
     },
     Run,
+    /// The calls once more, and what the device did meanwhile.
+    Trace,
     Times,
 }
 
@@ -200,7 +202,21 @@ pub(crate) enum Answer {
     Done(Option<Tree>),
     Ran(Vec<Tree>),
     Times(Vec<f64>),
+    Traced(Trace),
     Refused(Refusal),
+}
+
+/// What a device did during some calls, as the submission's process tells it; microseconds.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct Trace {
+    /// Of kernels, copies and functions.
+    pub names: Vec<String>,
+    /// What the device did: the name's place, when it began, how long it took.
+    pub device: Vec<(usize, f64, f64)>,
+    /// Functions of CUDA's that were called: the name's place, how often, how long in all.
+    pub calls: Vec<(usize, u64, f64)>,
+    /// Things that were too many to be told.
+    pub left: u64,
 }
 
 /// What was loaded.

@@ -58,6 +58,82 @@ fn kernels_run_on_the_gpu_and_are_judged_there() {
     forged(&server, events.as_f64().unwrap());
     right(&server, "after", &adding(ADD));
     without_contracts(&server);
+    side_by_side(&server);
+    timeline(&server);
+}
+
+/// What the device did, by name.
+fn timeline(server: &Server) {
+    let mut traced = adding("def f(a, b):\n    return (a + b).clone()");
+    traced["profile"] = json!({"tools": ["nsys"]});
+    let report = right(server, "traced", &traced);
+    let timeline = &report["timeline"];
+    assert_eq!(timeline["available"], true, "{timeline:#}");
+    let gpu = &timeline["gpu"];
+    let (span, busy) = (gpu["span_ms"].as_f64().unwrap(), gpu["busy_ms"].as_f64().unwrap());
+    assert!(busy > 0.0 && busy <= span, "{timeline:#}");
+    // Ten calls of each; the copy is one of memory, or a kernel's.
+    let adding = timeline["kernels"].as_array().unwrap();
+    assert!(adding.iter().any(|kernel| kernel["count"] == 10), "{timeline:#}");
+    assert!(!timeline["calls"].as_array().unwrap().is_empty(), "{timeline:#}");
+    // One that ends there costs its timeline, and not its verdict.
+    let ends = "if torch.autograd.profiler._is_profiler_enabled:\n    os._exit(3)";
+    let mut ends = doing(ends);
+    ends["profile"] = json!({"tools": ["nsys"]});
+    let report = right(server, "ends when it is traced", &ends);
+    assert_eq!(report["timeline"]["available"], false, "{report:#}");
+}
+
+/// Who is faster, by the judge's clock: both ways round, neither of two that are the same, and not by having
+/// the other one wait.
+fn side_by_side(server: &Server) {
+    let more = "def f(a, b):\n    return (a + b) + 0.0 * (a - b)";
+    for (what, reference, candidate, verdicts) in [
+        ("slower", ADD, more, &["slower"][..]),
+        ("faster", more, ADD, &["faster"]),
+        ("the same", ADD, ADD, &["same", "inconclusive"]),
+        ("the same, twice", more, more, &["same", "inconclusive"]),
+    ] {
+        let report = beside(server, what, reference, candidate);
+        let comparison = &report["comparison"];
+        let verdict = comparison["verdict"].as_str();
+        assert!(verdict.is_some_and(|verdict| verdicts.contains(&verdict)), "{what}: {report:#}");
+        assert_eq!(report["verdict_by"], "times", "{what}: {report:#}");
+        let speedup = comparison["speedup"].as_f64().unwrap();
+        // 9 vectors are moved and 3 are; 5 % of handing over is in both.
+        let honest = match what {
+            "slower" => 0.2..0.6,
+            "faster" => 1.7..5.0,
+            _ => 0.97..1.03,
+        };
+        assert!(honest.contains(&speedup), "{what}: {speedup}: {comparison:#}");
+    }
+    // Nothing waits for the side stream, whose work goes on in the reference's turn.
+    let leaves = "global s
+if 's' not in globals():
+    s = torch.cuda.Stream()
+    for found in gc.get_objects():
+        if type(found).__name__ == 'Device':
+            found.synchronize = lambda: torch.cuda.current_stream().synchronize()
+with torch.cuda.stream(s):
+    torch.cuda._sleep(2000000)";
+    let source = doing(leaves)["kernel"]["source_code"].as_str().unwrap().to_owned();
+    let report = beside(server, "leaves work", ADD, &source);
+    let verdict = &report["comparison"]["verdict"];
+    assert!(*verdict != "faster" && *verdict != "same", "{report:#}");
+}
+
+/// A comparison of two functions of the vectors.
+fn beside(server: &Server, what: &str, reference: &str, candidate: &str) -> Value {
+    let reference = adding(reference)["kernel"].clone();
+    let candidate = adding(candidate)["kernel"].clone();
+    let both = json!({"ref_kernel": reference, "custom_kernel": candidate, "num_trials": 20,
+        "timeout": 60.0});
+    let answer = server.post_json("/compare", &both);
+    assert_eq!(answer.status, 200, "{what}: {}\n{}", answer.text, server.output());
+    let own = &answer.json["kernel_exec_result"];
+    assert_eq!(own["correctness"], true, "{what}: {:#}", answer.json);
+    answer.json
 }
 
 /// What may be written with a GPU in mind, compared with itself: inputs of the source or generated ones, on the

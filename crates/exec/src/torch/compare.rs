@@ -1,15 +1,19 @@
 //! One comparison of torch kernels: the reference on its own, then each candidate against it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::evaluate::{Case, Oracle, plan_of, seed};
+use super::evaluate::{Case, Judgement, Oracle, plan_of, seed};
+use super::gpu::beside::{Compared, SideBySide};
 use super::player::{CANDIDATE, REFERENCE, submission};
 use crate::compare::{REFERENCE_PATH, placed, unusable_reference};
+use crate::decision;
 use crate::error::{self, ExecError};
 use crate::local::LocalExecutor;
 use crate::progress::ActiveOrder;
 use crate::run::ms;
 use warpgauge_contract::CompareRequest;
+use warpgauge_measure::Preset;
+use warpgauge_measure::paired::PairedComparison;
 use warpgauge_model::JobStage;
 use warpgauge_report::{
     CandidateReport, CompareResponse, EvaluateResponse, ResponseStatus, Timings, VerdictBy,
@@ -17,8 +21,12 @@ use warpgauge_report::{
 
 /// Why no candidate is called faster or slower.
 const NOT_COMPARED: &str = "times of the CPU rank nothing: both are in the reports";
-const NOT_BESIDE: &str = "torch kernels are timed one after the other and not side by side, so there is no \
-                          verdict on which is faster: both times are in the reports";
+const NOT_BESIDE: &str = "there was no time left to time both sides in turns: both times are in the reports; \
+                          `measure.max_time` and `timeout` say how long it may take";
+
+/// How much longer the reference may take beside the candidate than alone, relative, for its time to say
+/// something.
+const SLOWED: f64 = 0.1;
 
 impl LocalExecutor {
     /// Takes a comparison of torch kernels to its report.
@@ -34,7 +42,7 @@ impl LocalExecutor {
         let mut timings = Timings { queue: queued, ..Timings::default() };
         let shared = SharedCase { executor: self, job, request: &request, seed: seed() };
         let reference = shared.judge(&request.ref_kernel, false).await;
-        let reference = reference.map_err(|error| placed(error, REFERENCE_PATH))?;
+        let reference = reference.map_err(|error| placed(error, REFERENCE_PATH))?.report;
         if reference.kernel_exec_result.runtime.is_none() {
             return Err(unusable_reference(&reference));
         }
@@ -42,13 +50,24 @@ impl LocalExecutor {
         let mut candidates = Vec::new();
         for (index, candidate) in request.named_candidates().into_iter().enumerate() {
             let own = shared.judge(&candidate.kernel, true).await;
-            let own = own.map_err(|error| placed(error, &request.path_of(index)))?;
+            let Judgement { report: own, compared } =
+                own.map_err(|error| placed(error, &request.path_of(index)))?;
             timings.add(&own.timings);
-            let beside = if own.device.is_some() { NOT_BESIDE } else { NOT_COMPARED };
-            candidates.push(candidate_report(candidate.name, own, beside));
+            let beside = side_by_side(&reference, &own, compared);
+            let why = beside.as_ref().err().map_or("", String::as_str);
+            let mut report = candidate_report(candidate.name, own, why);
+            if let Ok(comparison) = beside {
+                (report.comparison, report.not_compared) = (Some(comparison), None);
+            }
+            candidates.push(report);
         }
         timings.total = ms(arrived);
-        Ok(assembled(job.id(), reference, candidates, timings))
+        let mut response = assembled(job.id(), reference, candidates, timings);
+        if response.candidates.iter().any(|candidate| candidate.comparison.is_some()) {
+            response.verdict_by = VerdictBy::Times;
+            response.comparison = response.candidates[0].comparison.clone();
+        }
+        Ok(response)
     }
 }
 
@@ -67,11 +86,15 @@ impl SharedCase<'_> {
         &self,
         kernel: &warpgauge_contract::KernelCode,
         against: bool,
-    ) -> Result<EvaluateResponse, ExecError> {
+    ) -> Result<Judgement, ExecError> {
         let arrived = Instant::now();
         let mut request = self.request.evaluation_of(kernel);
         // The reference is called beside the candidate, and what it returns is what counts.
         request.expected.clear();
+        let plan = Some(plan_of(&request));
+        let beside = (against && !self.request.is_mixed()).then(|| self.beside());
+        // What the comparison is to take does not count as hanging.
+        request.timeout += beside.as_ref().map_or(0.0, |beside| beside.max_time.as_secs_f64());
         let entered = match self.request.is_mixed() {
             true => self.executor.enter_torch(request.timeout).await?,
             false => self.executor.enter_torch_for(&request).await?,
@@ -86,13 +109,48 @@ impl SharedCase<'_> {
         let case = Case {
             submission: submission(kernel, if against { CANDIDATE } else { REFERENCE }),
             oracles: if against { vec![reference()] } else { Vec::new() },
-            plan: Some(plan_of(&request)),
+            plan,
+            beside: beside.filter(|_| entered.device.is_some()),
             backward: self.request.wants_backward(),
             seed: self.seed,
             request,
         };
         self.executor.judge_torch(self.job, &entered, case, timings, arrived).await
     }
+
+    /// How a candidate is timed beside the reference.
+    fn beside(&self) -> SideBySide {
+        let budget = &Preset::builtin(self.request.measure.preset).compare;
+        let seconds = self.request.measure.max_time.unwrap_or(budget.max_time_s);
+        let comparisons = self.request.named_candidates().len();
+        SideBySide {
+            policy: decision::policy(self.request).for_family(comparisons),
+            max_time: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+        }
+    }
+}
+
+/// The candidate beside the reference, or why there is no saying.
+fn side_by_side(
+    reference: &EvaluateResponse,
+    own: &EvaluateResponse,
+    compared: Option<Compared>,
+) -> Result<PairedComparison, String> {
+    let Some(Compared { comparison, reference_ms }) = compared else {
+        return Err(if own.device.is_some() { NOT_BESIDE } else { NOT_COMPARED }.to_owned());
+    };
+    let clocks = reference.torch.as_ref().and_then(|torch| torch.clocks.clone());
+    let Some(alone) = clocks.map(|clocks| clocks.judge_ms) else {
+        return Err("the reference has no time of its own by the judge's clock".to_owned());
+    };
+    if reference_ms > alone * (1.0 + SLOWED) {
+        return Err(format!(
+            "the reference took {reference_ms:.5} ms beside the candidate and {alone:.5} ms alone, by the \
+             judge's clock: something slowed it, which may be work that the candidate left running on the \
+             device"
+        ));
+    }
+    Ok(comparison)
 }
 
 /// A candidate whose time is compared with nothing. `unranked`: why not, where it is right.

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use super::fault::Failed;
+use super::gpu::beside::{Compared, SideBySide};
 use super::gpu::{Gpu, Opened};
 use super::inputs::Inputs;
 use super::judge::{Expectations, Judge, Judged, Plan};
@@ -16,6 +17,7 @@ use super::player::{CANDIDATE, Player, REFERENCE, submission};
 use super::process::{Answer, Order};
 use super::report::{Outcome, Setting, assembled};
 use super::runs::{Entered, no_verdict};
+use super::timeline::wants_timeline;
 use super::values::Value;
 use crate::error::{ExecError, Problem, chain, internal};
 use crate::local::LocalExecutor;
@@ -59,9 +61,19 @@ pub(super) struct Case {
     pub oracles: Vec<Oracle>,
     pub request: EvaluateRequest,
     pub plan: Option<Plan>,
+    /// How the candidate is timed beside its only reference, where there is a device.
+    pub beside: Option<SideBySide>,
     /// Whether gradients are computed, too.
     pub backward: bool,
     pub seed: u64,
+}
+
+/// What came of a case.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Judgement {
+    pub report: EvaluateResponse,
+    /// The candidate beside the reference.
+    pub compared: Option<Compared>,
 }
 
 impl LocalExecutor {
@@ -92,11 +104,12 @@ impl LocalExecutor {
             submission: submission(&request.kernel, CANDIDATE),
             oracles: oracles(&request),
             plan,
+            beside: None,
             backward: request.kernel.wants_backward(),
             seed: seed(),
             request,
         };
-        self.judge_torch(job, &entered, case, timings, arrived).await
+        Ok(self.judge_torch(job, &entered, case, timings, arrived).await?.report)
     }
 
     /// Has one case judged, in runners of its own.
@@ -107,7 +120,7 @@ impl LocalExecutor {
         case: Case,
         timings: Timings,
         arrived: Instant,
-    ) -> Result<EvaluateResponse, ExecError> {
+    ) -> Result<Judgement, ExecError> {
         let _room = self.room.share(case.request.decoded_bytes()).await?;
         let runners = entered.runners(1 + case.oracles.len()).await?;
         job.stage(JobStage::Running);
@@ -127,17 +140,19 @@ impl LocalExecutor {
             most_output_bytes: self.limits.max_output_bytes,
         })));
         let answer = entered.judged(&order, runners, Vec::new(), self.most_answer_bytes()).await;
-        let mut report = match (answer, &*order) {
-            (Ok(Answer::Evaluated(report)), Order::Evaluate(evaluation)) => {
-                self.keep_returned(job, &evaluation.case.request, *report).await?
+        let (mut report, compared) = match (answer, &*order) {
+            (Ok(Answer::Evaluated(judgement)), Order::Evaluate(evaluation)) => {
+                let Judgement { report, compared } = *judgement;
+                let report = self.keep_returned(job, &evaluation.case.request, report).await?;
+                (report, compared)
             }
             (Ok(other), _) => return Err(other.error()),
-            (Err(Lost::TimedOut), Order::Evaluate(evaluation)) => evaluation.timed_out()?,
+            (Err(Lost::TimedOut), Order::Evaluate(evaluation)) => (evaluation.timed_out()?, None),
             (Err(lost), _) => return Err(no_verdict(lost)),
         };
         report.timings.total = ms(arrived);
         recorded::evaluation(&report);
-        Ok(report)
+        Ok(Judgement { report, compared })
     }
 
     /// The report, without the content of outputs that came with it only to be kept.
@@ -241,7 +256,7 @@ impl Evaluation {
         self,
         sessions: Vec<Session>,
         opened: Option<Opened>,
-    ) -> Result<EvaluateResponse, ExecError> {
+    ) -> Result<Judgement, ExecError> {
         let Self { job_id, setting, case, timings, most_output_bytes, image } = self;
         let gpu = match (opened, image) {
             (Some(opened), Some(image)) => {
@@ -250,10 +265,12 @@ impl Evaluation {
             }
             _ => None,
         };
-        let outcome =
+        let mut outcome =
             judged(sessions, &case, gpu.as_ref())?.within(&case.request, most_output_bytes);
+        let compared = outcome.judged.compared.take();
         let report = assembled(&job_id, &case.request, setting, outcome, timings);
-        report.map_err(|error| internal("encoding the outputs", &error))
+        let report = report.map_err(|error| internal("encoding the outputs", &error))?;
+        Ok(Judgement { report, compared })
     }
 
     /// The report where there was no time left to judge.
@@ -325,6 +342,8 @@ fn judged(
         inputs: inputs.clone(),
         tolerance: case.request.tolerance.clone(),
         plan: case.plan,
+        beside: case.beside.clone(),
+        trace: wants_timeline(&case.request),
         backward: case.backward,
         secret: warpgauge_torch::Secret::default(),
         judged: Judged::default(),

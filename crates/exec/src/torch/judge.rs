@@ -14,6 +14,8 @@ use warpgauge_validate::{Comparison, Reason, ReasonCode};
 
 use super::backward::is_gradient;
 use super::fault::Failed;
+use super::gpu::beside::{Compared, SideBySide};
+use super::gpu::traced::Traced;
 use super::inputs::{Inputs, Presented};
 use super::player::{Played, Player};
 use super::values::{Named, Value};
@@ -71,6 +73,10 @@ pub(super) struct Judged {
     pub broken: Option<String>,
     /// What two clocks say, where there is a device.
     pub clocks: Option<Clocks>,
+    /// The candidate beside the reference, where that was asked for and there is a device.
+    pub compared: Option<Compared>,
+    /// What the device did during some calls, or why that is not known, where it was asked for.
+    pub traced: Option<Result<Traced, String>>,
     pub executing: Duration,
     pub verifying: Duration,
     pub presenting: Duration,
@@ -127,6 +133,10 @@ pub(super) struct Judge {
     pub inputs: Inputs,
     pub tolerance: Option<Tolerance>,
     pub plan: Option<Plan>,
+    /// How the candidate is timed beside the reference, if it is to be.
+    pub beside: Option<SideBySide>,
+    /// Whether what the device does is to be told, where there is one.
+    pub trace: bool,
     /// Whether gradients are computed, too.
     pub backward: bool,
     pub secret: Secret,

@@ -42,14 +42,17 @@ impl LocalExecutor {
     ) -> Result<CompareResponse, ExecError> {
         let shared = SharedCase { executor: self, job, request, seed: seed() };
         let reference = Box::pin(shared.judge(&request.ref_kernel, false)).await;
-        let reference = usable(reference)?;
+        let reference = usable(reference.map(|judgement| judgement.report))?;
         let mut timings = reference.timings;
         let mut candidates = Vec::new();
         for (index, Candidate { name, kernel }) in
             request.named_candidates().into_iter().enumerate()
         {
             let own = match kernel.kernel_type.runs_python() {
-                true => Box::pin(shared.judge(&kernel, true)).await,
+                true => {
+                    let judged = Box::pin(shared.judge(&kernel, true)).await;
+                    judged.map(|judgement| judgement.report)
+                }
                 false => {
                     let alone = request.evaluation_of(&kernel);
                     self.evaluate(job, alone, Purpose::Rank).await

@@ -24,6 +24,7 @@ mod player;
 pub mod process;
 mod report;
 mod runs;
+mod timeline;
 mod values;
 
 pub(super) use expected::is_torch;

@@ -7,11 +7,10 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
-use super::evaluate::Evaluation;
+use super::evaluate::{Evaluation, Judgement};
 use super::expected::Computation;
 use super::gpu::Opened;
 use crate::error::{self, ExecError};
-use warpgauge_report::EvaluateResponse;
 use warpgauge_torch::{Bare, Seat, Session};
 
 /// One order, for one process.
@@ -26,8 +25,8 @@ pub(super) enum Order {
 /// What came of it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// The report.
-    Evaluated(Box<EvaluateResponse>),
+    /// The report, and what belongs to it.
+    Evaluated(Box<Judgement>),
     /// The files hold it.
     Computed,
     /// There is no outcome, and why. Errors of ours are told in full: this process has no log.
@@ -92,7 +91,7 @@ fn carried_out(
     let answer = match order {
         Order::Evaluate(evaluation) => evaluation
             .carried_out(sessions, opened)
-            .map(|report| Answer::Evaluated(Box::new(report))),
+            .map(|judgement| Answer::Evaluated(Box::new(judgement))),
         Order::Compute(computation) => {
             let files = std::mem::take(&mut seat.files);
             computation.carried_out(sessions, files).map(|()| Answer::Computed)

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::fault::{Failed, Stage};
 use super::judge::{Clocks, Judged, WARMUP, median};
 use super::player::Player;
+use super::timeline::timeline_report;
 use crate::assemble::device_report;
 use warpgauge_contract::{EvaluateRequest, Sanitize};
 use warpgauge_measure::{RankedBy, Summary, runtime_stats};
@@ -180,7 +181,7 @@ pub(super) fn assembled(
             .profile
             .as_ref()
             .map(|_| Availability { available: false, reason: Some(no_tools.to_owned()) }),
-        timeline: None,
+        timeline: timeline_report(request, judged, setting.device.is_some()),
         sanitize: (request.sanitize != Sanitize::Off).then(|| SanitizeReport {
             available: false,
             reason: Some(no_tools.to_owned()),
@@ -199,7 +200,8 @@ pub(super) fn assembled(
 
 /// Why tools that look at devices tell nothing.
 const NO_DEVICE: &str = "torch kernels run on the CPU, where there is no device to look at";
-const NO_TOOLS: &str = "tools that look at devices do not look at torch kernels yet";
+const NO_TOOLS: &str = "counters are not read of torch kernels, nor their memory checked; a timeline of the \
+                        kernels in them is to be had: `profile: {tools: [nsys]}`";
 
 fn torch_report(setting: Setting, outcome: &Outcome) -> TorchReport {
     let clocks = outcome.judged.clocks.as_ref().filter(|clocks| !clocks.outside_ms.is_empty());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::Gpu;
 use super::arena::Whose;
 use super::shelf::NotShelved;
-use super::stage::{Outside, Side, Stage, not_shelved};
+use super::stage::{Outside, Side, Stage, Turn, not_shelved};
 use crate::torch::inputs::Inputs;
 use crate::torch::judge::{Clocks, Judge, Judged, Plan, Stop};
 use crate::torch::player::Player;
@@ -47,9 +47,16 @@ enum Kind {
     Outside,
 }
 
+/// What a batch of the candidate's calls came to.
+pub(super) struct Made {
+    pub(super) turn: Turn,
+    /// What each call returned, by place.
+    pub(super) values: Vec<Named>,
+}
+
 /// Where the inputs of a call come from.
-#[derive(Clone, Copy)]
-enum Seeds {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Seeds {
     Fresh,
     Same(Option<u64>),
 }
@@ -82,6 +89,10 @@ impl Judge {
             self.timed(&mut stage, plan, seeds)?;
         }
         self.check_parameters_on(&mut stage, &before)?;
+        if self.trace {
+            let seeds = if varies { Seeds::Fresh } else { Seeds::Same(own) };
+            self.trace(&mut stage, seeds)?;
+        }
         self.conclude(stage)
     }
 
@@ -96,11 +107,7 @@ impl Judge {
             ..Clocks::default()
         });
         let next = |judge: &mut Self, stage: &mut Stage<'_>, calls: u32, kind: Kind| {
-            let mut seed = || match seeds {
-                Seeds::Fresh => Some(judge.seed()),
-                Seeds::Same(seed) => seed,
-            };
-            let seeds = (0..calls).map(|_| seed()).collect();
+            let seeds = judge.seeds_of(seeds, calls);
             judge.batch(stage, seeds, kind)
         };
         next(self, stage, count.min(PILOT), Kind::Plain)?;
@@ -120,15 +127,25 @@ impl Judge {
             if all || done > 0 && began.elapsed() > plan.max_time {
                 let why = if all { StopReason::TrialsDone } else { StopReason::TimeBudget };
                 self.judged.stopped = Some(why);
-                return Ok(());
+                break;
             }
             next(self, stage, (plan.trials - done).min(EVENTS).min(count), Kind::Events)?;
         }
+        self.side_by_side(stage, seeds, count)
+    }
+
+    /// Seeds of the inputs of so many calls.
+    pub(super) fn seeds_of(&mut self, seeds: Seeds, calls: u32) -> Vec<Option<u64>> {
+        let mut seed = || match seeds {
+            Seeds::Fresh => Some(self.seed()),
+            Seeds::Same(seed) => seed,
+        };
+        (0..calls).map(|_| seed()).collect()
     }
 
     /// Most calls of a batch: as there is memory for their inputs and their results, and room to tell of
     /// them.
-    fn calls_at_once(&self, stage: &Stage<'_>) -> u32 {
+    pub(super) fn calls_at_once(&self, stage: &Stage<'_>) -> u32 {
         let leaves = self.judged.outputs.len().max(1);
         let told = MAX_FRAME_BYTES * 7 / 8 / (leaves * TOLD_BYTES);
         let returned: u64 = self.judged.outputs.iter().map(|(_, value)| value.bytes()).sum();
@@ -148,14 +165,41 @@ impl Judge {
         seeds: Vec<Option<u64>>,
         kind: Kind,
     ) -> Result<(), Stop> {
-        let count = seeds.len() as u32;
+        let generator = self.drawn(stage, &seeds)?;
+        let flush = if kind == Kind::Events { stage.gpu.flush_bytes() } else { 0 };
+        let Made { turn, values } = self.candidate_on(stage, (&seeds, generator), flush)?;
+        let expected = self.expected_on(stage, (&seeds, generator))?.values;
+        self.verify_batch(stage, (&values, &expected), &seeds, kind == Kind::First)?;
+        match kind {
+            Kind::Events => self.take_times(turn.calls)?,
+            Kind::Outside => stage.outside.push(Outside { turn, seeds }),
+            Kind::First | Kind::Plain => {}
+        }
+        Ok(())
+    }
+
+    /// Has the inputs of a batch made, where a submission makes them; the seed of random numbers in it.
+    pub(super) fn drawn(
+        &mut self,
+        stage: &mut Stage<'_>,
+        seeds: &[Option<u64>],
+    ) -> Result<u64, Stop> {
         if matches!(self.inputs, Inputs::Made) {
             let began = Instant::now();
-            self.draw(stage, &seeds)?;
+            self.draw(stage, seeds)?;
             self.judged.presenting += began.elapsed();
         }
-        let generator = self.seed_of_call(seeds.first().copied().flatten());
-        let flush = if kind == Kind::Events { stage.gpu.flush_bytes() } else { 0 };
+        Ok(self.seed_of_call(seeds.first().copied().flatten()))
+    }
+
+    /// One batch of the candidate's calls, and copies of what they returned.
+    pub(super) fn candidate_on(
+        &mut self,
+        stage: &mut Stage<'_>,
+        (seeds, generator): (&[Option<u64>], u64),
+        flush: u64,
+    ) -> Result<Made, Stop> {
+        let count = seeds.len() as u32;
         let batch = Batch {
             arguments: &stage.arena.tree,
             stride: stage.arena.stride,
@@ -166,7 +210,7 @@ impl Judge {
         stage.candidate.blocks.tidy();
         let ready = self.candidate.session.prepare(&batch);
         ready.map_err(|fault| Stop::Candidate(self.candidate.failed(fault)))?;
-        let presenting = stage.arena.present(stage.gpu, Whose::Candidate, &seeds);
+        let presenting = stage.arena.present(stage.gpu, Whose::Candidate, seeds);
         let presenting = presenting.map_err(|error| self.not_shelved(error))?;
         self.judged.presenting += presenting;
         let ran = self.candidate.session.run();
@@ -185,28 +229,16 @@ impl Judge {
         let shelved = shelf.fill(stage.gpu, blocks, &self.candidate, (&ran.returned, root), &also);
         let shelved = shelved.map_err(|error| self.not_shelved(error))?;
         stage.strided |= shelved.strided;
-        self.verify_batch(stage, (&seeds, generator), &shelved.values, kind == Kind::First)?;
-        match kind {
-            Kind::Events => self.take_times(count)?,
-            Kind::Outside => stage.outside.push(Outside {
-                calls: count,
-                seeds,
-                presenting,
-                running: ran.took + shelved.opening,
-                copying: shelved.copying,
-                sizes: shelved.sizes,
-            }),
-            Kind::First | Kind::Plain => {}
-        }
-        Ok(())
+        let turn = Turn::new(count, presenting, ran.took, &shelved);
+        Ok(Made { turn, values: shelved.values })
     }
 
     /// Whether inputs are what they were, and results what is expected.
-    fn verify_batch(
+    pub(super) fn verify_batch(
         &mut self,
         stage: &mut Stage<'_>,
-        (seeds, generator): (&[Option<u64>], u64),
-        returned: &[Named],
+        (returned, expected): (&[Named], &[Named]),
+        seeds: &[Option<u64>],
         first: bool,
     ) -> Result<(), Stop> {
         let began = Instant::now();
@@ -220,8 +252,7 @@ impl Judge {
             Ok(values) => values,
             Err(reason) => return Err(self.wrong(reason)),
         };
-        let expected = self.expected_on(stage, generator, seeds)?;
-        self.compared(stage, &values, &expected, first)?;
+        self.compared(stage, &values, expected, first)?;
         if first {
             self.judged.arguments = Some(stage.arena.tree.map(&mut |placed| told(placed)));
         }

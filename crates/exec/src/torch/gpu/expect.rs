@@ -1,10 +1,12 @@
 //! What a batch gets and what is expected of it: inputs that one side makes, and results of the references on
 //! the same inputs.
 
+use std::time::Instant;
+
 use super::Gpu;
 use super::arena::{Arena, Source, Whose};
 use super::shelf::NotShelved;
-use super::stage::{Side, Stage, not_shelved, stopped};
+use super::stage::{Side, Stage, Turn, not_shelved, stopped};
 use crate::torch::backward::{is_gradient, separated};
 use crate::torch::inputs::Inputs;
 use crate::torch::judge::{Judge, Stop};
@@ -49,9 +51,9 @@ impl Judge {
     pub(super) fn expected_on(
         &mut self,
         stage: &mut Stage<'_>,
-        generator: u64,
-        seeds: &[Option<u64>],
-    ) -> Result<Vec<Named>, Stop> {
+        (seeds, generator): (&[Option<u64>], u64),
+    ) -> Result<Expected, Stop> {
+        let began = Instant::now();
         let data: Named = self
             .expectations
             .data
@@ -59,6 +61,7 @@ impl Judge {
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         let mut expected = vec![data; seeds.len()];
+        let mut turns = Vec::new();
         let root = self.root();
         for index in 0..self.expectations.references.len() {
             let (player, names) = &mut self.expectations.references[index];
@@ -72,7 +75,7 @@ impl Judge {
             let ready = player.session.prepare(&batch);
             ready.map_err(|fault| Stop::Reference(player.failed(fault)))?;
             let presented = stage.arena.present(stage.gpu, Whose::References, seeds);
-            presented.map_err(|error| not_shelved(player, true, error))?;
+            let presenting = presented.map_err(|error| not_shelved(player, true, error))?;
             let ran = player.session.run();
             let ran = ran.map_err(|fault| Stop::Reference(player.failed(fault)))?;
             if ran.returned.len() != seeds.len() {
@@ -84,6 +87,7 @@ impl Judge {
             blocks.tidy();
             let shelved = shelf.fill(stage.gpu, blocks, player, (&ran.returned, root), &also);
             let shelved = shelved.map_err(|error| not_shelved(player, true, error))?;
+            turns.push(Turn::new(seeds.len() as u32, presenting, ran.took, &shelved));
             let backward = player.backward.then_some(root);
             let named = named_calls(&self.inputs, &shelved.values, names.as_deref(), backward);
             let named = named.map_err(|fault| Stop::Reference(player.failed(fault)))?;
@@ -99,8 +103,17 @@ impl Judge {
                 }
             }
         }
-        Ok(expected)
+        self.judged.verifying += began.elapsed();
+        Ok(Expected { values: expected, turns })
     }
+}
+
+/// What is expected of a batch.
+pub(super) struct Expected {
+    /// Of each call, by the names of outputs.
+    pub(super) values: Vec<Named>,
+    /// What each reference took.
+    pub(super) turns: Vec<Turn>,
 }
 
 /// Copies what was made for one set to where nobody else can change it.

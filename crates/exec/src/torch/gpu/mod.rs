@@ -1,17 +1,19 @@
 //! Torch kernels on a GPU: the judge has a context of its own there, beside those of the runners.
 //!
 //! Inputs lie in memory of the judge's, which runners open; what they return lies in theirs, which the judge
-//! opens and copies as soon as they say that they are done. `calls` has the order of the calls, `expect`
-//! and `compared` what is right, `stage` what the clocks say, `arena` the inputs, `shelf` the copies, `blocks`
-//! the runners' memory.
+//! opens and copies as soon as they say that they are done. `calls` has the order of the calls, `beside` both
+//! sides in turns, `expect` and `compared` what is right, `stage` what the clocks say, `arena` the inputs,
+//! `shelf` the copies, `blocks` the runners' memory, `traced` what a device did.
 
 mod arena;
+pub(super) mod beside;
 mod blocks;
 mod calls;
 mod compared;
 mod expect;
 mod shelf;
 mod stage;
+pub(super) mod traced;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

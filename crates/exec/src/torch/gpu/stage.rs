@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::Gpu;
 use super::arena::{Arena, Whose};
+use super::beside::Beside;
 use super::blocks::Blocks;
 use super::calls::{FEWEST, LONG};
-use super::shelf::{NotShelved, Shelf};
+use super::shelf::{NotShelved, Shelf, Shelved};
 use crate::torch::MOST_BYTES;
 use crate::torch::inputs::Inputs;
 use crate::torch::judge::{Judge, Stop};
@@ -40,16 +41,63 @@ pub(super) struct Stage<'a> {
     pub(super) strided: bool,
     /// Batches that count for the judge's clock.
     pub(super) outside: Vec<Outside>,
+    /// Blocks of batches of both sides in turns.
+    pub(super) beside: Vec<Beside>,
 }
 
-/// What the judge's clock says of a batch.
+/// A batch that counts for the judge's clock.
 pub(super) struct Outside {
-    pub(super) calls: u32,
+    pub(super) turn: Turn,
     pub(super) seeds: Vec<Option<u64>>,
+}
+
+/// What the judge's clock says of one side's batch.
+#[derive(Clone)]
+pub(super) struct Turn {
+    pub(super) calls: u32,
+    /// Writing its inputs.
     pub(super) presenting: Duration,
+    /// From the word to go until the side says that it is done, and opening what it returned.
     pub(super) running: Duration,
+    /// Copying what it returned.
     pub(super) copying: Duration,
+    /// Bytes of each copy.
     pub(super) sizes: Vec<usize>,
+}
+
+impl Turn {
+    pub(super) fn new(calls: u32, presenting: Duration, took: Duration, shelved: &Shelved) -> Self {
+        let running = took + shelved.opening;
+        let (copying, sizes) = (shelved.copying, shelved.sizes.clone());
+        Self { calls, presenting, running, copying, sizes }
+    }
+
+    /// How much longer writing and copying took than they do while nobody else uses the device.
+    pub(super) fn excess(&self, alone: Alone) -> Duration {
+        self.presenting.saturating_sub(alone.presenting)
+            + self.copying.saturating_sub(alone.copying)
+    }
+
+    /// Milliseconds of one call, of all that was spent.
+    pub(super) fn each(&self, spent: Duration) -> f32 {
+        (spent.as_secs_f64() * 1e3 / f64::from(self.calls.max(1))) as f32
+    }
+}
+
+/// What writing inputs and copying results take while nobody else uses the device.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Alone {
+    pub(super) presenting: Duration,
+    pub(super) copying: Duration,
+}
+
+impl Alone {
+    /// The least of some measurements; nothing, where there are none.
+    pub(super) fn least(measured: impl Iterator<Item = (Duration, Duration)>) -> Self {
+        let least = measured.reduce(|(a, b), (c, d)| (a.min(c), b.min(d)));
+        let (presenting, copying) = least.unwrap_or_default();
+        Self { presenting, copying }
+    }
 }
 
 impl Stage<'_> {
@@ -75,9 +123,14 @@ impl Stage<'_> {
     /// Calls that make a batch long enough, of at most so many.
     pub(super) fn long_enough(&self, most: u32) -> u32 {
         let Some(pilot) = self.outside.last() else { return most };
-        let each = pilot.running.saturating_sub(self.idle) / pilot.calls.max(1);
+        self.calls_of(&pilot.turn).max(FEWEST).min(most)
+    }
+
+    /// Calls that make a batch long enough, by what they took in another one.
+    pub(super) fn calls_of(&self, turn: &Turn) -> u32 {
+        let each = turn.running.saturating_sub(self.idle) / turn.calls.max(1);
         let wanted = LONG.as_nanos() / each.as_nanos().max(1) + 1;
-        u32::try_from(wanted).unwrap_or(u32::MAX).max(FEWEST).min(most)
+        u32::try_from(wanted).unwrap_or(u32::MAX)
     }
 }
 
@@ -111,8 +164,17 @@ impl Judge {
         let outputs = self.inputs.outputs().iter();
         let changing = outputs.filter_map(|output| Some(format!("[{}]", output.argument?)));
         let changing = changing.collect();
-        let (candidate, outside) = (Side::new(0), Vec::new());
-        Ok(Stage { gpu, arena, candidate, references, changing, idle, strided: false, outside })
+        Ok(Stage {
+            gpu,
+            arena,
+            candidate: Side::new(0),
+            references,
+            changing,
+            idle,
+            strided: false,
+            outside: Vec::new(),
+            beside: Vec::new(),
+        })
     }
 
     /// What the judge's clock says, once nothing but the judge uses the device: presenting inputs and
@@ -127,32 +189,40 @@ impl Judge {
         }
         stage.candidate.blocks = Blocks::default();
         let mut spare = Shelf::new(usize::MAX);
-        let mut outside_ms = Vec::new();
-        let mut least: Option<(Duration, Duration)> = None;
-        for batch in &stage.outside {
-            let presenting = stage.arena.present(stage.gpu, Whose::Candidate, &batch.seeds);
-            let presenting = presenting.map_err(|error| self.not_shelved(error))?;
-            let copying = match stage.candidate.shelf.memory() {
-                Some(from) => spare.time_copies(stage.gpu, from, &batch.sizes),
-                None => Ok(Duration::ZERO),
-            };
-            let copying = copying.map_err(|error| self.not_shelved(error))?;
-            let (a, b) = least.unwrap_or((presenting, copying));
-            least = Some((a.min(presenting), b.min(copying)));
+        let batches = std::mem::take(&mut stage.outside);
+        let mut measured = Vec::new();
+        for batch in &batches {
+            measured.push(self.alone(&mut stage, &mut spare, &batch.seeds, &batch.turn.sizes)?);
         }
-        let (presenting, copying) = least.unwrap_or_default();
-        for batch in &stage.outside {
-            let excess =
-                batch.presenting.saturating_sub(presenting) + batch.copying.saturating_sub(copying);
-            let spent = (batch.running + excess).saturating_sub(stage.idle);
-            outside_ms.push((spent.as_secs_f64() * 1e3 / f64::from(batch.calls)) as f32);
-        }
+        let alone = Alone::least(measured.into_iter());
+        let outside_ms = batches.iter().map(|Outside { turn, .. }| {
+            let spent = turn.running + turn.excess(alone);
+            turn.each(spent.saturating_sub(stage.idle))
+        });
+        let outside_ms = outside_ms.collect();
         if let Some(clocks) = &mut self.judged.clocks {
-            clocks.batch = stage.outside[0].calls;
+            clocks.batch = batches[0].turn.calls;
             clocks.outside_ms = outside_ms;
             self.judged.samples_ms = clocks.samples().to_vec();
         }
-        Ok(())
+        self.compare_sides(&mut stage, &mut spare)
+    }
+
+    /// What writing the inputs of a batch and copying its results take now.
+    pub(super) fn alone(
+        &self,
+        stage: &mut Stage<'_>,
+        spare: &mut Shelf,
+        seeds: &[Option<u64>],
+        sizes: &[usize],
+    ) -> Result<(Duration, Duration), Stop> {
+        let presenting = stage.arena.present(stage.gpu, Whose::Candidate, seeds);
+        let presenting = presenting.map_err(|error| self.not_shelved(error))?;
+        let copying = match stage.candidate.shelf.memory() {
+            Some(from) => spare.time_copies(stage.gpu, from, sizes),
+            None => Ok(Duration::ZERO),
+        };
+        Ok((presenting, copying.map_err(|error| self.not_shelved(error))?))
     }
 }
 

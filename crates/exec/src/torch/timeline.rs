@@ -1,0 +1,201 @@
+//! The timeline of a torch kernel's calls, from what its process tells of them.
+
+use std::collections::BTreeMap;
+
+use super::gpu::traced::Traced;
+use super::judge::Judged;
+use warpgauge_contract::EvaluateRequest;
+use warpgauge_model::{Cause, Unavailable};
+use warpgauge_profile::nsys::{NsysEvent, timeline};
+use warpgauge_report::{ExecutionSummary, GpuTime, TimelineReport, TimelineRow};
+use warpgauge_torch::Trace;
+
+/// Name by which `profile.tools` asks for a timeline.
+const NAME: &str = "nsys";
+
+/// Who tells it.
+const TOOL: &str = "CUPTI, by PyTorch's profiler in the submission's process";
+
+/// Rows of each kind that a report has.
+const MAX_ROWS: usize = 100;
+
+/// What copies and fills are called.
+const NO_KERNELS: [&str; 2] = ["Memcpy", "Memset"];
+
+/// Whether a request asks for one.
+pub(super) fn wants_timeline(request: &EvaluateRequest) -> bool {
+    request.profile.as_ref().is_some_and(|profile| profile.tools.iter().any(|tool| tool == NAME))
+}
+
+/// The timeline, or why there is none, where it was asked for.
+pub(super) fn timeline_report(
+    request: &EvaluateRequest,
+    judged: &Judged,
+    on_device: bool,
+) -> Option<TimelineReport> {
+    if !wants_timeline(request) {
+        return None;
+    }
+    let none =
+        |why: Unavailable| TimelineReport { unavailable: Some(why), ..TimelineReport::default() };
+    Some(match &judged.traced {
+        Some(Ok(traced)) => match report(traced) {
+            Some(report) => report,
+            None => none(Cause::NoData.because("nothing was recorded of what the device did")),
+        },
+        Some(Err(why)) => {
+            none(Cause::ApplicationFailed.because(format!("the calls cannot be traced: {why}")))
+        }
+        None if !on_device => {
+            let text = "the torch kernel ran on the CPU, where there is no device to look at";
+            none(Cause::UnsupportedDevice.because(text))
+        }
+        None => {
+            none(Cause::NoKernel.because("the kernel did not run to its end, so it was not traced"))
+        }
+    })
+}
+
+fn report(traced: &Traced) -> Option<TimelineReport> {
+    let Traced { trace, calls, hardware } = traced;
+    let events = events(trace);
+    let gpu = timeline(events.iter())?;
+    let (kernels, copies): (Vec<_>, Vec<_>) =
+        events.iter().partition::<Vec<_>, _>(|event| event.grid.is_some());
+    let mut missing = BTreeMap::new();
+    if trace.left > 0 {
+        let text = format!(
+            "{} things that the device did, or calls, were too many to be told",
+            trace.left
+        );
+        missing.insert("events".to_owned(), Cause::Unknown.because(text));
+    }
+    let ms = |seconds: f64| seconds * 1e3;
+    Some(TimelineReport {
+        available: true,
+        unavailable: None,
+        tool: Some(format!("{TOOL}, {calls} calls")),
+        summary: Some(ExecutionSummary {
+            status: "success".to_owned(),
+            hardware: hardware.clone(),
+            gpu_utilization_pct: gpu.utilisation_pct(),
+            ..ExecutionSummary::default()
+        }),
+        gpu: Some(GpuTime {
+            span_ms: ms(gpu.span),
+            busy_ms: ms(gpu.busy),
+            kernels_ms: ms(gpu.kernels),
+            idle_ms: ms(gpu.idle()),
+            gaps: gpu.gaps as u64,
+            longest_gap_ms: ms(gpu.longest_gap),
+        }),
+        kernels: rows(&kernels),
+        copies: rows(&copies),
+        calls: called(trace),
+        launches: Vec::new(),
+        missing,
+    })
+}
+
+/// What the device did; what names nothing or took no time that can be is left out.
+fn events(trace: &Trace) -> Vec<NsysEvent> {
+    let event = |&(name, begin, took): &(usize, f64, f64)| {
+        let name = trace.names.get(name)?;
+        let sound = begin.is_finite() && took.is_finite() && took >= 0.0;
+        let kernel = !NO_KERNELS.iter().any(|kind| name.starts_with(kind));
+        sound.then(|| NsysEvent {
+            name: name.clone(),
+            start: begin * 1e-6,
+            duration: took * 1e-6,
+            correlation: None,
+            // How large they are is not told.
+            grid: kernel.then_some([0; 3]),
+            block: None,
+            registers: None,
+            bytes: None,
+            throughput: None,
+            device: String::new(),
+            stream: None,
+        })
+    };
+    trace.device.iter().filter_map(event).collect()
+}
+
+/// Things of one name together, those first that took longest.
+fn rows(events: &[&NsysEvent]) -> Vec<TimelineRow> {
+    let mut by_name: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for event in events {
+        by_name.entry(&event.name).or_default().push(event.duration * 1e3);
+    }
+    let row = |(name, mut times): (&str, Vec<f64>)| {
+        times.sort_by(f64::total_cmp);
+        let (count, total) = (times.len(), times.iter().sum::<f64>());
+        let (low, high) = (times[(count - 1) / 2], times[count / 2]);
+        TimelineRow {
+            name: name.to_owned(),
+            count: count as u64,
+            total_ms: total,
+            mean_ms: Some(total / count as f64),
+            median_ms: Some((low + high) / 2.0),
+            min_ms: times.first().copied(),
+            max_ms: times.last().copied(),
+            std_dev_ms: None,
+            bytes: None,
+        }
+    };
+    longest(by_name.into_iter().map(row).collect())
+}
+
+fn called(trace: &Trace) -> Vec<TimelineRow> {
+    let row = |&(name, count, total): &(usize, u64, f64)| {
+        let sound = count > 0 && total.is_finite() && total >= 0.0;
+        let name = trace.names.get(name).filter(|_| sound)?;
+        let total_ms = total * 1e-3;
+        let mean_ms = Some(total_ms / count as f64);
+        Some(TimelineRow { name: name.clone(), count, total_ms, mean_ms, ..TimelineRow::default() })
+    };
+    longest(trace.calls.iter().filter_map(row).collect())
+}
+
+fn longest(mut rows: Vec<TimelineRow>) -> Vec<TimelineRow> {
+    rows.sort_by(|a, b| b.total_ms.total_cmp(&a.total_ms));
+    rows.truncate(MAX_ROWS);
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_process_tells_becomes_a_report() {
+        let trace = Trace {
+            names: ["gemm", "add", "Memcpy DtoD", "cudaLaunchKernel"].map(str::to_owned).to_vec(),
+            device: vec![
+                (0, 100.0, 50.0),
+                (1, 160.0, 10.0),
+                (0, 200.0, 70.0),
+                (2, 280.0, 20.0),
+                // What cannot be: no such name, no such time.
+                (9, 0.0, 1.0),
+                (1, f64::NAN, 1.0),
+                (1, 1.0, -1.0),
+            ],
+            calls: vec![(3, 3, 15.0), (9, 1, 1.0), (3, 0, 1.0)],
+            left: 2,
+        };
+        let traced = Traced { trace, calls: 2, hardware: "GPU".to_owned() };
+        let report = report(&traced).unwrap();
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        let gpu = report.gpu.unwrap();
+        assert!(near(gpu.span_ms, 0.2) && near(gpu.busy_ms, 0.15), "{gpu:?}");
+        assert!(near(gpu.kernels_ms, 0.13) && gpu.gaps == 3, "{gpu:?}");
+        let names: Vec<_> = report.kernels.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["gemm", "add"]);
+        assert!(near(report.kernels[0].median_ms.unwrap(), 0.06));
+        assert_eq!(report.copies[0].name, "Memcpy DtoD");
+        assert_eq!((report.calls.len(), report.calls[0].count), (1, 3));
+        assert_eq!(report.missing.len(), 1);
+        assert!(report.tool.unwrap().ends_with("2 calls"));
+    }
+}

@@ -1,0 +1,45 @@
+# What the device did during some calls, as PyTorch's profiler reads it with CUPTI in this process. It is the
+# process's own word, explains, and decides nothing.
+
+# Most things that the device did which are told one by one, most names, and the longest of them.
+MOST_TOLD = 8000
+MOST_NAMES = 400
+LONGEST_NAME = 500
+
+
+class Names:
+    """Names by their numbers: a frame has each once."""
+
+    def __init__(self):
+        self.numbers, self.texts = {}, []
+
+    def number(self, name):
+        found = self.numbers.get(name)
+        if found is None and len(self.texts) < MOST_NAMES:
+            found = self.numbers[name] = len(self.texts)
+            self.texts.append(name[:LONGEST_NAME])
+        return found
+
+
+def timeline_of(torch, calls):
+    """Makes the calls, and tells what the device did, in order, and what was called of CUDA's functions, in
+    microseconds."""
+    profiler = torch.profiler
+    kind = profiler.ProfilerActivity.CUDA
+    with profiler.profile(activities=[kind], acc_events=True) as recorded:
+        calls()
+        torch.cuda.synchronize()
+    names, device, called, left = Names(), [], {}, 0
+    on_device = torch.autograd.DeviceType.CUDA
+    for event in sorted(recorded.events(), key=lambda event: event.time_range.start):
+        begin, took = event.time_range.start, event.time_range.elapsed_us()
+        number = names.number(event.name)
+        if number is None or (event.device_type == on_device and len(device) == MOST_TOLD):
+            left += 1
+        elif event.device_type == on_device:
+            device.append([number, begin, took])
+        else:
+            count, total = called.get(number, (0, 0.0))
+            called[number] = (count + 1, total + took)
+    calls_told = [[number, count, total] for number, (count, total) in called.items()]
+    return {"names": names.texts, "device": device, "calls": calls_told, "left": left}
