@@ -99,20 +99,26 @@ def problems(only, small=False):
 
 # --- in this process ----------------------------------------------------------------------------------------
 
-def bench(problem, _options):
-    """Medians of do_bench, µs."""
+def do_bench(problem):
+    """Medians, µs."""
     import torch
     import triton
     modules, inputs = problem.models("cuda", SIDES)
-    out = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "triton": triton.__version__}
+    tensors = inputs(7)
     with torch.no_grad():
-        tensors = inputs(7)
-        for side, module in zip(SIDES, modules):
-            out[side] = 1e3 * triton.testing.do_bench(
-                lambda module=module: module(*tensors), warmup=100, rep=300, return_mode="median")
-    del modules, tensors
+        return {side: 1e3 * triton.testing.do_bench(
+            lambda module=module: module(*tensors), warmup=100, rep=300, return_mode="median")
+            for side, module in zip(SIDES, modules)}
+
+
+def bench(problem, _options):
+    import torch
+    import triton
+    medians = do_bench(problem)
+    # The server needs the memory.
     torch.cuda.empty_cache()
-    return out
+    return {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "triton": triton.__version__,
+            **medians}
 
 
 def check(problem, _options):
@@ -225,10 +231,13 @@ def harness(problem, options):
             problem.source("reference"), problem.source(kind), num_correct_trials=5,
             num_perf_trials=options.trials, measure_performance=measure, device=torch.device("cuda:0"),
             precision=precision)
+        seconds = time.perf_counter() - start
         told = {name: str(value)[:300] for name, value in result.metadata.items() if "traceback" not in name}
-        return {"seconds": time.perf_counter() - start, "compiled": result.compiled,
-                "correct": result.correctness, "mean": 1e3 * result.runtime,
-                "reference_mean": 1e3 * result.ref_runtime, "metadata": told}
+        # Milliseconds, whatever its comments say; -1 where nothing was timed.
+        means = {name: 1e3 * value if value > 0.0 else None
+                 for name, value in (("mean", result.runtime), ("reference_mean", result.ref_runtime))}
+        return {"seconds": seconds, "compiled": result.compiled, "correct": result.correctness, **means,
+                "metadata": told}
     out = {"import_s": imported - began, "right": evaluated("right", True)}
     out["wrong"] = evaluated("wrong", False)
     print("\n" + json.dumps(out))

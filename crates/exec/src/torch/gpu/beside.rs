@@ -23,7 +23,7 @@ use warpgauge_measure::paired::{
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::torch) struct SideBySide {
     pub policy: ComparePolicy,
-    /// No more blocks are begun after that long.
+    /// Blocks end by then.
     pub max_time: Duration,
 }
 
@@ -62,12 +62,15 @@ impl Judge {
         }
         let began = Instant::now();
         // Both get as many calls as the one needs that is quicker.
-        let pilot = stage.outside.first().map_or(1, |pilot| pilot.turn.calls);
-        let (a, b) = self.pair(stage, seeds, pilot.min(most), Arm::A)?;
+        let pilot = stage.outside.first().map_or(1, |pilot| stage.calls_of(&pilot.turn));
+        let (a, b) = self.pair(stage, seeds, pilot.clamp(1, most), Arm::A)?;
         let calls = stage.calls_of(&a).max(stage.calls_of(&b)).clamp(1, most);
         let policy = resolved(policy, stage.idle, calls);
         let mut look = 0;
-        while began.elapsed() < max_time {
+        // No block is begun that would end too late if it took as long as the one before.
+        let mut block = 2 * began.elapsed();
+        while began.elapsed() + block < max_time {
+            let begun = Instant::now();
             let order = BlockOrder::of_block(stage.beside.len());
             let [first, _, third, _] = order.arms();
             let (a1, b1) = self.pair(stage, seeds, calls, first)?;
@@ -77,6 +80,7 @@ impl Judge {
                 BlockOrder::Baab => [b1, a1, a2, b2],
             };
             stage.beside.push(Beside { order, turns });
+            block = begun.elapsed();
             if policy.looks.get(look).is_none_or(|at| stage.beside.len() < *at as usize) {
                 continue;
             }
