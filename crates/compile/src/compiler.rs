@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::artifact::{Artifact, CompileTimings};
+use super::build::Builds;
 use super::cache::{Cache, Key};
 use super::disassemble::{self, Listings};
 use super::environment::{Environment, REMEDY};
@@ -80,18 +81,19 @@ pub struct CompileStats {
 
 /// Compiles kernels.
 pub struct Compiler {
-    environment: Environment,
-    cache: Arc<Cache>,
-    permits: Semaphore,
+    pub(crate) environment: Environment,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) permits: Semaphore,
     flights: Mutex<HashMap<FlightKey, Arc<Flight>>>,
-    refused: Refused,
+    pub(crate) refused: Refused,
     /// What was wrong with kernels of Triton: each is asked for its choices first, and compiled then.
     faulty: Refused,
     choices: Choices,
     untold: Untold,
     counters: Counters,
     listings: Listings,
-    sandbox: OnceLock<Enforcement>,
+    pub(crate) builds: Builds,
+    pub(crate) sandbox: OnceLock<Enforcement>,
 }
 
 /// A compilation that several callers wait for. Whoever holds the lock compiles; if that caller
@@ -182,6 +184,7 @@ impl Compiler {
             untold: Untold::default(),
             counters: Counters::default(),
             listings: Listings::default(),
+            builds: Builds::default(),
             sandbox: OnceLock::new(),
             environment: Environment::new(
                 config.program,
@@ -331,7 +334,7 @@ impl Compiler {
         // Whoever asks next finds it, also before there is a file.
         self.cache.put_hot(key, &artifact);
         let (cache, key, stored) = (Arc::clone(&self.cache), key.clone(), Arc::clone(&artifact));
-        tokio::task::spawn_blocking(move || cache.put_cold(&key, &stored));
+        tokio::task::spawn_blocking(move || cache.put_cold(&key, &*stored));
         Ok(artifact)
     }
 

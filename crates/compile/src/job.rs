@@ -313,6 +313,7 @@ impl Attempt<'_> {
             }
             Outcome::Failed { what } => Err(CompileError::Internal { what }),
             Outcome::HeadersUnpacked
+            | Outcome::Object(_)
             | Outcome::Triton(_)
             | Outcome::Listing { .. }
             | Outcome::Description { .. } => {

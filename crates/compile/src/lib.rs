@@ -14,6 +14,7 @@ mod needs;
 
 mod artifact;
 mod binary;
+mod build;
 mod cache;
 pub mod child;
 mod compiler;
@@ -43,6 +44,7 @@ mod nvrtc_tests;
 pub use artifact::{
     Artifact, CType, CompileTimings, CompiledLaunch, Constant, KernelInfo, Param, Passed, Scratch,
 };
+pub use build::{AssemblyOrder, BuildOrder, Built, ExtensionOrder, ModuleOrder, PythonHost};
 pub use compiler::{CompileOptions, CompileStats, Compiler, CompilerConfig};
 pub use demangle::readable;
 pub use error::{CompileError, CompileFailure, CompileSetupError};

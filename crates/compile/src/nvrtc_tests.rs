@@ -4,6 +4,7 @@
 
 mod bounds;
 mod descriptors;
+mod extensions;
 mod figures;
 mod kernels;
 mod listings;

@@ -15,10 +15,13 @@ use warpgauge_process::sandbox::Enforcement;
 
 /// Version of these messages. Parent and child are the same program, unless it was upgraded in
 /// place.
-pub(crate) const PROTOCOL_VERSION: u32 = 5;
+pub(crate) const PROTOCOL_VERSION: u32 = 6;
 
 /// Largest frame, in bytes: machine code is the largest thing that travels.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 << 20;
+
+/// Largest object that is built for a Python process, bytes: it fits a frame.
+pub(crate) const MAX_OBJECT_BYTES: u64 = 48 << 20;
 
 /// What the child is to do.
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,6 +43,8 @@ pub(crate) enum Work {
     Nvcc(NvccWork),
     /// Make ready for a kernel of Triton, which a [`TritonTask`] tells in a second frame.
     Triton(TritonWork),
+    /// Run compilers for something that a Python process loads.
+    Build(BuildWork),
     /// Have NVRTC unpack the headers it carries into the job directory.
     UnpackHeaders {
         /// The library.
@@ -115,6 +120,40 @@ pub(crate) struct TritonTask {
     pub question: String,
 }
 
+/// Commands that make one file of several.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct BuildWork {
+    /// What they read beside the system's own files.
+    pub read: Vec<PathBuf>,
+    /// What they read and execute beside them.
+    pub execute: Vec<PathBuf>,
+    /// Files of the job's directory, which come first.
+    pub files: Vec<(String, String)>,
+    /// What is run, one stage after the other, and the steps of each side by side.
+    pub stages: Vec<Vec<BuildStep>>,
+    /// The file that is wanted.
+    pub output: String,
+}
+
+/// One command.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct BuildStep {
+    /// Its name in the job's directory, where it has a file of that name for its log.
+    pub name: String,
+    /// The program, absolute.
+    pub program: PathBuf,
+    /// Its arguments; those after the first are tried where those before do not succeed.
+    pub ways: Vec<BuildWay>,
+}
+
+/// Arguments of a command.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct BuildWay {
+    /// What is told of it where it succeeded; empty: nothing.
+    pub name: String,
+    pub arguments: Vec<String>,
+}
+
 /// An image whose machine code is to be listed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DisassembleWork {
@@ -173,6 +212,8 @@ pub(crate) struct ChildReply {
 pub(crate) enum Outcome {
     /// An image.
     Built(Box<Built>),
+    /// A file.
+    Object(Box<BuiltObject>),
     /// What an interpreter said of a kernel: a stranger's word, since it ran a stranger's code.
     Triton(Box<TritonAnswer>),
     /// The source or an option is at fault.
@@ -200,6 +241,17 @@ pub(crate) struct Built {
     pub kernels: Vec<KernelInfo>,
     pub log: String,
     pub diagnostics: Vec<Diagnostic>,
+    pub compiler_ms: f64,
+}
+
+/// A file that was built.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct BuiltObject {
+    #[serde(with = "warpgauge_model::byte_string")]
+    pub object: Vec<u8>,
+    /// The ways that succeeded, as far as they have names.
+    pub ways: Vec<String>,
+    pub log: String,
     pub compiler_ms: f64,
 }
 

@@ -28,8 +28,8 @@ pub use sweep::{
 };
 pub use timeline::{ExecutionSummary, GpuTime, LaunchRow, TimelineReport, TimelineRow};
 pub use torch::{
-    TorchArgument, TorchClock, TorchClocks, TorchInputSource, TorchInputs, TorchParameters,
-    TorchReport,
+    TorchArgument, TorchClock, TorchClocks, TorchExtension, TorchInputSource, TorchInputs,
+    TorchParameters, TorchReport,
 };
 pub use tuning::{TunedBy, TunedConfiguration, TunedOutcome, TuningReport};
 pub use types::*;

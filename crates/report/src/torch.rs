@@ -41,9 +41,32 @@ pub struct TorchReport {
     /// Parameters and buffers of its module, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<TorchParameters>,
+    /// What was compiled for its process while it ran (`load_inline`, kernels of Triton's), in order; the
+    /// first 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<TorchExtension>,
     /// The submission's part of the traceback, where it raised an exception.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceback: Option<String>,
+}
+
+/// Something that was compiled for a torch kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TorchExtension {
+    /// Name of the module, where it has one.
+    pub name: String,
+    /// `extension`: a module from C++ and CUDA C++; `c`: a module from C, as Triton starts kernels with;
+    /// `ptxas`: machine code of a kernel of Triton's.
+    pub kind: String,
+    /// How long it took, looking for it in the cache included.
+    pub seconds: f64,
+    /// Whether it was compiled; if not, the process was told why.
+    pub built: bool,
+    /// Whether it had been compiled before.
+    pub cached: bool,
+    /// How its sources were compiled: `lean headers`, those of PyTorch's that a source uses, or `whole headers`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub how: Option<String>,
 }
 
 /// The clock of a torch kernel's times.

@@ -29,6 +29,8 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("python/timeline.py"),
     include_str!("python/backward.py"),
     include_str!("python/missing.py"),
+    include_str!("python/building.py"),
+    include_str!("python/jit.py"),
     include_str!("python/module.py"),
     include_str!("python/suggest.py"),
     // What functions return is written as the package for Python writes and reads it.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use rustix::process::{Signal, pidfd_send_signal};
 
+use super::builds::Counter;
 use super::memory::ProcessMemory;
 use super::printed::Printed;
 
@@ -38,6 +39,9 @@ pub(crate) const DESCRIPTORS: usize = 5;
 pub struct Runner {
     descriptors: [OwnedFd; DESCRIPTORS],
     killer: Killer,
+    /// Where it asks for what it cannot compile itself. That stays with the server: a judge has nothing to
+    /// do with it.
+    builds: Option<UnixStream>,
 }
 
 impl Runner {
@@ -49,7 +53,16 @@ impl Runner {
     /// One that another process had.
     pub(crate) fn of(descriptors: [OwnedFd; DESCRIPTORS]) -> io::Result<Self> {
         let killer = Killer(Arc::new(descriptors[1].try_clone()?));
-        Ok(Self { descriptors, killer })
+        Ok(Self { descriptors, killer, builds: None })
+    }
+
+    /// Where it asks for what it cannot compile itself, once. Whoever drops that refuses all of it. Must be
+    /// called within a runtime.
+    ///
+    /// # Errors
+    /// The system does not let us.
+    pub fn counter(&mut self) -> io::Result<Option<Counter>> {
+        self.builds.take().map(Counter::new).transpose()
     }
 
     /// Ends it from elsewhere.
@@ -86,15 +99,19 @@ pub(crate) struct Ends {
     session: UnixStream,
     printed: PipeReader,
     told: PipeReader,
+    builds: UnixStream,
 }
 
 impl Ends {
-    /// Makes both; the fork's are its session, its output and where its end is told.
-    pub(crate) fn pair() -> io::Result<(Self, [OwnedFd; 3])> {
+    /// Makes both; the fork's are its session, its output, where its end is told, and where it asks for what
+    /// it cannot compile itself.
+    pub(crate) fn pair() -> io::Result<(Self, [OwnedFd; 4])> {
         let (session, theirs) = UnixStream::pair()?;
         let (printed, output) = io::pipe()?;
         let (told, tell) = io::pipe()?;
-        Ok((Self { session, printed, told }, [theirs.into(), output.into(), tell.into()]))
+        let (builds, asks) = UnixStream::pair()?;
+        let given = [theirs.into(), output.into(), tell.into(), asks.into()];
+        Ok((Self { session, printed, told, builds }, given))
     }
 
     /// The fork that got the other ends, by its number and its handle.
@@ -105,9 +122,9 @@ impl Ends {
         let there = pidfd_send_signal(&killer.0, Signal::CONT);
         let memory = memory.and_then(|memory| there.map(|()| memory).map_err(io::Error::from));
         let memory = memory.inspect_err(|_| killer.kill())?;
-        let Self { session, printed, told } = self;
+        let Self { session, printed, told, builds } = self;
         let descriptors = [session.into(), handle, memory.into(), printed.into(), told.into()];
-        Ok(Runner { descriptors, killer })
+        Ok(Runner { descriptors, killer, builds: Some(builds) })
     }
 }
 

@@ -11,9 +11,13 @@
 //! from its memory, and inputs are written there, through [`Memory`]. Results need no copy that the
 //! submission would make while the clock runs, and none can be changed after it said that it is done.
 //! Buffers on a GPU will be another `Memory`.
+//!
+//! A fork has no compilers. What it wants compiled it asks for on a socket of its own, whose other end, the
+//! [`Counter`], stays with the server; what comes back is a file, which it loads itself (`python/building.py`).
 
 #![forbid(unsafe_code)]
 
+mod builds;
 pub mod child;
 mod fork;
 mod function;
@@ -28,6 +32,7 @@ mod session;
 mod wire;
 mod zygote;
 
+pub use builds::{BuildQuestion, Counter, MAX_ORDER_BYTES, NotBuilt};
 pub use fork::{Killer, Runner};
 pub use function::{Collected, End, Function, collect};
 pub use judges::{Bench, Judges, Lost};
@@ -37,8 +42,8 @@ pub use runners::{Place, Runners, RunnersConfig, Unusable};
 pub use seat::{Bare, COMMAND as JUDGE, Seat};
 pub use session::{Batch, Called, Placed, Ran, Session, Submission, What};
 pub use wire::{
-    Entry, Fault, Loaded, MAX_FRAME_BYTES, Parameter, Refusal, Scalar, Suggested, Suggestion,
-    Trace, Tree, TreeOf, Upstream, Versions,
+    Building, Entry, Fault, Loaded, MAX_FRAME_BYTES, Parameter, Refusal, Scalar, Suggested,
+    Suggestion, Trace, Tree, TreeOf, Upstream, Versions,
 };
 
 /// A stream of numbers that a submission cannot foresee.

@@ -310,6 +310,20 @@ pub struct Versions {
     /// Of CUDA that PyTorch is built for; `None`: for none.
     #[serde(default)]
     pub cuda: Option<String>,
+    /// What its extensions are built with.
+    #[serde(default)]
+    pub building: Building,
+}
+
+/// What extensions of a PyTorch are built with.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Building {
+    /// Directory of `Python.h`.
+    pub include: std::path::PathBuf,
+    /// The standard of C++, e.g. `c++17`.
+    pub standard: String,
+    /// Macros that decide which interface it has.
+    pub defines: Vec<String>,
 }
 
 /// Why a submission gave no answer that counts.

@@ -10,6 +10,7 @@ mod backward;
 mod compared;
 mod evaluated;
 mod expected;
+mod extensions;
 mod hostile;
 mod inputs;
 mod judged;

@@ -235,3 +235,145 @@ torch.cuda._sleep(10000000)";
     let report = server.evaluate(&doing(early));
     assert_eq!(report["kernel_exec_result"]["correctness"], false, "{report:#}");
 }
+
+/// A submission with an addition of its own in CUDA C++; `cuda`: its source, which defines `add`.
+fn extended(cuda: &str) -> Value {
+    let source = format!(
+        "from torch.utils.cpp_extension import load_inline
+built = load_inline(name='adding', cpp_sources='torch::Tensor add(torch::Tensor a, torch::Tensor b);',
+    cuda_sources=r'''{cuda}''', functions=['add'], extra_cuda_cflags=['-O3', '--use_fast_math'])
+def f(a, b):
+    return built.add(a, b)
+"
+    );
+    let mut request = adding(&source);
+    request["timeout"] = json!(500.0);
+    request
+}
+
+/// A kernel, and what launches it.
+const CUDA_ADD: &str = "
+__global__ void add_kernel(const float* a, const float* b, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a[i] + b[i];
+}
+torch::Tensor add(torch::Tensor a, torch::Tensor b) {
+    TORCH_CHECK(a.is_cuda() && b.is_cuda(), \"a and b must be on the GPU\");
+    auto y = torch::empty_like(a);
+    int n = a.numel();
+    add_kernel<<<(n + 255) / 256, 256>>>(
+        a.data_ptr<float>(), b.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}";
+
+/// A comment that no source had before: what compilers made is kept from run to run of these tests.
+fn unseen() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    format!("// {} {}\n", std::process::id(), now.as_nanos())
+}
+
+fn there_is_nvcc() -> bool {
+    let shown = crate::server::program().args(["toolchain", "show", "--json"]).output().unwrap();
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+    shown["nvcc"].is_object()
+}
+
+#[test]
+fn cuda_extensions_are_compiled_and_run_on_the_gpu() {
+    needs!("PyTorch", available());
+    needs!("a GPU", !emulated());
+    needs!("nvcc", there_is_nvcc());
+    let server = Server::start();
+    let source = unseen() + CUDA_ADD;
+    let report = right(&server, "an extension", &extended(&source));
+    assert_eq!(report["torch"]["device"], report["gpu_type"], "{report:#}");
+    let built = &report["torch"]["extensions"][0];
+    assert_eq!(built["how"], "main.cpp: lean headers; cuda.cu: lean headers", "{report:#}");
+    assert_eq!(built["cached"], false, "{report:#}");
+    println!("a CUDA extension took {} s", built["seconds"]);
+    let report = right(&server, "again", &extended(&source));
+    let built = &report["torch"]["extensions"][0];
+    assert_eq!(built["cached"], true, "{report:#}");
+    assert!(built["seconds"].as_f64().unwrap() < 2.0, "{report:#}");
+    // Streams, libraries and whole headers, as submissions use them.
+    let streams = source.replace(
+        "add_kernel<<<(n + 255) / 256, 256>>>",
+        "add_kernel<<<(n + 255) / 256, 256, 0, \
+         c10::cuda::getCurrentCUDAStream()>>>",
+    );
+    let streams =
+        format!("#include <c10/cuda/CUDAStream.h>\n#include <torch/extension.h>\n{streams}");
+    right(&server, "on the current stream", &extended(&streams));
+    let unforeseen = "namespace all = at;\ntorch::Tensor add(torch::Tensor a, torch::Tensor b) {
+    return all::stack({a, b}).sum(0);\n}";
+    let report = right(&server, "whole headers", &extended(&format!("{}{unforeseen}", unseen())));
+    let how = report["torch"]["extensions"][0]["how"].as_str().unwrap();
+    assert!(how.ends_with("cuda.cu: whole headers"), "{how}");
+    println!("with whole headers {} s", report["torch"]["extensions"][0]["seconds"]);
+    let less = source.replace("a[i] + b[i]", "a[i] - b[i]");
+    wrong(&server, "less", &extended(&less), "output_mismatch", "`y`");
+    let broken = source.replace("int n = a.numel();", "int n = a.numel()");
+    let report = server.evaluate(&extended(&broken));
+    assert_eq!(report["failure"]["code"], "compilation_failed", "{report:#}");
+    assert!(report["failure"]["message"].as_str().unwrap().contains("cuda.cu:"), "{report:#}");
+    // Where it writes beside its memory, its own evaluation ends.
+    let stray = source.replace("y[i] = a[i] + b[i]", "y[i + (1l << 40)] = 0");
+    let report = server.evaluate(&extended(&stray));
+    assert_eq!(report["kernel_exec_result"]["correctness"], false, "{report:#}");
+    right(&server, "after", &extended(&source));
+}
+
+/// A kernel of Triton's within Python, launched as its authors do.
+const TRITON_ADD: &str = "
+import triton
+import triton.language as tl
+
+@triton.jit
+def add_kernel(a, b, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    tl.store(y + at, tl.load(a + at, mask=mask) + tl.load(b + at, mask=mask), mask=mask)
+
+def f(a, b):
+    y = torch.empty_like(a)
+    n = a.numel()
+    add_kernel[lambda meta: (triton.cdiv(n, meta['BLOCK']),)](a, b, y, n, BLOCK=1024)
+    return y
+";
+
+#[test]
+fn kernels_of_triton_run_within_torch_kernels() {
+    needs!("PyTorch", available());
+    needs!("a GPU", !emulated());
+    needs!("Triton", crate::support::has_triton());
+    let server = Server::start();
+    let mut request = adding(TRITON_ADD);
+    request["timeout"] = json!(120.0);
+    let report = right(&server, "an addition", &request);
+    let kinds = |report: &Value| -> Vec<String> {
+        let all = report["torch"]["extensions"].as_array().unwrap().iter();
+        all.map(|one| one["kind"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(kinds(&report).contains(&"ptxas".to_owned()), "{report:#}");
+    assert!(kinds(&report).contains(&"c".to_owned()), "{report:#}");
+    let report = right(&server, "again", &request);
+    let all = report["torch"]["extensions"].as_array().unwrap();
+    assert!(all.iter().all(|one| one["cached"] == true), "{report:#}");
+    // Several configurations, which Triton itself times, one of which cannot be had.
+    let tuned = TRITON_ADD
+        .replace(
+            "@triton.jit",
+            "@triton.autotune(configs=[triton.Config({'BLOCK': 1 << size}, num_warps=4) for size in (8, 10)], \
+             key=['n'])\n@triton.jit",
+        )
+        .replace(", BLOCK=1024", "");
+    let mut tuned = adding(&tuned);
+    tuned["timeout"] = json!(120.0);
+    right(&server, "tuned", &tuned);
+    let less = TRITON_ADD.replace("mask=mask) + tl", "mask=mask) - tl");
+    wrong(&server, "less", &adding(&less), "output_mismatch", "`y`");
+    let broken = TRITON_ADD.replace("tl.load(b + at", "tl.no_such(b + at");
+    let report = server.evaluate(&adding(&broken));
+    assert_eq!(report["kernel_exec_result"]["correctness"], false, "{report:#}");
+    assert!(report.to_string().contains("no_such"), "{report:#}");
+}

@@ -168,32 +168,26 @@ fn two_sources(server: &Server) {
 fn what_is_not_beside_python_is_told_when_it_is_asked_for() {
     needs!("PyTorch", available());
     let server = on_cpu();
-    let extension = |more: &str| {
-        format!(
-            "
+    let extension = "
 from torch.utils.cpp_extension import load_inline
-built = load_inline(name='scale', cpp_sources='torch::Tensor scale(torch::Tensor x);', {more}
-    functions=['scale'])
+built = load_inline(name='scale', cpp_sources='torch::Tensor scale(torch::Tensor x);',
+    cuda_sources='__global__ void k() {}', functions=['scale'])
 class ModelNew(nn.Module):
     def forward(self, x):
         return built.scale(x)
-"
-        )
-    };
-    let kinds = [
-        (extension("cuda_sources='__global__ void k() {}',"), "C++ and CUDA code"),
-        (extension(""), "compiles C++ code"),
-        (
-            "import torch\ntorch.utils.cpp_extension.load('x', ['x.cu'])".to_owned(),
-            "`load` compiles",
-        ),
-    ];
-    for (source, part) in kinds {
-        let mut request = bare(&source);
+";
+    let files = "import torch\ntorch.utils.cpp_extension.load('x', ['x.cu'])";
+    let inductor = "@torch.compile\ndef f(x):\n    return x * 2";
+    for (source, part, instead) in [
+        (extension, "C++ and CUDA code", "kernel_type: cuda"),
+        (files, "`load` compiles files", "`load_inline`"),
+        (inductor, "Inductor", "backend='eager'"),
+    ] {
+        let mut request = bare(source);
         request["kernel"]["kernel_type"] = json!("torch_cuda");
         let report = unloaded(&server, part, &request, "not_supported", part);
         let message = report["kernel_exec_result"]["compilation_error"].as_str().unwrap();
-        assert!(message.contains("kernel_type: cuda"), "{message}");
+        assert!(message.contains(instead), "{message}");
         assert!(report["torch"]["traceback"].as_str().unwrap().contains("kernel.py"), "{report:#}");
     }
     let mut gpu =

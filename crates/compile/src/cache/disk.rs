@@ -11,9 +11,25 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::key::Key;
 use crate::artifact::Artifact;
 use crate::error::CompileSetupError;
+
+/// What files of the cache hold.
+pub(crate) trait Kept: Serialize + DeserializeOwned {
+    /// Whether it is what was kept under the key, and sound: a file that was moved is whole and still
+    /// wrong.
+    fn fits(&self, key: &Key) -> bool;
+}
+
+impl Kept for Artifact {
+    fn fits(&self, key: &Key) -> bool {
+        self.key == key.to_string() && self.entry < self.kernels.len()
+    }
+}
 
 const MAGIC: &[u8; 8] = b"wgart\x00\x00\x01";
 const HEADER_BYTES: usize = 8 + blake3::OUT_LEN;
@@ -52,7 +68,7 @@ impl Store {
         self.directory.join(&hex[..2]).join(format!("{hex}.{EXTENSION}"))
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<Artifact> {
+    pub(super) fn get<T: Kept>(&self, key: &Key) -> Option<T> {
         let path = self.path(key);
         let bytes = fs::read(&path).ok()?;
         let Some(artifact) = decode(&bytes, key) else {
@@ -67,7 +83,7 @@ impl Store {
         Some(artifact)
     }
 
-    pub(super) fn put(&self, key: &Key, artifact: &Artifact) -> io::Result<()> {
+    pub(super) fn put<T: Kept>(&self, key: &Key, artifact: &T) -> io::Result<()> {
         let bytes = encode(artifact)?;
         let size = bytes.len() as u64;
         if size > self.max_bytes {
@@ -130,7 +146,7 @@ fn list(directory: &Path) -> io::Result<Vec<Listed>> {
     Ok(files)
 }
 
-fn encode(artifact: &Artifact) -> io::Result<Vec<u8>> {
+fn encode<T: Kept>(artifact: &T) -> io::Result<Vec<u8>> {
     let body = rmp_serde::to_vec_named(artifact).map_err(io::Error::other)?;
     let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
     bytes.extend_from_slice(MAGIC);
@@ -139,16 +155,13 @@ fn encode(artifact: &Artifact) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn decode(bytes: &[u8], key: &Key) -> Option<Artifact> {
+fn decode<T: Kept>(bytes: &[u8], key: &Key) -> Option<T> {
     let (header, body) = bytes.split_at_checked(HEADER_BYTES)?;
     let (magic, sum) = header.split_at(MAGIC.len());
     if magic != MAGIC || blake3::hash(body).as_bytes() != sum {
         return None;
     }
-    let artifact: Artifact = rmp_serde::from_slice(body).ok()?;
-    // A file that was moved is whole and still wrong.
-    let fits = artifact.key == key.to_string() && artifact.entry < artifact.kernels.len();
-    fits.then_some(artifact)
+    rmp_serde::from_slice(body).ok().filter(|artifact: &T| artifact.fits(key))
 }
 
 #[cfg(test)]

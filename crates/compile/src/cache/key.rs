@@ -103,6 +103,25 @@ impl KeyInputs<'_> {
     }
 }
 
+/// The content address of what is compiled from these parts, whose order and number say what each is, in a
+/// domain of its own: no kernel has the same.
+pub(crate) fn key_of(domain: &str, compilers: &[Compiler], parts: &[&[String]]) -> Key {
+    let mut hasher = Hasher(blake3::Hasher::new());
+    hasher.field(0, b"warpgauge build key");
+    hasher.field(1, &FORMAT.to_le_bytes());
+    hasher.field(2, domain.as_bytes());
+    hasher.field(3, &(compilers.len() as u64).to_le_bytes());
+    for compiler in compilers {
+        hasher.field(13, compiler.name.as_bytes());
+        hasher.field(14, &compiler.stamp.0.to_le_bytes());
+        hasher.field(15, &compiler.stamp.1.to_le_bytes());
+    }
+    for part in parts {
+        hasher.list(4, part);
+    }
+    Key(hasher.0.finalize())
+}
+
 struct Hasher(blake3::Hasher);
 
 impl Hasher {

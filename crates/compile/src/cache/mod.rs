@@ -7,7 +7,8 @@ mod memory;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub(crate) use key::{Compiler as KeyCompiler, Key, KeyInputs};
+pub(crate) use disk::Kept;
+pub(crate) use key::{Compiler as KeyCompiler, Key, KeyInputs, key_of};
 
 use super::artifact::Artifact;
 use super::error::CompileSetupError;
@@ -37,7 +38,7 @@ impl Cache {
 
     /// The artifact from disk; reads a file.
     pub(crate) fn get_cold(&self, key: &Key) -> Option<Arc<Artifact>> {
-        let artifact = Arc::new(self.disk.get(key)?);
+        let artifact: Arc<Artifact> = Arc::new(self.disk.get(key)?);
         self.put_hot(key, &artifact);
         Some(artifact)
     }
@@ -48,9 +49,14 @@ impl Cache {
         memory.put(key.clone(), Arc::clone(artifact));
     }
 
-    /// Keeps an artifact on disk; writes a file. Failing to write costs a later compilation, never this
-    /// one, so it is logged and not returned.
-    pub(crate) fn put_cold(&self, key: &Key, artifact: &Artifact) {
+    /// Something else that was compiled, from disk; reads a file.
+    pub(crate) fn get_other<T: Kept>(&self, key: &Key) -> Option<T> {
+        self.disk.get(key)
+    }
+
+    /// Keeps what was compiled on disk; writes a file. Failing to write costs a later compilation, never
+    /// this one, so it is logged and not returned.
+    pub(crate) fn put_cold<T: Kept>(&self, key: &Key, artifact: &T) {
         if let Err(e) = self.disk.put(key, artifact) {
             tracing::warn!(key = %key, error = %e, "cannot write to the compile cache");
         }
@@ -113,7 +119,7 @@ pub(super) mod tests {
         assert!(cache.get_hot(&key).is_none() && cache.get_cold(&key).is_none());
         let stored = Arc::new(stored);
         cache.put_hot(&key, &stored);
-        cache.put_cold(&key, &stored);
+        cache.put_cold(&key, &*stored);
         assert!(cache.get_hot(&key).is_some());
         let cache = Cache::open(dir.path().into(), 1 << 20).unwrap();
         assert!(cache.get_hot(&key).is_none());

@@ -5,6 +5,7 @@
 //! says what to make ready, and another frame which kernel to compile: so a child can wait for one.
 
 mod attempt;
+mod build;
 mod disassemble;
 mod nvcc;
 mod nvrtc;
@@ -111,6 +112,7 @@ fn answer(request: &ChildRequest, sandbox: &mut Option<Enforcement>) -> Outcome 
         Work::Nvcc(work) => nvcc::compile(request, work, sandbox),
         // It is told in two frames, the second of which depends on the version.
         Work::Triton(_) => Outcome::Failed { what: "there is no kernel to compile".into() },
+        Work::Build(work) => build::build(request, work, sandbox),
         Work::Disassemble(work) => disassemble::list(request, work, sandbox),
         Work::UnpackHeaders { library, version } => {
             let library = nvrtc::Library { path: library, version: *version };

@@ -102,12 +102,12 @@ fn run(job_dir: &Path, work: &NvccWork) -> io::Result<Outcome> {
 }
 
 /// Whether it failed because the disk is full: that is no fault of the source.
-fn no_room(job_dir: &Path, log: &str) -> Option<String> {
+pub(super) fn no_room(job_dir: &Path, log: &str) -> Option<String> {
     let full = rustix::fs::statvfs(job_dir).is_ok_and(|disk| {
         disk.f_bavail.saturating_mul(disk.f_frsize) < LEAST_ROOM_BYTES || disk.f_favail == 0
     });
     (full && log.contains("No space left on device"))
-        .then(|| format!("there is no room in {} for nvcc's files", job_dir.display()))
+        .then(|| format!("there is no room in {} for the compiler's files", job_dir.display()))
 }
 
 fn attempt(

@@ -2,6 +2,7 @@
 
 mod cupti;
 mod discover;
+pub(crate) mod host;
 mod install;
 mod torch;
 mod triton;

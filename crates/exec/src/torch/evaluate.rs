@@ -139,7 +139,8 @@ impl LocalExecutor {
             timings,
             most_output_bytes: self.limits.max_output_bytes,
         })));
-        let answer = entered.judged(&order, runners, Vec::new(), self.most_answer_bytes()).await;
+        let (answer, extensions) =
+            entered.judged(&order, runners, Vec::new(), self.most_answer_bytes()).await;
         let (mut report, compared) = match (answer, &*order) {
             (Ok(Answer::Evaluated(judgement)), Order::Evaluate(evaluation)) => {
                 let Judgement { report, compared } = *judgement;
@@ -150,6 +151,9 @@ impl LocalExecutor {
             (Err(Lost::TimedOut), Order::Evaluate(evaluation)) => (evaluation.timed_out()?, None),
             (Err(lost), _) => return Err(no_verdict(lost)),
         };
+        if let Some(torch) = &mut report.torch {
+            torch.extensions = extensions;
+        }
         report.timings.total = ms(arrived);
         recorded::evaluation(&report);
         Ok(Judgement { report, compared })

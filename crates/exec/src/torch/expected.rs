@@ -79,7 +79,7 @@ impl LocalExecutor {
             files.push(file);
         }
         let order = Arc::new(Order::Compute(Box::new(computation)));
-        match entered.judged(&order, runners, files, MOST_ANSWER_BYTES).await {
+        match entered.judged(&order, runners, files, MOST_ANSWER_BYTES).await.0 {
             Ok(Answer::Computed) => Ok(paths),
             Ok(other) => Err(other.error()),
             Err(Lost::TimedOut) => {

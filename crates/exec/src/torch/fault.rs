@@ -25,7 +25,7 @@ pub(super) struct Failed {
 }
 
 /// What runners may say of themselves. Whatever else they say is the failure of a call.
-const KNOWN: [FailureCode; 11] = [
+const KNOWN: [FailureCode; 25] = [
     FailureCode::CompilationFailed,
     FailureCode::ConstructorFailed,
     FailureCode::InputsFailed,
@@ -37,6 +37,21 @@ const KNOWN: [FailureCode; 11] = [
     FailureCode::NoKernel,
     FailureCode::NotSupported,
     FailureCode::NoGradient,
+    // Of what it has compiled.
+    FailureCode::CompilerTimeout,
+    FailureCode::CompilerCpuLimit,
+    FailureCode::CompilerFileLimit,
+    FailureCode::CompilerOutOfMemory,
+    FailureCode::CompilerOutputTooLarge,
+    FailureCode::CompilerCrashed,
+    FailureCode::CompilerFailed,
+    FailureCode::CompilerOptionRefused,
+    FailureCode::UnknownCompilerOption,
+    FailureCode::TooManyCompilerOptions,
+    FailureCode::InvalidCompilerOption,
+    FailureCode::WrongArchitecture,
+    FailureCode::SourceTooLarge,
+    FailureCode::InvalidSource,
 ];
 
 /// Longest message and traceback of a report, bytes.

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::builder::{Serving, python_host};
 use super::runs::{Leash, Side, of_unusable};
 use crate::error::{self, ExecError, Problem};
 use crate::local::LocalExecutor;
@@ -11,7 +12,7 @@ use warpgauge_functions::{
     CallStatus, FunctionCall, FunctionLimits, FunctionOutcome, FunctionPlaces, OutcomeHead, Place,
     PlaceKind,
 };
-use warpgauge_model::FailureCode;
+use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_torch::{Collected, End, Function};
 use warpgauge_worker::queue::Need;
 
@@ -86,11 +87,15 @@ impl LocalExecutor {
                 Some(self.fleet.lease(&need).await.map_err(error::from_lease)?)
             }
         };
-        let runner = side.runners.runner().await.map_err(of_unusable)?;
+        let mut runner = side.runners.runner().await.map_err(of_unusable)?;
         let _leash = Leash(vec![runner.killer()]);
         let queue_ms = ms(arrived);
         let began = Instant::now();
         let deadline = began + Duration::try_from_secs_f64(call.head.timeout).unwrap_or_default();
+        let device = call.head.device.as_deref().and_then(|uuid| self.device(uuid));
+        let python = python_host(&versions, device.as_ref());
+        let forks = std::slice::from_mut(&mut runner);
+        let serving = Serving::begin(&self.compiler, python, forks, deadline);
         let (head, program) = (call.head, call.program);
         let (place_kind, device, timeout) =
             (kind_of(head.device.as_ref()), head.device.clone(), head.timeout);
@@ -109,7 +114,7 @@ impl LocalExecutor {
             .await
             .map_err(|error| error::internal("running a function", &error))?
             .map_err(|what| ExecError::Unavailable(format!("PyTorch cannot be used: {what}")))?;
-        drop((place, lease));
+        drop((place, lease, serving));
         let Collected { records, end, printed } = collected;
         let (status, reason) = told(end, timeout, limits.max_result_bytes);
         Ok(FunctionOutcome {
@@ -138,8 +143,12 @@ impl LocalExecutor {
     }
 
     fn ordinal(&self, uuid: &str) -> Option<u32> {
+        self.device(uuid).map(|info| info.ordinal)
+    }
+
+    fn device(&self, uuid: &str) -> Option<DeviceInfo> {
         let devices = self.fleet.devices().into_iter();
-        devices.map(|status| status.info).find(|info| info.uuid == uuid).map(|info| info.ordinal)
+        devices.map(|status| status.info).find(|info| info.uuid == uuid)
     }
 }
 

@@ -7,10 +7,11 @@
 //!
 //! [`judge`] has the order of the calls, `player` one submission in its runner, `inputs` what it gets,
 //! `values` what it gives and `backward` its gradients, `report` the answer; `expected` computes what
-//! kernels for devices are expected to leave, and `mixed` has both kinds beside each other. `functions` runs
-//! what callers send to be run, and judges nothing.
+//! kernels for devices are expected to leave, and `mixed` has both kinds beside each other. `builder`
+//! compiles what runners ask for. `functions` runs what callers send to be run, and judges nothing.
 
 mod backward;
+mod builder;
 mod compare;
 mod evaluate;
 mod expected;

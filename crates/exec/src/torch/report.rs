@@ -228,6 +228,8 @@ fn torch_report(setting: Setting, outcome: &Outcome) -> TorchReport {
         backward: setting.backward,
         inputs: outcome.inputs.clone(),
         parameters: outcome.judged.parameters.clone(),
+        // Known to the server alone.
+        extensions: Vec::new(),
         traceback: outcome.failed().and_then(|failed| failed.traceback.clone()),
     }
 }

@@ -6,13 +6,16 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::builder::{Serving, python_host};
 use super::evaluate::Kernels;
 use super::process::{Answer, Order};
 use crate::compile_only::support_source;
 use crate::error::{self, ExecError};
 use crate::local::LocalExecutor;
+use warpgauge_compile::Compiler;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceInfo, DeviceKind};
+use warpgauge_report::TorchExtension;
 use warpgauge_torch::{Bench, Judges, Killer, Lost, Place, Runner, Runners, Unusable, Versions};
 use warpgauge_worker::Lease;
 use warpgauge_worker::queue::Need;
@@ -43,6 +46,7 @@ pub(crate) struct Torch {
 /// The right to run submissions until a deadline.
 pub(super) struct Entered<'a> {
     side: &'a Side,
+    compiler: &'a Arc<Compiler>,
     pub versions: Versions,
     deadline: Instant,
     /// The device that they have.
@@ -62,6 +66,7 @@ impl LocalExecutor {
         let (place, versions) = side.entered().await?;
         Ok(Entered {
             side,
+            compiler: &self.compiler,
             versions,
             deadline: deadline(timeout),
             device: None,
@@ -110,6 +115,7 @@ impl LocalExecutor {
         })?;
         Ok(Entered {
             side,
+            compiler: &self.compiler,
             versions,
             deadline: deadline(request.timeout),
             device: Some(info.clone()),
@@ -168,20 +174,23 @@ impl Entered<'_> {
         Ok(runners)
     }
 
-    /// Has a process judge; it and the runners end when nobody waits any more.
+    /// Has a process judge, and compiles what the runners ask for: what the first one got is told, too. All
+    /// of it ends when nobody waits any more.
     pub(super) async fn judged(
         &self,
         order: &Arc<Order>,
-        runners: Vec<Runner>,
+        mut runners: Vec<Runner>,
         files: Vec<File>,
         most: u64,
-    ) -> Result<Answer, Lost> {
+    ) -> (Result<Answer, Lost>, Vec<TorchExtension>) {
         let _leash = Leash(runners.iter().map(Runner::killer).collect());
+        let python = python_host(&self.versions, self.device.as_ref());
+        let serving = Serving::begin(self.compiler, python, &mut runners, self.deadline);
         let (judges, bench) = (&self.side.judges, Bench { runners, files });
         let answer = judges.ask(Arc::clone(order), bench, self.deadline, most).await;
         // For the next order, now that no clock runs.
         judges.prepare();
-        answer
+        (answer, serving.end())
     }
 
     /// Threads that a submission computes with.

@@ -1,22 +1,26 @@
 # What a fork gives up before it is told what to run: all descriptors but its own, memory without end,
 # and the system calls that computing does not need. Files were closed before Python was started.
 
+import fcntl
 import resource
 
 # Where a fork has its session.
 SESSION = 3
 
 
-def keep_only(session, output):
-    """Leaves the session, the output and nothing of the zygote's or of other forks."""
+def keep_only(session, output, builds):
+    """Leaves the session, the output, where it asks for what is compiled, and nothing of the zygote's or of
+    other forks."""
     nothing = os.open("/dev/null", os.O_RDONLY)
     # Above all that is overwritten below.
-    session, output, nothing = (os.dup(fd) for fd in (session, output, nothing))
+    own = (session, output, builds, nothing)
+    session, output, builds, nothing = (fcntl.fcntl(fd, fcntl.F_DUPFD, BUILDS + 1) for fd in own)
     os.dup2(nothing, 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.dup2(session, SESSION)
-    os.closerange(SESSION + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    os.dup2(builds, BUILDS)
+    os.closerange(BUILDS + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def limit(which, most):
@@ -54,14 +58,15 @@ def open_device(device):
     return kept
 
 
-def become_runner(settings, given, session, output):
+def become_runner(settings, given, builder, descriptors):
     """Confines this process and has it serve its session; does not come back."""
     try:
-        keep_only(session, output)
+        keep_only(*descriptors)
         end_signal_of_parent = 1
         control_process(end_signal_of_parent, signal.SIGKILL, 0, 0, 0)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         device = settings["device"]
+        builder.has_device = device is not None
         if device is None:
             limit(resource.RLIMIT_AS, settings["address_space"])
         else:

@@ -1,33 +1,43 @@
-# What submissions may ask for that is not here: compilers for C++ and CUDA, and a GPU. It is said when it is
-# asked for, and what would help; in place of what a library says that does not find it.
+# What submissions may ask for that is not here: files to compile, Inductor, and a GPU. It is said when it is asked
+# for, and what would help; in place of what a library says that does not find it.
 
-# What runs CUDA without a compiler beside PyTorch.
+# What runs CUDA without a GPU beside PyTorch.
 INSTEAD = (
     "send the CUDA source by itself (`kernel_type: cuda`, with `io`), and what it must compute as a torch "
     "kernel in `expected`, or as the reference of a comparison"
 )
 
 
-def refuse_building(name, /, *given, **named):
-    """Stands for what compiles an extension of PyTorch's."""
-    sources = named.get("cuda_sources")
-    if sources is None and name == "load_inline" and len(given) > 2:
-        sources = given[2]
-    what = "C++" if name == "load_inline" and not sources else "C++ and CUDA"
+def refuse_files(name, /, *given, **named):
+    """Stands for what compiles files."""
     raise Refused(
         "not_supported",
-        f"`{name}` compiles {what} code and loads it into the process: submissions have no compiler, start "
-        f"no processes and write no files; {INSTEAD}",
+        f"`{name}` compiles files, and submissions have none and write none: give the text of the sources to "
+        f"`load_inline`",
     )
 
 
-def without_builders(torch):
-    """What builds extensions refuses to, by whatever way it is imported."""
-    module = types.ModuleType("torch.utils.cpp_extension")
-    module.CUDA_HOME = None
-    for name in ("load", "load_inline", "CppExtension", "CUDAExtension", "BuildExtension"):
-        setattr(module, name, functools.partial(refuse_building, name))
-    sys.modules[module.__name__] = torch.utils.cpp_extension = module
+def without_files(module):
+    """What builds extensions from files refuses to."""
+    for name in ("load", "CppExtension", "CUDAExtension", "SyclExtension", "BuildExtension"):
+        setattr(module, name, functools.partial(refuse_files, name))
+
+
+def without_inductor(torch):
+    """What generates code, writes it to files and starts compilers refuses to, before it begins."""
+    real = torch.compile
+
+    @functools.wraps(real)
+    def compile(model=None, *given, **named):
+        if named.get("backend", "inductor") == "inductor" and not named.get("disable", False):
+            raise Refused(
+                "not_supported",
+                "`torch.compile` has Inductor write code to files and start compilers, which submissions do "
+                "not: leave it out, or name a backend that does not (`backend='eager'`)",
+            )
+        return real(model, *given, **named)
+
+    torch.compile = compile
 
 
 # What is said where there is no GPU, and what is meant. The first of each is a part of the message.

@@ -143,7 +143,8 @@ def explained(error, code):
     if isinstance(error, Refused):
         own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == FILE]
         if own and error.line is None:
-            error.line, error.log = own[-1].lineno, "".join(traceback.format_list(own))
+            error.line = own[-1].lineno
+            error.log = "".join(traceback.format_list(own)) + error.log
         return error
     message = f"{type(error).__name__}: {error}"
     own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == FILE]

@@ -1,10 +1,10 @@
 # A process that has imported PyTorch, and forks for each evaluation: it runs no stranger's code.
 #
 # Started with the sources of the prelude, of this file and of the others beside it, one behind the
-# other. The argument is one JSON object. File descriptor 0 is a socket to the server: a byte with three
+# other. The argument is one JSON object. File descriptor 0 is a socket to the server: a byte with four
 # descriptors asks for a fork, and a frame with the fork's number and a handle of it is the answer. The
-# descriptors are the fork's: the socket of its session, where its output goes, and where its end is
-# told.
+# descriptors are the fork's: the socket of its session, where its output goes, where its end is told, and
+# where it asks for what it cannot compile itself.
 
 import functools
 import gc
@@ -16,7 +16,7 @@ import tempfile
 
 
 def warm(settings):
-    """Imports what submissions use; gives what they find without importing it."""
+    """Imports what submissions use; gives what they find without importing it, and what builds extensions."""
     sys.path.insert(0, settings["site_packages"])
     # Who asks for a place gets one, and is refused when he writes there.
     tempfile.tempdir = "/tmp"
@@ -30,7 +30,14 @@ def warm(settings):
         except Exception:
             # It is not installed, or does not work here: submissions that need it say so.
             pass
-    without_builders(torch)
+    extensions, builder = with_builder(torch)
+    without_inductor(torch)
+    if settings["device"] is not None and "triton" in given:
+        try:
+            with_triton(given["triton"], builder)
+        except Exception as error:
+            # Its kernels will say that no program can be started.
+            print(f"Triton compiles nothing in torch kernels: {error}", file=sys.stderr)
     # The first operation without memory imports 900 modules, which takes a second. It starts no thread.
     try:
         with torch.device("meta"):
@@ -38,12 +45,13 @@ def warm(settings):
     except Exception as error:
         # Inputs will be looked for among real ones alone.
         print(f"no tensors without memory: {error}", file=sys.stderr)
-    return given
+    return given, extensions, builder
 
 
 class Zygote:
-    def __init__(self, settings, given):
+    def __init__(self, settings, given, extensions, builder):
         self.settings, self.given = settings, given
+        self.extensions, self.builder = extensions, builder
         self.control = socket.socket(fileno=os.dup(0))
         # Forks by number, with the descriptor on which their end is told.
         self.forks = {}
@@ -59,6 +67,7 @@ class Zygote:
             "torch": torch.__version__,
             "python": sys.version.split()[0],
             "cuda": torch.version.cuda,
+            "building": self.extensions.as_told(),
         }
         self.control.sendall(frame({"ready": versions}))
         while True:
@@ -88,18 +97,19 @@ class Zygote:
             os.close(told)
 
     def asked(self):
-        byte, handed, _, _ = socket.recv_fds(self.control, 1, 3)
+        byte, handed, _, _ = socket.recv_fds(self.control, 1, 4)
         if not byte:
             # The server is gone, or wants no more.
             os._exit(0)
-        session, output, told = handed
+        session, output, told, builds = handed
         number = os.fork()
         if number == 0:
             signal.set_wakeup_fd(-1)
-            become_runner(self.settings, self.given, session, output)
+            become_runner(self.settings, self.given, self.builder, (session, output, builds))
         self.forks[number] = told
         os.close(session)
         os.close(output)
+        os.close(builds)
         handle = os.pidfd_open(number)
         socket.send_fds(self.control, [frame({"forked": number})], [handle])
         os.close(handle)
@@ -107,8 +117,8 @@ class Zygote:
 
 def main():
     settings = json.loads(sys.argv[1])
-    given = warm(settings)
+    given, extensions, builder = warm(settings)
     gc.collect()
     # What is there now is every fork's, and shared as long as nobody writes to it.
     gc.freeze()
-    Zygote(settings, given).serve()
+    Zygote(settings, given, extensions, builder).serve()

@@ -1,0 +1,246 @@
+//! Which options a submission may give to the compilers of an extension. What reads or writes files, or
+//! chooses programs, is refused by name; the rest of what is not known is, too.
+
+use crate::error::CompileError;
+use crate::options::{self, CheckedOptions};
+use warpgauge_contract::Backend;
+use warpgauge_model::FailureCode;
+
+/// Most options of one kind, and longest of them in bytes.
+const MOST: usize = 128;
+const LONGEST: usize = 1024;
+
+/// Options of g++ that begin so change what is generated and touch no file.
+const HOST: [&str; 12] =
+    ["-O", "-g", "-std=", "-D", "-U", "-W", "-w", "-f", "-m", "-pthread", "-pedantic", "-ansi"];
+
+/// Those that do otherwise, although they begin so.
+const HOST_REFUSED: [&str; 20] = [
+    "-Wl,",
+    "-Wa,",
+    "-Wp,",
+    "-fplugin",
+    "-fdump",
+    "-fprofile",
+    "-fauto-profile",
+    "-fuse-ld",
+    "-fmodule",
+    "-fsave",
+    "-fopt-info",
+    "-fstack-usage",
+    "-fcallgraph",
+    "-fdiagnostics",
+    "-flto",
+    "-fsyntax",
+    "-fpch",
+    "-fdeps",
+    "-gsplit",
+    "-ftest-coverage",
+];
+
+/// Libraries that are loaded beside PyTorch, or belong to the system.
+const LIBRARIES: [&str; 22] = [
+    "cuda",
+    "cudart",
+    "cublas",
+    "cublasLt",
+    "cudnn",
+    "cufft",
+    "curand",
+    "cusolver",
+    "cusparse",
+    "nvrtc",
+    "nvToolsExt",
+    "torch",
+    "torch_cpu",
+    "torch_cuda",
+    "torch_python",
+    "c10",
+    "c10_cuda",
+    "m",
+    "dl",
+    "pthread",
+    "gomp",
+    "stdc++",
+];
+
+/// Options of g++.
+pub(super) fn host(given: &[String]) -> Result<Vec<String>, CompileError> {
+    let mut words = Vec::new();
+    for option in given.iter().map(|option| option.trim()).filter(|option| !option.is_empty()) {
+        let known = HOST.iter().any(|start| option.starts_with(start));
+        let refused = HOST_REFUSED.iter().any(|start| option.starts_with(start));
+        if !known || refused || !sound(option) {
+            return Err(unknown("extra_cflags", option));
+        }
+        words.push(option.to_owned());
+    }
+    bounded("extra_cflags", &words)?;
+    Ok(words)
+}
+
+/// Options of nvcc for a device of this architecture: for the device's own alone, whatever others are named.
+pub(super) fn device(given: &[String], arch: u32) -> Result<CheckedOptions, CompileError> {
+    bounded("extra_cuda_cflags", given)?;
+    let mut words: Vec<String> = Vec::new();
+    for option in given {
+        if option.starts_with("-D") {
+            words.push(option.clone());
+        } else {
+            words.extend(option.split_whitespace().map(str::to_owned));
+        }
+    }
+    let (mut kept, mut host_words) = (Vec::new(), Vec::new());
+    let mut rest = words.into_iter();
+    while let Some(word) = rest.next() {
+        let (name, joined) = match word.split_once('=') {
+            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+            None => (word.clone(), None),
+        };
+        let name = name.trim_start_matches('-');
+        match name {
+            "gencode" | "generate-code" | "arch" | "gpu-architecture" | "code" | "gpu-code" => {
+                let value = joined.or_else(|| rest.next()).unwrap_or_default();
+                if of_device(&value, arch) {
+                    kept.push(format!("-arch={}", value.rsplit(['=', ',']).next().unwrap_or("")));
+                }
+            }
+            "Xcompiler" | "compiler-options" => {
+                let value = joined.or_else(|| rest.next()).unwrap_or_default();
+                let parts = value.trim_matches(['\'', '"']).split(',').map(str::to_owned);
+                host_words.extend(host(&parts.collect::<Vec<_>>())?);
+            }
+            // Objects are linked with others anyway, and one after the other is compiled.
+            "threads" | "t" => {
+                if joined.is_none() {
+                    rest.next();
+                }
+            }
+            _ => kept.push(word),
+        }
+    }
+    let mut checked = options::check(&kept, Backend::Nvcc, arch)?;
+    checked.words.extend(host_words.into_iter().flat_map(|word| ["-Xcompiler".to_owned(), word]));
+    Ok(checked)
+}
+
+/// Whether an architecture option names the device's own and no other.
+fn of_device(value: &str, arch: u32) -> bool {
+    let names = value.split(['=', ',']).map(|part| part.trim_matches(['[', ']', '"', '\'']));
+    let mut numbers = names.filter_map(|name| {
+        let rest = name.strip_prefix("sm_").or_else(|| name.strip_prefix("compute_"))?;
+        rest.trim_end_matches(['a', 'f']).parse::<u32>().ok()
+    });
+    let first = numbers.next();
+    first == Some(arch) && numbers.all(|number| number == arch)
+}
+
+/// Options of the linker: libraries by name.
+pub(super) fn link(given: &[String]) -> Result<Vec<String>, CompileError> {
+    let mut words = Vec::new();
+    for option in given.iter().flat_map(|option| option.split_whitespace()) {
+        let library = option.strip_prefix("-l");
+        // Where libraries are is known here, and which symbols they have.
+        let ignored = ["-L", "-Wl,-rpath", "-Wl,--no-as-needed", "-Wl,--as-needed", "-O", "-s"];
+        if library.is_some_and(|name| LIBRARIES.contains(&name)) || option == "-fopenmp" {
+            words.push(option.to_owned());
+        } else if !ignored.iter().any(|start| option.starts_with(start)) {
+            return Err(unknown("extra_ldflags", option));
+        }
+    }
+    bounded("extra_ldflags", &words)?;
+    Ok(words)
+}
+
+/// Whether an option is one word of a command line, as its author saw it.
+fn sound(option: &str) -> bool {
+    let free = option.starts_with("-D");
+    !option.chars().any(|c| c.is_control() || (c.is_whitespace() && !free))
+        && option.len() <= LONGEST
+}
+
+fn bounded(name: &str, given: &[String]) -> Result<(), CompileError> {
+    let fits = given.len() <= MOST
+        && given.iter().all(|option| option.len() <= LONGEST && !option.contains('\0'));
+    if fits {
+        return Ok(());
+    }
+    let message = format!(
+        "{name}: at most {MOST} options of at most {LONGEST} bytes are given to a compiler"
+    );
+    Err(CompileError::rejected(FailureCode::TooManyCompilerOptions, message))
+}
+
+fn unknown(name: &str, option: &str) -> CompileError {
+    let shown: String = option.chars().take(80).collect();
+    let message = format!(
+        "{name}: option {shown:?} is unknown or not allowed here: submissions choose what is generated and \
+         which of CUDA's and PyTorch's libraries are linked, and no files or programs"
+    );
+    CompileError::rejected(FailureCode::CompilerOptionRefused, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(words: &[&str]) -> Vec<String> {
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    #[test]
+    fn what_changes_the_code_is_taken_and_what_touches_files_is_not() {
+        let taken = ["-O3", " -march=native ", "-fopenmp", "-DX=a b", "-std=c++20", "-Wall", ""];
+        assert_eq!(host(&list(&taken)).unwrap().len(), 6);
+        for refused in [
+            "-I/etc",
+            "-include /etc/passwd",
+            "-fplugin=x.so",
+            "-Wl,-T,x",
+            "-o/tmp/x",
+            "@file",
+            "x.cpp",
+            "-fdump-tree-all",
+            "-specs=x",
+            "-Bx",
+            "-O2 -Ix",
+            "-x",
+            "-Wp,-MD,x",
+        ] {
+            assert!(host(&list(&[refused])).is_err(), "{refused}");
+        }
+        assert!(host(&vec!["-O2".to_owned(); MOST + 1]).is_err());
+    }
+
+    #[test]
+    fn code_is_made_for_the_device_whatever_else_is_named() {
+        let given = [
+            "-O3",
+            "--use_fast_math",
+            "-gencode=arch=compute_80,code=sm_80",
+            "-gencode",
+            "arch=compute_90a,code=sm_90a",
+            "-Xcompiler -O2,-Wall",
+            "--threads 4",
+            "-lineinfo",
+        ];
+        let checked = device(&list(&given), 90).unwrap();
+        assert_eq!((checked.arch_suffix, checked.lineinfo), (Some('a'), true));
+        assert_eq!(
+            checked.words,
+            ["-O3", "--use_fast_math", "-Xcompiler", "-O2", "-Xcompiler", "-Wall"]
+        );
+        for refused in ["-Xcompiler -I/etc", "-ccbin x", "-keep", "-rdc=true", "--unknown"] {
+            assert!(device(&list(&[refused]), 90).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn libraries_are_linked_by_name() {
+        let given = ["-lcublas -lcudart", "-L/usr/local/cuda/lib64", "-fopenmp"];
+        assert_eq!(link(&list(&given)).unwrap(), ["-lcublas", "-lcudart", "-fopenmp"]);
+        for refused in ["-lssl", "/etc/x.o", "-T", "-Wl,--script=x", "-l:x.so"] {
+            assert!(link(&list(&[refused])).is_err(), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What Python processes load: extensions of PyTorch's, and what Triton compiles besides.
+//!
+//! A process that runs a stranger's code starts no compilers: it asks, and gets a file. [`order`] is what may
+//! be asked, [`plan`] the commands that come of it. They run in a compile child, with what they need of the
+//! machine and nothing else, and what comes of them is kept by its content.
+
+mod extension;
+mod flags;
+mod lean;
+mod order;
+mod plan;
+mod triton;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex as AsyncMutex;
+
+pub use order::{AssemblyOrder, BuildOrder, ExtensionOrder, ModuleOrder, PythonHost};
+
+use self::plan::{Plan, check_name};
+use crate::cache::{Kept, Key};
+use crate::compiler::Compiler;
+use crate::error::{CompileError, CompileFailure};
+use crate::exceeded;
+use crate::job::{MAX_SOURCE_BYTES, summary};
+use crate::protocol::{ChildReply, Outcome, Work};
+use crate::toolchain::Toolchain;
+use warpgauge_model::FailureCode;
+
+/// What was built.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// The file.
+    pub object: Arc<[u8]>,
+    /// How its sources were compiled, where there is a choice.
+    pub how: String,
+    /// Warnings.
+    pub log: String,
+    /// Whether it was there already.
+    pub cached: bool,
+}
+
+/// The same in the cache.
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptObject {
+    key: String,
+    #[serde(with = "warpgauge_model::byte_string")]
+    object: Vec<u8>,
+    how: String,
+    log: String,
+}
+
+impl Kept for KeptObject {
+    fn fits(&self, key: &Key) -> bool {
+        self.key == key.to_string()
+    }
+}
+
+/// Builds that are under way: who wants the same waits for the first one, and finds what it kept.
+#[derive(Default)]
+pub(crate) struct Builds(Mutex<HashMap<Key, Arc<AsyncMutex<()>>>>);
+
+impl Builds {
+    fn turn(&self, key: &Key) -> Arc<AsyncMutex<()>> {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever waits for one holds it.
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(key.clone()).or_default())
+    }
+}
+
+impl Compiler {
+    /// Builds what a Python process asks for within a time, or finds it built.
+    ///
+    /// Dropping the future ends the compilers.
+    ///
+    /// # Errors
+    /// What the compilers, or we, have against the sources; or what is missing here.
+    pub async fn build_for_python(
+        &self,
+        order: &BuildOrder,
+        python: &PythonHost,
+        limit: Duration,
+    ) -> Result<Built, CompileError> {
+        let plan = planned(order, python, self.toolchain())?;
+        let key = plan.key();
+        let limit = limit.min(self.environment.limit(Some(limit)));
+        if let Some(error) = self.refused.find(&key, limit, Instant::now()) {
+            return Err(error);
+        }
+        let turn = self.builds.turn(&key);
+        let _turn = turn.lock().await;
+        let (cache, sought) = (Arc::clone(&self.cache), key.clone());
+        let found =
+            tokio::task::spawn_blocking(move || cache.get_other::<KeptObject>(&sought)).await;
+        if let Ok(Some(KeptObject { object, how, log, .. })) = found {
+            return Ok(Built { object: object.into(), how, log, cached: true });
+        }
+        let made = self.made(plan, limit).await;
+        let built =
+            made.inspect_err(|error| self.refused.note(&key, limit, error, Instant::now()))?;
+        let kept = KeptObject {
+            key: key.to_string(),
+            object: built.object.to_vec(),
+            how: built.how.clone(),
+            log: built.log.clone(),
+        };
+        let cache = Arc::clone(&self.cache);
+        // Who waits for the same looks for the file.
+        let _ = tokio::task::spawn_blocking(move || cache.put_cold(&key, &kept)).await;
+        Ok(built)
+    }
+
+    async fn made(&self, plan: Plan, limit: Duration) -> Result<Built, CompileError> {
+        let permit = self.permits.acquire().await;
+        let _permit = permit.map_err(|_| CompileError::internal("the compile stage is closed"))?;
+        let reply = self.environment.run_child_for(Work::Build(plan.work()), limit).await;
+        let ChildReply { sandbox, result } =
+            reply.map_err(|error| exceeded::judged(error, limit))?;
+        if let Some(enforced) = sandbox {
+            // The first word stands: the kernel does not change under us.
+            let _ = self.sandbox.set(enforced);
+        }
+        match result {
+            Outcome::Object(built) => Ok(Built {
+                object: built.object.into(),
+                how: built.ways.join("; "),
+                log: built.log,
+                cached: false,
+            }),
+            Outcome::Rejected { code, log, diagnostics } => {
+                let message = summary(&code, &diagnostics, &log);
+                let failure = CompileFailure { code, message, diagnostics, log };
+                Err(CompileError::Rejected(Box::new(failure)))
+            }
+            Outcome::Toolchain { what } => {
+                Err(CompileError::Environment { what, remedy: crate::environment::REMEDY.into() })
+            }
+            Outcome::Failed { what } => Err(CompileError::Internal { what }),
+            _ => Err(CompileError::internal("the compile child answered another question")),
+        }
+    }
+}
+
+/// Checks an order, and says how it is carried out.
+fn planned(
+    order: &BuildOrder,
+    python: &PythonHost,
+    toolchain: &Toolchain,
+) -> Result<Plan, CompileError> {
+    let sources: [&str; 2] = match order {
+        BuildOrder::Extension(order) => [&order.cpp, order.cuda.as_deref().unwrap_or_default()],
+        BuildOrder::Module(order) => [&order.source, ""],
+        BuildOrder::Assembly(order) => [&order.ptx, ""],
+    };
+    if sources.iter().map(|source| source.len()).sum::<usize>() > MAX_SOURCE_BYTES {
+        let message = format!("the sources have more than {MAX_SOURCE_BYTES} bytes");
+        return Err(CompileError::rejected(FailureCode::SourceTooLarge, message));
+    }
+    match order {
+        BuildOrder::Extension(order) => {
+            check_name(&order.name)?;
+            extension::plan(order, python, toolchain)
+        }
+        BuildOrder::Module(order) => {
+            check_name(&order.name)?;
+            triton::module(order, python, toolchain)
+        }
+        BuildOrder::Assembly(order) => triton::assembly(order, python, toolchain),
+    }
+}

@@ -1,0 +1,101 @@
+//! How something is built: commands, what they read, and what they are told apart by.
+
+use std::path::{Path, PathBuf};
+
+use crate::cache::{Key, KeyCompiler, key_of};
+use crate::error::CompileError;
+use crate::protocol::{BuildStep, BuildWork};
+use warpgauge_model::FailureCode;
+
+/// Longest name of a module, bytes.
+const LONGEST_NAME: usize = 100;
+
+/// Commands, with all that decides what comes of them.
+#[derive(Debug)]
+pub(super) struct Plan {
+    kind: &'static str,
+    pub compilers: Vec<KeyCompiler>,
+    pub read: Vec<PathBuf>,
+    pub execute: Vec<PathBuf>,
+    pub files: Vec<(String, String)>,
+    pub stages: Vec<Vec<BuildStep>>,
+    pub output: String,
+    /// Whether code is generated for the processor that compiles.
+    pub for_this_processor: bool,
+}
+
+impl Plan {
+    /// One without commands.
+    pub fn of(kind: &'static str) -> Self {
+        Self {
+            kind,
+            compilers: Vec::new(),
+            read: Vec::new(),
+            execute: Vec::new(),
+            files: Vec::new(),
+            stages: Vec::new(),
+            output: String::new(),
+            for_this_processor: false,
+        }
+    }
+
+    /// Adds headers below a directory of the job's.
+    pub fn add_headers(&mut self, directory: &str, headers: super::lean::Headers) {
+        let placed = headers.into_iter().map(|(name, text)| (format!("{directory}/{name}"), text));
+        self.files.extend(placed);
+    }
+
+    /// Its content address: the commands have all options in them, the files all sources.
+    pub fn key(&self) -> Key {
+        let files: Vec<String> =
+            self.files.iter().flat_map(|(name, text)| [name.clone(), text.clone()]).collect();
+        let steps = self.stages.iter().flatten();
+        let ways = steps.flat_map(|step| step.ways.iter().map(move |way| (step, way)));
+        let commands: Vec<String> = ways
+            .flat_map(|(step, way)| {
+                let program =
+                    [step.name.clone(), text(&step.program), way.arguments.len().to_string()];
+                program.into_iter().chain(way.arguments.iter().cloned())
+            })
+            .collect();
+        let processor = if self.for_this_processor { processor() } else { Vec::new() };
+        key_of(self.kind, &self.compilers, &[&files, &commands, &processor])
+    }
+
+    /// What the child is asked.
+    pub fn work(self) -> BuildWork {
+        let Self { mut read, execute, files, stages, output, .. } = self;
+        read.retain(|path| path.exists());
+        BuildWork { read, execute, files, stages, output }
+    }
+}
+
+/// Which processor this is, and what it can.
+fn processor() -> Vec<String> {
+    let told = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let first = |name: &str| told.lines().find(|line| line.starts_with(name)).map(str::to_owned);
+    ["model name", "flags", "Features"].into_iter().filter_map(first).collect()
+}
+
+/// A path, as a word of a command.
+pub(super) fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// A rejection with a message.
+pub(super) fn rejected(code: FailureCode, message: String) -> CompileError {
+    CompileError::rejected(code, message)
+}
+
+/// Checks that a name is one of a module: it becomes a part of commands and of file names.
+pub(super) fn check_name(name: &str) -> Result<(), CompileError> {
+    let begins = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    let fits = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if begins && fits && name.len() <= LONGEST_NAME {
+        return Ok(());
+    }
+    let message = format!(
+        "the name of an extension must be one of Python's, of at most {LONGEST_NAME} ASCII characters"
+    );
+    Err(rejected(FailureCode::InvalidSource, message))
+}

@@ -1,0 +1,182 @@
+//! What the forks of an order ask to have compiled: they have no compilers, and the server has.
+//!
+//! Each fork has a socket of its own to here, which no judge sees. Its orders are served one after the other,
+//! as many as it may have and as long as the order lasts; whoever says something else is served no more.
+//! Compiling takes of the order's time, and none of it is a kernel's.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use warpgauge_compile::{
+    AssemblyOrder, BuildOrder, Built, CompileError, Compiler, ExtensionOrder, ModuleOrder,
+    PythonHost,
+};
+use warpgauge_model::{DeviceInfo, FailureCode};
+use warpgauge_report::TorchExtension;
+use warpgauge_torch::{BuildQuestion, Counter, NotBuilt, Runner, Versions};
+
+use crate::error::chain;
+
+/// Most modules that one fork gets, and most kernels that are assembled for it.
+const MOST_MODULES: u32 = 48;
+const MOST_ASSEMBLED: u32 = 1024;
+
+/// Most builds that a report tells of.
+const MOST_TOLD: usize = 64;
+
+/// What of the time until the deadline is left for saying that it is over: a tenth, and at most this.
+const LEFT: Duration = Duration::from_millis(500);
+
+/// What is asked for by the forks of one order. Dropping it ends what is being compiled.
+pub(super) struct Serving {
+    tasks: JoinSet<()>,
+    told: Arc<Mutex<Vec<TorchExtension>>>,
+}
+
+/// What all forks of an order have in common.
+#[derive(Clone)]
+struct Desk {
+    compiler: Arc<Compiler>,
+    python: Arc<PythonHost>,
+    deadline: Instant,
+    /// What is told, of the fork that is told of.
+    told: Option<Arc<Mutex<Vec<TorchExtension>>>>,
+}
+
+/// How a Python process builds, as its interpreter told.
+pub(super) fn python_host(versions: &Versions, device: Option<&DeviceInfo>) -> PythonHost {
+    let building = versions.building.clone();
+    PythonHost {
+        include: building.include,
+        standard: building.standard,
+        defines: building.defines,
+        cuda: versions.cuda.clone(),
+        arch: device.map(|info| info.target.architecture()),
+    }
+}
+
+impl Serving {
+    /// Serves these runners until the deadline. What is built for the first one is told in the report.
+    pub(super) fn begin(
+        compiler: &Arc<Compiler>,
+        python: PythonHost,
+        runners: &mut [Runner],
+        deadline: Instant,
+    ) -> Self {
+        let (mut tasks, told) = (JoinSet::new(), Arc::default());
+        let (compiler, python) = (Arc::clone(compiler), Arc::new(python));
+        let mut desk = Desk { compiler, python, deadline, told: Some(Arc::clone(&told)) };
+        for runner in runners {
+            match runner.counter() {
+                Ok(Some(counter)) => {
+                    tasks.spawn(desk.clone().serve(counter));
+                }
+                Ok(None) => {}
+                Err(error) => tracing::warn!(%error, "a torch kernel gets nothing compiled"),
+            }
+            desk.told = None;
+        }
+        Self { tasks, told }
+    }
+
+    /// Ends it; what was built for the first runner.
+    pub(super) fn end(mut self) -> Vec<TorchExtension> {
+        self.tasks.abort_all();
+        std::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Desk {
+    async fn serve(self, mut counter: Counter) {
+        let (mut modules, mut assembled) = (0, 0);
+        while let Some(question) = counter.order().await {
+            let order = order_of(question);
+            let (count, most) = match order {
+                BuildOrder::Assembly(_) => (&mut assembled, MOST_ASSEMBLED),
+                _ => (&mut modules, MOST_MODULES),
+            };
+            if *count == most {
+                let message =
+                    format!("at most {most} builds of this kind are made for one process");
+                let _ = counter.refuse(not_built(FailureCode::NotSupported, message)).await;
+                return;
+            }
+            *count += 1;
+            let answered = match self.built(&order).await {
+                Ok(built) => counter.hand_over(&built.object, &built.log).await,
+                Err(why) => counter.refuse(why).await,
+            };
+            if answered.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn built(&self, order: &BuildOrder) -> Result<Built, NotBuilt> {
+        let began = Instant::now();
+        let left = self.deadline.saturating_duration_since(began);
+        let limit = left.saturating_sub(LEFT.min(left / 10));
+        let built = self.compiler.build_for_python(order, &self.python, limit).await;
+        self.tell(order, began.elapsed(), &built);
+        built.map_err(why_not)
+    }
+
+    fn tell(&self, order: &BuildOrder, took: Duration, built: &Result<Built, CompileError>) {
+        let Some(told) = &self.told else { return };
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() == MOST_TOLD {
+            return;
+        }
+        let known = built.as_ref().ok();
+        told.push(TorchExtension {
+            // A name that is none stays with who gave it.
+            name: known.map(|_| order.name().to_owned()).unwrap_or_default(),
+            kind: order.kind().to_owned(),
+            seconds: took.as_secs_f64(),
+            built: known.is_some(),
+            cached: known.is_some_and(|built| built.cached),
+            how: known.map(|built| built.how.clone()).filter(|how| !how.is_empty()),
+        });
+    }
+}
+
+fn order_of(question: BuildQuestion) -> BuildOrder {
+    match question {
+        BuildQuestion::Extension { name, cpp, cuda, cflags, cuda_cflags, ldflags, with_cuda } => {
+            BuildOrder::Extension(ExtensionOrder {
+                name,
+                cpp,
+                cuda,
+                cflags,
+                cuda_cflags,
+                ldflags,
+                with_cuda,
+            })
+        }
+        BuildQuestion::C { name, source } => BuildOrder::Module(ModuleOrder { name, source }),
+        BuildQuestion::Ptxas { ptx, options } => {
+            BuildOrder::Assembly(AssemblyOrder { ptx, options })
+        }
+    }
+}
+
+fn not_built(code: FailureCode, message: String) -> NotBuilt {
+    NotBuilt { code: code.to_string(), message, log: String::new() }
+}
+
+/// Why there is nothing, as the fork is told.
+fn why_not(error: CompileError) -> NotBuilt {
+    match error {
+        CompileError::Rejected(failure) => {
+            let (code, message) = (failure.code.to_string(), failure.message);
+            NotBuilt { code, message, log: failure.log }
+        }
+        CompileError::Environment { .. } => not_built(FailureCode::NotSupported, error.to_string()),
+        other => {
+            tracing::warn!(error = %chain(&other), "an extension of a torch kernel was not compiled");
+            not_built(FailureCode::CompilerFailed, other.to_string())
+        }
+    }
+}

@@ -1,0 +1,236 @@
+# Extensions of PyTorch's, which `load_inline` compiles where a submission has no compiler: the sources go to
+# the server, and a file that can be loaded comes back.
+#
+# What is sent is what PyTorch's own `load_inline` would write to files. What is loaded runs in this process,
+# with what this process may do.
+
+import ast
+import importlib.machinery
+import importlib.util
+import itertools
+import re
+import sysconfig
+import threading
+
+# Where a fork asks for what it cannot compile itself.
+BUILDS = 4
+
+# Longest order, bytes.
+LONGEST_ORDER = 4 << 20
+
+
+class NotBuilt(Refused, RuntimeError):
+    """As PyTorch's `load_inline` raises `RuntimeError`, submissions that do without can catch it."""
+
+
+class Extensions:
+    """How this PyTorch builds extensions: read, and not imported, from the module that does it elsewhere."""
+
+    def __init__(self, torch):
+        path = os.path.join(os.path.dirname(torch.__file__), "utils", "cpp_extension.py")
+        with open(path) as file:
+            text = file.read()
+        standard = re.search(r"-std=(c\+\+\d+)", text)
+        self.standard = standard.group(1) if standard else "c++17"
+        functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
+        own = next((node for node in functions if node.name == "load_inline"), None)
+        # Their order has changed from version to version.
+        self.parameters = [argument.arg for argument in own.args.args] if own else []
+        self.defines = []
+        abi = getattr(torch._C, "_GLIBCXX_USE_CXX11_ABI", None)
+        if abi is not None:
+            self.defines.append(f"-D_GLIBCXX_USE_CXX11_ABI={int(abi)}")
+        for name in ("COMPILER_TYPE", "STDLIB", "BUILD_ABI"):
+            value = getattr(torch._C, f"_PYBIND11_{name}", None)
+            if value is not None:
+                self.defines.append(f'-DPYBIND11_{name}="{value}"')
+
+    def as_told(self):
+        return {
+            "include": sysconfig.get_path("include", scheme="posix_prefix"),
+            "standard": self.standard,
+            "defines": self.defines,
+        }
+
+
+class Builder:
+    """Asks for what is to be built, and loads it."""
+
+    def __init__(self, torch, extensions):
+        self.torch, self.parameters = torch, extensions.parameters
+        self.lock = threading.Lock()
+        self.connection = None
+        # Whether there is a device: CUDA sources are compiled for the one that runs them.
+        self.has_device = False
+        # By what was ordered, since a call of a submission may ask again and again: what was loaded, and why
+        # nothing was.
+        self.loaded, self.refused = {}, {}
+        # No two files that are loaded may have one name.
+        self.count = itertools.count(1)
+
+    def built(self, order):
+        """A descriptor of what was made, and what the compilers said."""
+        message = frame(order)
+        if len(message) > LONGEST_ORDER:
+            raise NotBuilt(
+                "source_too_large",
+                f"sources of {len(message)} bytes; at most {LONGEST_ORDER} are compiled: pass data as tensors",
+            )
+        with self.lock:
+            try:
+                if self.connection is None:
+                    self.connection = socket.socket(fileno=BUILDS)
+                self.connection.sendall(message)
+                prefix, files, _, _ = socket.recv_fds(self.connection, 4, 1)
+                prefix += self.more(4 - len(prefix))
+                answer = json.loads(self.more(struct.unpack("<I", prefix)[0]))
+            except (OSError, EOFError) as error:
+                raise NotBuilt(
+                    "not_supported",
+                    "nothing more is compiled for this process: its last order was none, or it had as many "
+                    f"as it may ({type(error).__name__})",
+                ) from None
+        why = answer.get("refused")
+        if why is not None:
+            raise NotBuilt(why["code"], why["message"], log=why["log"])
+        return files[0], answer["built"]["log"]
+
+    def more(self, count):
+        parts = []
+        while count:
+            part = self.connection.recv(min(count, 1 << 20))
+            if not part:
+                raise EOFError
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+    def path_of(self, file):
+        """The loader takes two files of one path for the same."""
+        return f"/proc/self/fd/{'./' * next(self.count)}{file}"
+
+    def module(self, name, file):
+        """A module of Python's from a file, which is closed after."""
+        path = self.path_of(file)
+        try:
+            loader = importlib.machinery.ExtensionFileLoader(name, path)
+            spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+            made = importlib.util.module_from_spec(spec)
+            loader.exec_module(made)
+            return made
+        finally:
+            os.close(file)
+
+    def library(self, file):
+        """A library that registers what it has, as it is loaded."""
+        path = self.path_of(file)
+        try:
+            with self.torch._ops.dl_open_guard():
+                ctypes.CDLL(path)
+            return path
+        finally:
+            os.close(file)
+
+    def load_inline(self, *given, **named):
+        """As PyTorch's, of whatever version this is."""
+        if len(given) > len(self.parameters):
+            raise TypeError(f"load_inline() takes {len(self.parameters)} arguments, not {len(given)}")
+        arguments = dict(zip(self.parameters, given))
+        for name, value in named.items():
+            if name in arguments or name not in self.parameters:
+                what = "multiple values for" if name in arguments else "an unexpected keyword"
+                raise TypeError(f"load_inline() got {what} argument '{name}'")
+            arguments[name] = value
+        for name in ("name", "cpp_sources"):
+            if name not in arguments:
+                raise TypeError(f"load_inline() missing required argument: '{name}'")
+        order = self.order(arguments)
+        key = json.dumps(order, sort_keys=True)
+        if key in self.loaded:
+            return self.loaded[key]
+        if key in self.refused:
+            raise NotBuilt(*self.refused[key])
+        try:
+            file, log = self.built({"extension": order})
+        except NotBuilt as error:
+            self.refused[key] = error.code, error.message, None, error.log
+            raise
+        if arguments.get("verbose") and log:
+            print(log)
+        if arguments.get("is_python_module", True):
+            made = self.module(order["name"], file)
+        else:
+            made = self.library(file)
+        self.loaded[key] = made
+        return made
+
+    def order(self, arguments):
+        """The sources as they would be written to files, and the options."""
+
+        def listed(name):
+            value = arguments.get(name) or []
+            value = [value] if isinstance(value, str) else list(value)
+            if not all(isinstance(item, str) for item in value):
+                raise TypeError(f"load_inline(): {name} must be a text or a list of texts")
+            return value
+
+        cpp, cuda = listed("cpp_sources"), listed("cuda_sources")
+        if listed("sycl_sources") or arguments.get("with_sycl"):
+            raise NotBuilt("not_supported", "`load_inline` compiles C++ and CUDA here, and no SYCL")
+        if listed("extra_include_paths"):
+            raise NotBuilt(
+                "compiler_option_refused",
+                "extra_include_paths: the compilers find the headers of PyTorch, Python, CUDA and the system, "
+                "and no other files; put what is included into the sources",
+            )
+        if cuda and not self.has_device:
+            raise NotBuilt(
+                "not_supported",
+                f"`load_inline` compiles C++ and CUDA code for a GPU, and there is none here; {INSTEAD}",
+            )
+        implicit = not arguments.get("no_implicit_headers", False)
+        if implicit:
+            cpp.insert(0, "#include <torch/extension.h>")
+        cpp += bindings(arguments.get("functions"), arguments.get("with_pytorch_error_handling", True))
+        if cuda and implicit:
+            cuda[:0] = [f"#include <{name}>" for name in ("torch/types.h", "cuda.h", "cuda_runtime.h")]
+        with_cuda = arguments.get("with_cuda")
+        return {
+            "name": str(arguments["name"]),
+            "cpp": "\n".join(cpp),
+            "cuda": "\n".join(cuda) if cuda else None,
+            "cflags": listed("extra_cflags"),
+            "cuda_cflags": listed("extra_cuda_cflags"),
+            "ldflags": listed("extra_ldflags"),
+            "with_cuda": bool(cuda) if with_cuda is None else bool(with_cuda),
+        }
+
+
+def bindings(functions, checked):
+    """The lines that make C++ functions those of a module."""
+    if functions is None:
+        return []
+    if isinstance(functions, str):
+        functions = [functions]
+    if isinstance(functions, (list, tuple)):
+        functions = {name: name for name in functions}
+    elif not isinstance(functions, dict):
+        raise ValueError(f"Expected 'functions' to be a list or dict, but was {type(functions)}")
+    called = "torch::wrap_pybind_function({})" if checked else "{}"
+    return [
+        "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {",
+        *(f'm.def("{name}", {called.format(name)}, "{text}");' for name, text in functions.items()),
+        "}",
+    ]
+
+
+def with_builder(torch):
+    """Has submissions find a builder in place of PyTorch's own, by whatever way it is imported."""
+    extensions = Extensions(torch)
+    builder = Builder(torch, extensions)
+    module = types.ModuleType("torch.utils.cpp_extension")
+    module.CUDA_HOME = None
+    module.load_inline = builder.load_inline
+    without_files(module)
+    sys.modules[module.__name__] = torch.utils.cpp_extension = module
+    return extensions, builder

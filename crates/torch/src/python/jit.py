@@ -1,0 +1,127 @@
+# Kernels of Triton's in a fork that has a device: what Triton would have other programs compile is asked for
+# outside, and what it would keep in files is kept here.
+#
+# Everything up to PTX happens in this process, as elsewhere. Its assembler, and the C compiler for the modules
+# that start kernels, are the server's.
+
+import pathlib
+
+
+class MemoryFile:
+    """A file of Triton's cache, as Triton reads one."""
+
+    # By their paths, which begin as no file's do.
+    files = {}
+
+    def __init__(self, path):
+        self.path = path
+        self.suffix = pathlib.PurePosixPath(path).suffix
+
+    def read_bytes(self):
+        return self.files[self.path]
+
+    def read_text(self):
+        return self.files[self.path].decode()
+
+
+class MemoryCache:
+    """Triton's cache, for this process alone: compilers' results are kept by the server."""
+
+    def __init__(self, key, override=False, dump=False):
+        self.key = key
+        self.groups = {}
+
+    def path_of(self, name):
+        return f"/memory/{self.key}/{name}"
+
+    def has_file(self, name):
+        return self.path_of(name) in MemoryFile.files
+
+    def get_file(self, name):
+        return self.path_of(name) if self.has_file(name) else None
+
+    def put(self, data, name, binary=True):
+        data = data if isinstance(data, bytes) else str(data).encode()
+        MemoryFile.files[self.path_of(name)] = data
+        return self.path_of(name)
+
+    def get_group(self, name):
+        kept = self.get_file(f"__grp__{name}")
+        return json.loads(MemoryFile.files[kept]) if kept is not None else None
+
+    def put_group(self, name, group):
+        return self.put(json.dumps(group), f"__grp__{name}", binary=False)
+
+
+def path_of_triton(path):
+    """Stands for `Path` where Triton reads what it compiled."""
+    return MemoryFile(path) if path in MemoryFile.files else pathlib.Path(path)
+
+
+class TritonBuilder:
+    """Stands for the programs that Triton starts."""
+
+    def __init__(self, triton, builder, tools):
+        self.builder, self.tools = builder, tools
+        self.knobs = triton.knobs
+        self.error = importlib.import_module("triton.runtime.errors").PTXASError
+        # By their sources.
+        self.modules = {}
+
+    def module(self, src, name, *given, **named):
+        """A module from C, which calls the driver that this process has loaded."""
+        key = (name, src)
+        if key not in self.modules:
+            ctypes.CDLL("libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
+            file, _ = self.builder.built({"c": {"name": name, "source": src}})
+            self.modules[key] = self.builder.module(name, file)
+        return self.modules[key]
+
+    def cubin(self, src, opt):
+        options = ["-lineinfo"]
+        if self.knobs.compilation.disable_line_info:
+            options.append("-suppress-debug-info")
+        elif self.knobs.nvidia.disable_ptxas_opt:
+            options = ["-g", "--opt-level", "0"]
+        if not opt.enable_fp_fusion:
+            options.append("--fmad=false")
+        options += (getattr(opt, "ptx_options", None) or "").split()
+        try:
+            file, _ = self.builder.built({"ptxas": {"ptx": src, "options": options + ["-v"]}})
+        except NotBuilt as error:
+            # Triton leaves out configurations that do not assemble.
+            raise self.error(f"`ptxas` failed: {error.message}\n{error.log}") from None
+        with open(file, "rb") as made:
+            return made.read()
+
+    def tool(self, arch=80):
+        return self.tools[1 if arch >= 100 else 0]
+
+
+def triton_tools(triton):
+    """Triton's assemblers with their versions, which it asks them for."""
+    ordinary = triton.knobs.nvidia.ptxas
+    blackwell = getattr(triton.knobs.nvidia, "ptxas_blackwell", ordinary)
+    return [types.SimpleNamespace(path=tool.path, version=tool.version) for tool in (ordinary, blackwell)]
+
+
+def with_triton(triton, builder):
+    """Has Triton compile in forks of this process. It is asked what programs would be asked for now, while
+    some can be started."""
+    backend = importlib.import_module("triton.backends.nvidia.compiler")
+    driver = importlib.import_module("triton.backends.nvidia.driver")
+    compiler = importlib.import_module("triton.compiler.compiler")
+    cache = importlib.import_module("triton.runtime.cache")
+    build = importlib.import_module("triton.runtime.build")
+    # It reads Triton's own files, once.
+    key = getattr(cache, "triton_key", None)
+    if key is not None:
+        key()
+    programs = TritonBuilder(triton, builder, triton_tools(triton))
+    backend.get_ptxas = programs.tool
+    backend.get_ptxas_version = lambda *given: programs.tool(*given).version
+    backend.CUDABackend.make_cubin = lambda self, src, metadata, opt, capability: programs.cubin(src, opt)
+    driver.library_dirs = lambda: []
+    driver.compile_module_from_src = build.compile_module_from_src = programs.module
+    compiler.Path = path_of_triton
+    triton.knobs.cache.manager_class = MemoryCache
