@@ -53,6 +53,7 @@ fn config(devices: Vec<u32>, hot_spare: bool) -> FleetConfig {
         devices: DeviceChoice::Ordinals(devices),
         emulator: None,
         cupti: Vec::new(),
+        libraries: Vec::new(),
         run_dir: std::env::temp_dir(),
         hot_spare,
         queue_capacity: 2,

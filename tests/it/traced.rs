@@ -92,6 +92,7 @@ async fn start_fleet(own: Image, run_dir: &Path) -> Arc<Fleet> {
         queue_capacity: 4,
         start_timeout: LIMIT,
         cupti: Vec::new(),
+        libraries: Vec::new(),
     };
     let support = Arc::new(move |_| {
         let image = own.clone();

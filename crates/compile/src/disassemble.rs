@@ -102,6 +102,12 @@ fn work(
                 tool.ok_or_else(|| environment("cuobjdump, which lists fatbins, was not found"))?;
             (&tool.path, vec!["--dump-sass".to_owned()])
         }
+        ImageFormat::Library => {
+            return Err(CompileError::rejected(
+                FailureCode::NoMachineCode,
+                "a library's function is called, and its code is not listed",
+            ));
+        }
         ImageFormat::Ptx => {
             return Err(CompileError::rejected(
                 FailureCode::NoMachineCode,

@@ -8,8 +8,8 @@ pub(crate) mod torch;
 
 use super::error::{ContractError, Mistakes, quoted};
 use super::resolve::{Names, resolve_into};
-use super::{EvaluateRequest, Isolation, KernelCode, KernelType, Limits, Tolerance};
-use super::{named, shared};
+use super::{EvaluateRequest, Isolation, KernelCode, KernelType, Limits, Sanitize, Tolerance};
+use super::{library, named, shared};
 use warpgauge_model::{FailureCode, Regime, Requirements};
 use warpgauge_profile::{select, unknown_name};
 
@@ -51,9 +51,26 @@ pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<Co
     args::check(&io.args, kernel.kernel_type, limits, &mut mistakes);
     let names = Names::of_submitted(kernel.kernel_type);
     resolve_into(io, names, limits, "kernel.io.launch", &mut mistakes);
+    if kernel.kernel_type == KernelType::Library {
+        library::call_of(kernel, &io.args, "kernel", &mut mistakes);
+        unwatched(request, &mut mistakes);
+    }
     outputs::check(request, io, limits, &mut mistakes);
     data::check(request, limits, &mut mistakes);
     mistakes.into_result()
+}
+
+/// What is not found out about a library's function.
+fn unwatched(request: &EvaluateRequest, mistakes: &mut Mistakes) {
+    mistakes.require(request.profile.is_none(), "profile", FailureCode::WrongField, || {
+        "hardware metrics of a library's function are not collected: leave it out".to_owned()
+    });
+    mistakes.require(
+        request.sanitize == Sanitize::Off,
+        "sanitize",
+        FailureCode::WrongField,
+        || "a library's function is not checked: leave it out".to_owned(),
+    );
 }
 
 /// Checks that what is required can be understood; whether anybody has it is not known here.
@@ -71,6 +88,11 @@ fn required(requires: &Requirements, mistakes: &mut Mistakes) {
 /// launch too.
 pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
+    if kernel.kernel_type == KernelType::Library {
+        let message = "a library's function is called and not compiled: evaluate it";
+        mistakes.add("kernel.kernel_type", FailureCode::UnsupportedKernelType, message);
+        return mistakes.into_result();
+    }
     if kernel.kernel_type.runs_python() {
         mistakes.add(
             "kernel.kernel_type",
@@ -104,7 +126,8 @@ impl KernelType {
             | KernelType::Ptx
             | KernelType::Cubin
             | KernelType::Fatbin
-            | KernelType::Triton => true,
+            | KernelType::Triton
+            | KernelType::Library => true,
             KernelType::Torch | KernelType::TorchCuda | KernelType::MultiKernel => false,
         }
     }
@@ -126,6 +149,7 @@ impl KernelType {
             KernelType::TorchCuda => "torch_cuda",
             KernelType::Triton => "triton",
             KernelType::MultiKernel => "multi_kernel",
+            KernelType::Library => "library",
         }
     }
 }

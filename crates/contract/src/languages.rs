@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{CompareRequest, EvaluateRequest, KernelCode, KernelType, SweepRequest};
+use super::{CompareRequest, EvaluateRequest, KernelCode, KernelType, Library, SweepRequest};
 use warpgauge_model::COMMON_LANGUAGES;
 
 impl EvaluateRequest {
@@ -29,21 +29,28 @@ impl SweepRequest {
         let expected = self.expected.as_ref().and_then(Value::as_object);
         let references = expected.into_iter().flat_map(|outputs| outputs.values());
         let references = references.filter_map(|expected| expected.get("kernel"));
-        let kinds = std::iter::once(&self.kernel)
-            .chain(references)
-            // What is no kind of kernel is told where the points are checked.
-            .filter_map(|kernel| serde_json::from_value(kernel.get("kernel_type")?.clone()).ok());
+        // What is no kind of kernel is told where the points are checked.
+        let kinds = std::iter::once(&self.kernel).chain(references).filter_map(|kernel| {
+            let library = kernel.pointer("/metadata/library").cloned();
+            let library = library.and_then(|name| serde_json::from_value(name).ok());
+            Some((serde_json::from_value(kernel.get("kernel_type")?.clone()).ok()?, library))
+        });
         uncommon(kinds)
     }
 }
 
 fn languages<'a>(kernels: impl Iterator<Item = &'a KernelCode>) -> BTreeSet<String> {
-    uncommon(kernels.map(|kernel| kernel.kernel_type))
+    uncommon(kernels.map(|kernel| (kernel.kernel_type, kernel.library())))
 }
 
-fn uncommon(kinds: impl Iterator<Item = KernelType>) -> BTreeSet<String> {
-    let language = |kind: KernelType| if kind.runs_python() { KernelType::Torch } else { kind };
-    let names = kinds.map(|kind| language(kind).name());
+/// Kinds of kernels, and the libraries that some call.
+fn uncommon(kinds: impl Iterator<Item = (KernelType, Option<Library>)>) -> BTreeSet<String> {
+    let name = |(kind, library): (KernelType, Option<Library>)| match (kind, library) {
+        (KernelType::Library, Some(library)) => library.name(),
+        (kind, _) if kind.runs_python() => KernelType::Torch.name(),
+        (kind, _) => kind.name(),
+    };
+    let names = kinds.map(name);
     names.filter(|name| !COMMON_LANGUAGES.contains(name)).map(str::to_owned).collect()
 }
 
@@ -58,9 +65,15 @@ mod tests {
         let cuda = json!({"kernel_type": "cuda", "source_code": "c"});
         let triton = json!({"kernel_type": "triton", "source_code": "t"});
         let expecting = |kernel| json!({"y": {"kernel": kernel}});
-        for (kernel, reference, wanted) in
-            [(&cuda, &cuda, 0), (&triton, &cuda, 1), (&cuda, &triton, 1), (&triton, &triton, 1)]
-        {
+        let cusparse = json!({"kernel_type": "library", "metadata": {"library": "cusparse"}});
+        for (kernel, reference, wanted) in [
+            (&cuda, &cuda, 0),
+            (&triton, &cuda, 1),
+            (&cuda, &triton, 1),
+            (&triton, &triton, 1),
+            (&cuda, &cusparse, 1),
+            (&cusparse, &triton, 2),
+        ] {
             let body = json!({"kernel": kernel, "expected": expecting(reference)});
             let evaluation: EvaluateRequest = serde_json::from_value(body.clone()).unwrap();
             assert_eq!(evaluation.languages().len(), wanted, "{body}");

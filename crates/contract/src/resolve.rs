@@ -94,6 +94,12 @@ pub(super) fn resolve_into(
     mistakes: &mut Mistakes,
 ) -> ResolvedLaunch {
     let is_triton = names.kind() == KernelType::Triton;
+    if names.kind() == KernelType::Library {
+        mistakes.require(io.launch.is_none(), path, FailureCode::WrongField, || {
+            "a library decides how its functions are launched: leave `launch` out".to_owned()
+        });
+        return ResolvedLaunch::ONE_THREAD;
+    }
     if let Some(launch) = &io.launch {
         triton::check_launch(launch, names.kind(), path, mistakes);
     }

@@ -36,7 +36,10 @@ impl KernelCode {
         let kind = self.kernel_type;
         // A grid counts programs, each of as many elements as its constants say, or blocks of threads:
         // one that was meant for the other kind would run some other number of both. PyTorch has none.
-        let same_kind = (kind == KernelType::Triton) == (other_kind == KernelType::Triton)
+        // A library decides its own.
+        let same_kind = [KernelType::Triton, KernelType::Library]
+            .into_iter()
+            .all(|one| (kind == one) == (other_kind == one))
             && !kind.runs_python()
             && !other_kind.runs_python();
         let own = self.io.take().unwrap_or_default();

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::TensorSpec;
 use super::keep::KeepOutput;
+use super::library::{Library, LibraryFunction};
 use super::named::{MatrixPart, MatrixUsed};
 use super::settings::{Isolation, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, Tolerance};
 use super::shared::TensorUsed;
@@ -87,7 +88,7 @@ fn default_timeout() -> f64 {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KernelCode {
-    /// Source text (all but `cubin` and `fatbin`).
+    /// Source text (all but `cubin`, `fatbin` and `library`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_code: Option<String>,
     /// Machine code, base64 (`cubin`, `fatbin`).
@@ -124,6 +125,9 @@ pub enum KernelType {
     Triton,
     /// As `torch`: Python whose `metadata.entry_point` is called. Triton kernels within it need a GPU.
     MultiKernel,
+    /// No code: a function of a library of NVIDIA's, which `metadata.library` names. It takes the arguments
+    /// that have its names, and decides its own launch. It needs a GPU, and is there to be compared with.
+    Library,
 }
 
 /// Arguments in the order of the kernel's parameters, and how to launch.
@@ -342,6 +346,12 @@ pub struct KernelMetadata {
     /// Accepted for compatibility; C++ features are always on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitify: Option<bool>,
+    /// Kernels of type `library`: which library is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<Library>,
+    /// Kernels of type `library`: its function, `spmv` of `cusparse` or `gemm` of `cublas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<LibraryFunction>,
     /// Python kernels: function to call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function_name: Option<String>,

@@ -13,6 +13,7 @@ pub(super) fn check_image(image: &Image) -> Result<(), DeviceError> {
         },
         ImageFormat::Cubin => elf_bytes(&image.bytes),
         ImageFormat::Fatbin => fatbin_bytes(&image.bytes),
+        ImageFormat::Library => Err("no code, but the name of a library's function".to_owned()),
     };
     let there = image.bytes.len() as u64;
     let text = match claimed {

@@ -19,6 +19,7 @@ mod gpm;
 mod image;
 pub mod inspection;
 mod launch;
+pub mod libraries;
 pub mod loader;
 mod mapped;
 mod memory;

@@ -49,7 +49,7 @@ impl Module {
                 bytes.push(0);
                 bytes.as_ptr()
             }
-            ImageFormat::Cubin | ImageFormat::Fatbin => image.bytes.as_ptr(),
+            ImageFormat::Cubin | ImageFormat::Fatbin | ImageFormat::Library => image.bytes.as_ptr(),
         };
         let (mut info, mut errors) = (vec![0u8; JIT_LOG_BYTES], vec![0u8; JIT_LOG_BYTES]);
         let mut options = [JIT_INFO_LOG, JIT_INFO_LOG_BYTES, JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES];

@@ -63,6 +63,7 @@ pub(super) fn format_name(format: ImageFormat) -> &'static str {
         ImageFormat::Cubin => "cubin",
         ImageFormat::Ptx => "ptx",
         ImageFormat::Fatbin => "fatbin",
+        ImageFormat::Library => "library",
     }
 }
 
@@ -165,7 +166,9 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
             measurement.rates = None;
         }
         let grid = prepared.job.program.launches.first.grid.map(u64::from);
-        measurement.grid_blocks = Some(grid.into_iter().product());
+        // How a library launches, it does not say.
+        let known = request.kernel.kernel_type != KernelType::Library;
+        measurement.grid_blocks = known.then(|| grid.into_iter().product());
     }
     let (profile, mut device_metrics) =
         profiled::report(request, device, prepared, outcome, tool_runs.profiled.as_ref());

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::libraries;
 use super::local::LocalExecutor;
 use warpgauge_compile::toolchain::Toolchain;
 use warpgauge_contract::KernelType;
@@ -19,7 +20,7 @@ impl LocalExecutor {
         let cupti = &self.compiler.toolchain().cupti;
         let programs = ToolName::ALL.into_iter().map(|name| tool_report(&found, name));
         Tooling {
-            tools: programs.chain(packages(self.compiler.toolchain())).collect(),
+            tools: programs.chain(self.packages()).collect(),
             counter_users: access.readers.clone(),
             devices: devices
                 .iter()
@@ -35,7 +36,7 @@ impl LocalExecutor {
         let found = self.tools.found(false).await;
         let usable = |name: &ToolName| found.get(*name).is_some_and(|tool| tool.problem.is_none());
         let tools = ToolName::ALL.into_iter().filter(usable);
-        let packages = packages(self.compiler.toolchain());
+        let packages = self.packages();
         let missing = |package: &ToolReport| {
             let why = (package.reason.as_deref()?, package.remedy.as_deref()?);
             Some((package.name.clone(), format!("{}; {}", why.0, why.1)))
@@ -47,6 +48,16 @@ impl LocalExecutor {
             languages: there.map(|package| package.name.clone()).collect(),
             no_languages: packages.iter().filter_map(missing).collect(),
         }
+    }
+}
+
+impl LocalExecutor {
+    /// What kernels may need beside a device, each named as what needs it: packages of Python's, and
+    /// libraries of NVIDIA's.
+    fn packages(&self) -> Vec<ToolReport> {
+        let devices = self.fleet.devices().into_iter().map(|status| status.info);
+        let libraries = libraries::reports(&self.libraries, &devices.collect::<Vec<_>>());
+        packages(self.compiler.toolchain()).into_iter().chain(libraries).collect()
     }
 }
 

@@ -66,6 +66,9 @@ impl LocalExecutor {
     /// What both kernels can be listed in.
     fn language(&self, sides: [(&KernelCode, &Artifact); 2]) -> Result<CodeLanguage, String> {
         let formats = sides.map(|(_, artifact)| artifact.format);
+        if formats.contains(&ImageFormat::Library) {
+            return Err("a library's function is called, and its code is not listed".to_owned());
+        }
         let reasons = formats.map(|format| self.compiler.cannot_disassemble(format));
         if reasons.iter().all(Option::is_none) {
             return Ok(CodeLanguage::Sass);

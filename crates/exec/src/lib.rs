@@ -22,6 +22,7 @@ mod executor;
 mod gate;
 mod kept;
 mod kept_outputs;
+mod libraries;
 mod linted;
 mod local;
 mod measured;

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::compiled_launch;
 use super::error::{self, ExecError, Problem, chain};
+use super::libraries;
 use super::profiled;
 use super::room::RoomShare;
 use super::torch::is_torch;
@@ -74,23 +75,37 @@ pub(super) async fn compile(
     let timeout = time_for(request.timeout);
     let options = CompileOptions { lineinfo: wants_lines(request), timeout };
     let references = distinct_references(request);
-    let candidate = compiler.compile(&request.kernel, target, options);
+    let candidate = built(compiler, &request.kernel, target, options, "kernel");
     let others = futures_util::future::try_join_all(references.into_iter().map(
         |(code, outputs)| async move {
-            let artifact = compiler
-                .compile(&code, target, CompileOptions { timeout, ..CompileOptions::default() })
-                .await
-                .map_err(|error| reference_failure(&outputs[0], error))?;
+            let path = format!("expected.{}.kernel", outputs[0]);
+            let options = CompileOptions { timeout, ..CompileOptions::default() };
+            let artifact = built(compiler, &code, target, options, &path).await?;
+            let artifact = artifact.map_err(|error| reference_failure(&outputs[0], error))?;
             Ok::<_, ExecError>(CompiledReference { artifact, code, outputs })
         },
     ));
     let (candidate, references) = futures_util::future::join(candidate, others).await;
-    match candidate {
+    match candidate? {
         Ok(candidate) => {
             Ok(CompileOutcome::Compiled(Box::new(Compiled { candidate, references: references? })))
         }
         Err(CompileError::Rejected(failure)) => Ok(CompileOutcome::Failed(failure)),
         Err(error) => Err(error::from_compile(error)),
+    }
+}
+
+/// Compiles a kernel. What a library has is not compiled.
+async fn built(
+    compiler: &Compiler,
+    code: &KernelCode,
+    target: &Target,
+    options: CompileOptions,
+    path: &str,
+) -> Result<Result<Artifact, CompileError>, ExecError> {
+    match code.kernel_type {
+        KernelType::Library => libraries::artifact(code, path).map(Ok),
+        _ => Ok(compiler.compile(code, target, options).await),
     }
 }
 
@@ -161,8 +176,7 @@ pub(super) fn lay_out(
     let directory = layout.directory.path();
     let empty = IoContract::default();
     let io = request.kernel.io.as_ref().unwrap_or(&empty);
-    let kind = request.kernel.kernel_type;
-    let launch = launch_of(&compiled.candidate, io, kind, &layout.limits, "kernel")?;
+    let launch = launch_of(&compiled.candidate, &request.kernel, io, &layout.limits, "kernel")?;
     let buffers_of = tensor_arguments(io);
     let mut buffers = Vec::new();
     for (index, arg) in &buffers_of {
@@ -173,10 +187,10 @@ pub(super) fn lay_out(
     let mut references = Vec::new();
     for reference in &compiled.references {
         let own = reference.code.io.as_ref().unwrap_or(io);
-        let kind = reference.code.kernel_type;
         let path = format!("expected.{}.kernel", reference.outputs[0]);
         references.push(ReferenceRun {
-            launches: launch_of(&reference.artifact, own, kind, &layout.limits, &path)?.into(),
+            launches: launch_of(&reference.artifact, &reference.code, own, &layout.limits, &path)?
+                .into(),
             outputs: reference.outputs.iter().filter_map(|name| position(name)).collect(),
         });
     }
@@ -236,7 +250,7 @@ pub(super) fn lay_out(
     })
 }
 
-fn tensor_arguments(io: &IoContract) -> Vec<(usize, &ArgSpec)> {
+pub(super) fn tensor_arguments(io: &IoContract) -> Vec<(usize, &ArgSpec)> {
     let tensors = |arg: &&ArgSpec| arg.kind == ArgKind::Tensor && !arg.is_meta;
     io.args.iter().enumerate().filter(|(_, arg)| tensors(arg)).collect()
 }
@@ -244,11 +258,15 @@ fn tensor_arguments(io: &IoContract) -> Vec<(usize, &ArgSpec)> {
 /// The launch of `artifact`'s entry with the arguments and the dimensions of `io`.
 fn launch_of(
     artifact: &Artifact,
+    code: &KernelCode,
     io: &IoContract,
-    kind: KernelType,
     limits: &Limits,
     path: &str,
 ) -> Result<KernelLaunch, ExecError> {
+    let kind = code.kernel_type;
+    if kind == KernelType::Library {
+        return libraries::launch(code, artifact, io, path);
+    }
     if let Some(decided) = &artifact.launch {
         return compiled_launch::bound(artifact, decided, io, limits, path);
     }

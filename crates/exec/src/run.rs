@@ -15,7 +15,7 @@ use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
 use super::progress::ActiveOrder;
 use super::tool_runs::ToolRuns;
 use super::{assemble, kept_outputs, recorded};
-use warpgauge_contract::{EvaluateRequest, InputChoice, Isolation, Sanitize};
+use warpgauge_contract::{EvaluateRequest, InputChoice, Isolation, KernelType, Sanitize};
 use warpgauge_measure::{Preset, StopRule};
 use warpgauge_model::{DeviceInfo, DeviceKind, JobStage, Requirements};
 use warpgauge_report::{EvaluateResponse, Timings};
@@ -108,7 +108,8 @@ impl LocalExecutor {
         if purpose == Purpose::Execute {
             kept_outputs::return_something(&mut request);
         }
-        if purpose != Purpose::Execute && self.config.devices.device_metrics {
+        let watched = request.kernel.kernel_type != KernelType::Library;
+        if purpose != Purpose::Execute && self.config.devices.device_metrics && watched {
             request.profile.get_or_insert_default();
         }
         let device = self.device_for(&request.requires)?;

@@ -115,6 +115,10 @@ codes! {
         Unmonitored = "unmonitored",
         /// Image and arguments do not fit into one message.
         ImageTooLarge = "image_too_large",
+        /// There is no such library that works here.
+        NoLibrary = "no_library",
+        /// A library refused a call.
+        LibraryFailed = "library_failed",
         /// A file of inputs cannot be read.
         InputUnreadable = "input_unreadable",
         /// A file of outputs cannot be written.

@@ -14,6 +14,8 @@ pub enum ImageFormat {
     Ptx,
     /// Container of several.
     Fatbin,
+    /// No code: the name of a function of a library of NVIDIA's, which is called.
+    Library,
 }
 
 /// A loadable image.

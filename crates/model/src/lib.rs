@@ -34,7 +34,7 @@ pub use host::HostPattern;
 pub use image::{Image, ImageFormat};
 pub use job::{JobKind, JobStage, JobState};
 pub use observed::{LaunchCounts, MonitorFacts, MonitorWindow};
-pub use requirements::{COMMON_LANGUAGES, Capabilities, DeviceOffer, Requirements};
+pub use requirements::{COMMON_LANGUAGES, Capabilities, DeviceOffer, LIBRARIES, Requirements};
 pub use resources::{FunctionFacts, Resources};
 pub use spelling::{edit_distance, nearest};
 pub use target::Target;

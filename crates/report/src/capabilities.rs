@@ -40,11 +40,12 @@ impl Capability {
     }
 }
 
-/// A program of NVIDIA's, Triton or PyTorch.
+/// A program or a library of NVIDIA's, Triton or PyTorch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolReport {
     /// Name of the program: `ncu`, `nsys`, `QdstrmImporter`, `compute-sanitizer`, `cuobjdump`,
-    /// `nvdisasm`; `triton`, `torch`: packages of Python.
+    /// `nvdisasm`; `triton`, `torch`: packages of Python; `cusparse`, `cublas`: libraries whose functions
+    /// kernels are compared with.
     pub name: String,
     /// Whether it is there and can be started.
     pub available: bool,

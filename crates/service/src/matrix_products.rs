@@ -6,7 +6,8 @@ use super::named_matrices::{invalid, unfit};
 use super::shared::Shared;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_spmv::{
-    Numbers, SpmvRequest, StoredSpmvRequest, checked, contract_of, is_generated, takes_padding,
+    Multiplier, Numbers, SpmvRequest, StoredSpmvRequest, checked, contract_of, is_generated,
+    takes_padding,
 };
 
 /// Where requests name a stored matrix.
@@ -40,7 +41,8 @@ impl Shared {
             let SpmvRequest { kernel, matrix_data, num_runs, options } = request;
             let (csr, x) = checked(matrix_data, options.dtype).map_err(invalid)?;
             let x = Some(Numbers::Floats(x));
-            let contract = contract_of(&csr, x, &kernel, num_runs, (&options, max_bytes));
+            let kernel = Multiplier::Custom(&kernel);
+            let contract = contract_of(&csr, x, kernel, num_runs, (&options, max_bytes));
             Ok((contract.map_err(unfit)?, (csr.rows(), csr.cols(), csr.nnz())))
         };
         match turn {
@@ -55,16 +57,18 @@ impl Shared {
         request: StoredSpmvRequest,
         owner: &str,
     ) -> Result<(EvaluateRequest, Extents), ServiceError> {
-        let kernel = request.custom_kernel().map_err(invalid)?;
+        request.multiplier().map_err(invalid)?;
         let turn = self.turn().await?;
-        let StoredSpmvRequest { mtx_filename: name, x, num_runs, options, .. } = request;
+        let name = request.mtx_filename.clone();
         let from = self.source(&name, NAME, owner).await?;
         let max_bytes = self.limits.max_matrix_bytes;
         // One that is kept was within the bound of its key when it came.
         let most = if is_generated(&name) { max_bytes } else { u64::MAX };
         turn.aside(move || {
             let (csr, _) = from.read(&name, NAME, most)?;
-            let contract = contract_of(&csr, x, &kernel, num_runs, (&options, max_bytes));
+            let multiplier = request.multiplier().map_err(invalid)?;
+            let (x, how) = (request.x.clone(), (&request.options, max_bytes));
+            let contract = contract_of(&csr, x, multiplier, request.num_runs, how);
             Ok((contract.map_err(unfit)?, (csr.rows(), csr.cols(), csr.nnz())))
         })
         .await

@@ -1,16 +1,20 @@
 //! Wire types of answers, and how a report becomes one.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use warpgauge_contract::KernelType;
 use warpgauge_model::{DeviceKind, FailureCode};
 use warpgauge_report::EvaluateResponse;
 
 use super::numbers::Numbers;
+use super::request::Method;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// Answer of `POST /execute_spmv`.
+/// Answer of `POST /execute_spmv` and `POST /execute_spmv_mtx`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SpmvResponse {
     /// Whether the kernel ran and gave the right product.
@@ -33,6 +37,32 @@ pub struct SpmvResponse {
     /// `cuda` or `emulator`: the times of an emulated device say nothing about a GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_kind: Option<DeviceKind>,
+    /// Of method `all`: what each method came to. `result` and `job_id` are those of `custom` then, and
+    /// `success` says that of both.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub results: BTreeMap<String, MethodAnswer>,
+    /// Of method `all`, where both are right: how many times as fast as cuSPARSE the kernel is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x_of_cusparse: Option<f64>,
+}
+
+/// What one of several methods came to.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct MethodAnswer {
+    /// Whether it ran and gave the right product.
+    pub success: bool,
+    /// Product and times, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<SpmvResult>,
+    /// What went wrong, if not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Stable code of what went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<FailureCode>,
+    /// Its job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<String>,
 }
 
 /// A product, and how long it took.
@@ -62,7 +92,7 @@ pub struct SpmvResult {
     pub nnz: u64,
     /// Timed launches.
     pub num_runs: u64,
-    /// What multiplied: `custom`.
+    /// What multiplied: `custom` or `cusparse`.
     pub method: String,
 }
 
@@ -83,6 +113,37 @@ impl SpmvResponse {
             job_id: Some(report.job_id.clone()),
             device_name: report.device.as_ref().map(|device| device.name.clone()),
             device_kind: report.device.as_ref().map(|device| device.kind),
+            results: BTreeMap::new(),
+            x_of_cusparse: None,
+        }
+    }
+
+    /// Of method `all`: the kernel's answer with that of cuSPARSE beside it.
+    pub fn beside(self, cusparse: Self) -> Self {
+        let mean = |one: &Self| one.result.as_ref().map(|result| result.execution_time_ms);
+        // Emulated time is compared with nothing.
+        let real = |one: &Self| one.device_kind == Some(DeviceKind::Cuda);
+        let times = mean(&self).zip(mean(&cusparse)).filter(|_| real(&self) && real(&cusparse));
+        let answers = [(Method::Custom, &self), (Method::Cusparse, &cusparse)];
+        let results = answers.map(|(method, one)| (method.name().to_owned(), one.of_method()));
+        let first = |one: &Option<String>, other: &Option<String>| one.clone().or(other.clone());
+        Self {
+            success: self.success && cusparse.success,
+            error: first(&self.error, &cusparse.error),
+            code: self.code.clone().or(cusparse.code.clone()),
+            results: results.into(),
+            x_of_cusparse: times.map(|(own, theirs)| theirs / own),
+            ..self
+        }
+    }
+
+    fn of_method(&self) -> MethodAnswer {
+        MethodAnswer {
+            success: self.success,
+            result: self.result.clone(),
+            error: self.error.clone(),
+            code: self.code.clone(),
+            job_id: self.job_id.clone(),
         }
     }
 }
@@ -116,8 +177,15 @@ fn result_of(report: &EvaluateResponse, (rows, cols, nnz): (u32, u32, u32)) -> O
         num_cols: u64::from(cols),
         nnz: u64::from(nnz),
         num_runs: samples.saturating_sub(rejected),
-        method: "custom".to_owned(),
+        method: method_of(report).name().to_owned(),
     })
+}
+
+fn method_of(report: &EvaluateResponse) -> Method {
+    match report.kernel_exec_result.metadata.kernel_type {
+        Some(KernelType::Library) => Method::Cusparse,
+        _ => Method::Custom,
+    }
 }
 
 /// What the kernel left in `y`, as the contract asks for it: raw elements.
@@ -149,5 +217,38 @@ fn why_not(report: &EvaluateResponse) -> String {
             let notes: String = notes.map(|note| format!("; {note}")).collect();
             format!("{what}{notes}; the whole report is that of the job")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(mean: Option<f64>, kind: DeviceKind, job: &str) -> SpmvResponse {
+        SpmvResponse {
+            success: mean.is_some(),
+            result: mean
+                .map(|execution_time_ms| SpmvResult { execution_time_ms, ..SpmvResult::default() }),
+            error: mean.is_none().then(|| format!("{job} is wrong")),
+            job_id: Some(job.to_owned()),
+            device_kind: Some(kind),
+            ..SpmvResponse::default()
+        }
+    }
+
+    #[test]
+    fn both_methods_are_told_and_compared_where_both_are_right() {
+        let (gpu, emulator) = (DeviceKind::Cuda, DeviceKind::Emulator);
+        let both = answer(Some(0.5), gpu, "own").beside(answer(Some(1.0), gpu, "theirs"));
+        assert_eq!((both.success, both.x_of_cusparse), (true, Some(2.0)));
+        assert_eq!(both.job_id.as_deref(), Some("own"));
+        assert_eq!(both.results["cusparse"].job_id.as_deref(), Some("theirs"));
+        let wrong = answer(None, gpu, "own").beside(answer(Some(1.0), gpu, "theirs"));
+        assert_eq!((wrong.success, wrong.x_of_cusparse), (false, None));
+        assert_eq!(wrong.error.as_deref(), Some("own is wrong"));
+        assert!(wrong.results["cusparse"].success && !wrong.results["custom"].success);
+        let emulated =
+            answer(Some(0.5), emulator, "own").beside(answer(Some(1.0), emulator, "theirs"));
+        assert_eq!(emulated.x_of_cusparse, None);
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::numbers::Numbers;
 use super::parts::{Part, PartError, Parts, float_blob, floats};
-use super::request::{DEFAULT_KERNEL, MatrixData, SpmvOptions};
+use super::request::{DEFAULT_KERNEL, MatrixData, Multiplier, SpmvOptions};
 use warpgauge_contract::{
     ArgKind, ArgSpec, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,
-    KernelMetadata, KernelType, Launch, ReturnOutputs, Role, TensorSpec, Tolerance,
+    KernelMetadata, KernelType, Launch, Library, ReturnOutputs, Role, TensorSpec, Tolerance,
 };
 use warpgauge_model::{FailureCode, Requirements, Work};
 use warpgauge_sparse::product::{Precision, product};
@@ -158,10 +158,18 @@ fn element_type(dtype: Option<Dtype>) -> Result<Dtype, SpmvProblem> {
 pub fn contract_of(
     csr: &Csr,
     x: Option<Numbers>,
-    kernel: &str,
+    multiplier: Multiplier<'_>,
     num_runs: Option<u32>,
     (options, max_bytes): (&SpmvOptions, u64),
 ) -> Result<EvaluateRequest, SpmvError> {
+    let library;
+    let options = match multiplier {
+        Multiplier::Custom(_) => options,
+        Multiplier::Cusparse => {
+            library = of_library(options);
+            &library
+        }
+    };
     let dtype = element_type(options.dtype)?;
     not_empty(csr, "mtx_filename")?;
     vectors_fit(csr, max_bytes, "mtx_filename")?;
@@ -181,14 +189,21 @@ pub fn contract_of(
     finite(csr.values(), dtype, "mtx_filename")?;
     let expected = product(multiplied, with, precision);
     finite(&expected.y, dtype, "y")?;
-    let io = io(csr, &x, (options, dtype), max_bytes)?;
+    let mut io = io(csr, &x, (options, dtype), max_bytes)?;
     let y = Expected {
         data: Some(data(float_blob(&expected.y, dtype)?)),
         bounds: Some(data(float_blob(&expected.bounds, Dtype::Float64)?)),
         ..Expected::default()
     };
+    let kernel = match multiplier {
+        Multiplier::Custom(kernel) => code(kernel, options, io),
+        Multiplier::Cusparse => {
+            io.launch = None;
+            KernelCode::of_library(Library::Cusparse, Some(io))
+        }
+    };
     Ok(EvaluateRequest {
-        kernel: code(kernel, options, io),
+        kernel,
         num_trials: num_runs,
         timeout: options.timeout.unwrap_or(120.0),
         expected: BTreeMap::from([("y".to_owned(), y)]),
@@ -219,6 +234,18 @@ pub(crate) fn work(csr: &Csr, dtype: Dtype) -> Work {
     let element = dtype.size() as f64;
     let bytes = nnz * (element + 4.0) + (rows + 1.0) * 4.0 + (rows + cols) * element;
     Work { bytes: Some(bytes), flops: Some(2.0 * nnz) }
+}
+
+/// What of the options holds for a library: how to measure, and with what elements. The rest is of a kernel
+/// beside it.
+fn of_library(options: &SpmvOptions) -> SpmvOptions {
+    SpmvOptions {
+        dtype: options.dtype,
+        measure: options.measure.clone(),
+        isolation: options.isolation,
+        timeout: options.timeout,
+        ..SpmvOptions::default()
+    }
 }
 
 fn code(kernel: &str, options: &SpmvOptions, io: IoContract) -> KernelCode {
@@ -371,8 +398,15 @@ mod tests {
             [SpmvOptions { kernel_type: Some(KernelType::Cuda), ..Default::default() }, options]
         {
             let x = Numbers::Floats(x.clone());
-            let contract = contract_of(&csr, Some(x), "…", Some(3), (&options, 1 << 20)).unwrap();
+            let contract = {
+                let kernel = Multiplier::Custom("…");
+                contract_of(&csr, Some(x.clone()), kernel, Some(3), (&options, 1 << 20)).unwrap()
+            };
             let limits = warpgauge_contract::Limits::default();
+            assert_eq!(warpgauge_contract::validate(&contract, &limits), Ok(()));
+            let library = Multiplier::Cusparse;
+            let contract = contract_of(&csr, Some(x), library, None, (&options, 1 << 20)).unwrap();
+            assert_eq!(contract.kernel.library(), Some(Library::Cusparse));
             assert_eq!(warpgauge_contract::validate(&contract, &limits), Ok(()));
         }
     }
@@ -415,7 +449,9 @@ mod tests {
         ] {
             let args = args.into_iter().map(str::to_owned).collect();
             let options = SpmvOptions { args, ..SpmvOptions::default() };
-            match contract_of(&csr, None, "", None, (&options, 1 << 20)).unwrap_err() {
+            match contract_of(&csr, None, Multiplier::Custom(""), None, (&options, 1 << 20))
+                .unwrap_err()
+            {
                 SpmvError::Invalid(problem) => assert_eq!(problem.path, path),
                 SpmvError::Io(error) => panic!("{error}"),
             }

@@ -14,7 +14,7 @@ mod numbers;
 mod parts;
 mod request;
 
-pub use answer::{SpmvResponse, SpmvResult};
+pub use answer::{MethodAnswer, SpmvResponse, SpmvResult};
 pub use contract::{SpmvError, SpmvProblem, checked, contract_of};
 pub use file::read_matrix_file;
 pub use generated::{generated, is_generated};
@@ -25,5 +25,7 @@ pub use matrix::{
 pub use named::{Named, named_in, named_in_comparison, named_in_compilation, used};
 pub use numbers::Numbers;
 pub use parts::{Part, PartError, takes_padding};
-pub use request::{DEFAULT_KERNEL, MatrixData, SpmvOptions, SpmvRequest, StoredSpmvRequest};
+pub use request::{
+    DEFAULT_KERNEL, MatrixData, Method, Multiplier, SpmvOptions, SpmvRequest, StoredSpmvRequest,
+};
 pub use warpgauge_sparse::Csr;

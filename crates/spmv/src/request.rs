@@ -39,10 +39,11 @@ pub struct StoredSpmvRequest {
     /// The vector, one element for each column: a list, or bytes as in `matrix_data`. Without it, ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub x: Option<Numbers>,
-    /// What multiplies: only `custom`, the kernel, is served.
+    /// What multiplies: `custom`, the kernel; `cusparse`, NVIDIA's library, which takes no kernel and needs a
+    /// GPU; or `all`, one after the other.
     #[serde(default = "custom")]
     pub method: String,
-    /// The kernel: base64 of a cubin, or what `options.kernel_type` says.
+    /// The kernel of `custom` and `all`: base64 of a cubin, or what `options.kernel_type` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// Timed launches: exactly this many. Without it, as many as the precision of `measure` needs.
@@ -55,29 +56,84 @@ pub struct StoredSpmvRequest {
 }
 
 impl StoredSpmvRequest {
-    /// The kernel of a method that is served.
+    /// What multiplies: one, or both of `all`.
     ///
     /// # Errors
-    /// There is none, or the method is not served.
-    pub fn custom_kernel(&self) -> Result<String, SpmvProblem> {
+    /// There is no such method, or no kernel where one is needed, or one where none is taken.
+    pub fn methods(&self) -> Result<&'static [Method], SpmvProblem> {
         let (path, code, message) = match (self.method.as_str(), &self.kernel) {
-            ("custom", Some(kernel)) => return Ok(kernel.clone()),
-            ("custom", None) => {
-                ("kernel", FailureCode::MissingField, "method `custom` needs a kernel".to_owned())
+            ("custom", Some(_)) => return Ok(&[Method::Custom]),
+            ("all", Some(_)) => return Ok(&[Method::Custom, Method::Cusparse]),
+            ("cusparse", None) => return Ok(&[Method::Cusparse]),
+            (method @ ("custom" | "all"), None) => {
+                ("kernel", FailureCode::MissingField, format!("method `{method}` needs a kernel"))
             }
-            ("cusparse" | "all", _) => (
-                "method",
-                FailureCode::InvalidValue,
-                "cuSPARSE is not served yet; send a kernel with method `custom`".to_owned(),
+            ("cusparse", Some(_)) => (
+                "kernel",
+                FailureCode::WrongField,
+                "method `cusparse` takes no kernel: leave it out, or ask for `all`".to_owned(),
             ),
             (other, _) => {
                 let shown: String = other.chars().take(40).collect();
-                let message = format!("{shown:?} is no method; `custom` is one");
+                let message = format!("{shown:?} is no method; expected custom, cusparse or all");
                 ("method", FailureCode::InvalidValue, message)
             }
         };
         Err(SpmvProblem::new(path, code, message))
     }
+
+    /// The same for one method alone.
+    ///
+    /// # Errors
+    /// As [`Self::methods`].
+    pub fn only(&self, method: Method) -> Result<Self, SpmvProblem> {
+        self.methods()?;
+        let kernel = self.kernel.clone().filter(|_| method == Method::Custom);
+        Ok(Self { method: method.name().to_owned(), kernel, ..self.clone() })
+    }
+
+    /// What multiplies, where it is one.
+    ///
+    /// # Errors
+    /// As [`Self::methods`]; or both were asked for.
+    pub fn multiplier(&self) -> Result<Multiplier<'_>, SpmvProblem> {
+        match (self.methods()?, &self.kernel) {
+            ([Method::Custom], Some(kernel)) => Ok(Multiplier::Custom(kernel)),
+            ([Method::Cusparse], _) => Ok(Multiplier::Cusparse),
+            _ => {
+                let message = "a job has one method: ask for `custom` or `cusparse`";
+                Err(SpmvProblem::new("method", FailureCode::InvalidValue, message))
+            }
+        }
+    }
+}
+
+/// What multiplies, by its name on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// A kernel that was sent.
+    Custom,
+    /// NVIDIA's library.
+    Cusparse,
+}
+
+impl Method {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Custom => "custom",
+            Self::Cusparse => "cusparse",
+        }
+    }
+}
+
+/// What multiplies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Multiplier<'a> {
+    /// A kernel that was sent.
+    Custom(&'a str),
+    /// NVIDIA's library.
+    Cusparse,
 }
 
 fn custom() -> String {

@@ -13,7 +13,11 @@ Dtype = Literal[
 ]  # fmt: skip
 Role = Literal["input", "output", "inout"]
 ArgKind = Literal["tensor", "int", "float", "bool", "str"]
-KernelType = Literal["cuda", "ptx", "cubin", "fatbin", "torch", "torch_cuda", "triton", "multi_kernel"]
+KernelType = Literal[
+    "cuda", "ptx", "cubin", "fatbin", "torch", "torch_cuda", "triton", "multi_kernel", "library",
+]  # fmt: skip
+Library = Literal["cusparse", "cublas"]
+LibraryFunction = Literal["spmv", "gemm"]
 JobKind = Literal["evaluate", "execute", "compare", "sweep", "gate"]
 JobState = Literal[
     "submitted", "queued", "compiling", "validating", "profiling",
@@ -95,6 +99,8 @@ class IoContract(TypedDict, total=False):
 
 class KernelMetadata(TypedDict, total=False):
     kernel_name: str
+    library: Library
+    function: LibraryFunction
     function_name: str
     class_name: str
     entry_point: str

@@ -134,16 +134,23 @@ class RemoteGPUClient:
     def execute_spmv_mtx(
         self,
         mtx_filename: str,
-        kernel: bytes | str | Path,
+        kernel: bytes | str | Path | None = None,
         x: object = None,
         *,
         method: str = "custom",
         num_runs: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Multiplies an uploaded matrix, or a generated one such as `poisson2d:nx=512`, by `x` (default: ones)."""
-        code, options = _kernel(kernel, options)
-        body: dict[str, Any] = {"mtx_filename": mtx_filename, "kernel": code, "method": method, "options": options}
+        """Multiplies an uploaded matrix, or a generated one such as `poisson2d:nx=512`, by `x` (default: ones).
+
+        `method="cusparse"` takes no kernel, and needs a server with a GPU and cuSPARSE.
+        """
+        body: dict[str, Any] = {"mtx_filename": mtx_filename, "method": method}
+        if kernel is None:
+            options = dict(options or {})
+        else:
+            body["kernel"], options = _kernel(kernel, options)
+        body["options"] = options
         if x is not None:
             body["x"] = _numbers("x", x, "<f8" if options.get("dtype") == "float64" else "<f4")
         if num_runs is not None:

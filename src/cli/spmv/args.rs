@@ -43,6 +43,9 @@ pub(in crate::cli) struct SpmvArgs {
     /// Timed launches; default: as many as the precision needs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
+    /// Have a library multiply each matrix too, and tell how many times as fast the kernel is
+    #[arg(long, value_enum, value_name = "LIBRARY")]
+    pub against: Option<Against>,
     /// Print the rows as JSON
     #[arg(long)]
     pub json: bool,
@@ -53,6 +56,13 @@ pub(in crate::cli) struct SpmvArgs {
     pub target: Target,
     #[command(flatten)]
     pub patience: Patience,
+}
+
+/// What kernels are compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Against {
+    /// NVIDIA's library: cusparseSpMV of the matrix in CSR form, its default algorithm
+    Cusparse,
 }
 
 /// A format by the name of what a kernel gets.

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::args::SpmvArgs;
+use super::args::{Format, SpmvArgs};
 use crate::cli::CliError;
 use crate::cli::compile::{kernel_file, kernel_type_of};
-use warpgauge_contract::KernelType;
+use warpgauge_contract::{KernelCode, KernelType, Library};
 
 /// Numbers of a matrix: parameters that are no arrays.
 const NUMBERS: [&str; 8] = [
@@ -54,6 +54,24 @@ pub(super) fn of(args: &SpmvArgs, kernel: &Value, matrix: &str) -> Map<String, V
     kernel["metadata"] =
         json!({"kernel_name": args.kernel_name, "compiler_options": args.compiler_option});
     kernel["io"] = json!({"args": arguments, "launch": launch(args, &parts, triton)});
+    fields(args, kernel, matrix)
+}
+
+/// The contract of cuSPARSE and a matrix: the same product, whatever the kernel's format is.
+///
+/// # Errors
+/// A defect of this program.
+pub(super) fn of_cusparse(args: &SpmvArgs, matrix: &str) -> Result<Map<String, Value>, CliError> {
+    let parts = Format::Csr.parts().iter();
+    let arguments: Vec<Value> =
+        parts.map(|part| argument(part, matrix, &args.dtype, false)).collect();
+    let mut kernel = serde_json::to_value(KernelCode::of_library(Library::Cusparse, None))
+        .map_err(|error| CliError::Internal(format!("kernel to JSON: {error}")))?;
+    kernel["io"] = json!({"args": arguments});
+    Ok(fields(args, kernel, matrix))
+}
+
+fn fields(args: &SpmvArgs, kernel: Value, matrix: &str) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("kernel".to_owned(), kernel);
     fields.insert("expected".to_owned(), json!({"y": {"matrix": matrix, "times": "x"}}));

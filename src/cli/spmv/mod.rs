@@ -1,5 +1,6 @@
 //! `warpgauge spmv`: a kernel on one sparse matrix after the other, and one table.
 
+mod against;
 mod args;
 mod contract;
 mod matrices;
@@ -8,6 +9,7 @@ mod row;
 
 pub(super) use self::args::SpmvArgs;
 
+use self::against::Rival;
 use self::matrices::Matrix;
 use self::row::Row;
 use super::contract_file::ContractFile;
@@ -27,29 +29,31 @@ pub(super) fn run(args: &SpmvArgs, config: &Config, terminal: Terminal) -> Resul
     let progress = Progress::start(terminal);
     let width = matrices.iter().map(|one| one.name().chars().count()).max().unwrap_or(0);
     let mut rows: Vec<Row> = Vec::new();
+    let mut rival = args.against.map(Rival::new);
     if !args.json {
-        progress.beside(|| terminal.print(&row::header(width)))?;
+        progress.beside(|| terminal.print(&row::header(width, rival.is_some())))?;
     }
     for (done, matrix) in matrices.iter().enumerate() {
         let what = format!("{} ({} of {})", matrix.name(), done + 1, matrices.len());
         progress.stage(&place.stage(&what, &what));
         let told = (what.as_str(), &progress);
-        let row = match product(args, &kernel, matrix, config, (&mut *place, told)) {
+        let at = (&mut *place, told);
+        let row = match product(args, &kernel, matrix, config, (rival.as_mut(), at)) {
             Ok(row) => row,
             // What is wrong with this matrix says nothing of the others.
             Err(error) if error.exit() == Exit::Usage => Row::failed(matrix.name(), &error),
             Err(error) => return Err(error),
         };
         if !args.json {
-            progress.beside(|| terminal.print(&plain(&row.line(width))))?;
+            progress.beside(|| terminal.print(&plain(&row.line(width, rival.is_some()))))?;
         }
         rows.push(row);
     }
     drop((place, progress));
     if args.json {
-        terminal.print_line(&json::text("products", &row::answer(&rows))?)?;
+        terminal.print_line(&json::text("products", &row::answer(&rows, rival.as_ref()))?)?;
     } else {
-        terminal.print(&plain(&row::notes(&rows)))?;
+        terminal.print(&plain(&row::notes(&rows, rival.as_ref())))?;
     }
     if let Some(path) = &args.svg {
         std::fs::write(path, picture::svg(&rows))
@@ -60,16 +64,23 @@ pub(super) fn run(args: &SpmvArgs, config: &Config, terminal: Terminal) -> Resul
     Ok(worst.unwrap_or(Exit::Success))
 }
 
-/// One product, evaluated.
+/// Where a product is worked on, and how that is called.
+type Worked<'a, 'p> = (&'a mut (dyn Place + 'p), (&'a str, &'a Progress));
+
+/// One product, evaluated; and once more with what it is compared with.
 fn product(
     args: &SpmvArgs,
     kernel: &serde_json::Value,
     matrix: &Matrix,
     config: &Config,
-    (place, (what, progress)): (&mut dyn Place, (&str, &Progress)),
+    (rival, (place, (what, progress))): (Option<&mut Rival>, Worked<'_, '_>),
 ) -> Result<Row, CliError> {
-    let fields = contract::of(args, kernel, matrix.name());
-    let mut contract = ContractFile::of(matrix.name(), fields);
+    let mut contracts = vec![contract::of(args, kernel, matrix.name())];
+    if rival.as_ref().is_some_and(|rival| rival.is_there()) {
+        contracts.push(contract::of_cusparse(args, matrix.name())?);
+    }
+    let mut contracts: Vec<ContractFile> =
+        contracts.into_iter().map(|fields| ContractFile::of(matrix.name(), fields)).collect();
     if let Matrix::File(path) = matrix {
         let max_bytes = matrix_files::max_bytes(config);
         let wrong =
@@ -78,18 +89,30 @@ fn product(
         let tell = |read, bytes| progress.detail(&reading(what, read, bytes));
         let (csr, used) = warpgauge_spmv::read_matrix_file(path, name, max_bytes, tell)
             .map_err(|error| wrong(&error))?;
-        let mut request: EvaluateRequest = contract.clone().typed()?;
         let named = Named { name, csr: &csr, max_bytes };
-        // A file of one's own has no bound but the machine's.
-        named.put_into(&mut request, &mut { u64::MAX }).map_err(|error| wrong(&error))?;
-        request.matrices.push(used);
-        contract.fields = match serde_json::to_value(request) {
-            Ok(serde_json::Value::Object(fields)) => fields,
-            _ => return Err(CliError::Internal("a contract is no object of JSON".to_owned())),
-        };
+        for contract in &mut contracts {
+            let mut request: EvaluateRequest = contract.clone().typed()?;
+            // A file of one's own has no bound but the machine's.
+            named.put_into(&mut request, &mut { u64::MAX }).map_err(|error| wrong(&error))?;
+            request.matrices.push(used.clone());
+            contract.fields = match serde_json::to_value(request) {
+                Ok(serde_json::Value::Object(fields)) => fields,
+                _ => return Err(CliError::Internal("a contract is no object of JSON".to_owned())),
+            };
+        }
     }
-    let reply = place.evaluate(contract, progress)?;
-    Ok(Row::of(matrix.name(), &reply.value))
+    let mut contracts = contracts.into_iter();
+    let mut evaluate = |contract| place.evaluate(contract, progress);
+    let mut row = match contracts.next() {
+        Some(contract) => Row::of(matrix.name(), &evaluate(contract)?.value),
+        None => return Err(CliError::Internal("a product has no contract".to_owned())),
+    };
+    if let (Some(rival), Some(contract)) = (rival, contracts.next()) {
+        progress.stage(&format!("{what}: {}", rival.title()));
+        let answer = evaluate(contract);
+        row.against = rival.answer(answer.map(|reply| reply.value))?;
+    }
+    Ok(row)
 }
 
 /// How far a file is read.

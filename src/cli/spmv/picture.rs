@@ -14,15 +14,20 @@ const RIGHT: f64 = 110.0;
 const TOP: f64 = 54.0;
 const BOTTOM: f64 = 30.0;
 const STEP: f64 = 22.0;
+/// Height of the bar of what is compared with, and the room below it.
+const OTHER: f64 = 9.0;
 
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.t{font-weight:600}\
 .frame{fill:none;stroke:#bbb}.grid{stroke:#e5e5e5}.bar{fill:#1f5fa8}.ci{stroke:#111;stroke-width:1.5}\
-.bad{fill:#c62828}";
+.bad{fill:#c62828}.other{fill:#b0b6bd}";
 
-/// Draws the median time of each product with its confidence interval; what has none says why.
+/// Draws the median time of each product with its confidence interval, and below it that of the library it
+/// is compared with; what has none says why.
 pub(super) fn svg(rows: &[Row]) -> String {
     let shown = &rows[..rows.len().min(MAX_ROWS)];
-    let bottom = TOP + STEP * shown.len() as f64;
+    let compared = rows.iter().any(|row| row.against.is_some());
+    let step = if compared { STEP + OTHER } else { STEP };
+    let bottom = TOP + step * shown.len() as f64;
     let title = "Sparse matrix times vector: median time of a launch";
     let mut drawing = Drawing::new([WIDTH, bottom + BOTTOM], title);
     drawing.style(STYLE);
@@ -30,8 +35,9 @@ pub(super) fn svg(rows: &[Row]) -> String {
     drawing.add(Element::text("", [20.0, 36.0], &conditions(rows)));
     let plot = Plot { left: LEFT, top: TOP, right: WIDTH - RIGHT, bottom };
     // In seconds, with a decade of room: the shortest bar is still one.
+    let others = shown.iter().filter_map(theirs);
     let seconds: Vec<f64> =
-        shown.iter().filter_map(|row| row.median_ms).map(|ms| ms / 1e3).collect();
+        shown.iter().filter_map(|row| row.median_ms).chain(others).map(|ms| ms / 1e3).collect();
     let ends: Vec<f64> = seconds.iter().flat_map(|&it| [it / 3.0, it]).collect();
     let scale = Logarithmic::new(&ends, (plot.left, plot.right));
     if let Some(scale) = &scale {
@@ -41,13 +47,16 @@ pub(super) fn svg(rows: &[Row]) -> String {
     }
     drawing.add(plot.frame("frame"));
     for (index, row) in shown.iter().enumerate() {
-        let top = TOP + STEP * index as f64;
+        let top = TOP + step * index as f64;
         let label = shortened(&row.matrix, 36);
         let beside = [LEFT - 8.0, top + 15.0];
         drawing.add(Element::text("", beside, &label).anchored(Anchor::End).titled(&row.matrix));
         match (row.median_ms, &scale) {
             (Some(ms), Some(scale)) => bar(&mut drawing, row, ms, scale, top),
             _ => drawing.add(Element::text("bad", [LEFT + 6.0, top + 15.0], row.verdict)),
+        }
+        if let (Some(ms), Some(scale)) = (theirs(row), &scale) {
+            other(&mut drawing, ms, scale, top + STEP - 3.0);
         }
     }
     drawing.finish()
@@ -56,7 +65,8 @@ pub(super) fn svg(rows: &[Row]) -> String {
 fn bar(drawing: &mut Drawing, row: &Row, ms: f64, scale: &Logarithmic, top: f64) {
     let end = scale.at(ms / 1e3);
     let size = [(end - LEFT).max(1.0), STEP - 6.0];
-    let shown = duration_ms(ms);
+    let times = row.times().map_or(String::new(), |times| format!(", {times:.2} x"));
+    let shown = format!("{}{times}", duration_ms(ms));
     drawing.add(Element::rectangle("bar", [LEFT, top + 3.0], size).titled(&shown));
     if let Some([low, high]) = row.ci_ms.filter(|[low, _]| *low > 0.0) {
         let at = top + STEP / 2.0;
@@ -66,11 +76,26 @@ fn bar(drawing: &mut Drawing, row: &Row, ms: f64, scale: &Logarithmic, top: f64)
     drawing.add(Element::text("", [end + 8.0, top + 15.0], &shown));
 }
 
+/// Median time of the library, milliseconds.
+fn theirs(row: &Row) -> Option<f64> {
+    row.against.as_ref().and_then(|one| one.median_ms)
+}
+
+fn other(drawing: &mut Drawing, ms: f64, scale: &Logarithmic, top: f64) {
+    let size = [(scale.at(ms / 1e3) - LEFT).max(1.0), OTHER - 2.0];
+    let title = format!("cuSPARSE: {}", duration_ms(ms));
+    drawing.add(Element::rectangle("other", [LEFT, top], size).titled(&title));
+}
+
 /// Where it ran.
 fn conditions(rows: &[Row]) -> String {
     let device = rows.iter().find_map(|row| row.device.as_deref()).unwrap_or("nothing ran");
     let emulated = rows.iter().any(|row| row.device_kind == Some(DeviceKind::Emulator));
     let what =
         if emulated { ": times of the emulation, which say nothing about a GPU" } else { "" };
-    format!("{device}{what}; 95 % confidence intervals")
+    let beside = match rows.iter().any(|row| row.against.is_some()) {
+        true => "; grey: cuSPARSE",
+        false => "",
+    };
+    format!("{device}{what}; 95 % confidence intervals{beside}")
 }

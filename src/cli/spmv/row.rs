@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::against::{Measured, Rival};
 use crate::cli::CliError;
 use crate::cli::format::{duration_ms, percent};
 use crate::exit::Exit;
@@ -28,7 +29,7 @@ pub(super) struct Row {
     pub(super) verdict: &'static str,
     /// Why, where it is not correct.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    pub(super) reason: Option<String>,
     /// Median time of a launch, and its 95 % confidence interval, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) median_ms: Option<f64>,
@@ -36,10 +37,10 @@ pub(super) struct Row {
     pub(super) ci_ms: Option<[f64; 2]>,
     /// 10⁹ operations a second, two for each entry; never of an emulated device.
     #[serde(skip_serializing_if = "Option::is_none")]
-    gflops: Option<f64>,
+    pub(super) gflops: Option<f64>,
     /// 10⁹ bytes a second; never of an emulated device.
     #[serde(skip_serializing_if = "Option::is_none")]
-    gbps: Option<f64>,
+    pub(super) gbps: Option<f64>,
     /// Share of the roofline; never of an emulated device.
     #[serde(skip_serializing_if = "Option::is_none")]
     of_speed_of_light: Option<f64>,
@@ -48,7 +49,10 @@ pub(super) struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) device_kind: Option<DeviceKind>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    job_id: Option<String>,
+    pub(super) job_id: Option<String>,
+    /// The same product by the library that it is compared with.
+    #[serde(rename = "cusparse", skip_serializing_if = "Option::is_none")]
+    pub(super) against: Option<Measured>,
     /// The code that the command would end with if this were all.
     #[serde(skip)]
     pub(super) exit: Exit,
@@ -84,6 +88,7 @@ impl Row {
             device: report.device.as_ref().map(|device| device.name.clone()),
             device_kind: report.device.as_ref().map(|device| device.kind),
             job_id: Some(report.job_id.clone()),
+            against: None,
             exit,
         }
     }
@@ -103,12 +108,19 @@ impl Row {
             device: None,
             device_kind: None,
             job_id: None,
+            against: None,
             exit: error.exit(),
         }
     }
 
-    /// The row of the table, the matrix' name so many characters wide.
-    pub(super) fn line(&self, width: usize) -> String {
+    /// How many times as fast as what it is compared with.
+    pub(super) fn times(&self) -> Option<f64> {
+        self.against.as_ref()?.times(self.median_ms?)
+    }
+
+    /// The row of the table, the matrix' name so many characters wide; with or without what it is compared
+    /// with.
+    pub(super) fn line(&self, width: usize, compared: bool) -> String {
         let none = || "-".to_owned();
         let count = |of: fn(&MatrixUsed) -> u64| {
             self.used.as_ref().map_or_else(none, |it| of(it).to_string())
@@ -132,7 +144,14 @@ impl Row {
                 self.of_speed_of_light.map_or_else(none, percent),
             ],
         );
-        if let Some(reason) = &self.reason {
+        let theirs = self.against.as_ref();
+        if compared {
+            let median = theirs.and_then(|one| one.median_ms).map_or_else(none, duration_ms);
+            let times = self.times().map_or_else(none, |times| format!("{times:.2}"));
+            line.push_str(&beside(&median, &times));
+        }
+        let lacks = theirs.and_then(|one| one.reason.as_ref());
+        if let Some(reason) = self.reason.as_ref().or(lacks) {
             let first: String =
                 reason.lines().next().unwrap_or("").chars().take(MAX_REASON).collect();
             line.push_str(&format!("  {first}"));
@@ -143,10 +162,16 @@ impl Row {
 }
 
 /// The columns' names.
-pub(super) fn header(width: usize) -> String {
+pub(super) fn header(width: usize, compared: bool) -> String {
     let names =
         ["matrix", "rows", "nnz", "verdict", "median", "error", "GFLOP/s", "GB/s", "of roofline"];
-    format!("{}\n", line(width, names.map(str::to_owned)))
+    let beside = if compared { beside("cuSPARSE", "x cuSPARSE") } else { String::new() };
+    format!("{}{beside}\n", line(width, names.map(str::to_owned)))
+}
+
+/// The columns of what is compared with.
+fn beside(median: &str, times: &str) -> String {
+    format!("  {median:>11}  {times:>10}")
 }
 
 fn line(width: usize, cells: [String; 9]) -> String {
@@ -159,13 +184,23 @@ fn line(width: usize, cells: [String; 9]) -> String {
 }
 
 /// What there is to know of the table.
-pub(super) fn notes(rows: &[Row]) -> String {
+pub(super) fn notes(rows: &[Row], rival: Option<&Rival>) -> String {
     let mut text = format!("\n{BYTES}\n");
     if rows.iter().any(|row| row.device_kind == Some(DeviceKind::Emulator)) {
         text.push_str(
             "times are those of the emulation: they say nothing about a GPU, and give no rates and no \
              share of the roofline\n",
         );
+    }
+    if let Some(rival) = rival {
+        let title = rival.title();
+        match rival.missing() {
+            Some(reason) => text.push_str(&format!("no times of {title}: {reason}\n")),
+            None => text.push_str(&format!(
+                "x {title}: its median by the kernel's, so that 2 is twice as fast; both are timed by \
+                 themselves, one after the other, and checked\n"
+            )),
+        }
     }
     if let Some(device) = rows.iter().find_map(|row| row.device.as_ref()) {
         text.push_str(&format!("device {device}\n"));
@@ -174,11 +209,26 @@ pub(super) fn notes(rows: &[Row]) -> String {
 }
 
 /// All rows as JSON.
-pub(super) fn answer(rows: &[Row]) -> impl Serialize {
+pub(super) fn answer<'a>(rows: &'a [Row], rival: Option<&'a Rival>) -> impl Serialize + 'a {
     #[derive(Serialize)]
     struct Answer<'a> {
         bytes: &'static str,
-        rows: &'a [Row],
+        /// Why there is nothing to compare with.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        not_compared: Option<&'a str>,
+        rows: Vec<Compared<'a>>,
     }
-    Answer { bytes: BYTES, rows }
+    #[derive(Serialize)]
+    struct Compared<'a> {
+        #[serde(flatten)]
+        row: &'a Row,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        x_of_cusparse: Option<f64>,
+    }
+    let compared = |row: &'a Row| Compared { row, x_of_cusparse: row.times() };
+    Answer {
+        bytes: BYTES,
+        not_compared: rival.and_then(Rival::missing),
+        rows: rows.iter().map(compared).collect(),
+    }
 }

@@ -1,5 +1,6 @@
 //! Sparse matrix times vector, as the Remote GPU Execution Service takes it, and more.
 
+mod against;
 mod bad_input;
 mod command;
 mod execute;

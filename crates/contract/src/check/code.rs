@@ -1,7 +1,7 @@
 //! A kernel's code and metadata.
 
 use crate::error::{Mistakes, quoted};
-use crate::{KernelCode, KernelMetadata, KernelType, Limits};
+use crate::{KernelCode, KernelMetadata, KernelType, Limits, library};
 
 use warpgauge_model::FailureCode;
 
@@ -9,9 +9,13 @@ use warpgauge_model::FailureCode;
 pub(super) fn check(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
     match kernel.kernel_type {
         KernelType::Cubin | KernelType::Fatbin => binary(kernel, limits, path, mistakes),
+        KernelType::Library => library::check_code(kernel, path, mistakes),
         _ => source(kernel, limits, path, mistakes),
     }
     if let Some(metadata) = &kernel.metadata {
+        if kernel.kernel_type != KernelType::Library {
+            library::check_others(metadata, &format!("{path}.metadata"), mistakes);
+        }
         let able = !metadata.backward || kernel.kernel_type.runs_python();
         mistakes.require(
             able,

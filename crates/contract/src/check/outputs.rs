@@ -5,7 +5,7 @@ use crate::error::{Mistakes, quoted};
 use crate::resolve::{Names, resolve_into};
 use crate::{
     ArgKind, ArgSpec, EvaluateRequest, Expected, IoContract, KernelCode, KernelType, Limits,
-    ReturnOutputs, Role, TensorSpec, triton,
+    ReturnOutputs, Role, TensorSpec, library, triton,
 };
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Dtype, TensorData, shape};
@@ -169,8 +169,11 @@ fn reference(
     if !in_python && (brings_launch || kind != candidate) {
         let whole = kernel.as_reference(io, candidate);
         let names = Names::of_submitted(kernel.kernel_type);
-        let path = format!("{path}.io.launch");
-        resolve_into(&whole.io.unwrap_or_default(), names, limits, &path, mistakes);
+        let at = format!("{path}.io.launch");
+        resolve_into(&whole.io.unwrap_or_default(), names, limits, &at, mistakes);
+    }
+    if kind == KernelType::Library {
+        library::call_of(kernel, &io.args, path, mistakes);
     }
 }
 

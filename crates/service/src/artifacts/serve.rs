@@ -15,6 +15,7 @@ use warpgauge_exec::{BuiltCode, BuiltImage, CodeOrder, KeptKernel};
 use warpgauge_model::{ImageFormat, Target};
 use warpgauge_store::{JobKind, JobRow};
 
+const LIBRARY_IS_CALLED: &str = "a function of a library was called: its code is not kept";
 const PTX_WAS_SUBMITTED: &str =
     "the kernel was submitted as PTX: the driver makes the machine code, and keeps it";
 const CODE_WAS_SUBMITTED: &str = "the kernel was submitted as machine code: there is no PTX of it";
@@ -254,6 +255,7 @@ fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'static str>
     let is_triton = kernel.code.kernel_type == KernelType::Triton;
     let from_source = is_triton || kernel.code.kernel_type == KernelType::Cuda;
     match (kind, built.format) {
+        (_, ImageFormat::Library) => Err(LIBRARY_IS_CALLED),
         (ArtifactKind::Ttir | ArtifactKind::Ttgir | ArtifactKind::Llir, _) if !is_triton => {
             Err(NO_STAGES)
         }

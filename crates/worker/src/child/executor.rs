@@ -14,6 +14,7 @@ use super::scrub::Residue;
 use super::secret::Secret;
 use super::{monitored, trials};
 use crate::protocol::Blame;
+use warpgauge_device::libraries::Libraries;
 use warpgauge_device::loader::Loaded;
 use warpgauge_device::support::{InitParams, Near, Support};
 use warpgauge_device::{
@@ -48,6 +49,8 @@ pub(super) struct Executor {
     pub(super) timing: Option<TimingAids>,
     /// What reading hardware counters needs, in a worker that is for that.
     pub(super) counters: Option<Counters>,
+    /// Libraries of ready functions, opened when a job calls one.
+    pub(super) libraries: Libraries,
     /// Modules of the job at hand that were loaded ahead.
     pub(super) ready: RefCell<Vec<Ready>>,
     /// Who makes launches in place of this process, while it judges them.
@@ -96,6 +99,7 @@ impl Executor {
             printed,
             timing: None,
             counters: None,
+            libraries: Libraries::new(Vec::new()),
             ready: RefCell::default(),
             runners: None,
             is_judge: false,

@@ -40,6 +40,7 @@ pub(super) fn variables(image: &Image) -> Variables {
         ImageFormat::Ptx => ptx::variables(&String::from_utf8_lossy(&image.bytes)),
         ImageFormat::Cubin => cubin::variables(&image.bytes),
         ImageFormat::Fatbin => Variables::unprovable("the variables of a fat binary are not known"),
+        ImageFormat::Library => Variables::unprovable("a library's variables are not known"),
     };
     let count = found.all().count();
     if count > MAX_VARIABLES {

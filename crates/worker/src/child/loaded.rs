@@ -1,6 +1,7 @@
 //! A program that is ready to be launched on a job's buffers.
 
 use super::buffers::JobBuffer;
+use super::called::BoundCall;
 use super::executor::Executor;
 use super::globals::Variables;
 use super::job::{Failed, JobResult};
@@ -14,7 +15,7 @@ use warpgauge_device::{
     DeviceBuffer, DeviceError, LaunchShape, Module, Params, PreparedLaunch, Stream,
     VariableSnapshot,
 };
-use warpgauge_model::{FailureCode, FunctionFacts, Image};
+use warpgauge_model::{FailureCode, FunctionFacts, Image, ImageFormat};
 
 /// A program whose modules are loaded: its launches with their arguments, and what the modules'
 /// variables held at first.
@@ -28,7 +29,7 @@ pub(super) struct LoadedProgram {
 enum Place {
     /// In this process.
     Here {
-        launches: Vec<BoundLaunch>,
+        launches: Vec<Bound>,
         /// One of each module; `None`: what a module keeps cannot be put back.
         variables: Option<Vec<VariableSnapshot>>,
     },
@@ -52,6 +53,38 @@ impl Restored {
     }
 }
 
+/// A launch with its arguments.
+enum Bound {
+    /// Of a kernel that was sent, or of our own.
+    Kernel(Box<BoundLaunch>),
+    /// Of what a library has.
+    Library(BoundCall),
+}
+
+impl Bound {
+    fn queue(&mut self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
+        match self {
+            Bound::Kernel(launch) => launch.queue(address, stream),
+            Bound::Library(call) => call.queue(address),
+        }
+    }
+
+    /// Memory of its own that holds what a launch left. A library's is its own affair.
+    fn scratch(&self) -> &[DeviceBuffer] {
+        match self {
+            Bound::Kernel(launch) => &launch.scratch,
+            Bound::Library(_) => &[],
+        }
+    }
+
+    fn into_memory(self) -> Vec<DeviceBuffer> {
+        match self {
+            Bound::Kernel(launch) => launch.scratch,
+            Bound::Library(call) => vec![call.into_memory()],
+        }
+    }
+}
+
 struct BoundLaunch {
     launch: PreparedLaunch,
     /// Arguments that are addresses: their place, and the buffer.
@@ -63,7 +96,7 @@ struct BoundLaunch {
 }
 
 /// Address of a buffer.
-type AddressOf<'a> = &'a dyn Fn(usize) -> Option<u64>;
+pub(super) type AddressOf<'a> = &'a dyn Fn(usize) -> Option<u64>;
 
 /// What to do with a module, and its variables if they are all there is to it.
 type OnModule<'a> = &'a mut dyn FnMut(&Module, Option<Variables>) -> JobResult<()>;
@@ -157,7 +190,8 @@ impl LoadedProgram {
             maps: Vec::new(),
             scratch: Vec::new(),
         };
-        Ok(Self { place: Place::Here { launches: vec![launch], variables: None }, facts: None })
+        let launches = vec![Bound::Kernel(Box::new(launch))];
+        Ok(Self { place: Place::Here { launches, variables: None }, facts: None })
     }
 
     /// Queues all launches, on what the buffers show now.
@@ -201,8 +235,8 @@ impl LoadedProgram {
     pub(super) fn forget(&mut self, stream: &Stream) -> Result<bool, DeviceError> {
         match &mut self.place {
             Place::Here { variables: Some(variables), launches } => {
-                let scratch = launches.iter().flat_map(|launch| &launch.scratch);
-                scratch.into_iter().try_for_each(|memory| memory.fill(0, stream))?;
+                let mut scratch = launches.iter().flat_map(Bound::scratch);
+                scratch.try_for_each(|memory| memory.fill(0, stream))?;
                 variables.iter_mut().try_for_each(|module| module.restore(stream))?;
                 Ok(true)
             }
@@ -234,7 +268,7 @@ impl LoadedProgram {
         if let Place::Here { variables, launches } = self.place {
             let variables = variables.into_iter().flatten();
             let memory = variables.flat_map(VariableSnapshot::into_memory);
-            let scratch = launches.into_iter().flat_map(|launch| launch.scratch);
+            let scratch = launches.into_iter().flat_map(Bound::into_memory);
             memory.chain(scratch).for_each(|memory| residue.take_memory(memory));
         }
     }
@@ -269,7 +303,8 @@ impl Executor {
     pub(super) fn load_ahead(&mut self, launches: &Launches, residue: &mut Residue, blame: Blame) {
         let mut loaded: Vec<Ready> = Vec::new();
         for launch in launches.iter() {
-            if loaded.iter().any(|ready| ready.image == launch.image) {
+            let is_library = launch.image.format == ImageFormat::Library;
+            if is_library || loaded.iter().any(|ready| ready.image == launch.image) {
                 continue;
             }
             match Ready::load(self, launch, residue, blame) {
@@ -297,10 +332,15 @@ fn bind(
     address: AddressOf<'_>,
     residue: &mut Residue,
     (blame, on_module): (Blame, OnModule<'_>),
-) -> JobResult<(Vec<BoundLaunch>, Option<FunctionFacts>)> {
+) -> JobResult<(Vec<Bound>, Option<FunctionFacts>)> {
     let mut modules: Vec<(&Image, Module)> = Vec::new();
     let (mut bound, mut first) = (Vec::new(), None);
     for launch in launches.iter() {
+        if launch.image.format == ImageFormat::Library {
+            let call = BoundCall::new(executor, launch, address, residue, blame)?;
+            bound.push(Bound::Library(call));
+            continue;
+        }
         let known = modules.iter().find(|(image, _)| **image == launch.image);
         let module = match known {
             Some((_, module)) => module.clone(),
@@ -318,7 +358,7 @@ fn bind(
         if bound.is_empty() {
             first = facts;
         }
-        bound.push(launch);
+        bound.push(Bound::Kernel(Box::new(launch)));
     }
     Ok((bound, first))
 }

@@ -7,6 +7,7 @@
 mod assigned;
 mod audit;
 mod buffers;
+mod called;
 mod captured;
 mod compared;
 mod counted;
@@ -81,6 +82,9 @@ pub struct WorkerArgs {
     /// A library of CUPTI to try; the first that works is taken.
     #[arg(long, requires = "counters")]
     pub cupti: Vec<PathBuf>,
+    /// A library of ready functions that kernels can be compared with, or one that it needs.
+    #[arg(long)]
+    pub library: Vec<PathBuf>,
     /// Plan the collection of the metrics on standard input on this chip, print the plan and end.
     #[arg(long, requires = "counters")]
     pub plan: Option<String>,

@@ -50,6 +50,12 @@ impl Residue {
         self.local_bytes = self.local_bytes.max(bytes.into());
     }
 
+    /// Remembers that a library was opened: it keeps memory and code on the device for as long as the
+    /// process lives, where a kernel of the next job could reach them.
+    pub(super) fn note_library(&mut self, name: &str) {
+        self.retire = Some(format!("{name} is open"));
+    }
+
     /// Takes device memory that is no buffer of a job.
     pub(super) fn take_memory(&mut self, memory: DeviceBuffer) {
         self.memory.push(memory);

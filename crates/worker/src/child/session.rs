@@ -13,6 +13,7 @@ use super::printed::Printed;
 use super::{WorkerArgs, job};
 use crate::frame::FrameError;
 use crate::protocol::{FromWorker, Job, PROTOCOL_VERSION, ToWorker};
+use warpgauge_device::libraries::Libraries;
 use warpgauge_device::loader;
 use warpgauge_model::Image;
 use warpgauge_process::device_worker::{self, Confinement};
@@ -58,7 +59,8 @@ fn confine(args: &WorkerArgs) -> Confinement {
     if args.socket.is_some() {
         return Confinement::none("a tool watches this process");
     }
-    let libraries: Vec<_> = args.emulator.iter().chain(&args.cupti).cloned().collect();
+    let libraries: Vec<_> =
+        args.emulator.iter().chain(&args.cupti).chain(&args.library).cloned().collect();
     let counters =
         if args.counters { syscalls::Counters::Needed } else { syscalls::Counters::Refused };
     device_worker::confine(&args.run_dir(), &libraries, counters)
@@ -84,6 +86,7 @@ fn serve(
         loader::load(&args.choice(), &args.run_dir()).map_err(|error| error.to_string())?;
     let mut executor = Executor::open(&loaded, args.device, printed).map_err(|e| e.to_string())?;
     executor.is_judge = args.judge;
+    executor.libraries = Libraries::new(args.library.clone());
     executor.counters = args.counters.then(|| Counters::new(args.cupti.clone(), args.device));
     let device = Box::new(executor.device().clone());
     let confinement = Box::new(confinement);

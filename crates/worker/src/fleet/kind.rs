@@ -30,6 +30,8 @@ pub(super) struct WorkerProgram {
     pub emulator: Option<PathBuf>,
     /// Where workers keep files as long as the server lives.
     pub run_dir: PathBuf,
+    /// Libraries of ready functions that kernels can be compared with.
+    pub libraries: Vec<PathBuf>,
 }
 
 impl WorkerProgram {
@@ -50,7 +52,7 @@ impl WorkerProgram {
         let program = self.subcommand().args(["--device", &device.to_string()]);
         let program = self.with_driver(program, &self.run_dir);
         match kind {
-            WorkerKind::Timing => program,
+            WorkerKind::Timing => each(program, "--library", &self.libraries),
             WorkerKind::Judge => program.arg("--judge"),
             WorkerKind::Counters { cupti } => with_cupti(program.arg("--counters"), cupti),
         }
@@ -88,7 +90,11 @@ impl WorkerProgram {
 }
 
 fn with_cupti(program: Program, libraries: &[PathBuf]) -> Program {
-    libraries.iter().fold(program, |program, library| program.arg("--cupti").arg(library))
+    each(program, "--cupti", libraries)
+}
+
+fn each(program: Program, flag: &str, libraries: &[PathBuf]) -> Program {
+    libraries.iter().fold(program, |program, library| program.arg(flag).arg(library))
 }
 
 #[cfg(test)]
@@ -110,6 +116,7 @@ mod tests {
             path: "warpgauge".into(),
             emulator: Some("/lib/emulator.so".into()),
             run_dir: "/run/dir".into(),
+            libraries: vec!["/a/libcusparse.so.12".into()],
         };
         let probe = parsed(&programs.probe());
         assert!(probe.probe && probe.emulator == programs.emulator);
@@ -118,9 +125,11 @@ mod tests {
         assert_eq!((plan.plan.as_deref(), &plan.cupti[..]), (Some("GH100"), &cupti[..]));
         let timing = parsed(&programs.worker(3, &WorkerKind::Timing));
         assert!(timing.device == 3 && !timing.counters && timing.socket.is_none());
+        assert_eq!(timing.library, programs.libraries);
         assert_eq!(timing.run_dir.as_deref(), Some(Path::new("/run/dir")));
         let counters = WorkerKind::Counters { cupti: cupti.to_vec() };
         assert!(parsed(&programs.worker(0, &counters)).counters);
+        assert!(parsed(&programs.worker(0, &WorkerKind::Judge)).library.is_empty());
 
         let wrapper = ["ncu".into(), "--csv".into()];
         let program =

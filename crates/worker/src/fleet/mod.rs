@@ -112,6 +112,10 @@ impl Fleet {
                 path: config.program.clone(),
                 emulator: found.emulator.clone(),
                 run_dir: config.run_dir.clone(),
+                libraries: match device.kind {
+                    DeviceKind::Cuda => config.libraries.clone(),
+                    DeviceKind::Emulator => Vec::new(),
+                },
             },
             kind: WorkerKind::Timing,
             device: device.ordinal,

@@ -69,6 +69,7 @@ async fn probe(
         path: config.program.clone(),
         emulator: emulator.cloned(),
         run_dir: config.run_dir.clone(),
+        libraries: Vec::new(),
     };
     let launch = Launch::new(program.probe());
     ask(&launch, config.start_timeout).await.map_err(|silence| {

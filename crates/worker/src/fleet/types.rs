@@ -40,6 +40,8 @@ pub struct FleetConfig {
     pub emulator: Option<PathBuf>,
     /// CUPTI libraries there are.
     pub cupti: Vec<PathBuf>,
+    /// Libraries of ready functions that workers of GPUs may call, and those that they need, best first.
+    pub libraries: Vec<PathBuf>,
     /// Existing directory for files that live as long as the server.
     pub run_dir: PathBuf,
     /// Whether every device keeps a second worker ready.

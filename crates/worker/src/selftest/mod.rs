@@ -56,6 +56,7 @@ async fn run(images: &Path, emulator: Option<PathBuf>, run_dir: PathBuf) -> Resu
         devices,
         emulator,
         cupti: Vec::new(),
+        libraries: Vec::new(),
         run_dir,
         hot_spare: true,
         queue_capacity: 4,

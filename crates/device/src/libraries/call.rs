@@ -1,0 +1,122 @@
+//! Calls of functions, bound to buffers.
+
+use std::cell::OnceCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use super::LibraryFunction;
+use super::cublas::{CuBlas, Gemm};
+use super::cusparse::{CuSparse, Spmv};
+use crate::{DeviceBuffer, DeviceError, Stream};
+use warpgauge_model::FailureCode;
+
+/// The libraries of a process, each opened when it is first needed.
+pub struct Libraries {
+    /// Files that they may be, best first.
+    candidates: Vec<PathBuf>,
+    cusparse: OnceCell<Rc<CuSparse>>,
+    cublas: OnceCell<Rc<CuBlas>>,
+}
+
+impl Libraries {
+    /// None opened yet.
+    pub fn new(candidates: Vec<PathBuf>) -> Self {
+        Self { candidates, cusparse: OnceCell::new(), cublas: OnceCell::new() }
+    }
+
+    /// Binds a function to buffers, and allocates what it needs beside them. Calls are queued to `stream`,
+    /// which must be the same for all calls and live as long as they do. Nothing is computed yet.
+    ///
+    /// Extents and buffers are as [`LibraryFunction`] says; each buffer must hold as many elements.
+    ///
+    /// # Errors
+    /// `no_library`: there is none that works; or the library or the driver refuses.
+    pub fn bind(
+        &self,
+        function: LibraryFunction,
+        extents: &[i64],
+        addresses: &[u64],
+        stream: &Stream,
+    ) -> Result<LibraryCall, DeviceError> {
+        let Ok(extents) = <[i64; 3]>::try_from(extents) else { return Err(arity(function)) };
+        let call = match function {
+            LibraryFunction::Spmv(dtype) => {
+                let addresses = addresses.try_into().map_err(|_| arity(function))?;
+                let library = once(&self.cusparse, || CuSparse::open(&self.candidates, stream))?;
+                Call::Spmv(Spmv::new(library, dtype, extents, addresses, stream)?)
+            }
+            LibraryFunction::Gemm(dtype) => {
+                let addresses = addresses.try_into().map_err(|_| arity(function))?;
+                let library = once(&self.cublas, || CuBlas::open(&self.candidates, stream))?;
+                Call::Gemm(Gemm::new(library, dtype, extents, addresses, stream)?)
+            }
+        };
+        Ok(LibraryCall { function, call })
+    }
+}
+
+fn once<T>(
+    cell: &OnceCell<Rc<T>>,
+    open: impl FnOnce() -> Result<T, DeviceError>,
+) -> Result<&Rc<T>, DeviceError> {
+    match cell.get() {
+        Some(opened) => Ok(opened),
+        None => {
+            let opened = Rc::new(open()?);
+            Ok(cell.get_or_init(|| opened))
+        }
+    }
+}
+
+fn arity(function: LibraryFunction) -> DeviceError {
+    let (extents, buffers) = function.arity();
+    let text = format!("it takes {extents} extents and {buffers} buffers");
+    DeviceError::local(format!("call {}", function.symbol()), FailureCode::InternalError, text)
+}
+
+/// A function with its buffers, ready to be queued again and again.
+pub struct LibraryCall {
+    function: LibraryFunction,
+    call: Call,
+}
+
+enum Call {
+    Spmv(Spmv),
+    Gemm(Gemm),
+}
+
+impl LibraryCall {
+    /// Has calls from now on use buffers at these addresses.
+    ///
+    /// # Errors
+    /// The library refuses.
+    pub fn set_addresses(&mut self, addresses: &[u64]) -> Result<(), DeviceError> {
+        let wrong = |_| arity(self.function);
+        match &mut self.call {
+            Call::Spmv(spmv) => spmv.set_addresses(addresses.try_into().map_err(wrong)?),
+            Call::Gemm(gemm) => {
+                gemm.set_addresses(addresses.try_into().map_err(wrong)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Queues one call.
+    ///
+    /// # Errors
+    /// The library refuses, or an earlier fault made the context unusable.
+    pub fn queue(&self) -> Result<(), DeviceError> {
+        match &self.call {
+            Call::Spmv(spmv) => spmv.queue(),
+            Call::Gemm(gemm) => gemm.queue(),
+        }
+    }
+
+    /// The memory that calls used beside the buffers.
+    pub fn into_memory(self) -> DeviceBuffer {
+        match self.call {
+            Call::Spmv(spmv) => spmv.into_memory(),
+            Call::Gemm(gemm) => gemm.into_memory(),
+        }
+    }
+}

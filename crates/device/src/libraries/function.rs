@@ -1,0 +1,147 @@
+//! What can be called, and how an image says it.
+
+use warpgauge_model::{Image, ImageFormat};
+use warpgauge_tensor::Dtype;
+
+/// A library of NVIDIA's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VendorLibrary {
+    /// Sparse linear algebra.
+    CuSparse,
+    /// Dense linear algebra.
+    CuBlas,
+}
+
+impl VendorLibrary {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::CuSparse, Self::CuBlas];
+
+    /// Name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CuSparse => "cusparse",
+            Self::CuBlas => "cublas",
+        }
+    }
+
+    /// Name for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::CuSparse => "cuSPARSE",
+            Self::CuBlas => "cuBLAS",
+        }
+    }
+
+    /// Names under which the dynamic loader knows it, newest first. The number is the library's own: that
+    /// of CUDA 13 has `libcusparse.so.12`.
+    pub fn sonames(self) -> [&'static str; 2] {
+        match self {
+            Self::CuSparse => ["libcusparse.so.13", "libcusparse.so.12"],
+            Self::CuBlas => ["libcublas.so.13", "libcublas.so.12"],
+        }
+    }
+
+    /// What to do where it is missing.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::CuSparse => {
+                "install the CUDA toolkit, or `pip install nvidia-cusparse`, and name its place in \
+                 compile.toolchain"
+            }
+            Self::CuBlas => {
+                "install the CUDA toolkit, or `pip install nvidia-cublas`, and name its place in \
+                 compile.toolchain"
+            }
+        }
+    }
+}
+
+/// A function of a library, with the element type that it computes with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LibraryFunction {
+    /// `cusparseSpMV`: y = A·x, A in CSR form with 32-bit indices from 0. Extents: rows, columns,
+    /// non-zeros; buffers: values, col_indices, row_ptr, x, y.
+    Spmv(Dtype),
+    /// `cublasGemmEx`: c = a·b, all by rows, sums of half precision in binary32. Extents: m, n, k, so that
+    /// a is m × k and b is k × n; buffers: a, b, c.
+    Gemm(Dtype),
+}
+
+impl LibraryFunction {
+    /// The function for this element type, if the library computes with it.
+    pub fn of(library: VendorLibrary, dtype: Dtype) -> Option<Self> {
+        match (library, dtype) {
+            (VendorLibrary::CuSparse, Dtype::Float32 | Dtype::Float64) => Some(Self::Spmv(dtype)),
+            (
+                VendorLibrary::CuBlas,
+                Dtype::Float32 | Dtype::Float64 | Dtype::Float16 | Dtype::Bfloat16,
+            ) => Some(Self::Gemm(dtype)),
+            _ => None,
+        }
+    }
+
+    /// Whose it is.
+    pub fn library(self) -> VendorLibrary {
+        match self {
+            Self::Spmv(_) => VendorLibrary::CuSparse,
+            Self::Gemm(_) => VendorLibrary::CuBlas,
+        }
+    }
+
+    /// Its name in the library.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Spmv(_) => "cusparseSpMV",
+            Self::Gemm(_) => "cublasGemmEx",
+        }
+    }
+
+    /// How many extents and buffers it takes.
+    pub fn arity(self) -> (usize, usize) {
+        match self {
+            Self::Spmv(_) => (3, 5),
+            Self::Gemm(_) => (3, 3),
+        }
+    }
+
+    /// What stands for it where kernels have machine code.
+    pub fn image(self) -> Image {
+        let (Self::Spmv(dtype) | Self::Gemm(dtype)) = self;
+        let text = format!("{} {} {dtype}", self.library().name(), self.symbol());
+        Image { bytes: text.into_bytes().into(), format: ImageFormat::Library }
+    }
+
+    /// What an image stands for; `None` if it is machine code, or that of another version.
+    pub fn of_image(image: &Image) -> Option<Self> {
+        let dtypes = [Dtype::Float32, Dtype::Float64, Dtype::Float16, Dtype::Bfloat16];
+        let known = VendorLibrary::ALL.into_iter();
+        let mut known =
+            known.flat_map(|library| dtypes.iter().filter_map(move |&of| Self::of(library, of)));
+        known.find(|function| function.image() == *image)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_says_which_function_it_stands_for() {
+        let spmv = LibraryFunction::of(VendorLibrary::CuSparse, Dtype::Float32).unwrap();
+        assert_eq!(&spmv.image().bytes[..], b"cusparse cusparseSpMV float32");
+        for (library, dtype, there) in [
+            (VendorLibrary::CuSparse, Dtype::Float64, true),
+            (VendorLibrary::CuSparse, Dtype::Float16, false),
+            (VendorLibrary::CuBlas, Dtype::Bfloat16, true),
+            (VendorLibrary::CuBlas, Dtype::Int8, false),
+        ] {
+            let function = LibraryFunction::of(library, dtype);
+            assert_eq!(function.is_some(), there, "{library:?} {dtype}");
+            if let Some(function) = function {
+                assert_eq!(LibraryFunction::of_image(&function.image()), Some(function));
+            }
+        }
+        let code = Image { format: ImageFormat::Ptx, ..spmv.image() };
+        assert_eq!(LibraryFunction::of_image(&code), None);
+    }
+}

@@ -1,0 +1,124 @@
+//! What kernels are compared with: a library that multiplies the same matrix.
+
+use serde::Serialize;
+
+use super::args::Against;
+use super::row::Row;
+use crate::cli::CliError;
+use crate::exit::Exit;
+use warpgauge_model::DeviceKind;
+use warpgauge_report::EvaluateResponse;
+
+/// A library, and whether it is there.
+pub(super) struct Rival {
+    against: Against,
+    /// Why it cannot be called here: it is not asked again.
+    missing: Option<String>,
+}
+
+/// Its product of one matrix.
+#[derive(Debug, Serialize)]
+pub(super) struct Measured {
+    /// Median time of a call, milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) median_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ci_ms: Option<[f64; 2]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gflops: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gbps: Option<f64>,
+    /// Why it has no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<String>,
+    #[serde(skip)]
+    is_gpu: bool,
+}
+
+impl Rival {
+    pub(super) fn new(against: Against) -> Self {
+        Self { against, missing: None }
+    }
+
+    /// Its name.
+    pub(super) fn title(&self) -> &'static str {
+        match self.against {
+            Against::Cusparse => "cuSPARSE",
+        }
+    }
+
+    /// Whether nothing is known against calling it.
+    pub(super) fn is_there(&self) -> bool {
+        self.missing.is_none()
+    }
+
+    /// Why it cannot be called, if it cannot.
+    pub(super) fn missing(&self) -> Option<&str> {
+        self.missing.as_deref()
+    }
+
+    /// What came of its product. That it is not there says nothing of the kernel: it is remembered, and
+    /// told with the table.
+    ///
+    /// # Errors
+    /// What ends the command whoever multiplies.
+    pub(super) fn answer(
+        &mut self,
+        answer: Result<EvaluateResponse, CliError>,
+    ) -> Result<Option<Measured>, CliError> {
+        match answer {
+            Ok(report) => Ok(Some(Measured::of(&report))),
+            Err(error) if matches!(error.exit(), Exit::Usage | Exit::Environment) => {
+                self.missing = Some(error.render());
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Measured {
+    fn of(report: &EvaluateResponse) -> Self {
+        let Row { median_ms, ci_ms, gflops, gbps, reason, job_id, device_kind, .. } =
+            Row::of("", report);
+        let is_gpu = device_kind == Some(DeviceKind::Cuda);
+        Self { median_ms, ci_ms, gflops, gbps, reason, job_id, is_gpu }
+    }
+
+    /// How many times as fast the kernel is, by its median.
+    pub(super) fn times(&self, kernel_ms: f64) -> Option<f64> {
+        self.median_ms.filter(|_| self.is_gpu).map(|theirs| theirs / kernel_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_remembered_and_what_ends_the_command_is_not() {
+        let mut rival = Rival::new(Against::Cusparse);
+        let lost = rival.answer(Err(CliError::Internal("lost".to_owned())));
+        assert!(lost.is_err() && rival.is_there());
+        let missing = CliError::Usage("the emulated device has no cuSPARSE".to_owned());
+        assert!(rival.answer(Err(missing)).unwrap().is_none());
+        assert!(!rival.is_there() && rival.missing().unwrap().contains("no cuSPARSE"));
+    }
+
+    #[test]
+    fn only_times_of_a_gpu_are_compared() {
+        let measured = |is_gpu| Measured {
+            median_ms: Some(0.3),
+            ci_ms: None,
+            gflops: None,
+            gbps: None,
+            reason: None,
+            job_id: None,
+            is_gpu,
+        };
+        assert_eq!(measured(true).times(0.1).map(|times| (times * 10.0).round()), Some(30.0));
+        assert_eq!(measured(false).times(0.1), None);
+    }
+}
