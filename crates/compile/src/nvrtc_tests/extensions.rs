@@ -76,9 +76,8 @@ async fn a_cuda_extension_is_built_with_few_headers_and_kept() {
     let first = built(&bench, wanted.clone()).await.unwrap();
     assert_eq!(first.how, "main.cpp: lean headers; cuda.cu: lean headers", "{}", first.log);
     assert!(first.object.starts_with(b"\x7fELF") && !first.cached);
-    // The kernel is in it, for the device's architecture alone.
     let contains = |text: &[u8]| first.object.windows(text.len()).any(|part| part == text);
-    assert!(contains(b"PyInit_scale") && contains(b"libcublas"));
+    assert!(contains(b"PyInit_scale"));
     let again = built(&bench, wanted.clone()).await.unwrap();
     assert!(again.cached && again.object == first.object);
     wanted.cuda_cflags.push("-rdc=true".into());
