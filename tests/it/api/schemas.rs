@@ -56,7 +56,7 @@ fn full_kernel() -> Value {
             "kernel_name": "k", "compiler_options": ["-O3"], "backend": "nvcc",
             "name_expressions": ["k<float>"], "jitify": true, "function_name": "f",
             "class_name": "C", "method_name": "m", "entry_point": "e", "description": "d", "backward": true,
-            "configuration": 1,
+            "configuration": 1, "library": "cusparse", "function": "spmv",
         },
     })
 }
@@ -375,6 +375,11 @@ fn sparse_products() {
     let mut answer: Value =
         serde_json::from_str(include_str!("../../../openapi/examples/spmv.json")).unwrap();
     (answer["error"], answer["code"]) = (json!("e"), json!("timeout"));
+    let method = json!({
+        "success": true, "result": answer["result"], "error": "e", "code": "timeout", "job_id": "j",
+    });
+    answer["results"] = json!({"custom": method, "cusparse": {"success": false}});
+    answer["x_of_cusparse"] = 1.5.into();
     check::<SpmvResponse>("SpmvResponse", &[answer, json!({"success": false})]);
     let stored = json!({
         "mtx_filename": "a.mtx", "x": [1.5], "method": "custom", "kernel": "AAAA", "num_runs": 3,
