@@ -13,7 +13,7 @@ use crate::progress::ActiveOrder;
 use crate::run::ms;
 use warpgauge_contract::CompareRequest;
 use warpgauge_measure::Preset;
-use warpgauge_measure::paired::PairedComparison;
+use warpgauge_measure::paired::{PairedComparison, PairedVerdict};
 use warpgauge_model::JobStage;
 use warpgauge_report::{
     CandidateReport, CompareResponse, EvaluateResponse, ResponseStatus, Timings, VerdictBy,
@@ -24,8 +24,8 @@ const NOT_COMPARED: &str = "times of the CPU rank nothing: both are in the repor
 const NOT_BESIDE: &str = "there was no time left to time both sides in turns: both times are in the reports; \
                           `measure.max_time` and `timeout` say how long it may take";
 
-/// How much longer the reference may take beside the candidate than alone, relative, for its time to say
-/// something.
+/// How much longer the reference may take beside the candidate than alone, relative and beyond what is not known
+/// of its time, for that to say something.
 const SLOWED: f64 = 0.1;
 
 impl LocalExecutor {
@@ -136,14 +136,18 @@ fn side_by_side(
     own: &EvaluateResponse,
     compared: Option<Compared>,
 ) -> Result<PairedComparison, String> {
-    let Some(Compared { comparison, reference_ms }) = compared else {
+    let Some(Compared { comparison, reference_ms, candidate_ms, resolution_ms }) = compared else {
         return Err(if own.device.is_some() { NOT_BESIDE } else { NOT_COMPARED }.to_owned());
     };
     let clocks = reference.torch.as_ref().and_then(|torch| torch.clocks.clone());
     let Some(alone) = clocks.map(|clocks| clocks.judge_ms) else {
         return Err("the reference has no time of its own by the judge's clock".to_owned());
     };
-    if reference_ms > alone * (1.0 + SLOWED) {
+    // It is faster than the reference is when nothing can slow that, too.
+    let most = alone + resolution_ms;
+    let faster = comparison.verdict == PairedVerdict::Faster;
+    let only_beside = faster && candidate_ms * (1.0 + comparison.margin) > most;
+    if only_beside || reference_ms > most + SLOWED * alone {
         return Err(format!(
             "the reference took {reference_ms:.5} ms beside the candidate and {alone:.5} ms alone, by the \
              judge's clock: something slowed it, which may be work that the candidate left running on the \

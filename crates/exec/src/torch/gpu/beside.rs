@@ -2,8 +2,10 @@
 //! batches, ABBA and BAAB in turn, each pair of batches with the same inputs, new for each pair. What the
 //! candidate returns is verified here too.
 //!
-//! What handing a batch over takes is deducted from both sides. What is not known of it makes both seem a little
-//! longer, so that a ratio lies a little nearer to one than it is.
+//! What handing a batch over takes is deducted from both sides; what is not known of it makes a ratio lie a
+//! little nearer to one than it is. Writing inputs and copying results takes longer while three processes use
+//! the device in turns than alone, by an amount that is not foreseen: what the reference's turns show of it is
+//! allowed to both sides, and is the resolution of a time, since a candidate could make it so.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +15,7 @@ use super::calls::{Made, Seeds};
 use super::expect::Expected;
 use super::shelf::Shelf;
 use super::stage::{Alone, Stage, Turn};
-use crate::torch::judge::{Judge, Stop};
+use crate::torch::judge::{Judge, Stop, median};
 use warpgauge_measure::paired::{
     Arm, BlockOrder, ComparePolicy, LookOutcome, PairedBlock, PairedComparison, decide_at_end,
     decide_at_look,
@@ -31,13 +33,16 @@ pub(in crate::torch) struct SideBySide {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::torch) struct Compared {
     pub comparison: PairedComparison,
-    /// Median of the reference's batches, one call, milliseconds.
+    /// Medians of the batches, one call, milliseconds.
     pub reference_ms: f64,
+    pub candidate_ms: f64,
+    /// What may be wrong with either, milliseconds.
+    pub resolution_ms: f64,
 }
 
-/// Share of a batch of the reference's that other work on the device may take, as writing and copying round it
-/// show: a candidate that left some running would have the reference seem slow.
-const DISTURBED: f64 = 0.02;
+/// How much longer writing and copying may take in a turn of the reference's than they mostly do, relative, and
+/// in what handing over takes: a candidate that left work running would have the reference seem slow.
+const DISTURBED: f64 = 0.5;
 
 /// Times that writing and copying are done with nothing else on the device.
 const MEASURED_ALONE: usize = 3;
@@ -65,7 +70,6 @@ impl Judge {
         let pilot = stage.outside.first().map_or(1, |pilot| stage.calls_of(&pilot.turn));
         let (a, b) = self.pair(stage, seeds, pilot.clamp(1, most), Arm::A)?;
         let calls = stage.calls_of(&a).max(stage.calls_of(&b)).clamp(1, most);
-        let policy = resolved(policy, stage.idle, calls);
         let mut look = 0;
         // No block is begun that would end too late if it took as long as the one before.
         let mut block = 2 * began.elapsed();
@@ -87,7 +91,9 @@ impl Judge {
             // So far the least that was seen stands for a device that nobody else uses.
             let turns = stage.beside.iter().flat_map(|block| &block.turns);
             let alone = Alone::least(turns.map(|turn| (turn.presenting, turn.copying)));
-            let blocks = blocks(&stage.beside, alone, stage.idle);
+            let round = Round::of(&stage.beside, stage.idle);
+            let policy = round.resolved(policy.clone(), alone, calls);
+            let blocks = blocks(&stage.beside, round);
             if let LookOutcome::Done(_) = decide_at_look(&blocks, look, &policy) {
                 break;
             }
@@ -142,45 +148,79 @@ impl Judge {
             measured.push(self.alone(stage, spare, &seeds, &sizes)?);
         }
         let alone = Alone::least(measured.into_iter());
-        let policy = resolved(beside.policy, stage.idle, calls);
-        let blocks = blocks(&stage.beside, alone, stage.idle);
-        let mut of_reference: Vec<f32> =
-            blocks.iter().flat_map(|block| &block.a).flatten().copied().collect();
-        of_reference.sort_by(f32::total_cmp);
-        let reference_ms = of_reference.get(of_reference.len() / 2).copied().unwrap_or_default();
+        let round = Round::of(&stage.beside, stage.idle);
+        let policy = round.resolved(beside.policy, alone, calls);
+        let blocks = blocks(&stage.beside, round);
+        let of_arm = |arm: Arm| {
+            let times = blocks.iter().flat_map(|block| block.slots(arm)).flatten();
+            median(&times.copied().collect::<Vec<_>>())
+        };
         self.judged.compared = Some(Compared {
+            reference_ms: of_arm(Arm::A),
+            candidate_ms: of_arm(Arm::B),
+            resolution_ms: policy.resolution_ms,
             comparison: decide_at_end(&blocks, &policy),
-            reference_ms: reference_ms.into(),
         });
         Ok(())
     }
 }
 
-/// The rule, with what is not known of handing over as the resolution of a sample.
-fn resolved(policy: ComparePolicy, idle: Duration, calls: u32) -> ComparePolicy {
-    let resolution_ms = idle.as_secs_f64() * 1e3 / 4.0 / f64::from(calls.max(1));
-    ComparePolicy { resolution_ms, ..policy }
+impl Beside {
+    fn of_arm(&self, arm: Arm) -> impl Iterator<Item = &Turn> {
+        let turns = self.order.arms().into_iter().zip(&self.turns);
+        turns.filter(move |(other, _)| *other == arm).map(|(_, turn)| turn)
+    }
 }
 
-/// What the turns took. What the candidate's took longer for writing and copying counts as its own; a turn of
-/// the reference's that was disturbed has no time, and its block does not count.
-fn blocks(beside: &[Beside], alone: Alone, idle: Duration) -> Vec<PairedBlock> {
-    let time = |turn: &Turn, arm: Arm| {
-        let (running, excess) = (turn.running.saturating_sub(idle), turn.excess(alone));
+/// What is round a batch.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    /// Handing it over.
+    idle: Duration,
+    /// Writing its inputs and copying its results, as the reference's turns mostly show it.
+    around: Duration,
+}
+
+impl Round {
+    fn of(beside: &[Beside], idle: Duration) -> Self {
+        let turns = beside.iter().flat_map(|block| block.of_arm(Arm::A));
+        let mut around: Vec<Duration> = turns.map(Turn::around).collect();
+        around.sort();
+        Self { idle, around: around.get(around.len() / 2).copied().unwrap_or_default() }
+    }
+
+    /// The rule, with what is not known of what is round a batch as the resolution of a time.
+    fn resolved(&self, policy: ComparePolicy, alone: Alone, calls: u32) -> ComparePolicy {
+        let unknown = self.idle / 4 + self.around.saturating_sub(alone.presenting + alone.copying);
+        let resolution_ms = unknown.as_secs_f64() * 1e3 / f64::from(calls.max(1));
+        ComparePolicy { resolution_ms, ..policy }
+    }
+
+    /// What a turn took, one call in milliseconds. What the candidate's took longer for writing and copying than
+    /// the reference's do counts as its own, and less as less; a turn of the reference's that was disturbed has
+    /// no time.
+    fn time(&self, turn: &Turn, arm: Arm) -> Option<f32> {
+        let spent = turn.running.saturating_sub(self.idle);
         match arm {
-            Arm::A if excess > idle + running.mul_f64(DISTURBED) => Vec::new(),
-            Arm::A => vec![turn.each(running)],
-            Arm::B => vec![turn.each(running + excess)],
+            Arm::A => {
+                let most = self.around + self.around.mul_f64(DISTURBED) + self.idle;
+                (turn.around() <= most).then(|| turn.each(spent))
+            }
+            Arm::B => Some(turn.each((spent + turn.around()).saturating_sub(self.around))),
         }
-    };
-    let block = |Beside { order, turns }: &Beside| {
+    }
+}
+
+/// What the turns took, as blocks; one with a turn that has no time does not count.
+fn blocks(beside: &[Beside], round: Round) -> Vec<PairedBlock> {
+    let block = |block: &Beside| {
         let slots = |arm: Arm| {
-            let of_arm = order.arms().into_iter().zip(turns).filter(|(other, _)| *other == arm);
-            let mut times = of_arm.map(|(_, turn)| time(turn, arm));
+            let mut times =
+                block.of_arm(arm).map(|turn| round.time(turn, arm).into_iter().collect());
             [times.next().unwrap_or_default(), times.next().unwrap_or_default()]
         };
         PairedBlock {
-            order: *order,
+            order: block.order,
             a: slots(Arm::A),
             b: slots(Arm::B),
             clock_hz: [None; 4],
@@ -202,31 +242,40 @@ mod tests {
         Turn { calls: 10, presenting, running, copying: ms(1), sizes: Vec::new() }
     }
 
+    fn block(order: BlockOrder, a: u64, b: u64) -> Beside {
+        let turns = order.arms().map(|arm| match arm {
+            Arm::A => turn(ms(a), ms(3)),
+            Arm::B => turn(ms(b), ms(3)),
+        });
+        Beside { order, turns }
+    }
+
     #[test]
     fn a_candidate_pays_for_what_it_leaves_running_and_a_reference_does_not() {
-        let alone = Alone { presenting: ms(2), copying: ms(1) };
-        let quiet = |a: u64, b: u64| Beside {
-            order: BlockOrder::Abba,
-            turns: [(a, 2), (b, 2), (b, 2), (a, 2)].map(|(run, write)| turn(ms(run), ms(write))),
-        };
-        let made = blocks(&[quiet(21, 11)], alone, ms(1));
-        assert_eq!(made[0].a, [vec![2.0], vec![2.0]]);
-        assert_eq!(made[0].b, [vec![1.0], vec![1.0]]);
+        let round = Round::of(&[block(BlockOrder::Abba, 21, 11)], ms(1));
+        assert_eq!(round.around, ms(4));
+        for order in [BlockOrder::Abba, BlockOrder::Baab] {
+            let made = blocks(&[block(order, 21, 11)], round);
+            assert_eq!(made[0].a, [vec![2.0], vec![2.0]]);
+            assert_eq!(made[0].b, [vec![1.0], vec![1.0]]);
+        }
         // Work that goes on while inputs are written: of the candidate's, and within the reference's turn.
-        let mut left = quiet(21, 11);
-        left.turns[1].presenting = ms(12);
-        left.turns[3].presenting = ms(12);
-        let made = blocks(&[left], alone, ms(1));
-        assert_eq!(made[0].b, [vec![2.0], vec![1.0]]);
+        let mut left = block(BlockOrder::Abba, 21, 11);
+        left.turns[1].presenting = ms(13);
+        left.turns[2].presenting = ms(2);
+        left.turns[3].presenting = ms(13);
+        let made = blocks(&[left], round);
+        assert_eq!(made[0].b, [vec![2.0], vec![0.9]]);
         assert_eq!(made[0].a, [vec![2.0], vec![]]);
     }
 
     #[test]
     fn what_is_not_known_of_handing_over_widens_the_margin() {
-        let policy = resolved(ComparePolicy::default(), ms(1), 128);
-        let resolution_ms = 0.25 / 128.0;
-        assert_eq!(policy.resolution_ms, resolution_ms);
-        // A call that takes 32 times as long.
-        assert_eq!(policy.margin_for(32.0 * resolution_ms), 1.0 / 32.0);
+        let round = Round { idle: ms(4), around: ms(8) };
+        let alone = Alone { presenting: ms(4), copying: ms(1) };
+        let policy = round.resolved(ComparePolicy::default(), alone, 64);
+        assert_eq!(policy.resolution_ms, 4.0 / 64.0);
+        // A call that takes 16 times as long.
+        assert_eq!(policy.margin_for(1.0), 1.0 / 16.0);
     }
 }

@@ -72,6 +72,11 @@ impl Turn {
         Self { calls, presenting, running, copying, sizes }
     }
 
+    /// Writing and copying.
+    pub(super) fn around(&self) -> Duration {
+        self.presenting + self.copying
+    }
+
     /// How much longer writing and copying took than they do while nobody else uses the device.
     pub(super) fn excess(&self, alone: Alone) -> Duration {
         self.presenting.saturating_sub(alone.presenting)
