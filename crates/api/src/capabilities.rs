@@ -82,7 +82,7 @@ impl Capabilities {
         let python = python.into_iter().filter(|_| there(&KernelType::Torch.name()));
         let languages = COMMON_LANGUAGES.into_iter().chain(packages.into_iter().filter(there));
         let library = [KernelType::Library.name()].into_iter();
-        let library = library.filter(|_| LIBRARIES.iter().any(|name| there(name)));
+        let library = library.filter(|_| LIBRARIES.iter().any(&there));
         let languages = languages.chain(python).chain(library);
         Self {
             kernel_types: languages.map(str::to_owned).collect(),

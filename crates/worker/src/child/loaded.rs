@@ -58,7 +58,7 @@ enum Bound {
     /// Of a kernel that was sent, or of our own.
     Kernel(Box<BoundLaunch>),
     /// Of what a library has.
-    Library(BoundCall),
+    Library(Box<BoundCall>),
 }
 
 impl Bound {
@@ -338,7 +338,7 @@ fn bind(
     for launch in launches.iter() {
         if launch.image.format == ImageFormat::Library {
             let call = BoundCall::new(executor, launch, address, residue, blame)?;
-            bound.push(Bound::Library(call));
+            bound.push(Bound::Library(Box::new(call)));
             continue;
         }
         let known = modules.iter().find(|(image, _)| **image == launch.image);
