@@ -160,10 +160,12 @@ fn sent_with(stream: &UnixStream, bytes: &[u8; 4], file: &OwnedFd) -> io::Result
 
 /// Memory that nobody can change any more, as a file.
 fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
-    use std::io::Write as _;
+    use std::io::{Seek as _, Write as _};
     let made = memfd_create("built", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut file = std::fs::File::from(made);
     file.write_all(bytes)?;
+    // Whoever gets the descriptor gets its place, too.
+    file.rewind()?;
     let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
     fcntl_add_seals(&file, seals)?;
     Ok(file.into())
@@ -221,6 +223,9 @@ mod tests {
         far.read_exact(&mut body).unwrap();
         assert_eq!(body, br#"{"built":{"bytes":6,"log":"a warning"}}"#);
         let mut file = std::fs::File::from(sealed(b"object").unwrap());
+        let mut read = Vec::new();
+        file.read_to_end(&mut read).unwrap();
+        assert_eq!(read, b"object");
         assert!(file.write_all(b"x").is_err() && file.set_len(0).is_err());
         let why = NotBuilt { code: "c".into(), message: "ä".repeat(MAX_TEXT), log: String::new() };
         counter.refuse(why).await.unwrap();
