@@ -304,7 +304,8 @@ fn cuda_extensions_are_compiled_and_run_on_the_gpu() {
     let streams =
         format!("#include <c10/cuda/CUDAStream.h>\n#include <torch/extension.h>\n{streams}");
     right(&server, "on the current stream", &extended(&streams));
-    let unforeseen = "namespace everything = at;\ntorch::Tensor add(torch::Tensor a, torch::Tensor b) {
+    let unforeseen =
+        "namespace everything = at;\ntorch::Tensor add(torch::Tensor a, torch::Tensor b) {
     return everything::stack({a, b}).sum(0);\n}";
     let report = right(&server, "whole headers", &extended(&format!("{}{unforeseen}", unseen())));
     let how = report["torch"]["extensions"][0]["how"].as_str().unwrap();
