@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::{Watching, folder, increment, names};
 use crate::server::{Server, data_directory, until};
 
@@ -73,11 +75,13 @@ fn none_is_lost_and_none_is_done_twice() {
     let mut cursor = String::new();
     loop {
         let page = server.get(&format!("/jobs?limit=100{cursor}"));
-        jobs += page.json["jobs"].as_array().expect("jobs").len();
+        // One that three kills fell on ends as `attempts_exhausted`, and its file becomes another.
+        let done = |job: &&Value| job["code"] != "attempts_exhausted";
+        jobs += page.json["jobs"].as_array().expect("jobs").iter().filter(done).count();
         match page.json["next_cursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
             None => break,
         }
     }
-    assert_eq!(jobs, files, "each was one job");
+    assert_eq!(jobs, files, "each was done by one job");
 }
