@@ -66,6 +66,7 @@ async fn built(bench: &Bench, order: ExtensionOrder) -> Result<Built, CompileErr
 #[tokio::test]
 async fn a_cuda_extension_is_built_with_few_headers_and_kept() {
     let toolchain = toolchain();
+    needs!("g++", crate::toolchain::host::cxx().is_some());
     needs!("PyTorch", toolchain.torch.is_some());
     needs!("nvcc", toolchain.nvcc.is_some());
     let bench = Bench::with(toolchain, LONG);
@@ -91,6 +92,7 @@ async fn a_cuda_extension_is_built_with_few_headers_and_kept() {
 #[tokio::test]
 async fn what_lean_headers_lack_the_whole_ones_have() {
     let toolchain = toolchain();
+    needs!("g++", crate::toolchain::host::cxx().is_some());
     needs!("PyTorch", toolchain.torch.is_some());
     let bench = Bench::with(toolchain, LONG);
     let unforeseen = PROTOTYPE.replace(
@@ -119,6 +121,7 @@ async fn what_is_wrong_with_cuda_source_is_told_with_its_line() {
 #[tokio::test]
 async fn what_is_missing_is_told() {
     let mut toolchain = toolchain();
+    needs!("g++", crate::toolchain::host::cxx().is_some());
     needs!("PyTorch", toolchain.torch.is_some());
     let host = python();
     toolchain.nvcc = None;
