@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::environment::REMEDY;
 use super::exceeded::Used;
+use super::job::summary;
+use super::protocol::Outcome;
 use super::triton::Tunable;
 use warpgauge_model::{Diagnostic, FailureCode};
 
@@ -69,6 +72,19 @@ impl CompileError {
     /// Rejects the code with a stable `code`.
     pub(crate) fn rejected(code: FailureCode, message: impl Into<String>) -> Self {
         Self::Rejected(Box::new(CompileFailure::new(code, message)))
+    }
+
+    /// What the child's answer comes to where it is none of the things that were asked for.
+    pub(crate) fn of_outcome(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Rejected { code, log, diagnostics } => {
+                let message = summary(&code, &diagnostics, &log);
+                Self::Rejected(Box::new(CompileFailure { code, message, diagnostics, log }))
+            }
+            Outcome::Toolchain { what } => Self::Environment { what, remedy: REMEDY.into() },
+            Outcome::Failed { what } => Self::Internal { what },
+            _ => Self::internal("the compile child answered another question"),
+        }
     }
 
     /// Reports a failure of ours.

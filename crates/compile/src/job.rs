@@ -7,7 +7,7 @@ use super::artifact::{Artifact, CompileTimings};
 use super::cache::{Key, KeyCompiler, KeyInputs};
 use super::compiler::CompileOptions;
 use super::environment::{Environment, Headers};
-use super::error::{CompileError, CompileFailure};
+use super::error::CompileError;
 use super::exceeded::{self, ADDRESS_SPACE};
 use super::options::{self, CheckedOptions};
 use super::prelude::{self, Needs, PRELUDE};
@@ -282,21 +282,6 @@ impl Attempt<'_> {
                     stages: Vec::new(),
                 })
             }
-            Outcome::Rejected { code, log, diagnostics } => {
-                let mut failure = CompileFailure {
-                    message: summary(&code, &diagnostics, &log),
-                    code,
-                    diagnostics,
-                    log,
-                };
-                if self.job.needs.headers() && !toolkit_headers {
-                    failure.message.push_str(
-                        "; the source uses CUDA toolkit headers and none were found: `warpgauge \
-                         toolchain install` brings an NVRTC that carries them",
-                    );
-                }
-                Err(CompileError::Rejected(Box::new(failure)))
-            }
             Outcome::UnsupportedArch { supported } => {
                 environment.note_unsupported(self.compiler_file(), self.job.arch.number);
                 let known: Vec<String> = supported.iter().map(|a| format!("sm_{a}")).collect();
@@ -308,16 +293,18 @@ impl Attempt<'_> {
                 );
                 Err(CompileError::Environment { what, remedy: super::environment::REMEDY.into() })
             }
-            Outcome::Toolchain { what } => {
-                Err(CompileError::Environment { what, remedy: super::environment::REMEDY.into() })
-            }
-            Outcome::Failed { what } => Err(CompileError::Internal { what }),
-            Outcome::HeadersUnpacked
-            | Outcome::Object(_)
-            | Outcome::Triton(_)
-            | Outcome::Listing { .. }
-            | Outcome::Description { .. } => {
-                Err(CompileError::internal("the compile child answered another question"))
+            other => {
+                let mut error = CompileError::of_outcome(other);
+                if let CompileError::Rejected(failure) = &mut error
+                    && self.job.needs.headers()
+                    && !toolkit_headers
+                {
+                    failure.message.push_str(
+                        "; the source uses CUDA toolkit headers and none were found: `warpgauge \
+                         toolchain install` brings an NVRTC that carries them",
+                    );
+                }
+                Err(error)
             }
         }
     }

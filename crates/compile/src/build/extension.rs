@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::flags::{self, Linked};
+use super::lean;
 use super::order::{ExtensionOrder, PythonHost};
-use super::plan::{Plan, rejected, text};
-use super::{flags, lean};
+use super::plan::{Plan, text};
 use crate::cache::KeyCompiler;
 use crate::error::CompileError;
 use crate::protocol::{BuildStep, BuildWay};
@@ -22,20 +23,6 @@ const CUDA_FLAGS: [&str; 5] = [
     "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
     "-D__CUDA_NO_HALF2_OPERATORS__",
     "--expt-relaxed-constexpr",
-];
-
-/// Libraries of PyTorch's and of the system's, which the linker finds by name.
-const FOUND_BY_NAME: [&str; 10] = [
-    "torch",
-    "torch_cpu",
-    "torch_cuda",
-    "torch_python",
-    "c10",
-    "c10_cuda",
-    "m",
-    "dl",
-    "pthread",
-    "gomp",
 ];
 
 /// Where directories of libraries are in a toolkit.
@@ -196,7 +183,7 @@ impl Making<'_> {
         let Some(arch) = self.python.arch else {
             let message = "CUDA sources of an extension are compiled for the device that runs them, and \
                            there is no GPU here";
-            return Err(rejected(FailureCode::NotSupported, message.to_owned()));
+            return Err(CompileError::rejected(FailureCode::NotSupported, message.to_owned()));
         };
         plan.files.push(("cuda.cu".to_owned(), source.to_owned()));
         let checked = flags::device(&self.order.cuda_cflags, arch)?;
@@ -239,13 +226,11 @@ impl Making<'_> {
         if self.cuda.is_some() {
             arguments.push(self.library("cudart")?);
         }
-        for word in flags::link(&self.order.ldflags)? {
-            match word.strip_prefix("-l") {
-                Some(name) if !FOUND_BY_NAME.contains(&name) && name != "stdc++" => {
-                    arguments.push(self.library(name)?);
-                }
-                _ => arguments.push(word),
-            }
+        for linked in flags::link(&self.order.ldflags)? {
+            arguments.push(match linked {
+                Linked::OfCuda(name) => self.library(&name)?,
+                Linked::Option(option) => option,
+            });
         }
         arguments.extend(["-o".to_owned(), format!("{}.so", self.order.name)]);
         let ways = vec![BuildWay { name: String::new(), arguments }];
@@ -264,7 +249,7 @@ impl Making<'_> {
                 "extra_ldflags: there is no lib{name}.so beside this PyTorch, in the CUDA toolkit or the \
                  system's libraries"
             );
-            rejected(FailureCode::CompilerOptionRefused, message)
+            CompileError::rejected(FailureCode::CompilerOptionRefused, message)
         })
     }
 }

@@ -38,8 +38,8 @@ const HOST_REFUSED: [&str; 20] = [
     "-ftest-coverage",
 ];
 
-/// Libraries that are loaded beside PyTorch, or belong to the system.
-const LIBRARIES: [&str; 22] = [
+/// Libraries of CUDA's, which are where PyTorch or the toolkit has them.
+const OF_CUDA: [&str; 11] = [
     "cuda",
     "cudart",
     "cublas",
@@ -51,6 +51,10 @@ const LIBRARIES: [&str; 22] = [
     "cusparse",
     "nvrtc",
     "nvToolsExt",
+];
+
+/// Libraries of PyTorch's and of the system's, which the linker finds by name.
+const FOUND_BY_NAME: [&str; 11] = [
     "torch",
     "torch_cpu",
     "torch_cuda",
@@ -135,21 +139,36 @@ fn of_device(value: &str, arch: u32) -> bool {
     first == Some(arch) && numbers.all(|number| number == arch)
 }
 
+/// What is linked beside PyTorch.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Linked {
+    /// A library of CUDA's, by its name.
+    OfCuda(String),
+    /// An option for the linker as it is.
+    Option(String),
+}
+
 /// Options of the linker: libraries by name.
-pub(super) fn link(given: &[String]) -> Result<Vec<String>, CompileError> {
-    let mut words = Vec::new();
+pub(super) fn link(given: &[String]) -> Result<Vec<Linked>, CompileError> {
+    let mut linked = Vec::new();
     for option in given.iter().flat_map(|option| option.split_whitespace()) {
         let library = option.strip_prefix("-l");
         // Where libraries are is known here, and which symbols they have.
         let ignored = ["-L", "-Wl,-rpath", "-Wl,--no-as-needed", "-Wl,--as-needed", "-O", "-s"];
-        if library.is_some_and(|name| LIBRARIES.contains(&name)) || option == "-fopenmp" {
-            words.push(option.to_owned());
-        } else if !ignored.iter().any(|start| option.starts_with(start)) {
-            return Err(unknown("extra_ldflags", option));
+        match library {
+            Some(name) if OF_CUDA.contains(&name) => linked.push(Linked::OfCuda(name.to_owned())),
+            Some(name) if FOUND_BY_NAME.contains(&name) => {
+                linked.push(Linked::Option(option.to_owned()));
+            }
+            None if option == "-fopenmp" => linked.push(Linked::Option(option.to_owned())),
+            None if ignored.iter().any(|start| option.starts_with(start)) => {}
+            _ => return Err(unknown("extra_ldflags", option)),
         }
     }
-    bounded("extra_ldflags", &words)?;
-    Ok(words)
+    if linked.len() > MOST {
+        return Err(too_many("extra_ldflags"));
+    }
+    Ok(linked)
 }
 
 /// Whether an option is one word of a command line, as its author saw it.
@@ -165,10 +184,14 @@ fn bounded(name: &str, given: &[String]) -> Result<(), CompileError> {
     if fits {
         return Ok(());
     }
+    Err(too_many(name))
+}
+
+fn too_many(name: &str) -> CompileError {
     let message = format!(
         "{name}: at most {MOST} options of at most {LONGEST} bytes are given to a compiler"
     );
-    Err(CompileError::rejected(FailureCode::TooManyCompilerOptions, message))
+    CompileError::rejected(FailureCode::TooManyCompilerOptions, message)
 }
 
 fn unknown(name: &str, option: &str) -> CompileError {
@@ -238,7 +261,9 @@ mod tests {
     #[test]
     fn libraries_are_linked_by_name() {
         let given = ["-lcublas -lcudart", "-L/usr/local/cuda/lib64", "-fopenmp"];
-        assert_eq!(link(&list(&given)).unwrap(), ["-lcublas", "-lcudart", "-fopenmp"]);
+        let library = |name: &str| Linked::OfCuda(name.to_owned());
+        let option = Linked::Option("-fopenmp".to_owned());
+        assert_eq!(link(&list(&given)).unwrap(), [library("cublas"), library("cudart"), option]);
         for refused in ["-lssl", "/etc/x.o", "-T", "-Wl,--script=x", "-l:x.so"] {
             assert!(link(&list(&[refused])).is_err(), "{refused}");
         }

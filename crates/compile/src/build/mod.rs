@@ -23,9 +23,9 @@ pub use order::{AssemblyOrder, BuildOrder, ExtensionOrder, ModuleOrder, PythonHo
 use self::plan::{Plan, check_name};
 use crate::cache::{Kept, Key};
 use crate::compiler::Compiler;
-use crate::error::{CompileError, CompileFailure};
+use crate::error::CompileError;
 use crate::exceeded;
-use crate::job::{MAX_SOURCE_BYTES, summary};
+use crate::job::MAX_SOURCE_BYTES;
 use crate::protocol::{ChildReply, Outcome, Work};
 use crate::toolchain::Toolchain;
 use warpgauge_model::FailureCode;
@@ -131,16 +131,7 @@ impl Compiler {
                 log: built.log,
                 cached: false,
             }),
-            Outcome::Rejected { code, log, diagnostics } => {
-                let message = summary(&code, &diagnostics, &log);
-                let failure = CompileFailure { code, message, diagnostics, log };
-                Err(CompileError::Rejected(Box::new(failure)))
-            }
-            Outcome::Toolchain { what } => {
-                Err(CompileError::Environment { what, remedy: crate::environment::REMEDY.into() })
-            }
-            Outcome::Failed { what } => Err(CompileError::Internal { what }),
-            _ => Err(CompileError::internal("the compile child answered another question")),
+            other => Err(CompileError::of_outcome(other)),
         }
     }
 }

@@ -82,11 +82,6 @@ pub(super) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A rejection with a message.
-pub(super) fn rejected(code: FailureCode, message: String) -> CompileError {
-    CompileError::rejected(code, message)
-}
-
 /// Checks that a name is one of a module: it becomes a part of commands and of file names.
 pub(super) fn check_name(name: &str) -> Result<(), CompileError> {
     let begins = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
@@ -97,5 +92,5 @@ pub(super) fn check_name(name: &str) -> Result<(), CompileError> {
     let message = format!(
         "the name of an extension must be one of Python's, of at most {LONGEST_NAME} ASCII characters"
     );
-    Err(rejected(FailureCode::InvalidSource, message))
+    Err(CompileError::rejected(FailureCode::InvalidSource, message))
 }

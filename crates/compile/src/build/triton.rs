@@ -2,7 +2,7 @@
 //! the driver.
 
 use super::order::{AssemblyOrder, ModuleOrder, PythonHost};
-use super::plan::{Plan, rejected, text};
+use super::plan::{Plan, text};
 use crate::cache::KeyCompiler;
 use crate::error::CompileError;
 use crate::protocol::{BuildStep, BuildWay};
@@ -47,7 +47,7 @@ pub(super) fn assembly(
     if let Some(other) = order.options.iter().find(|it| !OPTIONS.contains(&it.as_str())) {
         let shown: String = other.chars().take(80).collect();
         let message = format!("assembler option {shown:?} is unknown or not allowed here");
-        return Err(rejected(FailureCode::CompilerOptionRefused, message));
+        return Err(CompileError::rejected(FailureCode::CompilerOptionRefused, message));
     }
     // From 9.0 on Triton uses what an architecture alone has.
     let suffix = if arch >= 90 { "a" } else { "" };
@@ -105,5 +105,5 @@ fn torch(toolchain: &Toolchain) -> Result<&TorchInstall, CompileError> {
 
 fn no_device() -> CompileError {
     let message = "PTX is assembled for the device that runs it, and there is no GPU here";
-    rejected(FailureCode::NotSupported, message.to_owned())
+    CompileError::rejected(FailureCode::NotSupported, message.to_owned())
 }

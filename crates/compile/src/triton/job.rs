@@ -10,7 +10,7 @@ use super::{image, options};
 use crate::artifact::{Artifact, Constant};
 use crate::cache::{Key, KeyCompiler, KeyInputs};
 use crate::child::TRITON_SOURCE;
-use crate::environment::{Environment, REMEDY};
+use crate::environment::Environment;
 use crate::error::{CompileError, CompileFailure};
 use crate::exceeded;
 use crate::job::{kernel_name, source_text, summary};
@@ -151,16 +151,7 @@ impl TritonJob {
                 TritonAnswer::Tunable(tunable) => Err(several(tunable)),
                 TritonAnswer::Refused(refused) => Err(self.refused(refused)),
             },
-            Outcome::Rejected { code, log, diagnostics } => {
-                let message = summary(&code, &diagnostics, &log);
-                let failure = CompileFailure { code, message, diagnostics, log };
-                Err(CompileError::Rejected(Box::new(failure)))
-            }
-            Outcome::Toolchain { what } => {
-                Err(CompileError::Environment { what, remedy: REMEDY.into() })
-            }
-            Outcome::Failed { what } => Err(CompileError::Internal { what }),
-            _ => Err(CompileError::internal("the compile child answered another question")),
+            other => Err(CompileError::of_outcome(other)),
         }
     }
 
