@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::views::serves;
 use warpgauge_contract::KernelType;
-use warpgauge_model::{COMMON_LANGUAGES, DeviceKind, LIBRARIES};
+use warpgauge_model::{COMMON_LANGUAGES, DeviceKind, Library};
 use warpgauge_report::{Capability, SourceCapability, ToolReport, Tooling};
 use warpgauge_service::{DeviceView, ServiceStatus};
 
@@ -82,7 +82,7 @@ impl Capabilities {
         let python = python.into_iter().filter(|_| there(&KernelType::Torch.name()));
         let languages = COMMON_LANGUAGES.into_iter().chain(packages.into_iter().filter(there));
         let library = [KernelType::Library.name()].into_iter();
-        let library = library.filter(|_| LIBRARIES.iter().any(&there));
+        let library = library.filter(|_| Library::ALL.iter().any(|library| there(&library.name())));
         let languages = languages.chain(python).chain(library);
         Self {
             kernel_types: languages.map(str::to_owned).collect(),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{CompareRequest, EvaluateRequest, KernelCode, KernelType, Library, SweepRequest};
-use warpgauge_model::COMMON_LANGUAGES;
+use super::{CompareRequest, EvaluateRequest, KernelCode, KernelType, SweepRequest};
+use warpgauge_model::{COMMON_LANGUAGES, Library};
 
 impl EvaluateRequest {
     /// Languages of its kernels, beyond the common ones.

@@ -35,7 +35,7 @@ pub use content::TensorSpec;
 pub use error::ContractError;
 pub use keep::KeepOutput;
 pub use legacy::LegacyCompareRequest;
-pub use library::{Library, LibraryFunction, ResolvedCall, resolve_call};
+pub use library::{LibraryFunction, ResolvedCall, resolve_call};
 pub use limits::Limits;
 pub use named::{KeptMatrix, MAX_MATRICES, MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed};
 pub use parse::from_value;

@@ -6,18 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{ContractError, Mistakes, quoted};
 use super::{ArgKind, ArgSpec, IoContract, KernelCode, KernelMetadata, KernelType, Role};
-use warpgauge_model::FailureCode;
+use warpgauge_model::{FailureCode, Library};
 use warpgauge_tensor::Dtype;
-
-/// A library of NVIDIA's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Library {
-    /// Sparse linear algebra.
-    Cusparse,
-    /// Dense linear algebra.
-    Cublas,
-}
 
 /// A function of a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,25 +19,15 @@ pub enum LibraryFunction {
     Gemm,
 }
 
-impl Library {
-    /// The name used on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cusparse => "cusparse",
-            Self::Cublas => "cublas",
-        }
-    }
-
-    /// What it is called for here.
-    fn function(self) -> LibraryFunction {
-        match self {
-            Self::Cusparse => LibraryFunction::Spmv,
-            Self::Cublas => LibraryFunction::Gemm,
-        }
-    }
-}
-
 impl LibraryFunction {
+    /// What a library is called for here.
+    fn of(library: Library) -> Self {
+        match library {
+            Library::Cusparse => Self::Spmv,
+            Library::Cublas => Self::Gemm,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Spmv => "spmv",
@@ -95,7 +75,7 @@ impl KernelCode {
             io,
             metadata: Some(KernelMetadata {
                 library: Some(library),
-                function: Some(library.function()),
+                function: Some(LibraryFunction::of(library)),
                 ..KernelMetadata::default()
             }),
         }
@@ -132,7 +112,7 @@ pub(super) fn call_of(
     mistakes: &mut Mistakes,
 ) -> Option<ResolvedCall> {
     let library = kernel.library()?;
-    let function = library.function();
+    let function = LibraryFunction::of(library);
     let at = format!("{path}.io.args");
     let mut found = Vec::new();
     for name in function.arguments() {
@@ -257,7 +237,7 @@ pub(super) fn check_code(kernel: &KernelCode, path: &str, mistakes: &mut Mistake
         mistakes.add(format!("{path}.metadata.library"), FailureCode::MissingField, message);
         return;
     };
-    let function = library.function();
+    let function = LibraryFunction::of(library);
     mistakes.require(
         metadata.function.is_none_or(|given| given == function),
         format!("{path}.metadata.function"),

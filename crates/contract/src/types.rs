@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::content::TensorSpec;
 use super::keep::KeepOutput;
-use super::library::{Library, LibraryFunction};
+use super::library::LibraryFunction;
 use super::named::{MatrixPart, MatrixUsed};
 use super::settings::{Isolation, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, Tolerance};
 use super::shared::TensorUsed;
-use warpgauge_model::{Requirements, Work};
+use warpgauge_model::{Library, Requirements, Work};
 use warpgauge_tensor::{Blob, OutputEncoding, TensorData};
 
 /// What `POST /evaluate` and `warpgauge eval` take.

@@ -56,8 +56,9 @@ impl LocalExecutor {
     /// libraries of NVIDIA's.
     fn packages(&self) -> Vec<ToolReport> {
         let devices = self.fleet.devices().into_iter().map(|status| status.info);
-        let libraries = libraries::reports(&self.libraries, &devices.collect::<Vec<_>>());
-        packages(self.compiler.toolchain()).into_iter().chain(libraries).collect()
+        let toolchain = self.compiler.toolchain();
+        let libraries = libraries::reports(&toolchain.libraries, &devices.collect::<Vec<_>>());
+        packages(toolchain).into_iter().chain(libraries).collect()
     }
 }
 

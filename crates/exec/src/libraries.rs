@@ -1,99 +1,28 @@
-//! Functions of NVIDIA's libraries in place of kernels: where the libraries are, what of them can be called
-//! here, and what stands for a compilation.
+//! Functions of NVIDIA's libraries in place of kernels: what of them can be called here, and what stands for a
+//! compilation.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::error::{self, ExecError, Problem};
-use warpgauge_compile::toolchain::Toolchain;
 use warpgauge_compile::{Artifact, CompileTimings, KernelInfo};
-use warpgauge_contract::{IoContract, KernelCode, Library, resolve_call};
-use warpgauge_device::libraries::{LibraryFunction, VendorLibrary, library_files};
-use warpgauge_model::{DeviceInfo, DeviceKind, FailureCode, Image};
+use warpgauge_contract::{IoContract, KernelCode, resolve_call};
+use warpgauge_device::libraries::{LibraryFunction, is_file_of, remedy, sonames};
+use warpgauge_model::{DeviceInfo, DeviceKind, FailureCode, Image, Library};
 use warpgauge_report::ToolReport;
 use warpgauge_worker::protocol::{Argument, KernelLaunch};
-
-/// Folders in which the dynamic loader looks whatever its configuration says.
-const LOADER: [&str; 6] = [
-    "/usr/local/cuda/lib64",
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib64",
-    "/lib64",
-    "/usr/lib",
-];
-
-/// Configuration of the dynamic loader: a folder a line.
-const LOADER_CONFIGURATION: &str = "/etc/ld.so.conf.d";
-
-/// Most files, entries and lines that are looked at of it.
-const MAX_ENTRIES: usize = 1024;
-
-/// The libraries there are, and those that they need, best first: beside the compilers that were found,
-/// below the Python packages beside PyTorch, and where the dynamic loader looks.
-pub(super) fn found(toolchain: &Toolchain) -> Vec<PathBuf> {
-    library_files(&folders(toolchain))
-}
-
-fn folders(toolchain: &Toolchain) -> Vec<PathBuf> {
-    let mut folders = Vec::new();
-    let nvrtc = toolchain.nvrtc.iter().map(|found| found.path.as_path());
-    for library in nvrtc.chain(toolchain.cupti.iter().map(PathBuf::as_path)) {
-        folders.extend(library.parent().map(Path::to_owned));
-    }
-    if let Some(nvcc) = &toolchain.nvcc {
-        let root = nvcc.root();
-        folders.extend(["lib64", "lib", "targets/x86_64-linux/lib"].map(|name| root.join(name)));
-    }
-    // Of a wheel's library and of PyTorch: each package of NVIDIA's has a folder of its own.
-    let mut wheels: Vec<PathBuf> = folders
-        .iter()
-        .flat_map(|folder| folder.ancestors().find(|path| path.ends_with("nvidia")))
-        .map(Path::to_owned)
-        .collect();
-    wheels.extend(toolchain.torch.iter().map(|torch| torch.site_packages.join("nvidia")));
-    for wheel in wheels {
-        let mut packages = entries(&wheel);
-        // `cu13` after `cu12`: the last has the newest.
-        packages.reverse();
-        folders.extend(packages.into_iter().map(|package| package.join("lib")));
-    }
-    let search = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    folders.extend(std::env::split_paths(&search).filter(|path| path.is_absolute()));
-    folders.extend(configured(Path::new(LOADER_CONFIGURATION)));
-    folders.extend(LOADER.map(PathBuf::from));
-    folders
-}
-
-/// Folders that the dynamic loader is configured to look in.
-fn configured(configuration: &Path) -> Vec<PathBuf> {
-    let files = entries(configuration).into_iter();
-    let files = files.filter(|file| file.extension().is_some_and(|ending| ending == "conf"));
-    let lines = files.flat_map(|file| {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        text.lines().take(MAX_ENTRIES).map(|line| PathBuf::from(line.trim())).collect::<Vec<_>>()
-    });
-    lines.filter(|path| path.is_absolute()).take(MAX_ENTRIES).collect()
-}
-
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let Ok(listing) = folder.read_dir() else { return Vec::new() };
-    let mut all: Vec<PathBuf> =
-        listing.flatten().take(MAX_ENTRIES).map(|entry| entry.path()).collect();
-    all.sort();
-    all
-}
 
 /// What can be called here: a report for each library, named as on the wire.
 pub(super) fn reports(files: &[PathBuf], devices: &[DeviceInfo]) -> [ToolReport; 2] {
     let gpu = devices.iter().any(|device| device.kind == DeviceKind::Cuda);
-    VendorLibrary::ALL.map(|library| {
-        let file = file_of(library, files);
+    Library::ALL.map(|library| {
+        // The one that a worker tries first.
+        let file = files.iter().find(|file| is_file_of(library, file));
         let lack = match (gpu, file) {
             (true, Some(_)) => None,
             (true, None) => {
-                let names = library.sonames().join(" or ");
-                Some((format!("{names} was not found"), library.remedy().to_owned()))
+                let names = sonames(library).join(" or ");
+                Some((format!("{names} was not found"), remedy(library).to_owned()))
             }
             (false, _) => {
                 let reason = format!("the emulated device has no {}", library.title());
@@ -112,27 +41,11 @@ pub(super) fn reports(files: &[PathBuf], devices: &[DeviceInfo]) -> [ToolReport;
     })
 }
 
-/// The file that a worker tries first.
-fn file_of(library: VendorLibrary, files: &[PathBuf]) -> Option<&PathBuf> {
-    let names = library.sonames();
-    let is_it = |file: &&PathBuf| {
-        file.file_name().is_some_and(|name| names.iter().any(|wanted| name == *wanted))
-    };
-    files.iter().find(is_it)
-}
-
 /// Version of the library in the name of its real file; wheels have none there.
 fn version(file: &Path) -> Option<String> {
     let real = file.canonicalize().ok()?;
     let (_, version) = real.file_name()?.to_str()?.split_once(".so.")?;
     version.contains('.').then(|| version.to_owned())
-}
-
-fn vendor(library: Library) -> VendorLibrary {
-    match library {
-        Library::Cusparse => VendorLibrary::CuSparse,
-        Library::Cublas => VendorLibrary::CuBlas,
-    }
 }
 
 /// What stands for the compilation of a kernel of a library. There is nothing to compile.
@@ -142,7 +55,7 @@ fn vendor(library: Library) -> VendorLibrary {
 pub(super) fn artifact(kernel: &KernelCode, path: &str) -> Result<Artifact, ExecError> {
     let args = kernel.io.as_ref().map_or(&[][..], |io| &io.args);
     let call = resolve_call(kernel, args, path).map_err(error::invalid)?;
-    let library = vendor(call.library);
+    let library = call.library;
     let Some(function) = LibraryFunction::of(library, call.dtype) else {
         let message = format!("{} does not compute with {}", library.title(), call.dtype);
         return Err(wrong(path, message));
@@ -247,7 +160,7 @@ mod tests {
         std::fs::write(root.path().join("libcusparse.so.12.6.3"), b"").unwrap();
         std::os::unix::fs::symlink("libcusparse.so.12.6.3", root.path().join("libcusparse.so.12"))
             .unwrap();
-        let files = library_files(&[root.path().to_owned()]);
+        let files = [root.path().join("libcusparse.so.12")];
         let device = |kind| DeviceInfo { kind, ..crate::testing::h200() };
         let [cusparse, cublas] = reports(&files, &[device(DeviceKind::Cuda)]);
         assert!(
@@ -258,7 +171,5 @@ mod tests {
         let [cusparse, _] = reports(&files, &[device(DeviceKind::Emulator)]);
         assert_eq!((cusparse.available, cusparse.path), (false, None));
         assert!(cusparse.reason.unwrap().contains("emulated device has no cuSPARSE"));
-        std::fs::write(root.path().join("cuda.conf"), "# a comment\n/opt/cuda/lib\n").unwrap();
-        assert_eq!(configured(root.path()), [PathBuf::from("/opt/cuda/lib")]);
     }
 }

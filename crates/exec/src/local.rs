@@ -23,7 +23,6 @@ use super::compile_only;
 use super::error::{self, ExecError};
 use super::executor::{Answer, BuiltCode, CodeOrder, Executor, Offer, OfferedDevice, OfferedState};
 use super::gate::run_gate;
-use super::libraries;
 use super::linted::LintedContracts;
 use super::order::{Outcome, Work, WorkOrder};
 use super::progress::{ActiveOrder, Progress};
@@ -41,8 +40,6 @@ pub struct LocalExecutor {
     pub(super) compiler: Arc<Compiler>,
     pub(super) fleet: Arc<Fleet>,
     pub(super) linted: LintedContracts,
-    /// Libraries whose functions can stand in place of kernels, and those that they need.
-    pub(super) libraries: Vec<PathBuf>,
     /// Configurations that were chosen.
     pub(super) winners: Winners,
     /// For files that live as long as an order at most.
@@ -65,8 +62,7 @@ impl LocalExecutor {
     ) -> Result<Arc<Self>, ExecError> {
         let program = program()?;
         let compiler = start_compiler(config, config.data_dir(), run_dir, &program)?;
-        let libraries = libraries::found(compiler.toolchain());
-        let fleet = start_fleet(config, run_dir, &program, (&compiler, &libraries)).await?;
+        let fleet = start_fleet(config, run_dir, &program, &compiler).await?;
         Ok(Arc::new(Self {
             torch: torch(config, &program, run_dir, compiler.toolchain(), &fleet),
             tools: start_tools(config, run_dir, compiler.toolchain())?,
@@ -74,7 +70,6 @@ impl LocalExecutor {
             limits,
             compiler,
             fleet,
-            libraries,
             linted: LintedContracts::default(),
             winners: Winners::default(),
             run_dir: run_dir.to_owned(),
@@ -322,7 +317,7 @@ async fn start_fleet(
     config: &Config,
     run_dir: &Path,
     program: &Path,
-    (compiler, libraries): (&Arc<Compiler>, &[PathBuf]),
+    compiler: &Arc<Compiler>,
 ) -> Result<Arc<Fleet>, ExecError> {
     let devices = match config.device_selection() {
         DeviceSelection::Auto => DeviceChoice::Auto,
@@ -335,7 +330,7 @@ async fn start_fleet(
         devices,
         emulator: emulator.map(PathBuf::from),
         cupti: compiler.toolchain().cupti.clone(),
-        libraries: libraries.to_vec(),
+        libraries: compiler.toolchain().libraries.clone(),
         run_dir: run_dir.to_owned(),
         hot_spare: config.devices.hot_spare,
         queue_capacity: config.devices.queue_capacity,

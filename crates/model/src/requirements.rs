@@ -6,12 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::device::DeviceKind;
+use super::library::Library;
 
 /// Languages that every executor takes: no order has to require them.
 pub const COMMON_LANGUAGES: [&str; 4] = ["cuda", "ptx", "cubin", "fatbin"];
-
-/// Libraries whose functions can stand in place of kernels. They are required as languages are.
-pub const LIBRARIES: [&str; 2] = ["cusparse", "cublas"];
 
 /// Longest name of a GPU that can be required, bytes.
 pub const MAX_GPU_MODEL_BYTES: usize = 96;
@@ -140,7 +138,7 @@ impl Capabilities {
             [("tool", &order.tools, &self.tools), ("language", &order.languages, &self.languages)]
         {
             if let Some(missing) = wanted.difference(there).next() {
-                let is_library = what == "language" && LIBRARIES.contains(&missing.as_str());
+                let is_library = what == "language" && Library::of_name(missing).is_some();
                 let why = self.no_languages.get(missing).filter(|_| what == "language");
                 let what = if is_library { "library" } else { what };
                 if let Some(why) = why {

@@ -7,9 +7,9 @@ use super::parts::{Part, PartError, Parts, float_blob, floats};
 use super::request::{DEFAULT_KERNEL, MatrixData, Multiplier, SpmvOptions};
 use warpgauge_contract::{
     ArgKind, ArgSpec, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,
-    KernelMetadata, KernelType, Launch, Library, ReturnOutputs, Role, TensorSpec, Tolerance,
+    KernelMetadata, KernelType, Launch, ReturnOutputs, Role, TensorSpec, Tolerance,
 };
-use warpgauge_model::{FailureCode, Requirements, Work};
+use warpgauge_model::{FailureCode, Library, Requirements, Work};
 use warpgauge_sparse::product::{Precision, product};
 use warpgauge_sparse::{Csr, CsrError};
 use warpgauge_tensor::{Blob, Dtype, OutputEncoding, TensorData};

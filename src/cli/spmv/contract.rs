@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use super::args::{Format, SpmvArgs};
 use crate::cli::CliError;
 use crate::cli::compile::{kernel_file, kernel_type_of};
-use warpgauge_contract::{KernelCode, KernelType, Library};
+use warpgauge_contract::{KernelCode, KernelType};
+use warpgauge_model::Library;
 
 /// Numbers of a matrix: parameters that are no arrays.
 const NUMBERS: [&str; 8] = [

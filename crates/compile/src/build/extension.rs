@@ -9,7 +9,7 @@ use super::plan::{Plan, text};
 use crate::cache::KeyCompiler;
 use crate::error::CompileError;
 use crate::protocol::{BuildStep, BuildWay};
-use crate::toolchain::{NvccInstall, Toolchain, TorchInstall, host};
+use crate::toolchain::{NvccInstall, Toolchain, TorchInstall, host, library_dirs, toolkit_roots};
 use warpgauge_model::FailureCode;
 
 /// What is told of headers.
@@ -24,9 +24,6 @@ const CUDA_FLAGS: [&str; 5] = [
     "-D__CUDA_NO_HALF2_OPERATORS__",
     "--expt-relaxed-constexpr",
 ];
-
-/// Where directories of libraries are in a toolkit.
-const LIBRARY_DIRECTORIES: [&str; 4] = ["lib64", "lib", "targets/x86_64-linux/lib", "lib64/stubs"];
 
 /// Checks an order, and says how it is made.
 pub(super) fn plan(
@@ -147,7 +144,8 @@ impl Making<'_> {
         let mut found = nvcc.include_dirs.clone();
         let root = nvcc.root();
         found.extend(["include", "targets/x86_64-linux/include"].map(|name| root.join(name)));
-        found.extend(packages(&self.torch.site_packages).map(|package| package.join("include")));
+        let packages = toolkit_roots(&self.torch.site_packages).into_iter();
+        found.extend(packages.map(|package| package.join("include")));
         let mut seen = std::collections::BTreeSet::new();
         // The system's own directories come last, where they are.
         found.retain(|dir| {
@@ -239,12 +237,13 @@ impl Making<'_> {
 
     /// A library of CUDA's: the one that PyTorch loads, else the toolkit's.
     fn library(&self, name: &str) -> Result<String, CompileError> {
-        let beside = packages(&self.torch.site_packages).map(|package| package.join("lib"));
-        let root = self.cuda.map(NvccInstall::root);
-        let toolkit = LIBRARY_DIRECTORIES.iter().filter_map(|dir| Some(root?.join(dir)));
-        let system = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"].map(PathBuf::from);
-        let directories = beside.chain(toolkit).chain(system);
-        directories.filter_map(|directory| library_in(&directory, name)).next().ok_or_else(|| {
+        let mut directories = library_dirs(&self.torch.site_packages);
+        if let Some(root) = self.cuda.map(NvccInstall::root) {
+            directories.extend(library_dirs(root));
+            directories.push(root.join("lib64/stubs"));
+        }
+        directories.extend(["/usr/lib/x86_64-linux-gnu", "/usr/lib64"].map(PathBuf::from));
+        directories.iter().find_map(|directory| library_in(directory, name)).ok_or_else(|| {
             let message = format!(
                 "extra_ldflags: there is no lib{name}.so beside this PyTorch, in the CUDA toolkit or the \
                  system's libraries"
@@ -252,15 +251,6 @@ impl Making<'_> {
             CompileError::rejected(FailureCode::CompilerOptionRefused, message)
         })
     }
-}
-
-/// NVIDIA's packages beside PyTorch, in order of their names.
-fn packages(site_packages: &Path) -> impl Iterator<Item = PathBuf> {
-    let listing = site_packages.join("nvidia").read_dir().ok();
-    let mut found: Vec<PathBuf> =
-        listing.into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    found.sort();
-    found.into_iter()
 }
 
 /// `libNAME.so` of a directory, or the first `libNAME.so.VERSION`.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::files;
 use warpgauge_device::cupti::major_version;
 
 /// Folders below a place that may hold CUPTI, beside those for libraries in general.
@@ -12,33 +13,11 @@ const OLDEST: u32 = 12;
 
 /// The libraries in these folders and below these places, in that order, one path per file.
 pub(super) fn find(places: &[&Path], library_dirs: impl Fn(&Path) -> Vec<PathBuf>) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = Vec::new();
-    let mut real = Vec::new();
-    for place in places {
-        let extra = EXTRA.iter().map(|extra| place.join(extra));
-        for folder in library_dirs(place).into_iter().chain(extra) {
-            for path in libraries(&folder) {
-                let Ok(target) = path.canonicalize() else { continue };
-                if !real.contains(&target) {
-                    real.push(target);
-                    found.push(path);
-                }
-            }
-        }
-    }
-    found
-}
-
-/// Those of a folder, by the name that a program asks for: `libcupti.so.13`; newest first.
-fn libraries(folder: &Path) -> Vec<PathBuf> {
-    let Ok(listing) = folder.read_dir() else { return Vec::new() };
-    let mut majors: Vec<u32> = listing
-        .flatten()
-        .filter_map(|entry| major_version(entry.file_name().to_str()?))
-        .filter(|&major| major >= OLDEST)
-        .collect();
-    majors.sort_by_key(|&major| std::cmp::Reverse(major));
-    majors.into_iter().map(|major| folder.join(format!("libcupti.so.{major}"))).collect()
+    let folders = places.iter().flat_map(|place| {
+        let extra = EXTRA.map(|extra| place.join(extra));
+        library_dirs(place).into_iter().chain(extra)
+    });
+    files::find(folders, |name| major_version(name).filter(|&major| major >= OLDEST))
 }
 
 #[cfg(test)]

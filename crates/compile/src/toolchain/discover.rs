@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use super::cupti;
 use super::types::{NvccInstall, NvrtcInstall, Source, Tool, Toolchain};
-use super::{torch, triton};
+use super::{cupti, files, torch, triton};
+use warpgauge_device::libraries;
 use warpgauge_process::program::{Environment, Program};
 
 /// Environment variable with explicit places, separated by colons.
@@ -54,7 +54,12 @@ pub fn discover(search: &ToolchainSearch) -> Toolchain {
         Err(why) => found.no_triton = Some(why),
     }
     match torch::find(search) {
-        Ok(install) => found.torch = Some(install),
+        Ok(install) => {
+            // Beside PyTorch: those that its wheels bring.
+            let beside = library_dirs(&install.site_packages);
+            found.libraries.extend(files::find(beside, libraries::major_version));
+            found.torch = Some(install);
+        }
         Err(why) => found.no_torch = Some(why),
     }
     found.borrow_from_triton();
@@ -92,6 +97,10 @@ fn discover_at(places: &[Place]) -> Toolchain {
         nsys: tool("nsys", &nsight("/opt/nvidia/nsight-systems", "bin")),
         compute_sanitizer: tool("compute-sanitizer", &[]),
         cupti: cupti::find(&roots, library_dirs),
+        libraries: files::find(
+            roots.iter().flat_map(|root| library_dirs(root)),
+            libraries::major_version,
+        ),
         triton: None,
         no_triton: None,
         torch: None,
@@ -144,7 +153,7 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Directories in which the loader finds NVRTC and CUPTI: `LD_LIBRARY_PATH`, then its cache.
+/// Directories in which the loader finds libraries of NVIDIA's: `LD_LIBRARY_PATH`, then its cache.
 fn loader_dirs() -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> = Vec::new();
     if let Some(list) = env::var_os("LD_LIBRARY_PATH") {
@@ -160,9 +169,9 @@ fn loader_dirs() -> Vec<PathBuf> {
     dirs
 }
 
-/// Directories of the NVRTC and CUPTI lines in `ldconfig -p`.
+/// Directories of the lines in `ldconfig -p` that are about libraries of NVIDIA's.
 fn ldconfig_dirs(listing: &str) -> Vec<PathBuf> {
-    let wanted = ["libnvrtc.so", "libcupti.so"];
+    let wanted = ["libnvrtc.so", "libcupti.so", "libcusparse.so", "libcublas.so"];
     let is_wanted = |line: &&str| wanted.iter().any(|name| line.trim_start().starts_with(name));
     let paths = listing.lines().filter(is_wanted);
     let paths =
@@ -172,7 +181,7 @@ fn ldconfig_dirs(listing: &str) -> Vec<PathBuf> {
 }
 
 /// Directories below a place that may hold libraries.
-fn library_dirs(place: &Path) -> Vec<PathBuf> {
+pub(crate) fn library_dirs(place: &Path) -> Vec<PathBuf> {
     let mut dirs = vec![
         place.to_owned(),
         place.join("lib64"),
@@ -296,7 +305,7 @@ fn header_version(directory: &Path) -> Option<u32> {
 }
 
 /// Directories that hold `bin`, `include` and the like.
-fn toolkit_roots(place: &Path) -> Vec<PathBuf> {
+pub(crate) fn toolkit_roots(place: &Path) -> Vec<PathBuf> {
     let mut roots = vec![place.to_owned()];
     roots.extend(entries(&place.join("nvidia")));
     roots.retain(|root| root.is_dir());

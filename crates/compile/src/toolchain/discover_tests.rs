@@ -95,6 +95,8 @@ fn the_loaders_listing() {
     let listing = "1 libs found in cache\n\
         \tlibnvrtc.so.12 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libnvrtc.so.12\n\
         \tlibnvrtc-builtins.so.12.0 (libc6,x86-64) => /elsewhere/libnvrtc-builtins.so.12.0\n\
-        \tlibz.so.1 (libc6,x86-64) => /lib/libz.so.1\n";
-    assert_eq!(ldconfig_dirs(listing), [PathBuf::from("/usr/lib/x86_64-linux-gnu")]);
+        \tlibz.so.1 (libc6,x86-64) => /lib/libz.so.1\n\
+        \tlibcusparse.so.12 (libc6,x86-64) => /opt/cuda/lib/libcusparse.so.12\n";
+    let found = ["/opt/cuda/lib", "/usr/lib/x86_64-linux-gnu"].map(PathBuf::from);
+    assert_eq!(ldconfig_dirs(listing), found);
 }

@@ -2,6 +2,7 @@
 
 mod cupti;
 mod discover;
+mod files;
 pub(crate) mod host;
 mod install;
 mod torch;
@@ -9,6 +10,7 @@ mod triton;
 mod types;
 
 pub use discover::{TOOLCHAIN_VARIABLE, ToolchainSearch, discover};
+pub(crate) use discover::{library_dirs, toolkit_roots};
 pub use install::{InstallError, InstallRequest, install};
 pub use torch::{NoTorch, TORCH_VERSIONS, TorchInstall};
 pub use triton::{NoTriton, NoTritonCode, PYTHON_VARIABLE, TRITON_VERSIONS, TritonInstall};

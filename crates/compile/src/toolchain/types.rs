@@ -26,6 +26,9 @@ pub struct Toolchain {
     pub compute_sanitizer: Option<Tool>,
     /// Libraries that read hardware counters in process.
     pub cupti: Vec<PathBuf>,
+    /// Libraries of NVIDIA's whose functions can stand in place of kernels, and those that they need.
+    #[serde(skip)]
+    pub libraries: Vec<PathBuf>,
     /// Compiler of kernels in Python.
     pub triton: Option<TritonInstall>,
     /// Why there is none, if there is none.

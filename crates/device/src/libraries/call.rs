@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use super::LibraryFunction;
-use super::cublas::{CuBlas, Gemm};
-use super::cusparse::{CuSparse, Spmv};
+use super::cublas::{self, CuBlas, Gemm};
+use super::cusparse::{self, CuSparse, Spmv};
 use crate::{DeviceBuffer, DeviceError, Stream};
 use warpgauge_model::FailureCode;
 
@@ -42,12 +42,12 @@ impl Libraries {
         let call = match function {
             LibraryFunction::Spmv(dtype) => {
                 let addresses = addresses.try_into().map_err(|_| arity(function))?;
-                let library = once(&self.cusparse, || CuSparse::open(&self.candidates, stream))?;
+                let library = once(&self.cusparse, || cusparse::open(&self.candidates, stream))?;
                 Call::Spmv(Spmv::new(library, dtype, extents, addresses, stream)?)
             }
             LibraryFunction::Gemm(dtype) => {
                 let addresses = addresses.try_into().map_err(|_| arity(function))?;
-                let library = once(&self.cublas, || CuBlas::open(&self.candidates, stream))?;
+                let library = once(&self.cublas, || cublas::open(&self.candidates, stream))?;
                 Call::Gemm(Gemm::new(library, dtype, extents, addresses, stream)?)
             }
         };

@@ -2,22 +2,16 @@
 //!
 //! Types and numbers are those of `cusparse.h` and `library_types.h` of CUDA 12.0 to 13.0.
 
-use std::ffi::{c_char, c_int, c_void};
-use std::path::{Path, PathBuf};
+use std::ffi::{c_int, c_void};
+use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::rc::Rc;
 
-use cudarc::driver::sys::CUstream;
-use libloading::Library;
-
-use super::VendorLibrary;
-use super::open::{Opened, failed, function, open, text};
+use super::open::{Kind, Loaded, Opaque, Opened, function};
+use super::parts::{Factors, data_type, pointer, workspace};
 use crate::{DeviceBuffer, DeviceError, Stream};
-use warpgauge_model::FailureCode;
+use warpgauge_model::{FailureCode, Library};
 use warpgauge_tensor::Dtype;
-
-/// `cusparseHandle_t`, and descriptors: pointers to what only the library knows.
-type Opaque = *mut c_void;
 
 /// `CUSPARSE_OPERATION_NON_TRANSPOSE`.
 const NON_TRANSPOSE: c_int = 0;
@@ -27,23 +21,12 @@ const INDEX_32I: c_int = 2;
 const INDEX_BASE_ZERO: c_int = 0;
 /// `CUSPARSE_SPMV_ALG_DEFAULT`.
 const ALG_DEFAULT: c_int = 0;
-/// `CUDA_R_32F` and `CUDA_R_64F`.
-const R_32F: c_int = 0;
-const R_64F: c_int = 1;
-
 /// `cusparseStatus_t`: out of memory on either side, and what is not supported.
 const ALLOC_FAILED: c_int = 2;
 const NOT_SUPPORTED: [c_int; 3] = [4, 8, 10];
 const INSUFFICIENT_RESOURCES: c_int = 11;
 
-/// Most memory that the library may ask for beside its arguments, bytes.
-const MAX_WORKSPACE: u64 = 8 << 30;
-
-struct Functions {
-    create: unsafe extern "C" fn(*mut Opaque) -> c_int,
-    set_stream: unsafe extern "C" fn(Opaque, CUstream) -> c_int,
-    error_name: unsafe extern "C" fn(c_int) -> *const c_char,
-    error_text: unsafe extern "C" fn(c_int) -> *const c_char,
+pub(super) struct Functions {
     create_csr: unsafe extern "C" fn(
         *mut Opaque,
         i64,
@@ -88,92 +71,43 @@ struct Functions {
     ) -> c_int,
 }
 
-impl Functions {
-    fn look_up(library: &'static Library) -> Result<Self, String> {
-        // SAFETY: the types are those of cusparse.h.
-        unsafe {
-            Ok(Self {
-                create: function(library, "cusparseCreate")?,
-                set_stream: function(library, "cusparseSetStream")?,
-                error_name: function(library, "cusparseGetErrorName")?,
-                error_text: function(library, "cusparseGetErrorString")?,
-                create_csr: function(library, "cusparseCreateCsr")?,
-                csr_set_pointers: function(library, "cusparseCsrSetPointers")?,
-                destroy_matrix: function(library, "cusparseDestroySpMat")?,
-                create_vector: function(library, "cusparseCreateDnVec")?,
-                vector_set_values: function(library, "cusparseDnVecSetValues")?,
-                destroy_vector: function(library, "cusparseDestroyDnVec")?,
-                spmv_buffer_size: function(library, "cusparseSpMV_bufferSize")?,
-                spmv: function(library, "cusparseSpMV")?,
-            })
-        }
-    }
+const CUSPARSE: Kind<Functions> = Kind {
+    library: Library::Cusparse,
+    common: [
+        "cusparseCreate",
+        "cusparseSetStream",
+        "cusparseGetErrorName",
+        "cusparseGetErrorString",
+    ],
+    code: |status| match status {
+        ALLOC_FAILED | INSUFFICIENT_RESOURCES => FailureCode::OutOfMemory,
+        status if NOT_SUPPORTED.contains(&status) => FailureCode::NotSupported,
+        _ => FailureCode::LibraryFailed,
+    },
+    look_up,
+};
 
-    fn check(&self, operation: &str, status: c_int) -> Result<(), DeviceError> {
-        let code = match status {
-            0 => return Ok(()),
-            ALLOC_FAILED | INSUFFICIENT_RESOURCES => FailureCode::OutOfMemory,
-            status if NOT_SUPPORTED.contains(&status) => FailureCode::NotSupported,
-            _ => FailureCode::LibraryFailed,
-        };
-        // SAFETY: both take any number and give a static text.
-        let told = unsafe { (text((self.error_name)(status)), text((self.error_text)(status))) };
-        Err(failed(operation, status, code, told))
+fn look_up(library: Loaded) -> Result<Functions, String> {
+    // SAFETY: the types are those of cusparse.h.
+    unsafe {
+        Ok(Functions {
+            create_csr: function(library, "cusparseCreateCsr")?,
+            csr_set_pointers: function(library, "cusparseCsrSetPointers")?,
+            destroy_matrix: function(library, "cusparseDestroySpMat")?,
+            create_vector: function(library, "cusparseCreateDnVec")?,
+            vector_set_values: function(library, "cusparseDnVecSetValues")?,
+            destroy_vector: function(library, "cusparseDestroyDnVec")?,
+            spmv_buffer_size: function(library, "cusparseSpMV_bufferSize")?,
+            spmv: function(library, "cusparseSpMV")?,
+        })
     }
 }
 
-/// The library with a handle in the context of this thread, which queues to one stream.
-pub(super) struct CuSparse {
-    opened: Opened<Functions>,
-    handle: Opaque,
-}
+/// cuSPARSE with a handle.
+pub(super) type CuSparse = Opened<Functions>;
 
-impl CuSparse {
-    pub(super) fn open(candidates: &[PathBuf], stream: &Stream) -> Result<Self, DeviceError> {
-        let cusparse = open(VendorLibrary::CuSparse, candidates, |library, path: &Path| {
-            let functions = Functions::look_up(library)?;
-            let mut handle = null_mut();
-            // SAFETY: writes one pointer.
-            let status = unsafe { (functions.create)(&mut handle) };
-            functions.check("create a handle", status).map_err(|error| error.to_string())?;
-            Ok(Self { opened: Opened { functions, path: path.to_owned() }, handle })
-        })?;
-        // SAFETY: the handle was just made. The stream lives as long as the executor that holds both.
-        let status =
-            unsafe { (cusparse.opened.functions.set_stream)(cusparse.handle, stream.handle) };
-        cusparse.opened.functions.check("give cuSPARSE a stream", status)?;
-        Ok(cusparse)
-    }
-}
-
-/// One and zero of an element type, which the library reads on the host.
-#[derive(Clone, Copy)]
-enum Factors {
-    Single([f32; 2]),
-    Double([f64; 2]),
-}
-
-impl Factors {
-    fn of(dtype: Dtype) -> Self {
-        match dtype {
-            Dtype::Float64 => Self::Double([1.0, 0.0]),
-            _ => Self::Single([1.0, 0.0]),
-        }
-    }
-
-    fn data_type(&self) -> c_int {
-        match self {
-            Self::Single(_) => R_32F,
-            Self::Double(_) => R_64F,
-        }
-    }
-
-    fn pointers(&self) -> [*const c_void; 2] {
-        match self {
-            Self::Single(both) => [0, 1].map(|at| (&raw const both[at]).cast()),
-            Self::Double(both) => [0, 1].map(|at| (&raw const both[at]).cast()),
-        }
-    }
+pub(super) fn open(candidates: &[PathBuf], stream: &Stream) -> Result<CuSparse, DeviceError> {
+    Opened::new(&CUSPARSE, candidates, stream)
 }
 
 /// A descriptor, and how it is given up.
@@ -195,14 +129,12 @@ pub(super) struct Spmv {
     matrix: Descriptor,
     x: Descriptor,
     y: Descriptor,
+    /// `cudaDataType` of the elements.
+    data_type: c_int,
     factors: Factors,
     workspace: DeviceBuffer,
     /// Addresses of values, col_indices, row_ptr, x and y.
     addresses: [u64; 5],
-}
-
-fn pointer(address: u64) -> *mut c_void {
-    address as usize as *mut c_void
 }
 
 impl Spmv {
@@ -214,8 +146,8 @@ impl Spmv {
         addresses: [u64; 5],
         stream: &Stream,
     ) -> Result<Self, DeviceError> {
-        let functions = &library.opened.functions;
-        let factors = Factors::of(dtype);
+        let functions = &library.functions;
+        let (data_type, factors) = (data_type(dtype), Factors::of(dtype));
         let [values, col_indices, row_ptr, x, y] = addresses;
         let mut handle = null_mut();
         // SAFETY: writes one pointer; the addresses are kept and not followed. Sizes and types are those
@@ -232,23 +164,18 @@ impl Spmv {
                 INDEX_32I,
                 INDEX_32I,
                 INDEX_BASE_ZERO,
-                factors.data_type(),
+                data_type,
             )
         };
-        functions.check("describe the matrix to cuSPARSE", status)?;
+        library.check("describe the matrix to cuSPARSE", status)?;
         let matrix = Descriptor { handle, destroy: functions.destroy_matrix };
         let vector = |length: i64, address: u64| {
             let mut handle = null_mut();
             // SAFETY: as above.
             let status = unsafe {
-                (functions.create_vector)(
-                    &mut handle,
-                    length,
-                    pointer(address),
-                    factors.data_type(),
-                )
+                (functions.create_vector)(&mut handle, length, pointer(address), data_type)
             };
-            functions.check("describe a vector to cuSPARSE", status)?;
+            library.check("describe a vector to cuSPARSE", status)?;
             Ok::<_, DeviceError>(Descriptor { handle, destroy: functions.destroy_vector })
         };
         let (x, y) = (vector(cols, x)?, vector(rows, y)?);
@@ -264,14 +191,23 @@ impl Spmv {
                 x.handle,
                 beta,
                 y.handle,
-                factors.data_type(),
+                data_type,
                 ALG_DEFAULT,
                 &mut bytes,
             )
         };
-        functions.check("ask cuSPARSE for the size of its workspace", status)?;
+        library.check("ask cuSPARSE for the size of its workspace", status)?;
         let workspace = workspace(bytes as u64, stream)?;
-        Ok(Self { library: Rc::clone(library), matrix, x, y, factors, workspace, addresses })
+        Ok(Self {
+            library: Rc::clone(library),
+            matrix,
+            x,
+            y,
+            data_type,
+            factors,
+            workspace,
+            addresses,
+        })
     }
 
     /// Follows buffers that are elsewhere now.
@@ -280,7 +216,7 @@ impl Spmv {
         if self.addresses == addresses {
             return Ok(());
         }
-        let functions = &self.library.opened.functions;
+        let functions = &self.library.functions;
         let [values, col_indices, row_ptr, x, y] = addresses;
         // SAFETY: the descriptors are alive; the addresses are kept and not followed.
         let (matrix, x, y) = unsafe {
@@ -296,7 +232,7 @@ impl Spmv {
             )
         };
         for status in [matrix, x, y] {
-            functions.check(OPERATION, status)?;
+            self.library.check(OPERATION, status)?;
         }
         self.addresses = addresses;
         Ok(())
@@ -304,7 +240,7 @@ impl Spmv {
 
     /// Queues the product.
     pub(super) fn queue(&self) -> Result<(), DeviceError> {
-        let functions = &self.library.opened.functions;
+        let functions = &self.library.functions;
         let [alpha, beta] = self.factors.pointers();
         // SAFETY: all handles are alive, and the buffers as large as they were described, for which the
         // caller sees. Indices that lead elsewhere are read on the device, as a kernel's would be.
@@ -317,29 +253,17 @@ impl Spmv {
                 self.x.handle,
                 beta,
                 self.y.handle,
-                self.factors.data_type(),
+                self.data_type,
                 ALG_DEFAULT,
                 pointer(self.workspace.address()),
             )
         };
-        let operation = format!("cusparseSpMV of {}", self.library.opened.path.display());
-        functions.check(&operation, status)
+        let operation = format!("cusparseSpMV of {}", self.library.path.display());
+        self.library.check(&operation, status)
     }
 
     /// The memory that it used beside the buffers.
     pub(super) fn into_memory(self) -> DeviceBuffer {
         self.workspace
     }
-}
-
-/// Memory that a library works in, zeroed.
-pub(super) fn workspace(bytes: u64, stream: &Stream) -> Result<DeviceBuffer, DeviceError> {
-    const WHAT: &str = "the workspace of a library";
-    if bytes > MAX_WORKSPACE {
-        let text = format!("it wants {bytes} bytes, and may have {MAX_WORKSPACE}");
-        return Err(DeviceError::local(format!("allocate {WHAT}"), FailureCode::OutOfMemory, text));
-    }
-    let memory = DeviceBuffer::new(stream.context(), bytes, WHAT)?;
-    memory.fill(0, stream)?;
-    Ok(memory)
 }

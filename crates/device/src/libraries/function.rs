@@ -1,60 +1,7 @@
 //! What can be called, and how an image says it.
 
-use warpgauge_model::{Image, ImageFormat};
+use warpgauge_model::{Image, ImageFormat, Library};
 use warpgauge_tensor::Dtype;
-
-/// A library of NVIDIA's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VendorLibrary {
-    /// Sparse linear algebra.
-    CuSparse,
-    /// Dense linear algebra.
-    CuBlas,
-}
-
-impl VendorLibrary {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::CuSparse, Self::CuBlas];
-
-    /// Name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::CuSparse => "cusparse",
-            Self::CuBlas => "cublas",
-        }
-    }
-
-    /// Name for people.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::CuSparse => "cuSPARSE",
-            Self::CuBlas => "cuBLAS",
-        }
-    }
-
-    /// Names under which the dynamic loader knows it, newest first. The number is the library's own: that
-    /// of CUDA 13 has `libcusparse.so.12`.
-    pub fn sonames(self) -> [&'static str; 2] {
-        match self {
-            Self::CuSparse => ["libcusparse.so.13", "libcusparse.so.12"],
-            Self::CuBlas => ["libcublas.so.13", "libcublas.so.12"],
-        }
-    }
-
-    /// What to do where it is missing.
-    pub fn remedy(self) -> &'static str {
-        match self {
-            Self::CuSparse => {
-                "install the CUDA toolkit, or `pip install nvidia-cusparse`, and name its place in \
-                 compile.toolchain"
-            }
-            Self::CuBlas => {
-                "install the CUDA toolkit, or `pip install nvidia-cublas`, and name its place in \
-                 compile.toolchain"
-            }
-        }
-    }
-}
 
 /// A function of a library, with the element type that it computes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,11 +16,11 @@ pub enum LibraryFunction {
 
 impl LibraryFunction {
     /// The function for this element type, if the library computes with it.
-    pub fn of(library: VendorLibrary, dtype: Dtype) -> Option<Self> {
+    pub fn of(library: Library, dtype: Dtype) -> Option<Self> {
         match (library, dtype) {
-            (VendorLibrary::CuSparse, Dtype::Float32 | Dtype::Float64) => Some(Self::Spmv(dtype)),
+            (Library::Cusparse, Dtype::Float32 | Dtype::Float64) => Some(Self::Spmv(dtype)),
             (
-                VendorLibrary::CuBlas,
+                Library::Cublas,
                 Dtype::Float32 | Dtype::Float64 | Dtype::Float16 | Dtype::Bfloat16,
             ) => Some(Self::Gemm(dtype)),
             _ => None,
@@ -81,10 +28,10 @@ impl LibraryFunction {
     }
 
     /// Whose it is.
-    pub fn library(self) -> VendorLibrary {
+    pub fn library(self) -> Library {
         match self {
-            Self::Spmv(_) => VendorLibrary::CuSparse,
-            Self::Gemm(_) => VendorLibrary::CuBlas,
+            Self::Spmv(_) => Library::Cusparse,
+            Self::Gemm(_) => Library::Cublas,
         }
     }
 
@@ -114,7 +61,7 @@ impl LibraryFunction {
     /// What an image stands for; `None` if it is machine code, or that of another version.
     pub fn of_image(image: &Image) -> Option<Self> {
         let dtypes = [Dtype::Float32, Dtype::Float64, Dtype::Float16, Dtype::Bfloat16];
-        let known = VendorLibrary::ALL.into_iter();
+        let known = Library::ALL.into_iter();
         let mut known =
             known.flat_map(|library| dtypes.iter().filter_map(move |&of| Self::of(library, of)));
         known.find(|function| function.image() == *image)
@@ -127,13 +74,13 @@ mod tests {
 
     #[test]
     fn an_image_says_which_function_it_stands_for() {
-        let spmv = LibraryFunction::of(VendorLibrary::CuSparse, Dtype::Float32).unwrap();
+        let spmv = LibraryFunction::of(Library::Cusparse, Dtype::Float32).unwrap();
         assert_eq!(&spmv.image().bytes[..], b"cusparse cusparseSpMV float32");
         for (library, dtype, there) in [
-            (VendorLibrary::CuSparse, Dtype::Float64, true),
-            (VendorLibrary::CuSparse, Dtype::Float16, false),
-            (VendorLibrary::CuBlas, Dtype::Bfloat16, true),
-            (VendorLibrary::CuBlas, Dtype::Int8, false),
+            (Library::Cusparse, Dtype::Float64, true),
+            (Library::Cusparse, Dtype::Float16, false),
+            (Library::Cublas, Dtype::Bfloat16, true),
+            (Library::Cublas, Dtype::Int8, false),
         ] {
             let function = LibraryFunction::of(library, dtype);
             assert_eq!(function.is_some(), there, "{library:?} {dtype}");

@@ -11,7 +11,8 @@ mod cusparse;
 mod find;
 mod function;
 mod open;
+mod parts;
 
 pub use call::{Libraries, LibraryCall};
-pub use find::{LIBRARY_FILES, library_files};
-pub use function::{LibraryFunction, VendorLibrary};
+pub use find::{is_file_of, major_version, remedy, sonames};
+pub use function::LibraryFunction;

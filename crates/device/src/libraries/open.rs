@@ -1,13 +1,14 @@
-//! Opening a library, and what its errors are here.
+//! Opening a library with a handle, and what its errors are here.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
 
-use libloading::Library;
+use cudarc::driver::sys::CUstream;
 
-use super::VendorLibrary;
-use crate::DeviceError;
-use warpgauge_model::FailureCode;
+use super::find::{is_file_of, remedy, sonames};
+use crate::{DeviceError, Stream};
+use warpgauge_model::{FailureCode, Library};
 
 /// Most files that are tried.
 const MAX_CANDIDATES: usize = 16;
@@ -15,51 +16,121 @@ const MAX_CANDIDATES: usize = 16;
 /// The linker of device code, which cuSPARSE needs and which may lie where the loader does not look.
 const LINKER: [&str; 2] = ["libnvJitLink.so.13", "libnvJitLink.so.12"];
 
-/// A library that is open. It stays so for the rest of the process.
-pub(super) struct Opened<F> {
-    pub(super) functions: F,
-    /// What was opened.
-    pub(super) path: PathBuf,
+/// A shared object that is open. It stays so for the rest of the process.
+pub(super) type Loaded = &'static libloading::Library;
+
+/// `cublasHandle_t`, `cusparseHandle_t` and descriptors: pointers to what only the library knows.
+pub(super) type Opaque = *mut c_void;
+
+/// What tells one library from another.
+pub(super) struct Kind<F> {
+    pub(super) library: Library,
+    /// Functions that make a handle, give it a stream, and tell the name and the text of a status.
+    pub(super) common: [&'static str; 4],
+    /// What a status other than success is.
+    pub(super) code: fn(c_int) -> FailureCode,
+    /// Looks the others up.
+    pub(super) look_up: fn(Loaded) -> Result<F, String>,
 }
 
-/// Opens the first file that works here, or else what the dynamic loader knows; `start` looks the functions
-/// up and tries one.
+/// A library with a handle in the context of this thread, which queues to one stream.
+pub(super) struct Opened<F> {
+    pub(super) functions: F,
+    pub(super) handle: Opaque,
+    /// What was opened.
+    pub(super) path: PathBuf,
+    code: fn(c_int) -> FailureCode,
+    status: [unsafe extern "C" fn(c_int) -> *const c_char; 2],
+}
+
+impl<F> Opened<F> {
+    /// Opens the first file that works here, or else what the dynamic loader knows. The stream must live as
+    /// long as what is opened.
+    ///
+    /// # Errors
+    /// `no_library`: why each one cannot be used.
+    pub(super) fn new(
+        kind: &Kind<F>,
+        candidates: &[PathBuf],
+        stream: &Stream,
+    ) -> Result<Self, DeviceError> {
+        let (opened, set_stream) =
+            open(kind.library, candidates, |loaded, path| start(kind, loaded, path))?;
+        // SAFETY: the handle was just made, and the caller sees to the stream.
+        let status = unsafe { set_stream(opened.handle, stream.handle) };
+        opened.check(&format!("give {} a stream", kind.library.title()), status)?;
+        Ok(opened)
+    }
+
+    /// A status that is not success is an error. Its number is negative: a status is no code of the driver's,
+    /// and says nothing of the context, which is asked after each job.
+    pub(super) fn check(&self, operation: &str, status: c_int) -> Result<(), DeviceError> {
+        if status == 0 {
+            return Ok(());
+        }
+        // SAFETY: both take any number and give a static text.
+        let [name, told] = self.status.map(|tell| text(unsafe { tell(status) }));
+        Err(DeviceError {
+            name: name.into(),
+            number: -status.abs(),
+            ..DeviceError::local(operation, (self.code)(status), told)
+        })
+    }
+}
+
+/// `cublasSetStream_v2` and `cusparseSetStream`.
+type SetStream = unsafe extern "C" fn(Opaque, CUstream) -> c_int;
+
+/// Looks the functions of a library up, and makes a handle.
+fn start<F>(kind: &Kind<F>, loaded: Loaded, path: &Path) -> Result<(Opened<F>, SetStream), String> {
+    let [create, set_stream, name, text] = kind.common;
+    // SAFETY: the types are those of cublas_api.h and cusparse.h.
+    let (create, set_stream, status) = unsafe {
+        let create: unsafe extern "C" fn(*mut Opaque) -> c_int = function(loaded, create)?;
+        (create, function(loaded, set_stream)?, [function(loaded, name)?, function(loaded, text)?])
+    };
+    let (functions, code) = ((kind.look_up)(loaded)?, kind.code);
+    let mut opened = Opened { functions, handle: null_mut(), path: path.to_owned(), code, status };
+    // SAFETY: writes one pointer.
+    let status = unsafe { create(&mut opened.handle) };
+    opened.check("create a handle", status).map_err(|error| error.to_string())?;
+    Ok((opened, set_stream))
+}
+
+/// Opens the first file that works here, or else what the dynamic loader knows; `start` tries one.
 ///
 /// # Errors
 /// `no_library`: why each one cannot be used.
-pub(super) fn open<T>(
-    library: VendorLibrary,
+fn open<T>(
+    library: Library,
     candidates: &[PathBuf],
-    start: impl Fn(&'static Library, &Path) -> Result<T, String>,
+    start: impl Fn(Loaded, &Path) -> Result<T, String>,
 ) -> Result<T, DeviceError> {
-    let sonames = library.sonames();
-    let is_it = |path: &&PathBuf| {
-        path.file_name().is_some_and(|name| sonames.iter().any(|wanted| name == *wanted))
-    };
-    let files = candidates.iter().filter(is_it).take(MAX_CANDIDATES).cloned();
+    let files = candidates.iter().filter(|path| is_file_of(library, path)).cloned();
+    let known = sonames(library).map(PathBuf::from);
     let mut refused = Vec::new();
-    for path in files.chain(sonames.map(PathBuf::from)) {
+    for path in files.take(MAX_CANDIDATES).chain(known) {
         match open_file(&path).and_then(|opened| start(opened, &path)) {
             Ok(started) => return Ok(started),
             Err(reason) => refused.push(format!("{}: {reason}", path.display())),
         }
     }
-    let text = format!("{}; {}", refused.join("; "), library.remedy());
+    let text = format!("{}; {}", refused.join("; "), remedy(library));
     Err(DeviceError::local(format!("open {}", library.title()), FailureCode::NoLibrary, text))
 }
 
-fn open_file(path: &Path) -> Result<&'static Library, String> {
+fn open_file(path: &Path) -> Result<Loaded, String> {
     for folder in path.canonicalize().iter().filter_map(|real| real.parent()) {
         for place in [folder.to_owned(), folder.join("../../nvjitlink/lib")] {
             let linker = LINKER.iter().map(|name| place.join(name)).find(|file| file.is_file());
             // SAFETY: NVIDIA's libraries do nothing of note when they are loaded.
-            let opened = linker.and_then(|file| unsafe { Library::new(file) }.ok());
+            let opened = linker.and_then(|file| unsafe { libloading::Library::new(file) }.ok());
             // Stays, for the library that needs it.
             opened.map(Box::new).map(Box::leak);
         }
     }
     // SAFETY: as above.
-    let opened = unsafe { Library::new(path) }.map_err(|error| {
+    let opened = unsafe { libloading::Library::new(path) }.map_err(|error| {
         std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
     })?;
     // It has threads and a context's resources, and is never closed.
@@ -70,34 +141,19 @@ fn open_file(path: &Path) -> Result<&'static Library, String> {
 ///
 /// # Safety
 /// `F` must be the function's type.
-pub(super) unsafe fn function<F: Copy>(library: &'static Library, name: &str) -> Result<F, String> {
+pub(super) unsafe fn function<F: Copy>(library: Loaded, name: &str) -> Result<F, String> {
     // SAFETY: the caller says so; the library stays open.
     let found = unsafe { library.get::<F>(name.as_bytes()) };
     found.map(|symbol| *symbol).map_err(|_| format!("it has no {name}: CUDA 12 or later is needed"))
 }
 
 /// A text of a library's own.
-pub(super) fn text(pointer: *const c_char) -> String {
+fn text(pointer: *const c_char) -> String {
     if pointer.is_null() {
         return String::new();
     }
     // SAFETY: not null, and a NUL-terminated text that the library keeps.
     unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
-}
-
-/// A status that is not success. The number is negative: a status is no code of the driver's, and says
-/// nothing of the context, which is asked after each job.
-pub(super) fn failed(
-    operation: impl Into<String>,
-    status: c_int,
-    code: FailureCode,
-    (name, text): (String, String),
-) -> DeviceError {
-    DeviceError {
-        name: name.into(),
-        number: -status.abs(),
-        ..DeviceError::local(operation, code, text)
-    }
 }
 
 #[cfg(test)]
@@ -110,8 +166,8 @@ mod tests {
         let file = folder.path().join("libcublas.so.12");
         std::fs::write(&file, b"not a library").unwrap();
         let other = folder.path().join("libcusparse.so.12");
-        let start = |_: &'static Library, _: &Path| -> Result<(), String> { Err("old".to_owned()) };
-        let error = open(VendorLibrary::CuBlas, &[other.clone(), file.clone()], start).unwrap_err();
+        let start = |_: Loaded, _: &Path| -> Result<(), String> { Err("old".to_owned()) };
+        let error = open(Library::Cublas, &[other.clone(), file.clone()], start).unwrap_err();
         assert_eq!(error.code, FailureCode::NoLibrary);
         let told = error.to_string();
         assert!(told.contains(&file.display().to_string()), "{told}");

@@ -1,0 +1,61 @@
+//! What calls of both libraries have: types of elements, factors, and memory to work in.
+
+use std::ffi::{c_int, c_void};
+
+use crate::{DeviceBuffer, DeviceError, Stream};
+use warpgauge_model::FailureCode;
+use warpgauge_tensor::Dtype;
+
+/// Most memory that a library may ask for beside its arguments, bytes.
+const MAX_WORKSPACE: u64 = 8 << 30;
+
+/// `cudaDataType` of elements.
+pub(super) fn data_type(dtype: Dtype) -> c_int {
+    match dtype {
+        Dtype::Float64 => 1,
+        Dtype::Float16 => 2,
+        Dtype::Bfloat16 => 14,
+        _ => 0,
+    }
+}
+
+/// One and zero as a library computes with them, which it reads on the host.
+#[derive(Clone, Copy)]
+pub(super) enum Factors {
+    Single([f32; 2]),
+    Double([f64; 2]),
+}
+
+impl Factors {
+    /// For elements of a type; half precision is computed with in binary32.
+    pub(super) fn of(dtype: Dtype) -> Self {
+        match dtype {
+            Dtype::Float64 => Self::Double([1.0, 0.0]),
+            _ => Self::Single([1.0, 0.0]),
+        }
+    }
+
+    pub(super) fn pointers(&self) -> [*const c_void; 2] {
+        match self {
+            Self::Single(both) => [0, 1].map(|at| (&raw const both[at]).cast()),
+            Self::Double(both) => [0, 1].map(|at| (&raw const both[at]).cast()),
+        }
+    }
+}
+
+/// An address on the device, as the libraries take it.
+pub(super) fn pointer(address: u64) -> *mut c_void {
+    address as usize as *mut c_void
+}
+
+/// Memory that a library works in, zeroed.
+pub(super) fn workspace(bytes: u64, stream: &Stream) -> Result<DeviceBuffer, DeviceError> {
+    const WHAT: &str = "the workspace of a library";
+    if bytes > MAX_WORKSPACE {
+        let text = format!("it wants {bytes} bytes, and may have {MAX_WORKSPACE}");
+        return Err(DeviceError::local(format!("allocate {WHAT}"), FailureCode::OutOfMemory, text));
+    }
+    let memory = DeviceBuffer::new(stream.context(), bytes, WHAT)?;
+    memory.fill(0, stream)?;
+    Ok(memory)
+}

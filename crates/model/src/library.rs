@@ -1,0 +1,40 @@
+//! Libraries whose functions can stand in place of kernels.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A library of NVIDIA's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Library {
+    /// Sparse linear algebra.
+    Cusparse,
+    /// Dense linear algebra.
+    Cublas,
+}
+
+impl Library {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Cusparse, Self::Cublas];
+
+    /// The name used on the wire. Orders require it as they require a language.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cusparse => "cusparse",
+            Self::Cublas => "cublas",
+        }
+    }
+
+    /// Name for people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Cusparse => "cuSPARSE",
+            Self::Cublas => "cuBLAS",
+        }
+    }
+
+    /// The library of a name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|library| library.name() == name)
+    }
+}
