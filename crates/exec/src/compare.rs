@@ -346,7 +346,7 @@ impl Bench<'_> {
             tolerances: a.job.task.checks.tolerances.clone(),
             policy: policy.clone(),
             trials_per_slot: budget.trials_per_slot,
-            max_time_s: self.request.measure.max_time.unwrap_or(budget.max_time_s),
+            max_time_s: decision::max_time_s(self.request),
             cache: self.request.measure.cache,
             fresh_inputs: self.request.measure.inputs == InputChoice::Fresh,
         };

@@ -22,6 +22,12 @@ pub(super) fn policy(request: &CompareRequest) -> ComparePolicy {
     }
 }
 
+/// How long a pair of kernels may be measured side by side, seconds.
+pub(super) fn max_time_s(request: &CompareRequest) -> f64 {
+    let preset = &Preset::builtin(request.measure.preset).compare;
+    request.measure.max_time.unwrap_or(preset.max_time_s)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

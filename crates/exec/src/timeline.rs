@@ -15,10 +15,15 @@ use warpgauge_worker::protocol::{Evaluated, RunOutcome};
 const LAUNCHES: u32 = 20;
 
 /// Rows of each kind that a report has.
-const MAX_ROWS: usize = 100;
+pub(super) const MAX_ROWS: usize = 100;
 
 /// Name by which `profile.tools` asks for a timeline.
 const NAME: &str = "nsys";
+
+/// Whether a request asks for one.
+pub(super) fn is_wanted(request: &EvaluateRequest) -> bool {
+    request.profile.as_ref().is_some_and(|profile| profile.tools.iter().any(|tool| tool == NAME))
+}
 
 /// Traces the kernel, if the request asks for it, and the kernel ran.
 pub(super) async fn trace(
@@ -28,8 +33,7 @@ pub(super) async fn trace(
     prepared: &Prepared,
     outcome: &RunOutcome<Evaluated>,
 ) -> Option<(TimelineReport, Vec<Artifact>)> {
-    let profile = request.profile.as_ref()?;
-    if !profile.tools.iter().any(|tool| tool == NAME) || outcome.failure.is_some() {
+    if !is_wanted(request) || outcome.failure.is_some() {
         return None;
     }
     let device = lease.device().clone();
@@ -56,7 +60,7 @@ pub(super) async fn trace(
     })
 }
 
-fn none(why: Unavailable) -> TimelineReport {
+pub(super) fn none(why: Unavailable) -> TimelineReport {
     TimelineReport { unavailable: Some(why), ..TimelineReport::default() }
 }
 
@@ -94,14 +98,7 @@ fn report(
         unavailable: None,
         tool: Some(traced.tool.clone()),
         summary: Some(summary),
-        gpu: gpu.map(|gpu| GpuTime {
-            span_ms: ms(gpu.span),
-            busy_ms: ms(gpu.busy),
-            kernels_ms: ms(gpu.kernels),
-            idle_ms: ms(gpu.idle()),
-            gaps: gpu.gaps as u64,
-            longest_gap_ms: ms(gpu.longest_gap),
-        }),
+        gpu: gpu.map(gpu_time),
         kernels: rows(&tables.kernels),
         copies: copies(tables),
         calls: rows(&tables.api),
@@ -111,6 +108,17 @@ fn report(
             .iter()
             .map(|(table, why)| (table.names()[0].to_owned(), why.clone()))
             .collect(),
+    }
+}
+
+pub(super) fn gpu_time(gpu: reader::Timeline) -> GpuTime {
+    GpuTime {
+        span_ms: ms(gpu.span),
+        busy_ms: ms(gpu.busy),
+        kernels_ms: ms(gpu.kernels),
+        idle_ms: ms(gpu.idle()),
+        gaps: gpu.gaps as u64,
+        longest_gap_ms: ms(gpu.longest_gap),
     }
 }
 

@@ -12,7 +12,6 @@ use crate::local::LocalExecutor;
 use crate::progress::ActiveOrder;
 use crate::run::ms;
 use warpgauge_contract::CompareRequest;
-use warpgauge_measure::Preset;
 use warpgauge_measure::paired::{PairedComparison, PairedVerdict};
 use warpgauge_model::JobStage;
 use warpgauge_report::{
@@ -120,8 +119,7 @@ impl SharedCase<'_> {
 
     /// How a candidate is timed beside the reference.
     fn beside(&self) -> SideBySide {
-        let budget = &Preset::builtin(self.request.measure.preset).compare;
-        let seconds = self.request.measure.max_time.unwrap_or(budget.max_time_s);
+        let seconds = decision::max_time_s(self.request);
         let comparisons = self.request.named_candidates().len();
         SideBySide {
             policy: decision::policy(self.request).for_family(comparisons),

@@ -17,13 +17,12 @@ use super::player::{CANDIDATE, Player, REFERENCE, submission};
 use super::process::{Answer, Order};
 use super::report::{Outcome, Setting, assembled};
 use super::runs::{Entered, no_verdict};
-use super::timeline::wants_timeline;
 use super::values::Value;
 use crate::error::{ExecError, Problem, chain, internal};
 use crate::local::LocalExecutor;
 use crate::progress::{ActiveOrder, News};
 use crate::run::{Purpose, ms};
-use crate::{kept_outputs, recorded};
+use crate::{kept_outputs, recorded, timeline};
 use warpgauge_contract::{EvaluateRequest, InputChoice, KernelCode};
 use warpgauge_model::{FailureCode, Image, ImageFormat, JobStage};
 use warpgauge_report::{EvaluateResponse, Timings};
@@ -347,7 +346,7 @@ fn judged(
         tolerance: case.request.tolerance.clone(),
         plan: case.plan,
         beside: case.beside.clone(),
-        trace: wants_timeline(&case.request),
+        trace: timeline::is_wanted(&case.request),
         backward: case.backward,
         secret: warpgauge_torch::Secret::default(),
         judged: Judged::default(),

@@ -99,11 +99,14 @@ pub(super) struct Clocks {
     pub warmup: u32,
 }
 
+/// How much handing over varies, of what it takes.
+pub(super) const UNSURE: f64 = 0.25;
+
 impl Clocks {
     /// How much of a call's time handing over may be, milliseconds: it was deducted, and varies by less
     /// than a quarter.
     pub(super) fn resolution_ms(&self) -> f64 {
-        self.hand_over_ms / 4.0 / f64::from(self.batch.max(1))
+        self.hand_over_ms * UNSURE / f64::from(self.batch.max(1))
     }
 
     /// Whether the clocks agree: the judge's says no more than the events do, but for a hundredth and what

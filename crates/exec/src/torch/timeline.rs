@@ -4,28 +4,19 @@ use std::collections::BTreeMap;
 
 use super::gpu::traced::Traced;
 use super::judge::Judged;
+use crate::timeline::{MAX_ROWS, gpu_time, is_wanted, none};
 use warpgauge_contract::EvaluateRequest;
-use warpgauge_model::{Cause, Unavailable};
-use warpgauge_profile::nsys::{NsysEvent, timeline};
-use warpgauge_report::{ExecutionSummary, GpuTime, TimelineReport, TimelineRow};
+use warpgauge_measure::{Sorted, mean, sample_std};
+use warpgauge_model::Cause;
+use warpgauge_profile::nsys::Timeline;
+use warpgauge_report::{ExecutionSummary, TimelineReport, TimelineRow};
 use warpgauge_torch::Trace;
-
-/// Name by which `profile.tools` asks for a timeline.
-const NAME: &str = "nsys";
 
 /// Who tells it.
 const TOOL: &str = "CUPTI, by PyTorch's profiler in the submission's process";
 
-/// Rows of each kind that a report has.
-const MAX_ROWS: usize = 100;
-
 /// What copies and fills are called.
 const NO_KERNELS: [&str; 2] = ["Memcpy", "Memset"];
-
-/// Whether a request asks for one.
-pub(super) fn wants_timeline(request: &EvaluateRequest) -> bool {
-    request.profile.as_ref().is_some_and(|profile| profile.tools.iter().any(|tool| tool == NAME))
-}
 
 /// The timeline, or why there is none, where it was asked for.
 pub(super) fn timeline_report(
@@ -33,11 +24,9 @@ pub(super) fn timeline_report(
     judged: &Judged,
     on_device: bool,
 ) -> Option<TimelineReport> {
-    if !wants_timeline(request) {
+    if !is_wanted(request) {
         return None;
     }
-    let none =
-        |why: Unavailable| TimelineReport { unavailable: Some(why), ..TimelineReport::default() };
     Some(match &judged.traced {
         Some(Ok(traced)) => match report(traced) {
             Some(report) => report,
@@ -58,19 +47,17 @@ pub(super) fn timeline_report(
 
 fn report(traced: &Traced) -> Option<TimelineReport> {
     let Traced { trace, calls, hardware } = traced;
-    let events = events(trace);
-    let gpu = timeline(events.iter())?;
-    let (kernels, copies): (Vec<_>, Vec<_>) =
-        events.iter().partition::<Vec<_>, _>(|event| event.grid.is_some());
+    let done = done(trace);
+    let activities =
+        done.iter().map(|done| (done.begin * 1e-6, done.took * 1e-6, done.is_kernel()));
+    let gpu = Timeline::of(activities)?;
+    let (kernels, copies) = done.iter().partition::<Vec<&Done<'_>>, _>(|done| done.is_kernel());
     let mut missing = BTreeMap::new();
     if trace.left > 0 {
-        let text = format!(
-            "{} things that the device did, or calls, were too many to be told",
-            trace.left
-        );
+        let left = trace.left;
+        let text = format!("{left} things that the device did, or calls, were too many to be told");
         missing.insert("events".to_owned(), Cause::Unknown.because(text));
     }
-    let ms = |seconds: f64| seconds * 1e3;
     Some(TimelineReport {
         available: true,
         unavailable: None,
@@ -81,14 +68,7 @@ fn report(traced: &Traced) -> Option<TimelineReport> {
             gpu_utilization_pct: gpu.utilisation_pct(),
             ..ExecutionSummary::default()
         }),
-        gpu: Some(GpuTime {
-            span_ms: ms(gpu.span),
-            busy_ms: ms(gpu.busy),
-            kernels_ms: ms(gpu.kernels),
-            idle_ms: ms(gpu.idle()),
-            gaps: gpu.gaps as u64,
-            longest_gap_ms: ms(gpu.longest_gap),
-        }),
+        gpu: Some(gpu_time(gpu)),
         kernels: rows(&kernels),
         copies: rows(&copies),
         calls: called(trace),
@@ -97,53 +77,50 @@ fn report(traced: &Traced) -> Option<TimelineReport> {
     })
 }
 
+/// Something that the device did; microseconds.
+struct Done<'a> {
+    name: &'a str,
+    begin: f64,
+    took: f64,
+}
+
+impl Done<'_> {
+    fn is_kernel(&self) -> bool {
+        !NO_KERNELS.iter().any(|kind| self.name.starts_with(kind))
+    }
+}
+
 /// What the device did; what names nothing or took no time that can be is left out.
-fn events(trace: &Trace) -> Vec<NsysEvent> {
-    let event = |&(name, begin, took): &(usize, f64, f64)| {
-        let name = trace.names.get(name)?;
+fn done(trace: &Trace) -> Vec<Done<'_>> {
+    let told = trace.device.iter().filter_map(|&(name, begin, took)| {
         let sound = begin.is_finite() && took.is_finite() && took >= 0.0;
-        let kernel = !NO_KERNELS.iter().any(|kind| name.starts_with(kind));
-        sound.then(|| NsysEvent {
-            name: name.clone(),
-            start: begin * 1e-6,
-            duration: took * 1e-6,
-            correlation: None,
-            // How large they are is not told.
-            grid: kernel.then_some([0; 3]),
-            block: None,
-            registers: None,
-            bytes: None,
-            throughput: None,
-            device: String::new(),
-            stream: None,
-        })
-    };
-    trace.device.iter().filter_map(event).collect()
+        let name = trace.names.get(name).filter(|_| sound)?;
+        Some(Done { name, begin, took })
+    });
+    told.collect()
 }
 
 /// Things of one name together, those first that took longest.
-fn rows(events: &[&NsysEvent]) -> Vec<TimelineRow> {
+fn rows(done: &[&Done<'_>]) -> Vec<TimelineRow> {
     let mut by_name: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for event in events {
-        by_name.entry(&event.name).or_default().push(event.duration * 1e3);
+    for done in done {
+        by_name.entry(done.name).or_default().push(done.took * 1e-3);
     }
-    let row = |(name, mut times): (&str, Vec<f64>)| {
-        times.sort_by(f64::total_cmp);
-        let (count, total) = (times.len(), times.iter().sum::<f64>());
-        let (low, high) = (times[(count - 1) / 2], times[count / 2]);
-        TimelineRow {
+    let row = |(name, times): (&str, Vec<f64>)| {
+        let sorted = Sorted::new(&times)?;
+        Some(TimelineRow {
             name: name.to_owned(),
-            count: count as u64,
-            total_ms: total,
-            mean_ms: Some(total / count as f64),
-            median_ms: Some((low + high) / 2.0),
-            min_ms: times.first().copied(),
-            max_ms: times.last().copied(),
-            std_dev_ms: None,
+            count: times.len() as u64,
+            total_ms: times.iter().sum(),
+            mean_ms: mean(&times),
+            median_ms: Some(sorted.median()),
+            min_ms: Some(sorted.min()),
+            max_ms: Some(sorted.max()),
+            std_dev_ms: sample_std(&times),
             bytes: None,
-        }
+        })
     };
-    longest(by_name.into_iter().map(row).collect())
+    longest(by_name.into_iter().filter_map(row).collect())
 }
 
 fn called(trace: &Trace) -> Vec<TimelineRow> {

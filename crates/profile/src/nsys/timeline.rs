@@ -20,6 +20,28 @@ pub struct Timeline {
 }
 
 impl Timeline {
+    /// From activities: when each begins and how long it takes, seconds, and whether it is a kernel. `None` for
+    /// none.
+    pub fn of(activities: impl Iterator<Item = (f64, f64, bool)>) -> Option<Self> {
+        let mut all: Vec<(f64, f64, bool)> = activities
+            .map(|(start, duration, kernel)| (start, start + duration.max(0.0), kernel))
+            .collect();
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (first, _, _) = *all.first()?;
+        let kernels = merged(all.iter().filter(|event| event.2));
+        let busy = merged(all.iter());
+        let last = busy.last().map_or(first, |(_, end)| *end);
+        let gaps: Vec<f64> = busy.windows(2).map(|pair| pair[1].0 - pair[0].1).collect();
+        let length = |intervals: &[(f64, f64)]| intervals.iter().map(|(from, to)| to - from).sum();
+        Some(Self {
+            span: last - first,
+            busy: length(&busy),
+            kernels: length(&kernels),
+            gaps: gaps.len(),
+            longest_gap: gaps.iter().copied().fold(0.0, f64::max),
+        })
+    }
+
     /// Busy time, in percent of the span; `None` for a span of 0.
     pub fn utilisation_pct(&self) -> Option<f64> {
         (self.span > 0.0).then(|| 100.0 * self.busy / self.span)
@@ -33,23 +55,7 @@ impl Timeline {
 
 /// The time of one device: the events should be those of one. `None` for none.
 pub fn timeline<'a>(events: impl Iterator<Item = &'a NsysEvent>) -> Option<Timeline> {
-    let mut all: Vec<(f64, f64, bool)> = events
-        .map(|event| (event.start, event.start + event.duration.max(0.0), event.grid.is_some()))
-        .collect();
-    all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (first, _, _) = *all.first()?;
-    let kernels = merged(all.iter().filter(|event| event.2));
-    let busy = merged(all.iter());
-    let last = busy.last().map_or(first, |(_, end)| *end);
-    let gaps: Vec<f64> = busy.windows(2).map(|pair| pair[1].0 - pair[0].1).collect();
-    let length = |intervals: &[(f64, f64)]| intervals.iter().map(|(from, to)| to - from).sum();
-    Some(Timeline {
-        span: last - first,
-        busy: length(&busy),
-        kernels: length(&kernels),
-        gaps: gaps.len(),
-        longest_gap: gaps.iter().copied().fold(0.0, f64::max),
-    })
+    Timeline::of(events.map(|event| (event.start, event.duration, event.grid.is_some())))
 }
 
 /// Intervals in order of their beginning, with those that touch made one.

@@ -126,13 +126,9 @@ class Runner:
 
     def do_trace(self, asked):
         try:
-            return {"traced": timeline_of(self.torch, self.batch_of_calls())}
+            return {"traced": timeline_of(self.torch, lambda: self.do_run(asked))}
         except BaseException as error:
             raise explained(error, "call_failed") from None
-
-    def batch_of_calls(self):
-        batch, call = self.batch, self.callee().call
-        return lambda: batch.run(self.torch, self.values, call)
 
     def do_times(self, asked):
         return {"times": self.batch.times()}

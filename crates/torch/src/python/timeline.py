@@ -22,13 +22,12 @@ class Names:
 
 
 def timeline_of(torch, calls):
-    """Makes the calls, and tells what the device did, in order, and what was called of CUDA's functions, in
-    microseconds."""
+    """Makes the calls, which wait for the device, and tells what it did, in order, and what was called of CUDA's
+    functions, in microseconds."""
     profiler = torch.profiler
     kind = profiler.ProfilerActivity.CUDA
     with profiler.profile(activities=[kind], acc_events=True) as recorded:
         calls()
-        torch.cuda.synchronize()
     names, device, called, left = Names(), [], {}, 0
     on_device = torch.autograd.DeviceType.CUDA
     for event in sorted(recorded.events(), key=lambda event: event.time_range.start):

@@ -15,7 +15,7 @@ use super::calls::{Made, Seeds};
 use super::expect::Expected;
 use super::shelf::Shelf;
 use super::stage::{Alone, Stage, Turn};
-use crate::torch::judge::{Judge, Stop, median};
+use crate::torch::judge::{Judge, Stop, UNSURE, median};
 use warpgauge_measure::paired::{
     Arm, BlockOrder, ComparePolicy, LookOutcome, PairedBlock, PairedComparison, decide_at_end,
     decide_at_look,
@@ -191,7 +191,8 @@ impl Round {
 
     /// The rule, with what is not known of what is round a batch as the resolution of a time.
     fn resolved(&self, policy: ComparePolicy, alone: Alone, calls: u32) -> ComparePolicy {
-        let unknown = self.idle / 4 + self.around.saturating_sub(alone.presenting + alone.copying);
+        let unknown = self.idle.mul_f64(UNSURE)
+            + self.around.saturating_sub(alone.presenting + alone.copying);
         let resolution_ms = unknown.as_secs_f64() * 1e3 / f64::from(calls.max(1));
         ComparePolicy { resolution_ms, ..policy }
     }

@@ -192,18 +192,17 @@ impl Judge {
         Ok(self.seed_of_call(seeds.first().copied().flatten()))
     }
 
-    /// One batch of the candidate's calls, and copies of what they returned.
-    pub(super) fn candidate_on(
+    /// Has the candidate ready to make a batch of calls, and its inputs there; how long writing these took.
+    pub(super) fn candidate_ready(
         &mut self,
         stage: &mut Stage<'_>,
         (seeds, generator): (&[Option<u64>], u64),
         flush: u64,
-    ) -> Result<Made, Stop> {
-        let count = seeds.len() as u32;
+    ) -> Result<Duration, Stop> {
         let batch = Batch {
             arguments: &stage.arena.tree,
             stride: stage.arena.stride,
-            count,
+            count: seeds.len() as u32,
             seed: generator,
             flush,
         };
@@ -213,10 +212,22 @@ impl Judge {
         let presenting = stage.arena.present(stage.gpu, Whose::Candidate, seeds);
         let presenting = presenting.map_err(|error| self.not_shelved(error))?;
         self.judged.presenting += presenting;
+        Ok(presenting)
+    }
+
+    /// One batch of the candidate's calls, and copies of what they returned.
+    pub(super) fn candidate_on(
+        &mut self,
+        stage: &mut Stage<'_>,
+        with: (&[Option<u64>], u64),
+        flush: u64,
+    ) -> Result<Made, Stop> {
+        let count = with.0.len() as u32;
+        let presenting = self.candidate_ready(stage, with, flush)?;
         let ran = self.candidate.session.run();
         let ran = ran.map_err(|fault| Stop::Candidate(self.candidate.failed(fault)))?;
         self.judged.executing += ran.took;
-        if ran.returned.len() != seeds.len() {
+        if ran.returned.len() != count as usize {
             let what = format!(
                 "it tells of {} calls, of {count} that were to be made",
                 ran.returned.len()

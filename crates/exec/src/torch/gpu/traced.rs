@@ -3,12 +3,10 @@
 
 use std::time::Duration;
 
-use super::Gpu;
-use super::arena::Whose;
 use super::calls::Seeds;
 use super::stage::Stage;
 use crate::torch::judge::{Judge, Stop};
-use warpgauge_torch::{Batch, Fault, Trace};
+use warpgauge_torch::Trace;
 
 /// Calls that are traced.
 const CALLS: u32 = 10;
@@ -31,26 +29,16 @@ impl Judge {
         let calls = self.calls_at_once(stage).min(CALLS);
         let seeds = self.seeds_of(seeds, calls);
         let generator = self.drawn(stage, &seeds)?;
-        let batch = Batch {
-            arguments: &stage.arena.tree,
-            stride: stage.arena.stride,
-            count: calls,
-            seed: generator,
-            flush: 0,
-        };
-        let gpu: &Gpu = stage.gpu;
-        let session = &mut self.candidate.session;
-        let traced = session.prepare(&batch).and_then(|()| {
-            let presented = stage.arena.present(gpu, Whose::Candidate, &seeds);
-            match presented {
-                Ok(_) => session.trace(WITHIN),
-                Err(_) => Err(Fault::Forged("its inputs cannot be written".to_owned())),
+        let traced = match self.candidate_ready(stage, (&seeds, generator), 0) {
+            Ok(_) => {
+                let traced = self.candidate.session.trace(WITHIN);
+                traced.map_err(|fault| self.candidate.failed(fault).message)
             }
-        });
-        self.judged.traced = Some(match traced {
-            Ok(trace) => Ok(Traced { trace, calls, hardware: gpu.info.name.clone() }),
-            Err(fault) => Err(self.candidate.failed(fault).message),
-        });
+            Err(Stop::Candidate(failed)) => Err(failed.message),
+            Err(stop) => return Err(stop),
+        };
+        let hardware = stage.gpu.info.name.clone();
+        self.judged.traced = Some(traced.map(|trace| Traced { trace, calls, hardware }));
         Ok(())
     }
 }
