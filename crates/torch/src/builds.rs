@@ -11,7 +11,8 @@ use std::os::unix::net::UnixStream as BlockingStream;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
@@ -20,43 +21,6 @@ pub const MAX_ORDER_BYTES: usize = 4 << 20;
 
 /// Longest message of an answer, bytes.
 const MAX_TEXT: usize = 12 << 10;
-
-/// What a fork wants.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum BuildQuestion {
-    /// A module of PyTorch's.
-    Extension {
-        /// Its name.
-        name: String,
-        /// C++ source.
-        cpp: String,
-        /// CUDA C++ source.
-        cuda: Option<String>,
-        /// Options of the compiler of C++.
-        cflags: Vec<String>,
-        /// Options of nvcc.
-        cuda_cflags: Vec<String>,
-        /// Libraries.
-        ldflags: Vec<String>,
-        /// Whether CUDA's headers and libraries are wanted.
-        with_cuda: bool,
-    },
-    /// A module of Python's.
-    C {
-        /// Its name.
-        name: String,
-        /// C source.
-        source: String,
-    },
-    /// Machine code.
-    Ptxas {
-        /// PTX.
-        ptx: String,
-        /// Options of the assembler.
-        options: Vec<String>,
-    },
-}
 
 /// Why there is nothing to load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -94,7 +58,7 @@ impl Counter {
 
     /// The next order; `None`: there are no more, or what came is none. Safe to give up, not to go on with
     /// after.
-    pub async fn order(&mut self) -> Option<BuildQuestion> {
+    pub async fn order<T: DeserializeOwned>(&mut self) -> Option<T> {
         let mut prefix = [0; 4];
         self.0.read_exact(&mut prefix).await.ok()?;
         let length = u32::from_le_bytes(prefix) as usize;
@@ -181,6 +145,8 @@ fn shortened(text: &str) -> String {
 mod tests {
     use std::io::{Read, Write};
 
+    use serde_json::Value;
+
     use super::*;
 
     fn framed(body: &[u8]) -> Vec<u8> {
@@ -188,16 +154,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn orders_are_bounded_and_read_strictly() {
+    async fn orders_are_bounded() {
         let good = br#"{"ptxas": {"ptx": ".version 8.0", "options": []}}"#;
         let (near, mut far) = BlockingStream::pair().unwrap();
         let mut counter = Counter::new(near).unwrap();
         far.write_all(&framed(good)).unwrap();
-        assert!(matches!(counter.order().await, Some(BuildQuestion::Ptxas { .. })));
+        let order: Value = counter.order().await.unwrap();
+        assert_eq!(order["ptxas"]["ptx"], ".version 8.0");
         for rubbish in [
-            framed(b"[1]"),
-            framed(br#"{"shell": {"command": "id"}}"#),
-            framed(br#"{"c": {"name": "x", "source": "", "flags": []}}"#),
             (u32::MAX).to_le_bytes().to_vec(),
             framed(&[b'['; 100_000]),
             [&framed(good)[..20]].concat(),
@@ -207,7 +171,7 @@ mod tests {
             let mut counter = Counter::new(near).unwrap();
             far.write_all(&rubbish).unwrap();
             drop(far);
-            assert_eq!(counter.order().await, None, "{rubbish:?}");
+            assert_eq!(counter.order::<Value>().await, None, "{rubbish:?}");
         }
     }
 
@@ -232,6 +196,6 @@ mod tests {
         far.read_exact(&mut prefix).unwrap();
         assert!((u32::from_le_bytes(prefix) as usize) < MAX_TEXT + 100);
         drop(far);
-        assert!(counter.order().await.is_none());
+        assert!(counter.order::<Value>().await.is_none());
     }
 }

@@ -32,7 +32,7 @@ mod session;
 mod wire;
 mod zygote;
 
-pub use builds::{BuildQuestion, Counter, MAX_ORDER_BYTES, NotBuilt};
+pub use builds::{Counter, MAX_ORDER_BYTES, NotBuilt};
 pub use fork::{Killer, Runner};
 pub use function::{Collected, End, Function, collect};
 pub use judges::{Bench, Judges, Lost};

@@ -2,19 +2,25 @@
 
 use std::path::PathBuf;
 
-/// What is to be built.
-#[derive(Debug, Clone, PartialEq, Eq)]
+use serde::Deserialize;
+
+/// What is to be built. Who asks is a stranger: nothing is read that is not known.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub enum BuildOrder {
     /// A module of PyTorch's, from C++ and CUDA C++.
+    #[serde(rename = "extension")]
     Extension(ExtensionOrder),
     /// A module of Python's, from C, as Triton has some.
+    #[serde(rename = "c")]
     Module(ModuleOrder),
     /// Machine code, from PTX.
+    #[serde(rename = "ptxas")]
     Assembly(AssemblyOrder),
 }
 
 /// Sources as `load_inline` puts them together, and the caller's options.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ExtensionOrder {
     /// Name of the module.
     pub name: String,
@@ -33,7 +39,8 @@ pub struct ExtensionOrder {
 }
 
 /// C source.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ModuleOrder {
     /// Name of the module.
     pub name: String,
@@ -42,7 +49,8 @@ pub struct ModuleOrder {
 }
 
 /// PTX.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AssemblyOrder {
     /// The text.
     pub ptx: String,
@@ -82,6 +90,25 @@ impl BuildOrder {
             Self::Extension(order) => &order.name,
             Self::Module(order) => &order.name,
             Self::Assembly(_) => "",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_read_strictly() {
+        let read = |text: &str| serde_json::from_str::<BuildOrder>(text).ok();
+        let good = read(r#"{"ptxas": {"ptx": ".version 8.0", "options": []}}"#);
+        assert!(matches!(good, Some(BuildOrder::Assembly(_))));
+        for rubbish in [
+            "[1]",
+            r#"{"shell": {"command": "id"}}"#,
+            r#"{"c": {"name": "x", "source": "", "flags": []}}"#,
+        ] {
+            assert_eq!(read(rubbish), None, "{rubbish}");
         }
     }
 }

@@ -9,13 +9,10 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use warpgauge_compile::{
-    AssemblyOrder, BuildOrder, Built, CompileError, Compiler, ExtensionOrder, ModuleOrder,
-    PythonHost,
-};
+use warpgauge_compile::{BuildOrder, Built, CompileError, Compiler, PythonHost};
 use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_report::TorchExtension;
-use warpgauge_torch::{BuildQuestion, Counter, NotBuilt, Runner, Versions};
+use warpgauge_torch::{Counter, NotBuilt, Runner, Versions};
 
 use crate::error::chain;
 
@@ -91,8 +88,7 @@ impl Serving {
 impl Desk {
     async fn serve(self, mut counter: Counter) {
         let (mut modules, mut assembled) = (0, 0);
-        while let Some(question) = counter.order().await {
-            let order = order_of(question);
+        while let Some(order) = counter.order::<BuildOrder>().await {
             let (count, most) = match order {
                 BuildOrder::Assembly(_) => (&mut assembled, MOST_ASSEMBLED),
                 _ => (&mut modules, MOST_MODULES),
@@ -139,26 +135,6 @@ impl Desk {
             cached: known.is_some_and(|built| built.cached),
             how: known.map(|built| built.how.clone()).filter(|how| !how.is_empty()),
         });
-    }
-}
-
-fn order_of(question: BuildQuestion) -> BuildOrder {
-    match question {
-        BuildQuestion::Extension { name, cpp, cuda, cflags, cuda_cflags, ldflags, with_cuda } => {
-            BuildOrder::Extension(ExtensionOrder {
-                name,
-                cpp,
-                cuda,
-                cflags,
-                cuda_cflags,
-                ldflags,
-                with_cuda,
-            })
-        }
-        BuildQuestion::C { name, source } => BuildOrder::Module(ModuleOrder { name, source }),
-        BuildQuestion::Ptxas { ptx, options } => {
-            BuildOrder::Assembly(AssemblyOrder { ptx, options })
-        }
     }
 }
 
