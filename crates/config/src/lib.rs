@@ -74,6 +74,7 @@ pub struct DevicesConfig {
     pub hot_spare: bool,
     pub queue_capacity: usize,
     pub torch_places: usize,
+    pub torch_spares: usize,
     pub device_metrics: bool,
 }
 

@@ -245,16 +245,18 @@ fn torch(
             roots: found.roots.clone(),
             queue_capacity: config.devices.queue_capacity,
             places: config.devices.torch_places,
+            spares: config.devices.torch_spares,
             device,
         })
     };
     let of_device = |info: DeviceInfo| {
         let judges = Judges::new(program.to_owned(), Some((info.ordinal, run_dir)));
-        (info.ordinal, Side::new(runners(Some(info.uuid)), judges))
+        (info.ordinal, Arc::new(Side::new(runners(Some(info.uuid)), judges)))
     };
     let devices = fleet.devices().into_iter().map(|status| status.info);
     let gpus = devices.filter(|info| info.kind == DeviceKind::Cuda).map(of_device).collect();
-    Ok(Torch { cpu: Side::new(runners(None), Judges::new(program.to_owned(), None)), gpus })
+    let cpu = Arc::new(Side::new(runners(None), Judges::new(program.to_owned(), None)));
+    Ok(Torch { cpu, gpus })
 }
 
 /// The compilers found, a line each.

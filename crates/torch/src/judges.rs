@@ -13,6 +13,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -25,6 +26,9 @@ use warpgauge_process::program::{Environment, Program};
 
 /// How long beyond the deadline an answer is waited for: a judge that notices the end tells more of it.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// Longest time that making a context is waited for.
+const PREPARATION: Duration = Duration::from_secs(10);
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -88,6 +92,23 @@ impl Judges {
             // Whoever needs one tries again, and tells why it does not go.
             *spare = self.start().ok();
         }
+    }
+
+    /// The same, and comes back when it has made its context, if it has a device: whoever holds the device
+    /// then knows that nothing uses it any more.
+    pub async fn prepared(&self) {
+        self.prepare();
+        let stream = {
+            let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+            spare.as_ref().and_then(|waiting| waiting.stream.try_clone().ok())
+        };
+        let Some(stream) = stream else { return };
+        let wait = move || {
+            let limit = Timespec::try_from(PREPARATION).unwrap_or_default();
+            // Its first word, or its end. Whoever needs it finds out which.
+            let _ = poll(&mut [PollFd::new(&stream, PollFlags::IN)], Some(&limit));
+        };
+        let _ = tokio::task::spawn_blocking(wait).await;
     }
 
     fn start(&self) -> io::Result<Waiting> {

@@ -29,6 +29,7 @@ mod printed;
 mod runners;
 mod seat;
 mod session;
+mod spares;
 mod wire;
 mod zygote;
 

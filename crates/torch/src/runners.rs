@@ -8,6 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::child::Setup;
 use super::fork::Runner;
+use super::spares::Spares;
 use super::wire::Versions;
 use super::zygote::Zygote;
 
@@ -28,6 +29,8 @@ pub struct RunnersConfig {
     pub device: Option<String>,
     /// Places beside each other; 0: one for every four cores, 8 at most.
     pub places: usize,
+    /// Runners that wait with a context of their own, where there is a device.
+    pub spares: usize,
 }
 
 /// Why there is no runner.
@@ -55,6 +58,7 @@ pub struct Runners {
     config: RunnersConfig,
     setup: Setup,
     zygote: Arc<Mutex<Option<Zygote>>>,
+    spares: Arc<Spares>,
     places: Arc<Semaphore>,
     count: usize,
     waiting: AtomicUsize,
@@ -86,6 +90,7 @@ impl Runners {
             config,
             setup,
             zygote: Arc::default(),
+            spares: Arc::default(),
             places: Arc::new(Semaphore::new(places)),
             count: places,
             waiting: AtomicUsize::new(0),
@@ -141,32 +146,62 @@ impl Runners {
         warmed.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
     }
 
-    /// A fresh runner. Its process has seen no submission.
+    /// A fresh runner, a spare one if there is any. Its process has seen no submission.
     ///
     /// # Errors
     /// The machine does not let us.
     pub async fn runner(&self) -> Result<Runner, Unusable> {
+        if let Some(spare) = self.spares.take() {
+            return Ok(spare);
+        }
         let (program, setup) = (self.config.program.clone(), self.setup.clone());
         let zygote = Arc::clone(&self.zygote);
         let make = move || {
             let mut zygote = zygote.lock().unwrap_or_else(PoisonError::into_inner);
-            match started(&mut zygote, &program, &setup)?.fork() {
-                Ok(runner) => Ok(runner),
-                Err(error) => {
-                    // It may have been ended where memory ran out: another one is tried once.
-                    tracing::warn!(%error, "the process that has imported PyTorch is replaced");
-                    *zygote = None;
-                    let again = started(&mut zygote, &program, &setup)?.fork();
-                    again.map_err(|error| format!("it cannot fork: {error}"))
-                }
-            }
+            forked(&mut zygote, &program, &setup)
         };
         let made = tokio::task::spawn_blocking(make).await;
         made.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
     }
 
+    /// Has as many wait as there are to be, if they have a device; comes back when they are ready, so that
+    /// whoever holds the device knows when nothing uses it any more.
+    pub async fn replenish(&self) {
+        if self.config.device.is_none() {
+            return;
+        }
+        let (program, setup) = (self.config.program.clone(), self.setup.clone());
+        let (zygote, spares) = (Arc::clone(&self.zygote), Arc::clone(&self.spares));
+        let wanted = self.config.spares;
+        let make = move || {
+            spares.fill(wanted, || {
+                let mut zygote = zygote.lock().unwrap_or_else(PoisonError::into_inner);
+                // Whoever needs one tries again, and tells why it does not go.
+                forked(&mut zygote, &program, &setup).ok()
+            });
+        };
+        let _ = tokio::task::spawn_blocking(make).await;
+    }
+
     fn failed(&self, what: String) -> Unusable {
         Unusable::Failed { site_packages: self.config.site_packages.clone(), what }
+    }
+}
+
+fn forked(
+    zygote: &mut Option<Zygote>,
+    program: &std::path::Path,
+    setup: &Setup,
+) -> Result<Runner, String> {
+    match started(zygote, program, setup)?.fork() {
+        Ok(runner) => Ok(runner),
+        Err(error) => {
+            // It may have been ended where memory ran out: another one is tried once.
+            tracing::warn!(%error, "the process that has imported PyTorch is replaced");
+            *zygote = None;
+            let again = started(zygote, program, setup)?.fork();
+            again.map_err(|error| format!("it cannot fork: {error}"))
+        }
     }
 }
 

@@ -69,6 +69,9 @@ impl Header {
     }
 }
 
+/// Said by one that waits for its order: white space, before the answer.
+const READY: &[u8] = b"\n";
+
 /// What a judge has: everything else is closed to this process.
 #[derive(Debug)]
 pub struct Seat {
@@ -96,6 +99,14 @@ impl Bare {
         let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         confine(device)?;
         Ok(Self(stream))
+    }
+
+    /// Says that it has what it needs, and waits for its order. The word is white space before the answer.
+    ///
+    /// # Errors
+    /// The other side is gone.
+    pub fn ready(&self) -> io::Result<()> {
+        (&self.0).write_all(READY)
     }
 
     /// Waits for what it is to judge. `None`: nobody wants it any more.

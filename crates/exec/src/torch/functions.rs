@@ -1,9 +1,11 @@
 //! Functions that callers send: each call in a fork of its own, on the CPU or on a GPU's lease. What it
 //! returns is for whoever sent it; nothing here looks into it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::builder::{Serving, python_host};
+use super::held::Held;
 use super::runs::{Leash, Side, of_unusable};
 use crate::error::{self, ExecError, Problem};
 use crate::local::LocalExecutor;
@@ -75,7 +77,7 @@ impl LocalExecutor {
         let side = self.side_of(call.head.device.as_deref())?;
         let place = side.runners.place().await.map_err(of_unusable)?;
         let versions = side.runners.warm().await.map_err(of_unusable)?;
-        let lease = match &call.head.device {
+        let held = match &call.head.device {
             None => None,
             Some(_) if versions.cuda.is_none() => {
                 let why = "this PyTorch is built for the CPU alone; install one that is built for \
@@ -84,11 +86,17 @@ impl LocalExecutor {
             }
             Some(uuid) => {
                 let need = Need { device: self.ordinal(uuid), ..Need::default() };
-                Some(self.fleet.lease(&need).await.map_err(error::from_lease)?)
+                let lease = self.fleet.lease(&need).await.map_err(error::from_lease)?;
+                Some(Held::new(lease, side, &self.fleet))
             }
         };
         let mut runner = side.runners.runner().await.map_err(of_unusable)?;
         let _leash = Leash(vec![runner.killer()]);
+        if held.is_some() {
+            // Nothing is timed here, so the next calls' contexts are made meanwhile.
+            let side = Arc::clone(side);
+            tokio::spawn(async move { side.runners.replenish().await });
+        }
         let queue_ms = ms(arrived);
         let began = Instant::now();
         let deadline = began + Duration::try_from_secs_f64(call.head.timeout).unwrap_or_default();
@@ -114,7 +122,7 @@ impl LocalExecutor {
             .await
             .map_err(|error| error::internal("running a function", &error))?
             .map_err(|what| ExecError::Unavailable(format!("PyTorch cannot be used: {what}")))?;
-        drop((place, lease, serving));
+        drop((held, place, serving));
         let Collected { records, end, printed } = collected;
         let (status, reason) = told(end, timeout, limits.max_result_bytes);
         Ok(FunctionOutcome {
@@ -131,7 +139,7 @@ impl LocalExecutor {
         })
     }
 
-    fn side_of(&self, device: Option<&str>) -> Result<&Side, ExecError> {
+    fn side_of(&self, device: Option<&str>) -> Result<&Arc<Side>, ExecError> {
         let torch = self.torch()?;
         let Some(uuid) = device else { return Ok(&torch.cpu) };
         let side = self.ordinal(uuid).and_then(|ordinal| torch.gpus.get(&ordinal));

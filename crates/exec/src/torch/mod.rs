@@ -18,6 +18,7 @@ mod expected;
 mod fault;
 mod functions;
 mod gpu;
+mod held;
 mod inputs;
 mod judge;
 mod mixed;

@@ -66,6 +66,7 @@ fn judge(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     let bare = Bare::confined(device.as_ref().map(|(_, directory)| directory.as_path()))?;
     // Before anybody waits for it.
     let opened = device.map(|(ordinal, directory)| Opened::on(ordinal, &directory)).transpose();
+    bare.ready()?;
     let Some(mut seat) = bare.seat()? else { return Ok(()) };
     let order: Order = seat.order()?;
     let begun = std::mem::take(&mut seat.runners).into_iter();

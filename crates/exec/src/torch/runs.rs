@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::builder::{Serving, python_host};
 use super::evaluate::Kernels;
+use super::held::Held;
 use super::process::{Answer, Order};
 use crate::compile_only::support_source;
 use crate::error::{self, ExecError};
@@ -17,7 +18,6 @@ use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_report::TorchExtension;
 use warpgauge_torch::{Bench, Judges, Killer, Lost, Place, Runner, Runners, Unusable, Versions};
-use warpgauge_worker::Lease;
 use warpgauge_worker::queue::Need;
 
 /// When it is worth trying again where too many wait.
@@ -38,14 +38,14 @@ impl Side {
 
 /// All of them.
 pub(crate) struct Torch {
-    pub(crate) cpu: Side,
+    pub(crate) cpu: Arc<Side>,
     /// By the ordinals of the devices.
-    pub(crate) gpus: BTreeMap<u32, Side>,
+    pub(crate) gpus: BTreeMap<u32, Arc<Side>>,
 }
 
 /// The right to run submissions until a deadline.
 pub(super) struct Entered<'a> {
-    side: &'a Side,
+    side: &'a Arc<Side>,
     compiler: &'a Arc<Compiler>,
     pub versions: Versions,
     deadline: Instant,
@@ -55,8 +55,9 @@ pub(super) struct Entered<'a> {
     pub image: Option<Kernels>,
     /// Why they have none, where there is one.
     pub not_on_gpu: Option<String>,
+    // Given back before the place, which whoever comes next gets first.
+    _held: Option<Held>,
     _place: Place,
-    _lease: Option<Lease>,
 }
 
 impl LocalExecutor {
@@ -64,6 +65,7 @@ impl LocalExecutor {
     pub(super) async fn enter_torch(&self, timeout: f64) -> Result<Entered<'_>, ExecError> {
         let side = &self.torch()?.cpu;
         let (place, versions) = side.entered().await?;
+        side.judges.prepare();
         Ok(Entered {
             side,
             compiler: &self.compiler,
@@ -72,8 +74,8 @@ impl LocalExecutor {
             device: None,
             image: None,
             not_on_gpu: None,
+            _held: None,
             _place: place,
-            _lease: None,
         })
     }
 
@@ -109,6 +111,9 @@ impl LocalExecutor {
         }
         let need = Need { device: Some(info.ordinal), ..Need::default() };
         let lease = self.fleet.lease(&need).await.map_err(error::from_lease)?;
+        let held = Held::new(lease, side, &self.fleet).judged();
+        // One that makes its context while it is waited for; none while others hold the device.
+        side.judges.prepare();
         let image = support_source(&self.compiler)(info.target).await;
         let image = image.map_err(|why| {
             ExecError::Unavailable(format!("the judge's own kernels cannot be compiled: {why}"))
@@ -121,8 +126,8 @@ impl LocalExecutor {
             device: Some(info.clone()),
             image: Some(Kernels::of(&image)),
             not_on_gpu: None,
+            _held: Some(held),
             _place: place,
-            _lease: Some(lease),
         })
     }
 
@@ -134,7 +139,6 @@ impl LocalExecutor {
 impl Side {
     async fn entered(&self) -> Result<(Place, Versions), ExecError> {
         let place = self.runners.place().await.map_err(of_unusable)?;
-        self.judges.prepare();
         let versions = self.runners.warm().await.map_err(of_unusable)?;
         Ok((place, versions))
     }
@@ -188,8 +192,10 @@ impl Entered<'_> {
         let serving = Serving::begin(self.compiler, python, &mut runners, self.deadline);
         let (judges, bench) = (&self.side.judges, Bench { runners, files });
         let answer = judges.ask(Arc::clone(order), bench, self.deadline, most).await;
-        // For the next order, now that no clock runs.
-        judges.prepare();
+        if self.device.is_none() {
+            // For the next order, now that no clock runs. Where there is a device, `Held` does that.
+            judges.prepare();
+        }
         (answer, serving.end())
     }
 
