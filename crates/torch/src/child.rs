@@ -31,6 +31,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("python/missing.py"),
     include_str!("python/building.py"),
     include_str!("python/jit.py"),
+    include_str!("python/inductor.py"),
     include_str!("python/module.py"),
     include_str!("python/suggest.py"),
     // What functions return is written as the package for Python writes and reads it.

@@ -6,7 +6,7 @@ use super::{available, bare, expecting, on_cpu, right, vector, wrong};
 use crate::server::Server;
 
 /// With gradients.
-fn backward(mut request: Value) -> Value {
+pub(super) fn backward(mut request: Value) -> Value {
     for kernel in ["kernel", "ref_kernel"] {
         if request[kernel].is_object() {
             request[kernel]["metadata"]["backward"] = json!(true);

@@ -1,12 +1,11 @@
 //! Extensions of torch kernels: `load_inline` compiles where the submission is not, and what it costs or
 //! breaks is its own.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{available, expecting, on_cpu, right, unloaded, wrong};
+use super::{available, expecting, on_cpu, right, there_is_gxx, unloaded, wrong};
 use crate::server::{Server, share_caches};
 
 const DOUBLE: &str = "def f(x):\n    return x * 2";
@@ -38,10 +37,6 @@ fn unseen() -> String {
 /// The same with its functions.
 fn bound(cpp: &str) -> Value {
     extended(cpp, "functions=['scale']")
-}
-
-fn there_is_gxx() -> bool {
-    ["/usr/bin/g++", "/usr/local/bin/g++"].iter().any(|path| Path::new(path).exists())
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod evaluated;
 mod expected;
 mod extensions;
 mod hostile;
+mod inductor;
 mod inputs;
 mod judged;
 mod mixed;
@@ -20,6 +21,11 @@ mod requests;
 mod required;
 
 pub(super) use crate::support::has_torch as available;
+
+/// The compiler of what Python processes ask for.
+fn there_is_gxx() -> bool {
+    ["/usr/bin/g++", "/usr/local/bin/g++"].iter().any(|path| std::path::Path::new(path).exists())
+}
 
 /// A server whose torch kernels run on the CPU, also where there is a GPU.
 fn on_cpu() -> Server {

@@ -402,3 +402,38 @@ fn kernels_of_triton_run_within_torch_kernels() {
     assert_eq!(report["kernel_exec_result"]["correctness"], false, "{report:#}");
     assert!(report.to_string().contains("no_such"), "{report:#}");
 }
+
+/// `torch.compile`: Inductor's kernels are Triton's there.
+#[test]
+fn compiled_functions_run_on_the_gpu() {
+    needs!("PyTorch", available());
+    needs!("a GPU", !emulated());
+    let server = Server::start();
+    let compiled = |body: &str, how: &str| {
+        let source = format!(
+            "def g(a, b):\n    {body}\nh = torch.compile(g{how})\ndef f(a, b):\n    return h(a, b)\n"
+        );
+        let mut request = adding(&source);
+        request["tolerance"] = json!({"atol": 1e-4, "rtol": 1e-4});
+        request["timeout"] = json!(120.0);
+        request
+    };
+    let report = right(&server, "a sum", &compiled("return a + b", ""));
+    assert_eq!(report["torch"]["device"], report["gpu_type"], "{report:#}");
+    let built = report["torch"]["extensions"].as_array().unwrap();
+    assert!(built.iter().any(|one| one["kind"] == "ptxas"), "{report:#}");
+    right(&server, "tuned", &compiled("return a + b", ", mode='max-autotune-no-cudagraphs'"));
+    let rows = "return (a.view(-1, 1024).softmax(1) * 0 + (a + b).view(-1, 1024)).view(-1)";
+    right(&server, "with a reduction", &compiled(rows, ", dynamic=False"));
+    let broken = "return a + b if float(a[0]) < 1e9 else a";
+    right(&server, "in two graphs", &compiled(broken, ""));
+    let less = compiled("return a - b", "");
+    wrong(&server, "another function", &less, "output_mismatch", "`y`");
+    // Graphs give their outputs the same memory each time, so that copies are returned.
+    let copied = "torch.compiler.cudagraph_mark_step_begin()\n    return h(a, b).clone()\n";
+    let mut graphs = compiled("return a + b", ", mode='reduce-overhead'");
+    let source =
+        graphs["kernel"]["source_code"].as_str().unwrap().replace("return h(a, b)\n", copied);
+    graphs["kernel"]["source_code"] = json!(source);
+    right(&server, "in a graph", &graphs);
+}

@@ -177,11 +177,9 @@ class ModelNew(nn.Module):
         return built.scale(x)
 ";
     let files = "import torch\ntorch.utils.cpp_extension.load('x', ['x.cu'])";
-    let inductor = "@torch.compile\ndef f(x):\n    return x * 2";
     for (source, part, instead) in [
         (extension, "C++ and CUDA code", "kernel_type: cuda"),
         (files, "`load` compiles files", "`load_inline`"),
-        (inductor, "Inductor", "backend='eager'"),
     ] {
         let mut request = bare(source);
         request["kernel"]["kernel_type"] = json!("torch_cuda");

@@ -1,4 +1,4 @@
-# What submissions may ask for that is not here: files to compile, Inductor, and a GPU. It is said when it is asked
+# What submissions may ask for that is not here: files to compile, and a GPU. It is said when it is asked
 # for, and what would help; in place of what a library says that does not find it.
 
 # What runs CUDA without a GPU beside PyTorch.
@@ -21,23 +21,6 @@ def without_files(module):
     """What builds extensions from files refuses to."""
     for name in ("load", "CppExtension", "CUDAExtension", "SyclExtension", "BuildExtension"):
         setattr(module, name, functools.partial(refuse_files, name))
-
-
-def without_inductor(torch):
-    """What generates code, writes it to files and starts compilers refuses to, before it begins."""
-    real = torch.compile
-
-    @functools.wraps(real)
-    def compile(model=None, *given, **named):
-        if named.get("backend", "inductor") == "inductor" and not named.get("disable", False):
-            raise Refused(
-                "not_supported",
-                "`torch.compile` has Inductor write code to files and start compilers, which submissions do "
-                "not: leave it out, or name a backend that does not (`backend='eager'`)",
-            )
-        return real(model, *given, **named)
-
-    torch.compile = compile
 
 
 # What is said where there is no GPU, and what is meant. The first of each is a part of the message.

@@ -31,7 +31,7 @@ def warm(settings):
             # It is not installed, or does not work here: submissions that need it say so.
             pass
     extensions, builder = with_builder(torch)
-    without_inductor(torch)
+    with_inductor(torch, builder)
     if settings["device"] is not None and "triton" in given:
         try:
             with_triton(given["triton"], builder)
