@@ -167,6 +167,8 @@ fn program(setup: &Setup) -> io::Result<Program> {
         // a file, and a directory, which it would make.
         .variable("USER", "nobody")
         .variable("TORCHINDUCTOR_CACHE_DIR", "/")
+        // It starts processes as soon as it is imported, if it may have more than one.
+        .variable("TORCHINDUCTOR_COMPILE_THREADS", "1")
         .variable("OMP_NUM_THREADS", setup.threads.to_string())
         // A thread that waits for others by turning round and round takes their time where cores are
         // shared: a call of 10 µs was seen to take 8 ms.

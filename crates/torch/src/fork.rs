@@ -26,6 +26,19 @@ impl Killer {
         self.send(Signal::KILL);
     }
 
+    /// Whether it has ended by then, with all that it had. Blocks.
+    pub fn gone_by(&self, until: Instant) -> bool {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let limit = Timespec::try_from(left).unwrap_or_default();
+            let mut handle = [PollFd::new(&self.0, PollFlags::IN)];
+            let ended = poll(&mut handle, Some(&limit)).is_ok_and(|count| count > 0);
+            if ended || left.is_zero() {
+                return ended;
+            }
+        }
+    }
+
     fn send(&self, signal: Signal) {
         // Whoever has ended takes no signals, and nobody else can have its handle.
         let _ = pidfd_send_signal(&self.0, signal);

@@ -30,6 +30,9 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Longest time that making a context is waited for.
 const PREPARATION: Duration = Duration::from_secs(10);
 
+/// Longest time that one which has answered takes to end.
+const LEAVING: Duration = Duration::from_secs(2);
+
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Lost {
@@ -61,6 +64,9 @@ pub struct Bench {
 pub struct Judges {
     program: Program,
     spare: Arc<Mutex<Option<Waiting>>>,
+    /// Those that have answered, and give back what they have of a device.
+    leaving: Mutex<Vec<Child>>,
+    has_device: bool,
 }
 
 /// One that waits for an order.
@@ -75,6 +81,7 @@ impl Judges {
     /// `program` is this program: it has the subcommand that [`Seat`](super::Seat) serves. `device`: its
     /// ordinal, and a directory that the driver may write to.
     pub fn new(program: PathBuf, device: Option<(u32, &Path)>) -> Self {
+        let has_device = device.is_some();
         let program = match device {
             None => Program::new(program, Environment::Empty).arg(COMMAND),
             Some((ordinal, directory)) => Program::new(program, Environment::Cuda)
@@ -82,7 +89,7 @@ impl Judges {
                 .arg(ordinal.to_string())
                 .arg(directory),
         };
-        Self { program, spare: Arc::default() }
+        Self { program, spare: Arc::default(), leaving: Mutex::default(), has_device }
     }
 
     /// Has one wait for the next order. Must be called within a runtime.
@@ -109,6 +116,15 @@ impl Judges {
             let _ = poll(&mut [PollFd::new(&stream, PollFlags::IN)], Some(&limit));
         };
         let _ = tokio::task::spawn_blocking(wait).await;
+    }
+
+    /// Comes back when those that have answered are gone from the device.
+    pub async fn left(&self) {
+        let leaving =
+            std::mem::take(&mut *self.leaving.lock().unwrap_or_else(PoisonError::into_inner));
+        for mut child in leaving {
+            child.ended_within(LEAVING).await;
+        }
     }
 
     fn start(&self) -> io::Result<Waiting> {
@@ -162,7 +178,14 @@ impl Judges {
         let answered = conversation.await;
         let lost = match answered {
             Ok(Ok(answer)) => match serde_json::from_slice(&answer) {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    if self.has_device {
+                        let mut leaving =
+                            self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+                        leaving.push(waiting.child);
+                    }
+                    return Ok(answer);
+                }
                 Err(error) => Lost::Died(error.to_string()),
             },
             Ok(Err(lost)) => lost,

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -159,7 +160,9 @@ impl Seat {
     pub fn answer(self, answer: &impl Serialize) -> io::Result<()> {
         let mut writer = BufWriter::with_capacity(256 << 10, &self.stream);
         serde_json::to_writer(&mut writer, answer)?;
-        writer.flush()
+        writer.flush()?;
+        // The answer has come to its end, whatever this process still has to give back.
+        self.stream.shutdown(Shutdown::Write)
     }
 }
 

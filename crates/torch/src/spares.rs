@@ -124,9 +124,12 @@ mod tests {
         let spares = Spares::default();
         let (runner, mut child, mut session) = fork();
         session.write_all(b"\x04\0\0\0true").unwrap();
+        let killer = runner.killer();
         let mut runner = Some(runner);
         spares.fill(1, || runner.take());
+        assert!(!killer.gone_by(Instant::now()));
         drop(spares);
+        assert!(killer.gone_by(Instant::now() + Duration::from_secs(60)));
         assert_eq!(child.wait().unwrap().code(), None);
     }
 }

@@ -36,6 +36,7 @@ fn compiled_functions_compute_what_others_do() {
         ("dynamic shapes", "return torch.where(x > 0, x.log1p(), x.expm1())", ", dynamic=True"),
         ("tuned", "return (x.view(10, 100) * 3).cumsum(1).view(1000)", ", mode='max-autotune'"),
         ("in two graphs", "return x + 1 if float(x.sum()) > 1e9 else x.sin() - 1", ""),
+        ("by its name", "return x.sign()", ", backend=torch._dynamo.lookup_backend('inductor')"),
         ("not Inductor", "return x.exp()", ", backend='aot_eager'"),
     ] {
         right(server, what, &beside_eager(body, how));

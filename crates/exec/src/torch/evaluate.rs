@@ -1,6 +1,7 @@
 //! One evaluation of a torch kernel from contract to report.
 
 use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -264,12 +265,13 @@ impl Evaluation {
         let gpu = match (opened, image) {
             (Some(opened), Some(image)) => {
                 let gpu = image.image().and_then(|image| opened.with(&image));
-                Some(gpu.map_err(no_device)?)
+                // It ends with this process: giving its context back before would keep the answer waiting.
+                Some(ManuallyDrop::new(gpu.map_err(no_device)?))
             }
             _ => None,
         };
         let mut outcome =
-            judged(sessions, &case, gpu.as_ref())?.within(&case.request, most_output_bytes);
+            judged(sessions, &case, gpu.as_deref())?.within(&case.request, most_output_bytes);
         let compared = outcome.judged.compared.take();
         let report = assembled(&job_id, &case.request, setting, outcome, timings);
         let report = report.map_err(|error| internal("encoding the outputs", &error))?;

@@ -92,7 +92,8 @@ impl LocalExecutor {
         };
         let mut runner = side.runners.runner().await.map_err(of_unusable)?;
         let _leash = Leash(vec![runner.killer()]);
-        if held.is_some() {
+        if let Some(held) = &held {
+            held.ends_first([runner.killer()]);
             // Nothing is timed here, so the next calls' contexts are made meanwhile.
             let side = Arc::clone(side);
             tokio::spawn(async move { side.runners.replenish().await });

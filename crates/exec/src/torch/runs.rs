@@ -56,7 +56,7 @@ pub(super) struct Entered<'a> {
     /// Why they have none, where there is one.
     pub not_on_gpu: Option<String>,
     // Given back before the place, which whoever comes next gets first.
-    _held: Option<Held>,
+    held: Option<Held>,
     _place: Place,
 }
 
@@ -74,7 +74,7 @@ impl LocalExecutor {
             device: None,
             image: None,
             not_on_gpu: None,
-            _held: None,
+            held: None,
             _place: place,
         })
     }
@@ -126,7 +126,7 @@ impl LocalExecutor {
             device: Some(info.clone()),
             image: Some(Kernels::of(&image)),
             not_on_gpu: None,
-            _held: Some(held),
+            held: Some(held),
             _place: place,
         })
     }
@@ -187,7 +187,11 @@ impl Entered<'_> {
         files: Vec<File>,
         most: u64,
     ) -> (Result<Answer, Lost>, Vec<TorchExtension>) {
-        let _leash = Leash(runners.iter().map(Runner::killer).collect());
+        let killers: Vec<Killer> = runners.iter().map(Runner::killer).collect();
+        if let Some(held) = &self.held {
+            held.ends_first(killers.iter().cloned());
+        }
+        let _leash = Leash(killers);
         let python = python_host(&self.versions, self.device.as_ref());
         let serving = Serving::begin(self.compiler, python, &mut runners, self.deadline);
         let (judges, bench) = (&self.side.judges, Bench { runners, files });

@@ -8,6 +8,9 @@ import hashlib
 import io
 import linecache
 
+# What whoever wants code of it imports.
+ENTRANCE = "torch._inductor.compile_fx"
+
 # Settings, by the names that versions have had: no processes, no caches in files, nothing that files or tools
 # are needed for.
 OF_INDUCTOR = {
@@ -27,6 +30,7 @@ OF_INDUCTOR = {
     "cpp.vec_isa_ok": True,
 }
 
+# What its own builds define, and how they have arithmetic.
 DEFINED = (
     "-DNDEBUG",
     "-DTORCH_INDUCTOR_CPP_WRAPPER",
@@ -52,13 +56,10 @@ class Inductor:
     def __init__(self, torch, builder):
         self.torch, self.builder = torch, builder
         self.sources = {}
-        self.ready = False
+        self.cache = None
 
     def prepare(self):
-        """Has it work in this process, from the first time on that somebody asks for it."""
-        if self.ready:
-            return
-        importlib.import_module("torch._inductor.compile_fx")
+        """Has it work in this process."""
         config = importlib.import_module("torch._inductor.config")
         cache = importlib.import_module("torch._inductor.codecache")
         for name, value in OF_INDUCTOR.items():
@@ -71,11 +72,16 @@ class Inductor:
         cache.write = self.write
         cache._reload_python_module = self.module
         cache.CppCodeCache.load_async = classmethod(lambda cls, *given, **named: self.load(cls, *given, **named))
+        for name in ("torch._dynamo.debug_utils", "torch._dynamo.repro.after_aot"):
+            # What a report of an error would have of the machine: they ask nvcc.
+            module = importlib.import_module(name)
+            if hasattr(module, "_cuda_system_info_comment"):
+                module._cuda_system_info_comment = lambda: ""
         for name, module in list(sys.modules.items()):
             if name.startswith("torch._inductor.") and type(module) is types.ModuleType:
                 # Where it reads what it wrote.
                 module.open = self.opened
-        self.cache, self.ready = cache, True
+        self.cache = cache
 
     @staticmethod
     def name_compiler(builder):
@@ -168,14 +174,36 @@ class Inductor:
         return [*ARITHMETIC, *exact, f"-ffp-contract={contract}"]
 
 
+class WhenImported:
+    """Has something done as soon as a module is there, whoever imports it."""
+
+    def __init__(self, name, done):
+        self.name, self.done = name, done
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self.name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            try:
+                self.done()
+            except Exception as error:
+                raise Refused(
+                    "not_supported", f"`{self.name}` of this PyTorch does not work in submissions: {error}"
+                ) from error
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
 def with_inductor(torch, builder):
-    """Has `torch.compile` prepare Inductor where it is what compiles."""
-    inductor, real = Inductor(torch, builder), torch.compile
-
-    @functools.wraps(real)
-    def compile(model=None, *given, **named):
-        if named.get("backend", "inductor") == "inductor" and not named.get("disable", False):
-            inductor.prepare()
-        return real(model, *given, **named)
-
-    torch.compile = compile
+    """Has Inductor prepared, whatever way leads to it."""
+    inductor = Inductor(torch, builder)
+    if ENTRANCE in sys.modules:
+        inductor.prepare()
+    else:
+        sys.meta_path.insert(0, WhenImported(ENTRANCE, inductor.prepare))
