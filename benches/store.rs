@@ -2,7 +2,8 @@
 //!
 //! Prints a Markdown table. First 64 clients submit a job every 20 ms each, whether or not the one before
 //! was accepted ("paced"); then they submit without a pause, each its next job as soon as the one before
-//! was accepted; then 100,000 jobs of 10 owners wait, and are claimed and listed.
+//! was accepted; then 100,000 jobs of 10 owners wait, and are claimed and listed; then as many more, of which
+//! a third require nothing, a third what this process offers, and a third what it does not.
 //!
 //! Clients stand for machines elsewhere: their requests are made before the clock starts. Arguments name
 //! the databases, `sqlite` and `postgresql`; without any, both are measured.
@@ -36,9 +37,9 @@ async fn main() {
     let wanted = |name: &str| chosen.is_empty() || chosen.iter().any(|one| one == name);
     println!(
         "| database | survives | accept p50 ms | p99 | per s | paced p50 ms | p99 | claim p50 ms | \
-         p99 | finish p50 ms | page p50 ms | p99 | RSS MiB before | after |"
+         p99 | finish p50 ms | page p50 ms | p99 | claim of some p50 ms | p99 | RSS MiB before | after |"
     );
-    println!("{}", "| --- ".repeat(14) + "|");
+    println!("{}", "| --- ".repeat(16) + "|");
     for durability in [Durability::Process, Durability::Power].repeat(usize::from(wanted("sqlite")))
     {
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -76,10 +77,12 @@ async fn row(name: &str, config: &StoreConfig) {
     let after = rss();
     let (claimed, finished) = claim(&store).await;
     let listed = list(&store).await;
+    fill_for_some(&store).await;
+    let (chosen, _) = claim(&store).await;
     store.close().await;
     println!(
         "| {name} | {survives} | {:.2} | {:.2} | {:.0} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | \
-         {:.2} | {before} | {after} |",
+         {:.2} | {:.2} | {:.2} | {before} | {after} |",
         quantile(&accepted, 0.5),
         quantile(&accepted, 0.99),
         accepted.len() as f64 / seconds,
@@ -90,6 +93,8 @@ async fn row(name: &str, config: &StoreConfig) {
         quantile(&finished, 0.5),
         quantile(&listed, 0.5),
         quantile(&listed, 0.99),
+        quantile(&chosen, 0.5),
+        quantile(&chosen, 0.99),
     );
 }
 
@@ -151,6 +156,19 @@ async fn accept_paced(store: &Store, requests: Vec<Vec<Vec<u8>>>) -> Vec<f64> {
         });
     }
     clients.join_all().await.into_iter().flatten().collect()
+}
+
+/// Jobs that not every process takes.
+async fn fill_for_some(store: &Store) {
+    store.offer(String::new(), |requires| requires == "mine").await.expect("offered");
+    for chunk in 0..QUEUED / 500 {
+        let one = |index: usize| {
+            let mut job = job(chunk + index, request());
+            job.requires = [None, Some("mine"), Some("another's")][index % 3].map(str::to_owned);
+            job
+        };
+        store.submit_all((0..500).map(one).collect()).await.expect("accepted");
+    }
 }
 
 async fn fill(store: &Store) {

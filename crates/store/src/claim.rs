@@ -127,24 +127,36 @@ async fn take(wanted: usize, batch: &mut Batch<'_>) -> Result<Vec<Taken>, StoreE
     Ok(taken)
 }
 
+/// Names the index for SQLite, which knows nothing of how many jobs wait, and was seen to go through all of
+/// them by another one. A statement that cannot use it fails.
+fn indexed(name: &str, batch: &Batch<'_>) -> String {
+    if batch.is_postgres() { String::new() } else { format!(" INDEXED BY {name}") }
+}
+
 /// Looks at what waiting jobs require. Each different requirement is one step down the index, however
 /// many jobs have it.
 async fn choice(batch: &mut Batch<'_>) -> Result<Choice, StoreError> {
-    const FIRST: &str = "SELECT MIN(requires) FROM jobs \
-                         WHERE state = 'queued' AND holder IS NULL AND requires IS NOT NULL";
-    const NEXT: &str = "SELECT MIN(requires) FROM jobs \
-                        WHERE state = 'queued' AND holder IS NULL AND requires > $1";
+    let indexed = indexed("jobs_requiring", batch);
+    // The index's own condition.
+    let there = if batch.is_postgres() { "length(requires) >= 0" } else { "requires IS NOT NULL" };
+    let next = |more: &str| {
+        format!(
+            "SELECT requires FROM jobs{indexed} WHERE state = 'queued' AND holder IS NULL \
+             AND {there}{more} ORDER BY requires LIMIT 1"
+        )
+    };
     let failed = batch.failed("look at what jobs require");
     let mut found: Vec<String> = Vec::new();
     let takes = batch.context.offered.takes();
     for _ in 0..MOST_REQUIREMENTS {
+        let (first, later) = (next(""), next(" AND requires > $1"));
         let query = match found.last() {
-            None => sqlx::query(FIRST),
-            Some(last) => sqlx::query(NEXT).bind(last.clone()),
+            None => sqlx::query(AssertSqlSafe(first)),
+            Some(last) => sqlx::query(AssertSqlSafe(later)).bind(last.clone()),
         };
-        let row = query.fetch_one(&mut *batch.connection).await.map_err(&failed)?;
-        let Some(next) = row.try_get::<Option<String>, _>(0).map_err(&failed)? else { break };
-        found.push(next);
+        let row = query.fetch_optional(&mut *batch.connection).await.map_err(&failed)?;
+        let Some(row) = row else { break };
+        found.push(row.try_get(0).map_err(&failed)?);
     }
     if found.is_empty() {
         return Ok(Choice::Plain);
@@ -166,13 +178,19 @@ async fn candidates(
         Choice::Plain => (String::new(), &[][..]),
         // Owners all of whose jobs are for others must not keep those from their turn that come after.
         Choice::These(these) => {
-            let places = (0..these.len()).map(|at| format!(" OR requires = ${}", at + 3));
-            let places = places.collect::<String>();
-            let sql = format!(
-                " AND EXISTS (SELECT 1 FROM jobs WHERE jobs.owner = owners.owner \
-                 AND state = 'queued' AND holder IS NULL AND (requires IS NULL{places}))"
-            );
-            (sql, these.as_slice())
+            // Each is one step down the index, however many jobs for others an owner has: the order is that of
+            // the index, which PostgreSQL does not take otherwise.
+            let indexed = indexed("jobs_waiting", batch);
+            let one = |which: &str| {
+                format!(
+                    "(SELECT 1 FROM jobs{indexed} WHERE jobs.owner = owners.owner \
+                     AND state = 'queued' AND holder IS NULL AND requires {which} \
+                     ORDER BY requires, priority DESC, arrival LIMIT 1) IS NOT NULL"
+                )
+            };
+            let more = (0..these.len()).map(|at| one(&format!("= ${}", at + 3)));
+            let all: Vec<String> = std::iter::once(one("IS NULL")).chain(more).collect();
+            (format!(" AND ({})", all.join(" OR ")), these.as_slice())
         }
     };
     sql = format!(
@@ -188,7 +206,7 @@ async fn candidates(
     rows.and_then(|rows| rows.iter().map(candidate).collect()).map_err(failed)
 }
 
-/// Takes the owner's next job; `None` if others have taken them all.
+/// Takes the owner's next job, in the order of the index, where all have the same `requires`; `None` if others have taken them all.
 async fn take_from(
     owner: &str,
     choice: &Choice,
@@ -204,11 +222,12 @@ async fn take_from(
     };
     // What another process is about to take is passed over rather than waited for.
     let skip = if batch.is_postgres() { " FOR UPDATE SKIP LOCKED" } else { "" };
+    let indexed = indexed("jobs_waiting", batch);
     let which = if requires.is_some() { "requires = $4" } else { "requires IS NULL" };
     let sql = format!(
         "UPDATE jobs SET holder = $1, epoch = epoch + 1, attempts = attempts + 1, started_at = $2, \
-         error = NULL WHERE id = (SELECT id FROM jobs WHERE owner = $3 AND state = 'queued' \
-         AND holder IS NULL AND {which} ORDER BY priority DESC, arrival LIMIT 1{skip}) \
+         error = NULL WHERE id = (SELECT id FROM jobs{indexed} WHERE owner = $3 AND state = 'queued' \
+         AND holder IS NULL AND {which} ORDER BY requires, priority DESC, arrival LIMIT 1{skip}) \
          RETURNING {COLUMNS}, epoch"
     );
     let query = sqlx::query(AssertSqlSafe(sql))
@@ -239,11 +258,12 @@ async fn first_of(
     batch: &mut Batch<'_>,
 ) -> Result<Option<Option<String>>, StoreError> {
     let failed = batch.failed("find the next job");
+    let indexed = indexed("jobs_waiting", batch);
     let first = |which: &str| {
         format!(
-            "SELECT * FROM (SELECT requires, priority, arrival FROM jobs WHERE owner = $1 \
+            "SELECT * FROM (SELECT requires, priority, arrival FROM jobs{indexed} WHERE owner = $1 \
              AND state = 'queued' AND holder IS NULL AND requires {which} \
-             ORDER BY priority DESC, arrival LIMIT 1) AS one"
+             ORDER BY requires, priority DESC, arrival LIMIT 1) AS one"
         )
     };
     let mut sql = first("IS NULL");

@@ -29,6 +29,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0003_arrival"),
     migration!("0004_requirements"),
     migration!("0005_matrices"),
+    migration!("0006_different_requirements"),
 ];
 
 /// The version that this program reads and writes.
