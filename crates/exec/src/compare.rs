@@ -95,7 +95,7 @@ impl LocalExecutor {
         job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
         let need = need(&device, &request.requires);
-        let lease = self.fleet.lease(&need).await.map_err(error::from_lease)?;
+        let lease = self.quiet_lease(&need).await?;
         let waited = ms(queued);
         let mut bench = Bench { shared: self, job, request: &request, lease, runs: 0 };
         let mut built = built.into_iter();

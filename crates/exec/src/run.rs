@@ -144,8 +144,7 @@ impl LocalExecutor {
 
         job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
-        let mut lease =
-            self.fleet.lease(&need(&device, &request.requires)).await.map_err(error::from_lease)?;
+        let mut lease = self.quiet_lease(&need(&device, &request.requires)).await?;
         timings.queue = ms(queued);
         let run = prepared.job.clone();
         let mut outcome = self.execute(job, &request, run, &mut lease).await;

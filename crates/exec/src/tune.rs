@@ -11,7 +11,7 @@ mod winners;
 
 use std::time::Instant;
 
-use super::error::{self, ExecError, Problem};
+use super::error::{ExecError, Problem};
 use super::local::LocalExecutor;
 use super::progress::ActiveOrder;
 use super::run::{ms, need};
@@ -78,7 +78,7 @@ impl LocalExecutor {
         let mut contenders = candidates::compiled(self, request, tunable, device).await?;
         job.stage(JobStage::WaitingForDevice);
         let need = need(device, &request.requires);
-        let mut lease = self.fleet.lease(&need).await.map_err(error::from_lease)?;
+        let mut lease = self.quiet_lease(&need).await?;
         let emulated = device.kind == DeviceKind::Emulator;
         let mut launches = if emulated { 1 } else { FIRST_LAUNCHES };
         loop {

@@ -93,10 +93,8 @@ impl LocalExecutor {
         let mut runner = side.runners.runner().await.map_err(of_unusable)?;
         let _leash = Leash(vec![runner.killer()]);
         if let Some(held) = &held {
-            held.ends_first([runner.killer()]);
-            // Nothing is timed here, so the next calls' contexts are made meanwhile.
-            let side = Arc::clone(side);
-            tokio::spawn(async move { side.runners.replenish().await });
+            held.ends([runner.killer()]);
+            held.makes_next();
         }
         let queue_ms = ms(arrived);
         let began = Instant::now();

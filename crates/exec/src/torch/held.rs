@@ -1,5 +1,6 @@
-//! A device's lease, and what is done there before it goes back: an order's processes give up what they had,
-//! and those of the next order make their contexts. Later both would disturb whoever is timed.
+//! A device's lease, and what is done there after an order: its processes give up what they had, and those of
+//! the next order make their contexts. Both would disturb whoever is timed, who waits for it
+//! ([`Side::quiet`]); functions do not.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,13 +8,28 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 use super::runs::Side;
+use crate::error::{self, ExecError};
+use crate::local::LocalExecutor;
 use warpgauge_torch::Killer;
+use warpgauge_worker::queue::Need;
 use warpgauge_worker::{Fleet, Lease};
 
 /// Longest time that the end of an order's processes is waited for.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// A lease. Dropping it gives the device back, once what waits for the next order is ready.
+impl LocalExecutor {
+    /// A lease of a device that nothing else uses, for those that are timed there.
+    pub(crate) async fn quiet_lease(&self, need: &Need) -> Result<Lease, ExecError> {
+        let lease = self.fleet.lease(need).await.map_err(error::from_lease)?;
+        let side = self.torch.as_ref().ok().and_then(|it| it.gpus.get(&lease.device().ordinal));
+        if let Some(side) = side {
+            side.quiet().await;
+        }
+        Ok(lease)
+    }
+}
+
+/// A lease. Dropping it gives the device back.
 pub(super) struct Held {
     lease: Option<Lease>,
     side: Arc<Side>,
@@ -28,23 +44,38 @@ impl Held {
         Self { lease: Some(lease), side, fleet, judged: false, ending: Mutex::default() }
     }
 
-    /// Has these runners end before the device goes back.
-    pub(super) fn ends_first(&self, runners: impl IntoIterator<Item = Killer>) {
-        self.ending.lock().unwrap_or_else(PoisonError::into_inner).extend(runners);
-    }
-
     /// One for an order that takes a process which judges.
     pub(super) fn judged(mut self) -> Self {
         self.judged = true;
         self
+    }
+
+    /// Names runners whose end is waited for afterwards.
+    pub(super) fn ends(&self, runners: impl IntoIterator<Item = Killer>) {
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner).extend(runners);
+    }
+
+    /// Has the next order's runners make their contexts now: for orders that are not timed.
+    pub(super) fn makes_next(&self) {
+        let side = Arc::clone(&self.side);
+        if let Ok(noise) = Arc::clone(&side.noise).try_read_owned() {
+            tokio::spawn(async move {
+                side.runners.replenish().await;
+                drop(noise);
+            });
+        }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         let (Some(lease), Ok(runtime)) = (self.lease.take(), Handle::try_current()) else { return };
-        let (side, fleet, judged) = (Arc::clone(&self.side), Arc::clone(&self.fleet), self.judged);
+        let (side, judged) = (Arc::clone(&self.side), self.judged);
         let ending = std::mem::take(self.ending.get_mut().unwrap_or_else(PoisonError::into_inner));
+        // Whoever waits for a device already does not wait for the convenience of others.
+        let is_wanted = self.fleet.waiting() > 0;
+        // Whoever waits for quiet has the lease: nobody does.
+        let noise = Arc::clone(&side.noise).try_read_owned();
         runtime.spawn(async move {
             let gone = tokio::task::spawn_blocking(move || {
                 let until = Instant::now() + ENDING;
@@ -54,8 +85,7 @@ impl Drop for Held {
                 });
             });
             let _ = tokio::join!(gone, side.judges.left());
-            // Whoever waits for a device already does not wait for the convenience of others.
-            if fleet.waiting() == 0 {
+            if !is_wanted {
                 let judge = async {
                     if judged {
                         side.judges.prepared().await;
@@ -63,7 +93,8 @@ impl Drop for Held {
                 };
                 tokio::join!(judge, side.runners.replenish());
             }
-            drop(lease);
+            drop(noise);
         });
+        drop(lease);
     }
 }

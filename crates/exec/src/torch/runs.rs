@@ -13,6 +13,8 @@ use super::process::{Answer, Order};
 use crate::compile_only::support_source;
 use crate::error::{self, ExecError};
 use crate::local::LocalExecutor;
+use tokio::sync::RwLock;
+
 use warpgauge_compile::Compiler;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceInfo, DeviceKind};
@@ -27,12 +29,19 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 pub(crate) struct Side {
     pub(super) runners: Runners,
     pub(super) judges: Judges,
+    /// Held, many at once, by what ends and begins there between orders.
+    pub(super) noise: Arc<RwLock<()>>,
 }
 
 impl Side {
     /// Nothing is started until an order comes.
     pub(crate) fn new(runners: Runners, judges: Judges) -> Self {
-        Self { runners, judges }
+        Self { runners, judges, noise: Arc::default() }
+    }
+
+    /// Waits until nothing ends or begins there. Whoever asks has the device's lease, so that nothing new does.
+    pub(super) async fn quiet(&self) {
+        let _ = self.noise.write().await;
     }
 }
 
@@ -110,7 +119,7 @@ impl LocalExecutor {
             return Ok(entered);
         }
         let need = Need { device: Some(info.ordinal), ..Need::default() };
-        let lease = self.fleet.lease(&need).await.map_err(error::from_lease)?;
+        let lease = self.quiet_lease(&need).await?;
         let held = Held::new(lease, side, &self.fleet).judged();
         // One that makes its context while it is waited for; none while others hold the device.
         side.judges.prepare();
@@ -189,7 +198,7 @@ impl Entered<'_> {
     ) -> (Result<Answer, Lost>, Vec<TorchExtension>) {
         let killers: Vec<Killer> = runners.iter().map(Runner::killer).collect();
         if let Some(held) = &self.held {
-            held.ends_first(killers.iter().cloned());
+            held.ends(killers.iter().cloned());
         }
         let _leash = Leash(killers);
         let python = python_host(&self.versions, self.device.as_ref());
