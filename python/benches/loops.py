@@ -4,7 +4,7 @@
 
 Needs a machine with two GPUs, and PyTorch for the server. Each loop runs on one GPU and on both, in turns, three
 times; medians count. Iterations are those of the reference's example with matrices of real size; in `uneven` one in ten
-takes ten times as long as the others.
+takes ten times as long as the others. `long` runs once.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def nothing() -> int:
 
 
 @cluster
-def products(repeats: list[int]) -> list[float]:
+def products(size: int, repeats: list[int]) -> list[float]:
     import torch
 
     results = []
     for count in repeats:
-        x = torch.randn(4096, 4096, device="cuda")
+        x = torch.randn(size, size, device="cuda")
         y = torch.mm(x, x.t())
         for _ in range(count):
             y = torch.mm(x, x.t())
@@ -39,8 +39,12 @@ def products(repeats: list[int]) -> list[float]:
     return results
 
 
-# How often each iteration repeats its product.
-LOOPS = {"even": [20] * 100, "uneven": [100 if i % 10 == 3 else 10 for i in range(100)]}
+# Sizes of the matrices, how often each iteration repeats its product, and how often all of it is timed.
+LOOPS = {
+    "even": (4096, [20] * 100, 3),
+    "uneven": (4096, [100 if i % 10 == 3 else 10 for i in range(100)], 3),
+    "long": (8192, [10] * 100, 1),
+}
 
 
 def timed(what: Callable[[], Any]) -> tuple[float, Any]:
@@ -56,13 +60,13 @@ def main() -> None:
         later = [1e3 * timed(nothing)[0] for _ in range(20)]
         print(f"first call {first:.2f} s, later {statistics.median(later):.0f} ms (fastest {min(later):.0f})")
         print("| loop | one GPU, s | two GPUs, s | times as fast | same results |\n| --- | ---: | ---: | ---: | --- |")
-        for name, repeats in LOOPS.items():
+        for name, (size, repeats, rounds) in LOOPS.items():
             taken: dict[int, list[float]] = {1: [], 2: []}
             values = []
-            for _ in range(3):
+            for _ in range(rounds):
                 for places in (1, 2):
                     configure(server=server.url, max_gpu_parallel_jobs=places)
-                    took, value = timed(partial(products, repeats))
+                    took, value = timed(partial(products, size, repeats))
                     taken[places].append(took)
                     values.append(value)
             one, two = (statistics.median(taken[places]) for places in (1, 2))
