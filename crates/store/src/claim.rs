@@ -127,18 +127,29 @@ async fn take(wanted: usize, batch: &mut Batch<'_>) -> Result<Vec<Taken>, StoreE
     Ok(taken)
 }
 
+/// The statement that finds an owner's next job among those whose `requires` is what `which` says: one step down
+/// the index, however many jobs wait. The order is that of the index, which PostgreSQL does not take otherwise.
+fn next_of(owner: &str, columns: &str, which: &str, on_postgres: bool) -> String {
+    let indexed = indexed("jobs_waiting", on_postgres);
+    format!(
+        "SELECT {columns} FROM jobs{indexed} WHERE jobs.owner = {owner} AND state = 'queued' \
+         AND holder IS NULL AND requires {which} ORDER BY requires, priority DESC, arrival LIMIT 1"
+    )
+}
+
 /// Names the index for SQLite, which knows nothing of how many jobs wait, and was seen to go through all of
 /// them by another one. A statement that cannot use it fails.
-fn indexed(name: &str, batch: &Batch<'_>) -> String {
-    if batch.is_postgres() { String::new() } else { format!(" INDEXED BY {name}") }
+fn indexed(name: &str, on_postgres: bool) -> String {
+    if on_postgres { String::new() } else { format!(" INDEXED BY {name}") }
 }
 
 /// Looks at what waiting jobs require. Each different requirement is one step down the index, however
 /// many jobs have it.
 async fn choice(batch: &mut Batch<'_>) -> Result<Choice, StoreError> {
-    let indexed = indexed("jobs_requiring", batch);
+    let on_postgres = batch.is_postgres();
+    let indexed = indexed("jobs_requiring", on_postgres);
     // The index's own condition.
-    let there = if batch.is_postgres() { "length(requires) >= 0" } else { "requires IS NOT NULL" };
+    let there = if on_postgres { "length(requires) >= 0" } else { "requires IS NOT NULL" };
     let next = |more: &str| {
         format!(
             "SELECT requires FROM jobs{indexed} WHERE state = 'queued' AND holder IS NULL \
@@ -149,10 +160,9 @@ async fn choice(batch: &mut Batch<'_>) -> Result<Choice, StoreError> {
     let mut found: Vec<String> = Vec::new();
     let takes = batch.context.offered.takes();
     for _ in 0..MOST_REQUIREMENTS {
-        let (first, later) = (next(""), next(" AND requires > $1"));
         let query = match found.last() {
-            None => sqlx::query(AssertSqlSafe(first)),
-            Some(last) => sqlx::query(AssertSqlSafe(later)).bind(last.clone()),
+            None => sqlx::query(AssertSqlSafe(next(""))),
+            Some(last) => sqlx::query(AssertSqlSafe(next(" AND requires > $1"))).bind(last.clone()),
         };
         let row = query.fetch_optional(&mut *batch.connection).await.map_err(&failed)?;
         let Some(row) = row else { break };
@@ -178,15 +188,9 @@ async fn candidates(
         Choice::Plain => (String::new(), &[][..]),
         // Owners all of whose jobs are for others must not keep those from their turn that come after.
         Choice::These(these) => {
-            // Each is one step down the index, however many jobs for others an owner has: the order is that of
-            // the index, which PostgreSQL does not take otherwise.
-            let indexed = indexed("jobs_waiting", batch);
+            let on_postgres = batch.is_postgres();
             let one = |which: &str| {
-                format!(
-                    "(SELECT 1 FROM jobs{indexed} WHERE jobs.owner = owners.owner \
-                     AND state = 'queued' AND holder IS NULL AND requires {which} \
-                     ORDER BY requires, priority DESC, arrival LIMIT 1) IS NOT NULL"
-                )
+                format!("({}) IS NOT NULL", next_of("owners.owner", "1", which, on_postgres))
             };
             let more = (0..these.len()).map(|at| one(&format!("= ${}", at + 3)));
             let all: Vec<String> = std::iter::once(one("IS NULL")).chain(more).collect();
@@ -206,7 +210,7 @@ async fn candidates(
     rows.and_then(|rows| rows.iter().map(candidate).collect()).map_err(failed)
 }
 
-/// Takes the owner's next job, in the order of the index, where all have the same `requires`; `None` if others have taken them all.
+/// Takes the owner's next job; `None` if others have taken them all.
 async fn take_from(
     owner: &str,
     choice: &Choice,
@@ -221,14 +225,13 @@ async fn take_from(
         },
     };
     // What another process is about to take is passed over rather than waited for.
-    let skip = if batch.is_postgres() { " FOR UPDATE SKIP LOCKED" } else { "" };
-    let indexed = indexed("jobs_waiting", batch);
-    let which = if requires.is_some() { "requires = $4" } else { "requires IS NULL" };
+    let on_postgres = batch.is_postgres();
+    let skip = if on_postgres { " FOR UPDATE SKIP LOCKED" } else { "" };
+    let which = if requires.is_some() { "= $4" } else { "IS NULL" };
+    let next = next_of("$3", "id", which, on_postgres);
     let sql = format!(
         "UPDATE jobs SET holder = $1, epoch = epoch + 1, attempts = attempts + 1, started_at = $2, \
-         error = NULL WHERE id = (SELECT id FROM jobs{indexed} WHERE owner = $3 AND state = 'queued' \
-         AND holder IS NULL AND {which} ORDER BY requires, priority DESC, arrival LIMIT 1{skip}) \
-         RETURNING {COLUMNS}, epoch"
+         error = NULL WHERE id = ({next}{skip}) RETURNING {COLUMNS}, epoch"
     );
     let query = sqlx::query(AssertSqlSafe(sql))
         .bind(batch.context.instance.as_str())
@@ -258,13 +261,10 @@ async fn first_of(
     batch: &mut Batch<'_>,
 ) -> Result<Option<Option<String>>, StoreError> {
     let failed = batch.failed("find the next job");
-    let indexed = indexed("jobs_waiting", batch);
+    let on_postgres = batch.is_postgres();
     let first = |which: &str| {
-        format!(
-            "SELECT * FROM (SELECT requires, priority, arrival FROM jobs{indexed} WHERE owner = $1 \
-             AND state = 'queued' AND holder IS NULL AND requires {which} \
-             ORDER BY requires, priority DESC, arrival LIMIT 1) AS one"
-        )
+        let next = next_of("$1", "requires, priority, arrival", which, on_postgres);
+        format!("SELECT * FROM ({next}) AS one")
     };
     let mut sql = first("IS NULL");
     for at in 0..these.len() {
