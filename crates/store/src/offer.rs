@@ -110,6 +110,7 @@ mod tests {
     on_both![
         jobs_go_to_who_has_what_they_require,
         owners_whose_jobs_are_for_others_keep_nobody_waiting,
+        jobs_that_require_many_different_things_are_all_taken,
         a_job_that_comes_back_says_why,
     ];
 
@@ -166,6 +167,18 @@ mod tests {
         assert_eq!(claimed(&store).await, Some(plain));
         assert_eq!(claimed(&store).await, None);
         assert_eq!(store.counts(Visibility::All).await.unwrap().waiting, 80);
+    }
+
+    async fn jobs_that_require_many_different_things_are_all_taken(fresh: Fresh) {
+        let store = fresh.store().await;
+        store.offer(String::new(), |_| true).await.unwrap();
+        let many = MOST_REQUIREMENTS + 10;
+        let jobs = (0..many).map(|at| requiring(&format!("a{}", at % 3), Some(&format!("r{at}"))));
+        store.submit_all(jobs.collect()).await.unwrap();
+        for at in 0..many {
+            assert!(claimed(&store).await.is_some(), "{at}");
+        }
+        assert_eq!(claimed(&store).await, None);
     }
 
     async fn a_job_that_comes_back_says_why(fresh: Fresh) {
