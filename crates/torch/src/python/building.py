@@ -122,14 +122,27 @@ class Builder:
             os.close(file)
 
     def library(self, file):
-        """A library that registers what it has, as it is loaded."""
-        path = self.path_of(file)
+        """A library, which may register what it has as it is loaded."""
         try:
             with self.torch._ops.dl_open_guard():
-                ctypes.CDLL(path)
-            return path
+                return ctypes.CDLL(self.path_of(file))
         finally:
             os.close(file)
+
+    def extension(self, order, load):
+        """What `load` makes of the file and the compilers' words, once for each order; or why there is none."""
+        key = json.dumps(order, sort_keys=True)
+        if key in self.loaded:
+            return self.loaded[key]
+        if key in self.refused:
+            raise NotBuilt(*self.refused[key])
+        try:
+            file, log = self.built({"extension": order})
+        except NotBuilt as error:
+            self.refused[key] = error.code, error.message, None, error.log
+            raise
+        made = self.loaded[key] = load(file, log)
+        return made
 
     def load_inline(self, *given, **named):
         """As PyTorch's, of whatever version this is."""
@@ -145,24 +158,16 @@ class Builder:
             if name not in arguments:
                 raise TypeError(f"load_inline() missing required argument: '{name}'")
         order = self.order(arguments)
-        key = json.dumps(order, sort_keys=True)
-        if key in self.loaded:
-            return self.loaded[key]
-        if key in self.refused:
-            raise NotBuilt(*self.refused[key])
-        try:
-            file, log = self.built({"extension": order})
-        except NotBuilt as error:
-            self.refused[key] = error.code, error.message, None, error.log
-            raise
-        if arguments.get("verbose") and log:
-            print(log)
-        if arguments.get("is_python_module", True):
-            made = self.module(order["name"], file)
-        else:
-            made = self.library(file)
-        self.loaded[key] = made
-        return made
+
+        def load(file, log):
+            if arguments.get("verbose") and log:
+                print(log)
+            if arguments.get("is_python_module", True):
+                return self.module(order["name"], file)
+            # As PyTorch does: where it is.
+            return self.library(file)._name
+
+        return self.extension(order, load)
 
     def order(self, arguments):
         """The sources as they would be written to files, and the options."""

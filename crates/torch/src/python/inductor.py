@@ -11,10 +11,9 @@ import linecache
 # What whoever wants code of it imports.
 ENTRANCE = "torch._inductor.compile_fx"
 
-# Settings, by the names that versions have had: no processes, no caches in files, nothing that files or tools
-# are needed for.
+# Settings, by the names that versions have had: no caches in files, and nothing that files, tools or other
+# processes are needed for.
 OF_INDUCTOR = {
-    "compile_threads": 1,
     "fx_graph_cache": False,
     "fx_graph_remote_cache": False,
     "autotune_local_cache": False,
@@ -134,27 +133,16 @@ class Inductor:
             "ldflags": ["-fopenmp"],
             "with_cuda": False,
         }
-        key = json.dumps(order, sort_keys=True)
 
-        def loaded():
-            if key not in self.builder.loaded:
-                file, _ = self.builder.built({"extension": order})
-                self.builder.loaded[key] = self.bound(name, file) if bound else self.library(file)
-            return self.builder.loaded[key]
+        def load(file, log):
+            if not bound:
+                return self.builder.library(file)
+            # Where its code asks for the address of a tensor's elements.
+            address = self.torch._C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr
+            os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = str(address)
+            return self.builder.module(name, file)
 
-        return loaded
-
-    def bound(self, name, file):
-        # Where its code asks for the address of a tensor's elements.
-        address = self.torch._C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr
-        os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = str(address)
-        return self.builder.module(name, file)
-
-    def library(self, file):
-        try:
-            return ctypes.CDLL(self.builder.path_of(file))
-        finally:
-            os.close(file)
+        return lambda: self.builder.extension(order, load)
 
     def of_processor(self):
         """What makes its code that of this processor."""
@@ -192,6 +180,8 @@ class WhenImported:
             try:
                 self.done()
             except Exception as error:
+                # Whoever tries again is told again.
+                sys.meta_path.insert(0, self)
                 raise Refused(
                     "not_supported", f"`{self.name}` of this PyTorch does not work in submissions: {error}"
                 ) from error
