@@ -9,9 +9,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::process::{Signal, pidfd_send_signal};
 
+use super::awaited::awaited;
 use super::builds::Counter;
 use super::memory::ProcessMemory;
 use super::printed::Printed;
@@ -28,15 +29,7 @@ impl Killer {
 
     /// Whether it has ended by then, with all that it had. Blocks.
     pub fn gone_by(&self, until: Instant) -> bool {
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let limit = Timespec::try_from(left).unwrap_or_default();
-            let mut handle = [PollFd::new(&self.0, PollFlags::IN)];
-            let ended = poll(&mut handle, Some(&limit)).is_ok_and(|count| count > 0);
-            if ended || left.is_zero() {
-                return ended;
-            }
-        }
+        !awaited(&self.0, until).is_empty()
     }
 
     fn send(&self, signal: Signal) {
@@ -48,17 +41,6 @@ impl Killer {
 /// Descriptors that lead to a fork: its session, a handle of it, its memory, what it prints, and how it
 /// ended.
 pub(crate) const DESCRIPTORS: usize = 5;
-
-/// What a fork that nobody has asked anything does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waits {
-    /// It has confined itself, made its context if it has a device, and waits.
-    Ready,
-    /// It is not that far.
-    NotYet,
-    /// It has ended.
-    Gone,
-}
 
 /// A fork that nobody has asked anything yet. Dropping it does not end it: see [`Killer`].
 #[derive(Debug)]
@@ -96,35 +78,10 @@ impl Runner {
         self.killer.clone()
     }
 
-    /// What it does now.
-    pub(crate) fn waits(&self) -> Waits {
-        self.waits_within(&Timespec::default())
-    }
-
-    /// Whether it is ready by then. Blocks.
-    pub(crate) fn ready_by(&self, until: Instant) -> bool {
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let waits = self.waits_within(&Timespec::try_from(left).unwrap_or_default());
-            if waits != Waits::NotYet || left.is_zero() {
-                return waits == Waits::Ready;
-            }
-        }
-    }
-
-    /// Its first word is that it is ready; its end of the session is closed when it ends.
-    fn waits_within(&self, limit: &Timespec) -> Waits {
-        let mut session = [PollFd::new(&self.descriptors[0], PollFlags::IN)];
-        // A signal of ours may have come between: whoever wants to know asks again.
-        let _ = poll(&mut session, Some(limit));
-        let seen = session[0].revents();
-        if seen.intersects(PollFlags::HUP | PollFlags::ERR) {
-            Waits::Gone
-        } else if seen.contains(PollFlags::IN) {
-            Waits::Ready
-        } else {
-            Waits::NotYet
-        }
+    /// Whether it has confined itself, made its context if it has a device, and waits, by then: its first word
+    /// says so, and its end of the session is closed when it ends. Blocks.
+    pub(crate) fn is_ready_by(&self, until: Instant) -> bool {
+        awaited(&self.descriptors[0], until) == PollFlags::IN
     }
 
     /// Begins to read what it prints, and to hear what it says.

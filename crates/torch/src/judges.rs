@@ -13,10 +13,10 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::awaited::awaited;
 use super::fork::Runner;
 use super::handed;
 use super::printed::Printed;
@@ -64,7 +64,7 @@ pub struct Bench {
 pub struct Judges {
     program: Program,
     spare: Arc<Mutex<Option<Waiting>>>,
-    /// Those that have answered, and give back what they have of a device.
+    /// Those that were asked, and give back what they have of a device.
     leaving: Mutex<Vec<Child>>,
     has_device: bool,
 }
@@ -74,6 +74,13 @@ pub struct Judges {
 struct Waiting {
     child: Child,
     stream: UnixStream,
+    said: Printed,
+}
+
+/// One that was asked. It ends with whoever waits for its answer.
+struct Asked<'a> {
+    judges: &'a Judges,
+    child: Option<Child>,
     said: Printed,
 }
 
@@ -101,8 +108,7 @@ impl Judges {
         }
     }
 
-    /// The same, and comes back when it has made its context, if it has a device: whoever holds the device
-    /// then knows that nothing uses it any more.
+    /// The same, and comes back when it has made its context, if it has a device, and uses it no more.
     pub async fn prepared(&self) {
         self.prepare();
         let stream = {
@@ -110,15 +116,12 @@ impl Judges {
             spare.as_ref().and_then(|waiting| waiting.stream.try_clone().ok())
         };
         let Some(stream) = stream else { return };
-        let wait = move || {
-            let limit = Timespec::try_from(PREPARATION).unwrap_or_default();
-            // Its first word, or its end. Whoever needs it finds out which.
-            let _ = poll(&mut [PollFd::new(&stream, PollFlags::IN)], Some(&limit));
-        };
-        let _ = tokio::task::spawn_blocking(wait).await;
+        let until = Instant::now() + PREPARATION;
+        // Its first word, or its end. Whoever needs it finds out which.
+        let _ = tokio::task::spawn_blocking(move || awaited(&stream, until)).await;
     }
 
-    /// Comes back when those that have answered are gone from the device.
+    /// Comes back when those that were asked are gone from the device.
     pub async fn left(&self) {
         let leaving =
             std::mem::take(&mut *self.leaving.lock().unwrap_or_else(PoisonError::into_inner));
@@ -161,7 +164,7 @@ impl Judges {
             Some(waiting) => waiting,
             None => self.start().map_err(|error| Lost::NotStarted(error.to_string()))?,
         };
-        let (mut waiting, bench) = match seated(waiting, bench, deadline) {
+        let (waiting, bench) = match seated(waiting, bench, deadline) {
             Ok(seated) => seated,
             // One that waited may have been ended where memory ran out: nothing is lost with it.
             Err(bench) => {
@@ -171,43 +174,54 @@ impl Judges {
         };
         // Runners belong to the judge alone: their ends are heard by the other side's.
         drop(bench);
-        let stream = waiting.stream.try_clone().map_err(|e| Lost::NotStarted(e.to_string()))?;
+        let Waiting { child, stream, said } = waiting;
+        let mut asked = Asked { judges: self, child: Some(child), said };
         let conversation = tokio::task::spawn_blocking(move || {
             conversation(stream, &*order, deadline + GRACE, most)
         });
         let answered = conversation.await;
         let lost = match answered {
             Ok(Ok(answer)) => match serde_json::from_slice(&answer) {
-                Ok(answer) => {
-                    if self.has_device {
-                        let mut leaving =
-                            self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
-                        leaving.push(waiting.child);
-                    }
-                    return Ok(answer);
-                }
+                Ok(answer) => return Ok(answer),
                 Err(error) => Lost::Died(error.to_string()),
             },
             Ok(Err(lost)) => lost,
             Err(error) => Lost::Died(error.to_string()),
         };
         Err(match lost {
-            Lost::Died(why) => Lost::Died(waiting.post_mortem(why).await),
+            Lost::Died(why) => Lost::Died(asked.post_mortem(why).await),
             other => other,
         })
     }
 }
 
-impl Waiting {
+impl Asked<'_> {
     /// How it ended, and its last word.
     async fn post_mortem(&mut self, why: String) -> String {
-        let ended = self.child.ended_within(GRACE).await;
-        self.child.kill();
+        let ended = match &mut self.child {
+            Some(child) => {
+                let ended = child.ended_within(GRACE).await;
+                child.kill();
+                ended
+            }
+            None => None,
+        };
         let how = ended.map_or(why, |status| status.to_string());
         let said = self.said.whole();
         match said.lines().rfind(|line| !line.trim().is_empty()) {
             Some(last) => format!("{how}: {last}"),
             None => how,
+        }
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        child.kill();
+        if self.judges.has_device {
+            let leaving = &self.judges.leaving;
+            leaving.lock().unwrap_or_else(PoisonError::into_inner).push(child);
         }
     }
 }

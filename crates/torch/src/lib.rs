@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod awaited;
 mod builds;
 pub mod child;
 mod fork;

@@ -164,8 +164,8 @@ impl Runners {
         made.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
     }
 
-    /// Has as many wait as there are to be, if they have a device; comes back when they are ready, so that
-    /// whoever holds the device knows when nothing uses it any more.
+    /// Has as many wait as there are to be, if they have a device; comes back when they are ready, and nothing
+    /// of that uses the device any more.
     pub async fn replenish(&self) {
         if self.config.device.is_none() {
             return;

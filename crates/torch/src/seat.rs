@@ -102,7 +102,7 @@ impl Bare {
         Ok(Self(stream))
     }
 
-    /// Says that it has what it needs, and waits for its order. The word is white space before the answer.
+    /// Says that it has what it needs for an order.
     ///
     /// # Errors
     /// The other side is gone.

@@ -1,12 +1,12 @@
 //! Runners that have made their context on a device before anybody wants them.
 //!
-//! Making one takes the driver some 0.3 s, and disturbs whoever is timed there: who asks for spares holds the
-//! device meanwhile.
+//! Making one takes the driver some 0.3 s, and disturbs whoever is timed there: who asks for spares sees that
+//! nobody is.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::fork::{Runner, Waits};
+use super::fork::Runner;
 
 /// Longest time for all contexts that are made together.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ impl Spares {
         let fresh: Vec<Runner> =
             std::iter::repeat_with(fork).take(missing).map_while(|f| f).collect();
         for runner in fresh {
-            if runner.ready_by(until) {
+            if runner.is_ready_by(until) {
                 self.those_waiting().push(runner);
             } else {
                 // Whoever needs one makes it, and tells why that does not go.
@@ -46,7 +46,7 @@ impl Spares {
     fn those_waiting(&self) -> MutexGuard<'_, Vec<Runner>> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         // Where memory ran out one may have been ended.
-        waiting.retain(|runner| runner.waits() == Waits::Ready);
+        waiting.retain(|runner| runner.is_ready_by(Instant::now()));
         waiting
     }
 }

@@ -91,7 +91,7 @@ impl LocalExecutor {
             }
         };
         let mut runner = side.runners.runner().await.map_err(of_unusable)?;
-        let _leash = Leash(vec![runner.killer()]);
+        let leash = Leash(vec![runner.killer()]);
         if let Some(held) = &held {
             held.ends([runner.killer()]);
             held.makes_next();
@@ -121,7 +121,7 @@ impl LocalExecutor {
             .await
             .map_err(|error| error::internal("running a function", &error))?
             .map_err(|what| ExecError::Unavailable(format!("PyTorch cannot be used: {what}")))?;
-        drop((held, place, serving));
+        drop((leash, held, place, serving));
         let Collected { records, end, printed } = collected;
         let (status, reason) = told(end, timeout, limits.max_result_bytes);
         Ok(FunctionOutcome {

@@ -50,7 +50,7 @@ impl Held {
         self
     }
 
-    /// Names runners whose end is waited for afterwards.
+    /// Names runners, which others end, and whose end is waited for afterwards.
     pub(super) fn ends(&self, runners: impl IntoIterator<Item = Killer>) {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner).extend(runners);
     }
@@ -79,7 +79,6 @@ impl Drop for Held {
         runtime.spawn(async move {
             let gone = tokio::task::spawn_blocking(move || {
                 let until = Instant::now() + ENDING;
-                ending.iter().for_each(Killer::kill);
                 ending.iter().for_each(|runner| {
                     runner.gone_by(until);
                 });

@@ -6,6 +6,8 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::RwLock;
+
 use super::builder::{Serving, python_host};
 use super::evaluate::Kernels;
 use super::held::Held;
@@ -13,8 +15,6 @@ use super::process::{Answer, Order};
 use crate::compile_only::support_source;
 use crate::error::{self, ExecError};
 use crate::local::LocalExecutor;
-use tokio::sync::RwLock;
-
 use warpgauge_compile::Compiler;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceInfo, DeviceKind};
