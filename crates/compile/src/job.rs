@@ -336,7 +336,9 @@ pub(crate) fn summary(
     }
     let mut errors = diagnostics.iter().filter(|d| d.severity == warpgauge_model::Severity::Error);
     let Some(first) = errors.next() else {
-        let line = log.lines().find(|line| !line.trim().is_empty());
+        let said = || log.lines().map(str::trim).filter(|line| !line.is_empty());
+        // Assembler and linker begin with where they were.
+        let line = said().find(|line| !line.ends_with(':')).or_else(|| said().next());
         return format!("compilation failed: {}", line.unwrap_or("the compiler gave no reason"));
     };
     let place = match (&first.file, first.line, first.column) {
@@ -349,4 +351,21 @@ pub(crate) fn summary(
         n => format!(" (and {n} more)"),
     };
     format!("compilation failed: {place}{}{more}", first.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_error_is_told_and_not_where_it_was_being_done() {
+        let told = |log: &str| summary(&FailureCode::CompilationFailed, &[], log);
+        let assembler = "x.s: Assembler messages:\nx.s:3: Error: file not found: data\n";
+        assert_eq!(told(assembler), "compilation failed: x.s:3: Error: file not found: data");
+        let linker =
+            "\nmain.o: in function `f':\nmain.cpp:(.text+0x5): undefined reference to `g'\n";
+        assert!(told(linker).ends_with("undefined reference to `g'"), "{}", told(linker));
+        assert_eq!(told("something:\n"), "compilation failed: something:");
+        assert_eq!(told(" \n"), "compilation failed: the compiler gave no reason");
+    }
 }
