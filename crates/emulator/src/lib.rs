@@ -1,4 +1,4 @@
-//! A CPU implementation of the CUDA driver API that executes PTX.
+//! A CPU implementation of the CUDA driver API, and of the runtime API above it, that executes PTX.
 //!
 //! The path of a kernel: [`Module::load`] parses PTX text and lowers every function to a compact
 //! intermediate form; [`launch`] runs a grid of it over [`Memory`], 32 lanes at a time.
@@ -14,7 +14,8 @@
 //! - `counts`: what is counted of a launch.
 //! - `module`: loaded PTX, its kernels and variables.
 //! - `exec`: runs a grid of blocks.
-//! - `driver`: the exported C functions, over all of these.
+//! - `driver`: the exported C functions of the driver API, over all of these.
+//! - `runtime`: those of the runtime API, over the driver's, for whole programs.
 
 mod arith;
 pub mod check;
@@ -25,6 +26,7 @@ mod ir;
 pub mod memory;
 pub mod module;
 mod ptx;
+mod runtime;
 
 pub use check::Finding;
 pub use counts::Counts;

@@ -36,6 +36,7 @@ const TABLES: [Table; 3] = [
             ("module", &["ir", "memory", "ptx"]),
             ("exec", &["arith", "check", "counts", "ir", "memory", "module", "ptx"]),
             ("driver", &["check", "counts", "exec", "memory", "module"]),
+            ("runtime", &["driver", "exec", "memory"]),
         ],
     },
     Table {

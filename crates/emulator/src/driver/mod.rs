@@ -39,7 +39,7 @@
 //!   absolute path; `state::segment` says what it must be. By default one of the user's own.
 //!
 //! # Beside the driver API
-//! Functions to look up by symbol; their presence tells the emulator from a real driver:
+//! The runtime API, which `runtime` exports over this module. And functions to look up by symbol; their presence tells the emulator from a real driver:
 //! - `const char *wgEmulatorVersion(void)`
 //! - `CUresult wgEmulatorSetSanitize(unsigned on)`: from the next launch on, list wrong accesses
 //!   and go on, instead of stopping at the first, and look for what is no fault: races, reads of
@@ -60,6 +60,6 @@
 // The exported names are those of the C interface.
 #![allow(non_snake_case)]
 
-mod api;
-mod c;
-mod state;
+pub(crate) mod api;
+pub(crate) mod c;
+pub(crate) mod state;

@@ -46,7 +46,6 @@ pub struct Function {
     /// Whether the text says how large a block may be.
     bounded: bool,
     const_bytes: u32,
-    ptx_version: u32,
     target_sm: u32,
     program: Program,
     /// Keeps the variables that the code refers to.
@@ -92,7 +91,6 @@ impl Module {
                 max_threads: f.max_threads.map_or(1024, |n| n.clamp(1, 1024)),
                 bounded: f.max_threads.is_some(),
                 const_bytes,
-                ptx_version: unit.version,
                 target_sm: unit.target,
                 program: Program {
                     code: lowered.code,
@@ -212,11 +210,6 @@ impl Function {
     /// Constant memory of the module, in bytes.
     pub fn const_bytes(&self) -> u32 {
         self.const_bytes
-    }
-
-    /// PTX version, major × 10 + minor.
-    pub fn ptx_version(&self) -> u32 {
-        self.ptx_version
     }
 
     /// Target architecture, for example 80.

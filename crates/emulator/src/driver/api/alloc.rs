@@ -256,7 +256,8 @@ api! {
     }
 }
 
-fn managed(address: Address, bytes: usize) -> Res {
+/// Whether a range lies in one allocation of managed memory.
+pub fn managed(address: Address, bytes: usize) -> Res {
     let block = registry()?.ledger.find(address).filter(|block| block.kind == Kind::Managed);
     let block = block.ok_or(Code::INVALID_VALUE)?;
     let room = block.base + block.bytes - address;

@@ -10,10 +10,10 @@ use crate::driver::state::attributes;
 use crate::driver::state::registry::{device, initialise, registry};
 
 /// The version that the emulator answers for: CUDA 13.0.
-const DRIVER_VERSION: c_int = 13000;
+pub const DRIVER_VERSION: c_int = 13000;
 
 /// The name of every emulated device.
-const NAME: &str = "warpgauge emulator (CPU)";
+pub const NAME: &str = "warpgauge emulator (CPU)";
 
 fn set_attribute(pi: Out<c_int>, attribute: c_uint, dev: Device) -> Res {
     pi.set(attributes::value(device(dev)?, attribute).ok_or(Code::INVALID_VALUE)?)

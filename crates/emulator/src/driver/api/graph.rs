@@ -34,7 +34,8 @@ fn node(handle: Handle) -> Res<Node> {
     graph(registry()?.nodes.get(handle)?.graph)?.node(handle)
 }
 
-fn add(out: Out<Handle>, into: Handle, after: In<Handle>, count: usize, task: Task) -> Res {
+/// Adds a node to a graph and tells its handle.
+pub fn add(out: Out<Handle>, into: Handle, after: In<Handle>, count: usize, task: Task) -> Res {
     out.required()?;
     out.set(graph(into)?.add(into, task, &after.list(count)?)?)
 }

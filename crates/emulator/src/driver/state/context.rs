@@ -3,9 +3,8 @@
 //! A kernel that faults leaves its error in the context, and from then on every call that needs
 //! the context returns it, until the context is destroyed. Other contexts are not affected.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_uint};
-use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -17,6 +16,11 @@ use super::stream::{LEAST_PRIORITY, Role, Stream};
 use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::lock;
+
+unsafe extern "C" {
+    /// Standard output of the C library, which the `libc` crate leaves out.
+    static stdout: *mut libc::FILE;
+}
 
 /// The part of a context that its streams' threads need.
 pub struct Core {
@@ -68,13 +72,17 @@ impl Core {
         }
     }
 
-    /// Hands what kernels printed to standard output.
+    /// Hands what kernels printed to standard output: to C's, so that it stands in the order in
+    /// which a program in C or C++ prints before and after.
     pub fn flush_printf(&self) {
         let text = std::mem::take(&mut *lock(&self.printed));
         if !text.is_empty() {
-            let mut out = std::io::stdout().lock();
             // Nobody to tell: a closed standard output loses the text, as with the real driver.
-            let _ = out.write_all(&text).and_then(|()| out.flush());
+            // SAFETY: the C library's own stream, which it locks; the text is as long as said.
+            unsafe {
+                libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout);
+                libc::fflush(stdout);
+            }
         }
     }
 }
@@ -146,9 +154,14 @@ impl Context {
     }
 
     /// Blocks until no stream of the context has anything left to do.
-    pub fn drain(&self) {
+    pub fn finish(&self) {
         let points = unfinished(&lock(&self.streams));
         points.iter().for_each(Point::wait);
+    }
+
+    /// The same, which also shows what kernels printed.
+    pub fn drain(&self) {
+        self.finish();
         self.core.flush_printf();
     }
 
@@ -175,8 +188,11 @@ fn unfinished(list: &[Weak<Queue>]) -> Vec<Point> {
 }
 
 thread_local! {
-    /// The contexts of this thread; the last is the current one.
-    static STACK: RefCell<Vec<Handle>> = const { RefCell::new(Vec::new()) };
+    /// The current context of this thread, 0 for none. It is there to the thread's very end: objects
+    /// of a program release their memory after everything that has a destructor is gone.
+    static TOP: Cell<Handle> = const { Cell::new(0) };
+    /// The contexts below it; the last is the next.
+    static BELOW: RefCell<Vec<Handle>> = const { RefCell::new(Vec::new()) };
 }
 
 /// More nested contexts than a program has; a deeper stack is a leak of the caller.
@@ -189,7 +205,7 @@ pub fn context(handle: Handle) -> Res<Arc<Context>> {
 
 /// The handle on top of this thread's stack, 0 for none.
 pub fn current_handle() -> Handle {
-    STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0))
+    TOP.get()
 }
 
 /// The current context, failed or not.
@@ -210,31 +226,44 @@ pub fn current() -> Res<Arc<Context>> {
 
 pub fn push(handle: Handle) -> Res {
     context(handle)?;
-    STACK.with_borrow_mut(|stack| {
-        if stack.len() >= MAX_STACK {
+    if current_handle() != 0 {
+        let kept = BELOW.try_with(|below| {
+            let mut below = below.borrow_mut();
+            let room = below.len() + 1 < MAX_STACK;
+            if room {
+                below.push(current_handle());
+            }
+            room
+        });
+        if kept != Ok(true) {
             return Err(Code::OUT_OF_MEMORY);
         }
-        stack.push(handle);
-        Ok(())
-    })
+    }
+    TOP.set(handle);
+    Ok(())
 }
 
 pub fn pop() -> Res<Handle> {
     registry()?;
-    STACK.with_borrow_mut(Vec::pop).ok_or(Code::INVALID_CONTEXT)
+    match current_handle() {
+        0 => Err(Code::INVALID_CONTEXT),
+        top => {
+            let next = BELOW.try_with(|below| below.borrow_mut().pop());
+            TOP.set(next.ok().flatten().unwrap_or(0));
+            Ok(top)
+        }
+    }
 }
 
 /// Replaces the top of the stack; 0 removes it.
 pub fn set_current(handle: Handle) -> Res {
-    if handle != 0 {
-        context(handle)?;
+    if handle == 0 {
+        // There may be none.
+        let _ = pop();
+        return Ok(());
     }
-    STACK.with_borrow_mut(|stack| {
-        stack.pop();
-        if handle != 0 {
-            stack.push(handle);
-        }
-    });
+    context(handle)?;
+    TOP.set(handle);
     Ok(())
 }
 
@@ -281,10 +310,8 @@ pub fn destroy(handle: Handle) -> Res {
     registry.functions.purge(|function| function.context == handle);
     registry.modules.purge(|module| module.context == handle);
     registry.ledger.release_context(handle);
-    STACK.with_borrow_mut(|stack| {
-        if stack.last() == Some(&handle) {
-            stack.pop();
-        }
-    });
+    if current_handle() == handle {
+        pop()?;
+    }
     Ok(())
 }

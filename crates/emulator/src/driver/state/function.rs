@@ -58,7 +58,8 @@ pub fn attribute(entry: &FunctionEntry, which: c_uint) -> Res<c_int> {
         2 => function.const_bytes() as c_int,
         3 => function.local_bytes() as c_int,
         4 => function.registers() as c_int,
-        5 => function.ptx_version() as c_int,
+        // The virtual architecture, whatever the version of the language.
+        5 => function.target_sm() as c_int,
         6 => {
             let arch = context(entry.context)?.device.arch;
             (arch.major * 10 + arch.minor) as c_int

@@ -95,19 +95,22 @@ pub fn lacks(text: &str) -> Code {
     Code::NOT_SUPPORTED
 }
 
-/// Whether the device can run such a grid of the function.
-fn check(entry: &FunctionEntry, config: &LaunchConfig, core: &Core) -> Res {
+/// Whether any kernel could be launched with such a grid and such blocks.
+pub fn has_size(config: &LaunchConfig) -> bool {
     let most = [(config.grid, [i32::MAX as u32, 65535, 65535]), (config.block, [1024, 1024, 64])];
     let fits = |size: [u32; 3], most: [u32; 3]| {
         size.iter().zip(most).all(|(&size, most)| (1..=most).contains(&size))
     };
-    if !most.iter().all(|(size, most)| fits(*size, *most)) {
+    most.iter().all(|(size, most)| fits(*size, *most))
+        && config.block.iter().product::<u32>() <= MAX_THREADS_PER_BLOCK
+}
+
+/// Whether the device can run such a grid of the function.
+fn check(entry: &FunctionEntry, config: &LaunchConfig, core: &Core) -> Res {
+    if !has_size(config) {
         return Err(Code::INVALID_VALUE);
     }
     let threads: u32 = config.block.iter().product();
-    if threads > MAX_THREADS_PER_BLOCK {
-        return Err(Code::INVALID_VALUE);
-    }
     if threads > entry.function.max_threads() {
         return Err(Code::LAUNCH_OUT_OF_RESOURCES);
     }

@@ -63,6 +63,11 @@ impl<T> Table<T> {
         rows.remove(&handle).ok_or(Code::INVALID_HANDLE)
     }
 
+    /// All objects.
+    pub fn all(&self) -> Vec<Arc<T>> {
+        self.rows.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
     /// Removes all objects that satisfy `doomed`. They are dropped after the lock is released,
     /// because a drop may come back to this table.
     pub fn purge(&self, doomed: impl Fn(&T) -> bool) {

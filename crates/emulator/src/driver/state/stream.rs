@@ -128,7 +128,8 @@ thread_local! {
 }
 
 fn per_thread(context: &Arc<Context>) -> Arc<Stream> {
-    OWN.with_borrow_mut(|own| {
+    let found = OWN.try_with(|own| {
+        let mut own = own.borrow_mut();
         own.retain(|_, stream| stream.context.strong_count() > 0);
         let usable = own
             .get(&context.handle)
@@ -139,7 +140,9 @@ fn per_thread(context: &Arc<Context>) -> Arc<Stream> {
         let stream = context.new_stream(Role::Blocking, LEAST_PRIORITY);
         own.insert(context.handle, stream.clone());
         stream
-    })
+    });
+    // A thread that ends has none any more; the legacy stream comes after it.
+    found.unwrap_or_else(|_| context.legacy.clone())
 }
 
 /// The stream that a handle means, in a context that has not failed.

@@ -1,0 +1,229 @@
+//! What a program's translation units have registered: their fat binaries, kernels and variables.
+//!
+//! A fat binary is a library of the driver, made when something of it is first needed, and its
+//! kernels are kernels of that library: so `cudaKernel_t` is a handle that the driver knows too.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use super::call::{begin, entered};
+use super::error::{INVALID_FUNCTION, INVALID_SYMBOL};
+use crate::driver::c::abi::Handle;
+use crate::driver::c::code::{Code, Res};
+use crate::driver::c::entry::lock;
+use crate::driver::state::library::{self, Kernel, Library};
+use crate::driver::state::module::{function_of, global_of};
+use crate::driver::state::registry::{fresh, registry};
+
+/// A fat binary.
+pub struct Unit {
+    /// Where the compiler's wrapper lies.
+    wrapper: usize,
+    /// The driver's library, by its handle, which is known before there is one; and whether there
+    /// is, once somebody needed it.
+    library: Handle,
+    loaded: OnceLock<Res>,
+    /// The module whose variables the program's managed ones are.
+    bound: Mutex<Option<Handle>>,
+    /// Where the program keeps the addresses of its managed variables, and their names.
+    managed: Mutex<Vec<(usize, String)>>,
+}
+
+impl Unit {
+    fn new(wrapper: *const c_void) -> Self {
+        let (loaded, bound, managed) = Default::default();
+        Unit { wrapper: wrapper as usize, library: fresh(), loaded, bound, managed }
+    }
+
+    /// Makes the driver's library, where it is not there yet.
+    fn load(&self) -> Res {
+        *self.loaded.get_or_init(|| {
+            let registry = registry()?;
+            let arch = registry.devices.first().ok_or(Code::NO_DEVICE)?.arch;
+            let sm = arch.major * 10 + arch.minor;
+            // SAFETY: the compiler registered it, and takes it back before it goes.
+            let text = unsafe { super::fatbin::ptx_at(self.wrapper as *const c_void, sm) };
+            let text = text.map_err(|message| {
+                // Who runs a program by hand sees no report.
+                eprintln!("warpgauge emulator: {message}");
+                registry.reports.message("module", &message);
+                Code::NO_BINARY_FOR_GPU
+            })?;
+            let library = Library { text, kernels: Vec::new(), modules: Mutex::default() };
+            registry.libraries.insert_as(self.library, Arc::new(library));
+            Ok(())
+        })
+    }
+
+    /// Its module in the current context, which is loaded where it is not yet.
+    pub fn module(&self) -> Res<Handle> {
+        let registry = registry()?;
+        self.load()?;
+        let library = registry.libraries.get(self.library)?;
+        let module = library.module_in(entered()?.handle)?;
+        self.bind(module)?;
+        Ok(module)
+    }
+
+    /// Tells the program where its managed variables are, unless they are in another module that is
+    /// still there.
+    fn bind(&self, module: Handle) -> Res {
+        let registry = registry()?;
+        let mut bound = lock(&self.bound);
+        if bound.is_some_and(|known| registry.modules.find(known).is_some()) {
+            return Ok(());
+        }
+        for (place, name) in lock(&self.managed).iter() {
+            // One that no kernel uses may have been left out of the PTX.
+            let Ok((address, _)) = global_of(module, name) else { continue };
+            // SAFETY: the compiler registered the place, which is a pointer variable for this.
+            unsafe { (*place as *mut u64).write_volatile(address) };
+        }
+        *bound = Some(module);
+        Ok(())
+    }
+
+    /// The variable, if it is a managed one of this unit, that stands at an address.
+    fn managed_at(&self, address: u64) -> Option<(u64, u64)> {
+        let module = (*lock(&self.bound))?;
+        let managed = lock(&self.managed);
+        let places = managed.iter().filter_map(|(_, name)| global_of(module, name).ok());
+        places.into_iter().find(|place| place.0 == address)
+    }
+}
+
+/// A kernel of the program.
+pub struct ProgramKernel {
+    unit: Arc<Unit>,
+    name: CString,
+    handle: OnceLock<Handle>,
+}
+
+/// A variable of the program.
+struct Variable {
+    unit: Arc<Unit>,
+    name: String,
+}
+
+#[derive(Default)]
+struct Program {
+    units: Vec<Arc<Unit>>,
+    /// By the address of the function that stands for it on the host.
+    kernels: HashMap<usize, Arc<ProgramKernel>>,
+    /// By the handle, if it was asked for.
+    handles: HashMap<Handle, Arc<ProgramKernel>>,
+    /// By the address of the shadow on the host.
+    variables: HashMap<usize, Arc<Variable>>,
+}
+
+static PROGRAM: OnceLock<RwLock<Program>> = OnceLock::new();
+
+fn read<T>(look: impl FnOnce(&Program) -> T) -> T {
+    look(&PROGRAM.get_or_init(Default::default).read().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn write<T>(change: impl FnOnce(&mut Program) -> T) -> T {
+    let program = PROGRAM.get_or_init(Default::default);
+    change(&mut program.write().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Adds a fat binary. What it is known by afterwards is its address as an object of ours, which
+/// callers only hand back.
+pub fn add(wrapper: *const c_void) -> usize {
+    let unit = Arc::new(Unit::new(wrapper));
+    let key = Arc::as_ptr(&unit) as usize;
+    write(|program| program.units.push(unit));
+    key
+}
+
+/// The unit that a caller of a registration function means.
+pub fn unit(key: usize) -> Option<Arc<Unit>> {
+    read(|program| program.units.iter().find(|unit| Arc::as_ptr(unit) as usize == key).cloned())
+}
+
+/// Adds a kernel of a unit.
+pub fn add_kernel(unit: Arc<Unit>, host: usize, name: CString) {
+    let kernel = Arc::new(ProgramKernel { unit, name, handle: OnceLock::new() });
+    write(|program| program.kernels.insert(host, kernel));
+}
+
+/// Adds a variable of a unit.
+pub fn add_variable(unit: Arc<Unit>, host: usize, name: String) {
+    write(|program| program.variables.insert(host, Arc::new(Variable { unit, name })));
+}
+
+/// Adds a managed variable of a unit; `place` is where the program keeps its address.
+pub fn add_managed(unit: &Unit, place: usize, name: String) {
+    lock(&unit.managed).push((place, name));
+}
+
+/// Forgets a unit, whose code goes. Its modules stay: kernels of theirs may run.
+pub fn remove(key: usize) {
+    let Some(gone) = unit(key) else { return };
+    write(|program| {
+        program.units.retain(|unit| !Arc::ptr_eq(unit, &gone));
+        program.kernels.retain(|_, kernel| !Arc::ptr_eq(&kernel.unit, &gone));
+        program.handles.retain(|_, kernel| !Arc::ptr_eq(&kernel.unit, &gone));
+        program.variables.retain(|_, variable| !Arc::ptr_eq(&variable.unit, &gone));
+    });
+}
+
+/// The kernel that a `const void *func` means: the function that stands for it on the host, or its
+/// handle.
+fn program_kernel(symbol: usize) -> Option<Arc<ProgramKernel>> {
+    read(|program| program.kernels.get(&symbol).or_else(|| program.handles.get(&symbol)).cloned())
+}
+
+/// The driver's kernel of a `const void *func`. Its fat binary need not be loaded, nor fit.
+pub fn kernel(symbol: usize) -> Res<Handle> {
+    begin()?;
+    let registry = registry()?;
+    let Some(kernel) = program_kernel(symbol) else {
+        // A kernel of a library that the program loaded itself.
+        return registry.kernels.find(symbol).map(|_| symbol).ok_or(INVALID_FUNCTION);
+    };
+    let handle = *kernel.handle.get_or_init(|| {
+        let entry = Kernel { library: kernel.unit.library, name: kernel.name.clone() };
+        registry.kernels.insert(Arc::new(entry))
+    });
+    write(|program| program.handles.insert(handle, kernel));
+    Ok(handle)
+}
+
+/// The same, for whoever hands it to the driver, which has to find its library.
+pub fn loaded_kernel(symbol: usize) -> Res<Handle> {
+    let handle = kernel(symbol)?;
+    program_kernel(symbol).map_or(Ok(()), |kernel| kernel.unit.load())?;
+    Ok(handle)
+}
+
+/// The driver's function, in the current context, of a `const void *func`.
+pub fn function(symbol: usize) -> Res<Handle> {
+    if let Some(kernel) = program_kernel(symbol) {
+        let module = kernel.unit.module()?;
+        let name = kernel.name.to_str().map_err(|_| INVALID_FUNCTION)?;
+        return function_of(module, name).map_err(|code| match code {
+            Code::NOT_FOUND => INVALID_FUNCTION,
+            other => other,
+        });
+    }
+    let registry = registry()?;
+    if registry.functions.find(symbol).is_some() {
+        return Ok(symbol);
+    }
+    registry.kernels.find(symbol).ok_or(INVALID_FUNCTION)?;
+    library::function_of(symbol)
+}
+
+/// Address and size, in the current context, of the variable that a `const void *symbol` means.
+pub fn variable(symbol: usize) -> Res<(u64, u64)> {
+    let known = read(|program| program.variables.get(&symbol).cloned());
+    let Some(variable) = known else {
+        // Of a managed variable the program hands over the variable itself.
+        let units = read(|program| program.units.clone());
+        let found = units.iter().find_map(|unit| unit.managed_at(symbol as u64));
+        return found.ok_or(INVALID_SYMBOL);
+    };
+    global_of(variable.unit.module()?, &variable.name).map_err(|_| INVALID_SYMBOL)
+}
