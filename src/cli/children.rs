@@ -15,6 +15,9 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     match args.get(1)?.to_str()? {
         WORKER => Some(warpgauge_worker::child::main(args.iter().skip(2).cloned())),
         COMPILE => Some(warpgauge_compile::child::main()),
+        warpgauge_program::child::COMMAND => {
+            Some(warpgauge_program::child::main(args.iter().skip(2).cloned()))
+        }
         warpgauge_torch::child::COMMAND => {
             Some(warpgauge_torch::child::main(args.iter().skip(2).cloned()))
         }

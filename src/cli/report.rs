@@ -5,10 +5,12 @@ mod measured;
 mod metrics;
 mod page;
 mod profile;
+mod program;
 mod timeline;
 mod torch;
 mod tuned;
 
+use warpgauge_contract::KernelType;
 use warpgauge_measure::RankedBy;
 use warpgauge_model::{Diagnostic, Severity};
 use warpgauge_report::{
@@ -44,6 +46,9 @@ pub(super) fn evaluation(response: &EvaluateResponse, colour: bool) -> String {
     }
     if let Some(report) = &response.torch {
         torch::torch(&mut page, report);
+    }
+    if let Some(report) = &response.program {
+        program::program(&mut page, report);
     }
     if let (Some(report), true) = (&response.compile, result.compiled) {
         compiled(&mut page, report, response.timings.compile);
@@ -103,7 +108,9 @@ pub(super) fn compilation(response: &CompileResponse, colour: bool) -> String {
 /// The verdict on a kernel, called `name` or else what it calls itself.
 fn evaluation_verdict(page: &mut Page, response: &EvaluateResponse, name: Option<&str>) {
     let result = &response.kernel_exec_result;
-    let name = name.or(result.metadata.kernel_name.as_deref()).unwrap_or("the kernel");
+    let is_program = result.metadata.kernel_type == Some(KernelType::Program);
+    let unnamed = if is_program { "the program" } else { "the kernel" };
+    let name = name.or(result.metadata.kernel_name.as_deref()).unwrap_or(unnamed);
     let failure = response.failure.as_ref();
     let explain = |f: &FailureReport| format!("{name}: {} [{}]", f.message, f.code);
     match (response.status, failure, result.compiled, result.correctness) {
@@ -113,6 +120,14 @@ fn evaluation_verdict(page: &mut Page, response: &EvaluateResponse, name: Option
         }
         (_, _, false, _) => page.verdict(Tone::Bad, "DOES NOT COMPILE", name),
         (_, Some(failure), ..) => page.verdict(Tone::Bad, "FAILED", &explain(failure)),
+        (_, _, _, Some(true)) if is_program => {
+            let what = "it ended and printed as expected";
+            page.verdict(Tone::Good, "CORRECT", &format!("{name}: {what}"));
+        }
+        (_, _, _, None) if is_program => {
+            let what = "ran; nothing is expected of it (`expected.stdout`, `expected.exit_code`)";
+            page.verdict(Tone::Doubt, "NOT CHECKED", &format!("{name} {what}"));
+        }
         (_, _, _, Some(true)) => {
             let checked = response.validation.outputs.len();
             let what = if checked == 1 { "1 output checked" } else { "all outputs checked" };

@@ -81,7 +81,7 @@ impl Stand {
         let fleet = fleet(false).await;
         let directory = tempfile::tempdir().unwrap();
         let request = ncu::ProfileRun {
-            job: &job(id),
+            subject: ncu::Subject::Job(&job(id)),
             directory: directory.path(),
             metrics: ncu::Metrics::Named(metrics.iter().map(|&name| name.to_owned()).collect()),
             cache: CacheState::Cold,

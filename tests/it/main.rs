@@ -34,6 +34,7 @@ mod not_emulated;
 mod openmetrics;
 mod private;
 mod profile;
+mod program;
 mod readiness;
 mod regime;
 mod requires;

@@ -51,17 +51,25 @@ pub fn next_request(stream: &TcpStream) -> (String, Vec<u8>) {
     (head, body)
 }
 
-/// Whether the program finds Triton.
-pub fn has_triton() -> bool {
-    // What was installed is the user's own, which every server of these tests finds.
+/// Whether the program finds a part of a toolchain. What was installed is the user's own, which every server
+/// of these tests finds.
+fn finds(part: &str) -> bool {
     let shown = crate::server::program().args(["toolchain", "show", "--json"]).output().unwrap();
     let shown: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
-    shown["triton"].is_object()
+    shown[part].is_object()
+}
+
+/// Whether the program finds Triton.
+pub fn has_triton() -> bool {
+    finds("triton")
 }
 
 /// Whether the program finds PyTorch.
 pub fn has_torch() -> bool {
-    let shown = crate::server::program().args(["toolchain", "show", "--json"]).output().unwrap();
-    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
-    shown["torch"].is_object()
+    finds("torch")
+}
+
+/// Whether the program finds nvcc.
+pub fn has_nvcc() -> bool {
+    finds("nvcc")
 }

@@ -31,7 +31,7 @@ pub fn run(options: &Options) -> Result<()> {
     // The tests start the program, which loads the emulator from beside its executable.
     let program = product::build(Profile::Dev)?;
     product::ensure_toolchain(&program)?;
-    for package in ["triton", "torch"] {
+    for package in ["triton", "torch", "nvcc"] {
         product::ensure_package(&program, package)?;
     }
     let other_triton = product::other_triton()?;

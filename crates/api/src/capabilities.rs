@@ -76,7 +76,8 @@ impl Capabilities {
         let there = |language: &&str| {
             tooling.tools.iter().any(|tool| tool.name == *language && tool.available)
         };
-        let packages = [KernelType::Triton.name(), KernelType::Torch.name()];
+        let packages = [KernelType::Triton, KernelType::Torch, KernelType::Program];
+        let packages = packages.map(KernelType::name);
         // Python that is run: what it may use beside PyTorch shows when it asks for it.
         let python = [KernelType::TorchCuda.name(), KernelType::MultiKernel.name()];
         let python = python.into_iter().filter(|_| there(&KernelType::Torch.name()));

@@ -86,6 +86,7 @@ impl Call {
                 url: self.client.url_of(&route),
                 status: 404,
                 message: "jobs cannot be found by their key".to_owned(),
+                problems: Vec::new(),
                 retry_after: None,
             });
         }

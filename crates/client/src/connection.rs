@@ -12,7 +12,7 @@ use ureq::http::request::Builder;
 use ureq::http::{Method, Request, Response};
 
 use crate::error::{ClientError, Transport};
-use crate::refusal::explain;
+use crate::refusal::{explain, problems};
 use crate::{address, tls};
 
 /// How long to try to connect.
@@ -241,13 +241,14 @@ fn successful(url: &str, response: Response<Body>) -> Result<Response<Body>, Cli
         .and_then(|value| value.to_str().ok()?.trim().parse().ok())
         .map(Duration::from_secs);
     let text = text(response, url)?;
+    let problems = problems(&text);
     let message = match location {
         Some(there) if (300..400).contains(&status) => {
             format!("it sends callers to {there}; give that address")
         }
         _ => explain(&text, status),
     };
-    Err(ClientError::Refused { url: url.to_owned(), status, message, retry_after })
+    Err(ClientError::Refused { url: url.to_owned(), status, message, problems, retry_after })
 }
 
 fn text(response: Response<Body>, url: &str) -> Result<String, ClientError> {

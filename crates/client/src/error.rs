@@ -60,6 +60,8 @@ pub enum ClientError {
         status: u16,
         /// Its explanation, readable.
         message: String,
+        /// Codes of what it has against the request.
+        problems: Vec<String>,
         /// When it is worth trying again, where it says so.
         retry_after: Option<Duration>,
     },
@@ -198,6 +200,7 @@ mod tests {
             url: "http://h/jobs".to_owned(),
             status: 429,
             message: "full; come back later\n  at queue".to_owned(),
+            problems: Vec::new(),
             retry_after: None,
         };
         assert_eq!(full.brief(), "http://h/jobs answered 429: full");

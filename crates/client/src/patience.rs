@@ -109,6 +109,7 @@ mod tests {
             url: "u".to_owned(),
             status,
             message: "m".to_owned(),
+            problems: Vec::new(),
             retry_after: retry_after_s.map(Duration::from_secs),
         }
     }

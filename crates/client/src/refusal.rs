@@ -43,9 +43,25 @@ pub(crate) fn explain(body: &str, status: u16) -> String {
     message
 }
 
+/// Codes of what a server has against a request, as the body of its refusal lists them.
+pub(crate) fn problems(body: &str) -> Vec<String> {
+    let body: Value = serde_json::from_str(body).unwrap_or_default();
+    let listed = body.get("validation_errors").and_then(Value::as_array);
+    let codes = listed.into_iter().flatten().take(MAX_PROBLEMS);
+    codes.filter_map(|problem| problem.get("type")?.as_str().map(str::to_owned)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn codes_are_listed() {
+        let body =
+            r#"{"validation_errors": [{"field": "requires", "type": "unmet_requirements"}, {}]}"#;
+        assert_eq!(problems(body), ["unmet_requirements"]);
+        assert!(problems("no JSON").is_empty() && problems("[]").is_empty());
+    }
 
     #[test]
     fn error_bodies_become_readable() {

@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::connection::{Reply, understood};
 use crate::error::ClientError;
 use crate::events::{EventStream, Message};
-use crate::refusal::explain;
+use crate::refusal::{explain, problems};
 
 /// News of a sweep on its way.
 #[derive(Debug, Clone)]
@@ -51,5 +51,6 @@ fn refused(url: String, data: &str) -> ClientError {
         Some(ErrorCode::ShuttingDown | ErrorCode::Unavailable) => 503,
         _ => 500,
     };
-    ClientError::Refused { url, status, message: explain(data, status), retry_after: None }
+    let (message, problems) = (explain(data, status), problems(data));
+    ClientError::Refused { url, status, message, problems, retry_after: None }
 }

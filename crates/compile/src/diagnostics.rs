@@ -43,7 +43,10 @@ pub(crate) fn parse(log: &str) -> Vec<Diagnostic> {
             if diagnostic.column.is_none() {
                 diagnostic.column = caret_column(&lines[at + 1..]);
             }
-            found.push(diagnostic);
+            // Each place that misses a function says so.
+            if diagnostic.line.is_some() || !found.contains(&diagnostic) {
+                found.push(diagnostic);
+            }
         }
     }
     found
@@ -53,9 +56,19 @@ fn parse_line(line: &str) -> Option<Diagnostic> {
     if line.starts_with("ptxas") {
         return ptxas(line);
     }
+    if let Some(found) = linker(line) {
+        return Some(found);
+    }
     let (place, severity, message) = split_severity(line)?;
     let (file, line, column) = place_of(place);
     Some(diagnostic(severity, file, line, column, message))
+}
+
+/// What the linker says without the word: where it is from is a file of the compiler's own.
+fn linker(line: &str) -> Option<Diagnostic> {
+    let said = ["undefined reference to ", "multiple definition of ", "cannot find -l"];
+    let at = said.iter().find_map(|text| line.find(text))?;
+    Some(diagnostic(Severity::Error, None, None, None, line[at..].trim_end()))
 }
 
 /// Splits `PLACE: error: MESSAGE` at the first severity word.

@@ -89,3 +89,21 @@ fn logs_and_messages_are_bounded() {
     let many = "kernel.cu(1): error: no\n".repeat(10_000);
     assert_eq!(parse(&many).len(), MAX_DIAGNOSTICS);
 }
+
+#[test]
+fn the_linker_is_understood_and_says_a_thing_once() {
+    let log = "/usr/bin/ld: a.o: in function `main':\n\
+        a.cpp:(.text+0x8): undefined reference to `cudaNone'\n\
+        /usr/bin/ld: a.cpp:(.text+0x16c): undefined reference to `cudaNone'\n\
+        /usr/bin/ld: cannot find -lnone: No such file or directory\n\
+        collect2: error: ld returned 1 exit status\n";
+    let messages: Vec<String> = parse(log).into_iter().map(|one| one.message).collect();
+    assert_eq!(
+        messages,
+        [
+            "undefined reference to `cudaNone'",
+            "cannot find -lnone: No such file or directory",
+            "ld returned 1 exit status"
+        ]
+    );
+}

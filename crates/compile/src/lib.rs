@@ -44,7 +44,9 @@ mod nvrtc_tests;
 pub use artifact::{
     Artifact, CType, CompileTimings, CompiledLaunch, Constant, KernelInfo, Param, Passed, Scratch,
 };
-pub use build::{AssemblyOrder, BuildOrder, Built, ExtensionOrder, ModuleOrder, PythonHost};
+pub use build::{
+    AssemblyOrder, BuildOrder, Built, ExtensionOrder, ModuleOrder, ProgramOrder, PythonHost,
+};
 pub use compiler::{CompileOptions, CompileStats, Compiler, CompilerConfig};
 pub use demangle::readable;
 pub use error::{CompileError, CompileFailure, CompileSetupError};

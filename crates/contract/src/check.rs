@@ -4,6 +4,7 @@ mod args;
 mod code;
 mod data;
 mod outputs;
+pub(crate) mod program;
 pub(crate) mod torch;
 
 use super::error::{ContractError, Mistakes, quoted};
@@ -37,6 +38,10 @@ pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<Co
     let kernel = &request.kernel;
     if kernel.kernel_type.runs_python() {
         torch::check(request, limits, &mut mistakes);
+        return mistakes.into_result();
+    }
+    if kernel.kernel_type == KernelType::Program {
+        program::check(request, limits, &mut mistakes);
         return mistakes.into_result();
     }
     code::check(kernel, limits, "kernel", &mut mistakes);
@@ -93,11 +98,14 @@ pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<C
         mistakes.add("kernel.kernel_type", FailureCode::UnsupportedKernelType, message);
         return mistakes.into_result();
     }
-    if kernel.kernel_type.runs_python() {
+    if !kernel.kernel_type.is_device_code() {
         mistakes.add(
             "kernel.kernel_type",
             FailureCode::UnsupportedKernelType,
-            format!("a {} kernel is run and not compiled: evaluate it", kernel.kernel_type.name()),
+            format!(
+                "what is a `{}` is run and not only compiled: evaluate it",
+                kernel.kernel_type.name()
+            ),
         );
         return mistakes.into_result();
     }
@@ -128,14 +136,17 @@ impl KernelType {
             | KernelType::Fatbin
             | KernelType::Triton
             | KernelType::Library => true,
-            KernelType::Torch | KernelType::TorchCuda | KernelType::MultiKernel => false,
+            KernelType::Torch
+            | KernelType::TorchCuda
+            | KernelType::MultiKernel
+            | KernelType::Program => false,
         }
     }
 
     /// Whether it is Python that is run, in a process that holds nothing else: what it uses of PyTorch, of
     /// Triton or of compilers shows when it is called.
     pub fn runs_python(self) -> bool {
-        !self.is_device_code()
+        matches!(self, KernelType::Torch | KernelType::TorchCuda | KernelType::MultiKernel)
     }
 
     /// The name used on the wire.
@@ -150,6 +161,7 @@ impl KernelType {
             KernelType::Triton => "triton",
             KernelType::MultiKernel => "multi_kernel",
             KernelType::Library => "library",
+            KernelType::Program => "program",
         }
     }
 }

@@ -12,6 +12,7 @@ use super::{
 };
 use super::{named, shared};
 use crate::ArgKind;
+use crate::check::program;
 use warpgauge_model::{FailureCode, Regime, Requirements, Work};
 use warpgauge_tensor::{OutputEncoding, set_apart};
 
@@ -297,6 +298,12 @@ pub fn validate_compare(
     });
     named::unresolved(&request.matrix_names(), &mut mistakes);
     shared::unresolved(&request.tensor_names(), &mut mistakes);
+    program::is_misplaced(request.ref_kernel.kernel_type, "ref_kernel.kernel_type", &mut mistakes);
+    for (path, kernel) in request.paths() {
+        program::is_misplaced(kernel.kernel_type, &format!("{path}.kernel_type"), &mut mistakes);
+    }
+    mistakes.into_result()?;
+    let mut mistakes = Mistakes::new(limits.max_errors);
     let named = request.ref_kernel.io.as_ref().is_some_and(|io| !io.args.is_empty());
     mistakes.require(named || !request.is_mixed(), "ref_kernel.io", FailureCode::MissingIo, || {
         "kernels for a device take arguments that are named: give the reference `io.args` with their \

@@ -25,6 +25,7 @@ mod sweep;
 mod triton;
 mod types;
 
+pub use check::program::check_comparable;
 pub use check::{validate, validate_kernel};
 pub use compare::{
     CUSTOM_NAME, Candidate, CompareRequest, DecisionSpec, MAX_CANDIDATES, REFERENCE_NAME,

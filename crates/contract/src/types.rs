@@ -128,6 +128,9 @@ pub enum KernelType {
     /// No code: a function of a library of NVIDIA's, which `metadata.library` names. It takes the arguments
     /// that have its names, and decides its own launch. It needs a GPU, and is there to be compared with.
     Library,
+    /// CUDA C++ source with a `main()`: a whole program, which nvcc compiles and which is run as it is. It
+    /// has no `io`; `expected.stdout` and `expected.exit_code` say what it should print and return.
+    Program,
 }
 
 /// Arguments in the order of the kernel's parameters, and how to launch.
@@ -368,6 +371,12 @@ pub struct KernelMetadata {
     /// comparison it holds for all kernels if one of them has it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub backward: bool,
+    /// Programs: what stands behind the program's name on its command line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
+    /// Programs: what they read from their standard input. Without it that is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
     /// Free text, kept with the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
@@ -384,9 +393,10 @@ pub enum Backend {
     Nvcc,
 }
 
-/// What an output must hold: exactly one of `data`, `kernel` and `matrix`.
+/// What an output must hold: exactly one of `data`, `kernel` and `matrix`. Of a program, `stdout` has `text`
+/// or `contains`, and `exit_code` has `code`; there a string alone is a `text`, and a number a `code`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Expected {
     /// The values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -406,4 +416,14 @@ pub struct Expected {
     /// Beside `matrix`: name of the argument that it is multiplied by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<String>,
+    /// All that a program prints. White space at the ends of lines, and of the whole, does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What stands somewhere in what a program prints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contains: Option<String>,
+    /// The exit code of a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 255))]
+    pub code: Option<u8>,
 }

@@ -26,6 +26,12 @@ pub(super) fn complete(
     warpgauge_profile::analyse(metrics, &facts);
 }
 
+/// The same of a whole program's kernels, of which nothing is known but what was counted.
+pub(super) fn of_program(metrics: &mut DeviceMetrics, device: &DeviceInfo) {
+    let facts = Facts { device, resources: None, inputs: &[], timed: Timed::default() };
+    warpgauge_profile::analyse(metrics, &facts);
+}
+
 /// The timed launches; nothing of the emulated device's, whose times say nothing about a GPU.
 fn timed(device: &DeviceInfo, measurement: Option<&MeasurementReport>) -> Timed {
     let Some(report) = measurement.filter(|_| device.kind == DeviceKind::Cuda) else {

@@ -75,23 +75,39 @@ pub(super) fn not_compiled(
     failure: &CompileFailure,
     timings: Timings,
 ) -> EvaluateResponse {
+    let mut report = empty(job_id, request, device, timings);
+    report.kernel_exec_result.compilation_error = Some(failure.message.clone());
+    report.compile = Some(CompileReport {
+        diagnostics: failure.diagnostics.clone(),
+        log: failure.log.clone(),
+        ..CompileReport::default()
+    });
+    report.failure = Some(FailureReport {
+        stage: FailureStage::Compile,
+        code: failure.code.clone(),
+        message: failure.message.clone(),
+    });
+    report
+}
+
+/// A report that tells nothing yet but what was asked, and of which device.
+pub(super) fn empty(
+    job_id: &str,
+    request: &EvaluateRequest,
+    device: &DeviceInfo,
+    timings: Timings,
+) -> EvaluateResponse {
     EvaluateResponse {
         job_id: job_id.to_owned(),
         status: ResponseStatus::Success,
         kernel_exec_result: KernelExecResult {
-            compiled: false,
-            compilation_error: Some(failure.message.clone()),
             metadata: metadata(request.kernel.kernel_type, device, None, None),
             ..KernelExecResult::default()
         },
         gpu_type: Some(device.name.clone()),
         timings,
         device: Some(device_report(device)),
-        compile: Some(CompileReport {
-            diagnostics: failure.diagnostics.clone(),
-            log: failure.log.clone(),
-            ..CompileReport::default()
-        }),
+        compile: None,
         validation: ValidationReport {
             status: ValidationStatus::NotRun,
             outputs: BTreeMap::new(),
@@ -101,11 +117,7 @@ pub(super) fn not_compiled(
         },
         measurement: None,
         outputs: BTreeMap::new(),
-        failure: Some(FailureReport {
-            stage: FailureStage::Compile,
-            code: failure.code.clone(),
-            message: failure.message.clone(),
-        }),
+        failure: None,
         printed: None,
         profile: None,
         timeline: None,
@@ -113,6 +125,7 @@ pub(super) fn not_compiled(
         counted: None,
         tuning: None,
         torch: None,
+        program: None,
         matrices: Vec::new(),
         tensors: Vec::new(),
         kept_outputs: BTreeMap::new(),
@@ -219,6 +232,7 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         counted: outcome.told.counts.as_ref().and_then(|counts| Counted::of(&counts.counts)),
         tuning: None,
         torch: None,
+        program: None,
         matrices: Vec::new(),
         tensors: Vec::new(),
         kept_outputs: BTreeMap::new(),

@@ -52,13 +52,28 @@ impl LocalExecutor {
 }
 
 impl LocalExecutor {
-    /// What kernels may need beside a device, each named as what needs it: packages of Python's, and
-    /// libraries of NVIDIA's.
+    /// What kernels may need beside a device, each named as what needs it: packages of Python's, what builds
+    /// whole programs, and libraries of NVIDIA's.
     fn packages(&self) -> Vec<ToolReport> {
         let devices = self.fleet.devices().into_iter().map(|status| status.info);
         let toolchain = self.compiler.toolchain();
         let libraries = libraries::reports(&toolchain.libraries, &devices.collect::<Vec<_>>());
-        packages(toolchain).into_iter().chain(libraries).collect()
+        let programs = self.programs();
+        packages(toolchain).into_iter().chain([programs]).chain(libraries).collect()
+    }
+
+    /// Whether whole programs can be built.
+    fn programs(&self) -> ToolReport {
+        let nvcc = self.compiler.toolchain().nvcc.as_ref();
+        let lacking = self.compiler.lacks_for_programs();
+        ToolReport {
+            name: KernelType::Program.name().to_owned(),
+            available: lacking.is_none(),
+            path: nvcc.map(|nvcc| nvcc.path.display().to_string()),
+            version: nvcc.map(|nvcc| nvcc.version.clone()),
+            remedy: lacking.as_ref().map(|(_, remedy)| remedy.clone()),
+            reason: lacking.map(|(reason, _)| reason),
+        }
     }
 }
 

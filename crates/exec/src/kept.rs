@@ -25,7 +25,7 @@ pub struct KeptKernel {
     pub lineinfo: bool,
     /// The compiler's messages.
     pub log: String,
-    /// `None` if it did not compile.
+    /// `None` if it did not compile, and of whole programs.
     pub built: Option<BuiltImage>,
 }
 
@@ -78,6 +78,11 @@ impl KeptKernel {
         failure: &CompileFailure,
     ) -> Self {
         Self::bare(name, code, target, lineinfo, failure.log.clone())
+    }
+
+    /// A whole program: of what was built, the compiler's messages alone are kept.
+    pub fn program(code: &KernelCode, target: Target, log: String) -> Self {
+        Self::bare("program", code, target, false, log)
     }
 
     fn bare(name: &str, code: &KernelCode, target: Target, lineinfo: bool, log: String) -> Self {

@@ -33,6 +33,7 @@ mod order;
 mod prepare;
 mod profile_plan;
 mod profiled;
+mod program;
 mod progress;
 mod recorded;
 mod room;

@@ -1,11 +1,11 @@
 //! What a profile would take, told before anything runs.
 
-use super::error::ExecError;
+use super::error::{ExecError, Problem};
 use super::local::LocalExecutor;
 use super::monitored;
 use super::profiled::{self, MAX_PASSES, Rung};
 use warpgauge_contract::EvaluateRequest;
-use warpgauge_model::{Cause, DeviceInfo, DeviceKind, Unavailable};
+use warpgauge_model::{Cause, DeviceInfo, DeviceKind, FailureCode, Unavailable};
 use warpgauge_profile::{MetricSource, Selection, gpm};
 use warpgauge_report::ProfilePlan;
 use warpgauge_tools::{counters, ncu};
@@ -21,6 +21,16 @@ impl LocalExecutor {
         request: &EvaluateRequest,
     ) -> Result<ProfilePlan, ExecError> {
         self.check(request)?;
+        if !request.kernel.kernel_type.is_device_code() {
+            let kind = request.kernel.kernel_type.name();
+            return Err(ExecError::Invalid(vec![Problem {
+                path: "kernel.kernel_type".to_owned(),
+                code: FailureCode::UnsupportedKernelType,
+                message: format!(
+                    "a profile is planned for kernels that are launched here, and a `{kind}` launches its own"
+                ),
+            }]));
+        }
         let device = self.device_for(&request.requires)?;
         let selection = profiled::selection(request, device.kind);
         let mut plan = ProfilePlan {

@@ -94,6 +94,9 @@ impl LocalExecutor {
         if super::torch::is_torch(&request.kernel) {
             return self.evaluate_torch(job, request, purpose).boxed();
         }
+        if request.kernel.kernel_type == KernelType::Program {
+            return self.evaluate_program(job, request, purpose).boxed();
+        }
         self.evaluate_on_device(job, request, purpose).boxed()
     }
 

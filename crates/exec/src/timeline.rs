@@ -48,16 +48,23 @@ pub(super) async fn trace(
         cache: request.measure.cache,
         time_limit: shared.tool_limit(),
     };
-    Some(match nsys::trace(&shared.tools, lease, &asked).await {
+    let traced = nsys::trace(&shared.tools, lease, &asked).await;
+    Some(reported(traced, &device, request.work.as_ref()))
+}
+
+/// What was traced as a report has it, or why there is nothing, and the files worth keeping.
+pub(super) fn reported(
+    traced: Result<Timeline, Unavailable>,
+    device: &DeviceInfo,
+    work: Option<&Work>,
+) -> (TimelineReport, Vec<Artifact>) {
+    match traced {
         Ok(traced) => match read(&traced) {
-            Ok(tables) => {
-                let report = report(&traced, &tables, &device, request.work.as_ref());
-                (report, traced.artifacts)
-            }
+            Ok(tables) => (report(&traced, &tables, device, work), traced.artifacts),
             Err(why) => (none(why), traced.artifacts),
         },
         Err(why) => (none(why), Vec::new()),
-    })
+    }
 }
 
 pub(super) fn none(why: Unavailable) -> TimelineReport {
@@ -89,7 +96,7 @@ fn report(
         hardware: device.name.clone(),
         execution_time_ms: time_s.map(ms),
         gpu_utilization_pct: utilization,
-        memory_used_bytes: traced.outcome.told.memory_bytes,
+        memory_used_bytes: traced.memory_bytes,
         throughput_bytes_per_s: per_s(work.and_then(|work| work.bytes)),
         throughput_flops_per_s: per_s(work.and_then(|work| work.flops)),
     };
@@ -173,7 +180,6 @@ mod tests {
     use super::*;
     use crate::testing::h200;
     use warpgauge_tools::nsys::Table;
-    use warpgauge_worker::protocol::Traced;
 
     macro_rules! recorded {
         ($name:literal) => {
@@ -195,7 +201,7 @@ mod tests {
             log: String::new(),
             tool: "Nsight Systems 2025.3.1.0".to_owned(),
             artifacts: Vec::new(),
-            outcome: RunOutcome::default().map(|()| Traced { memory_bytes: Some(1 << 20) }),
+            memory_bytes: Some(1 << 20),
         }
     }
 

@@ -99,6 +99,12 @@ codes! {
         // What becomes of a run.
         /// It did not end in time and was stopped.
         Timeout = "timeout",
+        /// A whole program ended with another exit code than it should.
+        ExitCode = "exit_code",
+        /// A signal ended a whole program.
+        EndedBySignal = "ended_by_signal",
+        /// A whole program could not be started.
+        NotStarted = "not_started",
         /// The worker process ended.
         WorkerDied = "worker_died",
         /// The process that judges sealed launches gave no verdict.

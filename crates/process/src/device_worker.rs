@@ -135,6 +135,7 @@ fn access(run_dir: &Path, libraries: &[PathBuf]) -> FileAccess {
         write: vec![run_dir.to_owned()],
         list: vec!["/dev".into()],
         signals: false,
+        ports: Vec::new(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! System calls that are left to an interpreter which runs a stranger's code.
+//! System calls that are left to an interpreter which runs a stranger's code, and to a stranger's program.
 //!
 //! It computes: it reads what landlock leaves it to read, allocates memory, and answers on a descriptor
 //! that it has. So it is refused what [`syscalls`](super::syscalls) refuses, and to start processes, to
@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
-    SeccompFilter, SeccompRule,
+    SeccompFilter, SeccompRule, apply_filter_all_threads,
 };
 
-use super::syscalls::REFUSED;
+use super::sandbox::Enforcement;
+use super::syscalls::{Counters, FAMILIES, REFUSED};
 
 /// Refused beside those, whatever their arguments.
 const REFUSED_TOO: &[i64] = &[
@@ -173,14 +174,60 @@ fn refuse_others(rules: &mut BTreeMap<i64, Vec<SeccompRule>>) -> Result<(), Back
     Ok(())
 }
 
-fn program(
-    rules: BTreeMap<i64, Vec<SeccompRule>>,
-    errno: i32,
-) -> Result<Vec<u8>, seccompiler::BackendError> {
+/// For a whole program, which this process is to become: that takes one `execve`, and landlock says of what.
+fn rules_of_program() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
+    let mut rules = rules_with_device()?;
+    rules.remove(&libc::SYS_execve);
+    Ok(rules)
+}
+
+/// For a whole program that a tool looks into: what the tool puts into it talks to the tool, by TCP too, and
+/// reads counters. Files are landlock's, and the ports that are connected to.
+fn rules_under_tool() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
+    let mut rules = super::syscalls::rules(Counters::Needed)?;
+    rules.remove(&libc::SYS_execve);
+    let not = |argument, value: i32| {
+        let value = u64::from(value.cast_unsigned());
+        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
+    };
+    let is = |argument, mask: i32, value: i32| {
+        let (mask, value) = (u64::from(mask.cast_unsigned()), u64::from(value.cast_unsigned()));
+        let operation = SeccompCmpOp::MaskedEq(mask);
+        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operation, value)
+    };
+    let mut families = vec![not(0, libc::AF_INET)?];
+    for family in FAMILIES {
+        families.push(not(0, family)?);
+    }
+    // Landlock knows connections of TCP alone: other kinds of sockets reach whom they like.
+    let inet = || is(0, i32::MAX, libc::AF_INET);
+    let mut sockets = vec![SeccompRule::new(families)?];
+    for kind in (0..16).filter(|kind| *kind != libc::SOCK_STREAM) {
+        sockets.push(SeccompRule::new(vec![inet()?, is(1, 0xf, kind)?])?);
+    }
+    sockets.push(SeccompRule::new(vec![inet()?, not(2, 0)?, not(2, libc::IPPROTO_TCP)?])?);
+    rules.insert(libc::SYS_socket, sockets);
+    // What is sent may connect, too.
+    for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
+        rules.insert(call, vec![masked(flags, libc::MSG_FASTOPEN, libc::MSG_FASTOPEN)?]);
+    }
+    // All but a thread is a process.
+    rules.insert(libc::SYS_clone, vec![masked(0, libc::CLONE_THREAD, 0)?]);
+    #[cfg(target_arch = "x86_64")]
+    rules.extend([libc::SYS_fork, libc::SYS_vfork].map(|call| (call, Vec::new())));
+    Ok(rules)
+}
+
+/// A filter that refuses these calls with an error.
+fn filter(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Result<BpfProgram, BackendError> {
     let refusal = SeccompAction::Errno(errno.cast_unsigned());
     let arch = std::env::consts::ARCH.try_into()?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, arch)?;
-    let program = BpfProgram::try_from(filter)?;
+    BpfProgram::try_from(filter)
+}
+
+fn program(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Result<Vec<u8>, BackendError> {
+    let program = filter(rules, errno)?;
     let mut bytes = Vec::with_capacity(8 * program.len());
     for instruction in program {
         bytes.extend(instruction.code.to_ne_bytes());
@@ -213,10 +260,38 @@ fn encoded(program: Vec<u8>) -> String {
 }
 
 fn programs(rules: BTreeMap<i64, Vec<SeccompRule>>) -> Result<Vec<Vec<u8>>, BackendError> {
-    // The arguments of `clone3` are in memory, where a filter cannot look. Told that there is no such
-    // call, the C library makes threads with `clone`.
-    let no_clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-    Ok(vec![program(rules, libc::EPERM)?, program(no_clone3, libc::ENOSYS)?])
+    Ok(vec![program(rules, libc::EPERM)?, program(no_clone3(), libc::ENOSYS)?])
+}
+
+/// The arguments of `clone3` are in memory, where a filter cannot look. Told that there is no such call, the
+/// C library makes threads with `clone`.
+fn no_clone3() -> BTreeMap<i64, Vec<SeccompRule>> {
+    BTreeMap::from([(libc::SYS_clone3, Vec::new())])
+}
+
+/// Has the kernel refuse this process, from now on, what an interpreter with a device is refused, but to
+/// become another program. It cannot be lifted.
+pub(crate) fn refuse_calls_of_program() -> Enforcement {
+    refuse(rules_of_program())
+}
+
+/// The same for a program that a tool looks into.
+pub(crate) fn refuse_calls_under_tool() -> Enforcement {
+    refuse(rules_under_tool())
+}
+
+fn refuse(rules: Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError>) -> Enforcement {
+    let filters = rules
+        .and_then(|rules| Ok([filter(rules, libc::EPERM)?, filter(no_clone3(), libc::ENOSYS)?]));
+    let applied = filters
+        .map_err(seccompiler::Error::from)
+        .and_then(|filters| filters.iter().try_for_each(|one| apply_filter_all_threads(one)));
+    match applied {
+        Ok(()) => Enforcement::Full,
+        Err(error) => {
+            Enforcement::None { reason: format!("the kernel refuses the filter: {error}") }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,3 +11,4 @@ pub mod program;
 pub mod python;
 pub mod sandbox;
 pub mod syscalls;
+pub mod whole_program;

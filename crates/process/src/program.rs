@@ -16,6 +16,8 @@ pub enum Environment {
     Empty,
     /// [`environment::INHERITED`]: for what uses a GPU.
     Cuda,
+    /// All that this process has: for a child of ours, which got no more than what it becomes needs.
+    Own,
     /// All but [`environment::SECRET`]: for programs of the user's own, with settings and credentials
     /// of their own there. Never for anything that touches what a stranger sent.
     Users,
@@ -117,6 +119,7 @@ impl Program {
             Environment::Cuda => {
                 command.env_clear().envs(environment::of_child());
             }
+            Environment::Own => {}
             Environment::Users => {
                 for name in environment::SECRET {
                     command.env_remove(name);

@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
-    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
+    PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
@@ -59,6 +59,9 @@ pub struct FileAccess {
     /// Whether processes that are not confined with it may be sent signals.
     #[serde(default)]
     pub signals: bool,
+    /// TCP ports that may be connected to.
+    #[serde(default)]
+    pub ports: Vec<u16>,
 }
 
 /// Rules could not be made or applied.
@@ -129,6 +132,9 @@ pub fn close_file_system(access: &FileAccess) -> Result<Enforcement, SandboxErro
             | AccessFs::Refer);
     for path in &access.write {
         rules = grant(rules, path, write)?;
+    }
+    for port in &access.ports {
+        rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
     }
     let status = rules.restrict_self()?;
     Ok(match status.ruleset {

@@ -66,7 +66,7 @@ pub(crate) const REFUSED: &[i64] = &[
 ];
 
 /// Families of sockets that are left: those of this machine, and the kernel's own.
-const FAMILIES: [i32; 2] = [libc::AF_UNIX, libc::AF_NETLINK];
+pub(crate) const FAMILIES: [i32; 2] = [libc::AF_UNIX, libc::AF_NETLINK];
 
 /// What a process refuses itself beside that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,8 +77,10 @@ pub enum Counters {
     Needed,
 }
 
-/// How many calls are refused with these settings.
-fn rules(counters: Counters) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+/// What is refused with these settings.
+pub(crate) fn rules(
+    counters: Counters,
+) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     if counters == Counters::Refused {

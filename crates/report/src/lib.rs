@@ -7,6 +7,7 @@ mod compare;
 mod compile;
 mod measurement;
 mod profile_plan;
+mod program;
 pub mod readable;
 mod sweep;
 mod timeline;
@@ -22,6 +23,7 @@ pub use measurement::{
     StateReport,
 };
 pub use profile_plan::ProfilePlan;
+pub use program::{PrintedText, ProgramKernel, ProgramReport};
 pub use sweep::{
     BestPoint, SweepBest, SweepPoint, SweepReason, SweepResponse, SweepStarted, SweepStatus,
     SweepTable, SweepView,

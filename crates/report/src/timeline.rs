@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use warpgauge_model::Unavailable;
 
 /// What the GPU and the driver did while the kernel was launched some times, by Nsight Systems. These
-/// launches are others than the timed ones, and slower.
+/// launches are others than the timed ones, and slower. Of a whole program, all that it did in a run of its
+/// own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineReport {
     /// Whether there is one.

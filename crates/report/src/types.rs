@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::measurement::MeasurementReport;
+use super::program::ProgramReport;
 use super::timeline::TimelineReport;
 use super::torch::TorchReport;
 use super::tuning::TuningReport;
@@ -76,6 +77,9 @@ pub struct EvaluateResponse {
     /// How a torch kernel was run, and on what.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub torch: Option<TorchReport>,
+    /// What a whole program printed and returned, and what it launched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramReport>,
     /// The sparse matrices that the contract named, and what was under these names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixUsed>,

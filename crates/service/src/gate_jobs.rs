@@ -41,7 +41,10 @@ impl Shared {
             for (side, contract) in sides {
                 let Some(contract) = contract else { continue };
                 let at = format!("cases[{index}].{side}");
-                let checked = self.check(contract).map_err(|error| within(&at, error));
+                let checked = self.check(contract).and_then(|()| {
+                    warpgauge_contract::check_comparable(contract).map_err(error::invalid)
+                });
+                let checked = checked.map_err(|error| within(&at, error));
                 checked.map_err(|error| of_case(&case.name, error))?;
             }
         }

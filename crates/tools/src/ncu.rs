@@ -1,4 +1,4 @@
-//! Nsight Compute round a worker.
+//! Nsight Compute round a worker, or round a whole program.
 //!
 //! Two runs: the first writes a report, the second turns it into CSV. So nothing that a kernel
 //! prints gets among the values, and the report can be kept. Which launch is profiled is decided by
@@ -15,10 +15,11 @@ use super::run::{self, Artifact, Usable};
 use super::{ToolName, Tools};
 use warpgauge_model::{CacheState, Cause, Unavailable};
 use warpgauge_process::contained::{self, Launch};
+use warpgauge_process::program::Program;
 use warpgauge_profile::ncu::{NcuLog, parse_csv, parse_log};
 use warpgauge_profile::{CacheControl, ClockControl, Collected, Conditions, Replay};
-use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{EvaluatePlan, Job, RunOutcome, TracePlan, TraceView, Traced};
+use warpgauge_worker::{Lease, OneShotEnd};
 
 /// Most runs when the counters are taken by another process.
 const ATTEMPTS: u32 = 4;
@@ -35,6 +36,9 @@ const IMPORT_LIMIT: Duration = Duration::from_secs(60);
 /// CSV that is read, bytes: a full set of one kernel takes 100 KB.
 const CSV_BYTES: usize = 32 << 20;
 
+/// Output of a program under the tool that is kept, bytes: it is there for when the tool fails.
+const PRINTED_BYTES: usize = 64 << 10;
+
 /// Longest list of metrics in one argument, bytes: Linux takes 128 KiB.
 const ARGUMENT_BYTES: usize = 100 << 10;
 
@@ -47,11 +51,27 @@ pub enum Metrics {
     Set(String),
 }
 
+/// What launches the kernels that are looked at.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject<'a> {
+    /// A worker, once: the kernel of its job.
+    Job(&'a Job<EvaluatePlan>),
+    /// A whole program, which ends by itself or with the time: its first launches.
+    Program {
+        /// What is started.
+        program: &'a Program,
+        /// What it reads from its standard input.
+        stdin: &'a [u8],
+        /// Most launches that are looked at.
+        launches: u32,
+    },
+}
+
 /// What to profile, and how.
 #[derive(Debug, Clone)]
 pub struct ProfileRun<'a> {
-    /// The job whose kernel is launched.
-    pub job: &'a Job<EvaluatePlan>,
+    /// What launches.
+    pub subject: Subject<'a>,
     /// Existing private directory for this profile alone.
     pub directory: &'a Path,
     /// What to read.
@@ -78,11 +98,9 @@ pub struct Profiled {
     pub conditions: Conditions,
     /// Reports, to be kept.
     pub artifacts: Vec<Artifact>,
-    /// What the worker told of the run.
-    pub outcome: RunOutcome<Traced>,
 }
 
-/// Profiles one launch of a job on a leased device. Metrics that the tool does not know, for which it
+/// Profiles one launch of a job on a leased device, or launches of a program that runs there. Metrics that the tool does not know, for which it
 /// refuses all, are left out; [`collected`] lists them with the others that it did not give.
 ///
 /// # Errors
@@ -189,10 +207,23 @@ async fn once(
     let (report, log_file) = (directory.join("kernel.ncu-rep"), directory.join("ncu.log"));
     let mut wrapper = flags(ncu.path(), request, &report, &log_file);
     wrapper.extend_from_slice(metrics);
-    let plan = TracePlan { view: TraceView::Counters, cache: request.cache };
     let time_limit = deadline.saturating_duration_since(Instant::now());
-    let shot = run::shot(wrapper, &directory, time_limit);
-    let end = lease.run_under(&shot, request.job.with(plan)).await;
+    let end = match request.subject {
+        Subject::Job(job) => {
+            let plan = TracePlan { view: TraceView::Counters, cache: request.cache };
+            let shot = run::shot(wrapper, &directory, time_limit);
+            lease.run_under(&shot, job.with(plan)).await
+        }
+        Subject::Program { program, stdin, .. } => {
+            let program = program.clone().under(&wrapper);
+            let launch = Launch { input: stdin.to_vec(), ..Launch::new(program) };
+            let launch = Launch { stdout_bytes: PRINTED_BYTES, ..launch };
+            let tool = contained::run(&launch, time_limit)
+                .await
+                .map_err(|error| Cause::ToolDied.because(format!("start ncu: {error}")))?;
+            OneShotEnd { outcome: RunOutcome::default().map(|()| Traced::default()), tool }
+        }
+    };
     let log = run::log(&log_file, &end.tool);
     let failed = |problem| run::failed(ToolName::Ncu, &end, problem, &log, time_limit);
     let Some(artifact) = Artifact::new("kernel.ncu-rep", report) else {
@@ -212,7 +243,6 @@ async fn once(
             ..Conditions::default()
         },
         artifacts: vec![artifact],
-        outcome: end.outcome,
         log,
     })
 }
@@ -226,33 +256,62 @@ pub fn collected(
     profiled: &Profiled,
     requested: &BTreeSet<&str>,
 ) -> Result<Collected, Unavailable> {
+    let mut all = collected_all(profiled, requested)?;
+    if all.len() > 1 {
+        let text = format!("one launch was to be profiled, and {} were", all.len());
+        return Err(Cause::Unreadable.because(text));
+    }
+    let mut one = all.remove(0);
+    one.conditions.passes = one.conditions.passes.or_else(|| passes(&parse_log(&profiled.log)));
+    Ok(one)
+}
+
+/// The values of each launch of a profile, at least one. `requested`: NVIDIA's metrics that were asked for.
+///
+/// # Errors
+/// A table that cannot be read, none at all, or tables of different launches.
+pub fn collected_all(
+    profiled: &Profiled,
+    requested: &BTreeSet<&str>,
+) -> Result<Vec<Collected>, Unavailable> {
     let log = parse_log(&profiled.log);
-    let mut all: Option<Collected> = None;
-    for table in &profiled.tables {
+    let mut all: Vec<Collected> = Vec::new();
+    for (part, table) in profiled.tables.iter().enumerate() {
         let report =
             parse_csv(table).map_err(|error| Cause::Unreadable.because(error.to_string()))?;
-        let [kernel] = &report.kernels[..] else {
-            let text = format!("one launch was to be profiled, and {} were", report.kernels.len());
-            let cause = if report.kernels.is_empty() { Cause::NoKernel } else { Cause::Unreadable };
-            return Err(cause.because(text));
-        };
         let conditions = &profiled.conditions;
-        let one = kernel.collected(&profiled.tool, conditions, requested, &log.unreadable);
-        match &mut all {
-            None => all = Some(one),
-            Some(all) => {
-                all.values.extend(one.values);
-                all.missing.extend(one.missing);
-                all.conditions.passes =
-                    all.conditions.passes.zip(one.conditions.passes).map(|(a, b)| a + b);
-            }
+        let launches = report.kernels.iter();
+        let launches: Vec<Collected> = launches
+            .map(|kernel| kernel.collected(&profiled.tool, conditions, requested, &log.unreadable))
+            .collect();
+        if launches.is_empty() {
+            return Err(Cause::NoKernel.because("no launch was profiled"));
+        }
+        if part == 0 {
+            all = launches;
+            continue;
+        }
+        let names =
+            |list: &[Collected]| list.iter().map(|one| one.kernel.clone()).collect::<Vec<_>>();
+        if names(&all) != names(&launches) {
+            let text = "the runs for different metrics launched different kernels";
+            return Err(Cause::Unreadable.because(text));
+        }
+        for (all, one) in all.iter_mut().zip(launches) {
+            all.values.extend(one.values);
+            all.missing.extend(one.missing);
+            all.conditions.passes =
+                all.conditions.passes.zip(one.conditions.passes).map(|(a, b)| a + b);
         }
     }
-    let mut all = all.ok_or_else(|| Cause::NoData.because("Nsight Compute gave no table"))?;
-    // What one part was not asked for, another was.
-    let values = &all.values;
-    all.missing.retain(|name, _| !values.contains_key(name));
-    all.conditions.passes = all.conditions.passes.or_else(|| passes(&log));
+    if all.is_empty() {
+        return Err(Cause::NoData.because("Nsight Compute gave no table"));
+    }
+    for one in &mut all {
+        // What one part was not asked for, another was.
+        let values = &one.values;
+        one.missing.retain(|name, _| !values.contains_key(name));
+    }
     Ok(all)
 }
 
@@ -283,10 +342,23 @@ fn flags(ncu: &Path, request: &ProfileRun<'_>, report: &Path, log: &Path) -> Vec
     let mut flags: Vec<OsString> = vec![ncu.into()];
     // A user's own settings must not change what is measured.
     flags.extend(["--config-file", "off"].map(OsString::from));
-    flags.extend(["--target-processes", "application-only"].map(OsString::from));
-    flags.extend(["--profile-from-start", "off", "--replay-mode", "kernel"].map(OsString::from));
+    flags.extend(["--replay-mode", "kernel"].map(OsString::from));
     flags.extend(["--clock-control", clocks, "--cache-control", caches].map(OsString::from));
-    flags.extend(["--check-exit-code", "yes"].map(OsString::from));
+    match request.subject {
+        Subject::Job(_) => {
+            flags.extend(["--target-processes", "application-only"].map(OsString::from));
+            flags.extend(
+                ["--profile-from-start", "off", "--check-exit-code", "yes"].map(OsString::from),
+            );
+        }
+        // What is started becomes another program, which counts as another process. How that ends was seen
+        // without the tool.
+        Subject::Program { launches, .. } => {
+            flags.extend(["--target-processes", "all"].map(OsString::from));
+            let count = launches.to_string();
+            flags.extend(["--launch-count", &count, "--check-exit-code", "no"].map(OsString::from));
+        }
+    }
     flags.extend(["-f".into(), "-o".into(), report.into(), "--log-file".into(), log.into()]);
     flags
 }

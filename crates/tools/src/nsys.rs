@@ -1,4 +1,4 @@
-//! Nsight Systems round a worker: what the GPU and the driver did, and when.
+//! Nsight Systems round a worker, or round a whole program: what the GPU and the driver did, and when.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,15 +11,19 @@ use super::run::{self, Artifact, Usable};
 use super::{ToolName, Tools};
 use warpgauge_model::{CacheState, Cause, Unavailable};
 use warpgauge_process::contained::{self, End, Launch};
+use warpgauge_process::program::Program;
 use warpgauge_profile::nsys as reader;
 use warpgauge_worker::Lease;
-use warpgauge_worker::protocol::{EvaluatePlan, Job, RunOutcome, TracePlan, TraceView, Traced};
+use warpgauge_worker::protocol::{EvaluatePlan, Job, TracePlan, TraceView};
 
 /// Longest time for one table.
 const TABLE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Table that is read, bytes.
 const TABLE_BYTES: usize = 8 << 20;
+
+/// Output of a program under the tool that is kept, bytes: it is there for when the tool fails.
+const PRINTED_BYTES: usize = 64 << 10;
 
 /// A table of `nsys stats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,8 +94,8 @@ pub struct Timeline {
     pub tool: String,
     /// Reports, to be kept.
     pub artifacts: Vec<Artifact>,
-    /// What the worker told of the run.
-    pub outcome: RunOutcome<Traced>,
+    /// Device memory that the job's buffers took, bytes, as the worker told.
+    pub memory_bytes: Option<u64>,
 }
 
 /// Traces a job on a leased device.
@@ -123,17 +127,66 @@ pub async fn trace(
     if end.outcome.failure.is_some() || end.tool.status.is_none() {
         return Err(run::failed(name, &end, None, &log, request.time_limit));
     }
+    let memory_bytes = end.outcome.told.memory_bytes;
+    Ok(Timeline { memory_bytes, ..read(&nsys, artifact, log, &directory, deadline).await? })
+}
+
+/// Traces a whole program from its start to its end. `program` ends by itself or with `time_limit`, which is
+/// for the tables, too; `input` is what it reads. What it prints is not kept.
+///
+/// # Errors
+/// Why there is nothing, with a code and what would help.
+pub async fn trace_program(
+    tools: &Tools,
+    program: &Program,
+    input: Vec<u8>,
+    directory: &Path,
+    time_limit: Duration,
+) -> Result<Timeline, Unavailable> {
+    let nsys = run::usable(tools, ToolName::Nsys).await?;
+    let deadline = Instant::now() + time_limit;
+    let report = directory.join("program.nsys-rep");
+    let program = program.clone().under(&flags_of_program(nsys.path(), &directory.join("program")));
+    let launch = Launch { input, stdout_bytes: PRINTED_BYTES, ..Launch::new(program) };
+    let end = contained::run(&launch, time_limit)
+        .await
+        .map_err(|error| Cause::ToolDied.because(format!("start nsys: {error}")))?;
+    let log = run::log(Path::new(""), &end);
+    let Some(artifact) = Artifact::new("program.nsys-rep", report) else {
+        let why = match (&end.status, reader::cause(&log)) {
+            (_, Some(cause)) => cause,
+            (None, None) => Cause::TimedOut,
+            (Some(_), None) => Cause::ToolDied,
+        };
+        let how = end.description();
+        return Err(why.because(format!("nsys left no report ({how}): {}", run::quoted(&log))));
+    };
+    if end.status.is_none() {
+        let seconds = time_limit.as_secs_f64();
+        return Err(Cause::TimedOut.because(format!("nsys did not end within {seconds} s")));
+    }
+    read(&nsys, artifact, log, directory, deadline).await
+}
+
+/// All tables of a report.
+async fn read(
+    nsys: &Usable,
+    artifact: Artifact,
+    log: String,
+    directory: &Path,
+    deadline: Instant,
+) -> Result<Timeline, Unavailable> {
     let mut traced = Timeline {
         tables: BTreeMap::new(),
         missing: BTreeMap::new(),
         log,
         tool: format!("Nsight Systems {}", nsys.version().unwrap_or("of unknown version")),
         artifacts: vec![artifact],
-        outcome: end.outcome,
+        memory_bytes: None,
     };
     let report = traced.artifacts[0].path.clone();
     for which in Table::ALL {
-        match table(&nsys, which, &report, &directory, deadline).await {
+        match table(nsys, which, &report, directory, deadline).await {
             Ok(text) => drop(traced.tables.insert(which, text)),
             Err(why) => drop(traced.missing.insert(which, why)),
         }
@@ -147,21 +200,27 @@ pub async fn trace(
 
 /// The tool and its flags. `output`: the report's path without its ending.
 fn flags(nsys: &Path, output: &Path) -> Vec<OsString> {
-    let mut flags: Vec<OsString> = vec![nsys.into(), "profile".into()];
-    let fixed = [
-        "--trace=cuda",
-        "--sample=none",
-        "--cpuctxsw=none",
+    let of_worker = [
         // What the worker says is to be seen, and nothing else of it.
         "--capture-range=cudaProfilerApi",
         // The worker ends by itself, after it has answered.
         "--capture-range-end=stop",
         "--kill=none",
-        "--force-overwrite=true",
-        "--stats=false",
-        "--show-output=false",
     ];
-    flags.extend(fixed.map(OsString::from));
+    with_flags(nsys, &of_worker, output)
+}
+
+/// The same round a program, all of which is to be seen.
+fn flags_of_program(nsys: &Path, output: &Path) -> Vec<OsString> {
+    with_flags(nsys, &["--kill=sigkill", "--wait=primary"], output)
+}
+
+fn with_flags(nsys: &Path, own: &[&str], output: &Path) -> Vec<OsString> {
+    let mut flags: Vec<OsString> = vec![nsys.into(), "profile".into()];
+    flags.extend(["--trace=cuda", "--sample=none", "--cpuctxsw=none"].map(OsString::from));
+    flags.extend(own.iter().map(OsString::from));
+    let common = ["--force-overwrite=true", "--stats=false", "--show-output=false"];
+    flags.extend(common.map(OsString::from));
     flags.extend(["-o".into(), output.into()]);
     flags
 }
@@ -186,6 +245,11 @@ async fn table(
             return Ok(end.stdout.text);
         }
         said = run::quoted(&format!("{told}\n{}", end.stderr.text));
+        let silent = end.succeeded() && told.is_empty() && end.stderr.text.trim().is_empty();
+        if silent || reader::cause(&said) == Some(Cause::NoData) {
+            let text = format!("nothing was recorded that belongs into {name}");
+            return Err(Cause::NoData.because(text));
+        }
     }
     let text = format!("nsys stats gives no {}: {said}", which.names()[0]);
     Err(reader::cause(&said).unwrap_or(Cause::UnknownReport).because(text))

@@ -62,6 +62,11 @@ pub enum ReasonCode {
     NoValidSamples,
     /// The contract's reference kernel failed, so there is no expectation. Correct the reference.
     ReferenceFailed,
+    /// The program's exit code is not the one that was expected, or not 0 where none was. What it printed is
+    /// in the report.
+    ExitCode,
+    /// A signal ended the program, such as that of an access to memory that is not there.
+    EndedBySignal,
 }
 
 /// One reason against a kernel.
@@ -75,7 +80,7 @@ pub struct Reason {
 
 impl ReasonCode {
     /// Every code, in order of declaration.
-    pub const ALL: [ReasonCode; 18] = [
+    pub const ALL: [ReasonCode; 20] = [
         ReasonCode::OutputMismatch,
         ReasonCode::OutputUnwritten,
         ReasonCode::NonFiniteOutput,
@@ -94,6 +99,8 @@ impl ReasonCode {
         ReasonCode::SanitizerFault,
         ReasonCode::NoValidSamples,
         ReasonCode::ReferenceFailed,
+        ReasonCode::ExitCode,
+        ReasonCode::EndedBySignal,
     ];
 
     /// The name on the wire.
@@ -117,6 +124,8 @@ impl ReasonCode {
             ReasonCode::SanitizerFault => "sanitizer_fault",
             ReasonCode::NoValidSamples => "no_valid_samples",
             ReasonCode::ReferenceFailed => "reference_failed",
+            ReasonCode::ExitCode => "exit_code",
+            ReasonCode::EndedBySignal => "ended_by_signal",
         }
     }
 
@@ -161,6 +170,8 @@ impl ReasonCode {
             ReasonCode::SanitizerFault => FailureCode::SanitizerFault,
             ReasonCode::NoValidSamples => FailureCode::NoValidSamples,
             ReasonCode::ReferenceFailed => FailureCode::ReferenceFailed,
+            ReasonCode::ExitCode => FailureCode::ExitCode,
+            ReasonCode::EndedBySignal => FailureCode::EndedBySignal,
         }
     }
 }

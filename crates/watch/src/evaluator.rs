@@ -32,6 +32,9 @@ pub enum Trouble {
     Stopped,
 }
 
+/// Code of a refusal because nobody has what a request requires: a device, a tool, a language.
+pub const UNMET: &str = "requirements_unmet";
+
 /// Why a file is not evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]

@@ -98,11 +98,39 @@ pub fn request_of(
         Some(fields) => (completed(fields, name, kind, &code)?, Vec::new()),
         None => inferred(name, kind, &code, compile)?,
     };
+    request(fields, from, assumed)
+}
+
+fn request(
+    fields: Map<String, Value>,
+    from: ContractFrom,
+    assumed: Vec<String>,
+) -> Result<Request, Trouble> {
     let request = serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
         let (at, why) = (error.path().to_string(), error.inner().to_string());
         Refusal::new("invalid_contract", format!("the contract: {at}: {why}"))
     })?;
     Ok(Request { request, from, assumed })
+}
+
+/// The request of a program's first kernel, where the program cannot be run, for this reason.
+///
+/// # Errors
+/// Why there is none, and what to do.
+pub(crate) fn kernel_of_program(
+    name: &str,
+    content: &[u8],
+    reason: &str,
+    compile: Compile<'_>,
+) -> Result<Request, Trouble> {
+    let code = code(KernelType::Cuda, content)?;
+    if code.text().is_none_or(|text| infer::entries(text).is_empty()) {
+        let message = format!("the file is a whole program, which cannot be run here: {reason}");
+        return Err(Refusal::new("whole_program", message).into());
+    }
+    let (fields, mut assumed) = inferred_kernel(name, KernelType::Cuda, &code, compile)?;
+    assumed.insert(0, format!("the program cannot be run here: {reason}"));
+    request(fields, ContractFrom::Inferred, assumed)
 }
 
 /// Code as a contract has it.
@@ -176,7 +204,16 @@ fn completed(
             return Err(Refusal::new("invalid_contract", message));
         }
     }
-    let kind = serde_json::to_value(guessed(kind, code)).unwrap_or_default();
+    let named = ["io", "metadata"].iter().any(|field| {
+        let given = kernel.get(*field);
+        given.is_some_and(|given| *field == "io" || given.get("kernel_name").is_some())
+    });
+    // A contract that says how a kernel is launched means the kernel, and not the program round it.
+    let kind = match guessed(kind, code) {
+        KernelType::Program if named => KernelType::Cuda,
+        kind => kind,
+    };
+    let kind = serde_json::to_value(kind).unwrap_or_default();
     kernel.entry("kernel_type").or_insert(kind);
     put_code(kernel, code);
     let expected = fields.get("expected").and_then(Value::as_object);
@@ -201,18 +238,42 @@ fn put_code(kernel: &mut Map<String, Value>, code: &Code) {
     };
 }
 
-/// Python is Triton if it has a kernel of Triton's, else PyTorch.
+/// Python is Triton if it has a kernel of Triton's, else PyTorch; CUDA C++ with a `main()` is a program.
 fn guessed(kind: KernelType, code: &Code) -> KernelType {
-    match code.text() {
-        Some(text) if kind == KernelType::Triton && !text.contains("triton.jit") => {
-            KernelType::Torch
-        }
+    match (kind, code.text()) {
+        (KernelType::Triton, Some(text)) if !text.contains("triton.jit") => KernelType::Torch,
+        (KernelType::Cuda, Some(text)) if infer::is_whole_program(text) => KernelType::Program,
         _ => kind,
     }
 }
 
+/// What is assumed of a program without a contract.
+fn program(code: &Code) -> (Map<String, Value>, Vec<String>) {
+    let mut kernel = Map::new();
+    kernel.insert("kernel_type".to_owned(), json!(KernelType::Program));
+    put_code(&mut kernel, code);
+    let mut fields = Map::new();
+    fields.insert("kernel".to_owned(), Value::Object(kernel));
+    let assumed = "the file is a whole program, having a main(): it is run without arguments, and is right if \
+                   its exit code is 0; a contract can say more (expected.stdout)";
+    (fields, vec![assumed.to_owned()])
+}
+
 /// A contract for code that has none.
 fn inferred(
+    name: &str,
+    kind: KernelType,
+    code: &Code,
+    compile: Compile<'_>,
+) -> Result<(Map<String, Value>, Vec<String>), Trouble> {
+    if guessed(kind, code) == KernelType::Program {
+        return Ok(program(code));
+    }
+    inferred_kernel(name, kind, code, compile)
+}
+
+/// A contract for a kernel that has none.
+fn inferred_kernel(
     name: &str,
     kind: KernelType,
     code: &Code,
@@ -293,8 +354,7 @@ fn infer_contract(
         if entries.is_empty() {
             return Err(Refusal::new(
                 "whole_program",
-                "the file is a whole program without a kernel of its own: it has a main(). Whole programs \
-                 are not run, only their kernels",
+                "the file is a whole program without a kernel of its own: there is none to infer a contract for",
             )
             .into());
         }
@@ -381,12 +441,38 @@ mod tests {
     fn what_is_no_kernel_is_refused_with_a_code() {
         assert_eq!(refused("a.cu", b"\xff\xfe", None), "not_text");
         assert_eq!(refused("a.cu", b"a\0b", None), "not_text");
-        assert_eq!(refused("a.cu", b"int main() {}", None), "whole_program");
         assert_eq!(refused("a.py", b"import torch", None), "contract_needed");
         assert_eq!(refused("a.cu", b"", Some("- 1")), "invalid_contract");
         assert_eq!(refused("a.cu", b"", Some("kernel: {source_file: b.cu}")), "invalid_contract");
         assert_eq!(refused("a.cu", b"", Some("kernle: {}")), "invalid_contract");
         assert_eq!(refused("a.cu", b"__global__ void k() {}", None), "stopped");
+    }
+
+    #[test]
+    fn a_file_with_a_main_is_a_program_unless_its_contract_means_a_kernel() {
+        let kind = |content: &str, contract: Option<&str>| {
+            let given = contract.map(|text| (BodyFormat::Yaml, text.as_bytes()));
+            let made =
+                request_of("a.cu", content.as_bytes(), given, &mut |_| Err(Trouble::Stopped));
+            made.unwrap().request.kernel.kernel_type
+        };
+        let source = "__global__ void k() {}\nint main() { k<<<1, 1>>>(); }";
+        assert_eq!(kind(source, None), KernelType::Program);
+        assert_eq!(kind(source, Some("expected: {exit_code: 0}")), KernelType::Program);
+        assert_eq!(kind(source, Some("kernel: {metadata: {arguments: [a]}}")), KernelType::Program);
+        for contract in [
+            "kernel: {metadata: {kernel_name: k}}",
+            "kernel: {io: {args: []}}",
+            "kernel: {kernel_type: cuda}",
+        ] {
+            assert_eq!(kind(source, Some(contract)), KernelType::Cuda, "{contract}");
+        }
+        let refused =
+            kernel_of_program("a.cu", b"int main() {}", "no nvcc", &mut |_| Err(Trouble::Stopped));
+        match refused.unwrap_err() {
+            Trouble::Refused(refusal) => assert_eq!(refusal.code, "whole_program"),
+            other => panic!("{other}"),
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod outcome;
 mod watcher;
 mod work;
 
-pub use evaluator::{Evaluator, Refusal, Trouble};
+pub use evaluator::{Evaluator, Refusal, Trouble, UNMET};
 pub use folder::{Folder, FolderError};
 pub use kernel_file::{
     Compile, ContractFrom, Inferred, Request, infer_file, kernel_type, request_of,

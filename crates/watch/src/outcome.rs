@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use warpgauge_contract::EvaluateRequest;
+use warpgauge_contract::{EvaluateRequest, KernelType};
 use warpgauge_report::{EvaluateResponse, ResponseStatus};
 
 use crate::evaluator::Refusal;
@@ -40,9 +40,10 @@ pub struct Outcome {
     pub kernel_name: Option<String>,
     /// Its arguments, as the contract gives them.
     pub kernel_parameters: Value,
-    /// Mean time of a launch, milliseconds.
+    /// Mean time of a launch, milliseconds. Of a whole program, the time in which the GPU ran kernels.
     pub execution_time: Option<f64>,
-    /// Part of the multiprocessors' peak, percent.
+    /// Part of the multiprocessors' peak, percent. Of a whole program, the part of its time on the GPU in
+    /// which that did something.
     pub gpu_utilization: Option<f64>,
     /// Tensors of the contract, megabytes (10^6).
     pub memory_usage: Option<f64>,
@@ -176,9 +177,13 @@ impl Outcome {
                 .collect()
         });
         if request.from == ContractFrom::Inferred {
-            self.warnings.push(
-                "the contract was inferred (see `assumed`): nothing was checked but that the kernel runs".to_owned(),
-            );
+            let checked = match request.request.kernel.kernel_type {
+                KernelType::Program => "its exit code",
+                _ => "that the kernel runs",
+            };
+            self.warnings.push(format!(
+                "the contract was inferred (see `assumed`): nothing was checked but {checked}"
+            ));
         }
     }
 
@@ -211,7 +216,8 @@ impl Outcome {
             .or_else(|| result.validation_error.clone())
             .or_else(|| report.failure.as_ref().map(|failure| failure.message.clone()))
             .unwrap_or_else(|| "the kernel was found wrong".to_owned());
-        let message = if self.contract == Some(ContractFrom::Inferred.name()) && result.compiled {
+        let guessed = self.contract == Some(ContractFrom::Inferred.name());
+        let message = if guessed && result.compiled && report.program.is_none() {
             format!(
                 "{message}; the contract was inferred, and this may be a wrong guess rather than the kernel: \
                  see `assumed`, and give a contract beside the file or in its first comment"
@@ -232,6 +238,9 @@ impl Outcome {
         {
             self.arithmetic_intensity = Some(flops / bytes);
         }
+        if report.program.is_some() {
+            self.take_timeline(report);
+        }
         let Some(metrics) = &report.kernel_exec_result.metadata.device_metrics else { return };
         let mut value = |field: &'static str, id: &str| {
             let metric = metrics.metrics.get(id)?;
@@ -244,7 +253,7 @@ impl Outcome {
         let rate = value("throughput", "flop_rate");
         let counted = value("total_flops", "flop_count");
         let intensity = value("arithmetic_intensity", "arithmetic_intensity");
-        self.gpu_utilization = utilization;
+        self.gpu_utilization = self.gpu_utilization.or(utilization);
         // What was counted goes before what the contract declares.
         self.throughput = rate.or(self.throughput);
         self.total_flops = counted.or(self.total_flops);
@@ -257,6 +266,21 @@ impl Outcome {
         }
         self.optimizations =
             metrics.advice.iter().filter_map(|advice| serde_json::to_value(advice).ok()).collect();
+    }
+
+    /// What a whole program did, by its timeline.
+    fn take_timeline(&mut self, report: &EvaluateResponse) {
+        let Some(timeline) = &report.timeline else { return };
+        let longest = report.program.as_ref().and_then(|program| program.kernels.first());
+        self.kernel_name = longest.map(|kernel| kernel.name.clone());
+        self.execution_time = timeline.gpu.as_ref().map(|gpu| gpu.kernels_ms);
+        let summary = timeline.summary.as_ref();
+        self.gpu_utilization = summary.and_then(|summary| summary.gpu_utilization_pct);
+        if let Some(why) = &timeline.unavailable {
+            for field in ["execution_time", "gpu_utilization"] {
+                self.unavailable.insert(field, why.reason.clone());
+            }
+        }
     }
 
     /// Says of every field that is `null` why it is.

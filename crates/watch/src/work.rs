@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use warpgauge_contract::{BodyFormat, KernelType, ProfileSpec};
 
-use crate::evaluator::{Evaluator, Refusal, Trouble};
+use crate::evaluator::{Evaluator, Refusal, Trouble, UNMET};
 use crate::folder::{Folder, FolderError, failed};
 use crate::intake::{MAX_BINARY_BYTES, MAX_SOURCE_BYTES, Taken, Version, take};
 use crate::journal::{self, Entry};
-use crate::kernel_file::{CONTRACTS, Request, kernel_type, request_of};
+use crate::kernel_file::{
+    CONTRACTS, ContractFrom, Request, kernel_of_program, kernel_type, request_of,
+};
 use crate::outcome::{Outcome, Subject};
 use crate::watcher::{Stop, Told};
 
@@ -190,18 +192,39 @@ impl Bench<'_> {
             }
             Err(_) => return Ok(Err(())),
         };
-        drop(content);
         self.ask_for_profile(&mut request);
-        let ask = |key: &str| {
+        let ask = |request: &Request, key: &str| {
             self.patiently(subject.file, || self.evaluator.evaluate(&request.request, key))
         };
-        let mut report = ask(key);
+        let mut report = ask(&request, key);
+        if let Err(Trouble::Refused(refusal)) = &report
+            && refusal.code == UNMET
+            && request.from == ContractFrom::Inferred
+            && request.request.kernel.kernel_type == KernelType::Program
+        {
+            let made = self.patiently(subject.file, || {
+                let compile = &mut |it: &_| self.evaluator.compile(it);
+                kernel_of_program(subject.file, &content, &refusal.message, compile)
+            });
+            request = match made {
+                Ok(request) => request,
+                Err(Trouble::Refused(refusal)) => {
+                    return Ok(Ok(Outcome::refused(subject, Some(&request), &refusal)));
+                }
+                Err(_) => return Ok(Err(())),
+            };
+            self.ask_for_profile(&mut request);
+            journal::forget(self.folder, key)?;
+            *key = self.begin(entry)?;
+            report = ask(&request, key);
+        }
+        drop(content);
         if matches!(&report, Err(Trouble::Refused(refusal)) if refusal.code == "idempotency_conflict")
         {
             // An earlier version of this program made another request of the same file.
             journal::forget(self.folder, key)?;
             *key = self.begin(entry)?;
-            report = ask(key);
+            report = ask(&request, key);
         }
         Ok(match report {
             Ok(report) => Ok(Outcome::evaluated(subject, &request, report)),

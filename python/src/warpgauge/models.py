@@ -15,6 +15,7 @@ Role = Literal["input", "output", "inout"]
 ArgKind = Literal["tensor", "int", "float", "bool", "str"]
 KernelType = Literal[
     "cuda", "ptx", "cubin", "fatbin", "torch", "torch_cuda", "triton", "multi_kernel", "library",
+    "program",
 ]  # fmt: skip
 Library = Literal["cusparse", "cublas"]
 LibraryFunction = Literal["spmv", "gemm"]
@@ -107,6 +108,8 @@ class KernelMetadata(TypedDict, total=False):
     compiler_options: list[str]
     configuration: int
     name_expressions: list[str]
+    arguments: list[str]
+    stdin: str
 
 
 class KernelCode(TypedDict, total=False):
@@ -120,6 +123,9 @@ class KernelCode(TypedDict, total=False):
 class Expected(TypedDict, total=False):
     data: TensorData
     kernel: KernelCode
+    text: str
+    contains: str
+    code: int
 
 
 class Tolerance(TypedDict, total=False):

@@ -40,9 +40,13 @@ const ROWS: [(&str, &[(&str, &str)]); 5] = [
 
 /// The rows of a kernel's metrics; those without a value are left out.
 pub(super) fn rows(page: &mut Page, metrics: &DeviceMetrics) {
+    let launches = match metrics.kernels.iter().map(|kernel| kernel.launches).sum::<u32>() {
+        0 | 1 => "one launch".to_owned(),
+        several => format!("{several} launches"),
+    };
     page.row(
         "metrics",
-        &format!("of one launch of {}, by {}", readable(&metrics.kernel), metrics.tool),
+        &format!("of {launches} of {}, by {}", readable(&metrics.kernel), metrics.tool),
     );
     for (name, parts) in ROWS {
         let part = |(id, word): &(&str, &str)| {

@@ -12,9 +12,10 @@ use crate::exit::Exit;
 use warpgauge_client::{Client, ClientError};
 use warpgauge_config::Config;
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
+use warpgauge_model::FailureCode;
 use warpgauge_report::{CompileResponse, EvaluateResponse};
 use warpgauge_service::{Caller, EvaluationService, Role, ServiceError, Submission};
-use warpgauge_watch::{Evaluator, Refusal, Stop, Trouble};
+use warpgauge_watch::{Evaluator, Refusal, Stop, Trouble, UNMET};
 
 /// What evaluates, wherever that is.
 pub(super) type AnyEvaluator = Box<dyn Evaluator>;
@@ -119,9 +120,14 @@ fn of_service(error: ServiceError) -> Trouble {
         | ServiceError::ShuttingDown => {
             return Trouble::Again(warpgauge_service::error_chain(&error));
         }
+        ServiceError::Invalid(problems)
+            if problems.iter().any(|one| one.code == FailureCode::UnmetRequirements) =>
+        {
+            UNMET
+        }
         ServiceError::Invalid(_) => "invalid_contract",
         ServiceError::IdempotencyConflict { .. } => "idempotency_conflict",
-        ServiceError::Unmet(_) => "requirements_unmet",
+        ServiceError::Unmet(_) => UNMET,
         _ => "job_failed",
     };
     Refusal::new(code, CliError::from(error).render()).into()
@@ -144,6 +150,11 @@ impl Evaluator for Remote {
 
 fn of_client(error: ClientError) -> Trouble {
     let code = match &error {
+        ClientError::Refused { problems, .. }
+            if problems.iter().any(|code| *code == FailureCode::UnmetRequirements.to_string()) =>
+        {
+            UNMET
+        }
         ClientError::Refused { status: 400 | 413 | 415 | 422, .. } => "invalid_contract",
         ClientError::Refused { status: 409, .. } => "idempotency_conflict",
         ClientError::Refused { status: 500, .. } => "job_failed",

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{available, right, wrong};
 use crate::server::{Server, emulated};
+use crate::support::has_nvcc;
 
 const ADD: &str = "def f(a, b):\n    return a + b";
 
@@ -296,17 +297,11 @@ fn unseen() -> String {
     format!("// {} {}\n", std::process::id(), now.as_nanos())
 }
 
-fn there_is_nvcc() -> bool {
-    let shown = crate::server::program().args(["toolchain", "show", "--json"]).output().unwrap();
-    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
-    shown["nvcc"].is_object()
-}
-
 #[test]
 fn cuda_extensions_are_compiled_and_run_on_the_gpu() {
     needs!("PyTorch", available());
     needs!("a GPU", !emulated());
-    needs!("nvcc", there_is_nvcc());
+    needs!("nvcc", has_nvcc());
     let server = Server::start();
     let source = unseen() + CUDA_ADD;
     let report = right(&server, "an extension", &extended(&source));

@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use super::{Watching, folder, increment, names, result};
 use crate::server::{Server, data_directory, device, emulated, program, until};
+use crate::support::has_nvcc;
 
 const CODE: &str = "extern \"C\" __global__ void twice(float* x, int n) {\n\
     int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2.0f; }\n";
@@ -62,7 +63,7 @@ fn what_cannot_be_evaluated_has_a_result_that_says_why() {
     std::os::unix::fs::symlink(&secret, kernels.join("link.cu")).unwrap();
     File::create(kernels.join("huge.cu")).unwrap().set_len(1 << 30).unwrap();
     fs::write(kernels.join("rubbish.cu"), [0xff_u8, 0, 0x80, 7]).unwrap();
-    fs::write(kernels.join("program.cu"), "#include <stdio.h>\nint main() { return 0; }").unwrap();
+    fs::write(kernels.join("program.cu"), "#include <stdio.h>\nint main() { return 3; }").unwrap();
     fs::write(kernels.join("broken.cu"), "__global__ void k(float* x) { x[0] = }").unwrap();
     fs::write(kernels.join("torch.py"), "import torch\n").unwrap();
     fs::write(kernels.join("misled.yml"), "kernel: {source_file: ../secret.cu}").unwrap();
@@ -74,7 +75,7 @@ fn what_cannot_be_evaluated_has_a_result_that_says_why() {
         ("link", "symbolic_link"),
         ("huge", "file_too_large"),
         ("rubbish", "not_text"),
-        ("program", "whole_program"),
+        ("program", if has_nvcc() { "wrong_result" } else { "whole_program" }),
         ("broken", "compile_error"),
         ("torch", "contract_needed"),
         ("misled", "invalid_contract"),
@@ -89,6 +90,37 @@ fn what_cannot_be_evaluated_has_a_result_that_says_why() {
     }
     assert_eq!(names(&kernels), ["directory.cu"], "nobody's folder is removed");
     assert_eq!(fs::read_to_string(secret).unwrap(), CODE);
+}
+
+#[test]
+fn a_file_with_a_main_is_run_as_a_program() {
+    needs!("nvcc", has_nvcc());
+    let (directory, kernels) = folder();
+    let data = data_directory();
+    let source = "#include <cstdio>\n__global__ void k(int* x) { *x = 7; }\nint main() { int* x; int y = 0; \
+        cudaMalloc(&x, 4); k<<<1, 1>>>(x); cudaMemcpy(&y, x, 4, cudaMemcpyDeviceToHost); \
+        printf(\"seven %d\\n\", y); return y == 7 ? 0 : 1; }";
+    fs::write(kernels.join("alone.cu"), source).unwrap();
+    let contract = "// warpgauge contract:\n// expected: {stdout: {contains: eight}}\n";
+    fs::write(kernels.join("expected.cu"), format!("{contract}{source}")).unwrap();
+    let kernel = "// warpgauge contract:\n// kernel: {io: {args: [{name: x, type: tensor, role: output, \
+        tensor_spec: {shape: [1], dtype: int32}}], launch: {grid: {x: 1}, block: {x: 1}}}}\n";
+    fs::write(kernels.join("kernel.cu"), format!("{kernel}{source}")).unwrap();
+    let watching = Watching::begin(directory.path(), data.path(), &["--once", "--settle", "0"]).0;
+    assert!(watching.wait().success());
+    let alone = result(directory.path(), "alone");
+    assert_eq!(
+        (&alone["status"], &alone["kernel_name"]),
+        (&"completed".into(), &"k".into()),
+        "{alone}"
+    );
+    assert_eq!(alone["report"]["program"]["stdout"]["text"], "seven 7\n", "{alone}");
+    assert!(alone["assumed"][0].as_str().unwrap().contains("whole program"), "{alone}");
+    let expected = result(directory.path(), "expected");
+    assert_eq!(expected["error"]["code"], "wrong_result", "{expected}");
+    let kernel = result(directory.path(), "kernel");
+    assert_eq!(kernel["status"], "completed", "{kernel}");
+    assert!(kernel["report"]["program"].is_null(), "{kernel}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::flags::{self, Linked};
 use super::lean;
 use super::order::{ExtensionOrder, PythonHost};
-use super::plan::{Plan, text};
+use super::plan::{Plan, library_in, text};
 use crate::cache::KeyCompiler;
 use crate::error::CompileError;
 use crate::protocol::{BuildStep, BuildWay};
@@ -251,18 +251,4 @@ impl Making<'_> {
             CompileError::rejected(FailureCode::CompilerOptionRefused, message)
         })
     }
-}
-
-/// `libNAME.so` of a directory, or the first `libNAME.so.VERSION`.
-fn library_in(directory: &Path, name: &str) -> Option<String> {
-    let start = format!("lib{name}.so");
-    let versioned = format!("{start}.");
-    let mut found: Vec<PathBuf> =
-        directory.read_dir().ok()?.flatten().map(|it| it.path()).collect();
-    found.retain(|path| {
-        let file = path.file_name().map(|file| file.to_string_lossy().into_owned());
-        file.is_some_and(|file| file == start || file.starts_with(&versioned))
-    });
-    found.sort();
-    found.first().map(|path| text(path))
 }

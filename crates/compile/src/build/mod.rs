@@ -1,7 +1,8 @@
-//! What Python processes load: extensions of PyTorch's, and what Triton compiles besides.
+//! What the system's linker makes: what Python processes load (extensions of PyTorch's, and what Triton
+//! compiles besides), and whole programs.
 //!
 //! A process that runs a stranger's code starts no compilers: it asks, and gets a file. [`order`] is what may
-//! be asked, [`plan`] the commands that come of it. They run in a compile child, with what they need of the
+//! be asked, [`program`] what the server orders itself, [`plan`] the commands that come of it. They run in a compile child, with what they need of the
 //! machine and nothing else, and what comes of them is kept by its content.
 
 mod extension;
@@ -9,6 +10,7 @@ mod flags;
 mod lean;
 mod order;
 mod plan;
+mod program;
 mod triton;
 
 use std::collections::HashMap;
@@ -19,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex as AsyncMutex;
 
 pub use order::{AssemblyOrder, BuildOrder, ExtensionOrder, ModuleOrder, PythonHost};
+pub use program::ProgramOrder;
 
 use self::plan::{Plan, check_name};
 use crate::cache::{Kept, Key};
@@ -35,6 +38,8 @@ use warpgauge_model::FailureCode;
 pub struct Built {
     /// The file.
     pub object: Arc<[u8]>,
+    /// Its content address in the cache.
+    pub key: String,
     /// How its sources were compiled, where there is a choice.
     pub how: String,
     /// Warnings.
@@ -85,7 +90,33 @@ impl Compiler {
         python: &PythonHost,
         limit: Duration,
     ) -> Result<Built, CompileError> {
-        let plan = planned(order, python, self.toolchain())?;
+        self.linked(planned(order, python, self.toolchain())?, limit).await
+    }
+
+    /// Builds a whole program within a time, or finds it built.
+    ///
+    /// Dropping the future ends the compilers.
+    ///
+    /// # Errors
+    /// What the compilers, or we, have against the source; or what is missing here.
+    pub async fn build_program(
+        &self,
+        order: &ProgramOrder<'_>,
+        limit: Duration,
+    ) -> Result<Built, CompileError> {
+        if order.source.len() > MAX_SOURCE_BYTES {
+            return Err(too_large());
+        }
+        let limit = self.environment.limit(Some(limit));
+        self.linked(program::plan(order, self.toolchain())?, limit).await
+    }
+
+    /// What is missing to build programs, and what would help.
+    pub fn lacks_for_programs(&self) -> Option<(String, String)> {
+        program::lacking(self.toolchain())
+    }
+
+    async fn linked(&self, plan: Plan, limit: Duration) -> Result<Built, CompileError> {
         let key = plan.key();
         let limit = limit.min(self.environment.limit(Some(limit)));
         if let Some(error) = self.refused.find(&key, limit, Instant::now()) {
@@ -97,7 +128,8 @@ impl Compiler {
         let found =
             tokio::task::spawn_blocking(move || cache.get_other::<KeptObject>(&sought)).await;
         if let Ok(Some(KeptObject { object, how, log, .. })) = found {
-            return Ok(Built { object: object.into(), how, log, cached: true });
+            let key = key.to_string();
+            return Ok(Built { object: object.into(), key, how, log, cached: true });
         }
         let made = self.made(plan, limit).await;
         let built =
@@ -115,6 +147,7 @@ impl Compiler {
     }
 
     async fn made(&self, plan: Plan, limit: Duration) -> Result<Built, CompileError> {
+        let key = plan.key().to_string();
         let permit = self.permits.acquire().await;
         let _permit = permit.map_err(|_| CompileError::internal("the compile stage is closed"))?;
         let reply = self.environment.run_child_for(Work::Build(plan.work()), limit).await;
@@ -127,6 +160,7 @@ impl Compiler {
         match result {
             Outcome::Object(built) => Ok(Built {
                 object: built.object.into(),
+                key,
                 how: built.ways.join("; "),
                 log: built.log,
                 cached: false,
@@ -134,6 +168,11 @@ impl Compiler {
             other => Err(CompileError::of_outcome(other)),
         }
     }
+}
+
+fn too_large() -> CompileError {
+    let message = format!("the sources have more than {MAX_SOURCE_BYTES} bytes");
+    CompileError::rejected(FailureCode::SourceTooLarge, message)
 }
 
 /// Checks an order, and says how it is carried out.
@@ -148,8 +187,7 @@ fn planned(
         BuildOrder::Assembly(order) => [&order.ptx, ""],
     };
     if sources.iter().map(|source| source.len()).sum::<usize>() > MAX_SOURCE_BYTES {
-        let message = format!("the sources have more than {MAX_SOURCE_BYTES} bytes");
-        return Err(CompileError::rejected(FailureCode::SourceTooLarge, message));
+        return Err(too_large());
     }
     match order {
         BuildOrder::Extension(order) => {

@@ -82,6 +82,20 @@ pub(super) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
+/// `libNAME.so` of a directory, or the first `libNAME.so.VERSION`.
+pub(super) fn library_in(directory: &Path, name: &str) -> Option<String> {
+    let start = format!("lib{name}.so");
+    let versioned = format!("{start}.");
+    let mut found: Vec<PathBuf> =
+        directory.read_dir().ok()?.flatten().map(|it| it.path()).collect();
+    found.retain(|path| {
+        let file = path.file_name().map(|file| file.to_string_lossy().into_owned());
+        file.is_some_and(|file| file == start || file.starts_with(&versioned))
+    });
+    found.sort();
+    found.first().map(|path| text(path))
+}
+
 /// Checks that a name is one of a module: it becomes a part of commands and of file names.
 pub(super) fn check_name(name: &str) -> Result<(), CompileError> {
     let begins = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');

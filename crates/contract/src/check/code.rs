@@ -1,5 +1,6 @@
 //! A kernel's code and metadata.
 
+use super::program;
 use crate::error::{Mistakes, quoted};
 use crate::{KernelCode, KernelMetadata, KernelType, Limits, library};
 
@@ -15,6 +16,9 @@ pub(super) fn check(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: 
     if let Some(metadata) = &kernel.metadata {
         if kernel.kernel_type != KernelType::Library {
             library::check_others(metadata, &format!("{path}.metadata"), mistakes);
+        }
+        if kernel.kernel_type != KernelType::Program {
+            program::check_others(metadata, &format!("{path}.metadata"), mistakes);
         }
         let able = !metadata.backward || kernel.kernel_type.runs_python();
         mistakes.require(
@@ -41,7 +45,10 @@ fn source(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mista
         mistakes.add(
             path,
             FailureCode::MissingCode,
-            format!("a {kind} kernel needs `source_code`"),
+            match kernel.kernel_type {
+                KernelType::Program => "a program needs `source_code`".to_owned(),
+                _ => format!("a {kind} kernel needs `source_code`"),
+            },
         );
         return;
     };

@@ -1,6 +1,6 @@
 //! Expected and returned outputs, and the memory of all tensors together.
 
-use super::{args, code, torch};
+use super::{args, code, program, torch};
 use crate::error::{Mistakes, quoted};
 use crate::resolve::{Names, resolve_into};
 use crate::{
@@ -85,6 +85,7 @@ fn check_expected(
     if let Some(bounds) = &expected.bounds {
         check_bounds(bounds, expected, arg, candidate, &format!("{path}.bounds"), mistakes);
     }
+    program::not_of_outputs(expected, path, mistakes);
     if expected.times.is_some() {
         let message = "goes with `matrix`, the name of the matrix that is multiplied by it";
         mistakes.add(format!("{path}.times"), FailureCode::MissingField, message);
@@ -146,6 +147,9 @@ fn reference(
     mistakes: &mut Mistakes,
 ) {
     let kind = kernel.kernel_type;
+    if program::is_misplaced(kind, &format!("{path}.kernel_type"), mistakes) {
+        return;
+    }
     let in_python = kind.runs_python();
     match in_python {
         true => torch::alone(kernel, path, limits, mistakes),

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::axes::{self, AxisValue, SweepAxis};
 use super::numbers;
 use super::substitute::{Point, substitute};
+use crate::check::program;
 use crate::error::{ContractError, Mistakes};
 use crate::{CopiedTensor, EvaluateRequest, KeptMatrix, Limits, ReturnOutputs, parse};
 use warpgauge_model::{FailureCode, Requirements};
@@ -97,6 +98,11 @@ impl SweepPlan {
     /// [`SweepPlan::request`].
     pub fn new(request: SweepRequest, limits: &Limits) -> Result<Self, Vec<ContractError>> {
         let mut mistakes = Mistakes::new(limits.max_errors);
+        let kind = request.kernel.get("kernel_type").cloned();
+        // What is no kind of kernel is told where the points are checked.
+        if let Some(kind) = kind.and_then(|kind| serde_json::from_value(kind).ok()) {
+            program::is_misplaced(kind, "kernel.kernel_type", &mut mistakes);
+        }
         let axes = axes::expand(&request.axes, limits.max_sweep_points, &mut mistakes);
         let points = axes.iter().try_fold(1_usize, |all, axis| all.checked_mul(axis.values.len()));
         let points = points.unwrap_or(usize::MAX);

@@ -192,6 +192,7 @@ pub(super) fn assembled(
         counted: None,
         tuning: None,
         torch: Some(torch_report(setting, &outcome)),
+        program: None,
         matrices: Vec::new(),
         tensors: Vec::new(),
         kept_outputs: BTreeMap::new(),

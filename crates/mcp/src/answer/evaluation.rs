@@ -1,10 +1,13 @@
 //! The report of an evaluation as an answer.
 
 use super::{ExecMetadata, ExecResult, Outcome, SUMMARY_BYTES, TEXT_BYTES, Verdict, plain};
+use warpgauge_contract::KernelType;
 use warpgauge_measure::{FloorLimit, RankedBy};
 use warpgauge_model::{CacheState, DeviceKind, Diagnostic, Regime, Severity};
 use warpgauge_report::readable::{duration_ms, percent};
-use warpgauge_report::{EvaluateResponse, KernelExecResult, ResponseStatus, RuntimeStats};
+use warpgauge_report::{
+    EvaluateResponse, KernelExecResult, ProgramReport, ResponseStatus, RuntimeStats,
+};
 use warpgauge_service::ArtifactKind;
 use warpgauge_validate::{Reason, ReasonCode};
 
@@ -20,6 +23,9 @@ pub(super) fn answer(response: &EvaluateResponse) -> Outcome {
     if let Some(stats) = &response.kernel_exec_result.runtime_stats {
         outcome.fact(format!("time: {}", time(response, stats)));
     }
+    if let Some(program) = &response.program {
+        ran(&mut outcome, program);
+    }
     limits(&mut outcome, response);
     outcome.status = Some(response.status);
     outcome.kernel_exec_result = Some(short(&response.kernel_exec_result));
@@ -34,7 +40,9 @@ pub(super) fn answer(response: &EvaluateResponse) -> Outcome {
 /// The verdict on a kernel, called `name` or else what it calls itself, and why.
 pub(super) fn verdict(response: &EvaluateResponse, name: Option<&str>) -> (Verdict, String) {
     let result = &response.kernel_exec_result;
-    let name = name.or(result.metadata.kernel_name.as_deref()).unwrap_or("the kernel");
+    let is_program = result.metadata.kernel_type == Some(KernelType::Program);
+    let unnamed = if is_program { "the program" } else { "the kernel" };
+    let name = name.or(result.metadata.kernel_name.as_deref()).unwrap_or(unnamed);
     let failure = response.failure.as_ref();
     let failed = failure.map(|failure| format!("{name}: {} [{}]", failure.message, failure.code));
     if response.status == ResponseStatus::Error {
@@ -53,6 +61,13 @@ pub(super) fn verdict(response: &EvaluateResponse, name: Option<&str>) -> (Verdi
             (Verdict::DoesNotCompile, format!("{name}: {count}"))
         }
         (_, Some(failed), _) => (Verdict::Failed, failed),
+        (.., Some(true)) if is_program => {
+            (Verdict::Correct, format!("{name}: it ended and printed as expected"))
+        }
+        (.., None) if is_program => {
+            let what = "ran; nothing is expected of it (`expected.stdout`, `expected.exit_code`)";
+            (Verdict::NotChecked, format!("{name} {what}"))
+        }
         (.., Some(true)) => {
             let outputs = match response.validation.outputs.len() {
                 1 => "1 output checked".to_owned(),
@@ -67,6 +82,29 @@ pub(super) fn verdict(response: &EvaluateResponse, name: Option<&str>) -> (Verdi
         (.., None) => {
             let what = "ran; the contract does not say what its outputs must be (`expected`)";
             (Verdict::NotChecked, format!("{name} {what}"))
+        }
+    }
+}
+
+/// How a program ended, what it printed, and its longest kernels.
+fn ran(outcome: &mut Outcome, program: &ProgramReport) {
+    let end = match (&program.exit_code, &program.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("ended by {signal}"),
+        (None, None) => "it did not end".to_owned(),
+    };
+    outcome.fact(format!(
+        "{end} after {} of its own time, by which nothing is ranked",
+        duration_ms(program.wall_ms)
+    ));
+    for kernel in program.kernels.iter().take(3) {
+        let time =
+            kernel.total_ms.map_or(String::new(), |ms| format!(", {} in all", duration_ms(ms)));
+        outcome.fact(format!("{} launches of {}{time}", kernel.launches, kernel.name));
+    }
+    for (name, printed) in [("stdout", &program.stdout), ("stderr", &program.stderr)] {
+        if !printed.text.trim().is_empty() {
+            outcome.fact(format!("{name}: {}", printed.text.trim_end()));
         }
     }
 }
@@ -156,7 +194,7 @@ pub(super) fn time(response: &EvaluateResponse, stats: &RuntimeStats) -> String 
         }
         return text;
     }
-    if response.torch.is_some() {
+    if response.torch.is_some() && response.device.is_none() {
         text.push_str("; of the CPU: it says nothing of a GPU");
         return text;
     }

@@ -10,3 +10,4 @@ mod tree;
 
 pub use capture::Captured;
 pub use process::{Contained, End, Launch, run, tool};
+pub use tree::others_of_own_tree;

@@ -33,6 +33,15 @@ pub(super) fn end_marked(mark: &str) -> usize {
     ended
 }
 
+/// Numbers of the other processes that carry the mark which this one has; none if it has none.
+pub fn others_of_own_tree() -> Vec<u32> {
+    let Ok(mark) = std::env::var(MARK_VARIABLE) else { return Vec::new() };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let own = numbers.filter(|number| look(*number, &mark) == Mark::Carried);
+    own.map(i32::cast_unsigned).filter(|number| *number != std::process::id()).collect()
+}
+
 /// Whether a process carries the mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {

@@ -24,6 +24,7 @@ const FATBIN_WAS_SUBMITTED: &str =
 const NO_STAGES: &str = "only kernels of the type `triton` go through this language";
 const OTHER_ARCHITECTURE: &str = "an option of the compiler names another architecture than the \
                                   device's: the driver makes the machine code, and keeps it";
+const PROGRAM_IS_RUN: &str = "a whole program was run: its code is not kept, but `log` is";
 const NOT_COMPILED: &str = "the kernel did not compile; `log` says why";
 const EMULATED: &str = "made for the architecture that the emulated device stands for; the \
                         emulator itself executed the PTX";
@@ -250,6 +251,9 @@ fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'static str>
     let other = Target { emulated: !kernel.target.emulated, ..kernel.target };
     if kind == ArtifactKind::Log {
         return Ok(Way::Kept(kernel.log.as_bytes()));
+    }
+    if kernel.code.kernel_type == KernelType::Program {
+        return Err(PROGRAM_IS_RUN);
     }
     let built = kernel.built.as_ref().ok_or(NOT_COMPILED)?;
     let is_triton = kernel.code.kernel_type == KernelType::Triton;

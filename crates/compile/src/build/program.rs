@@ -1,0 +1,151 @@
+//! The commands that make a whole program of CUDA C++.
+
+use std::path::{Path, PathBuf};
+
+use super::flags::{self, Linked};
+use super::plan::{Plan, library_in, text};
+use crate::cache::KeyCompiler;
+use crate::error::CompileError;
+use crate::protocol::{BuildStep, BuildWay};
+use crate::toolchain::{NvccInstall, Toolchain, host, library_dirs};
+use warpgauge_model::{FailureCode, Target};
+
+/// What the source is called in the compiler's messages.
+const SOURCE: &str = "program.cu";
+
+/// What comes of it.
+const OUTPUT: &str = "program";
+
+/// A program to build, and for what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramOrder<'a> {
+    /// CUDA C++ with a `main()`.
+    pub source: &'a str,
+    /// Options of nvcc, and libraries of CUDA's (`-lcublas`).
+    pub options: &'a [String],
+    /// The device that it runs on.
+    pub target: Target,
+    /// The library that stands for driver and runtime of the emulated device.
+    pub emulator: Option<&'a Path>,
+}
+
+/// Checks an order, and says how it is made.
+pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Plan, CompileError> {
+    let nvcc = toolchain.nvcc.as_ref().ok_or_else(|| missing("no nvcc was found", NVCC_REMEDY))?;
+    let cxx = host::cxx().ok_or_else(|| {
+        let what = "there is no g++ in /usr/local/bin, /usr/bin or /bin, which nvcc needs";
+        missing(what, "install one (Debian: `apt install g++`)")
+    })?;
+    let arch = order.target.architecture();
+    let (libraries, options): (Vec<String>, Vec<String>) =
+        order.options.iter().cloned().partition(|option| option.trim_start().starts_with("-l"));
+    let checked = flags::device(&options, arch)?;
+    let named = format!("{arch}{}", checked.arch_suffix.map(String::from).unwrap_or_default());
+    let mut arguments: Vec<String> = Vec::new();
+    match order.emulator {
+        // It executes PTX, and is driver and runtime in one.
+        Some(library) => {
+            arguments.push(format!("-gencode=arch=compute_{named},code=compute_{named}"));
+            arguments.extend(["-cudart", "none", "--no-compress"].map(str::to_owned));
+            arguments.push(text(library));
+        }
+        None => arguments.push(format!("-gencode=arch=compute_{named},code=sm_{named}")),
+    }
+    arguments.extend(checked.words);
+    arguments.extend(checked.lineinfo.then(|| "-lineinfo".to_owned()));
+    for directory in &nvcc.include_dirs {
+        arguments.extend(["-isystem".to_owned(), text(directory)]);
+    }
+    let directories = library_dirs(nvcc.root());
+    arguments.extend(directories.iter().flat_map(|it| ["-L".to_owned(), text(it)]));
+    arguments.extend([SOURCE, "-o", OUTPUT].map(str::to_owned));
+    arguments.extend(linked(order, nvcc, &libraries)?);
+    let ways = vec![BuildWay { name: String::new(), arguments }];
+    let step = BuildStep { name: OUTPUT.to_owned(), program: nvcc.path.clone(), ways };
+    let mut plan = Plan::of("program");
+    plan.compilers.push(KeyCompiler::of(format!("nvcc {}", nvcc.version), &nvcc.path));
+    plan.compilers.push(KeyCompiler::of("g++".into(), &cxx));
+    if let Some(library) = order.emulator {
+        plan.compilers.push(KeyCompiler::of("emulator".into(), library));
+        plan.read.push(library.to_owned());
+    }
+    plan.execute.push(nvcc.root().to_owned());
+    plan.read.extend(nvcc.include_dirs.iter().cloned());
+    plan.files.push((SOURCE.to_owned(), order.source.to_owned()));
+    plan.stages = vec![vec![step]];
+    plan.output = OUTPUT.to_owned();
+    Ok(plan)
+}
+
+const NVCC_REMEDY: &str =
+    "run `warpgauge toolchain install --with nvcc`, or set CUDA_HOME to a CUDA toolkit";
+
+/// Why programs cannot be built here: what is missing, and what would help.
+pub(crate) fn lacking(toolchain: &Toolchain) -> Option<(String, String)> {
+    match (&toolchain.nvcc, host::cxx()) {
+        (None, _) => Some(("no nvcc was found".to_owned(), NVCC_REMEDY.to_owned())),
+        (Some(_), None) => {
+            let what = "there is no g++, which nvcc needs".to_owned();
+            Some((what, "install one (Debian: `apt install g++`)".to_owned()))
+        }
+        _ => None,
+    }
+}
+
+fn missing(what: &str, remedy: &str) -> CompileError {
+    CompileError::Environment {
+        what: format!("programs are compiled by nvcc: {what}"),
+        remedy: remedy.to_owned(),
+    }
+}
+
+/// What is linked beside the program. Where a library of CUDA's lies is where it is found at run time.
+fn linked(
+    order: &ProgramOrder<'_>,
+    nvcc: &NvccInstall,
+    given: &[String],
+) -> Result<Vec<String>, CompileError> {
+    let mut words = Vec::new();
+    for linked in flags::link(given)? {
+        let name = match linked {
+            Linked::Option(option) => {
+                words.push(option);
+                continue;
+            }
+            Linked::OfCuda(name) => name,
+        };
+        match (name.as_str(), order.emulator) {
+            // They are there already.
+            ("cudart", _) | ("cuda", Some(_)) => {}
+            (_, Some(_)) => {
+                let message = format!(
+                    "-l{name}: the emulated device has CUDA's driver and runtime, and no other library of \
+                     NVIDIA's; run it on a GPU"
+                );
+                return Err(CompileError::rejected(FailureCode::NotSupported, message));
+            }
+            _ => words.extend(library(nvcc, &name)?),
+        }
+    }
+    Ok(words)
+}
+
+/// A library of the toolkit's, with its directory for the program that looks for it.
+fn library(nvcc: &NvccInstall, name: &str) -> Result<Vec<String>, CompileError> {
+    let mut directories = library_dirs(nvcc.root());
+    directories.extend(["/usr/lib/x86_64-linux-gnu", "/usr/lib64"].map(PathBuf::from));
+    let found = directories.iter().find_map(|it| Some((it, library_in(it, name)?)));
+    if let Some((directory, path)) = found {
+        let search = format!("-rpath={}", directory.display());
+        return Ok(vec![path, "-Xlinker".to_owned(), search]);
+    }
+    // A driver is not where programs are linked: a stub stands for it there.
+    let stubs = directories.iter().map(|it| it.join("stubs"));
+    stubs.into_iter().find_map(|it| library_in(&it, name)).map(|path| vec![path]).ok_or_else(|| {
+        let message = format!(
+            "-l{name}: there is no lib{name}.so in the CUDA toolkit at {}, or in the system's libraries",
+            nvcc.root().display()
+        );
+        CompileError::rejected(FailureCode::CompilerOptionRefused, message)
+    })
+}

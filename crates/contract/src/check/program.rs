@@ -1,0 +1,327 @@
+//! What is particular to whole programs: nothing of ours launches them, and what they print is what there is
+//! to check.
+
+use super::code;
+use crate::error::{ContractError, Mistakes, quoted};
+use crate::{
+    Backend, EvaluateRequest, Expected, Isolation, KernelCode, KernelMetadata, KernelType, Limits,
+    ReturnOutputs, Sanitize,
+};
+use warpgauge_model::FailureCode;
+
+/// Words of a command line, and the bytes of one.
+const MOST_ARGUMENTS: usize = 256;
+const LONGEST_ARGUMENT: usize = 4096;
+
+/// Bytes of standard input, and of what is expected to be printed.
+const MOST_TEXT: usize = 1 << 20;
+
+/// What can be expected of a program.
+const STDOUT: &str = "stdout";
+const EXIT_CODE: &str = "exit_code";
+
+/// Checks a program that is to be evaluated.
+pub(super) fn check(request: &EvaluateRequest, limits: &Limits, mistakes: &mut Mistakes) {
+    let kernel = &request.kernel;
+    code::check(kernel, limits, "kernel", mistakes);
+    mistakes.require(kernel.io.is_none(), "kernel.io", FailureCode::WrongField, || {
+        "a program makes its own data and launches its own kernels: leave `io` out; what it is called \
+         with is `metadata.arguments`"
+            .to_owned()
+    });
+    if let Some(metadata) = &kernel.metadata {
+        metadata_of(metadata, mistakes);
+    }
+    for (name, expected) in &request.expected {
+        expectation(name, expected, mistakes);
+    }
+    settings(request, mistakes);
+}
+
+fn metadata_of(metadata: &KernelMetadata, mistakes: &mut Mistakes) {
+    let path = "kernel.metadata";
+    let theirs = [
+        ("kernel_name", metadata.kernel_name.is_some()),
+        ("name_expressions", !metadata.name_expressions.is_empty()),
+        ("configuration", metadata.configuration.is_some()),
+        ("function_name", metadata.function_name.is_some()),
+        ("class_name", metadata.class_name.is_some()),
+        ("method_name", metadata.method_name.is_some()),
+        ("entry_point", metadata.entry_point.is_some()),
+    ];
+    for (field, given) in theirs {
+        mistakes.require(!given, format!("{path}.{field}"), FailureCode::WrongField, || {
+            "a program begins with its `main()`: leave it out".to_owned()
+        });
+    }
+    let nvcc = metadata.backend != Some(Backend::Nvrtc);
+    mistakes.require(nvcc, format!("{path}.backend"), FailureCode::WrongField, || {
+        "programs are compiled by nvcc: leave it out".to_owned()
+    });
+    let fits = metadata.arguments.len() <= MOST_ARGUMENTS
+        && metadata.arguments.iter().all(|word| word.len() <= LONGEST_ARGUMENT);
+    mistakes.require(fits, format!("{path}.arguments"), FailureCode::TooLarge, || {
+        format!("at most {MOST_ARGUMENTS} words of at most {LONGEST_ARGUMENT} bytes each")
+    });
+    let sound = metadata.arguments.iter().all(|word| !word.contains('\0'));
+    mistakes.require(sound, format!("{path}.arguments"), FailureCode::InvalidValue, || {
+        "a word of a command line has no NUL in it".to_owned()
+    });
+    let fits = metadata.stdin.as_ref().is_none_or(|text| text.len() <= MOST_TEXT);
+    mistakes.require(fits, format!("{path}.stdin"), FailureCode::TooLarge, || {
+        format!("at most {MOST_TEXT} bytes are given to a program")
+    });
+}
+
+fn expectation(name: &str, expected: &Expected, mistakes: &mut Mistakes) {
+    let path = format!("expected.{}", quoted(name));
+    let of_output = expected.data.is_some()
+        || expected.kernel.is_some()
+        || expected.bounds.is_some()
+        || expected.matrix.is_some()
+        || expected.times.is_some();
+    let texts = usize::from(expected.text.is_some()) + usize::from(expected.contains.is_some());
+    let fits = match name {
+        STDOUT => !of_output && texts > 0 && expected.code.is_none(),
+        EXIT_CODE => !of_output && texts == 0 && expected.code.is_some(),
+        _ => {
+            let message = "of a program, `stdout` and `exit_code` can be expected";
+            return mistakes.add(path, FailureCode::UnknownOutput, message);
+        }
+    };
+    mistakes.require(fits, path.clone(), FailureCode::WrongField, || match name {
+        STDOUT => {
+            "expected what the program prints, as `text`, or a part of it, as `contains`".to_owned()
+        }
+        _ => "expected the exit code of the program, as `code`".to_owned(),
+    });
+    let bytes = [&expected.text, &expected.contains].into_iter().flatten().map(String::len);
+    let most = bytes.max().unwrap_or(0);
+    mistakes.require(most <= MOST_TEXT, path, FailureCode::TooLarge, || {
+        format!("{most} bytes; at most {MOST_TEXT} are compared")
+    });
+}
+
+/// What is measured and checked by launching a kernel, which a program does by itself.
+fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
+    let meaningless = [
+        ("num_trials", request.num_trials.is_some()),
+        ("tolerance", request.tolerance.is_some()),
+        ("work", request.work.is_some()),
+        ("sanitize", request.sanitize != Sanitize::Off),
+        ("return_outputs", request.return_outputs != ReturnOutputs::None),
+        ("keep_outputs", !request.keep_outputs.is_empty()),
+    ];
+    for (field, given) in meaningless {
+        mistakes.require(!given, field, FailureCode::WrongField, || {
+            "a program launches its kernels by itself, and has no outputs but what it prints: leave it out"
+                .to_owned()
+        });
+    }
+    let alone = request.isolation != Isolation::Sealed;
+    mistakes.require(alone, "isolation", FailureCode::WrongField, || {
+        "a program is run in a process of its own, and its launches cannot be sealed: leave it out"
+            .to_owned()
+    });
+}
+
+/// Checks that a kernel has nothing that only programs have.
+pub(super) fn check_others(metadata: &KernelMetadata, path: &str, mistakes: &mut Mistakes) {
+    for (field, given) in
+        [("arguments", !metadata.arguments.is_empty()), ("stdin", metadata.stdin.is_some())]
+    {
+        mistakes.require(!given, format!("{path}.{field}"), FailureCode::WrongField, || {
+            "goes with `kernel_type: program`".to_owned()
+        });
+    }
+}
+
+/// Checks that an output of a kernel is not expected to be text, or a number of a process.
+pub(super) fn not_of_outputs(expected: &Expected, path: &str, mistakes: &mut Mistakes) {
+    let fields = [
+        ("text", expected.text.is_some()),
+        ("contains", expected.contains.is_some()),
+        ("code", expected.code.is_some()),
+    ];
+    for (field, given) in fields {
+        mistakes.require(!given, format!("{path}.{field}"), FailureCode::WrongField, || {
+            "goes with `kernel_type: program`: an output of a kernel is expected as `data`, or as what a \
+             `kernel` computes"
+                .to_owned()
+        });
+    }
+}
+
+/// Whether a kernel is a program where one is of no use, which is a mistake.
+pub(crate) fn is_misplaced(kind: KernelType, path: &str, mistakes: &mut Mistakes) -> bool {
+    let misplaced = kind == KernelType::Program;
+    mistakes.require(!misplaced, path, FailureCode::UnsupportedKernelType, || {
+        "a whole program is evaluated by itself: what it does with its time is its own affair, so it is \
+         compared with nothing"
+            .to_owned()
+    });
+    misplaced
+}
+
+/// Checks that the times of a kernel can be compared with another's, as a gate does: those of a whole program
+/// cannot.
+///
+/// # Errors
+/// Why not.
+pub fn check_comparable(request: &EvaluateRequest) -> Result<(), Vec<ContractError>> {
+    let mut mistakes = Mistakes::new(1);
+    is_misplaced(request.kernel.kernel_type, "kernel.kernel_type", &mut mistakes);
+    mistakes.into_result()
+}
+
+impl KernelCode {
+    /// Words of a program's command line.
+    pub fn arguments(&self) -> &[String] {
+        self.metadata.as_ref().map_or(&[], |metadata| &metadata.arguments)
+    }
+}
+
+impl EvaluateRequest {
+    /// What a program is expected to print.
+    pub fn expected_stdout(&self) -> Option<&Expected> {
+        self.expected.get(STDOUT)
+    }
+
+    /// The exit code that a program is expected to have.
+    pub fn expected_exit_code(&self) -> Option<u8> {
+        self.expected.get(EXIT_CODE)?.code
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{CompareRequest, validate, validate_compare, validate_kernel};
+
+    fn program() -> Value {
+        json!({"kernel": {"kernel_type": "program", "source_code": "int main() {}"}})
+    }
+
+    fn with(changes: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+        let mut body = program();
+        for (pointer, value) in changes {
+            let (parent, key) = pointer.rsplit_once('/').unwrap();
+            let parent = body.pointer_mut(parent).unwrap();
+            if !parent.is_object() {
+                *parent = json!({});
+            }
+            parent[key] = value;
+        }
+        body
+    }
+
+    fn mistakes(body: Value) -> Vec<String> {
+        let request: EvaluateRequest = serde_json::from_value(body).unwrap();
+        let errors = validate(&request, &Limits::default()).err().unwrap_or_default();
+        errors.into_iter().map(|error| format!("{} {}", error.path, error.code)).collect()
+    }
+
+    #[test]
+    fn a_program_needs_no_contract_and_may_be_expected_to_print() {
+        assert!(mistakes(program()).is_empty());
+        let metadata = json!({"arguments": ["-n", "12"], "stdin": "1 2", "backend": "nvcc",
+            "compiler_options": ["-O3"]});
+        for expected in [
+            json!({"stdout": "done\n", "exit_code": 0}),
+            json!({"stdout": {"text": "done"}, "exit_code": {"code": 3}}),
+            json!({"stdout": {"contains": "PASS"}}),
+        ] {
+            let body =
+                with([("/kernel/metadata", metadata.clone()), ("/expected", expected.clone())]);
+            assert!(mistakes(body.clone()).is_empty(), "{expected}");
+            let request: EvaluateRequest = serde_json::from_value(body).unwrap();
+            // What is stored is read again, and means the same.
+            let again: EvaluateRequest =
+                serde_json::from_value(serde_json::to_value(&request).unwrap()).unwrap();
+            assert_eq!(again.expected_exit_code(), request.expected_exit_code());
+            assert_eq!(
+                again.expected_stdout().unwrap().text,
+                request.expected_stdout().unwrap().text
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_program_has_no_use_for_is_refused_by_name() {
+        for (pointer, value, wanted) in [
+            ("/kernel/io", json!({"args": []}), "kernel.io wrong_field"),
+            ("/num_trials", json!(3), "num_trials wrong_field"),
+            ("/sanitize", json!(true), "sanitize wrong_field"),
+            ("/return_outputs", json!("all"), "return_outputs wrong_field"),
+            ("/isolation", json!("sealed"), "isolation wrong_field"),
+            ("/expected", json!({"y": "text"}), "expected.y unknown_output"),
+            ("/expected", json!({"stdout": 0}), "expected.stdout wrong_field"),
+            ("/expected", json!({"exit_code": "0"}), "expected.exit_code wrong_field"),
+            ("/expected", json!({"stdout": {}}), "expected.stdout wrong_field"),
+            (
+                "/kernel/metadata",
+                json!({"kernel_name": "k"}),
+                "kernel.metadata.kernel_name wrong_field",
+            ),
+            (
+                "/kernel/metadata",
+                json!({"backend": "nvrtc"}),
+                "kernel.metadata.backend wrong_field",
+            ),
+            (
+                "/kernel/metadata",
+                json!({"arguments": ["a\0b"]}),
+                "kernel.metadata.arguments invalid_value",
+            ),
+            (
+                "/kernel/metadata",
+                json!({"arguments": vec!["a"; 257]}),
+                "kernel.metadata.arguments too_large",
+            ),
+            (
+                "/kernel/metadata",
+                json!({"stdin": "x".repeat(MOST_TEXT + 1)}),
+                "kernel.metadata.stdin too_large",
+            ),
+        ] {
+            assert_eq!(mistakes(with([(pointer, value)])), [wanted]);
+        }
+        for expected in [json!({"exit_code": 256}), json!({"exit_code": -1}), json!({"stdout": []})]
+        {
+            let body = with([("/expected", expected)]);
+            assert!(serde_json::from_value::<EvaluateRequest>(body).is_err());
+        }
+    }
+
+    #[test]
+    fn kernels_have_nothing_of_programs_and_programs_stand_beside_nothing() {
+        let io = json!({"args": [{"name": "y", "type": "tensor", "role": "output",
+            "tensor_spec": {"shape": [4], "dtype": "float32"}}],
+            "launch": {"grid": {"x": 1}, "block": {"x": 32}}});
+        let kernel = json!({"kernel_type": "cuda", "source_code": "k", "io": io});
+        let mut body = json!({"kernel": kernel, "expected": {"y": {"text": "1"}}});
+        assert!(mistakes(body.clone()).contains(&"expected.y.text wrong_field".to_owned()));
+        body["expected"] = json!({"y": {"kernel": program()["kernel"]}});
+        assert_eq!(
+            mistakes(body.clone()),
+            ["expected.y.kernel.kernel_type unsupported_kernel_type"]
+        );
+        body["expected"] = json!({});
+        body["kernel"]["metadata"] = json!({"arguments": ["x"]});
+        assert_eq!(mistakes(body.clone()), ["kernel.metadata.arguments wrong_field"]);
+        for (reference, custom, path) in [
+            (&kernel, &program()["kernel"], "custom_kernel.kernel_type"),
+            (&program()["kernel"], &kernel, "ref_kernel.kernel_type"),
+        ] {
+            let pair = json!({"ref_kernel": reference, "custom_kernel": custom});
+            let pair: CompareRequest = serde_json::from_value(pair).unwrap();
+            let errors = validate_compare(&pair, &Limits::default()).unwrap_err();
+            assert_eq!((errors[0].path.as_str(), errors.len()), (path, 1));
+        }
+        let request: EvaluateRequest = serde_json::from_value(program()).unwrap();
+        assert!(validate_kernel(&request.kernel, &Limits::default()).is_err());
+        assert!(check_comparable(&request).is_err());
+    }
+}

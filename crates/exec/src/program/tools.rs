@@ -1,0 +1,139 @@
+//! What NVIDIA's tools tell of a program, each in a run of its own.
+
+use super::run::{Ready, not_run};
+use crate::error::ExecError;
+use crate::local::LocalExecutor;
+use crate::{analysed, nsight, profiled, timeline};
+use warpgauge_contract::ProfileSpec;
+use warpgauge_model::{Cause, Unavailable};
+use warpgauge_profile::{DeviceMetrics, Profiled, several_metrics};
+use warpgauge_report::{Availability, TimelineReport};
+use warpgauge_tools::{Artifact, nsys};
+use warpgauge_worker::Lease;
+
+/// Names by which `profile.tools` asks for hardware metrics of a program.
+const COUNTERS: [&str; 2] = ["auto", "ncu"];
+
+/// What was seen.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub timeline: Option<TimelineReport>,
+    /// Whether there are device metrics, where they were asked for.
+    pub profile: Option<Availability>,
+    pub device_metrics: Option<DeviceMetrics>,
+    pub artifacts: Vec<Artifact>,
+}
+
+/// Whether a request asks for hardware metrics of a program.
+fn wants_counters(profile: &ProfileSpec) -> bool {
+    let named = |tool: &String| COUNTERS.contains(&tool.as_str());
+    profile.tools.is_empty() || profile.tools.iter().any(named)
+}
+
+/// Why nothing is looked into.
+fn cannot_look(ready: &Ready<'_>, failed: bool) -> Option<Unavailable> {
+    if ready.emulator.is_some() {
+        let text =
+            "the emulated device has neither a timeline nor counters of programs; run it on a GPU";
+        return Some(Cause::UnsupportedDevice.because(text));
+    }
+    failed.then(|| Cause::ApplicationFailed.because("the program did not get to its end"))
+}
+
+impl LocalExecutor {
+    /// Runs a program under Nsight Systems, and under Nsight Compute where that was asked for. `failed`: it
+    /// did not get to its end without them.
+    pub(super) async fn look_into(
+        &self,
+        ready: &Ready<'_>,
+        lease: &mut Lease,
+        failed: bool,
+    ) -> Result<Seen, ExecError> {
+        let mut seen = Seen::default();
+        let timeline = match cannot_look(ready, failed) {
+            Some(why) => (timeline::none(why), Vec::new()),
+            None => self.traced(ready).await?,
+        };
+        seen.timeline = Some(timeline.0);
+        seen.artifacts.extend(timeline.1);
+        let Some(profile) = &ready.request.profile else { return Ok(seen) };
+        let counted = match cannot_look(ready, failed) {
+            Some(why) => Err(why),
+            None if wants_counters(profile) => self.counted(ready, lease).await?,
+            // A timeline is there anyway.
+            None if profile.tools.iter().all(|tool| tool == "nsys") => return Ok(seen),
+            None => {
+                let text = "hardware metrics of a program come from Nsight Compute: leave \
+                            `profile.tools` out, or name `ncu`";
+                Err(Cause::NoTool.because(text))
+            }
+        };
+        let (available, reason) = match counted {
+            Ok((metrics, artifacts)) => {
+                seen.device_metrics = Some(metrics);
+                seen.artifacts.extend(artifacts);
+                (true, None)
+            }
+            Err(why) => (false, Some(format!("{}; {}", why.reason, why.remedy))),
+        };
+        seen.profile = Some(Availability { available, reason });
+        Ok(seen)
+    }
+
+    /// What the program does on the GPU, and when.
+    async fn traced(
+        &self,
+        ready: &Ready<'_>,
+    ) -> Result<(TimelineReport, Vec<Artifact>), ExecError> {
+        let program = ready.for_run("nsys")?;
+        program.prepare().map_err(|why| not_run(&why))?;
+        let directory = program.directory.as_path();
+        let command = program.command(Some(directory)).map_err(|why| not_run(&why))?;
+        let limit = self.tool_limit();
+        let stdin = program.stdin.clone();
+        let traced = nsys::trace_program(&self.tools, &command, stdin, directory, limit).await;
+        Ok(timeline::reported(traced, ready.device, None))
+    }
+
+    /// Hardware metrics of its kernels.
+    async fn counted(
+        &self,
+        ready: &Ready<'_>,
+        lease: &mut Lease,
+    ) -> Result<Result<(DeviceMetrics, Vec<Artifact>), Unavailable>, ExecError> {
+        let program = ready.for_run("ncu")?;
+        program.prepare().map_err(|why| not_run(&why))?;
+        let directory = program.directory.as_path();
+        let command = program.command(Some(directory)).map_err(|why| not_run(&why))?;
+        let selection = profiled::selection(ready.request, ready.device.kind);
+        let capability = ready.device.target.architecture();
+        let names = warpgauge_profile::nvidia_names(&selection, capability);
+        let input = (&command, program.stdin.as_slice());
+        let counted = nsight::program_counters(self, lease, input, directory, &names).await;
+        Ok(counted.and_then(|(collected, artifacts)| {
+            let launches: Vec<Profiled<'_>> = collected
+                .iter()
+                .map(|collected| Profiled { collected, capability, launch: None })
+                .collect();
+            let mut metrics = several_metrics(&launches, &selection)
+                .ok_or_else(|| Cause::NoKernel.because("the program launched no kernel"))?;
+            analysed::of_program(&mut metrics, ready.device);
+            Ok((metrics, artifacts))
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_where_they_are_asked_for() {
+        let wants = |tools: &[&str]| {
+            let tools = tools.iter().map(|&tool| tool.to_owned()).collect();
+            wants_counters(&ProfileSpec { tools, metrics: Vec::new() })
+        };
+        assert!(wants(&[]) && wants(&["nsys", "ncu"]) && wants(&["auto"]));
+        assert!(!wants(&["nsys"]) && !wants(&["cupti"]));
+    }
+}

@@ -1,0 +1,53 @@
+//! What there is to say about a whole program.
+
+use super::super::format::duration_ms;
+use super::super::terminal::plain;
+use super::page::Page;
+use warpgauge_report::{PrintedText, ProgramReport};
+
+/// Lines of each stream that are shown: the last of them.
+const MAX_LINES: usize = 20;
+
+/// Kernels and messages that are shown.
+const MAX_ROWS: usize = 10;
+
+/// How it ended, what it printed, and what it launched.
+pub(super) fn program(page: &mut Page, report: &ProgramReport) {
+    let end = match (&report.exit_code, &report.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("ended by {}", plain(signal)),
+        (None, None) => "did not end".to_owned(),
+    };
+    let wall = duration_ms(report.wall_ms);
+    page.row(
+        "program",
+        &format!("{end} after {wall}, which is its own affair: nothing is ranked by it"),
+    );
+    printed(page, "stdout", &report.stdout);
+    printed(page, "stderr", &report.stderr);
+    // With a timeline they are in its rows.
+    for kernel in report.kernels.iter().filter(|kernel| kernel.total_ms.is_none()).take(MAX_ROWS) {
+        page.row("kernel", &format!("{} x {}", kernel.launches, plain(&kernel.name)));
+    }
+    for message in report.messages.iter().take(MAX_ROWS) {
+        page.row("fault", &plain(message));
+    }
+}
+
+fn printed(page: &mut Page, name: &str, printed: &PrintedText) {
+    let lines: Vec<&str> = printed.text.lines().collect();
+    if lines.is_empty() {
+        return;
+    }
+    let first = lines.len().saturating_sub(MAX_LINES);
+    let note = match (first, printed.left_out_bytes) {
+        (0, 0) if lines.len() == 1 => "1 line".to_owned(),
+        (0, 0) => format!("{} lines", lines.len()),
+        (0, bytes) => format!("{bytes} bytes left out"),
+        (_, _) => format!("the last {MAX_LINES} of {} lines", lines.len()),
+    };
+    page.row(name, &note);
+    for line in &lines[first..] {
+        page.line(&plain(line));
+    }
+}
