@@ -45,7 +45,7 @@ pub(super) async fn program_counters(
     names: &BTreeSet<&'static str>,
 ) -> Result<(Vec<Collected>, Vec<Artifact>), Unavailable> {
     let asked = ncu::ProfileRun {
-        subject: ncu::Subject::Program { program, stdin, launches: LAUNCHES },
+        subject: ncu::Subject::Program { program, stdin, writes: directory, launches: LAUNCHES },
         directory,
         metrics: ncu::Metrics::Named(names.iter().map(|name| (*name).to_owned()).collect()),
         // What a program finds in the caches is its own affair.

@@ -133,6 +133,7 @@ fn access(run_dir: &Path, libraries: &[PathBuf]) -> FileAccess {
         execute: Vec::new(),
         modify: devices,
         write: vec![run_dir.to_owned()],
+        create: Vec::new(),
         list: vec!["/dev".into()],
         signals: false,
         ports: Vec::new(),

@@ -13,7 +13,7 @@ use seccompiler::{
 };
 
 use super::sandbox::Enforcement;
-use super::syscalls::{Counters, FAMILIES, REFUSED};
+use super::syscalls::{FAMILIES, REFUSED};
 
 /// Refused beside those, whatever their arguments.
 const REFUSED_TOO: &[i64] = &[
@@ -181,11 +181,40 @@ fn rules_of_program() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
     Ok(rules)
 }
 
-/// For a whole program that a tool looks into: what the tool puts into it talks to the tool, by TCP too, and
-/// reads counters. Files are landlock's, and the ports that are connected to.
+/// Of what a program with a device is refused, what Nsight Systems 2025.3 does not record without, each tried
+/// by itself: it talks to its agent, and keeps files. Nsight Compute needs none of it.
+const LEFT_TO_TOOL: &[i64] = &[libc::SYS_connect, libc::SYS_mkdirat, libc::SYS_fallocate];
+
+/// The same by older names.
+#[cfg(target_arch = "x86_64")]
+const LEFT_TO_TOOL_TOO: &[i64] = &[libc::SYS_mkdir];
+#[cfg(not(target_arch = "x86_64"))]
+const LEFT_TO_TOOL_TOO: &[i64] = &[];
+
+/// The bit by which a file without a name is asked for.
+const NO_NAME: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
+
+/// For a whole program that a tool looks into. Files are landlock's, and the ports that are connected to; what
+/// is created has a name and keeps it, so that it can be found and counted.
 fn rules_under_tool() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
-    let mut rules = super::syscalls::rules(Counters::Needed)?;
-    rules.remove(&libc::SYS_execve);
+    let mut rules = rules_of_program()?;
+    for call in LEFT_TO_TOOL.iter().chain(LEFT_TO_TOOL_TOO) {
+        rules.remove(call);
+    }
+    #[cfg(target_arch = "x86_64")]
+    rules.insert(libc::SYS_open, vec![masked(1, NO_NAME, NO_NAME)?]);
+    rules.insert(libc::SYS_openat, vec![masked(2, NO_NAME, NO_NAME)?]);
+    rules.insert(libc::SYS_socket, sockets_of_tool()?);
+    // What is sent may connect, too.
+    for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
+        rules.insert(call, vec![masked(flags, libc::MSG_FASTOPEN, libc::MSG_FASTOPEN)?]);
+    }
+    Ok(rules)
+}
+
+/// Sockets but those of this machine and of TCP. Landlock knows connections of TCP alone: other kinds of
+/// sockets reach whom they like.
+fn sockets_of_tool() -> Result<Vec<SeccompRule>, BackendError> {
     let not = |argument, value: i32| {
         let value = u64::from(value.cast_unsigned());
         SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
@@ -199,23 +228,13 @@ fn rules_under_tool() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
     for family in FAMILIES {
         families.push(not(0, family)?);
     }
-    // Landlock knows connections of TCP alone: other kinds of sockets reach whom they like.
     let inet = || is(0, i32::MAX, libc::AF_INET);
     let mut sockets = vec![SeccompRule::new(families)?];
     for kind in (0..16).filter(|kind| *kind != libc::SOCK_STREAM) {
         sockets.push(SeccompRule::new(vec![inet()?, is(1, 0xf, kind)?])?);
     }
     sockets.push(SeccompRule::new(vec![inet()?, not(2, 0)?, not(2, libc::IPPROTO_TCP)?])?);
-    rules.insert(libc::SYS_socket, sockets);
-    // What is sent may connect, too.
-    for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
-        rules.insert(call, vec![masked(flags, libc::MSG_FASTOPEN, libc::MSG_FASTOPEN)?]);
-    }
-    // All but a thread is a process.
-    rules.insert(libc::SYS_clone, vec![masked(0, libc::CLONE_THREAD, 0)?]);
-    #[cfg(target_arch = "x86_64")]
-    rules.extend([libc::SYS_fork, libc::SYS_vfork].map(|call| (call, Vec::new())));
-    Ok(rules)
+    Ok(sockets)
 }
 
 /// A filter that refuses these calls with an error.

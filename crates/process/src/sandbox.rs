@@ -53,6 +53,9 @@ pub struct FileAccess {
     pub modify: Vec<PathBuf>,
     /// Directory trees to read, write, create and delete in; single files to read and write.
     pub write: Vec<PathBuf>,
+    /// Directory trees to read, write and create in, from which nothing is removed.
+    #[serde(default)]
+    pub create: Vec<PathBuf>,
     /// Directory trees to list, whose files stay closed.
     #[serde(default)]
     pub list: Vec<PathBuf>,
@@ -132,6 +135,10 @@ pub fn close_file_system(access: &FileAccess) -> Result<Enforcement, SandboxErro
             | AccessFs::Refer);
     for path in &access.write {
         rules = grant(rules, path, write)?;
+    }
+    let create = write & !(AccessFs::RemoveFile | AccessFs::RemoveDir);
+    for path in &access.create {
+        rules = grant(rules, path, create)?;
     }
     for port in &access.ports {
         rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;

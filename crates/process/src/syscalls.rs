@@ -78,9 +78,7 @@ pub enum Counters {
 }
 
 /// What is refused with these settings.
-pub(crate) fn rules(
-    counters: Counters,
-) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+fn rules(counters: Counters) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     if counters == Counters::Refused {

@@ -120,8 +120,7 @@ fn access(granted: &Granted<'_>) -> FileAccess {
     access.execute = loaders.chain([granted.program.to_owned()]).collect();
     if let Some(tool) = granted.tool {
         // What the tool puts into the program talks to it, and keeps files there.
-        access.write.push(tool.directory.to_owned());
-        access.signals = true;
+        access.create.push(tool.directory.to_owned());
         access.ports = tool.ports.to_vec();
     }
     access
@@ -188,9 +187,10 @@ mod tests {
             TcpStream::connect(("127.0.0.1", port)).map(drop)
         };
         let parent = format!("/proc/{}/cmdline", std::os::unix::process::parent_id());
-        let attempts: [(&str, std::io::Result<()>); 13] = [
+        let attempts: [(&str, std::io::Result<()>); 14] = [
             ("read its directory", std::fs::read(directory.join("given")).map(drop)),
             ("write in its directory", std::fs::write(directory.join("made"), "own")),
+            ("remove from its directory", std::fs::remove_file(directory.join("made"))),
             ("write beside it", std::fs::write(directory.with_extension("made"), "own")),
             ("read its own memory map", std::fs::read("/proc/self/maps").map(drop)),
             ("read the command line of another", std::fs::read(parent).map(drop)),

@@ -24,6 +24,9 @@ const STDOUT_BYTES: usize = 1 << 20;
 /// Bytes of each file that the child, the emulated device or a tool round it writes.
 const FILE_BYTES: u64 = 2 << 30;
 
+/// Bytes of a file that a tool keeps within the program.
+const TOOL_FILE_BYTES: u64 = 256 << 20;
+
 /// Bytes that are read of what the child and the emulated device told.
 const TOLD_BYTES: u64 = 8 << 20;
 
@@ -148,7 +151,7 @@ impl WholeProgram {
             libraries,
             data_bytes: DATA_BYTES,
             open_files: OPEN_FILES,
-            file_bytes: if tool.is_some() { FILE_BYTES } else { TOLD_BYTES },
+            file_bytes: if tool.is_some() { TOOL_FILE_BYTES } else { TOLD_BYTES },
             tool: tool.map(Path::to_owned),
             told: self.directory.join(TOLD),
             report,

@@ -17,6 +17,7 @@ pub mod nsys;
 mod nsys_view;
 mod run;
 pub mod sanitizer;
+mod watched;
 
 pub use discover::{FoundTool, FoundTools, ToolName, ToolSearch, Tools};
 pub use run::{Artifact, own_worker};

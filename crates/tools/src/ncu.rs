@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::run::{self, Artifact, Usable};
+use super::watched::run_watched;
 use super::{ToolName, Tools};
 use warpgauge_model::{CacheState, Cause, Unavailable};
 use warpgauge_process::contained::{self, Launch};
@@ -62,6 +63,8 @@ pub enum Subject<'a> {
         program: &'a Program,
         /// What it reads from its standard input.
         stdin: &'a [u8],
+        /// All that it and the tool may write to.
+        writes: &'a Path,
         /// Most launches that are looked at.
         launches: u32,
     },
@@ -214,13 +217,11 @@ async fn once(
             let shot = run::shot(wrapper, &directory, time_limit);
             lease.run_under(&shot, job.with(plan)).await
         }
-        Subject::Program { program, stdin, .. } => {
+        Subject::Program { program, stdin, writes, .. } => {
             let program = program.clone().under(&wrapper);
             let launch = Launch { input: stdin.to_vec(), ..Launch::new(program) };
             let launch = Launch { stdout_bytes: PRINTED_BYTES, ..launch };
-            let tool = contained::run(&launch, time_limit)
-                .await
-                .map_err(|error| Cause::ToolDied.because(format!("start ncu: {error}")))?;
+            let tool = run_watched(&launch, writes, time_limit).await?;
             OneShotEnd { outcome: RunOutcome::default().map(|()| Traced::default()), tool }
         }
     };

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::run::{self, Artifact, Usable};
+use super::watched::run_watched;
 use super::{ToolName, Tools};
 use warpgauge_model::{CacheState, Cause, Unavailable};
 use warpgauge_process::contained::{self, End, Launch};
@@ -132,7 +133,8 @@ pub async fn trace(
 }
 
 /// Traces a whole program from its start to its end. `program` ends by itself or with `time_limit`, which is
-/// for the tables, too; `input` is what it reads. What it prints is not kept.
+/// for the tables, too; `input` is what it reads. What it prints is not kept. It and the tool write to
+/// `directory` alone.
 ///
 /// # Errors
 /// Why there is nothing, with a code and what would help.
@@ -148,9 +150,7 @@ pub async fn trace_program(
     let report = directory.join("program.nsys-rep");
     let program = program.clone().under(&flags_of_program(nsys.path(), &directory.join("program")));
     let launch = Launch { input, stdout_bytes: PRINTED_BYTES, ..Launch::new(program) };
-    let end = contained::run(&launch, time_limit)
-        .await
-        .map_err(|error| Cause::ToolDied.because(format!("start nsys: {error}")))?;
+    let end = run_watched(&launch, directory, time_limit).await?;
     let log = run::log(Path::new(""), &end);
     let Some(artifact) = Artifact::new("program.nsys-rep", report) else {
         let why = match (&end.status, reader::cause(&log)) {
