@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{Expected, Extent, ReturnOutputs, Sanitize};
+use super::{Extent, ReturnOutputs, Sanitize};
 
 impl Serialize for Extent {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -74,43 +73,6 @@ impl<'de> Deserialize<'de> for Sanitize {
             }
         }
         deserializer.deserialize_any(SanitizeVisitor)
-    }
-}
-
-impl Serialize for Expected {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Expected::serialize(self, serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Expected {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ExpectedVisitor;
-        impl<'de> Visitor<'de> for ExpectedVisitor {
-            type Value = Expected;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("what an output must hold; of a program, a text or an exit code too")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Expected, E> {
-                Ok(Expected { text: Some(text.to_owned()), ..Expected::default() })
-            }
-            fn visit_u64<E: de::Error>(self, code: u64) -> Result<Expected, E> {
-                let code = u8::try_from(code).map_err(|_| {
-                    E::invalid_value(de::Unexpected::Unsigned(code), &"an exit code, 0 to 255")
-                })?;
-                Ok(Expected { code: Some(code), ..Expected::default() })
-            }
-            fn visit_i64<E: de::Error>(self, code: i64) -> Result<Expected, E> {
-                let negative = de::Unexpected::Signed(code);
-                let code = u64::try_from(code)
-                    .map_err(|_| E::invalid_value(negative, &"an exit code, 0 to 255"))?;
-                self.visit_u64(code)
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Expected, A::Error> {
-                Expected::deserialize(MapAccessDeserializer::new(map))
-            }
-        }
-        deserializer.deserialize_any(ExpectedVisitor)
     }
 }
 

@@ -394,9 +394,9 @@ pub enum Backend {
 }
 
 /// What an output must hold: exactly one of `data`, `kernel` and `matrix`. Of a program, `stdout` has `text`
-/// or `contains`, and `exit_code` has `code`; there a string alone is a `text`, and a number a `code`.
+/// or `contains`, and `exit_code` has `code`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, remote = "Self")]
+#[serde(deny_unknown_fields)]
 pub struct Expected {
     /// The values.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -458,7 +458,7 @@ mod tests {
         };
         let source = "__global__ void k() {}\nint main() { k<<<1, 1>>>(); }";
         assert_eq!(kind(source, None), KernelType::Program);
-        assert_eq!(kind(source, Some("expected: {exit_code: 0}")), KernelType::Program);
+        assert_eq!(kind(source, Some("expected: {exit_code: {code: 0}}")), KernelType::Program);
         assert_eq!(kind(source, Some("kernel: {metadata: {arguments: [a]}}")), KernelType::Program);
         for contract in [
             "kernel: {metadata: {kernel_name: k}}",

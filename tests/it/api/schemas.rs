@@ -56,7 +56,8 @@ fn full_kernel() -> Value {
             "kernel_name": "k", "compiler_options": ["-O3"], "backend": "nvcc",
             "name_expressions": ["k<float>"], "jitify": true, "function_name": "f",
             "class_name": "C", "method_name": "m", "entry_point": "e", "description": "d", "backward": true,
-            "configuration": 1, "library": "cusparse", "function": "spmv",
+            "configuration": 1, "library": "cusparse", "function": "spmv", "arguments": ["-n"],
+            "stdin": "s",
         },
     })
 }
@@ -67,6 +68,7 @@ fn full_contract() -> Value {
         "kernel": full_kernel(), "num_trials": 5, "timeout": 1.5,
         "expected": {"x": {
             "data": data, "kernel": full_kernel(), "bounds": data, "matrix": "m", "times": "x",
+            "text": "t", "contains": "c", "code": 3,
         }},
         "tolerance": {
             "atol": 0.5, "rtol": 0.25, "required_matched_ratio": 0.5, "allow_non_finite": true,

@@ -229,7 +229,6 @@ mod tests {
         let metadata = json!({"arguments": ["-n", "12"], "stdin": "1 2", "backend": "nvcc",
             "compiler_options": ["-O3"]});
         for expected in [
-            json!({"stdout": "done\n", "exit_code": 0}),
             json!({"stdout": {"text": "done"}, "exit_code": {"code": 3}}),
             json!({"stdout": {"contains": "PASS"}}),
         ] {
@@ -256,9 +255,9 @@ mod tests {
             ("/sanitize", json!(true), "sanitize wrong_field"),
             ("/return_outputs", json!("all"), "return_outputs wrong_field"),
             ("/isolation", json!("sealed"), "isolation wrong_field"),
-            ("/expected", json!({"y": "text"}), "expected.y unknown_output"),
-            ("/expected", json!({"stdout": 0}), "expected.stdout wrong_field"),
-            ("/expected", json!({"exit_code": "0"}), "expected.exit_code wrong_field"),
+            ("/expected", json!({"y": {"text": "t"}}), "expected.y unknown_output"),
+            ("/expected", json!({"stdout": {"code": 0}}), "expected.stdout wrong_field"),
+            ("/expected", json!({"exit_code": {"text": "0"}}), "expected.exit_code wrong_field"),
             ("/expected", json!({"stdout": {}}), "expected.stdout wrong_field"),
             (
                 "/kernel/metadata",
@@ -288,9 +287,8 @@ mod tests {
         ] {
             assert_eq!(mistakes(with([(pointer, value)])), [wanted]);
         }
-        for expected in [json!({"exit_code": 256}), json!({"exit_code": -1}), json!({"stdout": []})]
-        {
-            let body = with([("/expected", expected)]);
+        for expected in [json!({"code": 256}), json!({"code": -1}), json!("0")] {
+            let body = with([("/expected", json!({"exit_code": expected}))]);
             assert!(serde_json::from_value::<EvaluateRequest>(body).is_err());
         }
     }

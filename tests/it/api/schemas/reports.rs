@@ -139,6 +139,12 @@ pub(super) fn full_report() -> Value {
     report["kernel_exec_result"]["metadata"]["configuration"] = json!({"BLOCK": 128});
     report["tuning"] = tuning();
     report["torch"] = torch();
+    let printed = json!({"text": "t", "left_out_bytes": 5});
+    report["program"] = json!({
+        "exit_code": 3, "signal": "SIGSEGV", "stdout": printed, "stderr": printed, "wall_ms": 1.5,
+        "kernels": [{"name": "k", "launches": 2, "total_ms": 1.5, "share_pct": 50.5}],
+        "messages": ["m"], "confinement": "c",
+    });
     report["matrices"] = json!([{
         "name": "m", "origin": "stored", "blake3": "00", "num_rows": 2, "num_cols": 3, "nnz": 4,
     }]);
