@@ -103,7 +103,7 @@ pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<C
             "kernel.kernel_type",
             FailureCode::UnsupportedKernelType,
             format!(
-                "what is a `{}` is run and not only compiled: evaluate it",
+                "a kernel of the type `{}` is run and not compiled: evaluate it",
                 kernel.kernel_type.name()
             ),
         );
