@@ -38,7 +38,7 @@ const GPU: &str = "nvidia";
 
 /// The driver names its threads by writing to `comm` of each, and does not start if it cannot. What
 /// else is there is this process' own: its memory, which it can write to anyway.
-const OWN_THREADS: &str = "/proc/self/task";
+pub(crate) const OWN_THREADS: &str = "/proc/self/task";
 
 /// Where clients of the multi-process service find it, unless a variable says otherwise.
 const MPS: &str = "/tmp/nvidia-mps";
@@ -99,15 +99,8 @@ fn confined(access: FileAccess, counters: Counters) -> Confinement {
         std::mem::forget(own);
     }
     let files = close_file_system(&access)
-        .unwrap_or_else(|error| Enforcement::None { reason: with_source(&error) });
+        .unwrap_or_else(|error| Enforcement::None { reason: error.whole() });
     Confinement { files, calls: refuse_calls(counters) }
-}
-
-fn with_source(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }
 
 fn access(run_dir: &Path, libraries: &[PathBuf]) -> FileAccess {

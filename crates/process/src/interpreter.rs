@@ -7,13 +7,10 @@
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
-use seccompiler::{
-    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
-    SeccompFilter, SeccompRule, apply_filter_all_threads,
-};
+use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
 use super::sandbox::Enforcement;
-use super::syscalls::{FAMILIES, REFUSED};
+use super::syscalls::{FAMILIES, REFUSED, apply, differs, filter, other_sockets};
 
 /// Refused beside those, whatever their arguments.
 const REFUSED_TOO: &[i64] = &[
@@ -98,12 +95,16 @@ const OLD: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLD: &[i64] = &[];
 
-/// The value of one argument of a call, under a mask.
-fn masked(argument: u8, mask: i32, value: i32) -> Result<SeccompRule, BackendError> {
+/// That an argument of a call has this value under a mask.
+fn has(argument: u8, mask: i32, value: i32) -> Result<SeccompCondition, BackendError> {
     let (mask, value) = (u64::from(mask.cast_unsigned()), u64::from(value.cast_unsigned()));
     let operation = SeccompCmpOp::MaskedEq(mask);
-    let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operation, value)?;
-    SeccompRule::new(vec![condition])
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operation, value)
+}
+
+/// The same, where nothing else matters.
+fn masked(argument: u8, mask: i32, value: i32) -> Result<SeccompRule, BackendError> {
+    SeccompRule::new(vec![has(argument, mask, value)?])
 }
 
 /// Of all these, what a driver does not start without (580, CUDA 13): it listens on a socket of its own,
@@ -143,7 +144,7 @@ fn rules_with_device() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> 
     let refused = whole.filter(|call| !LEFT_TO_DRIVER.contains(call));
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         refused.map(|call| (*call, Vec::new())).collect();
-    rules.insert(libc::SYS_socket, super::syscalls::other_sockets()?);
+    rules.insert(libc::SYS_socket, other_sockets()?);
     refuse_others(&mut rules)?;
     Ok(rules)
 }
@@ -153,12 +154,7 @@ fn refuse_others(rules: &mut BTreeMap<i64, Vec<SeccompRule>>) -> Result<(), Back
     // All but a thread is a process.
     rules.insert(libc::SYS_clone, vec![masked(0, libc::CLONE_THREAD, 0)?]);
     // `abort` sends the signal that ends a process that is broken; nothing else is sent.
-    let other_signal = SeccompCondition::new(
-        2,
-        SeccompCmpArgLen::Dword,
-        SeccompCmpOp::Ne,
-        u64::from(libc::SIGABRT.cast_unsigned()),
-    )?;
+    let other_signal = differs(2, libc::SIGABRT)?;
     rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![other_signal])?]);
     // It ends with whoever started it, whatever it wants.
     let end_signal = SeccompCondition::new(
@@ -169,8 +165,7 @@ fn refuse_others(rules: &mut BTreeMap<i64, Vec<SeccompRule>>) -> Result<(), Back
     )?;
     rules.insert(libc::SYS_prctl, vec![SeccompRule::new(vec![end_signal])?]);
     // Its own limits it may look at.
-    let other_process = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
-    rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![other_process])?]);
+    rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![differs(0, 0)?])?]);
     Ok(())
 }
 
@@ -215,34 +210,18 @@ fn rules_under_tool() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
 /// Sockets but those of this machine and of TCP. Landlock knows connections of TCP alone: other kinds of
 /// sockets reach whom they like.
 fn sockets_of_tool() -> Result<Vec<SeccompRule>, BackendError> {
-    let not = |argument, value: i32| {
-        let value = u64::from(value.cast_unsigned());
-        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
-    };
-    let is = |argument, mask: i32, value: i32| {
-        let (mask, value) = (u64::from(mask.cast_unsigned()), u64::from(value.cast_unsigned()));
-        let operation = SeccompCmpOp::MaskedEq(mask);
-        SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operation, value)
-    };
-    let mut families = vec![not(0, libc::AF_INET)?];
+    let mut families = vec![differs(0, libc::AF_INET)?];
     for family in FAMILIES {
-        families.push(not(0, family)?);
+        families.push(differs(0, family)?);
     }
-    let inet = || is(0, i32::MAX, libc::AF_INET);
+    let inet = || has(0, i32::MAX, libc::AF_INET);
     let mut sockets = vec![SeccompRule::new(families)?];
     for kind in (0..16).filter(|kind| *kind != libc::SOCK_STREAM) {
-        sockets.push(SeccompRule::new(vec![inet()?, is(1, 0xf, kind)?])?);
+        sockets.push(SeccompRule::new(vec![inet()?, has(1, 0xf, kind)?])?);
     }
-    sockets.push(SeccompRule::new(vec![inet()?, not(2, 0)?, not(2, libc::IPPROTO_TCP)?])?);
+    let other_protocol = vec![inet()?, differs(2, 0)?, differs(2, libc::IPPROTO_TCP)?];
+    sockets.push(SeccompRule::new(other_protocol)?);
     Ok(sockets)
-}
-
-/// A filter that refuses these calls with an error.
-fn filter(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Result<BpfProgram, BackendError> {
-    let refusal = SeccompAction::Errno(errno.cast_unsigned());
-    let arch = std::env::consts::ARCH.try_into()?;
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, arch)?;
-    BpfProgram::try_from(filter)
 }
 
 fn program(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Result<Vec<u8>, BackendError> {
@@ -300,17 +279,9 @@ pub(crate) fn refuse_calls_under_tool() -> Enforcement {
 }
 
 fn refuse(rules: Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError>) -> Enforcement {
-    let filters = rules
-        .and_then(|rules| Ok([filter(rules, libc::EPERM)?, filter(no_clone3(), libc::ENOSYS)?]));
-    let applied = filters
-        .map_err(seccompiler::Error::from)
-        .and_then(|filters| filters.iter().try_for_each(|one| apply_filter_all_threads(one)));
-    match applied {
-        Ok(()) => Enforcement::Full,
-        Err(error) => {
-            Enforcement::None { reason: format!("the kernel refuses the filter: {error}") }
-        }
-    }
+    apply(rules.and_then(|rules| {
+        Ok(vec![filter(rules, libc::EPERM)?, filter(no_clone3(), libc::ENOSYS)?])
+    }))
 }
 
 #[cfg(test)]

@@ -97,6 +97,16 @@ pub enum SandboxError {
     },
 }
 
+impl SandboxError {
+    /// What is wrong, with its reason.
+    pub fn whole(&self) -> String {
+        match std::error::Error::source(self) {
+            Some(source) => format!("{self}: {source}"),
+            None => self.to_string(),
+        }
+    }
+}
+
 /// Closes the file system, TCP and, unless they are granted, signals to others for the calling thread and all it starts.
 ///
 /// Paths that do not exist are an error: a rule that silently vanished would show as a puzzling
@@ -188,7 +198,12 @@ pub fn limit_resources(limits: &Limits) -> Result<(), SandboxError> {
         ("open files", Resource::Nofile, limits.open_files),
         ("core dumps", Resource::Core, 0),
     ];
-    for (what, resource, value) in wanted {
+    limit(&wanted)
+}
+
+/// Applies limits to this process and all it starts: what each is called, which it is, and its value.
+pub(crate) fn limit(wanted: &[(&'static str, Resource, u64)]) -> Result<(), SandboxError> {
+    for &(what, resource, value) in wanted {
         let hard = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
         // Never above what the process was given: raising the hard limit needs a privilege.
         let limit = Some(value.min(hard));
@@ -196,6 +211,15 @@ pub fn limit_resources(limits: &Limits) -> Result<(), SandboxError> {
             .map_err(|e| SandboxError::Limit { what, value, source: e.into() })?;
     }
     Ok(())
+}
+
+/// Score of processes that run what strangers wrote, for [`end_before_others`].
+pub const STRANGERS: u16 = 800;
+
+/// Has the kernel end this process, and what it becomes, rather than others where memory runs out; of those,
+/// one with a higher score comes first. Where the system does not let us say it, it chooses by itself.
+pub fn end_before_others(score: u16) {
+    let _ = std::fs::write("/proc/self/oom_score_adj", score.to_string());
 }
 
 /// Has the kernel kill this process when the thread that started it ends.

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, apply_filter_all_threads,
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
+    SeccompFilter, SeccompRule, apply_filter_all_threads,
 };
 
 use super::sandbox::Enforcement;
@@ -78,7 +78,7 @@ pub enum Counters {
 }
 
 /// What is refused with these settings.
-fn rules(counters: Counters) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+fn rules(counters: Counters) -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     if counters == Counters::Refused {
@@ -89,32 +89,44 @@ fn rules(counters: Counters) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompi
 }
 
 /// Sockets of other families.
-pub(crate) fn other_sockets() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
-    let others = FAMILIES.iter().map(|family| {
-        let family = u64::from(family.cast_unsigned());
-        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family)
-    });
-    let others = others.collect::<Result<Vec<_>, _>>()?;
-    Ok(vec![SeccompRule::new(others)?])
+pub(crate) fn other_sockets() -> Result<Vec<SeccompRule>, BackendError> {
+    let others = FAMILIES.iter().map(|family| differs(0, *family));
+    Ok(vec![SeccompRule::new(others.collect::<Result<Vec<_>, _>>()?)?])
 }
 
-/// Has the kernel refuse those calls from now on (`EPERM`), to all threads of this process and to all
-/// that it starts. It cannot be lifted. It takes the right to gain privileges away, too.
-pub fn refuse_calls(counters: Counters) -> Enforcement {
-    let made = rules(counters).and_then(|rules| {
-        let refusal = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-        let arch = std::env::consts::ARCH.try_into()?;
-        let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, arch)?;
-        BpfProgram::try_from(filter)
-    });
-    let applied =
-        made.map_err(seccompiler::Error::from).and_then(|filter| apply_filter_all_threads(&filter));
+/// That an argument of a call is another than this.
+pub(crate) fn differs(argument: u8, value: i32) -> Result<SeccompCondition, BackendError> {
+    let value = u64::from(value.cast_unsigned());
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
+}
+
+/// A filter that refuses these calls with an error.
+pub(crate) fn filter(
+    rules: BTreeMap<i64, Vec<SeccompRule>>,
+    errno: i32,
+) -> Result<BpfProgram, BackendError> {
+    let refusal = SeccompAction::Errno(errno.cast_unsigned());
+    let arch = std::env::consts::ARCH.try_into()?;
+    BpfProgram::try_from(SeccompFilter::new(rules, SeccompAction::Allow, refusal, arch)?)
+}
+
+/// Has the kernel apply filters, if they could be made, to all threads of this process.
+pub(crate) fn apply(filters: Result<Vec<BpfProgram>, BackendError>) -> Enforcement {
+    let applied = filters
+        .map_err(seccompiler::Error::from)
+        .and_then(|filters| filters.iter().try_for_each(|one| apply_filter_all_threads(one)));
     match applied {
         Ok(()) => Enforcement::Full,
         Err(error) => {
             Enforcement::None { reason: format!("the kernel refuses the filter: {error}") }
         }
     }
+}
+
+/// Has the kernel refuse those calls from now on (`EPERM`), to all threads of this process and to all
+/// that it starts. It cannot be lifted. It takes the right to gain privileges away, too.
+pub fn refuse_calls(counters: Counters) -> Enforcement {
+    apply(rules(counters).and_then(|rules| Ok(vec![filter(rules, libc::EPERM)?])))
 }
 
 #[cfg(test)]

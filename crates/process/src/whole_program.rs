@@ -7,14 +7,12 @@ use std::ffi::CString;
 use std::os::fd::IntoRawFd;
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::Resource;
+use serde::{Deserialize, Serialize};
 
-use super::device_worker::{Confinement, files_of_driver};
+use super::device_worker::{Confinement, OWN_THREADS, files_of_driver};
 use super::interpreter::{refuse_calls_of_program, refuse_calls_under_tool};
-use super::sandbox::{FileAccess, SandboxError, close_file_system};
-
-/// The driver names its threads by writing there.
-const OWN_THREADS: &str = "/proc/self/task";
+use super::sandbox::{FileAccess, SandboxError, close_file_system, limit};
 
 /// What of `/proc` is of the machine, or its own: command lines and more of other processes are nobody's.
 const PROC: [&str; 14] = [
@@ -39,7 +37,7 @@ const LOADERS: [&str; 3] =
     ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib64/ld64.so.2"];
 
 /// What a program may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// Memory of its own, bytes. Addresses are not bounded: a driver reserves them for all of the device.
     pub data_bytes: u64,
@@ -82,12 +80,7 @@ pub fn confine(granted: &Granted<'_>, bounds: Bounds) -> Result<Confinement, San
         ("file size", Resource::Fsize, bounds.file_bytes),
         ("core dumps", Resource::Core, 0),
     ];
-    for (what, resource, value) in limits {
-        let hard = getrlimit(resource).maximum.unwrap_or(u64::MAX);
-        let limit = Some(value.min(hard));
-        setrlimit(resource, Rlimit { current: limit, maximum: limit })
-            .map_err(|error| SandboxError::Limit { what, value, source: error.into() })?;
-    }
+    limit(&limits)?;
     for own in ["/proc/self", OWN_THREADS] {
         keep_open(own);
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::listening;
 use warpgauge_process::device_worker::Confinement;
 use warpgauge_process::program::{Environment, Program};
-use warpgauge_process::sandbox::die_with_parent;
+use warpgauge_process::sandbox::{STRANGERS, die_with_parent, end_before_others};
 use warpgauge_process::whole_program::{Bounds, Granted, Tool, confine};
 
 /// First argument of the child.
@@ -22,9 +22,6 @@ pub const COMMAND: &str = "__program";
 
 /// Where the emulated device writes what it counted.
 const REPORT_VARIABLE: &str = "WARPGAUGE_EMULATOR_REPORT_FD";
-
-/// How likely it is that the kernel ends the program, rather than another process, where memory runs out.
-const OOM_SCORE: &str = "800";
 
 /// What a child is told, as its second argument; the program's own follow.
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,12 +34,8 @@ pub(crate) struct Setup {
     pub directory: PathBuf,
     /// What it loads.
     pub libraries: Vec<PathBuf>,
-    /// Its own memory, bytes.
-    pub data_bytes: u64,
-    /// Open files.
-    pub open_files: u64,
-    /// Bytes that it may write to what it got open to write.
-    pub file_bytes: u64,
+    /// What it may take.
+    pub bounds: Bounds,
     /// Where a tool round it has its files.
     pub tool: Option<PathBuf>,
     /// Where the child tells how the program was confined.
@@ -104,8 +97,7 @@ fn become_program(setup: &Setup, arguments: Vec<OsString>, told: &mut File) -> i
 
 fn confined(setup: &Setup, told: &mut File) -> io::Result<Program> {
     die_with_parent()?;
-    // Where the system does not let us say it, it chooses by itself.
-    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+    end_before_others(STRANGERS);
     // A file cannot be executed while somebody has it open to write, and every process that the server
     // starts has its descriptors for a moment: this one starts none.
     // A tool may start it again, where a copy is that nobody may write to.
@@ -127,16 +119,8 @@ fn confined(setup: &Setup, told: &mut File) -> io::Result<Program> {
         libraries: &setup.libraries,
         tool: setup.tool.as_deref().map(|directory| Tool { directory, ports: &ports }),
     };
-    let bounds = Bounds {
-        data_bytes: setup.data_bytes,
-        open_files: setup.open_files,
-        file_bytes: setup.file_bytes,
-    };
     let confinement =
-        confine(&granted, bounds).map_err(|error| match std::error::Error::source(&error) {
-            Some(source) => io::Error::other(format!("{error}: {source}")),
-            None => io::Error::other(error),
-        })?;
+        confine(&granted, setup.bounds).map_err(|error| io::Error::other(error.whole()))?;
     tell(told, &Told::Confined(confinement))?;
     Ok(program)
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use warpgauge_process::contained::{self, Captured, End, Launch};
 use warpgauge_process::device_worker::Confinement;
 use warpgauge_process::program::Program;
+use warpgauge_process::whole_program::Bounds;
 
 use super::child::{COMMAND, Setup, Told};
 
@@ -149,9 +150,11 @@ impl WholeProgram {
             program: self.directory.join(PROGRAM),
             directory: own.clone(),
             libraries,
-            data_bytes: DATA_BYTES,
-            open_files: OPEN_FILES,
-            file_bytes: if tool.is_some() { TOOL_FILE_BYTES } else { TOLD_BYTES },
+            bounds: Bounds {
+                data_bytes: DATA_BYTES,
+                open_files: OPEN_FILES,
+                file_bytes: if tool.is_some() { TOOL_FILE_BYTES } else { TOLD_BYTES },
+            },
             tool: tool.map(Path::to_owned),
             told: self.directory.join(TOLD),
             report,

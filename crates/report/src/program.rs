@@ -31,6 +31,17 @@ pub struct ProgramReport {
     pub confinement: String,
 }
 
+impl ProgramReport {
+    /// How it ended, in words.
+    pub fn end(&self) -> String {
+        match (&self.exit_code, &self.signal) {
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("ended by {signal}"),
+            (None, None) => "it did not end".to_owned(),
+        }
+    }
+}
+
 /// Text of a program, the middle of which is left out where it is too long.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PrintedText {

@@ -69,9 +69,6 @@ const READ: [&str; 6] = [
     "/sys/devices/system/node",
 ];
 
-/// How likely it is that the kernel ends a runner, rather than another process, where memory runs out.
-const OOM_SCORE: &str = "800";
-
 /// What the child is told on its command line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
@@ -118,8 +115,7 @@ pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
 fn become_interpreter(setup: &str) -> io::Result<()> {
     let setup: Setup = serde_json::from_str(setup)?;
     let program = program(&setup)?;
-    // Where the system does not let us say it, it chooses by itself.
-    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+    sandbox::end_before_others(sandbox::STRANGERS);
     let limits = Limits {
         address_space: u64::MAX,
         cpu_seconds: CPU_SECONDS,

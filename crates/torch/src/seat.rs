@@ -39,7 +39,7 @@ const OPEN_FILES: u64 = 2048;
 
 /// How likely it is that the kernel ends a judge, rather than the server, where memory runs out. Its
 /// runners come first.
-const OOM_SCORE: &str = "700";
+const OOM_SCORE: u16 = 700;
 
 /// It ends by itself that long after its deadline, whatever it does: the server may be gone.
 const GRACE: Duration = Duration::from_secs(5);
@@ -167,8 +167,7 @@ impl Seat {
 }
 
 fn confine(device: Option<&Path>) -> io::Result<()> {
-    // Where the system does not let us say it, it chooses by itself.
-    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+    sandbox::end_before_others(OOM_SCORE);
     let limits = Limits {
         // A driver reserves addresses for all of the device's memory, and more.
         address_space: if device.is_some() { u64::MAX } else { ADDRESS_SPACE },

@@ -204,10 +204,8 @@ fn completed(
             return Err(Refusal::new("invalid_contract", message));
         }
     }
-    let named = ["io", "metadata"].iter().any(|field| {
-        let given = kernel.get(*field);
-        given.is_some_and(|given| *field == "io" || given.get("kernel_name").is_some())
-    });
+    let named = kernel.contains_key("io")
+        || kernel.get("metadata").is_some_and(|given| given.get("kernel_name").is_some());
     // A contract that says how a kernel is launched means the kernel, and not the program round it.
     let kind = match guessed(kind, code) {
         KernelType::Program if named => KernelType::Cuda,

@@ -13,11 +13,7 @@ const MAX_ROWS: usize = 10;
 
 /// How it ended, what it printed, and what it launched.
 pub(super) fn program(page: &mut Page, report: &ProgramReport) {
-    let end = match (&report.exit_code, &report.signal) {
-        (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("ended by {}", plain(signal)),
-        (None, None) => "did not end".to_owned(),
-    };
+    let end = plain(&report.end());
     let wall = duration_ms(report.wall_ms);
     page.row(
         "program",

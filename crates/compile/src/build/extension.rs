@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::flags::{self, Linked};
 use super::lean;
 use super::order::{ExtensionOrder, PythonHost};
-use super::plan::{Plan, library_in, text};
+use super::plan::{CXX_REMEDY, NVCC_REMEDY, Plan, SYSTEM_LIBRARIES, library_in, text};
 use crate::cache::KeyCompiler;
 use crate::error::CompileError;
 use crate::protocol::{BuildStep, BuildWay};
@@ -65,7 +65,7 @@ fn no_cxx() -> CompileError {
     CompileError::Environment {
         what: "there is no g++ in /usr/local/bin, /usr/bin or /bin, which compiles extensions"
             .into(),
-        remedy: "install one (Debian: `apt install g++`)".into(),
+        remedy: CXX_REMEDY.into(),
     }
 }
 
@@ -83,10 +83,7 @@ fn nvcc<'a>(
     let found = toolchain.nvcc.as_ref().ok_or_else(|| {
         let what =
             "CUDA sources of an extension are compiled by nvcc, and none was found".to_owned();
-        environment(
-            what,
-            "run `warpgauge toolchain install --with nvcc`, or set CUDA_HOME to a CUDA toolkit",
-        )
+        environment(what, NVCC_REMEDY)
     })?;
     let major = |version: &str| version.split('.').next().unwrap_or_default().to_owned();
     if major(built_for) == major(&found.version) {
@@ -242,7 +239,7 @@ impl Making<'_> {
             directories.extend(library_dirs(root));
             directories.push(root.join("lib64/stubs"));
         }
-        directories.extend(["/usr/lib/x86_64-linux-gnu", "/usr/lib64"].map(PathBuf::from));
+        directories.extend(SYSTEM_LIBRARIES.map(PathBuf::from));
         directories.iter().find_map(|directory| library_in(directory, name)).ok_or_else(|| {
             let message = format!(
                 "extra_ldflags: there is no lib{name}.so beside this PyTorch, in the CUDA toolkit or the \

@@ -2,8 +2,9 @@
 //! compiles besides), and whole programs.
 //!
 //! A process that runs a stranger's code starts no compilers: it asks, and gets a file. [`order`] is what may
-//! be asked, [`program`] what the server orders itself, [`plan`] the commands that come of it. They run in a compile child, with what they need of the
-//! machine and nothing else, and what comes of them is kept by its content.
+//! be asked, [`program`] what the server orders itself, [`plan`] the commands that come of it. They run in a
+//! compile child, with what they need of the machine and nothing else, and what comes of them is kept by its
+//! content.
 
 mod extension;
 mod flags;
@@ -90,7 +91,8 @@ impl Compiler {
         python: &PythonHost,
         limit: Duration,
     ) -> Result<Built, CompileError> {
-        self.linked(planned(order, python, self.toolchain())?, limit).await
+        let plan = planned(order, python, self.toolchain())?;
+        self.carried_out(plan, limit.min(self.environment.limit(Some(limit)))).await
     }
 
     /// Builds a whole program within a time, or finds it built.
@@ -107,18 +109,19 @@ impl Compiler {
         if order.source.len() > MAX_SOURCE_BYTES {
             return Err(too_large());
         }
-        let limit = self.environment.limit(Some(limit));
-        self.linked(program::plan(order, self.toolchain())?, limit).await
+        let plan = program::plan(order, self.toolchain())?;
+        self.carried_out(plan, self.environment.limit(Some(limit))).await
     }
 
     /// What is missing to build programs, and what would help.
     pub fn lacks_for_programs(&self) -> Option<(String, String)> {
-        program::lacking(self.toolchain())
+        let (what, remedy) = program::compilers(self.toolchain()).err()?;
+        Some((what.to_owned(), remedy.to_owned()))
     }
 
-    async fn linked(&self, plan: Plan, limit: Duration) -> Result<Built, CompileError> {
+    /// What comes of a plan, which is made within the time unless it is there.
+    async fn carried_out(&self, plan: Plan, limit: Duration) -> Result<Built, CompileError> {
         let key = plan.key();
-        let limit = limit.min(self.environment.limit(Some(limit)));
         if let Some(error) = self.refused.find(&key, limit, Instant::now()) {
             return Err(error);
         }
@@ -131,11 +134,11 @@ impl Compiler {
             let key = key.to_string();
             return Ok(Built { object: object.into(), key, how, log, cached: true });
         }
-        let made = self.made(plan, limit).await;
+        let made = self.made(plan, &key, limit).await;
         let built =
             made.inspect_err(|error| self.refused.note(&key, limit, error, Instant::now()))?;
         let kept = KeptObject {
-            key: key.to_string(),
+            key: built.key.clone(),
             object: built.object.to_vec(),
             how: built.how.clone(),
             log: built.log.clone(),
@@ -146,8 +149,7 @@ impl Compiler {
         Ok(built)
     }
 
-    async fn made(&self, plan: Plan, limit: Duration) -> Result<Built, CompileError> {
-        let key = plan.key().to_string();
+    async fn made(&self, plan: Plan, key: &Key, limit: Duration) -> Result<Built, CompileError> {
         let permit = self.permits.acquire().await;
         let _permit = permit.map_err(|_| CompileError::internal("the compile stage is closed"))?;
         let reply = self.environment.run_child_for(Work::Build(plan.work()), limit).await;
@@ -160,7 +162,7 @@ impl Compiler {
         match result {
             Outcome::Object(built) => Ok(Built {
                 object: built.object.into(),
-                key,
+                key: key.to_string(),
                 how: built.ways.join("; "),
                 log: built.log,
                 cached: false,

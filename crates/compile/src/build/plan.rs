@@ -7,6 +7,14 @@ use crate::error::CompileError;
 use crate::protocol::{BuildStep, BuildWork};
 use warpgauge_model::FailureCode;
 
+/// What helps where a compiler is missing.
+pub(super) const NVCC_REMEDY: &str =
+    "run `warpgauge toolchain install --with nvcc`, or set CUDA_HOME to a CUDA toolkit";
+pub(super) const CXX_REMEDY: &str = "install one (Debian: `apt install g++`)";
+
+/// Where a system has libraries of CUDA's that are in no toolkit.
+pub(super) const SYSTEM_LIBRARIES: [&str; 2] = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"];
+
 /// Longest name of a module, bytes.
 const LONGEST_NAME: usize = 100;
 

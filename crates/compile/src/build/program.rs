@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::flags::{self, Linked};
-use super::plan::{Plan, library_in, text};
+use super::plan::{CXX_REMEDY, NVCC_REMEDY, Plan, SYSTEM_LIBRARIES, library_in, text};
 use crate::cache::KeyCompiler;
 use crate::error::CompileError;
 use crate::protocol::{BuildStep, BuildWay};
@@ -31,10 +31,9 @@ pub struct ProgramOrder<'a> {
 
 /// Checks an order, and says how it is made.
 pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Plan, CompileError> {
-    let nvcc = toolchain.nvcc.as_ref().ok_or_else(|| missing("no nvcc was found", NVCC_REMEDY))?;
-    let cxx = host::cxx().ok_or_else(|| {
-        let what = "there is no g++ in /usr/local/bin, /usr/bin or /bin, which nvcc needs";
-        missing(what, "install one (Debian: `apt install g++`)")
+    let (nvcc, cxx) = compilers(toolchain).map_err(|(what, remedy)| CompileError::Environment {
+        what: format!("programs are compiled by nvcc: {what}"),
+        remedy: remedy.to_owned(),
     })?;
     let arch = order.target.architecture();
     let (libraries, options): (Vec<String>, Vec<String>) =
@@ -77,26 +76,14 @@ pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Pl
     Ok(plan)
 }
 
-const NVCC_REMEDY: &str =
-    "run `warpgauge toolchain install --with nvcc`, or set CUDA_HOME to a CUDA toolkit";
-
-/// Why programs cannot be built here: what is missing, and what would help.
-pub(crate) fn lacking(toolchain: &Toolchain) -> Option<(String, String)> {
-    match (&toolchain.nvcc, host::cxx()) {
-        (None, _) => Some(("no nvcc was found".to_owned(), NVCC_REMEDY.to_owned())),
-        (Some(_), None) => {
-            let what = "there is no g++, which nvcc needs".to_owned();
-            Some((what, "install one (Debian: `apt install g++`)".to_owned()))
-        }
-        _ => None,
-    }
-}
-
-fn missing(what: &str, remedy: &str) -> CompileError {
-    CompileError::Environment {
-        what: format!("programs are compiled by nvcc: {what}"),
-        remedy: remedy.to_owned(),
-    }
+/// nvcc and the compiler that it needs; or what is missing, and what would help.
+pub(super) fn compilers(
+    toolchain: &Toolchain,
+) -> Result<(&NvccInstall, PathBuf), (&'static str, &'static str)> {
+    let nvcc = toolchain.nvcc.as_ref().ok_or(("no nvcc was found", NVCC_REMEDY))?;
+    let missing =
+        ("there is no g++ in /usr/local/bin, /usr/bin or /bin, which it needs", CXX_REMEDY);
+    Ok((nvcc, host::cxx().ok_or(missing)?))
 }
 
 /// What is linked beside the program. Where a library of CUDA's lies is where it is found at run time.
@@ -133,7 +120,7 @@ fn linked(
 /// A library of the toolkit's, with its directory for the program that looks for it.
 fn library(nvcc: &NvccInstall, name: &str) -> Result<Vec<String>, CompileError> {
     let mut directories = library_dirs(nvcc.root());
-    directories.extend(["/usr/lib/x86_64-linux-gnu", "/usr/lib64"].map(PathBuf::from));
+    directories.extend(SYSTEM_LIBRARIES.map(PathBuf::from));
     let found = directories.iter().find_map(|it| Some((it, library_in(it, name)?)));
     if let Some((directory, path)) = found {
         let search = format!("-rpath={}", directory.display());

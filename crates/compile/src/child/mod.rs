@@ -146,10 +146,8 @@ fn confine(
             *sandbox = Some(enforcement);
             Ok(())
         }
-        Err(e) => {
-            let source =
-                std::error::Error::source(&e).map(|s| format!(": {s}")).unwrap_or_default();
-            Err(Outcome::Failed { what: format!("cannot confine the compiler: {e}{source}") })
+        Err(error) => {
+            Err(Outcome::Failed { what: format!("cannot confine the compiler: {}", error.whole()) })
         }
     }
 }

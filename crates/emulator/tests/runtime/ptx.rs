@@ -61,31 +61,4 @@ pub fn constant(sm: u32, value: u32) -> String {
 }
 
 /// Prints `value is …`.
-pub const PRINT: &str = r"
-.version 8.0
-.target sm_75
-.address_size 64
-.extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 args);
-.global .align 1 .b8 format[13] = {118, 97, 108, 117, 101, 32, 105, 115, 32, 37, 117, 10, 0};
-.visible .entry say(.param .u32 value) {
-    .local .align 8 .b8 args[8];
-    .reg .b32 %r<3>;
-    .reg .b64 %rd<5>;
-    ld.param.u32 %r1, [value];
-    mov.u64 %rd1, args;
-    cvta.local.u64 %rd2, %rd1;
-    st.local.u32 [args], %r1;
-    mov.u64 %rd3, format;
-    cvta.global.u64 %rd4, %rd3;
-    {
-        .param .b64 param0;
-        st.param.b64 [param0], %rd4;
-        .param .b64 param1;
-        st.param.b64 [param1], %rd2;
-        .param .b32 answer;
-        call.uni (answer), vprintf, (param0, param1);
-        ld.param.b32 %r2, [answer];
-    }
-    ret;
-}
-";
+pub const PRINT: &str = include_str!("../ptx/print.80.ptx");

@@ -19,6 +19,7 @@ use warpgauge_contract::EvaluateRequest;
 use warpgauge_device::loader::find_emulator;
 use warpgauge_model::{DeviceInfo, DeviceKind, JobStage};
 use warpgauge_process::contained::Captured;
+use warpgauge_process::program::Program;
 use warpgauge_program::{Device, Ended, NotRun, WholeProgram};
 use warpgauge_report::{
     CompileReport, EvaluateResponse, PrintedText, ProgramReport, TimelineReport, Timings,
@@ -61,6 +62,14 @@ impl Ready<'_> {
             directory,
         })
     }
+
+    /// The same for one run under a tool, made ready, with what the tool starts.
+    pub(super) fn under_tool(&self, name: &str) -> Result<(WholeProgram, Program), ExecError> {
+        let program = self.for_run(name)?;
+        let command = program.prepare().and_then(|()| program.command(Some(&program.directory)));
+        let command = command.map_err(|why| not_run(&why))?;
+        Ok((program, command))
+    }
 }
 
 impl LocalExecutor {
@@ -96,7 +105,8 @@ impl LocalExecutor {
         job.stage(JobStage::Preparing);
         let directory = self.job_directory()?;
         let object = directory.path().join("object");
-        std::fs::write(&object, &built.object)
+        tokio::fs::write(&object, &built.object)
+            .await
             .map_err(|error| internal("writing a program", &error))?;
         job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
@@ -193,7 +203,7 @@ fn explained(mut failure: Box<CompileFailure>, emulated: bool) -> Box<CompileFai
     failure
 }
 
-pub(super) fn not_run(why: &NotRun) -> ExecError {
+fn not_run(why: &NotRun) -> ExecError {
     internal("running a program", why)
 }
 

@@ -1,12 +1,13 @@
 //! What NVIDIA's tools tell of a program, each in a run of its own.
 
-use super::run::{Ready, not_run};
+use super::run::Ready;
 use crate::error::ExecError;
 use crate::local::LocalExecutor;
 use crate::{analysed, nsight, profiled, timeline};
 use warpgauge_contract::ProfileSpec;
 use warpgauge_model::{Cause, Unavailable};
 use warpgauge_profile::{DeviceMetrics, Profiled, several_metrics};
+use warpgauge_program::WholeProgram;
 use warpgauge_report::{Availability, TimelineReport};
 use warpgauge_tools::{Artifact, nsys};
 use warpgauge_worker::Lease;
@@ -50,14 +51,15 @@ impl LocalExecutor {
         failed: bool,
     ) -> Result<Seen, ExecError> {
         let mut seen = Seen::default();
-        let timeline = match cannot_look(ready, failed) {
-            Some(why) => (timeline::none(why), Vec::new()),
+        let unseen = cannot_look(ready, failed);
+        let (timeline, artifacts) = match &unseen {
+            Some(why) => (timeline::none(why.clone()), Vec::new()),
             None => self.traced(ready).await?,
         };
-        seen.timeline = Some(timeline.0);
-        seen.artifacts.extend(timeline.1);
+        seen.timeline = Some(timeline);
+        seen.artifacts = artifacts;
         let Some(profile) = &ready.request.profile else { return Ok(seen) };
-        let counted = match cannot_look(ready, failed) {
+        let counted = match unseen {
             Some(why) => Err(why),
             None if wants_counters(profile) => self.counted(ready, lease).await?,
             // A timeline is there anyway.
@@ -85,13 +87,9 @@ impl LocalExecutor {
         &self,
         ready: &Ready<'_>,
     ) -> Result<(TimelineReport, Vec<Artifact>), ExecError> {
-        let program = ready.for_run("nsys")?;
-        program.prepare().map_err(|why| not_run(&why))?;
-        let directory = program.directory.as_path();
-        let command = program.command(Some(directory)).map_err(|why| not_run(&why))?;
+        let (WholeProgram { stdin, directory, .. }, command) = ready.under_tool("nsys")?;
         let limit = self.tool_limit();
-        let stdin = program.stdin.clone();
-        let traced = nsys::trace_program(&self.tools, &command, stdin, directory, limit).await;
+        let traced = nsys::trace_program(&self.tools, &command, stdin, &directory, limit).await;
         Ok(timeline::reported(traced, ready.device, None))
     }
 
@@ -101,15 +99,12 @@ impl LocalExecutor {
         ready: &Ready<'_>,
         lease: &mut Lease,
     ) -> Result<Result<(DeviceMetrics, Vec<Artifact>), Unavailable>, ExecError> {
-        let program = ready.for_run("ncu")?;
-        program.prepare().map_err(|why| not_run(&why))?;
-        let directory = program.directory.as_path();
-        let command = program.command(Some(directory)).map_err(|why| not_run(&why))?;
+        let (WholeProgram { stdin, directory, .. }, command) = ready.under_tool("ncu")?;
         let selection = profiled::selection(ready.request, ready.device.kind);
         let capability = ready.device.target.architecture();
         let names = warpgauge_profile::nvidia_names(&selection, capability);
-        let input = (&command, program.stdin.as_slice());
-        let counted = nsight::program_counters(self, lease, input, directory, &names).await;
+        let input = (&command, stdin.as_slice());
+        let counted = nsight::program_counters(self, lease, input, &directory, &names).await;
         Ok(counted.and_then(|(collected, artifacts)| {
             let launches: Vec<Profiled<'_>> = collected
                 .iter()

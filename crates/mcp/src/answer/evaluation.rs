@@ -88,11 +88,7 @@ pub(super) fn verdict(response: &EvaluateResponse, name: Option<&str>) -> (Verdi
 
 /// How a program ended, what it printed, and its longest kernels.
 fn ran(outcome: &mut Outcome, program: &ProgramReport) {
-    let end = match (&program.exit_code, &program.signal) {
-        (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("ended by {signal}"),
-        (None, None) => "it did not end".to_owned(),
-    };
+    let end = program.end();
     outcome.fact(format!(
         "{end} after {} of its own time, by which nothing is ranked",
         duration_ms(program.wall_ms)
