@@ -95,6 +95,11 @@ fn expectation(name: &str, expected: &Expected, mistakes: &mut Mistakes) {
         }
         _ => "expected the exit code of the program, as `code`".to_owned(),
     });
+    let says_something = expected.contains.as_ref().is_none_or(|part| !part.is_empty());
+    let at = format!("{path}.contains");
+    mistakes.require(says_something, at, FailureCode::InvalidValue, || {
+        "nothing stands in every text: say what the program prints, or leave it out".to_owned()
+    });
     let bytes = [&expected.text, &expected.contains].into_iter().flatten().map(String::len);
     let most = bytes.max().unwrap_or(0);
     mistakes.require(most <= MOST_TEXT, path, FailureCode::TooLarge, || {
@@ -259,6 +264,11 @@ mod tests {
             ("/expected", json!({"stdout": {"code": 0}}), "expected.stdout wrong_field"),
             ("/expected", json!({"exit_code": {"text": "0"}}), "expected.exit_code wrong_field"),
             ("/expected", json!({"stdout": {}}), "expected.stdout wrong_field"),
+            (
+                "/expected",
+                json!({"stdout": {"contains": ""}}),
+                "expected.stdout.contains invalid_value",
+            ),
             (
                 "/kernel/metadata",
                 json!({"kernel_name": "k"}),
